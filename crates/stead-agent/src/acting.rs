@@ -1,22 +1,23 @@
 //! Which agent acts in a session, on which files, and for whom.
 
-use crate::crew::Now;
-use crate::driver::Ending;
-use crate::live::{Live, Stop};
-use crate::steering::steered;
-use crate::{Agent, AgentError, Session, Turn};
+use crate::crew::DelegationContext;
+use crate::driver::RunEnding;
+use crate::live::{ActiveRun, RunStop};
+use crate::steering::wait_for_steering;
+use crate::{Agent, AgentError, Session, TurnSetup};
 use std::sync::Arc;
 use stead_core::{
-    Allowance, Block, Change, ChildFiles, Entry, EventKind, Notice, Outcome, Owner, PlanStage, Set,
+    Block, ChildFiles, Entry, EventKind, Notice, Owner, PlanStage, RunOutcome, SessionChange,
+    SetEntry, SpendAmount,
 };
-use stead_store::Fence;
+use stead_store::FencingToken;
 use stead_vfs::{Overlay, ReadOnly, Scoped, VPath, Vfs};
-use stead_workspace::Part;
+use stead_workspace::AgentRole;
 
 impl Session {
     /// Its files. Those of a subagent are its parent's; where it works apart, its changes are its
     /// own.
-    pub(crate) fn files(&self, fence: Option<&Fence>) -> Arc<dyn Vfs> {
+    pub(crate) fn files(&self, fence: Option<&FencingToken>) -> Arc<dyn Vfs> {
         let place = &self.agent.parts.place;
         let Some(spawned) = self.state.spawned.as_ref().or(self.spawned.as_ref()) else {
             return place.files(&self.owner, &self.id, fence);
@@ -25,73 +26,90 @@ impl Session {
         match spawned.files {
             ChildFiles::Shared => files,
             ChildFiles::Isolated => {
-                let own = Scoped::new(files.clone(), self.own_folder());
+                let own = Scoped::new(files.clone(), self.isolated_changes_folder());
                 Arc::new(Overlay::new(Arc::new(own), Arc::new(ReadOnly::new(files))))
             }
         }
     }
 
     /// Where the changes of a subagent that works apart lie.
-    fn own_folder(&self) -> VPath {
-        let definition = &self.home.workspace().definition;
+    fn isolated_changes_folder(&self) -> VPath {
+        let definition = &self.workspace_agent.workspace().definition;
         let path = format!(
             "agents/{}/subagents/{}/files",
-            definition.config.agent(),
+            definition.config.agent_id(),
             self.id
         );
-        definition.tree.runtime.join(&path).unwrap_or(VPath::root())
+        definition
+            .paths
+            .runtime
+            .join(&path)
+            .unwrap_or(VPath::root())
     }
 
     /// What a turn of the agent that acts begins with.
-    pub(crate) async fn turn(&self, fence: Option<&Fence>) -> Result<Turn, AgentError> {
+    pub(crate) async fn turn_setup(
+        &self,
+        fence: Option<&FencingToken>,
+    ) -> Result<TurnSetup, AgentError> {
         self.agent
-            .turn(
+            .turn_setup(
                 &self.owner,
                 &self.id,
                 &self.files(fence),
-                Some(&self.crew),
-                self.plans(),
+                Some(&self.subagents),
+                self.is_planning(),
             )
             .await
     }
 
     /// Whether it is to make a plan.
-    pub(crate) fn plans(&self) -> bool {
+    pub(crate) fn is_planning(&self) -> bool {
         self.state
             .plan
             .as_ref()
-            .and_then(PlanStage::making)
+            .and_then(PlanStage::draft_file)
             .is_some()
     }
 
     /// Lets the agent act that the journal says. True if it is another than before.
-    pub(crate) async fn take_part(&mut self, fence: Option<&Fence>) -> Result<bool, AgentError> {
+    pub(crate) async fn switch_to_recorded_agent(
+        &mut self,
+        fence: Option<&FencingToken>,
+    ) -> Result<bool, AgentError> {
         let part = if self.state.spawned.is_some() {
-            Part::Child
+            AgentRole::Child
         } else {
-            Part::Main
+            AgentRole::Main
         };
-        let own = self.home.acting();
-        let wanted = self.agent_on_record().unwrap_or_else(|| own.clone());
-        if wanted == self.agent.acting() {
+        let own = self.workspace_agent.agent_name();
+        let wanted = self.agent_from_journal().unwrap_or_else(|| own.clone());
+        if wanted == self.agent.agent_name() {
             return Ok(false);
         }
-        if wanted == own && part == Part::Main {
-            self.agent = self.home.clone();
+        if wanted == own && part == AgentRole::Main {
+            self.agent = self.workspace_agent.clone();
             return Ok(true);
         }
-        let files = self.home.workspace().shown(&self.files(fence));
-        let specs = self.home.specs(&self.owner, &files).await?;
+        let files = self
+            .workspace_agent
+            .workspace()
+            .prompt_files(&self.files(fence));
+        let specs = self
+            .workspace_agent
+            .agent_specs(&self.owner, &files)
+            .await?;
         let spec = specs
             .get(&wanted)
-            .ok_or_else(|| AgentError::AgentGone(wanted.clone()))?;
-        self.agent = self.home.role(spec, part)?;
+            .ok_or_else(|| AgentError::AgentRemoved(wanted.clone()))?;
+        self.agent = self.workspace_agent.agent_for(spec, part)?;
         Ok(true)
     }
 
     /// The name of the agent that acts.
-    pub fn acting(&self) -> String {
-        self.agent_on_record().unwrap_or_else(|| self.home.acting())
+    pub fn active_agent_name(&self) -> String {
+        self.agent_from_journal()
+            .unwrap_or_else(|| self.workspace_agent.agent_name())
     }
 
     /// The model that the agent asks which acted last, as `provider:model`.
@@ -100,7 +118,7 @@ impl Session {
     }
 
     /// The agent that the journal names; none if it is the workspace's own.
-    fn agent_on_record(&self) -> Option<String> {
+    fn agent_from_journal(&self) -> Option<String> {
         self.state.acting.clone().or_else(|| {
             self.state
                 .spawned
@@ -110,17 +128,21 @@ impl Session {
     }
 
     /// The agent that acts when nobody asks for another.
-    pub(crate) fn recorded_agent(&self) -> String {
-        self.agent_on_record().unwrap_or_else(|| self.home.usual())
+    pub(crate) fn agent_from_journal_or_default(&self) -> String {
+        self.agent_from_journal()
+            .unwrap_or_else(|| self.workspace_agent.default_agent_name())
     }
 
     /// Refuses settings that name an agent which there is not, or which cannot act by itself.
-    pub(crate) async fn check_agent(&self, set: &[Set]) -> Result<(), AgentError> {
+    pub(crate) async fn check_chosen_agents(&self, set: &[SetEntry]) -> Result<(), AgentError> {
         for set in set {
-            let Change::Agent { to } = &set.change else {
+            let SessionChange::Agent { to } = &set.change else {
                 continue;
             };
-            let known = self.home.agents_of(&self.owner, &self.files(None)).await?;
+            let known = self
+                .workspace_agent
+                .switchable_agents_of(&self.owner, &self.files(None))
+                .await?;
             if !known.contains(to) {
                 return Err(AgentError::NoSuchAgent {
                     name: to.clone(),
@@ -133,13 +155,13 @@ impl Session {
 
     /// An input with what the agent that acts is to be reminded of, if that changed since the last
     /// one. What was said comes first.
-    pub(crate) fn introduced(&self, mut content: Vec<Block>) -> Vec<Block> {
-        content.extend(self.reminder().map(Block::text));
+    pub(crate) fn with_agent_reminder(&self, mut content: Vec<Block>) -> Vec<Block> {
+        content.extend(self.pending_agent_reminder().map(Block::text));
         content
     }
 
     /// What the agent that acts is to be reminded of, if it was not yet.
-    fn reminder(&self) -> Option<String> {
+    fn pending_agent_reminder(&self) -> Option<String> {
         let words = self
             .agent
             .workspace()
@@ -153,23 +175,23 @@ impl Session {
     }
 
     /// What those who work for it spent, as far as it is on record.
-    pub(crate) async fn crew_spent(&self) -> Allowance {
-        let tasks = self.crew.tasks().await.unwrap_or_default();
+    pub(crate) async fn subagent_spend(&self) -> SpendAmount {
+        let tasks = self.subagents.tasks().await.unwrap_or_default();
         tasks
             .iter()
-            .fold(Allowance::default(), |sum, task| sum + task.spent)
+            .fold(SpendAmount::default(), |sum, task| sum + task.spent)
     }
 }
 
-impl Live<'_> {
+impl ActiveRun<'_> {
     /// Makes ready to hand work over.
-    pub(crate) fn man(&self) {
+    pub(crate) fn start_subagents(&self) {
         let session = &*self.session;
         let spawned = session.state.spawned.as_ref();
-        session.crew.begin(Now {
+        session.subagents.set_run_context(DelegationContext {
             agent: session.agent.clone(),
             run: self.run.clone(),
-            terms: session.terms(),
+            permissions: session.permissions(),
             depth: spawned.map_or(0, |spawned| spawned.depth),
             tree: spawned.map_or_else(|| session.id.clone(), |spawned| spawned.tree.clone()),
             listener: self.options.listener.clone(),
@@ -181,16 +203,20 @@ impl Live<'_> {
 
     /// Before the model is asked: the agent that acts does so with its own prompt, tools and model;
     /// it is reminded once, and told of tasks that ended.
-    pub(crate) async fn take_stock(&mut self) -> Result<(), Stop> {
-        let from = self.session.agent.acting();
-        if self.session.take_part(self.writer.fence()).await? {
-            let turn = self.session.turn(self.writer.fence()).await?;
-            self.dress(turn);
-            let to = self.session.agent.acting();
+    pub(crate) async fn refresh_turn(&mut self) -> Result<(), RunStop> {
+        let from = self.session.agent.agent_name();
+        if self
+            .session
+            .switch_to_recorded_agent(self.writer.fence())
+            .await?
+        {
+            let turn = self.session.turn_setup(self.writer.fence()).await?;
+            self.apply_turn(turn);
+            let to = self.session.agent.agent_name();
             let model = self.session.agent.parts.model.name().to_owned();
             self.emit(EventKind::AgentSwitched { from, to, model });
         }
-        if let Some(text) = self.session.reminder() {
+        if let Some(text) = self.session.pending_agent_reminder() {
             let notice = Notice {
                 reminds: true,
                 ..Notice::new(self.run.clone(), text)
@@ -198,41 +224,48 @@ impl Live<'_> {
             self.record(vec![Entry::Notice(notice)]).await?;
         }
         self.session
-            .crew
-            .bind(self.session.agent.clone(), self.session.terms());
-        self.tell_news().await?;
+            .subagents
+            .update_permissions(self.session.agent.clone(), self.session.permissions());
+        self.record_finished_tasks().await?;
         Ok(())
     }
 
     /// Tells the model of tasks that ended since. True if there were any.
-    async fn tell_news(&mut self) -> Result<bool, Stop> {
-        let Some(news) = self.session.crew.news(&self.session.state.told) else {
+    async fn record_finished_tasks(&mut self) -> Result<bool, RunStop> {
+        let Some(news) = self
+            .session
+            .subagents
+            .finished_since(&self.session.state.told)
+        else {
             return Ok(false);
         };
-        let notice = news.notice(self.run.clone());
+        let notice = news.into_notice(self.run.clone());
         self.record(vec![Entry::Notice(notice)]).await?;
         Ok(true)
     }
 
     /// Whether there is more to do though the model is done: what was said meanwhile is heard,
     /// tasks in the background are waited for, and what came of them is told.
-    pub(crate) async fn goes_on(&mut self, outcome: Outcome) -> Result<bool, Stop> {
-        if outcome != Outcome::Completed {
+    pub(crate) async fn wait_for_more_work(
+        &mut self,
+        outcome: RunOutcome,
+    ) -> Result<bool, RunStop> {
+        if outcome != RunOutcome::Completed {
             return Ok(false);
         }
         // What the model could not be asked about any more is the next input instead.
-        let heeds = self.has_steps();
+        let heeds = self.has_steps_left();
         loop {
             // Looked at before the news: whatever ends from here on is noticed.
-            let mut ends = self.session.crew.ends();
-            let works = self.session.crew.working() > 0;
+            let mut ends = self.session.subagents.watch_finished();
+            let works = self.session.subagents.running_count() > 0;
             if heeds && self.steer().await? {
                 return Ok(true);
             }
-            if self.options.leftover == Leftover::Leave {
+            if self.options.background_tasks == BackgroundTaskPolicy::Detach {
                 return Ok(false);
             }
-            if self.tell_news().await? {
+            if self.record_finished_tasks().await? {
                 return Ok(true);
             }
             if !works {
@@ -243,7 +276,7 @@ impl Live<'_> {
             tokio::select! {
                 biased;
                 halted = halt.wait() => return Err(halted.into()),
-                () = steered(inbox), if heeds => {}
+                () = wait_for_steering(inbox), if heeds => {}
                 _ = ends.changed() => {}
             }
         }
@@ -251,61 +284,65 @@ impl Live<'_> {
 
     /// The run is over: those who work for it are stopped if it was, and left alone if they may go
     /// on.
-    pub(crate) async fn dismiss(&mut self, driven: &Result<Ending, Stop>) {
+    pub(crate) async fn stop_subagents(&mut self, driven: &Result<RunEnding, RunStop>) {
         let goes_on = matches!(
             driven,
-            Ok(Ending {
-                outcome: Outcome::Completed,
+            Ok(RunEnding {
+                outcome: RunOutcome::Completed,
                 ..
             })
-        ) && self.options.leftover == Leftover::Leave;
+        ) && self.options.background_tasks == BackgroundTaskPolicy::Detach;
         if !goes_on {
-            self.session.crew.stop().await;
+            self.session.subagents.stop().await;
         }
     }
 
     /// Puts on the prompt and the tools of another agent.
-    fn dress(&mut self, turn: Turn) {
+    fn apply_turn(&mut self, turn: TurnSetup) {
         self.system = turn.prompt.parts().into();
-        (self.tools, self.params, self.others) = (turn.tools, turn.params, turn.others);
+        (self.tools, self.params, self.fallback_setups) =
+            (turn.tools, turn.params, turn.fallback_setups);
         self.encoded = Arc::default();
-        self.head = std::sync::OnceLock::new();
+        self.head_tokens = std::sync::OnceLock::new();
         self.offload = self.session.offload(&self.files, &self.tools);
     }
 }
 
 /// What becomes of tasks in the background when the model is done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Leftover {
+pub enum BackgroundTaskPolicy {
     /// The run waits for them, and the model is told what came of them.
     #[default]
     Wait,
     /// They go on; whoever runs the agent wakes it when they are done.
-    Leave,
+    Detach,
 }
 
 impl Agent {
     /// The names of the agents of the workspace that can be switched to, its own included.
-    pub async fn agents(self: &Arc<Self>) -> Result<Vec<String>, AgentError> {
-        let files =
-            self.parts
-                .place
-                .files(&self.parts.owner, &stead_core::SessionId::outside(), None);
-        self.agents_of(&self.parts.owner, &files).await
+    pub async fn switchable_agents(self: &Arc<Self>) -> Result<Vec<String>, AgentError> {
+        let files = self.parts.place.files(
+            &self.parts.owner,
+            &stead_core::SessionId::sessionless(),
+            None,
+        );
+        self.switchable_agents_of(&self.parts.owner, &files).await
     }
 
-    async fn agents_of(
+    async fn switchable_agents_of(
         &self,
         owner: &Owner,
         files: &Arc<dyn Vfs>,
     ) -> Result<Vec<String>, AgentError> {
-        let specs = self.specs(owner, &self.workspace().shown(files)).await?;
+        let specs = self
+            .agent_specs(owner, &self.workspace().prompt_files(files))
+            .await?;
         let mut names: Vec<String> = specs
             .values()
             .filter(|spec| spec.mode.is_primary())
             .map(|spec| spec.name.clone())
             .collect();
-        let own = self.acting();
+        let own = self.agent_name();
         if !names.contains(&own) {
             names.insert(0, own);
         }

@@ -1,6 +1,6 @@
 //! Who answers when the gate says Ask.
 
-use crate::gate::Granted;
+use crate::gate::GrantScope;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::fmt;
@@ -9,7 +9,7 @@ use stead_core::AskTerms;
 
 /// A question about one call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Question {
+pub struct ApprovalQuestion {
     /// The call.
     pub id: String,
     /// The tool.
@@ -21,18 +21,18 @@ pub struct Question {
     /// How it may be answered, by whom and until when, and what would happen.
     pub terms: AskTerms,
     /// What [`Answer::Always`] would allow; none if it cannot be said.
-    pub always: Option<Granted>,
+    pub always_scope: Option<GrantScope>,
 }
 
 /// A person's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum ApprovalAnswer {
     /// Run it.
     Yes,
     /// Do not, and tell the model why.
     No {
         /// Why.
-        words: Option<String>,
+        reason: Option<String>,
     },
     /// Run it, and do not ask about calls like it any more.
     Always,
@@ -44,10 +44,10 @@ pub enum Answer {
     Later,
 }
 
-impl Answer {
+impl ApprovalAnswer {
     /// A plain no.
     pub fn no() -> Self {
-        Self::No { words: None }
+        Self::No { reason: None }
     }
 }
 
@@ -57,10 +57,13 @@ pub trait Approver: Send + Sync {
     fn name(&self) -> String;
 
     /// Answers a question.
-    fn answer<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer>;
+    fn answer<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, ApprovalAnswer>;
 
     /// Answers all questions of a step, in their order. They take effect together.
-    fn answers<'a>(&'a self, questions: &'a [Question]) -> BoxFuture<'a, Vec<Answer>> {
+    fn answers<'a>(
+        &'a self,
+        questions: &'a [ApprovalQuestion],
+    ) -> BoxFuture<'a, Vec<ApprovalAnswer>> {
         Box::pin(async move {
             let mut answers = Vec::with_capacity(questions.len());
             for question in questions {
@@ -73,38 +76,41 @@ pub trait Approver: Send + Sync {
 
 /// How questions of a run are answered.
 #[derive(Clone, Default)]
-pub enum Approvals {
+pub enum ApprovalPolicy {
     /// Yes to everything asked in this run.
-    All,
+    ApproveAll,
     /// No to everything asked in this run.
-    None,
+    DenyAll,
     /// Nobody is here: park.
     #[default]
     Park,
     /// Ask this person.
-    Person(Arc<dyn Approver>),
+    Ask(Arc<dyn Approver>),
 }
 
-impl fmt::Debug for Approvals {
+impl fmt::Debug for ApprovalPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::All => "All",
-            Self::None => "None",
+            Self::ApproveAll => "All",
+            Self::DenyAll => "None",
             Self::Park => "Park",
-            Self::Person(_) => "Person",
+            Self::Ask(_) => "Person",
         })
     }
 }
 
-impl Approvals {
+impl ApprovalPolicy {
     /// The answers in the order of the questions, and who gave them.
-    pub(crate) async fn answers(&self, questions: &[Question]) -> (Vec<Answer>, String) {
-        let same = |answer: Answer| vec![answer; questions.len()];
+    pub(crate) async fn answers(
+        &self,
+        questions: &[ApprovalQuestion],
+    ) -> (Vec<ApprovalAnswer>, String) {
+        let same = |answer: ApprovalAnswer| vec![answer; questions.len()];
         match self {
-            Self::All => (same(Answer::Yes), "--approve all".to_owned()),
-            Self::None => (same(Answer::no()), "--approve none".to_owned()),
-            Self::Park => (same(Answer::Later), String::new()),
-            Self::Person(person) => (person.answers(questions).await, person.name()),
+            Self::ApproveAll => (same(ApprovalAnswer::Yes), "--approve all".to_owned()),
+            Self::DenyAll => (same(ApprovalAnswer::no()), "--approve none".to_owned()),
+            Self::Park => (same(ApprovalAnswer::Later), String::new()),
+            Self::Ask(person) => (person.answers(questions).await, person.name()),
         }
     }
 }

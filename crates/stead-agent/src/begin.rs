@@ -1,14 +1,14 @@
 //! What begins a run: an input, a run that is taken up again, or the end of a task.
 
-use crate::{AgentError, Crew, RunOptions, RunReport, Session};
+use crate::{AgentError, RunOptions, RunReport, Session, Subagents};
 use std::sync::Arc;
-use stead_core::{Allowance, Block, Entry, Message, Notice, Outcome, RunId, UserInput};
+use stead_core::{Block, Entry, Message, Notice, RunId, RunOutcome, SpendAmount, UserInput};
 
 /// What begins a run.
-pub(crate) enum Begin {
+pub(crate) enum RunTrigger {
     Input(Vec<Block>),
     Resume {
-        raise: Allowance,
+        raise: SpendAmount,
     },
     /// Tasks that were handed over have ended.
     Wake,
@@ -16,13 +16,13 @@ pub(crate) enum Begin {
 
 /// Where a run comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum RunOrigin {
     Input,
     Resume,
     Wake,
 }
 
-impl Origin {
+impl RunOrigin {
     /// As hooks are told it.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
@@ -34,57 +34,64 @@ impl Origin {
 }
 
 /// What the model is told when its answer was cut off by a budget that was raised since.
-const GO_ON: &str = "Your last answer was cut off by a limit. Go on exactly where it ended.";
+const CONTINUE_PROMPT: &str =
+    "Your last answer was cut off by a limit. Go on exactly where it ended.";
 
 impl Session {
     /// Those who work for it.
-    pub fn crew(&self) -> &Arc<Crew> {
-        &self.crew
+    pub fn subagents(&self) -> &Arc<Subagents> {
+        &self.subagents
     }
 
     /// Whether tasks that it handed over have ended and it was not told yet.
-    pub fn has_news(&self) -> bool {
-        self.crew.news(&self.state.told).is_some()
+    pub fn has_finished_tasks(&self) -> bool {
+        self.subagents.finished_since(&self.state.told).is_some()
     }
 
     /// Tells the model of tasks that have ended since, and works on what comes of it: a run that
     /// nobody gave an input. An error if there is no news ([`Session::has_news`]), or a run is
     /// open.
     pub async fn wake(&mut self, options: RunOptions) -> Result<RunReport, AgentError> {
-        self.go(Begin::Wake, options).await
+        self.start_run(RunTrigger::Wake, options).await
     }
 
     /// The entries that begin the run, and where it comes from.
-    pub(crate) fn opening(
+    pub(crate) fn opening_entries(
         &self,
-        begin: Begin,
+        begin: RunTrigger,
         fresh: RunId,
-    ) -> Result<(Vec<Entry>, Origin), AgentError> {
+    ) -> Result<(Vec<Entry>, RunOrigin), AgentError> {
         match begin {
-            Begin::Input(content) => {
+            RunTrigger::Input(content) => {
                 let mut entries = self.state.close(
-                    Outcome::Cancelled,
+                    RunOutcome::Cancelled,
                     "a new input came before this run was done",
                 );
-                let handed = self.above.is_some();
+                let handed = self.parent_subagents.is_some();
                 entries.push(Entry::User(UserInput {
                     handed,
                     ..UserInput::new(fresh, content)
                 }));
-                Ok((entries, Origin::Input))
+                Ok((entries, RunOrigin::Input))
             }
-            Begin::Resume { raise }
-                if !self.agent.parts.workspace.config().budget.can_take(raise) =>
+            RunTrigger::Resume { raise }
+                if !self
+                    .agent
+                    .parts
+                    .workspace
+                    .config()
+                    .budget
+                    .accepts_raise(raise) =>
             {
                 Err(AgentError::NoBudget)
             }
-            Begin::Resume { raise } if self.state.run.is_some() && !raise.is_zero() => {
-                Err(AgentError::StillOpen(self.id.clone()))
+            RunTrigger::Resume { raise } if self.state.run.is_some() && !raise.is_zero() => {
+                Err(AgentError::RunStillOpen(self.id.clone()))
             }
-            Begin::Resume { .. } if self.state.run.is_some() => {
-                Ok((self.state.repair(), Origin::Resume))
+            RunTrigger::Resume { .. } if self.state.run.is_some() => {
+                Ok((self.state.repair(), RunOrigin::Resume))
             }
-            Begin::Resume { raise } if self.state.is_resumable() => {
+            RunTrigger::Resume { raise } if self.state.is_resumable() => {
                 let run = fresh;
                 let mut entries = vec![Entry::User(UserInput {
                     raise,
@@ -95,25 +102,27 @@ impl Session {
                     self.state.turns.last().map(|turn| &*turn.message),
                     Some(Message::Assistant { .. })
                 ) {
-                    entries.push(Entry::Notice(Notice::new(run, GO_ON)));
+                    entries.push(Entry::Notice(Notice::new(run, CONTINUE_PROMPT)));
                 }
-                Ok((entries, Origin::Resume))
+                Ok((entries, RunOrigin::Resume))
             }
             // Tasks that ended since the last answer are something to go on with.
-            Begin::Resume { raise } if raise.is_zero() && self.has_news() => {
-                self.opening(Begin::Wake, fresh)
+            RunTrigger::Resume { raise } if raise.is_zero() && self.has_finished_tasks() => {
+                self.opening_entries(RunTrigger::Wake, fresh)
             }
-            Begin::Resume { .. } => Err(AgentError::NothingToResume(self.id.clone())),
-            Begin::Wake if self.state.run.is_some() => Err(AgentError::StillOpen(self.id.clone())),
-            Begin::Wake => match self.crew.news(&self.state.told) {
+            RunTrigger::Resume { .. } => Err(AgentError::NothingToResume(self.id.clone())),
+            RunTrigger::Wake if self.state.run.is_some() => {
+                Err(AgentError::RunStillOpen(self.id.clone()))
+            }
+            RunTrigger::Wake => match self.subagents.finished_since(&self.state.told) {
                 Some(news) => {
-                    let notice = news.notice(fresh.clone());
+                    let notice = news.into_notice(fresh.clone());
                     Ok((
                         vec![Entry::User(UserInput::wake(fresh)), Entry::Notice(notice)],
-                        Origin::Wake,
+                        RunOrigin::Wake,
                     ))
                 }
-                None => Err(AgentError::NoNews(self.id.clone())),
+                None => Err(AgentError::NoFinishedTasks(self.id.clone())),
             },
         }
     }

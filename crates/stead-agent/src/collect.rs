@@ -1,20 +1,20 @@
 //! Keeping what sessions leave behind within its bounds: the memory of undo, and offloaded files.
 
-use crate::offload::abandoned;
+use crate::offload::orphaned_folders;
 use crate::{Agent, AgentError};
 use std::collections::{BTreeMap, BTreeSet};
 use stead_core::{Owner, SessionId};
-use stead_store::{ChangeLog, RunKey};
-use stead_vfs::{ChangeRecord, Was};
+use stead_store::{RunKey, UndoLog};
+use stead_vfs::{ChangeRecord, FileState};
 
 /// A content that no run refers to is kept this long: a run may be about to.
 const GRACE_MS: i64 = 60 * 60 * 1000;
 /// How long the changes of a run that has not ended are kept whatever the bounds.
-const OPEN_MS: i64 = 24 * 60 * 60 * 1000;
+const OPEN_RUN_KEPT_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// What was, or would be, forgotten.
 #[derive(Debug, Default, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Collected {
+pub struct GcReport {
     /// Runs that can no longer be undone.
     pub runs: usize,
     /// Contents that are no longer kept.
@@ -33,9 +33,9 @@ pub struct Collected {
 
 /// Whether to do it or only to say what would be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Really {
+pub enum GcMode {
     /// Do it.
-    Do,
+    Apply,
     /// Only say.
     DryRun,
 }
@@ -44,7 +44,11 @@ impl Agent {
     /// Forgets how to undo runs that are too old, whose session is gone, or that do not fit into
     /// the space that is set for it (`undo:` in agent.yaml), oldest first. Removes what sessions
     /// that are gone had offloaded.
-    pub async fn collect(&self, owner: &Owner, really: Really) -> Result<Collected, AgentError> {
+    pub async fn collect_garbage(
+        &self,
+        owner: &Owner,
+        really: GcMode,
+    ) -> Result<GcReport, AgentError> {
         let log = self.parts.place.changes(owner);
         // Before the sessions: one that begins meanwhile is not taken for one that is gone.
         let folders = self.offload_folders(owner).await?;
@@ -64,7 +68,8 @@ impl Agent {
         let mut forgotten = Vec::new();
         let mut pinned: Vec<BTreeSet<String>> = Vec::new();
         for run in log.runs().await? {
-            let recent = run.updated_ms > now_ms - OPEN_MS && open.contains(&run.key.session);
+            let recent =
+                run.updated_ms > now_ms - OPEN_RUN_KEPT_MS && open.contains(&run.key.session);
             let old = run.updated_ms < oldest_ms || !sessions.contains(&run.key.session);
             if recent {
                 pinned.push(contents_of(&*log, &run.key).await?);
@@ -101,12 +106,12 @@ impl Agent {
             .iter()
             .filter(|image| !referred.contains(&image.hash) && image.kept_ms < now_ms - GRACE_MS);
         let unused: Vec<_> = unused.collect();
-        let abandoned = abandoned(&folders, &sessions);
+        let abandoned = orphaned_folders(&folders, &sessions);
         let mut offloaded_bytes = 0;
         for folder in &abandoned {
             offloaded_bytes += self.offloaded_bytes(owner, folder).await?;
         }
-        let collected = Collected {
+        let collected = GcReport {
             runs: forgotten.len(),
             contents: unused.len(),
             bytes: unused.iter().map(|image| image.bytes).sum(),
@@ -115,12 +120,12 @@ impl Agent {
             offloaded_bytes,
             leftovers: 0,
         };
-        if really == Really::Do {
+        if really == GcMode::Apply {
             for run in &forgotten {
-                log.forget(run).await?;
+                log.delete_run(run).await?;
             }
             for image in unused {
-                log.drop_image(&image.hash).await?;
+                log.delete_image(&image.hash).await?;
             }
             for folder in abandoned {
                 self.remove_offloaded(owner, folder).await?;
@@ -144,14 +149,14 @@ impl Agent {
             .into_iter()
             .filter(|run| run.key.session == *session)
         {
-            log.forget(&run.key).await?;
+            log.delete_run(&run.key).await?;
         }
         Ok(())
     }
 }
 
 /// The contents that undoing a run would need.
-async fn contents_of(log: &dyn ChangeLog, run: &RunKey) -> Result<BTreeSet<String>, AgentError> {
+async fn contents_of(log: &dyn UndoLog, run: &RunKey) -> Result<BTreeSet<String>, AgentError> {
     let mut contents = BTreeSet::new();
     for line in log.records(run).await? {
         // A line that cannot be read keeps nothing: undoing that run fails anyway.
@@ -159,8 +164,8 @@ async fn contents_of(log: &dyn ChangeLog, run: &RunKey) -> Result<BTreeSet<Strin
             continue;
         };
         contents.extend(paths.into_iter().filter_map(|change| match change.before {
-            Was::File { hash, .. } => Some(hash),
-            Was::Absent | Was::Directory | Was::Unkept(_) => None,
+            FileState::File { hash, .. } => Some(hash),
+            FileState::Absent | FileState::Directory | FileState::Unkept(_) => None,
         }));
     }
     Ok(contents)

@@ -1,100 +1,102 @@
 //! What the rules for commands say about a call that runs one.
 
 use crate::Agent;
-use crate::gate::{Command, Reads, Ruled};
+use crate::gate::{CommandFacts, ReadOnlyStatus, RuleMatch};
 use serde_json::Value;
-use stead_core::{Access, AccessKind, Reach, Verdict, VerdictKind};
-use stead_tools::shell::{self, Depth, Judgement};
+use stead_core::{AccessKind, PathAccess, PathScope, Verdict, VerdictKind};
+use stead_tools::shell::{self, CommandVerdict, ReadDepth};
 use stead_vfs::{Rules, VPath, Vfs, VfsError};
 
 /// What a command that only reads would look at.
 #[derive(Default)]
-pub(crate) struct Looks {
+pub(crate) struct CommandReads {
     /// What it names.
-    pub(crate) named: Vec<Access>,
+    pub(crate) named_paths: Vec<PathAccess>,
     /// Folders whose content it may show, where nothing but the reading was allowed.
-    pub(crate) below: Vec<Access>,
+    pub(crate) folders: Vec<PathAccess>,
 }
 
 impl Agent {
     /// Judges a command. What it reads is for the file rules.
-    pub(crate) fn command(&self, text: &str, args: &Value) -> (Command, Looks) {
+    pub(crate) fn judge_command(&self, text: &str, args: &Value) -> (CommandFacts, CommandReads) {
         let judgement = shell::judge(&self.parts.workspace.config().commands, text);
         let reads = if judgement.reads.is_some() {
-            Reads::Only
+            ReadOnlyStatus::Yes
         } else {
-            Reads::NotOnly
+            ReadOnlyStatus::Unknown
         };
         let folder = args.get("cwd").and_then(Value::as_str).unwrap_or(".");
-        let mut looks = Looks::default();
-        let ruled = ruled(&judgement, folder, &mut looks);
+        let mut looks = CommandReads::default();
+        let ruled = match_rules(&judgement, folder, &mut looks);
         (
-            Command {
+            CommandFacts {
                 text: text.to_owned(),
-                ruled,
-                reads,
+                rule_match: ruled,
+                read_only: reads,
             },
             looks,
         )
     }
 }
 
-fn ruled(judgement: &Judgement, folder: &str, looks: &mut Looks) -> Ruled {
+fn match_rules(judgement: &CommandVerdict, folder: &str, looks: &mut CommandReads) -> RuleMatch {
     let verdict = Verdict {
         kind: judgement.kind,
         rule: judgement.rule.clone(),
     };
     let ruled = match judgement.kind {
-        VerdictKind::Deny => return Ruled::By(verdict),
-        VerdictKind::Ask if judgement.rule.starts_with("commands.") => Ruled::By(verdict),
-        VerdictKind::Ask => Ruled::Unruled(judgement.rule.clone()),
-        VerdictKind::Allow => Ruled::By(verdict),
+        VerdictKind::Deny => return RuleMatch::Matched(verdict),
+        VerdictKind::Ask if judgement.rule.starts_with("commands.") => RuleMatch::Matched(verdict),
+        VerdictKind::Ask => RuleMatch::NoMatch(judgement.rule.clone()),
+        VerdictKind::Allow => RuleMatch::Matched(verdict),
     };
     for (part, path) in judgement
         .parts
         .iter()
         .flat_map(|part| part.reads.iter().map(move |path| (part, path)))
     {
-        let Some(inside) = inside(folder, path) else {
-            match part.is_by_reads() && judgement.kind == VerdictKind::Allow {
-                true => return Ruled::Unruled(format!("{path} is not in the workspace")),
+        let Some(inside) = workspace_path(folder, path) else {
+            match part.is_allowed_as_read_only() && judgement.kind == VerdictKind::Allow {
+                true => return RuleMatch::NoMatch(format!("{path} is not in the workspace")),
                 false => continue,
             }
         };
-        let access = |reach| Access {
+        let access = |reach| PathAccess {
             path: inside.to_string(),
             kind: AccessKind::Read,
-            reach,
+            scope: reach,
         };
-        looks.named.push(access(Reach::Content));
+        looks.named_paths.push(access(PathScope::Content));
         match part.depth {
-            Depth::Below if part.is_by_reads() => looks.below.push(access(Reach::Tree)),
-            Depth::Below | Depth::Names | Depth::Repository => {}
+            ReadDepth::Below if part.is_allowed_as_read_only() => {
+                looks.folders.push(access(PathScope::Tree))
+            }
+            ReadDepth::Below | ReadDepth::Names | ReadDepth::Repository => {}
         }
     }
     if judgement
         .parts
         .iter()
-        .any(|part| part.is_by_reads() && part.depth == Depth::Repository)
+        .any(|part| part.is_allowed_as_read_only() && part.depth == ReadDepth::Repository)
     {
         let path = VPath::root().to_string();
-        looks.below.push(Access {
+        looks.folders.push(PathAccess {
             path,
             kind: AccessKind::Read,
-            reach: Reach::Tree,
+            scope: PathScope::Tree,
         });
     }
     ruled
 }
 
-impl Looks {
+impl CommandReads {
     /// What the file rules say of what lies below: a person may still let it be shown.
-    pub(crate) async fn ask(
+    pub(crate) async fn ask_about_folders(
         &self,
         rules: &Rules,
         files: &dyn Vfs,
     ) -> Result<Option<Verdict>, VfsError> {
-        let verdict = stead_vfs::judge(rules, files, &self.below).await?;
+        let verdict = stead_vfs::judge(rules, files, &self.folders).await?;
         Ok(verdict
             .filter(|verdict| verdict.kind != VerdictKind::Allow)
             .map(|verdict| {
@@ -107,7 +109,7 @@ impl Looks {
 }
 
 /// A file that a command names, as a path of the workspace; none if it lies elsewhere.
-fn inside(folder: &str, path: &str) -> Option<VPath> {
+fn workspace_path(folder: &str, path: &str) -> Option<VPath> {
     if path.starts_with('/') {
         return None;
     }

@@ -42,37 +42,46 @@ mod turn;
 mod undo;
 mod usage;
 
-pub use acting::Leftover;
+pub use acting::BackgroundTaskPolicy;
 pub use agent::{Agent, AgentParts};
-pub use approvals::{Answered, ApprovalError, OpenQuestion, Reply};
-pub use approve::{Answer, Approvals, Approver, Question};
+pub use approvals::{ApprovalError, ApprovalOutcome, ApprovalReply, OpenQuestion};
+pub use approve::{ApprovalAnswer, ApprovalPolicy, ApprovalQuestion, Approver};
 pub use archive::ArchiveTag;
 pub use attach::{attach, fenced};
 pub use budget::{Budget, BudgetError, Reservation};
 pub use builder::{AgentBuilder, BuildError, hook_model, side_model};
-pub use collect::{Collected, Really};
+pub use collect::{GcMode, GcReport};
 pub use compact::Pinned;
-pub use crew::{Bound, Crew, Order, TaskRecord, TaskStatus, Wait as TaskWait, WaitingTask};
+pub use crew::{
+    DelegationBounds, Subagents, TaskRecord, TaskRequest, TaskStatus, TaskWait, WaitingTask,
+};
 pub use error::AgentError;
 pub use facts::UNKNOWN_WINDOW_TOKENS;
-pub use features::{Contribution, Feature, TurnCx, own_folder};
-pub use gate::{Command, GateRules, Grant, Granted, Judged, Reads, Ruled, Tainted, Terms, judge};
-pub use hooks::{Delegate, HookGear, Hooks};
-pub use inbox::{Inbox, Sent, Waiting};
+pub use features::{Contribution, Feature, TurnCx, user_folder};
+pub use gate::{
+    CallFacts, CommandFacts, GateRules, Grant, GrantScope, ReadOnlyStatus, RuleMatch,
+    SessionPermissions, TaintedWrite, judge,
+};
+pub use hooks::{Delegate, HookRuntime, Hooks};
+pub use inbox::{Inbox, QueuedMessage, SendOutcome};
 pub use live::{Listener, RunOptions, RunReport};
-pub use lookup::{Looked, Lookup, LookupError, MemoryFiles, Said, said, since, until};
+pub use lookup::{
+    EntryText, Lookup, LookupError, LookupResult, MemoryFiles, entry_text, parse_since, parse_until,
+};
 pub use memory::{
-    Background, Blamed, Consolidated, DeadJob, Fact, Flushed, Forgotten, Ledger, MAX_FACT_CHARS,
-    MemoryError, MemoryJob, MemoryStatus, Placed, Record, Review, Shown, Source, Which,
-    WorkOptions, Worked, without_sources,
+    BlameLine, ConsolidationReport, DeadJob, Fact, FactDocument, FactSelection, FactSource,
+    FlushReport, ForgetResult, LocatedFact, MAX_FACT_CHARS, MemoryError, MemoryJob, MemoryStatus,
+    MemoryWorker, MergeDiff, MergeRecord, ReviewDecision, WorkerOptions, WorkerReport,
+    without_sources,
 };
 pub use offload::copy_offloaded;
-pub use outside::Called;
-pub use role::Models;
+pub use outside::SessionlessResult;
+pub use role::ModelConnector;
 pub use session::{RewindPoint, Session};
 pub use steering::INTERRUPTED;
-pub use turn::Turn;
-pub use undo::{Obstacle, Undo, UndoAction, UndoPlan, UndoStep};
+pub use turn::TurnSetup;
+pub use undo::{Undo, UndoAction, UndoObstacle, UndoPlan, UndoStep};
 pub use usage::{
-    By, Period, Purpose, Rebuilt, UsageLog, UsageRecord, UsageRow, report as usage_report,
+    Purpose, RebuildReport, UsageGrouping, UsageLog, UsagePeriod, UsageRecord, UsageRow,
+    report as usage_report,
 };

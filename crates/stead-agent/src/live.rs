@@ -1,20 +1,20 @@
 //! A run that is going on: the session, its journal, and whoever listens.
 
-use crate::halt::{Halt, Halted};
-use crate::hooks::Hooked;
-use crate::offload::{Loader, Offload};
+use crate::halt::{Halt, HaltReason};
+use crate::hooks::PendingHookOutput;
+use crate::offload::{MediaLoader, Offload};
 use crate::{
-    AgentError, Approvals, Budget, BudgetError, Inbox, Leftover, Pinned, Session, Turn,
-    UsageRecord, WaitingTask,
+    AgentError, ApprovalPolicy, BackgroundTaskPolicy, Budget, BudgetError, Inbox, Pinned, Session,
+    TurnSetup, UsageRecord, WaitingTask,
 };
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use stead_core::{
-    Entry, Event, EventKind, Exhausted, Level, Line, Message, Outcome, RunId, SessionId, Set,
-    Usage, Usd,
+    BudgetExhausted, Entry, Event, EventKind, JournalLine, Message, NoticeLevel, RunId, RunOutcome,
+    SessionId, SetEntry, Usage, Usd,
 };
 use stead_model::{Encoded, ModelError, Params, SystemPart};
-use stead_store::{JournalWriter, Wait};
+use stead_store::{JournalWriter, LockWait};
 use stead_tools::{ActiveSkills, Registry};
 use stead_vfs::Vfs;
 use tokio_util::sync::CancellationToken;
@@ -31,9 +31,9 @@ pub struct RunOptions {
     /// Stops the run.
     pub cancel: CancellationToken,
     /// Answers questions.
-    pub approvals: Approvals,
+    pub approvals: ApprovalPolicy,
     /// Whether to wait for a session that another process writes.
-    pub wait: Wait,
+    pub wait: LockWait,
     /// Whether the input is pinned: shown word for word whatever else is left out later.
     pub pin: Pinned,
     /// What may be spent, where another run pays for it; none = as the settings say.
@@ -41,10 +41,10 @@ pub struct RunOptions {
     /// Takes what is said while the run goes on.
     pub inbox: Option<Arc<Inbox>>,
     /// What becomes of tasks in the background when the model is done.
-    pub leftover: Leftover,
+    pub background_tasks: BackgroundTaskPolicy,
     /// What the person changes of how the session goes on, before the run begins. What is so
     /// already is not on record.
-    pub set: Vec<Set>,
+    pub settings: Vec<SetEntry>,
 }
 
 impl Default for RunOptions {
@@ -52,13 +52,13 @@ impl Default for RunOptions {
         Self {
             listener: Arc::new(|_| {}),
             cancel: CancellationToken::new(),
-            approvals: Approvals::default(),
-            wait: Wait::No,
+            approvals: ApprovalPolicy::default(),
+            wait: LockWait::No,
             pin: Pinned::No,
             budget: None,
             inbox: None,
-            leftover: Leftover::default(),
-            set: Vec::new(),
+            background_tasks: BackgroundTaskPolicy::default(),
+            settings: Vec::new(),
         }
     }
 }
@@ -80,7 +80,7 @@ pub struct RunReport {
     /// The run.
     pub run: RunId,
     /// How it ended, or that it is parked.
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
     /// More words, where there are any.
     pub reason: Option<String>,
     /// The final text.
@@ -98,9 +98,9 @@ pub struct RunReport {
 
 /// Why the loop stopped before the machine said so.
 #[derive(Debug)]
-pub(crate) enum Stop {
+pub(crate) enum RunStop {
     /// From outside.
-    Halted(Halted),
+    Halted(HaltReason),
     /// The model could not be asked.
     Model(ModelError),
     /// A tool says nobody but a person can help.
@@ -108,24 +108,24 @@ pub(crate) enum Stop {
     /// A hook says so.
     Hook(String),
     /// Too little money, or too few tokens, are left to ask the model.
-    Budget(Exhausted),
+    Budget(BudgetExhausted),
     /// Nothing more can be recorded.
     Journal(AgentError),
 }
 
-impl From<Halted> for Stop {
-    fn from(halted: Halted) -> Self {
+impl From<HaltReason> for RunStop {
+    fn from(halted: HaltReason) -> Self {
         Self::Halted(halted)
     }
 }
 
-impl From<ModelError> for Stop {
+impl From<ModelError> for RunStop {
     fn from(error: ModelError) -> Self {
         Self::Model(error)
     }
 }
 
-impl From<BudgetError> for Stop {
+impl From<BudgetError> for RunStop {
     fn from(error: BudgetError) -> Self {
         match error {
             BudgetError::Exhausted(exhausted) => Self::Budget(exhausted),
@@ -134,32 +134,32 @@ impl From<BudgetError> for Stop {
     }
 }
 
-impl From<AgentError> for Stop {
+impl From<AgentError> for RunStop {
     fn from(error: AgentError) -> Self {
         Self::Journal(error)
     }
 }
 
-impl From<Stop> for AgentError {
-    fn from(stop: Stop) -> Self {
+impl From<RunStop> for AgentError {
+    fn from(stop: RunStop) -> Self {
         match stop {
-            Stop::Halted(Halted::Cancelled) => Self::Stopped("cancelled"),
-            Stop::Halted(Halted::Interrupted) => Self::Stopped("a new message came"),
-            Stop::Halted(Halted::TimedOut) => Self::Stopped("the time was up"),
-            Stop::Halted(Halted::TakenOver) => {
+            RunStop::Halted(HaltReason::Cancelled) => Self::Stopped("cancelled"),
+            RunStop::Halted(HaltReason::Interrupted) => Self::Stopped("a new message came"),
+            RunStop::Halted(HaltReason::TimedOut) => Self::Stopped("the time was up"),
+            RunStop::Halted(HaltReason::TakenOver) => {
                 Self::Stopped("another process took the session over")
             }
-            Stop::Model(error) => Self::Model(error),
-            Stop::Tool(_) => Self::Stopped("a tool stopped it"),
-            Stop::Hook(reason) => Self::Hook(reason),
-            Stop::Budget(_) => Self::Stopped("the budget is used up"),
-            Stop::Journal(error) => error,
+            RunStop::Model(error) => Self::Model(error),
+            RunStop::Tool(_) => Self::Stopped("a tool stopped it"),
+            RunStop::Hook(reason) => Self::Hook(reason),
+            RunStop::Budget(_) => Self::Stopped("the budget is used up"),
+            RunStop::Journal(error) => error,
         }
     }
 }
 
 /// A run that is going on.
-pub(crate) struct Live<'a> {
+pub(crate) struct ActiveRun<'a> {
     pub(crate) session: &'a mut Session,
     pub(crate) writer: Box<dyn JournalWriter>,
     pub(crate) run: RunId,
@@ -169,7 +169,7 @@ pub(crate) struct Live<'a> {
     /// Settings of each request.
     pub(crate) params: Params,
     /// The same for others who may answer in the model's place.
-    pub(crate) others: Vec<(String, Turn)>,
+    pub(crate) fallback_setups: Vec<(String, TurnSetup)>,
     pub(crate) options: RunOptions,
     pub(crate) halt: Halt,
     /// The tree as this session sees it.
@@ -179,25 +179,28 @@ pub(crate) struct Live<'a> {
     /// Takes what is too long for the conversation; none if that is switched off.
     pub(crate) offload: Option<Offload>,
     /// Loads what was taken of it.
-    pub(crate) loader: Loader,
+    pub(crate) loader: MediaLoader,
     pub(crate) encoded: Arc<Encoded>,
     /// An estimate of the prompt and the tools, made when first asked for.
-    pub(crate) head: OnceLock<u64>,
+    pub(crate) head_tokens: OnceLock<u64>,
     /// What calls used and is not written down yet.
-    pub(crate) unlogged: Vec<UsageRecord>,
-    pub(crate) events: u64,
+    pub(crate) unlogged_usage: Vec<UsageRecord>,
+    pub(crate) event_count: u64,
     /// What it may spend.
     pub(crate) budget: Budget,
     /// Why the newest answer was cut off, if its budget did it.
-    pub(crate) cut: Option<String>,
+    pub(crate) budget_cut: Option<String>,
     /// What hooks said that is needed later.
-    pub(crate) hooked: Hooked,
+    pub(crate) hook_output: PendingHookOutput,
 }
 
-impl Live<'_> {
+impl ActiveRun<'_> {
     /// Records entries and applies them: the only way a session's state changes. Returns them as
     /// they were written, without secrets.
-    pub(crate) async fn record(&mut self, entries: Vec<Entry>) -> Result<Vec<Line>, AgentError> {
+    pub(crate) async fn record(
+        &mut self,
+        entries: Vec<Entry>,
+    ) -> Result<Vec<JournalLine>, AgentError> {
         let lines = self.writer.append(entries).await?;
         self.session.apply(&lines)?;
         self.session.position = Some(self.writer.position());
@@ -205,10 +208,10 @@ impl Live<'_> {
     }
 
     /// What can be called, as whoever gave the newest answer was shown it.
-    pub(crate) fn hands(&self) -> &Registry {
+    pub(crate) fn callable_tools(&self) -> &Registry {
         let answered = self.session.state.model.as_deref();
         let other = self
-            .others
+            .fallback_setups
             .iter()
             .find(|(name, _)| answered == Some(name.as_str()));
         other.map_or(&self.tools, |(_, turn)| &turn.tools)
@@ -222,21 +225,21 @@ impl Live<'_> {
     /// Tells the listener, but no secret; and hooks, if it is a warning.
     pub(crate) fn emit(&mut self, kind: EventKind) {
         if let EventKind::Notice {
-            level: Level::Warning,
+            level: NoticeLevel::Warning,
             text,
         } = &kind
         {
             self.note_warning(text);
         }
-        self.tell(kind);
+        self.notify_listener(kind);
     }
 
     /// Tells the listener alone.
-    pub(crate) fn tell(&mut self, kind: EventKind) {
-        let kind = kind.clean(self.session.sessions.redactor());
-        self.events += 1;
+    pub(crate) fn notify_listener(&mut self, kind: EventKind) {
+        let kind = kind.redacted(self.session.sessions.redactor());
+        self.event_count += 1;
         let event = Event {
-            seq: self.events,
+            seq: self.event_count,
             run: self.run.clone(),
             source: Vec::new(),
             kind,
@@ -247,21 +250,21 @@ impl Live<'_> {
 
 impl Session {
     /// Takes in lines that were just written.
-    pub(crate) fn apply(&mut self, lines: &[Line]) -> Result<(), stead_core::FoldError> {
+    pub(crate) fn apply(&mut self, lines: &[JournalLine]) -> Result<(), stead_core::FoldError> {
         let mut rebinds = false;
         for line in lines {
             self.state.apply(line.seq, &line.entry)?;
             match &line.entry {
                 Entry::Result(result) => {
                     rebinds |= result.change.is_some() || result.untrusted;
-                    self.seen.record(&result.seen);
+                    self.seen_files.record(&result.seen);
                     result
                         .activates
                         .iter()
-                        .for_each(|activation| self.active.record(activation));
+                        .for_each(|activation| self.active_skills.record(activation));
                 }
                 Entry::Rewind(_) | Entry::Compaction(_) => {
-                    self.active = Arc::new(ActiveSkills::new(&self.state.skills))
+                    self.active_skills = Arc::new(ActiveSkills::new(&self.state.skills))
                 }
                 Entry::Session(_)
                 | Entry::User(_)
@@ -277,10 +280,11 @@ impl Session {
                 Entry::Set(_) => rebinds = true,
             }
         }
-        self.refreeze();
+        self.update_freeze();
         if rebinds {
             // What binds it binds those who work for it from here on, also in the same step.
-            self.crew.bind(self.agent.clone(), self.terms());
+            self.subagents
+                .update_permissions(self.agent.clone(), self.permissions());
         }
         Ok(())
     }

@@ -9,8 +9,8 @@ use stead_vfs::VPath;
 
 impl Agent {
     /// Where it is on record what was said in sessions.
-    pub(crate) fn records(&self) -> Vec<VPath> {
-        let tree = &self.parts.workspace.definition.tree;
+    pub(crate) fn record_folders(&self) -> Vec<VPath> {
+        let tree = &self.parts.workspace.definition.paths;
         tree.runtime
             .join("agents")
             .ok()
@@ -21,7 +21,11 @@ impl Agent {
 
     /// Whether an output shows lines that were found in the records of a session with words from
     /// outside.
-    pub(crate) async fn shows_outside(&self, sessions: &dyn Sessions, content: &[Block]) -> bool {
+    pub(crate) async fn shows_untrusted_records(
+        &self,
+        sessions: &dyn Sessions,
+        content: &[Block],
+    ) -> bool {
         let mut seen = BTreeSet::new();
         for record in self.shown_records(content) {
             // What nobody can tell the session of may be anybody's words.
@@ -37,7 +41,7 @@ impl Agent {
     /// no known session.
     fn shown_records(&self, content: &[Block]) -> Vec<Option<SessionId>> {
         let starts: Vec<String> = self
-            .records()
+            .record_folders()
             .iter()
             .map(|records| format!("{records}/"))
             .collect();

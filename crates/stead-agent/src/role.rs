@@ -1,23 +1,25 @@
 //! The agents of a workspace: the same workspace, model and place, as each of them finds it.
 
-use crate::crew::{Named, files_of};
-use crate::{Agent, AgentError, AgentParts, Bound, Delegate, Hooks, RunOptions, Session};
+use crate::crew::{TaskIdentity, child_files};
+use crate::{
+    Agent, AgentError, AgentParts, Delegate, DelegationBounds, Hooks, RunOptions, Session,
+};
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use stead_core::{Block, Outcome, Owner, SessionId};
+use stead_core::{Block, Owner, RunOutcome, SessionId};
 use stead_model::{Model, ModelError, ModelSettings, connect};
 use stead_vfs::{VPath, Vfs};
-use stead_workspace::{AgentFiles, AgentSpec, Part, Switch, general_purpose};
+use stead_workspace::{AgentRole, AgentSpec, FeatureSwitch, SubagentSpecs, general_purpose};
 
 /// How models are reached that agents of a workspace name.
 #[derive(Clone)]
-pub struct Models(Arc<Connect>);
+pub struct ModelConnector(Arc<ConnectFn>);
 
-type Connect = dyn Fn(&ModelSettings) -> Result<Arc<dyn Model>, ModelError> + Send + Sync;
+type ConnectFn = dyn Fn(&ModelSettings) -> Result<Arc<dyn Model>, ModelError> + Send + Sync;
 
-impl Models {
+impl ModelConnector {
     /// By `connect`.
     pub fn new(
         connect: impl Fn(&ModelSettings) -> Result<Arc<dyn Model>, ModelError> + Send + Sync + 'static,
@@ -26,14 +28,14 @@ impl Models {
     }
 }
 
-impl Default for Models {
+impl Default for ModelConnector {
     /// With keys and endpoints that their settings give, and no others.
     fn default() -> Self {
         Self::new(|settings| connect(settings, &|_| None))
     }
 }
 
-impl fmt::Debug for Models {
+impl fmt::Debug for ModelConnector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Models")
     }
@@ -41,32 +43,38 @@ impl fmt::Debug for Models {
 
 /// Agents of one workspace that were put together: each once, until its definition changes.
 #[derive(Debug, Default)]
-pub(crate) struct Roles(Mutex<Made>);
+pub(crate) struct AgentCache(Mutex<CachedAgents>);
 
 /// By name and part: the definition, and the agent made of it.
-type Made = HashMap<(String, Part), (Arc<AgentSpec>, Arc<Agent>)>;
+type CachedAgents = HashMap<(String, AgentRole), (Arc<AgentSpec>, Arc<Agent>)>;
 
 /// Roles that are kept.
-const MAX_ROLES: usize = 1000;
+const MAX_CACHED_AGENTS: usize = 1000;
 
 impl Agent {
     /// The agents that there are beside the workspace's own, by name, as their files say now.
-    pub(crate) async fn specs(
+    pub(crate) async fn agent_specs(
         &self,
         owner: &Owner,
         files: &Arc<dyn Vfs>,
     ) -> Result<BTreeMap<String, Arc<AgentSpec>>, AgentError> {
         let workspace = &self.parts.workspace;
-        let own = match &workspace.definition.tree.subagents {
+        let own = match &workspace.definition.paths.subagents {
             Some(folder) => {
-                let own = crate::features::own_folder(owner, &**files).await;
+                let own = crate::features::user_folder(owner, &**files).await;
                 own.and_then(|own: VPath| own.join(folder.as_str()).ok())
             }
             None => None,
         };
-        let AgentFiles { mut specs, broken } = workspace.subagents(&**files, own.as_ref()).await?;
+        let SubagentSpecs { mut specs, broken } =
+            workspace.subagents(&**files, own.as_ref()).await?;
         let general = general_purpose();
-        if !workspace.config().disable.has(Switch::Subagents) && !broken.contains(&general.name) {
+        if !workspace
+            .config()
+            .disable
+            .contains(FeatureSwitch::Subagents)
+            && !broken.contains(&general.name)
+        {
             specs
                 .entry(general.name.clone())
                 .or_insert_with(|| Arc::new(general));
@@ -75,16 +83,20 @@ impl Agent {
     }
 
     /// The same workspace as `spec` finds it. Only asked of the workspace's own agent.
-    pub(crate) fn role(&self, spec: &Arc<AgentSpec>, part: Part) -> Result<Arc<Self>, AgentError> {
+    pub(crate) fn agent_for(
+        &self,
+        spec: &Arc<AgentSpec>,
+        part: AgentRole,
+    ) -> Result<Arc<Self>, AgentError> {
         let key = (spec.name.clone(), part);
-        if let Some((known, role)) = self.roles.lock().get(&key)
+        if let Some((known, role)) = self.agent_cache.lock().get(&key)
             && known == spec
         {
             return Ok(role.clone());
         }
-        let role = Self::with_hooks(self.parts_of(spec, part)?, self.hooks.clone())?;
-        let mut roles = self.roles.lock();
-        if roles.len() >= MAX_ROLES {
+        let role = Self::with_hooks(self.parts_for(spec, part)?, self.hooks.clone())?;
+        let mut roles = self.agent_cache.lock();
+        if roles.len() >= MAX_CACHED_AGENTS {
             roles.clear();
         }
         roles.insert(key, (spec.clone(), role.clone()));
@@ -114,8 +126,8 @@ impl Agent {
         Ok(())
     }
 
-    fn parts_of(&self, spec: &AgentSpec, part: Part) -> Result<AgentParts, AgentError> {
-        let workspace = self.parts.workspace.as_agent(spec, part);
+    fn parts_for(&self, spec: &AgentSpec, part: AgentRole) -> Result<AgentParts, AgentError> {
+        let workspace = self.parts.workspace.for_agent(spec, part);
         let mut parts = AgentParts {
             workspace,
             ..self.parts.clone()
@@ -124,7 +136,7 @@ impl Agent {
             && spec.model.as_ref().is_some_and(|own| !own.name.is_empty())
         {
             self.check_model(spec, &settings.name)?;
-            parts.model = (self.parts.models.0)(&settings)?;
+            parts.model = (self.parts.model_connector.0)(&settings)?;
             parts.params = settings.params();
         } else if let Some(own) = &spec.model {
             parts.params.temperature = own.temperature.or(parts.params.temperature);
@@ -133,30 +145,30 @@ impl Agent {
     }
 
     /// The name of the agent that acts where nobody asked for another.
-    pub(crate) fn usual(&self) -> String {
+    pub(crate) fn default_agent_name(&self) -> String {
         let definition = &self.parts.workspace.definition;
         definition
-            .usual
+            .default_delegate
             .clone()
-            .unwrap_or_else(|| definition.config.agent().to_string())
+            .unwrap_or_else(|| definition.config.agent_id().to_string())
     }
 
     /// The name of the agent that it is among those of its workspace.
-    pub(crate) fn acting(&self) -> String {
+    pub(crate) fn agent_name(&self) -> String {
         let active = self.parts.workspace.definition.active.clone();
-        active.unwrap_or_else(|| self.parts.workspace.config().agent().to_string())
+        active.unwrap_or_else(|| self.parts.workspace.config().agent_id().to_string())
     }
 }
 
 /// Hands the tasks of hooks to agents of the workspace, whose own hooks are not asked.
-pub(crate) struct Errands(pub(crate) Weak<Agent>);
+pub(crate) struct SubagentDelegate(pub(crate) Weak<Agent>);
 
-impl Delegate for Errands {
+impl Delegate for SubagentDelegate {
     fn ask<'a>(
         &'a self,
         agent: &'a str,
         task: &'a str,
-        bound: &'a Bound,
+        bound: &'a DelegationBounds,
     ) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async move {
             let home = self.0.upgrade().ok_or("the agent is gone")?;
@@ -165,28 +177,28 @@ impl Delegate for Errands {
             let id = SessionId::fresh();
             let files = home
                 .workspace()
-                .shown(&home.parts.place.files(&owner, &id, None));
-            let specs = home.specs(&owner, &files).await.map_err(words)?;
+                .prompt_files(&home.parts.place.files(&owner, &id, None));
+            let specs = home.agent_specs(&owner, &files).await.map_err(words)?;
             let spec = specs
                 .get(agent)
                 .ok_or_else(|| format!("there is no agent {agent:?}"))?;
-            let parts = home.parts_of(spec, Part::Child).map_err(words)?;
+            let parts = home.parts_for(spec, AgentRole::Child).map_err(words)?;
             let role = Agent::with_hooks(parts, Arc::new(Hooks::new(Vec::new()))).map_err(words)?;
-            let files = files_of(spec)?;
-            let named = Named {
+            let files = child_files(spec)?;
+            let named = TaskIdentity {
                 task: "hook".to_owned(),
                 agent: spec.name.clone(),
                 label: None,
             };
-            let spawned = bound.clone().spawned(named, files);
+            let spawned = bound.clone().into_spawned(named, files);
             // Its own helpers are not asked about either.
-            let mut session = Session::of_child(role.clone(), role, owner, id, Some(spawned));
+            let mut session = Session::with_agent(role.clone(), role, owner, id, Some(spawned));
             let report = session
                 .run(vec![Block::text(task)], RunOptions::default())
                 .await
                 .map_err(words)?;
             match report.outcome {
-                Outcome::Completed => Ok(report.text),
+                RunOutcome::Completed => Ok(report.text),
                 outcome => Err(format!(
                     "{}: {}",
                     outcome.as_str(),
@@ -197,8 +209,8 @@ impl Delegate for Errands {
     }
 }
 
-impl Roles {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Made> {
+impl AgentCache {
+    fn lock(&self) -> std::sync::MutexGuard<'_, CachedAgents> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

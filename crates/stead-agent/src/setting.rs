@@ -1,17 +1,17 @@
 //! How a session goes on, changed by a person: plan mode, the permission mode, the agent that acts.
 //! The model is told of it with the next input; whether it listens does not matter to the gate.
 
-use crate::admission::Conversation;
-use crate::gate::Terms;
-use crate::live::Live;
-use crate::session::Missing;
+use crate::admission::GateContext;
+use crate::gate::SessionPermissions;
+use crate::live::ActiveRun;
+use crate::session::IfMissing;
 use crate::{AgentError, Session};
 use stead_core::{
-    Block, Change, Entry, EventKind, Kept, Line, PermissionMode, PlanNews, PlanStage, Set,
-    TodoStatus,
+    Block, Entry, EventKind, JournalLine, PermissionMode, PlanModeChange, PlanStage, SessionChange,
+    SetEntry, TodoStatus, VerbatimSection,
 };
-use stead_store::{JournalWriter, Wait};
-use stead_tools::{Standing, checklist};
+use stead_store::{JournalWriter, LockWait};
+use stead_tools::{SessionView, checklist};
 use stead_vfs::VPath;
 
 impl Session {
@@ -19,19 +19,21 @@ impl Session {
     /// yet. `by` says who wanted it, for the record. False if it is so already.
     pub async fn set(
         &mut self,
-        change: Change,
+        change: SessionChange,
         by: impl Into<String>,
-        wait: Wait,
+        wait: LockWait,
     ) -> Result<bool, AgentError> {
-        let set = vec![Set {
+        let set = vec![SetEntry {
             change,
             by: by.into(),
         }];
-        self.check_agent(&set).await?;
-        let (mut writer, _) = self.take(wait, Missing::Create).await?;
-        let written = self.put(&mut *writer, set).await;
-        let taken = self.take_part(None).await;
-        self.sessions.derive(&self.state, writer.position()).await;
+        self.check_chosen_agents(&set).await?;
+        let (mut writer, _) = self.open_for_writing(wait, IfMissing::Create).await?;
+        let written = self.record_settings(&mut *writer, set).await;
+        let taken = self.switch_to_recorded_agent(None).await;
+        self.sessions
+            .update_derived(&self.state, writer.position())
+            .await;
         writer.close().await;
         let written = written?;
         taken?;
@@ -39,12 +41,16 @@ impl Session {
     }
 
     /// Puts on record what changes anything.
-    pub(crate) async fn put(
+    pub(crate) async fn record_settings(
         &mut self,
         writer: &mut dyn JournalWriter,
-        set: Vec<Set>,
-    ) -> Result<Vec<Line>, AgentError> {
-        let entries: Vec<Entry> = self.new_settings(set).into_iter().map(Entry::Set).collect();
+        set: Vec<SetEntry>,
+    ) -> Result<Vec<JournalLine>, AgentError> {
+        let entries: Vec<Entry> = self
+            .effective_changes(set)
+            .into_iter()
+            .map(Entry::Set)
+            .collect();
         if entries.is_empty() {
             return Ok(Vec::new());
         }
@@ -62,94 +68,101 @@ impl Session {
     }
 
     /// What binds its calls beside the rules of its agent.
-    pub(crate) fn terms(&self) -> Terms {
+    pub(crate) fn permissions(&self) -> SessionPermissions {
         let mode = self.permission_mode();
         let mut ceiling = self.state.ceiling().cloned().unwrap_or_default();
         if let Some(PlanStage::Making { file }) = &self.state.plan {
             ceiling.planning = Some(file.clone());
         }
         ceiling.tainted |= self.state.tainted.is_some();
-        if let Some(now) = self.above.as_ref().and_then(|crew| crew.terms()) {
-            ceiling.lower_to(&now.below());
+        if let Some(now) = self
+            .parent_subagents
+            .as_ref()
+            .and_then(|crew| crew.current_permissions())
+        {
+            ceiling.tighten(&now.ceiling_for_subagents());
         }
-        Terms {
+        SessionPermissions {
             mode,
             ceiling,
-            granted: self.granted.clone(),
-            denied: self.agent.denied(),
+            grants: self.grants.clone(),
+            denied_tools: self.agent.denied_tools(),
         }
     }
 
     /// The conversation, as far as the gate must know it.
-    pub(crate) fn conversation(&self) -> Conversation<'_> {
+    pub(crate) fn gate_context(&self) -> GateContext<'_> {
         let owner = &self.owner;
-        let terms = self.terms();
+        let terms = self.permissions();
         // What came from above came with its first entry.
         let tainted = self.state.tainted.or(terms.ceiling.tainted.then_some(1));
-        Conversation {
+        GateContext {
             owner,
-            terms,
-            tainted,
+            permissions: terms,
+            tainted_since: tainted,
             session: Some(self),
         }
     }
 
     /// The change by which plan mode begins.
-    pub fn planning(&self) -> Change {
+    pub fn plan_mode_change(&self) -> SessionChange {
         let file = self.agent.workspace().config().plan.file().to_string();
-        Change::Plan {
+        SessionChange::Plan {
             plan: Some(PlanStage::Making { file }),
         }
     }
 
     /// Those of the settings that change anything.
-    fn new_settings(&self, set: Vec<Set>) -> Vec<Set> {
-        let making = |plan: Option<&PlanStage>| plan.and_then(PlanStage::making).map(str::to_owned);
-        let is_new = |set: &Set| match &set.change {
-            Change::Mode { to } => *to != self.permission_mode(),
-            Change::Plan { plan } => making(plan.as_ref()) != making(self.state.plan.as_ref()),
-            Change::Todos { todos } => *todos != self.state.todos,
-            Change::Agent { to } => *to != self.recorded_agent(),
-            Change::Ceiling(ceiling) => Some(ceiling) != self.state.ceiling(),
+    fn effective_changes(&self, set: Vec<SetEntry>) -> Vec<SetEntry> {
+        let making =
+            |plan: Option<&PlanStage>| plan.and_then(PlanStage::draft_file).map(str::to_owned);
+        let is_new = |set: &SetEntry| match &set.change {
+            SessionChange::Mode { to } => *to != self.permission_mode(),
+            SessionChange::Plan { plan } => {
+                making(plan.as_ref()) != making(self.state.plan.as_ref())
+            }
+            SessionChange::Todos { todos } => *todos != self.state.todos,
+            SessionChange::Agent { to } => *to != self.agent_from_journal_or_default(),
+            SessionChange::Ceiling(ceiling) => Some(ceiling) != self.state.ceiling(),
         };
         set.into_iter().filter(is_new).collect()
     }
 
     /// An input, with what the model must be told beside it.
-    pub(crate) fn reminded(&self, mut content: Vec<Block>) -> Vec<Block> {
+    pub(crate) fn with_plan_reminder(&self, mut content: Vec<Block>) -> Vec<Block> {
         content.extend(
             self.state
-                .plan_news(&[])
-                .map(|news| Block::text(reminder(&news))),
+                .unannounced_plan_change(&[])
+                .map(|news| Block::text(plan_reminder(&news))),
         );
         content
     }
 
     /// Sees to it that the files which tools hold refuse what plan mode forbids, as the session
     /// stands now.
-    pub(crate) fn refreeze(&self) {
-        let file = self.terms().ceiling.planning;
+    pub(crate) fn update_freeze(&self) {
+        let file = self.permissions().ceiling.planning;
         // A file that is no path can be written by nobody.
         self.freeze
             .set(file.map(|file| VPath::parse(&file).unwrap_or(VPath::root())));
     }
 
     /// How it stands, for its tools.
-    pub(crate) fn standing(&self) -> Standing {
-        Standing {
+    pub(crate) fn session_view(&self) -> SessionView {
+        SessionView {
             todos: self.state.todos.clone(),
             plan: self.state.plan.clone(),
         }
     }
 
     /// What stays word for word when a summary takes the place of the conversation.
-    pub(crate) fn kept(&self) -> Vec<Kept> {
+    pub(crate) fn kept_verbatim(&self) -> Vec<VerbatimSection> {
         let plan = self.state.plan.as_ref().map(|stage| match stage {
-            PlanStage::Making { file } => Kept {
+            PlanStage::Making { file } => VerbatimSection {
                 tag: "plan_mode".to_owned(),
-                text: plan_mode(file),
+                text: plan_mode_text(file),
             },
-            PlanStage::Agreed { text, .. } => Kept {
+            PlanStage::Agreed { text, .. } => VerbatimSection {
                 tag: "active_plan".to_owned(),
                 text: text.clone(),
             },
@@ -159,7 +172,7 @@ impl Session {
             TodoStatus::Completed => false,
         });
         let open = checklist(open);
-        let todos = (!open.is_empty()).then(|| Kept {
+        let todos = (!open.is_empty()).then(|| VerbatimSection {
             tag: "open_todos".to_owned(),
             text: open,
         });
@@ -167,9 +180,9 @@ impl Session {
     }
 }
 
-impl Live<'_> {
+impl ActiveRun<'_> {
     /// Tells listeners what these lines changed of how the session goes on.
-    pub(crate) fn tell_changes(&mut self, lines: &[Line]) {
+    pub(crate) fn notify_setting_changes(&mut self, lines: &[JournalLine]) {
         for line in lines {
             let change = match &line.entry {
                 Entry::Result(result) => result.change.as_ref(),
@@ -188,14 +201,14 @@ impl Live<'_> {
                 | Entry::Rewind(_)
                 | Entry::End(_) => None,
             };
-            if let Some(event) = change.and_then(EventKind::of_change) {
+            if let Some(event) = change.and_then(EventKind::from_change) {
                 self.emit(event);
             }
         }
     }
 }
 
-fn plan_mode(file: &str) -> String {
+fn plan_mode_text(file: &str) -> String {
     format!(
         "Plan mode is on: until the person agrees to a plan, nothing but reading is allowed. Write the plan to {file} \
          with plan_write, then call plan_exit."
@@ -203,10 +216,12 @@ fn plan_mode(file: &str) -> String {
 }
 
 /// What the model is told of plan mode.
-fn reminder(news: &PlanNews) -> String {
+fn plan_reminder(news: &PlanModeChange) -> String {
     let text = match news {
-        PlanNews::Begun { file } => plan_mode(file),
-        PlanNews::Ended => "The person ended plan mode: changes are allowed again.".to_owned(),
+        PlanModeChange::Entered { file } => plan_mode_text(file),
+        PlanModeChange::Exited => {
+            "The person ended plan mode: changes are allowed again.".to_owned()
+        }
     };
     format!("<system_reminder>\n{text}\n</system_reminder>")
 }

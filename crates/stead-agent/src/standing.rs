@@ -1,28 +1,33 @@
 //! The files that later prompts are made from. Who writes them speaks to every later session, so a
 //! session that took in words from outside asks first.
 
-use stead_core::{Access, AccessKind, Owner};
+use stead_core::{AccessKind, Owner, PathAccess};
 use stead_vfs::VPath;
-use stead_workspace::{Nested, Tree};
+use stead_workspace::{Nested, WorkspacePaths};
 
 /// Where skills lie in every layout.
 const STANDARD_SKILLS: [&str; 1] = [".agents/skills"];
 
 /// What of the workspace a prompt is made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct PromptSources {
     paths: Vec<VPath>,
     /// Names that count in every folder.
     nested: Vec<String>,
     /// The folder with a user's own versions of all these.
-    own: Option<VPath>,
+    user_folder: Option<VPath>,
 }
 
-impl Standing {
+impl PromptSources {
     /// Of an agent whose parts lie as `tree` says, for sessions of `owner`.
-    pub(crate) fn new(tree: &Tree, owner: &Owner) -> Self {
+    pub(crate) fn new(tree: &WorkspacePaths, owner: &Owner) -> Self {
         let context = tree.context.iter().map(|file| file.path.clone());
-        let parts = [&tree.memory, &tree.days, &tree.knowledge, &tree.subagents];
+        let parts = [
+            &tree.memory,
+            &tree.daily_facts,
+            &tree.knowledge,
+            &tree.subagents,
+        ];
         let parts = parts.into_iter().flatten().cloned();
         let shared = STANDARD_SKILLS
             .iter()
@@ -41,14 +46,14 @@ impl Standing {
         Self {
             paths,
             nested,
-            own: VPath::parse(user).ok().filter(|path| path.as_str() == user),
+            user_folder: VPath::parse(user).ok().filter(|path| path.as_str() == user),
         }
     }
 
     /// The first of the accesses that would change such a file, as it was named.
-    pub(crate) fn touched<'a>(
+    pub(crate) fn first_changed<'a>(
         &self,
-        accesses: &'a [Access],
+        accesses: &'a [PathAccess],
         resolved: impl Fn(&str) -> Option<VPath>,
     ) -> Option<&'a str> {
         let changing = accesses
@@ -65,8 +70,11 @@ impl Standing {
     }
 
     fn covers(&self, path: &VPath) -> bool {
-        let within = |path: &VPath| self.paths.iter().any(|own| meets(own, path));
-        let below = self.own.as_ref().and_then(|own| stripped(own, path));
+        let within = |path: &VPath| self.paths.iter().any(|own| overlap(own, path));
+        let below = self
+            .user_folder
+            .as_ref()
+            .and_then(|own| relative_to(own, path));
         within(path)
             || below.is_some_and(|rest| within(&rest))
             || self.nested.contains(&path.name().to_lowercase())
@@ -74,7 +82,7 @@ impl Standing {
 }
 
 /// Whether one lies in the other, whatever the case of their letters: some places do not tell it.
-fn meets(one: &VPath, other: &VPath) -> bool {
+fn overlap(one: &VPath, other: &VPath) -> bool {
     let one = one.as_str().to_lowercase();
     let other = other.as_str().to_lowercase();
     let inside = |outer: &str, inner: &str| {
@@ -88,7 +96,7 @@ fn meets(one: &VPath, other: &VPath) -> bool {
 }
 
 /// The path below `folder`.
-fn stripped(folder: &VPath, path: &VPath) -> Option<VPath> {
+fn relative_to(folder: &VPath, path: &VPath) -> Option<VPath> {
     let rest = path
         .as_str()
         .strip_prefix(folder.as_str())?
@@ -99,7 +107,7 @@ fn stripped(folder: &VPath, path: &VPath) -> Option<VPath> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stead_core::{Reach, UserId};
+    use stead_core::{PathScope, UserId};
     use stead_workspace::{AgentConfig, OpenOptions, Workspace};
 
     #[tokio::test]
@@ -113,14 +121,14 @@ mod tests {
             user: UserId::new("ann").unwrap(),
             ..Owner::default()
         };
-        let standing = Standing::new(&workspace.definition.tree, &owner);
+        let standing = PromptSources::new(&workspace.definition.paths, &owner);
         let touched = |path: &str, kind| {
-            let access = Access {
+            let access = PathAccess {
                 path: path.to_owned(),
                 kind,
-                reach: Reach::Content,
+                scope: PathScope::Content,
             };
-            standing.touched(&[access], |_| None).is_some()
+            standing.first_changed(&[access], |_| None).is_some()
         };
         let told = [
             "MEMORY.md",
@@ -150,12 +158,12 @@ mod tests {
             assert!(!touched(path, AccessKind::Write), "{path}");
         }
         // A link leads there.
-        let link = [Access {
+        let link = [PathAccess {
             path: "link".to_owned(),
             kind: AccessKind::Write,
-            reach: Reach::Content,
+            scope: PathScope::Content,
         }];
-        let leads = standing.touched(&link, |_| VPath::parse("MEMORY.md").ok());
+        let leads = standing.first_changed(&link, |_| VPath::parse("MEMORY.md").ok());
         assert_eq!(leads, Some("link"));
     }
 }

@@ -1,38 +1,38 @@
 //! What a turn begins with: the prompt and the tools, as the files say now.
 
 use crate::agent::unknown_tool;
-use crate::features::{Contribution, TurnCx, own_folder};
-use crate::{Agent, AgentError, Crew};
+use crate::features::{Contribution, TurnCx, user_folder};
+use crate::{Agent, AgentError, Subagents};
 use futures_util::future::try_join_all;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use stead_core::{Owner, SessionId, ToolSpec};
 use stead_model::Params;
-use stead_tools::{Folders, Registry};
+use stead_tools::{FolderResolver, Registry};
 use stead_vfs::Vfs;
-use stead_workspace::{Layout, Prompt, Resolved, Section, Surface, ToolLists, order};
+use stead_workspace::{Layout, Prompt, ResolvedProfile, Section, Surface, ToolLists, order};
 
 /// The prompt and the tools of one turn.
 #[derive(Debug)]
-pub struct Turn {
+pub struct TurnSetup {
     /// What the model is told.
     pub prompt: Prompt,
     /// What it can call.
     pub tools: Registry,
     /// The profiles of the model.
-    pub profile: Resolved,
+    pub profile: ResolvedProfile,
     /// Settings of each request.
     pub(crate) params: Params,
     /// The same for others who may answer in the model's place, by their names, where their
     /// profiles differ.
-    pub(crate) others: Vec<(String, Turn)>,
+    pub(crate) fallback_setups: Vec<(String, TurnSetup)>,
 }
 
-impl Turn {
+impl TurnSetup {
     /// The tools as whoever gave the newest answer was shown them.
-    pub(crate) fn tools_of(self, answered: Option<&str>) -> Registry {
+    pub(crate) fn tools_shown_to(self, answered: Option<&str>) -> Registry {
         let other = self
-            .others
+            .fallback_setups
             .into_iter()
             .find(|(name, _)| answered == Some(name.as_str()));
         other.map_or(self.tools, |(_, turn)| turn.tools)
@@ -50,7 +50,7 @@ fn today(timezone: Option<&str>) -> String {
 
 /// Tools that the model's profiles exclude, by canonical name, whether they are there or not; and
 /// why.
-fn excluded(tools: &Registry, cx: &TurnCx<'_>) -> BTreeMap<String, String> {
+fn excluded_tools(tools: &Registry, cx: &TurnCx<'_>) -> BTreeMap<String, String> {
     let profile = cx.profile;
     let specs = tools.specs();
     // Names that are not in the table may be those of tools that the program gives.
@@ -61,10 +61,10 @@ fn excluded(tools: &Registry, cx: &TurnCx<'_>) -> BTreeMap<String, String> {
             .filter(|alias| tools.canonical(alias) == Some(spec.name.as_str()));
         let why = std::iter::once(&spec.name)
             .chain(aliases)
-            .find_map(|name| profile.excluded(name));
+            .find_map(|name| profile.exclusion_reason(name));
         Some((spec.name.clone(), why?))
     };
-    let of_name = |name: &String| Some((name.clone(), profile.excluded(name)?));
+    let of_name = |name: &String| Some((name.clone(), profile.exclusion_reason(name)?));
     let elsewhere = cx
         .tool_names
         .iter()
@@ -76,19 +76,19 @@ fn excluded(tools: &Registry, cx: &TurnCx<'_>) -> BTreeMap<String, String> {
 impl Agent {
     /// What a turn of `session` begins with. Files that did not change since the last turn are not
     /// read again.
-    pub(crate) async fn turn(
+    pub(crate) async fn turn_setup(
         &self,
         owner: &Owner,
         session: &SessionId,
         files: &Arc<dyn Vfs>,
-        crew: Option<&Arc<Crew>>,
+        crew: Option<&Arc<Subagents>>,
         planning: bool,
-    ) -> Result<Turn, AgentError> {
+    ) -> Result<TurnSetup, AgentError> {
         let workspace = &self.parts.workspace;
         let place = &self.parts.place;
         let bare = files;
-        let files = &workspace.shown(files);
-        let own = own_folder(owner, &**files).await;
+        let files = &workspace.prompt_files(files);
+        let own = user_folder(owner, &**files).await;
         let listed = workspace.tools_config(&**files).await?.lists;
         // Another harness may have tools of its own that its lists name; a typo in ours would leave
         // a tool in.
@@ -113,7 +113,7 @@ impl Agent {
         let brought = self
             .features
             .iter()
-            .flat_map(|feature| feature.brings())
+            .flat_map(|feature| feature.turn_tool_names())
             .map(|name| (*name).to_owned());
         let names = self
             .tools
@@ -124,9 +124,9 @@ impl Agent {
             .collect::<Vec<_>>();
         // A rule that hides them from the agent must not undo them, so they are read as they lie.
         let profiles = workspace
-            .profiles(&**bare, |name| self.tools.find(name).is_some())
+            .profile_cache(&**bare, |name| self.tools.find(name).is_some())
             .await?;
-        let profile_of = |model: &str| Resolved::new(profiles.iter().cloned(), model);
+        let profile_of = |model: &str| ResolvedProfile::new(profiles.iter().cloned(), model);
         let profile = profile_of(self.parts.model.name());
         let cx = TurnCx {
             workspace,
@@ -134,23 +134,23 @@ impl Agent {
             surface: self.surface(&profile),
             planning,
             files,
-            bare,
+            unguarded_files: bare,
             owner,
-            crew,
-            own,
+            subagents: crew,
+            user_folder: own,
             session,
-            agent: workspace.config().agent(),
-            folder: &self.parts.folder,
+            agent: workspace.config().agent_id(),
+            working_folder: &self.parts.working_folder,
             sessions: place.sessions(owner),
             index: place.index(owner),
             place: (place.kind(), place.describe()),
-            folders: self.folders(owner, session),
-            project: place.project(),
+            folders: self.folder_resolver(owner, session),
+            project: place.project_access(),
             lists: &lists,
             tool_names: &names,
             date: today(workspace.config().timezone.as_deref()),
         };
-        let mut turn = self.composed(&cx).await?;
+        let mut turn = self.compose(&cx).await?;
         for model in self.parts.model.names() {
             let other = profile_of(model);
             if other != profile {
@@ -159,15 +159,15 @@ impl Agent {
                     surface: self.surface(&other),
                     ..cx.clone()
                 };
-                turn.others
-                    .push((model.to_owned(), self.composed(&cx).await?));
+                turn.fallback_setups
+                    .push((model.to_owned(), self.compose(&cx).await?));
             }
         }
         Ok(turn)
     }
 
     /// The turn as one model's profiles have it.
-    async fn composed(&self, cx: &TurnCx<'_>) -> Result<Turn, AgentError> {
+    async fn compose(&self, cx: &TurnCx<'_>) -> Result<TurnSetup, AgentError> {
         let contributed =
             try_join_all(self.features.iter().map(|feature| feature.contribute(cx))).await?;
         let mut sections = Vec::new();
@@ -183,27 +183,27 @@ impl Agent {
         let profile = cx.profile;
         if let Some(text) = &profile.profile.prompt_suffix {
             let section = Section::new("profile", "profile", order::SUFFIX, text.trim().to_owned());
-            sections.push(section.from(profile.suffix_source()));
+            sections.push(section.with_source(profile.suffix_source()));
         }
         let tools = self.tools.with(tools)?;
         let tools = tools
-            .excluding(&excluded(&tools, cx))
-            .keep(|name| cx.allows_tool(name));
+            .excluding(&excluded_tools(&tools, cx))
+            .retain(|name| cx.allows_tool(name));
         let tools = tools
             .with_surface(cx.surface)
-            .described(&profile.profile.descriptions);
+            .with_descriptions(&profile.profile.descriptions);
         let params = profile.profile.params(&self.parts.params);
-        Ok(Turn {
+        Ok(TurnSetup {
             prompt: Prompt::new(sections),
             tools,
             profile: profile.clone(),
             params,
-            others: Vec::new(),
+            fallback_setups: Vec::new(),
         })
     }
 
     /// How tools are named to a model with these profiles.
-    fn surface(&self, profile: &Resolved) -> Surface {
+    fn surface(&self, profile: &ResolvedProfile) -> Surface {
         let definition = &self.parts.workspace.definition;
         profile.surface(
             definition.config.surface,
@@ -213,23 +213,27 @@ impl Agent {
     }
 
     /// Where the folders of a session lie on this machine.
-    fn folders(&self, owner: &Owner, session: &SessionId) -> Folders {
+    fn folder_resolver(&self, owner: &Owner, session: &SessionId) -> FolderResolver {
         let place = self.parts.place.clone();
         let owner = owner.clone();
         let session = session.clone();
-        Arc::new(move |path| place.directory(&owner, &session, path))
+        Arc::new(move |path| place.local_dir(&owner, &session, path))
     }
 
     /// What a turn of its usual owner would begin with outside any session.
-    pub async fn outside_turn(self: &Arc<Self>) -> Result<Turn, AgentError> {
-        self.turn_of(&self.parts.owner).await
+    pub async fn sessionless_turn(self: &Arc<Self>) -> Result<TurnSetup, AgentError> {
+        self.sessionless_turn_of(&self.parts.owner).await
     }
 
     /// What a turn of `owner` would begin with outside any session.
-    pub async fn turn_of(self: &Arc<Self>, owner: &Owner) -> Result<Turn, AgentError> {
-        let session = SessionId::outside();
+    pub async fn sessionless_turn_of(
+        self: &Arc<Self>,
+        owner: &Owner,
+    ) -> Result<TurnSetup, AgentError> {
+        let session = SessionId::sessionless();
         let files = self.parts.place.files(owner, &session, None);
-        let crew = Arc::new(Crew::new(self.clone(), owner.clone(), session.clone()));
-        self.turn(owner, &session, &files, Some(&crew), false).await
+        let crew = Arc::new(Subagents::new(self.clone(), owner.clone(), session.clone()));
+        self.turn_setup(owner, &session, &files, Some(&crew), false)
+            .await
     }
 }

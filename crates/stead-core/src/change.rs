@@ -1,13 +1,13 @@
 //! How a session goes on: its list of things to do, plan mode, the agent that acts, the permission
 //! mode. Each changes by the result of a call or by a person, and by nothing else.
 
-use crate::{Ceiling, PermissionMode};
+use crate::{PermissionCeiling, PermissionMode};
 use serde::{Deserialize, Serialize};
 
 /// A change of how a session goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "sets", rename_all = "snake_case")]
-pub enum Change {
+pub enum SessionChange {
     /// The things to do are these now.
     Todos {
         /// All of them.
@@ -30,12 +30,12 @@ pub enum Change {
         to: PermissionMode,
     },
     /// This binds the session of a subagent from above from here on: it was handed more work.
-    Ceiling(Ceiling),
+    Ceiling(PermissionCeiling),
 }
 
-impl Change {
+impl SessionChange {
     /// Whether a newer change takes the place of this one.
-    fn is_like(&self, other: &Self) -> bool {
+    fn same_kind(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 }
@@ -92,7 +92,7 @@ pub enum PlanStage {
 
 impl PlanStage {
     /// The file of a plan that is being made.
-    pub fn making(&self) -> Option<&str> {
+    pub fn draft_file(&self) -> Option<&str> {
         match self {
             Self::Making { file } => Some(file),
             Self::Agreed { .. } => None,
@@ -102,19 +102,19 @@ impl PlanStage {
 
 /// What a person changed about plan mode and the model does not know.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PlanNews {
+pub enum PlanModeChange {
     /// It is on.
-    Begun {
+    Entered {
         /// The file of the plan.
         file: String,
     },
     /// It is off.
-    Ended,
+    Exited,
 }
 
 /// Who made a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Maker {
+pub(crate) enum ChangeAuthor {
     /// The model, by a call.
     Call,
     /// A person.
@@ -125,125 +125,140 @@ pub(crate) enum Maker {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Changes {
     /// Oldest first.
-    made: Vec<Made>,
+    recorded: Vec<RecordedChange>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Made {
+struct RecordedChange {
     /// The entry.
     seq: u64,
-    change: Change,
-    by: Maker,
+    change: SessionChange,
+    by: ChangeAuthor,
 }
 
 impl Changes {
     /// Takes one in. Between two inputs only the newest of its kind and maker counts, for a rewind
     /// returns to before an input.
-    pub(crate) fn push(&mut self, seq: u64, change: Change, by: Maker, newest_input: u64) {
-        self.made
-            .retain(|old| old.seq < newest_input || old.by != by || !old.change.is_like(&change));
-        self.made.push(Made { seq, change, by });
+    pub(crate) fn push(
+        &mut self,
+        seq: u64,
+        change: SessionChange,
+        by: ChangeAuthor,
+        newest_input: u64,
+    ) {
+        self.recorded
+            .retain(|old| old.seq < newest_input || old.by != by || !old.change.same_kind(&change));
+        self.recorded.push(RecordedChange { seq, change, by });
     }
 
     /// Forgets those after `seq`.
     pub(crate) fn rewind(&mut self, seq: u64) {
-        self.made.retain(|made| made.seq <= seq);
+        self.recorded.retain(|made| made.seq <= seq);
     }
 
-    fn newest<'a, T>(&'a self, pick: impl Fn(&'a Change) -> Option<T>) -> Option<T> {
-        self.made.iter().rev().find_map(|made| pick(&made.change))
+    fn newest<'a, T>(&'a self, pick: impl Fn(&'a SessionChange) -> Option<T>) -> Option<T> {
+        self.recorded
+            .iter()
+            .rev()
+            .find_map(|made| pick(&made.change))
     }
 
     /// The entries that the things to do and the plan are from.
-    pub(crate) fn current(&self) -> [Option<u64>; 2] {
-        let newest = |is: fn(&Change) -> bool| {
-            self.made
+    pub(crate) fn current_seqs(&self) -> [Option<u64>; 2] {
+        let newest = |is: fn(&SessionChange) -> bool| {
+            self.recorded
                 .iter()
                 .rev()
                 .find(|made| is(&made.change))
                 .map(|made| made.seq)
         };
         [
-            newest(|change| matches!(change, Change::Todos { .. })),
-            newest(|change| matches!(change, Change::Plan { .. })),
+            newest(|change| matches!(change, SessionChange::Todos { .. })),
+            newest(|change| matches!(change, SessionChange::Plan { .. })),
         ]
     }
 
     /// What a person changed about plan mode since the newest input, `more` included. The model
     /// knows what it did itself, and it was told of what came before that input.
-    pub(crate) fn plan_news(&self, newest_input: u64, more: &[Change]) -> Option<PlanNews> {
-        let making = |change: &Change| match change {
-            Change::Plan { plan } => {
-                Some(plan.as_ref().and_then(PlanStage::making).map(str::to_owned))
-            }
-            Change::Todos { .. }
-            | Change::Agent { .. }
-            | Change::Mode { .. }
-            | Change::Ceiling(_) => None,
+    pub(crate) fn unannounced_plan_change(
+        &self,
+        newest_input: u64,
+        more: &[SessionChange],
+    ) -> Option<PlanModeChange> {
+        let making = |change: &SessionChange| match change {
+            SessionChange::Plan { plan } => Some(
+                plan.as_ref()
+                    .and_then(PlanStage::draft_file)
+                    .map(str::to_owned),
+            ),
+            SessionChange::Todos { .. }
+            | SessionChange::Agent { .. }
+            | SessionChange::Mode { .. }
+            | SessionChange::Ceiling(_) => None,
         };
         let known = self
-            .made
+            .recorded
             .iter()
-            .filter(|made| made.by == Maker::Call || made.seq < newest_input);
+            .filter(|made| made.by == ChangeAuthor::Call || made.seq < newest_input);
         let known = known.rev().find_map(|made| making(&made.change)).flatten();
-        let all = self.made.iter().map(|made| &made.change).chain(more);
+        let all = self.recorded.iter().map(|made| &made.change).chain(more);
         let now = all.rev().find_map(making).flatten();
         match (known, now) {
             (Some(_), Some(_)) | (None, None) => None,
-            (None, Some(file)) => Some(PlanNews::Begun { file }),
-            (Some(_), None) => Some(PlanNews::Ended),
+            (None, Some(file)) => Some(PlanModeChange::Entered { file }),
+            (Some(_), None) => Some(PlanModeChange::Exited),
         }
     }
 
     pub(crate) fn todos(&self) -> &[Todo] {
         let newest = self.newest(|change| match change {
-            Change::Todos { todos } => Some(todos.as_slice()),
-            Change::Plan { .. }
-            | Change::Agent { .. }
-            | Change::Mode { .. }
-            | Change::Ceiling(_) => None,
+            SessionChange::Todos { todos } => Some(todos.as_slice()),
+            SessionChange::Plan { .. }
+            | SessionChange::Agent { .. }
+            | SessionChange::Mode { .. }
+            | SessionChange::Ceiling(_) => None,
         });
         newest.unwrap_or_default()
     }
 
     pub(crate) fn plan(&self) -> Option<&PlanStage> {
         let newest = self.newest(|change| match change {
-            Change::Plan { plan } => Some(plan.as_ref()),
-            Change::Todos { .. }
-            | Change::Agent { .. }
-            | Change::Mode { .. }
-            | Change::Ceiling(_) => None,
+            SessionChange::Plan { plan } => Some(plan.as_ref()),
+            SessionChange::Todos { .. }
+            | SessionChange::Agent { .. }
+            | SessionChange::Mode { .. }
+            | SessionChange::Ceiling(_) => None,
         });
         newest.flatten()
     }
 
     pub(crate) fn agent(&self) -> Option<&str> {
         self.newest(|change| match change {
-            Change::Agent { to } => Some(to.as_str()),
-            Change::Todos { .. }
-            | Change::Plan { .. }
-            | Change::Mode { .. }
-            | Change::Ceiling(_) => None,
+            SessionChange::Agent { to } => Some(to.as_str()),
+            SessionChange::Todos { .. }
+            | SessionChange::Plan { .. }
+            | SessionChange::Mode { .. }
+            | SessionChange::Ceiling(_) => None,
         })
     }
 
     pub(crate) fn mode(&self) -> Option<PermissionMode> {
         self.newest(|change| match change {
-            Change::Mode { to } => Some(*to),
-            Change::Todos { .. }
-            | Change::Plan { .. }
-            | Change::Agent { .. }
-            | Change::Ceiling(_) => None,
+            SessionChange::Mode { to } => Some(*to),
+            SessionChange::Todos { .. }
+            | SessionChange::Plan { .. }
+            | SessionChange::Agent { .. }
+            | SessionChange::Ceiling(_) => None,
         })
     }
 
-    pub(crate) fn ceiling(&self) -> Option<&Ceiling> {
+    pub(crate) fn ceiling(&self) -> Option<&PermissionCeiling> {
         self.newest(|change| match change {
-            Change::Ceiling(ceiling) => Some(ceiling),
-            Change::Todos { .. }
-            | Change::Plan { .. }
-            | Change::Agent { .. }
-            | Change::Mode { .. } => None,
+            SessionChange::Ceiling(ceiling) => Some(ceiling),
+            SessionChange::Todos { .. }
+            | SessionChange::Plan { .. }
+            | SessionChange::Agent { .. }
+            | SessionChange::Mode { .. } => None,
         })
     }
 }
@@ -252,8 +267,8 @@ impl Changes {
 mod tests {
     use super::*;
 
-    fn making() -> Change {
-        Change::Plan {
+    fn making() -> SessionChange {
+        SessionChange::Plan {
             plan: Some(PlanStage::Making {
                 file: "plans/PLAN.md".into(),
             }),
@@ -268,39 +283,39 @@ mod tests {
         };
         let mut changes = Changes::default();
         let mut push =
-            |seq, change, newest_input| changes.push(seq, change, Maker::Call, newest_input);
+            |seq, change, newest_input| changes.push(seq, change, ChangeAuthor::Call, newest_input);
         push(
             3,
-            Change::Todos {
+            SessionChange::Todos {
                 todos: vec![todo("a")],
             },
             2,
         );
         push(
             4,
-            Change::Todos {
+            SessionChange::Todos {
                 todos: vec![todo("b")],
             },
             2,
         );
         push(
             5,
-            Change::Agent {
+            SessionChange::Agent {
                 to: "builder".into(),
             },
             2,
         );
-        push(9, Change::Todos { todos: Vec::new() }, 8);
+        push(9, SessionChange::Todos { todos: Vec::new() }, 8);
         push(10, making(), 8);
-        assert_eq!(changes.made.len(), 4);
+        assert_eq!(changes.recorded.len(), 4);
         assert_eq!(
-            (changes.todos(), changes.current()),
+            (changes.todos(), changes.current_seqs()),
             (&[][..], [Some(9), Some(10)])
         );
         assert!(changes.plan().is_some());
         changes.rewind(7);
         assert_eq!(
-            (changes.todos(), changes.current()),
+            (changes.todos(), changes.current_seqs()),
             (&[todo("b")][..], [Some(4), None])
         );
         assert_eq!(
@@ -311,10 +326,10 @@ mod tests {
 
     #[test]
     fn the_model_is_told_of_what_a_person_changed_about_plan_mode_and_only_of_that() {
-        use Maker::{Call, Person};
-        let off = || Change::Plan { plan: None };
+        use ChangeAuthor::{Call, Person};
+        let off = || SessionChange::Plan { plan: None };
         let begun = || {
-            Some(PlanNews::Begun {
+            Some(PlanModeChange::Entered {
                 file: "plans/PLAN.md".into(),
             })
         };
@@ -326,10 +341,10 @@ mod tests {
             (vec![(2, making(), Person)], 3, vec![], None),
             (vec![(2, making(), Person), (3, off(), Person)], 0, vec![], None),
             (vec![(5, making(), Call)], 2, vec![], None),
-            (vec![(5, making(), Call), (8, off(), Person)], 2, vec![], Some(PlanNews::Ended)),
+            (vec![(5, making(), Call), (8, off(), Person)], 2, vec![], Some(PlanModeChange::Exited)),
             (vec![(5, making(), Call), (8, off(), Person)], 2, vec![making()], None),
             (vec![(5, making(), Call), (6, off(), Call)], 2, vec![], None),
-            (vec![], 4, vec![making(), Change::Mode { to: PermissionMode::Explore }], begun()),
+            (vec![], 4, vec![making(), SessionChange::Mode { to: PermissionMode::Explore }], begun()),
         ];
         for (made, newest_input, more, news) in table {
             let mut changes = Changes::default();
@@ -337,7 +352,7 @@ mod tests {
                 changes.push(*seq, change.clone(), *by, newest_input)
             });
             assert_eq!(
-                changes.plan_news(newest_input, &more),
+                changes.unannounced_plan_change(newest_input, &more),
                 news,
                 "{made:?} {more:?}"
             );

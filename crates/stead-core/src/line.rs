@@ -3,7 +3,7 @@
 //! The sum of a line covers its text and the sum of the line before it, so a journal is a chain:
 //! a changed, missing or reordered line shows at once.
 
-use crate::{Entry, Kind};
+use crate::{Entry, EntryKind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -60,7 +60,7 @@ impl<'de> Deserialize<'de> for ChainSum {
 
 /// A decoded line.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Line {
+pub struct JournalLine {
     /// Position in the journal, from 1, without gaps.
     pub seq: u64,
     /// When it was written.
@@ -110,14 +110,14 @@ pub fn encode_line(
         Entry::Rewind(data) => json(data),
         Entry::End(data) => json(data),
     };
-    seal(
+    append_sum(
         format!(r#"{{"seq":{seq},"at":"{at:.3}","kind":"{kind}","data":{data}"#),
         previous,
     )
 }
 
 /// Appends the sum to a line's text.
-fn seal(mut text: String, previous: ChainSum) -> (String, ChainSum) {
+fn append_sum(mut text: String, previous: ChainSum) -> (String, ChainSum) {
     let sum = previous.next(text.as_bytes());
     text.push_str(&format!(",\"sum\":\"{sum}\"}}\n"));
     (text, sum)
@@ -125,24 +125,24 @@ fn seal(mut text: String, previous: ChainSum) -> (String, ChainSum) {
 
 impl crate::Redactor {
     /// `line` as it may be written: without secrets, with a sum that fits.
-    pub fn clean_line(&self, line: (String, ChainSum), previous: ChainSum) -> (String, ChainSum) {
-        if matches!(self.clean(&line.0), std::borrow::Cow::Borrowed(_)) {
+    pub fn redact_line(&self, line: (String, ChainSum), previous: ChainSum) -> (String, ChainSum) {
+        if matches!(self.redact(&line.0), std::borrow::Cow::Borrowed(_)) {
             return line;
         }
         let Ok(mut value) = serde_json::from_str::<Value>(&line.0) else {
             return line;
         };
-        self.clean_data(&mut value["data"]);
+        self.redact_data(&mut value["data"]);
         let text = format!(
             r#"{{"seq":{},"at":{},"kind":{},"data":{}"#,
             value["seq"], value["at"], value["kind"], value["data"]
         );
-        seal(text, previous)
+        append_sum(text, previous)
     }
 
     /// Cleans what was said and leaves the journal's own words alone: a secret that happens to be
     /// `result` must not turn a line into one that nobody can read.
-    fn clean_data(&self, value: &mut Value) {
+    fn redact_data(&self, value: &mut Value) {
         const OUR_WORDS: [&str; 11] = [
             "type",
             "role",
@@ -163,38 +163,38 @@ impl crate::Redactor {
                     .filter(|(key, _)| !OUR_WORDS.contains(&key.as_str()))
                 {
                     if key == "args" {
-                        self.clean_all(value)
+                        self.redact_all(value)
                     } else {
-                        self.clean_data(value)
+                        self.redact_data(value)
                     }
                 }
             }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.clean_data(item)),
-            Value::String(_) => self.clean_all(value),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_data(item)),
+            Value::String(_) => self.redact_all(value),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
 
-    fn clean_all(&self, value: &mut Value) {
+    fn redact_all(&self, value: &mut Value) {
         match value {
             Value::Object(fields) => {
                 let cleaned = std::mem::take(fields).into_iter().map(|(key, mut value)| {
-                    self.clean_all(&mut value);
-                    (self.clean(&key).into_owned(), value)
+                    self.redact_all(&mut value);
+                    (self.redact(&key).into_owned(), value)
                 });
                 *fields = cleaned.collect();
             }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.clean_all(item)),
-            Value::String(text) => *text = self.clean(text).into_owned(),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_all(item)),
+            Value::String(text) => *text = self.redact(text).into_owned(),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
 }
 
 /// Decodes one line (without its newline) that follows `previous`.
-pub fn decode_line(text: &str, previous: ChainSum) -> Result<Line, LineError> {
+pub fn decode_line(text: &str, previous: ChainSum) -> Result<JournalLine, LineError> {
     #[derive(Deserialize)]
-    struct Raw<'a> {
+    struct RawJournalLine<'a> {
         seq: u64,
         at: jiff::Timestamp,
         kind: std::borrow::Cow<'a, str>,
@@ -203,7 +203,7 @@ pub fn decode_line(text: &str, previous: ChainSum) -> Result<Line, LineError> {
         sum: ChainSum,
     }
     let malformed = |error: serde_json::Error| LineError::Malformed(error.to_string());
-    let raw: Raw<'_> = serde_json::from_str(text).map_err(malformed)?;
+    let raw: RawJournalLine<'_> = serde_json::from_str(text).map_err(malformed)?;
     let covered = text
         .len()
         .checked_sub(SUM_FIELD_BYTES)
@@ -214,24 +214,24 @@ pub fn decode_line(text: &str, previous: ChainSum) -> Result<Line, LineError> {
     }
     let data = raw.data.get();
     let entry = match kind_of(&raw.kind)? {
-        Kind::Session => serde_json::from_str(data).map(Entry::Session),
-        Kind::User => serde_json::from_str(data).map(Entry::User),
-        Kind::Model => serde_json::from_str(data).map(Entry::Model),
-        Kind::Call => serde_json::from_str(data).map(Entry::Call),
-        Kind::Result => serde_json::from_str(data).map(Entry::Result),
-        Kind::Ask => serde_json::from_str(data).map(Entry::Ask),
-        Kind::Decision => serde_json::from_str(data).map(Entry::Decision),
-        Kind::Notice => serde_json::from_str(data).map(Entry::Notice),
-        Kind::Steer => serde_json::from_str(data).map(Entry::Steer),
-        Kind::Set => serde_json::from_str(data).map(Entry::Set),
-        Kind::Pin => serde_json::from_str(data).map(Entry::Pin),
-        Kind::Compaction => serde_json::from_str(data).map(Entry::Compaction),
-        Kind::Hook => serde_json::from_str(data).map(Entry::Hook),
-        Kind::Rewind => serde_json::from_str(data).map(Entry::Rewind),
-        Kind::End => serde_json::from_str(data).map(Entry::End),
+        EntryKind::Session => serde_json::from_str(data).map(Entry::Session),
+        EntryKind::User => serde_json::from_str(data).map(Entry::User),
+        EntryKind::Model => serde_json::from_str(data).map(Entry::Model),
+        EntryKind::Call => serde_json::from_str(data).map(Entry::Call),
+        EntryKind::Result => serde_json::from_str(data).map(Entry::Result),
+        EntryKind::Ask => serde_json::from_str(data).map(Entry::Ask),
+        EntryKind::Decision => serde_json::from_str(data).map(Entry::Decision),
+        EntryKind::Notice => serde_json::from_str(data).map(Entry::Notice),
+        EntryKind::Steer => serde_json::from_str(data).map(Entry::Steer),
+        EntryKind::Set => serde_json::from_str(data).map(Entry::Set),
+        EntryKind::Pin => serde_json::from_str(data).map(Entry::Pin),
+        EntryKind::Compaction => serde_json::from_str(data).map(Entry::Compaction),
+        EntryKind::Hook => serde_json::from_str(data).map(Entry::Hook),
+        EntryKind::Rewind => serde_json::from_str(data).map(Entry::Rewind),
+        EntryKind::End => serde_json::from_str(data).map(Entry::End),
     }
     .map_err(malformed)?;
-    Ok(Line {
+    Ok(JournalLine {
         seq: raw.seq,
         at: raw.at,
         entry,
@@ -239,15 +239,15 @@ pub fn decode_line(text: &str, previous: ChainSum) -> Result<Line, LineError> {
     })
 }
 
-fn kind_name(kind: Kind) -> String {
+fn kind_name(kind: EntryKind) -> String {
     json(&kind).trim_matches('"').to_owned()
 }
 
-fn kind_of(name: &str) -> Result<Kind, LineError> {
+fn kind_of(name: &str) -> Result<EntryKind, LineError> {
     use serde::de::IntoDeserializer;
     let text: serde::de::value::StrDeserializer<'_, serde::de::value::Error> =
         name.into_deserializer();
-    Kind::deserialize(text).map_err(|_| LineError::UnknownKind(name.to_owned()))
+    EntryKind::deserialize(text).map_err(|_| LineError::UnknownKind(name.to_owned()))
 }
 
 fn json(value: &impl Serialize) -> String {
@@ -272,7 +272,7 @@ mod tests {
         let text = text.trim_end();
         assert_eq!(
             decode_line(text, ChainSum::START).unwrap(),
-            Line {
+            JournalLine {
                 seq: 1,
                 at,
                 entry: notice("hällo"),
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn an_unknown_kind_is_refused_by_name() {
-        let (text, _) = seal(
+        let (text, _) = append_sum(
             r#"{"seq":1,"at":"2026-11-15T21:00:00Z","kind":"dream","data":{}"#.into(),
             ChainSum::START,
         );
@@ -315,7 +315,7 @@ mod tests {
         let at = jiff::Timestamp::UNIX_EPOCH;
         let redactor = Redactor::new(["topsecret".to_owned()]);
         let line = encode_line(1, at, &notice("the topsecret key"), ChainSum::START);
-        let (text, _) = redactor.clean_line(line, ChainSum::START);
+        let (text, _) = redactor.redact_line(line, ChainSum::START);
         let read = decode_line(text.trim_end(), ChainSum::START).unwrap();
         assert_eq!(read.entry, notice("the [redacted] key"));
     }
@@ -329,7 +329,7 @@ mod tests {
             &notice("a notice of content"),
             ChainSum::START,
         );
-        let (text, _) = redactor.clean_line(line, ChainSum::START);
+        let (text, _) = redactor.redact_line(line, ChainSum::START);
         let read = decode_line(text.trim_end(), ChainSum::START).unwrap();
         assert_eq!(read.entry, notice("a [redacted] of [redacted]"));
     }

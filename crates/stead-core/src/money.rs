@@ -123,7 +123,7 @@ pub struct Price {
 
 impl Price {
     /// The dearer of both, part by part.
-    pub fn or_dearer(self, other: Self) -> Self {
+    pub fn component_max(self, other: Self) -> Self {
         let dearer = |a: Option<f64>, b: Option<f64>| match (a, b) {
             (Some(a), Some(b)) => Some(a.max(b)),
             (one, other) => one.or(other),

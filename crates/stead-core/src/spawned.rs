@@ -5,16 +5,16 @@ use serde::{Deserialize, Serialize};
 
 /// What a session begins with that does not begin empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Beginning {
+pub enum SessionOrigin {
     /// The beginning of another session.
     Fork(Fork),
     /// Work that another session hands over.
-    Spawned(Box<Spawned>),
+    Spawned(Box<SubagentOrigin>),
 }
 
 /// Who handed a subagent its work, and what binds it for that.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spawned {
+pub struct SubagentOrigin {
     /// The session that did.
     pub by: SessionId,
     /// The task, as it is known there.
@@ -28,7 +28,7 @@ pub struct Spawned {
     pub depth: u32,
     /// What binds it from above.
     #[serde(flatten)]
-    pub ceiling: Ceiling,
+    pub ceiling: PermissionCeiling,
     /// Whose files it works on.
     #[serde(default)]
     pub files: ChildFiles,
@@ -38,7 +38,7 @@ pub struct Spawned {
 
 /// What binds a session from above, whatever its own rules say.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ceiling {
+pub struct PermissionCeiling {
     /// The permission modes of those it works for; the strictest verdict of all holds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modes: Vec<PermissionMode>,
@@ -53,9 +53,9 @@ pub struct Ceiling {
     pub tainted: bool,
 }
 
-impl Ceiling {
+impl PermissionCeiling {
     /// What binds from another side binds as well.
-    pub fn lower_to(&mut self, other: &Self) {
+    pub fn tighten(&mut self, other: &Self) {
         for mode in &other.modes {
             if !self.modes.contains(mode) {
                 self.modes.push(*mode);

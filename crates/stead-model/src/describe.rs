@@ -5,27 +5,27 @@ use serde_json::{Value, json};
 
 /// What an endpoint says of a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Reported {
+pub struct ReportedLimits {
     /// Tokens that fit into one request, its answer included.
-    pub window: Option<u64>,
+    pub context_window: Option<u64>,
     /// The longest answer.
-    pub longest_answer: Option<u64>,
+    pub max_output_tokens: Option<u64>,
 }
 
 /// One question to an endpoint about a model.
 #[derive(Debug)]
-pub(crate) struct Inquiry {
-    pub(crate) below: Below,
+pub(crate) struct LimitsQuery {
+    pub(crate) url_base: UrlBase,
     pub(crate) path: String,
     /// What is posted; none = it is a GET.
     pub(crate) body: Option<Value>,
     /// Understands the answer.
-    pub(crate) read: fn(&Value, &str) -> Reported,
+    pub(crate) parse: fn(&Value, &str) -> ReportedLimits,
 }
 
 /// Where a path begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Below {
+pub(crate) enum UrlBase {
     /// At the base URL.
     Base,
     /// At the root of the server.
@@ -33,24 +33,28 @@ pub(crate) enum Below {
 }
 
 /// What to ask, in order, until one answer tells the window.
-pub(crate) fn inquiries(kind: WireKind, model: &str) -> Vec<Inquiry> {
-    let get = |below, path: String, read| Inquiry {
-        below,
+pub(crate) fn limits_queries(kind: WireKind, model: &str) -> Vec<LimitsQuery> {
+    let get = |below, path: String, read| LimitsQuery {
+        url_base: below,
         path,
         body: None,
-        read,
+        parse: read,
     };
-    let list = || get(Below::Base, "models".to_owned(), of_list);
-    let props = || get(Below::Server, "props".to_owned(), of_props);
-    let show = || Inquiry {
-        below: Below::Server,
+    let list = || get(UrlBase::Base, "models".to_owned(), parse_model_list);
+    let props = || get(UrlBase::Server, "props".to_owned(), parse_llama_props);
+    let show = || LimitsQuery {
+        url_base: UrlBase::Server,
         path: "api/show".to_owned(),
         body: Some(json!({"model": model})),
-        read: of_show,
+        parse: parse_ollama_show,
     };
     match kind {
-        WireKind::Anthropic => vec![get(Below::Base, format!("v1/models/{model}"), of_model)],
-        WireKind::Gemini => vec![get(Below::Base, format!("models/{model}"), of_model)],
+        WireKind::Anthropic => vec![get(
+            UrlBase::Base,
+            format!("v1/models/{model}"),
+            parse_model,
+        )],
+        WireKind::Gemini => vec![get(UrlBase::Base, format!("models/{model}"), parse_model)],
         WireKind::Responses => vec![list()],
         WireKind::OpenAi(dialect) => match dialect.name {
             "ollama" => vec![show()],
@@ -86,20 +90,20 @@ const ANSWERS: [&str; 5] = [
 
 /// A model as most endpoints describe it: numbers by one of many names, at the top or one level
 /// below.
-fn of_model(model: &Value, _: &str) -> Reported {
+fn parse_model(model: &Value, _: &str) -> ReportedLimits {
     const INNER: [&str; 4] = ["meta", "limits", "top_provider", "capabilities"];
     let places = || std::iter::once(model).chain(INNER.iter().filter_map(|key| model.get(key)));
     let first = |names: &[&str]| {
-        places().find_map(|place| names.iter().find_map(|name| number(place.get(name)?)))
+        places().find_map(|place| names.iter().find_map(|name| token_count(place.get(name)?)))
     };
-    Reported {
-        window: first(&WINDOWS),
-        longest_answer: first(&ANSWERS),
+    ReportedLimits {
+        context_window: first(&WINDOWS),
+        max_output_tokens: first(&ANSWERS),
     }
 }
 
 /// A list of models, of which ours is one.
-fn of_list(list: &Value, model: &str) -> Reported {
+fn parse_model_list(list: &Value, model: &str) -> ReportedLimits {
     let models = [list.get("data"), list.get("models"), Some(list)]
         .into_iter()
         .flatten()
@@ -114,23 +118,23 @@ fn of_list(list: &Value, model: &str) -> Reported {
         [only] => Some(only),
         many => many.iter().find(is_ours),
     });
-    found.map_or_else(Reported::default, |entry| of_model(entry, model))
+    found.map_or_else(ReportedLimits::default, |entry| parse_model(entry, model))
 }
 
 /// llama.cpp's `/props`.
-fn of_props(props: &Value, _: &str) -> Reported {
+fn parse_llama_props(props: &Value, _: &str) -> ReportedLimits {
     let window = props
         .pointer("/default_generation_settings/n_ctx")
         .or_else(|| props.get("n_ctx"))
-        .and_then(number);
-    Reported {
-        window,
-        longest_answer: None,
+        .and_then(token_count);
+    ReportedLimits {
+        context_window: window,
+        max_output_tokens: None,
     }
 }
 
 /// Ollama's `/api/show`: `num_ctx` of the model's own settings, or what it was made for.
-fn of_show(show: &Value, _: &str) -> Reported {
+fn parse_ollama_show(show: &Value, _: &str) -> ReportedLimits {
     let parameters = show
         .get("parameters")
         .and_then(Value::as_str)
@@ -143,16 +147,16 @@ fn of_show(show: &Value, _: &str) -> Reported {
         let mut keys = info?
             .iter()
             .filter(|(key, _)| key.ends_with(".context_length"));
-        keys.find_map(|(_, value)| number(value))
+        keys.find_map(|(_, value)| token_count(value))
     };
-    Reported {
-        window: set.or_else(made_for),
-        longest_answer: None,
+    ReportedLimits {
+        context_window: set.or_else(made_for),
+        max_output_tokens: None,
     }
 }
 
 /// A sensible number of tokens, also where it is written as a text.
-fn number(value: &Value) -> Option<u64> {
+fn token_count(value: &Value) -> Option<u64> {
     let number = value
         .as_u64()
         .or_else(|| value.as_str()?.trim().parse().ok());
@@ -169,87 +173,87 @@ mod tests {
 
     #[test]
     fn every_wording_is_understood() {
-        let reported = |window: u64| Reported {
-            window: Some(window),
-            longest_answer: None,
+        let reported = |window: u64| ReportedLimits {
+            context_window: Some(window),
+            max_output_tokens: None,
         };
-        type Read = fn(&Value, &str) -> Reported;
-        let table: [(Read, Value, Reported); 14] = [
+        type Read = fn(&Value, &str) -> ReportedLimits;
+        let table: [(Read, Value, ReportedLimits); 14] = [
             (
-                of_list,
+                parse_model_list,
                 json!({"data": [{"id": "m", "max_model_len": 32768}]}),
                 reported(32768),
             ),
             (
-                of_list,
+                parse_model_list,
                 json!({"data": [{"id": "x", "context_length": 1000}, {"id": "m", "context_length": 2000}]}),
                 reported(2000),
             ),
             (
-                of_list,
+                parse_model_list,
                 json!({"data": [{"id": "x", "context_length": 1000}, {"id": "y"}]}),
-                Reported::default(),
+                ReportedLimits::default(),
             ),
             (
-                of_list,
+                parse_model_list,
                 json!({"data": [{"id": "any", "context_window": 8192}]}),
                 reported(8192),
             ),
             (
-                of_list,
+                parse_model_list,
                 json!([{"name": "m", "max_context_length": "4096"}, {"name": "n"}]),
                 reported(4096),
             ),
             (
-                of_list,
+                parse_model_list,
                 json!({"data": [{"id": "m", "context_length": 9000, "top_provider": {"max_completion_tokens": 700}}]}),
-                Reported {
-                    window: Some(9000),
-                    longest_answer: Some(700),
+                ReportedLimits {
+                    context_window: Some(9000),
+                    max_output_tokens: Some(700),
                 },
             ),
             (
-                of_list,
+                parse_model_list,
                 json!({"data": [{"id": "m", "meta": {"n_ctx_train": 131072}}]}),
                 reported(131072),
             ),
             (
-                of_list,
+                parse_model_list,
                 json!({"data": [{"id": "m", "max_model_len": -1}]}),
-                Reported::default(),
+                ReportedLimits::default(),
             ),
             (
-                of_props,
+                parse_llama_props,
                 json!({"default_generation_settings": {"n_ctx": 16384}}),
                 reported(16384),
             ),
             (
-                of_show,
+                parse_ollama_show,
                 json!({"model_info": {"llama.context_length": 131072}}),
                 reported(131072),
             ),
             (
-                of_show,
+                parse_ollama_show,
                 json!({"parameters": "stop \"x\"\nnum_ctx        8192", "model_info": {"llama.context_length": 131072}}),
                 reported(8192),
             ),
             (
-                of_model,
+                parse_model,
                 json!({"name": "models/m", "inputTokenLimit": 1048576, "outputTokenLimit": 65536}),
-                Reported {
-                    window: Some(1048576),
-                    longest_answer: Some(65536),
+                ReportedLimits {
+                    context_window: Some(1048576),
+                    max_output_tokens: Some(65536),
                 },
             ),
             (
-                of_model,
+                parse_model,
                 json!({"id": "m", "max_input_tokens": 200000, "max_tokens": 64000}),
-                Reported {
-                    window: Some(200000),
-                    longest_answer: Some(64000),
+                ReportedLimits {
+                    context_window: Some(200000),
+                    max_output_tokens: Some(64000),
                 },
             ),
-            (of_model, json!("what?"), Reported::default()),
+            (parse_model, json!("what?"), ReportedLimits::default()),
         ];
         for (read, answer, want) in table {
             assert_eq!(read(&answer, "m"), want, "{answer}");

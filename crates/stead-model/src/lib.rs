@@ -50,8 +50,10 @@ mod wire;
 pub use abilities::{Abilities, Ability};
 pub use caching::Caching;
 pub use catalogue::{ModelInfo, known_models, lookup};
-pub use connect::{Env, ModelName, check_name, connect, provider_name, secrets, takes_caching};
-pub use describe::Reported;
+pub use connect::{
+    EnvLookup, ModelName, check_name, connect, provider_name, secrets, supports_caching,
+};
+pub use describe::ReportedLimits;
 pub use embed::{Embedder, EmbeddingSettings};
 pub use error::ModelError;
 pub use model::{Delta, Encoded, Model, Params, Reply, Request, SystemPart, ToolChoice};

@@ -1,7 +1,7 @@
 //! One JSON question to an address that is no model.
 
 use crate::ModelError;
-use crate::http::{client, network};
+use crate::http::{client, network_error};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 use std::collections::BTreeMap;
@@ -57,19 +57,19 @@ impl JsonEndpoint {
 
     /// Asks once and gives the body of an answer with a status of success; one longer than `limit`
     /// bytes is an error, as is any other status.
-    pub async fn ask(
+    pub async fn request(
         &self,
         body: Vec<u8>,
         limit: usize,
         timeout: Duration,
     ) -> Result<Vec<u8>, ModelError> {
         let late = || ModelError::TimedOut(format!("no answer within {} s", timeout.as_secs()));
-        tokio::time::timeout(timeout, self.once(body, limit, timeout))
+        tokio::time::timeout(timeout, self.request_once(body, limit, timeout))
             .await
             .unwrap_or_else(|_| Err(late()))
     }
 
-    async fn once(
+    async fn request_once(
         &self,
         body: Vec<u8>,
         limit: usize,
@@ -80,7 +80,7 @@ impl JsonEndpoint {
             .request(self.method.clone(), self.url.clone())
             .headers(self.headers.clone())
             .body(body);
-        let mut response = request.send().await.map_err(network)?;
+        let mut response = request.send().await.map_err(network_error)?;
         let status = response.status();
         if !status.is_success() {
             return Err(ModelError::Protocol(format!(
@@ -89,7 +89,7 @@ impl JsonEndpoint {
             )));
         }
         let mut answer = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(network)? {
+        while let Some(chunk) = response.chunk().await.map_err(network_error)? {
             if answer.len() + chunk.len() > limit {
                 return Err(ModelError::Protocol(format!(
                     "the answer has more than {limit} bytes"

@@ -1,6 +1,6 @@
 //! A model about which the settings say more, or other, than is known.
 
-use crate::{Abilities, Delta, Model, ModelError, Reported, Request};
+use crate::{Abilities, Delta, Model, ModelError, ReportedLimits, Request};
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use stead_core::Price;
 
 /// A model about which the settings say something.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct WithOverrides {
     pub(crate) inner: Arc<dyn Model>,
-    pub(crate) window: Option<u64>,
+    pub(crate) context_window: Option<u64>,
     pub(crate) abilities: Option<Abilities>,
 }
 
-impl Model for Told {
+impl Model for WithOverrides {
     fn name(&self) -> &str {
         self.inner.name()
     }
@@ -27,23 +27,23 @@ impl Model for Told {
         self.inner.price()
     }
 
-    fn price_of(&self, answered_by: &str) -> Option<Price> {
-        self.inner.price_of(answered_by)
+    fn price_for(&self, answered_by: &str) -> Option<Price> {
+        self.inner.price_for(answered_by)
     }
 
-    fn window(&self) -> Option<u64> {
-        self.window.or_else(|| self.inner.window())
+    fn context_window(&self) -> Option<u64> {
+        self.context_window.or_else(|| self.inner.context_window())
     }
 
-    fn longest_answer(&self) -> Option<u64> {
-        self.inner.longest_answer()
+    fn max_output_tokens(&self) -> Option<u64> {
+        self.inner.max_output_tokens()
     }
 
     fn abilities(&self) -> Option<Abilities> {
         self.abilities.or_else(|| self.inner.abilities())
     }
 
-    fn describe(&self) -> BoxFuture<'_, Reported> {
+    fn describe(&self) -> BoxFuture<'_, ReportedLimits> {
         self.inner.describe()
     }
 

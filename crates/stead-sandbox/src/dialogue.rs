@@ -1,8 +1,8 @@
 //! Asking a child process something: an input, and an answer that is short.
 
-use crate::capture::{DRAIN_GRACE, LONGEST, TERM_GRACE, of_status};
-use crate::family::Family;
-use crate::{Capture, Ended, SandboxError};
+use crate::capture::{DRAIN_GRACE, MAX_TIMEOUT, TERM_GRACE, exit_outcome};
+use crate::family::ProcessTree;
+use crate::{ExecLimits, ExecOutcome, SandboxError};
 use futures_util::future::try_join;
 use rustix::process::Signal;
 use std::io;
@@ -13,9 +13,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 /// What a child process answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dialogue {
+pub struct CommandOutput {
     /// How it came to its end.
-    pub ended: Ended,
+    pub outcome: ExecOutcome,
     /// What it wrote to its standard output.
     pub stdout: Vec<u8>,
     /// What it wrote to its standard error.
@@ -26,14 +26,14 @@ pub struct Dialogue {
 /// stopped when it has written more than `limit` bytes to either output ([`Ended::Full`]).
 ///
 /// Whatever ends it, nothing that it started is left, as with [`capture`](crate::capture).
-pub async fn converse(
+pub async fn run_with_input(
     mut command: Command,
     input: &[u8],
     limit: usize,
-    bounds: &Capture,
-) -> Result<Dialogue, SandboxError> {
-    let deadline = Instant::now() + bounds.timeout.min(LONGEST);
-    let mut family = Family::begin(&mut command).map_err(SandboxError::Start)?;
+    bounds: &ExecLimits,
+) -> Result<CommandOutput, SandboxError> {
+    let deadline = Instant::now() + bounds.timeout.min(MAX_TIMEOUT);
+    let mut family = ProcessTree::attach(&mut command).map_err(SandboxError::Start)?;
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -42,7 +42,7 @@ pub async fn converse(
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => {
-            family.end().await;
+            family.kill_all().await;
             return Err(SandboxError::Start(error));
         }
     };
@@ -50,35 +50,35 @@ pub async fn converse(
     let mut stderr = Vec::new();
     let ended = tokio::select! {
         biased;
-        () = bounds.cancel.cancelled() => Ok(Ended::Cancelled),
-        () = sleep_until(deadline) => Ok(Ended::TimedOut),
-        ended = talk(&mut child, input, limit, (&mut stdout, &mut stderr)) => ended,
+        () = bounds.cancel.cancelled() => Ok(ExecOutcome::Cancelled),
+        () = sleep_until(deadline) => Ok(ExecOutcome::TimedOut),
+        ended = exchange(&mut child, input, limit, (&mut stdout, &mut stderr)) => ended,
     };
     match ended {
-        Ok(Ended::Exited(_) | Ended::Signalled(_)) | Err(_) => {}
-        Ok(Ended::TimedOut | Ended::Cancelled | Ended::Full) => {
+        Ok(ExecOutcome::Exited(_) | ExecOutcome::Signalled(_)) | Err(_) => {}
+        Ok(ExecOutcome::TimedOut | ExecOutcome::Cancelled | ExecOutcome::OutputFull) => {
             family.signal(Signal::TERM);
             let _ = timeout(TERM_GRACE, child.wait()).await;
         }
     }
     // It fails only if it has ended.
     let _ = child.start_kill();
-    family.end().await;
+    family.kill_all().await;
     child.wait().await.map_err(SandboxError::Lost)?;
-    Ok(Dialogue {
-        ended: ended.map_err(SandboxError::Lost)?,
+    Ok(CommandOutput {
+        outcome: ended.map_err(SandboxError::Lost)?,
         stdout,
         stderr,
     })
 }
 
 /// Until it has ended and said all, or said too much.
-async fn talk(
+async fn exchange(
     child: &mut Child,
     input: &[u8],
     limit: usize,
     (stdout, stderr): (&mut Vec<u8>, &mut Vec<u8>),
-) -> io::Result<Ended> {
+) -> io::Result<ExecOutcome> {
     let stdin = child.stdin.take();
     let out = child.stdout.take();
     let err = child.stderr.take();
@@ -88,14 +88,17 @@ async fn talk(
             let _ = stdin.write_all(input).await;
         }
     };
-    let hear = try_join(fill(out, limit, stdout), fill(err, limit, stderr));
+    let hear = try_join(
+        read_limited(out, limit, stdout),
+        read_limited(err, limit, stderr),
+    );
     tokio::pin!(tell, hear);
     let mut told = false;
     let mut heard = false;
     let mut exited = None::<(ExitStatus, Instant)>;
     loop {
         let drained = match exited {
-            Some((status, _)) if heard => return Ok(of_status(status)),
+            Some((status, _)) if heard => return Ok(exit_outcome(status)),
             Some((_, at)) => at + DRAIN_GRACE,
             None => Instant::now(),
         };
@@ -103,8 +106,8 @@ async fn talk(
             biased;
             said = &mut hear, if !heard => match said {
                 Ok(_) => heard = true,
-                Err(Unheard::TooMuch) => return Ok(Ended::Full),
-                Err(Unheard::Io(error)) => return Err(error),
+                Err(OutputReadError::TooMuch) => return Ok(ExecOutcome::OutputFull),
+                Err(OutputReadError::Io(error)) => return Err(error),
             },
             status = child.wait(), if exited.is_none() => exited = Some((status?, Instant::now())),
             () = &mut tell, if !told => told = true,
@@ -115,27 +118,27 @@ async fn talk(
 }
 
 /// Why an output was not heard to its end.
-enum Unheard {
+enum OutputReadError {
     TooMuch,
     Io(io::Error),
 }
 
-async fn fill(
+async fn read_limited(
     source: Option<impl AsyncRead + Unpin>,
     limit: usize,
     kept: &mut Vec<u8>,
-) -> Result<(), Unheard> {
+) -> Result<(), OutputReadError> {
     let Some(source) = source else { return Ok(()) };
     source
         .take(limit as u64 + 1)
         .read_to_end(kept)
         .await
-        .map_err(Unheard::Io)?;
+        .map_err(OutputReadError::Io)?;
     if kept.len() <= limit {
         return Ok(());
     }
     kept.truncate(limit);
-    Err(Unheard::TooMuch)
+    Err(OutputReadError::TooMuch)
 }
 
 #[cfg(test)]

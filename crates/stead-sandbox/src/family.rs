@@ -10,12 +10,12 @@ use uuid::Uuid;
 
 /// The variable by which what a command started is found again. One that is there already is kept
 /// in front, so that a command that runs commands of its own stays within reach of whoever began.
-pub const MARK: &str = "STEAD_EXEC_ID";
+pub const EXEC_ID_ENV: &str = "STEAD_EXEC_ID";
 
 /// How long processes outside the group may take to be gone once they are killed.
-const GONE: Duration = Duration::from_millis(300);
+const KILL_WAIT: Duration = Duration::from_millis(300);
 /// The same where nobody can be kept waiting.
-const GONE_IN_PASSING: Duration = Duration::from_millis(20);
+const KILL_WAIT_ON_DROP: Duration = Duration::from_millis(20);
 
 const SHELL: &str = "/bin/sh";
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -23,7 +23,7 @@ const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Waits for the end of this process, which holds the other end of its input, and then ends what
 /// has the mark `$1` and its own group. A pass that finds nothing is the last, so that what is
 /// started meanwhile is found, too.
-const GUARD: &str = r#"
+const GUARD_SCRIPT: &str = r#"
 trap '' TERM INT HUP QUIT
 read -r _
 passes=0
@@ -46,19 +46,19 @@ kill -KILL 0
 /// The guard is a child of ours that is waited for last: as long as there is a family, its number
 /// is nobody else's. It ends the family if this process is killed, which no signal at the death of
 /// a parent would do: that reaches one process, and comes when the thread ends that started it.
-pub(crate) struct Family {
+pub(crate) struct ProcessTree {
     guard: Child,
     group: Option<Pid>,
-    mark: String,
+    exec_id: String,
 }
 
-impl Family {
+impl ProcessTree {
     /// A family that `command`, which is yet to be started, will be the first of.
-    pub(crate) fn begin(command: &mut Command) -> io::Result<Self> {
+    pub(crate) fn attach(command: &mut Command) -> io::Result<Self> {
         let mark = Uuid::now_v7().to_string();
         let mut guard = Command::new(SHELL);
         guard
-            .args(["-c", GUARD, "stead-guard", &mark])
+            .args(["-c", GUARD_SCRIPT, "stead-guard", &mark])
             .env_clear()
             .env("PATH", PATH)
             .current_dir("/");
@@ -71,21 +71,25 @@ impl Family {
             .id()
             .and_then(|id| i32::try_from(id).ok())
             .and_then(Pid::from_raw);
-        let family = Self { guard, group, mark };
+        let family = Self {
+            guard,
+            group,
+            exec_id: mark,
+        };
         let leader = family
             .group
             .ok_or_else(|| io::Error::other("its guard has no number"))?;
         let outer = command
             .as_std()
             .get_envs()
-            .find_map(|(name, value)| value.filter(|_| name == MARK));
+            .find_map(|(name, value)| value.filter(|_| name == EXEC_ID_ENV));
         let mark = match outer.and_then(|outer| outer.to_str()) {
-            Some(outer) => format!("{outer}:{}", family.mark),
-            None => family.mark.clone(),
+            Some(outer) => format!("{outer}:{}", family.exec_id),
+            None => family.exec_id.clone(),
         };
         command
             .process_group(leader.as_raw_nonzero().get())
-            .env(MARK, mark);
+            .env(EXEC_ID_ENV, mark);
         Ok(family)
     }
 
@@ -97,22 +101,22 @@ impl Family {
     }
 
     /// Ends all that is left of it.
-    pub(crate) async fn end(&mut self) {
+    pub(crate) async fn kill_all(&mut self) {
         self.signal(Signal::KILL);
-        let mark = self.mark.clone();
+        let mark = self.exec_id.clone();
         // Looking at every process takes a while. It fails only if the runtime is on its way out.
-        let _ = tokio::task::spawn_blocking(move || strays::end(&mark, GONE)).await;
+        let _ = tokio::task::spawn_blocking(move || strays::kill_orphans(&mark, KILL_WAIT)).await;
         // From here on its number may be another's.
         self.group = None;
         let _ = self.guard.wait().await;
     }
 }
 
-impl Drop for Family {
+impl Drop for ProcessTree {
     fn drop(&mut self) {
         if self.group.is_some() {
             self.signal(Signal::KILL);
-            strays::end(&self.mark, GONE_IN_PASSING);
+            strays::kill_orphans(&self.exec_id, KILL_WAIT_ON_DROP);
         }
     }
 }

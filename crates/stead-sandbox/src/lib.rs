@@ -38,9 +38,9 @@ mod sandbox;
 mod sink;
 mod strays;
 
-pub use capture::{Capture, capture};
-pub use dialogue::{Dialogue, converse};
-pub use family::MARK;
+pub use capture::{ExecLimits, capture};
+pub use dialogue::{CommandOutput, run_with_input};
+pub use family::EXEC_ID_ENV;
 pub use host::Host;
-pub use sandbox::{Ended, Exec, Isolation, Kind, Sandbox, SandboxError, Walled};
-pub use sink::{Room, Sink};
+pub use sandbox::{Access, Exec, ExecOutcome, Isolation, Sandbox, SandboxError, SandboxKind};
+pub use sink::{OutputSink, SinkState};

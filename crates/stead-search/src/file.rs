@@ -1,7 +1,7 @@
 //! The file of an index: opened if it is one of ours, made anew if it is anything else.
 
-use crate::error::{Fault, fault};
-use crate::schema::{APPLICATION, FORMAT, TABLES};
+use crate::error::{SqliteFault, classify_error};
+use crate::schema::{APPLICATION_ID, FORMAT_VERSION, TABLES};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions, Row, SqlitePool};
 use std::fs::File;
@@ -9,27 +9,27 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long another process may write before we give up.
-const BUSY: Duration = Duration::from_secs(10);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 const READERS: u32 = 3;
 
 /// The connections to one index.
 #[derive(Debug, Clone)]
-pub(crate) struct Connections {
+pub(crate) struct IndexConnections {
     /// One: writers queue here, in order, rather than asking the file again and again.
     pub(crate) writer: SqlitePool,
     pub(crate) readers: SqlitePool,
 }
 
 /// An index that ends with the process.
-pub(crate) async fn in_memory() -> Result<Connections, sqlx::Error> {
+pub(crate) async fn in_memory() -> Result<IndexConnections, sqlx::Error> {
     // Each connection would have a database of its own, so there is only one, and it is never
     // closed.
     let options = SqliteConnectOptions::new()
         .in_memory(true)
         .disable_statement_logging();
     let pool = pool(1, options).await?;
-    make_tables(&pool).await?;
-    Ok(Connections {
+    create_tables(&pool).await?;
+    Ok(IndexConnections {
         writer: pool.clone(),
         readers: pool,
     })
@@ -37,36 +37,36 @@ pub(crate) async fn in_memory() -> Result<Connections, sqlx::Error> {
 
 /// Opens the index at `path`. What is there and is none, or is damaged, or of another format, is
 /// replaced.
-pub(crate) async fn open(path: &Path) -> Result<Connections, sqlx::Error> {
+pub(crate) async fn open(path: &Path) -> Result<IndexConnections, sqlx::Error> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(sqlx::Error::Io)?;
     }
     // SQLite does not wait for another process that is making the same file; it refuses.
-    let _held = hold(path).await?;
+    let _held = lock_for_replacement(path).await?;
     match connect(path).await {
         Ok(Some(connections)) => return Ok(connections),
         Ok(None) => {}
-        Err(error) if fault(&error) == Fault::Damaged => {}
+        Err(error) if classify_error(&error) == SqliteFault::Damaged => {}
         Err(error) => return Err(error),
     }
-    make_anew(path).await
+    recreate(path).await
 }
 
 /// Puts an empty index in the place of what is at `path`. Of several processes that find the same
 /// damage, one does.
-pub(crate) async fn replace(path: &Path) -> Result<Connections, sqlx::Error> {
-    let _held = hold(path).await?;
+pub(crate) async fn replace(path: &Path) -> Result<IndexConnections, sqlx::Error> {
+    let _held = lock_for_replacement(path).await?;
     if let Ok(Some(connections)) = connect(path).await
-        && is_sound(&connections).await
+        && is_healthy(&connections).await
     {
         return Ok(connections);
     }
-    make_anew(path).await
+    recreate(path).await
 }
 
 /// The right to make or to replace the file, of one process at a time.
-async fn hold(path: &Path) -> Result<File, sqlx::Error> {
-    let lock = beside(path, "-lock");
+async fn lock_for_replacement(path: &Path) -> Result<File, sqlx::Error> {
+    let lock = sibling_path(path, "-lock");
     tokio::task::spawn_blocking(move || {
         File::create(lock).and_then(|file| file.lock().map(|()| file))
     })
@@ -75,9 +75,13 @@ async fn hold(path: &Path) -> Result<File, sqlx::Error> {
     .map_err(sqlx::Error::Io)
 }
 
-async fn make_anew(path: &Path) -> Result<Connections, sqlx::Error> {
+async fn recreate(path: &Path) -> Result<IndexConnections, sqlx::Error> {
     tracing::info!(index = %path.display(), "the search index is made anew");
-    for file in [path.to_owned(), beside(path, "-wal"), beside(path, "-shm")] {
+    for file in [
+        path.to_owned(),
+        sibling_path(path, "-wal"),
+        sibling_path(path, "-shm"),
+    ] {
         match std::fs::remove_file(file) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(sqlx::Error::Io(error));
@@ -93,7 +97,7 @@ async fn make_anew(path: &Path) -> Result<Connections, sqlx::Error> {
     })
 }
 
-async fn is_sound(connections: &Connections) -> bool {
+async fn is_healthy(connections: &IndexConnections) -> bool {
     let checked = sqlx::query("PRAGMA quick_check(1)")
         .fetch_one(&connections.writer)
         .await;
@@ -102,7 +106,7 @@ async fn is_sound(connections: &Connections) -> bool {
         && scanned.execute(&connections.writer).await.is_ok()
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+fn sibling_path(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
@@ -110,11 +114,11 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 
 /// The index at `path`, made if there is no file; none if the file is another's or of another
 /// format.
-async fn connect(path: &Path) -> Result<Option<Connections>, sqlx::Error> {
+async fn connect(path: &Path) -> Result<Option<IndexConnections>, sqlx::Error> {
     let options = SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(true)
-        .busy_timeout(BUSY)
+        .busy_timeout(BUSY_TIMEOUT)
         .journal_mode(SqliteJournalMode::Wal)
         // A power cut may take the last commits, never more; they are derived.
         .synchronous(SqliteSynchronous::Normal)
@@ -131,9 +135,9 @@ async fn connect(path: &Path) -> Result<Option<Connections>, sqlx::Error> {
         number("PRAGMA user_version").await?,
     );
     match marks {
-        (APPLICATION, FORMAT) => {}
+        (APPLICATION_ID, FORMAT_VERSION) => {}
         (0, 0) if number("SELECT COUNT(*) FROM sqlite_schema").await? == 0 => {
-            make_tables(&writer).await?
+            create_tables(&writer).await?
         }
         _ => {
             writer.close().await;
@@ -141,7 +145,7 @@ async fn connect(path: &Path) -> Result<Option<Connections>, sqlx::Error> {
         }
     }
     let readers = pool(READERS, options).await?;
-    Ok(Some(Connections { writer, readers }))
+    Ok(Some(IndexConnections { writer, readers }))
 }
 
 async fn pool(max: u32, options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
@@ -151,12 +155,12 @@ async fn pool(max: u32, options: SqliteConnectOptions) -> Result<SqlitePool, sql
         .test_before_acquire(false);
     pool.idle_timeout(None)
         .max_lifetime(None)
-        .acquire_timeout(BUSY)
+        .acquire_timeout(BUSY_TIMEOUT)
         .connect_with(options)
         .await
 }
 
-async fn make_tables(writer: &SqlitePool) -> Result<(), sqlx::Error> {
+async fn create_tables(writer: &SqlitePool) -> Result<(), sqlx::Error> {
     let mut tx = writer.begin_with("BEGIN IMMEDIATE").await?;
     // Another process may have been faster.
     let made = sqlx::query("SELECT COUNT(*) FROM sqlite_schema")
@@ -164,8 +168,9 @@ async fn make_tables(writer: &SqlitePool) -> Result<(), sqlx::Error> {
         .await?
         .try_get::<i64, _>(0)?;
     if made == 0 {
-        let marks =
-            format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT};");
+        let marks = format!(
+            "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT_VERSION};"
+        );
         sqlx::raw_sql(AssertSqlSafe(format!("{TABLES}{marks}")))
             .execute(&mut *tx)
             .await?;

@@ -37,10 +37,10 @@ mod snippet;
 mod vectors;
 mod words;
 
-pub use embed::{Embed, EmbedError, Hybrid};
-pub use error::SearchError;
-pub use index::{Appended, Index, Synced};
-pub use line::{Kind, Line, Source, Voice};
-pub use query::{MAX_LIMIT, Query, Scope};
-pub use search::{Found, Hit, Ranking};
-pub use shelf::{Lazy, Shelf};
+pub use embed::{Embed, EmbedError, HybridOptions};
+pub use error::IndexError;
+pub use index::{AppendOutcome, Index, SyncOutcome};
+pub use line::{LineSpeaker, SearchSource, SearchSourceKind, SourceLine};
+pub use query::{MAX_LIMIT, Query, SearchScope};
+pub use search::{Hit, Ranking, SearchResults};
+pub use shelf::{IndexCache, LazyIndex};

@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 /// What kind of thing a source is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum SearchSourceKind {
     /// A file of memory; its places are line numbers.
     Memory,
     /// A session; its places are sequence numbers of its journal.
     Session,
 }
 
-impl Kind {
+impl SearchSourceKind {
     pub(crate) fn code(self) -> i64 {
         match self {
             Self::Memory => 0,
@@ -21,7 +21,7 @@ impl Kind {
         }
     }
 
-    pub(crate) fn of(code: i64) -> Option<Self> {
+    pub(crate) fn from_code(code: i64) -> Option<Self> {
         [Self::Memory, Self::Session]
             .into_iter()
             .find(|kind| kind.code() == code)
@@ -30,16 +30,16 @@ impl Kind {
 
 /// Something whose lines are searched, as a whole of one version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Source {
+pub struct SearchSource {
     /// What it is.
-    pub kind: Kind,
+    pub kind: SearchSourceKind,
     /// Its path or id.
     pub name: String,
 }
 
-impl Source {
+impl SearchSource {
     /// A source.
-    pub fn new(kind: Kind, name: impl Into<String>) -> Self {
+    pub fn new(kind: SearchSourceKind, name: impl Into<String>) -> Self {
         Self {
             kind,
             name: name.into(),
@@ -50,7 +50,7 @@ impl Source {
 /// Who said a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Voice {
+pub enum LineSpeaker {
     /// Nobody: it stands in a file.
     Note,
     /// The person.
@@ -65,7 +65,7 @@ pub enum Voice {
     Harness,
 }
 
-impl Voice {
+impl LineSpeaker {
     const ALL: [Self; 6] = [
         Self::Note,
         Self::User,
@@ -98,31 +98,31 @@ impl Voice {
         }
     }
 
-    pub(crate) fn of(code: i64) -> Option<Self> {
+    pub(crate) fn from_code(code: i64) -> Option<Self> {
         Self::ALL.into_iter().find(|voice| voice.code() == code)
     }
 }
 
 /// One thing that was said or written. It may have several rows of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct SourceLine {
     /// Where in its source: a line number or a sequence number.
     pub place: u64,
     /// When, if that is known.
     pub at: Option<Timestamp>,
     /// Who said it.
-    pub voice: Voice,
+    pub voice: LineSpeaker,
     /// The words.
     pub text: String,
 }
 
-impl Line {
+impl SourceLine {
     /// A line of a file.
     pub fn note(place: u64, text: impl Into<String>) -> Self {
         Self {
             place,
             at: None,
-            voice: Voice::Note,
+            voice: LineSpeaker::Note,
             text: text.into(),
         }
     }

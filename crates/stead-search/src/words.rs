@@ -22,69 +22,69 @@ const MAX_CONNECTOR_BYTES: usize = 3;
 
 /// A word of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Word {
+pub(crate) struct SearchToken {
     /// As it is looked up.
     pub(crate) text: String,
     /// Where it stands, in bytes.
     pub(crate) span: Range<usize>,
-    pub(crate) sort: Sort,
+    pub(crate) kind: TokenKind,
 }
 
 /// What a word is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sort {
+pub(crate) enum TokenKind {
     /// A word, or a part of a name.
     Plain,
     /// A character of a script without spaces, with others beside it.
     Character,
     /// Such a character by itself.
-    Alone,
+    Single,
     /// Two such characters.
-    Pair,
+    Bigram,
     /// A name as a whole.
-    Whole,
+    FullName,
 }
 
-impl Sort {
+impl TokenKind {
     /// Whether it is one of the words that follow each other; the others say the same again.
     pub(crate) fn is_sequence(self) -> bool {
         match self {
-            Self::Plain | Self::Character | Self::Alone => true,
-            Self::Pair | Self::Whole => false,
+            Self::Plain | Self::Character | Self::Single => true,
+            Self::Bigram | Self::FullName => false,
         }
     }
 }
 
 /// The words of a text, and how they belong together.
 #[derive(Debug, Default)]
-pub(crate) struct Words {
-    pub(crate) all: Vec<Word>,
+pub(crate) struct TokenizedText {
+    pub(crate) tokens: Vec<SearchToken>,
     /// Where each name, and each pair of characters, ends in `all`.
     pub(crate) groups: Vec<usize>,
 }
 
 /// All words of `text`.
-pub(crate) fn words(text: &str) -> Words {
+pub(crate) fn tokenize(text: &str) -> TokenizedText {
     let stemmer = Stemmer::create(Algorithm::English);
-    let mut out = Words::default();
-    for run in runs(text) {
+    let mut out = TokenizedText::default();
+    for run in split_runs(text) {
         match run {
-            Run::Ideographs(span) => ideographs(text, span, &mut out),
-            Run::Name(span) => name(text, span, &stemmer, &mut out),
+            CharRun::Ideographs(span) => push_ideographs(text, span, &mut out),
+            CharRun::Name(span) => push_name(text, span, &stemmer, &mut out),
         }
     }
     out
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Run {
+enum CharRun {
     Ideographs(Range<usize>),
     Name(Range<usize>),
 }
 
 /// What a character is for the division of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Class {
+enum CharClass {
     Ideograph,
     Letter,
     /// Joins letters to one name if they stand on both sides.
@@ -92,130 +92,130 @@ enum Class {
     Break,
 }
 
-fn class(c: char) -> Class {
+fn char_class(c: char) -> CharClass {
     if c.is_ascii_alphanumeric() {
-        return Class::Letter;
+        return CharClass::Letter;
     }
     match c {
         '_' | '.' | '/' | '\\' | '-' | ':' | '\'' | '’' | '@' | '#' | '+' | '~' => {
-            Class::Connector
+            CharClass::Connector
         }
-        _ if fold::is_ideograph(c) => Class::Ideograph,
-        _ if c.is_alphanumeric() || fold::is_mark(c) => Class::Letter,
-        _ => Class::Break,
+        _ if fold::is_ideograph(c) => CharClass::Ideograph,
+        _ if c.is_alphanumeric() || fold::is_ignored_mark(c) => CharClass::Letter,
+        _ => CharClass::Break,
     }
 }
 
-fn runs(text: &str) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
+fn split_runs(text: &str) -> Vec<CharRun> {
+    let mut runs: Vec<CharRun> = Vec::new();
     let mut connector_bytes = 0;
     for (at, c) in text.char_indices() {
         let end = at + c.len_utf8();
-        match class(c) {
-            Class::Ideograph => match runs.last_mut() {
-                Some(Run::Ideographs(span)) if span.end == at => span.end = end,
-                _ => runs.push(Run::Ideographs(at..end)),
+        match char_class(c) {
+            CharClass::Ideograph => match runs.last_mut() {
+                Some(CharRun::Ideographs(span)) if span.end == at => span.end = end,
+                _ => runs.push(CharRun::Ideographs(at..end)),
             },
-            Class::Letter => match runs.last_mut() {
-                Some(Run::Name(span)) if at - span.end == connector_bytes => span.end = end,
-                _ => runs.push(Run::Name(at..end)),
+            CharClass::Letter => match runs.last_mut() {
+                Some(CharRun::Name(span)) if at - span.end == connector_bytes => span.end = end,
+                _ => runs.push(CharRun::Name(at..end)),
             },
-            Class::Connector if connector_bytes < MAX_CONNECTOR_BYTES => {
+            CharClass::Connector if connector_bytes < MAX_CONNECTOR_BYTES => {
                 connector_bytes += c.len_utf8();
                 continue;
             }
-            Class::Connector | Class::Break => {}
+            CharClass::Connector | CharClass::Break => {}
         }
         connector_bytes = 0;
     }
     runs
 }
 
-fn ideographs(text: &str, span: Range<usize>, out: &mut Words) {
+fn push_ideographs(text: &str, span: Range<usize>, out: &mut TokenizedText) {
     let characters: Vec<(Range<usize>, String)> = text[span.clone()]
         .char_indices()
         .map(|(at, c)| {
             (
                 span.start + at..span.start + at + c.len_utf8(),
-                fold::ideograph(c),
+                fold::normalize_ideograph(c),
             )
         })
         .collect();
     let single = if characters.len() == 1 {
-        Sort::Alone
+        TokenKind::Single
     } else {
-        Sort::Character
+        TokenKind::Character
     };
     for (i, (span, text)) in characters.iter().enumerate() {
-        out.all.push(Word {
+        out.tokens.push(SearchToken {
             text: text.clone(),
             span: span.clone(),
-            sort: single,
+            kind: single,
         });
         if let Some((next, following)) = characters.get(i + 1) {
             let text = format!("{text}{following}");
-            out.all.push(Word {
+            out.tokens.push(SearchToken {
                 text,
                 span: span.start..next.end,
-                sort: Sort::Pair,
+                kind: TokenKind::Bigram,
             });
-            out.groups.push(out.all.len());
-        } else if single == Sort::Alone {
-            out.groups.push(out.all.len());
+            out.groups.push(out.tokens.len());
+        } else if single == TokenKind::Single {
+            out.groups.push(out.tokens.len());
         }
     }
     // The last character of several belongs to the last pair.
     if let Some(last) = out.groups.last_mut() {
-        *last = out.all.len();
+        *last = out.tokens.len();
     }
 }
 
 /// A part of a name between two connectors.
-struct Segment {
+struct NameSegment {
     parts: Vec<(String, Range<usize>)>,
     /// What stands before it.
-    after: Option<char>,
+    connector_before: Option<char>,
 }
 
-impl Segment {
+impl NameSegment {
     fn joined(&self) -> String {
         self.parts.iter().map(|(part, _)| part.as_str()).collect()
     }
 }
 
-fn name(text: &str, span: Range<usize>, stemmer: &Stemmer, out: &mut Words) {
-    let segments = segments(text, &span);
-    let push = |out: &mut Words, text: String, span: Range<usize>, sort| {
+fn push_name(text: &str, span: Range<usize>, stemmer: &Stemmer, out: &mut TokenizedText) {
+    let segments = split_segments(text, &span);
+    let push = |out: &mut TokenizedText, text: String, span: Range<usize>, sort| {
         if !text.is_empty() {
-            out.all.push(Word {
+            out.tokens.push(SearchToken {
                 text: text.chars().take(MAX_WORD_CHARS).collect(),
                 span,
-                sort,
+                kind: sort,
             });
         }
     };
     for segment in &segments {
         for (part, span) in &segment.parts {
-            push(out, stem(stemmer, part), span.clone(), Sort::Plain);
+            push(out, stem(stemmer, part), span.clone(), TokenKind::Plain);
         }
         if segment.parts.len() > 1 {
             push(
                 out,
                 stem(stemmer, &segment.joined()),
                 span.clone(),
-                Sort::Whole,
+                TokenKind::FullName,
             );
         }
     }
     if segments.len() > 1 {
-        let files: Vec<&[Segment]> = segments
-            .chunk_by(|_, next| !matches!(next.after, Some('/' | '\\')))
+        let files: Vec<&[NameSegment]> = segments
+            .chunk_by(|_, next| !matches!(next.connector_before, Some('/' | '\\')))
             .collect();
         for file in files.iter().filter(|file| file.len() > 1) {
-            push(out, whole(file), span.clone(), Sort::Whole);
+            push(out, full_name(file), span.clone(), TokenKind::FullName);
         }
         if files.len() > 1 {
-            push(out, whole(&segments), span.clone(), Sort::Whole);
+            push(out, full_name(&segments), span.clone(), TokenKind::FullName);
         }
         if let [first, second] = segments.as_slice() {
             // `e-mail` is also `email`.
@@ -223,25 +223,25 @@ fn name(text: &str, span: Range<usize>, stemmer: &Stemmer, out: &mut Words) {
                 out,
                 stem(stemmer, &(first.joined() + &second.joined())),
                 span,
-                Sort::Whole,
+                TokenKind::FullName,
             );
         }
     }
-    if out.groups.last().copied().unwrap_or(0) < out.all.len() {
-        out.groups.push(out.all.len());
+    if out.groups.last().copied().unwrap_or(0) < out.tokens.len() {
+        out.groups.push(out.tokens.len());
     }
 }
 
-fn whole(segments: &[Segment]) -> String {
+fn full_name(segments: &[NameSegment]) -> String {
     segments
         .iter()
-        .map(Segment::joined)
+        .map(NameSegment::joined)
         .collect::<Vec<_>>()
         .join("_")
 }
 
-fn segments(text: &str, span: &Range<usize>) -> Vec<Segment> {
-    let mut segments: Vec<Segment> = Vec::new();
+fn split_segments(text: &str, span: &Range<usize>) -> Vec<NameSegment> {
+    let mut segments: Vec<NameSegment> = Vec::new();
     let mut before: Option<char> = None;
     let mut new_segment = true;
     let mut after = None;
@@ -250,7 +250,7 @@ fn segments(text: &str, span: &Range<usize>) -> Vec<Segment> {
         .map(|(at, c)| (span.start + at, c));
     let mut characters = characters.peekable();
     while let Some((at, c)) = characters.next() {
-        if class(c) == Class::Connector {
+        if char_class(c) == CharClass::Connector {
             // `don't` is one word.
             if !matches!(c, '\'' | '’') {
                 (new_segment, after, before) = (true, Some(c), None);
@@ -258,12 +258,12 @@ fn segments(text: &str, span: &Range<usize>) -> Vec<Segment> {
             continue;
         }
         let next = characters.peek().map(|(_, next)| *next);
-        let folded = fold::letter(c);
+        let folded = fold::normalize_letter(c);
         let end = at + c.len_utf8();
         if new_segment {
-            segments.push(Segment {
+            segments.push(NameSegment {
                 parts: Vec::new(),
-                after,
+                connector_before: after,
             });
             new_segment = false;
         }
@@ -271,7 +271,7 @@ fn segments(text: &str, span: &Range<usize>) -> Vec<Segment> {
             continue;
         };
         match segment.parts.last_mut() {
-            Some((part, span)) if !begins_part(before, c, next) => {
+            Some((part, span)) if !starts_name_part(before, c, next) => {
                 part.push_str(&folded);
                 span.end = end;
             }
@@ -283,7 +283,7 @@ fn segments(text: &str, span: &Range<usize>) -> Vec<Segment> {
 }
 
 /// Whether `c` begins a part of a name: `readLines`, `HTTPServer`.
-fn begins_part(before: Option<char>, c: char, next: Option<char>) -> bool {
+fn starts_name_part(before: Option<char>, c: char, next: Option<char>) -> bool {
     let Some(before) = before else { return false };
     c.is_uppercase()
         && (before.is_lowercase() || before.is_uppercase() && next.is_some_and(char::is_lowercase))

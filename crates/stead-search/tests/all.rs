@@ -21,17 +21,17 @@ mod relevance;
 #[path = "all/speed.rs"]
 mod speed;
 
-use stead_search::{Found, Index, Kind, Line, Query, Source};
+use stead_search::{Index, Query, SearchResults, SearchSource, SearchSourceKind, SourceLine};
 
-fn memory(name: &str) -> Source {
-    Source::new(Kind::Memory, name)
+fn memory(name: &str) -> SearchSource {
+    SearchSource::new(SearchSourceKind::Memory, name)
 }
 
-fn notes(texts: &[&str]) -> Vec<Line> {
+fn notes(texts: &[&str]) -> Vec<SourceLine> {
     texts
         .iter()
         .zip(1..)
-        .map(|(text, place)| Line::note(place, *text))
+        .map(|(text, place)| SourceLine::note(place, *text))
         .collect()
 }
 
@@ -46,7 +46,7 @@ async fn index_of(texts: &[&str]) -> Index {
 }
 
 /// The places that were found, best first.
-fn places(found: &Found) -> Vec<(String, u64)> {
+fn places(found: &SearchResults) -> Vec<(String, u64)> {
     found
         .hits
         .iter()

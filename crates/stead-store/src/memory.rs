@@ -1,10 +1,11 @@
 //! A store in the memory of one process.
 
 use crate::contract::{check_changes, check_lines};
-use crate::local::{Added, Grant, Jobs, Settle};
+use crate::local::{AddOutcome, JobTable, LeaseRecord, Settlement};
 use crate::{
-    Acquired, Change, Claim, Claimed, Dead, DocVersion, Document, Documents, Enqueued, Fence, Job,
-    Journals, Leases, Listed, Queue, Space, Store, StoreError, Tail,
+    AcquireOutcome, Claim, ClaimedJob, DeadLetter, DocVersion, Document, DocumentChange, Documents,
+    EnqueueOutcome, FencingToken, Job, JournalTail, Journals, Leases, ListedDocument, Queue, Space,
+    Store, StoreError,
 };
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -20,37 +21,37 @@ const PLACE: &str = "memory:";
 #[derive(Debug)]
 pub struct MemoryStore {
     /// Leases and jobs count time from here: a clock that is set does not touch them.
-    begun: Instant,
-    spaces: Mutex<HashMap<Space, Contents>>,
+    started: Instant,
+    spaces: Mutex<HashMap<Space, MemorySpace>>,
 }
 
 impl Default for MemoryStore {
     fn default() -> Self {
         Self {
-            begun: Instant::now(),
+            started: Instant::now(),
             spaces: Mutex::default(),
         }
     }
 }
 
 #[derive(Debug, Default)]
-struct Contents {
+struct MemorySpace {
     documents: BTreeMap<String, Document>,
-    journals: BTreeMap<String, Log>,
-    leases: HashMap<String, Grant>,
-    queues: HashMap<String, Line>,
+    journals: BTreeMap<String, MemoryJournal>,
+    leases: HashMap<String, LeaseRecord>,
+    queues: HashMap<String, MemoryQueue>,
 }
 
 #[derive(Debug, Default)]
-struct Log {
+struct MemoryJournal {
     lines: Vec<Bytes>,
     bytes: u64,
     updated_ms: i64,
 }
 
 #[derive(Debug, Default)]
-struct Line {
-    jobs: Jobs,
+struct MemoryQueue {
+    jobs: JobTable,
     payloads: HashMap<String, Bytes>,
 }
 
@@ -60,20 +61,20 @@ impl MemoryStore {
         Self::default()
     }
 
-    fn spaces(&self) -> MutexGuard<'_, HashMap<Space, Contents>> {
+    fn spaces(&self) -> MutexGuard<'_, HashMap<Space, MemorySpace>> {
         // Nothing below panics between two changes, so what a poisoned lock protects is whole.
         self.spaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn now_ms(&self) -> i64 {
-        i64::try_from(self.begun.elapsed().as_millis()).unwrap_or(i64::MAX)
+        i64::try_from(self.started.elapsed().as_millis()).unwrap_or(i64::MAX)
     }
 
-    fn read<T: Default>(&self, space: &Space, look: impl FnOnce(&Contents) -> T) -> T {
+    fn read<T: Default>(&self, space: &Space, look: impl FnOnce(&MemorySpace) -> T) -> T {
         self.spaces().get(space).map(look).unwrap_or_default()
     }
 
-    fn write<T>(&self, space: &Space, change: impl FnOnce(&mut Contents) -> T) -> T {
+    fn write<T>(&self, space: &Space, change: impl FnOnce(&mut MemorySpace) -> T) -> T {
         change(self.spaces().entry(space.clone()).or_default())
     }
 }
@@ -109,7 +110,7 @@ impl Documents for MemoryStore {
         prefix: &'a str,
         after: Option<&'a str>,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Listed>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<ListedDocument>, StoreError>> {
         ready(Ok(
             self.read(space, |contents| contents.list(prefix, after, limit))
         ))
@@ -118,8 +119,8 @@ impl Documents for MemoryStore {
     fn commit<'a>(
         &'a self,
         space: &'a Space,
-        changes: Vec<Change>,
-        fence: Option<&'a Fence>,
+        changes: Vec<DocumentChange>,
+        fence: Option<&'a FencingToken>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         ready(
             check_changes(PLACE, &changes)
@@ -128,8 +129,8 @@ impl Documents for MemoryStore {
     }
 }
 
-impl Contents {
-    fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Vec<Listed> {
+impl MemorySpace {
+    fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Vec<ListedDocument> {
         let from = match after {
             Some(after) if after >= prefix => Bound::Excluded(after),
             _ => Bound::Included(prefix),
@@ -137,7 +138,7 @@ impl Contents {
         let found = self.documents.range::<str, _>((from, Bound::Unbounded));
         let listed = found
             .take_while(|(key, _)| key.starts_with(prefix))
-            .map(|(key, document)| Listed {
+            .map(|(key, document)| ListedDocument {
                 key: key.clone(),
                 version: document.version,
                 meta: document.meta.clone(),
@@ -145,55 +146,59 @@ impl Contents {
         listed.take(limit).collect()
     }
 
-    fn commit(&mut self, changes: Vec<Change>, fence: Option<&Fence>) -> Result<(), StoreError> {
+    fn commit(
+        &mut self,
+        changes: Vec<DocumentChange>,
+        fence: Option<&FencingToken>,
+    ) -> Result<(), StoreError> {
         fence.map_or(Ok(()), |fence| self.check_fence(fence))?;
         for change in &changes {
             self.check(change)?;
         }
         for change in changes {
             match change {
-                Change::Put { key, document, .. } => {
+                DocumentChange::Put { key, document, .. } => {
                     self.documents.insert(key, document);
                 }
-                Change::Delete { key, .. } => {
+                DocumentChange::Delete { key, .. } => {
                     self.documents.remove(&key);
                 }
-                Change::Move { from, to, .. } => {
+                DocumentChange::Move { from, to, .. } => {
                     if let Some(document) = self.documents.remove(&from) {
                         self.documents.insert(to, document);
                     }
                 }
-                Change::Check { .. } => {}
+                DocumentChange::Check { .. } => {}
             }
         }
         Ok(())
     }
 
-    fn check(&self, change: &Change) -> Result<(), StoreError> {
+    fn check(&self, change: &DocumentChange) -> Result<(), StoreError> {
         let version =
             |key: &String| -> Option<DocVersion> { Some(self.documents.get(key)?.version) };
         let conflict = |key: &String| Err(StoreError::Conflict(key.clone()));
         match change {
-            Change::Put { key, expect, .. }
-            | Change::Delete { key, expect }
-            | Change::Check { key, expect } => {
-                if expect.holds(version(key)) {
+            DocumentChange::Put { key, expect, .. }
+            | DocumentChange::Delete { key, expect }
+            | DocumentChange::Check { key, expect } => {
+                if expect.matches(version(key)) {
                     Ok(())
                 } else {
                     conflict(key)
                 }
             }
-            Change::Move {
+            DocumentChange::Move {
                 from,
                 version: expected,
                 ..
             } if version(from) != Some(*expected) => conflict(from),
-            Change::Move { to, .. } if version(to).is_some() => conflict(to),
-            Change::Move { .. } => Ok(()),
+            DocumentChange::Move { to, .. } if version(to).is_some() => conflict(to),
+            DocumentChange::Move { .. } => Ok(()),
         }
     }
 
-    fn check_fence(&self, fence: &Fence) -> Result<(), StoreError> {
+    fn check_fence(&self, fence: &FencingToken) -> Result<(), StoreError> {
         let latest = self.leases.get(&fence.name).map(|grant| grant.token);
         if latest == Some(fence.token) {
             Ok(())
@@ -212,7 +217,7 @@ impl Journals for MemoryStore {
         journal: &'a str,
         after: u64,
         lines: &'a [Bytes],
-        fence: &'a Fence,
+        fence: &'a FencingToken,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         ready(check_lines(PLACE, lines).and_then(|()| {
             self.write(space, |contents| {
@@ -264,9 +269,9 @@ impl Journals for MemoryStore {
         &'a self,
         space: &'a Space,
         journal: &'a str,
-    ) -> BoxFuture<'a, Result<Option<Tail>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Option<JournalTail>, StoreError>> {
         ready(Ok(self.read(space, |contents| {
-            contents.journals.get(journal).and_then(Log::tail)
+            contents.journals.get(journal).and_then(MemoryJournal::tail)
         })))
     }
 
@@ -275,7 +280,7 @@ impl Journals for MemoryStore {
         space: &'a Space,
         after: Option<&'a str>,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<(String, Tail)>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<(String, JournalTail)>, StoreError>> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         ready(Ok(self.read(space, |contents| {
             let found = contents.journals.range::<str, _>((from, Bound::Unbounded));
@@ -290,7 +295,7 @@ impl Journals for MemoryStore {
         &'a self,
         space: &'a Space,
         journal: &'a str,
-        fence: &'a Fence,
+        fence: &'a FencingToken,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         ready(self.write(space, |contents| {
             contents.check_fence(fence)?;
@@ -300,10 +305,10 @@ impl Journals for MemoryStore {
     }
 }
 
-impl Log {
-    fn tail(&self) -> Option<Tail> {
+impl MemoryJournal {
+    fn tail(&self) -> Option<JournalTail> {
         let last = self.lines.last()?.clone();
-        Some(Tail {
+        Some(JournalTail {
             seq: self.lines.len() as u64,
             bytes: self.bytes,
             last,
@@ -320,13 +325,13 @@ impl Leases for MemoryStore {
         holder: &'a str,
         ttl: Duration,
         claim: Claim,
-    ) -> BoxFuture<'a, Result<Acquired, StoreError>> {
+    ) -> BoxFuture<'a, Result<AcquireOutcome, StoreError>> {
         let now_ms = self.now_ms();
         ready(Ok(self.write(space, |contents| {
             let grant = contents
                 .leases
                 .entry(name.to_owned())
-                .or_insert_with(|| Grant::new(name));
+                .or_insert_with(|| LeaseRecord::new(name));
             grant.acquire(now_ms, holder, ttl, claim)
         })))
     }
@@ -334,7 +339,7 @@ impl Leases for MemoryStore {
     fn renew<'a>(
         &'a self,
         space: &'a Space,
-        fence: &'a Fence,
+        fence: &'a FencingToken,
         ttl: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         let now_ms = self.now_ms();
@@ -349,7 +354,7 @@ impl Leases for MemoryStore {
     fn release<'a>(
         &'a self,
         space: &'a Space,
-        fence: &'a Fence,
+        fence: &'a FencingToken,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.write(space, |contents| {
             if let Some(grant) = contents.leases.get_mut(&fence.name) {
@@ -366,7 +371,7 @@ impl Queue for MemoryStore {
         space: &'a Space,
         queue: &'a str,
         job: Job,
-    ) -> BoxFuture<'a, Result<Enqueued, StoreError>> {
+    ) -> BoxFuture<'a, Result<EnqueueOutcome, StoreError>> {
         let now_ms = self.now_ms();
         ready(Ok(self.write(space, |contents| {
             let line = contents.queues.entry(queue.to_owned()).or_default();
@@ -374,10 +379,10 @@ impl Queue for MemoryStore {
                 .jobs
                 .add(now_ms, job.dedup, job.delay, job.max_attempts)
             {
-                Added::Known(id) => Enqueued::Known(id),
-                Added::New(id) => {
+                AddOutcome::Existing(id) => EnqueueOutcome::Existing(id),
+                AddOutcome::New(id) => {
                     line.payloads.insert(id.clone(), job.payload);
-                    Enqueued::New(id)
+                    EnqueueOutcome::New(id)
                 }
             }
         })))
@@ -388,13 +393,13 @@ impl Queue for MemoryStore {
         space: &'a Space,
         queue: &'a str,
         hide: Duration,
-    ) -> BoxFuture<'a, Result<Option<Claimed>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Option<ClaimedJob>, StoreError>> {
         let now_ms = self.now_ms();
         ready(Ok(self.write(space, |contents| {
             let line = contents.queues.get_mut(queue)?;
             let (id, attempt) = line.jobs.claim(now_ms, hide)?;
             let payload = line.payloads.get(&id).cloned().unwrap_or_default();
-            Some(Claimed {
+            Some(ClaimedJob {
                 id,
                 payload,
                 attempt,
@@ -406,16 +411,16 @@ impl Queue for MemoryStore {
         &'a self,
         space: &'a Space,
         queue: &'a str,
-        claimed: &'a Claimed,
+        claimed: &'a ClaimedJob,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        ready(Ok(self.settle(space, queue, claimed, &Settle::Ack)))
+        ready(Ok(self.settle(space, queue, claimed, &Settlement::Ack)))
     }
 
     fn nack<'a>(
         &'a self,
         space: &'a Space,
         queue: &'a str,
-        claimed: &'a Claimed,
+        claimed: &'a ClaimedJob,
         delay: Duration,
         reason: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
@@ -423,7 +428,7 @@ impl Queue for MemoryStore {
             space,
             queue,
             claimed,
-            &Settle::Nack {
+            &Settlement::Nack {
                 delay,
                 reason: reason.to_owned(),
             },
@@ -434,29 +439,29 @@ impl Queue for MemoryStore {
         &'a self,
         space: &'a Space,
         queue: &'a str,
-        claimed: &'a Claimed,
+        claimed: &'a ClaimedJob,
         hide: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         ready(Ok(self.settle(
             space,
             queue,
             claimed,
-            &Settle::Extend { hide },
+            &Settlement::Extend { hide },
         )))
     }
 
-    fn dead<'a>(
+    fn dead_letters<'a>(
         &'a self,
         space: &'a Space,
         queue: &'a str,
         after: Option<&'a str>,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Dead>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<DeadLetter>, StoreError>> {
         ready(Ok(self.read(space, |contents| {
             let Some(line) = contents.queues.get(queue) else {
                 return Vec::new();
             };
-            let dead = line.jobs.dead(after).map(|(id, buried)| Dead {
+            let dead = line.jobs.dead(after).map(|(id, buried)| DeadLetter {
                 id: id.clone(),
                 payload: line.payloads.get(id).cloned().unwrap_or_default(),
                 attempts: buried.attempts,
@@ -468,7 +473,13 @@ impl Queue for MemoryStore {
 }
 
 impl MemoryStore {
-    fn settle(&self, space: &Space, queue: &str, claimed: &Claimed, settle: &Settle) -> bool {
+    fn settle(
+        &self,
+        space: &Space,
+        queue: &str,
+        claimed: &ClaimedJob,
+        settle: &Settlement,
+    ) -> bool {
         let now_ms = self.now_ms();
         self.write(space, |contents| {
             let Some(line) = contents.queues.get_mut(queue) else {
@@ -477,7 +488,7 @@ impl MemoryStore {
             let settled = line
                 .jobs
                 .settle(now_ms, &claimed.id, claimed.attempt, settle);
-            if settled && *settle == Settle::Ack {
+            if settled && *settle == Settlement::Ack {
                 line.payloads.remove(&claimed.id);
             }
             settled

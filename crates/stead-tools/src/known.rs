@@ -6,16 +6,16 @@ pub struct KnownTool {
     /// Its canonical name.
     pub name: &'static str,
     /// Whether this version has it.
-    pub here: Here,
+    pub availability: Availability,
 }
 
 /// Whether this version has a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Here {
+pub enum Availability {
     /// It has.
-    Now,
+    Available,
     /// A later one will.
-    Later,
+    Planned,
 }
 
 const TABLE: &str = include_str!("../data/known.txt");
@@ -46,7 +46,7 @@ pub fn known_names(name: &str) -> Vec<&'static str> {
 /// The tool whose rules hold for `tool` as well, both by canonical name: `overwrite_file` is
 /// `write_file` with a mode, so whatever denies, asks about or watches the one does so with the
 /// other.
-pub fn counts_as(tool: &str) -> Option<&'static str> {
+pub fn rules_follow(tool: &str) -> Option<&'static str> {
     (tool == "overwrite_file").then_some("write_file")
 }
 
@@ -61,11 +61,11 @@ fn rows() -> impl Iterator<Item = (KnownTool, &'static str)> {
         let tool = match name.strip_prefix('~') {
             Some(name) => KnownTool {
                 name,
-                here: Here::Later,
+                availability: Availability::Planned,
             },
             None => KnownTool {
                 name,
-                here: Here::Now,
+                availability: Availability::Available,
             },
         };
         Some((tool, aliases))
@@ -92,16 +92,19 @@ mod tests {
             for name in [&spec.name].into_iter().chain(&spec.aliases) {
                 let known =
                     known_tool(name).unwrap_or_else(|| panic!("{name} is not in known.txt"));
-                assert_eq!((known.name, known.here), (spec.name.as_str(), Here::Now));
+                assert_eq!(
+                    (known.name, known.availability),
+                    (spec.name.as_str(), Availability::Available)
+                );
             }
         }
         assert_eq!(
-            known_tool("Bash").map(|tool| (tool.name, tool.here)),
-            Some(("execute", Here::Now))
+            known_tool("Bash").map(|tool| (tool.name, tool.availability)),
+            Some(("execute", Availability::Available))
         );
         assert_eq!(
-            known_tool("WebFetch").map(|tool| (tool.name, tool.here)),
-            Some(("web_fetch", Here::Later))
+            known_tool("WebFetch").map(|tool| (tool.name, tool.availability)),
+            Some(("web_fetch", Availability::Planned))
         );
         assert_eq!(known_tool("nonsense"), None);
     }

@@ -4,19 +4,19 @@ use similar::TextDiff;
 use std::time::Duration;
 
 /// How alike two names must be to suggest one for the other.
-const LIKENESS: f32 = 0.6;
+const MIN_SIMILARITY: f32 = 0.6;
 /// Time for a comparison; what comes out later is coarser, not wrong.
 const MAX_TIME: Duration = Duration::from_millis(200);
 
 /// The name most like `name`, if one is.
-pub fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
-    similar::get_close_matches(name, names, 1, LIKENESS)
+pub fn closest_name<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
+    similar::get_close_matches(name, names, 1, MIN_SIMILARITY)
         .first()
         .copied()
 }
 
 /// How alike two texts are, letter by letter: 1 if they are the same.
-pub(crate) fn likeness(one: &str, other: &str) -> f32 {
+pub(crate) fn similarity(one: &str, other: &str) -> f32 {
     TextDiff::from_chars(one, other).ratio()
 }
 

@@ -27,8 +27,8 @@ use std::sync::Arc;
 use stead_core::Block;
 use stead_store::OsDisk;
 use stead_tools::{
-    Origin, Output, Registry, Seen, Spills, Surface, ToolCx, ToolError, file_tools, plan_tools,
-    task_tools, todo_tools,
+    CallOrigin, FileVersions, Output, Registry, SpillFactory, Surface, ToolCx, ToolError,
+    file_tools, plan_tools, task_tools, todo_tools,
 };
 use stead_vfs::{LocalVfs, VPath};
 use tokio_util::sync::CancellationToken;
@@ -46,12 +46,12 @@ impl Session {
         let vfs = Arc::new(LocalVfs::open(temp.path(), Arc::new(OsDisk)).unwrap());
         let cx = ToolCx {
             vfs,
-            seen: Arc::new(Seen::default()),
-            active: Arc::default(),
+            file_versions: Arc::new(FileVersions::default()),
+            active_skills: Arc::default(),
             cancel: CancellationToken::new(),
-            origin: Origin::default(),
-            spills: Spills::default(),
-            standing: Default::default(),
+            origin: CallOrigin::default(),
+            spills: SpillFactory::default(),
+            session: Default::default(),
         };
         Self {
             temp,
@@ -108,11 +108,11 @@ impl Session {
         let (tool, args) = self.tools.prepare(name, args)?;
         match tool.call(&self.cx, args).await {
             Ok(output) => {
-                self.cx.seen.record(&output.seen);
+                self.cx.file_versions.record(&output.file_versions);
                 Ok(output)
             }
-            Err(ToolError::Tell(text)) => Err(text),
-            Err(ToolError::Stop(text)) => panic!("a file tool stopped the run: {text}"),
+            Err(ToolError::RespondToModel(text)) => Err(text),
+            Err(ToolError::Fatal(text)) => panic!("a file tool stopped the run: {text}"),
         }
     }
 

@@ -1,7 +1,9 @@
 //! A place with a folder for what has no other place.
 
-use crate::lines::{LineRange, Lines};
-use crate::search::{Bounds, GlobQuery, GlobResult, GrepQuery, GrepResult, Search, SearchError};
+use crate::lines::{LineRange, LineWindow};
+use crate::search::{
+    Bounds, FileSearchError, GlobQuery, GlobResult, GrepQuery, GrepResult, Search,
+};
 use crate::{DirEntry, Expect, ReadRange, Stat, VPath, Version, Vfs, VfsError, Walk, relocate};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -16,30 +18,30 @@ use std::sync::Arc;
 /// same name, or by its real one. [`Vfs::resolve`] tells the real one, and rules hold for both. A
 /// search tells real names.
 #[derive(Debug, Clone)]
-pub struct Homed {
+pub struct HomeVfs {
     inner: Arc<dyn Vfs>,
     home: VPath,
-    known: Vec<Box<str>>,
+    known_names: Vec<Box<str>>,
 }
 
 /// A path of [`Homed`], and where it lies in the place below.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Lies {
+enum RealPath {
     /// Where it says.
-    There(VPath),
+    Unchanged(VPath),
     /// In the home.
-    AtHome(VPath),
+    InHome(VPath),
 }
 
-impl Lies {
+impl RealPath {
     fn path(&self) -> &VPath {
         match self {
-            Self::There(path) | Self::AtHome(path) => path,
+            Self::Unchanged(path) | Self::InHome(path) => path,
         }
     }
 }
 
-impl Homed {
+impl HomeVfs {
     /// Over `inner`, with the folder `home` for what does not begin with one of `known_tops`. The
     /// home's own first name is known.
     pub fn new<'a>(
@@ -54,18 +56,22 @@ impl Homed {
             .chain(own)
             .map(String::into_boxed_str)
             .collect();
-        Self { inner, home, known }
+        Self {
+            inner,
+            home,
+            known_names: known,
+        }
     }
 
     /// Where `path` lies.
-    async fn lies(&self, path: &VPath) -> Result<Lies, VfsError> {
+    async fn real_path(&self, path: &VPath) -> Result<RealPath, VfsError> {
         let Some(first) = path.parts().next() else {
-            return Ok(Lies::There(path.clone()));
+            return Ok(RealPath::Unchanged(path.clone()));
         };
-        if self.known.iter().any(|known| **known == *first) || self.is_at_root(first).await? {
-            return Ok(Lies::There(path.clone()));
+        if self.known_names.iter().any(|known| **known == *first) || self.is_at_root(first).await? {
+            return Ok(RealPath::Unchanged(path.clone()));
         }
-        Ok(Lies::AtHome(self.home.join(path.as_str())?))
+        Ok(RealPath::InHome(self.home.join(path.as_str())?))
     }
 
     /// Whether something of this name lies at the root, be it a link that leads nowhere.
@@ -82,7 +88,7 @@ impl Homed {
     }
 
     /// A path of the place below as it was asked for.
-    fn named(&self, lies: &Lies, path: &VPath) -> VPath {
+    fn as_requested(&self, lies: &RealPath, path: &VPath) -> VPath {
         let within_home = |path: &VPath| {
             let rest = path
                 .as_str()
@@ -91,46 +97,46 @@ impl Homed {
             VPath::parse(rest).ok()
         };
         match lies {
-            Lies::There(_) => path.clone(),
-            Lies::AtHome(_) => within_home(path).unwrap_or_else(|| path.clone()),
+            RealPath::Unchanged(_) => path.clone(),
+            RealPath::InHome(_) => within_home(path).unwrap_or_else(|| path.clone()),
         }
     }
 
-    fn told(&self, lies: &Lies, error: VfsError) -> VfsError {
-        relocate::error(error, |path| self.named(lies, path))
+    fn map_error(&self, lies: &RealPath, error: VfsError) -> VfsError {
+        relocate::error(error, |path| self.as_requested(lies, path))
     }
 
     /// The error of a move, with the path it is about as that was asked for.
-    fn told_of_move(&self, from: &Lies, to: &Lies, error: VfsError) -> VfsError {
+    fn map_rename_error(&self, from: &RealPath, to: &RealPath, error: VfsError) -> VfsError {
         relocate::error(error, |path| {
-            let is_of = |lies: &Lies| lies.path().contains(path) || path.contains(lies.path());
+            let is_of = |lies: &RealPath| lies.path().contains(path) || path.contains(lies.path());
             if is_of(from) {
-                self.named(from, path)
+                self.as_requested(from, path)
             } else {
-                self.named(to, path)
+                self.as_requested(to, path)
             }
         })
     }
 }
 
-impl Vfs for Homed {
+impl Vfs for HomeVfs {
     fn stat<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Stat, VfsError>> {
         Box::pin(async move {
-            let lies = self.lies(path).await?;
+            let lies = self.real_path(path).await?;
             self.inner
                 .stat(lies.path())
                 .await
-                .map_err(|error| self.told(&lies, error))
+                .map_err(|error| self.map_error(&lies, error))
         })
     }
 
     fn list<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Vec<DirEntry>, VfsError>> {
         Box::pin(async move {
-            let lies = self.lies(path).await?;
+            let lies = self.real_path(path).await?;
             self.inner
                 .list(lies.path())
                 .await
-                .map_err(|error| self.told(&lies, error))
+                .map_err(|error| self.map_error(&lies, error))
         })
     }
 
@@ -140,11 +146,11 @@ impl Vfs for Homed {
         range: ReadRange,
     ) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
         Box::pin(async move {
-            let lies = self.lies(path).await?;
+            let lies = self.real_path(path).await?;
             self.inner
                 .read(lies.path(), range)
                 .await
-                .map_err(|error| self.told(&lies, error))
+                .map_err(|error| self.map_error(&lies, error))
         })
     }
 
@@ -152,13 +158,13 @@ impl Vfs for Homed {
         &'a self,
         path: &'a VPath,
         range: LineRange,
-    ) -> BoxFuture<'a, Result<Lines, VfsError>> {
+    ) -> BoxFuture<'a, Result<LineWindow, VfsError>> {
         Box::pin(async move {
-            let lies = self.lies(path).await?;
+            let lies = self.real_path(path).await?;
             self.inner
                 .read_lines(lies.path(), range)
                 .await
-                .map_err(|error| self.told(&lies, error))
+                .map_err(|error| self.map_error(&lies, error))
         })
     }
 
@@ -169,11 +175,11 @@ impl Vfs for Homed {
         expect: Expect,
     ) -> BoxFuture<'a, Result<Version, VfsError>> {
         Box::pin(async move {
-            let lies = self.lies(path).await?;
+            let lies = self.real_path(path).await?;
             self.inner
                 .write(lies.path(), data, expect)
                 .await
-                .map_err(|error| self.told(&lies, error))
+                .map_err(|error| self.map_error(&lies, error))
         })
     }
 
@@ -183,50 +189,50 @@ impl Vfs for Homed {
         source: BoxStream<'a, Bytes>,
     ) -> BoxFuture<'a, Result<Version, VfsError>> {
         Box::pin(async move {
-            let lies = self.lies(path).await?;
+            let lies = self.real_path(path).await?;
             self.inner
                 .write_stream(lies.path(), source)
                 .await
-                .map_err(|error| self.told(&lies, error))
+                .map_err(|error| self.map_error(&lies, error))
         })
     }
 
     fn remove<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
         Box::pin(async move {
-            let lies = self.lies(path).await?;
+            let lies = self.real_path(path).await?;
             self.inner
                 .remove(lies.path())
                 .await
-                .map_err(|error| self.told(&lies, error))
+                .map_err(|error| self.map_error(&lies, error))
         })
     }
 
     fn rename<'a>(&'a self, from: &'a VPath, to: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
         Box::pin(async move {
-            let from = self.lies(from).await?;
-            let to = self.lies(to).await?;
+            let from = self.real_path(from).await?;
+            let to = self.real_path(to).await?;
             let moved = self.inner.rename(from.path(), to.path()).await;
-            moved.map_err(|error| self.told_of_move(&from, &to, error))
+            moved.map_err(|error| self.map_rename_error(&from, &to, error))
         })
     }
 
     fn mkdir<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
         Box::pin(async move {
-            let lies = self.lies(path).await?;
+            let lies = self.real_path(path).await?;
             self.inner
                 .mkdir(lies.path())
                 .await
-                .map_err(|error| self.told(&lies, error))
+                .map_err(|error| self.map_error(&lies, error))
         })
     }
 
     fn set_mode<'a>(&'a self, path: &'a VPath, mode: u32) -> BoxFuture<'a, Result<(), VfsError>> {
         Box::pin(async move {
-            let lies = self.lies(path).await?;
+            let lies = self.real_path(path).await?;
             self.inner
                 .set_mode(lies.path(), mode)
                 .await
-                .map_err(|error| self.told(&lies, error))
+                .map_err(|error| self.map_error(&lies, error))
         })
     }
 
@@ -237,17 +243,17 @@ impl Vfs for Homed {
         limit: usize,
     ) -> BoxFuture<'a, Result<Walk, VfsError>> {
         Box::pin(async move {
-            let lies = self.lies(path).await?;
+            let lies = self.real_path(path).await?;
             // What it goes on after lies where the walk does, whatever its own name would say.
             let after = match (&lies, after) {
-                (Lies::AtHome(_), Some(after)) => Some(self.home.join(after.as_str())?),
-                (Lies::There(_) | Lies::AtHome(_), after) => after.cloned(),
+                (RealPath::InHome(_), Some(after)) => Some(self.home.join(after.as_str())?),
+                (RealPath::Unchanged(_) | RealPath::InHome(_), after) => after.cloned(),
             };
             let walk = self.inner.walk(lies.path(), after.as_ref(), limit).await;
-            let Walk { entries, truncated } = walk.map_err(|error| self.told(&lies, error))?;
+            let Walk { entries, truncated } = walk.map_err(|error| self.map_error(&lies, error))?;
             let entries = entries
                 .into_iter()
-                .map(|(path, entry)| (self.named(&lies, &path), entry))
+                .map(|(path, entry)| (self.as_requested(&lies, &path), entry))
                 .collect();
             Ok(Walk { entries, truncated })
         })
@@ -255,11 +261,11 @@ impl Vfs for Homed {
 
     fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>> {
         Box::pin(async move {
-            let lies = self.lies(path).await?;
+            let lies = self.real_path(path).await?;
             self.inner
                 .resolve(lies.path())
                 .await
-                .map_err(|error| self.told(&lies, error))
+                .map_err(|error| self.map_error(&lies, error))
         })
     }
 
@@ -268,20 +274,22 @@ impl Vfs for Homed {
     }
 }
 
-impl Search for Homed {
+impl Search for HomeVfs {
     fn glob<'a>(
         &'a self,
         query: GlobQuery,
         bounds: Bounds,
-    ) -> BoxFuture<'a, Result<GlobResult, SearchError>> {
+    ) -> BoxFuture<'a, Result<GlobResult, FileSearchError>> {
         Box::pin(async move {
-            let lies = self.lies(&query.root).await?;
+            let lies = self.real_path(&query.root).await?;
             let query = GlobQuery {
                 root: lies.path().clone(),
                 ..query
             };
             let found = self.inner.search().glob(query, bounds).await;
-            found.map_err(|error| relocate::search_error(error, |path| self.named(&lies, path)))
+            found.map_err(|error| {
+                relocate::search_error(error, |path| self.as_requested(&lies, path))
+            })
         })
     }
 
@@ -289,15 +297,17 @@ impl Search for Homed {
         &'a self,
         query: GrepQuery,
         bounds: Bounds,
-    ) -> BoxFuture<'a, Result<GrepResult, SearchError>> {
+    ) -> BoxFuture<'a, Result<GrepResult, FileSearchError>> {
         Box::pin(async move {
-            let lies = self.lies(&query.root).await?;
+            let lies = self.real_path(&query.root).await?;
             let query = GrepQuery {
                 root: lies.path().clone(),
                 ..query
             };
             let found = self.inner.search().grep(query, bounds).await;
-            found.map_err(|error| relocate::search_error(error, |path| self.named(&lies, path)))
+            found.map_err(|error| {
+                relocate::search_error(error, |path| self.as_requested(&lies, path))
+            })
         })
     }
 }

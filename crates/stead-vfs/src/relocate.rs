@@ -1,6 +1,6 @@
 //! Errors that name a path, named from another root.
 
-use crate::{SearchError, VPath, VfsError};
+use crate::{FileSearchError, VPath, VfsError};
 
 /// The same error with its path as `moved` gives it.
 pub(crate) fn error(error: VfsError, moved: impl Fn(&VPath) -> VPath) -> VfsError {
@@ -35,15 +35,15 @@ pub(crate) fn error(error: VfsError, moved: impl Fn(&VPath) -> VPath) -> VfsErro
 
 /// The same for what a search says.
 pub(crate) fn search_error(
-    search_error: SearchError,
+    search_error: FileSearchError,
     moved: impl Fn(&VPath) -> VPath,
-) -> SearchError {
+) -> FileSearchError {
     match search_error {
-        SearchError::Vfs(cause) => SearchError::Vfs(error(cause, moved)),
-        other @ (SearchError::Pattern(_)
-        | SearchError::Glob { .. }
-        | SearchError::FileType(_)
-        | SearchError::Cancelled) => other,
+        FileSearchError::Vfs(cause) => FileSearchError::Vfs(error(cause, moved)),
+        other @ (FileSearchError::Pattern(_)
+        | FileSearchError::Glob { .. }
+        | FileSearchError::FileType(_)
+        | FileSearchError::Cancelled) => other,
     }
 }
 

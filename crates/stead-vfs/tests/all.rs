@@ -35,8 +35,8 @@ use std::path::Path;
 use std::sync::Arc;
 use stead_store::OsDisk;
 use stead_vfs::{
-    Bounds, Case, Expect, GlobQuery, GrepMode, GrepQuery, LineRange, LocalVfs, ReadRange, Search,
-    SearchError, Syntax, VPath, Vfs, VfsError,
+    Bounds, Case, Expect, FileSearchError, GlobQuery, GrepMode, GrepQuery, LineRange, LocalVfs,
+    ReadRange, Search, Syntax, VPath, Vfs, VfsError,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -213,9 +213,9 @@ fn text(bytes: &Bytes) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-fn place_error(error: SearchError) -> VfsError {
+fn place_error(error: FileSearchError) -> VfsError {
     match error {
-        SearchError::Vfs(error) => error,
+        FileSearchError::Vfs(error) => error,
         other => panic!("{other}"),
     }
 }

@@ -1,8 +1,8 @@
 //! A settings file, YAML or JSON, as values that know their place.
 
-use crate::finding::{Finding, Severity, Spot};
-use crate::strict::Strict;
-use crate::variables::{Found, Marks, Missing, substitute};
+use crate::finding::{Finding, Severity, SourcePosition};
+use crate::strict::StrictValue;
+use crate::variables::{Substitution, UnsetVariable, VariableSyntax, substitute};
 use serde::de::{DeserializeOwned, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -14,22 +14,22 @@ use std::fmt;
 ///
 /// Keys are written as paths: `policy.max_steps`, `permissions[1].mode`.
 #[derive(Debug, Clone)]
-pub struct Document {
+pub struct SettingsDocument {
     file: String,
     value: Value,
-    places: BTreeMap<String, Spot>,
+    positions: BTreeMap<String, SourcePosition>,
 }
 
-impl Document {
+impl SettingsDocument {
     /// Reads YAML. An empty file is an empty map.
-    pub fn yaml(file: &str, text: &str) -> Result<Self, Finding> {
-        Self::yaml_from(file, text, 1)
+    pub fn parse_yaml(file: &str, text: &str) -> Result<Self, Finding> {
+        Self::parse_yaml_at(file, text, 1)
     }
 
     /// Reads YAML that begins at line `first` of its file, such as front matter.
-    pub fn yaml_from(file: &str, text: &str, first: u64) -> Result<Self, Finding> {
+    pub fn parse_yaml_at(file: &str, text: &str, first: u64) -> Result<Self, Finding> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let below = |spot: Spot| Spot {
+        let below = |spot: SourcePosition| SourcePosition {
             line: spot.line + first - 1,
             ..spot
         };
@@ -40,26 +40,28 @@ impl Document {
         let value = if nothing {
             Value::Object(Map::new())
         } else {
-            let node: Spanned<Node> = serde_saphyr::from_str(text).map_err(|error| {
-                let spot = error.location().map_or(Spot::START, |at| Spot {
-                    line: at.line(),
-                    column: at.column(),
-                });
-                Finding::error(file, plain(&error)).at(below(spot))
+            let node: Spanned<LocatedNode> = serde_saphyr::from_str(text).map_err(|error| {
+                let spot = error
+                    .location()
+                    .map_or(SourcePosition::START, |at| SourcePosition {
+                        line: at.line(),
+                        column: at.column(),
+                    });
+                Finding::error(file, yaml_error_message(&error)).with_position(below(spot))
             })?;
-            node.value.settle(String::new(), &mut places)
+            node.value.into_value(String::new(), &mut places)
         };
         places.values_mut().for_each(|spot| *spot = below(*spot));
         Ok(Self {
             file: file.to_owned(),
             value,
-            places,
+            positions: places,
         })
     }
 
     /// Reads JSON in which comments and trailing commas are allowed.
-    pub fn json(file: &str, text: &str) -> Result<Self, Finding> {
-        let plain = without_comments(text.strip_prefix('\u{feff}').unwrap_or(text));
+    pub fn parse_json(file: &str, text: &str) -> Result<Self, Finding> {
+        let plain = blank_out_comments(text.strip_prefix('\u{feff}').unwrap_or(text));
         let Some(plain) = plain else {
             return Err(Finding::error(
                 file,
@@ -75,31 +77,33 @@ impl Document {
                     .next()
                     .unwrap_or(&message)
                     .to_owned();
-                let spot = Spot {
+                let spot = SourcePosition {
                     line: error.line().max(1) as u64,
                     column: error.column().max(1) as u64,
                 };
-                Finding::error(file, format!("not JSON: {message}")).at(spot)
+                Finding::error(file, format!("not JSON: {message}")).with_position(spot)
             })?,
         };
         let mut places = BTreeMap::new();
         // JSON is YAML; its parser knows places, and keys that stand there twice. Where else it
         // does not agree, places are not known.
-        match serde_saphyr::from_str::<Spanned<Node>>(&plain) {
-            Ok(node) => drop(node.value.settle(String::new(), &mut places)),
+        match serde_saphyr::from_str::<Spanned<LocatedNode>>(&plain) {
+            Ok(node) => drop(node.value.into_value(String::new(), &mut places)),
             Err(error) if error.without_snippet().to_string().contains("duplicate") => {
-                let at = error.location().map_or(Spot::START, |at| Spot {
-                    line: at.line(),
-                    column: at.column(),
-                });
-                return Err(Finding::error(file, "this key stands here twice").at(at));
+                let at = error
+                    .location()
+                    .map_or(SourcePosition::START, |at| SourcePosition {
+                        line: at.line(),
+                        column: at.column(),
+                    });
+                return Err(Finding::error(file, "this key stands here twice").with_position(at));
             }
             Err(_) => {}
         }
         Ok(Self {
             file: file.to_owned(),
             value,
-            places,
+            positions: places,
         })
     }
 
@@ -114,27 +118,29 @@ impl Document {
     }
 
     /// Every key with its place, in order of keys.
-    pub fn keys(&self) -> impl Iterator<Item = (&str, Spot)> {
-        self.places.iter().map(|(key, spot)| (key.as_str(), *spot))
+    pub fn keys(&self) -> impl Iterator<Item = (&str, SourcePosition)> {
+        self.positions
+            .iter()
+            .map(|(key, spot)| (key.as_str(), *spot))
     }
 
     /// Where `key` stands, or else the nearest that holds it.
-    pub fn place(&self, key: &str) -> Spot {
+    pub fn position(&self, key: &str) -> SourcePosition {
         let mut key = key;
         loop {
-            if let Some(spot) = self.places.get(key) {
+            if let Some(spot) = self.positions.get(key) {
                 return *spot;
             }
             match key.rfind(['.', '[']) {
                 Some(end) => key = &key[..end],
-                None => return Spot::START,
+                None => return SourcePosition::START,
             }
         }
     }
 
     /// A finding about `key`.
     pub fn finding(&self, severity: Severity, key: &str, message: impl Into<String>) -> Finding {
-        Finding::new(severity, &self.file, message).at(self.place(key))
+        Finding::new(severity, &self.file, message).with_position(self.position(key))
     }
 
     /// An error about `key`.
@@ -144,32 +150,42 @@ impl Document {
 
     /// Puts the values of variables in. Gives the values, which are secrets, and a finding for each
     /// that is not set.
-    pub fn resolve(
+    pub fn resolve_variables(
         &mut self,
         lookup: &dyn Fn(&str) -> Option<String>,
     ) -> (Vec<String>, Vec<Finding>) {
-        let (values, missing) = self.resolve_marks(Marks::All, lookup);
-        let missing = missing.iter().map(|missing| self.unset(missing)).collect();
+        let (values, missing) = self.resolve_variables_as(VariableSyntax::All, lookup);
+        let missing = missing
+            .iter()
+            .map(|missing| self.unset_variable_finding(missing))
+            .collect();
         (values, missing)
     }
 
     /// The same for variables that are written as `marks` says; gives those that are not set as
     /// they are.
-    pub(crate) fn resolve_marks(
+    pub(crate) fn resolve_variables_as(
         &mut self,
-        marks: Marks,
+        marks: VariableSyntax,
         lookup: &dyn Fn(&str) -> Option<String>,
-    ) -> (Vec<String>, Vec<Missing>) {
-        let mut found = Found {
-            marks,
-            ..Found::default()
+    ) -> (Vec<String>, Vec<UnsetVariable>) {
+        let mut found = Substitution {
+            syntax: marks,
+            ..Substitution::default()
         };
         substitute(&mut self.value, "", lookup, &mut found);
-        (found.values, found.missing)
+        (found.values, found.unset)
     }
 
     /// An error about a variable that is not set.
-    pub(crate) fn unset(&self, Missing { name, written, key }: &Missing) -> Finding {
+    pub(crate) fn unset_variable_finding(
+        &self,
+        UnsetVariable {
+            name,
+            reference: written,
+            key,
+        }: &UnsetVariable,
+    ) -> Finding {
         self.error(
             key,
             format!("the variable {name} is not set; set it, or write ${{{written}:-a default}}"),
@@ -177,16 +193,20 @@ impl Document {
     }
 
     /// The values as settings of type `T`.
-    pub fn typed<T: DeserializeOwned>(&self) -> Result<T, Finding> {
-        self.typed_at("", &self.value)
+    pub fn deserialize_into<T: DeserializeOwned>(&self) -> Result<T, Finding> {
+        self.deserialize_at("", &self.value)
     }
 
     /// A value that stands at `key`, as settings of type `T`.
-    pub fn typed_at<T: DeserializeOwned>(&self, key: &str, value: &Value) -> Result<T, Finding> {
+    pub fn deserialize_at<T: DeserializeOwned>(
+        &self,
+        key: &str,
+        value: &Value,
+    ) -> Result<T, Finding> {
         if !value.is_object() {
             return Err(self.error(key, "`key: value` pairs are needed here"));
         }
-        serde_path_to_error::deserialize(Strict(value)).map_err(|error| {
+        serde_path_to_error::deserialize(StrictValue(value)).map_err(|error| {
             let path = error.path().to_string();
             let path = match (key, path.as_str()) {
                 (key, ".") => key.to_owned(),
@@ -199,7 +219,7 @@ impl Document {
                 Some(field) if path.rsplit('.').next() != Some(field) => format!("{path}.{field}"),
                 Some(_) | None => path.clone(),
             };
-            let message = in_plain_words(with_suggestion(message));
+            let message = simplify_parser_message(with_suggestion(message));
             let message = if path.is_empty() {
                 message
             } else {
@@ -211,22 +231,22 @@ impl Document {
 }
 
 /// A value as the parser gives it, with places.
-enum Node {
+enum LocatedNode {
     Scalar(Value),
-    List(Vec<Spanned<Node>>),
-    Map(Vec<(Spanned<String>, Spanned<Node>)>),
+    List(Vec<Spanned<LocatedNode>>),
+    Map(Vec<(Spanned<String>, Spanned<LocatedNode>)>),
 }
 
-impl Node {
+impl LocatedNode {
     /// The plain value; the place of everything in it is noted.
-    fn settle(self, path: String, places: &mut BTreeMap<String, Spot>) -> Value {
+    fn into_value(self, path: String, places: &mut BTreeMap<String, SourcePosition>) -> Value {
         match self {
             Self::Scalar(value) => value,
             Self::List(items) => {
                 let item = |(i, item): (usize, Spanned<Self>)| {
                     let at = format!("{path}[{i}]");
-                    places.insert(at.clone(), spot(&item));
-                    item.value.settle(at, places)
+                    places.insert(at.clone(), position_of(&item));
+                    item.value.into_value(at, places)
                 };
                 Value::Array(items.into_iter().enumerate().map(item).collect())
             }
@@ -237,8 +257,8 @@ impl Node {
                     } else {
                         format!("{path}.{}", key.value)
                     };
-                    places.insert(at.clone(), spot(&key));
-                    (key.value, value.value.settle(at, places))
+                    places.insert(at.clone(), position_of(&key));
+                    (key.value, value.value.into_value(at, places))
                 };
                 Value::Object(fields.into_iter().map(field).collect())
             }
@@ -246,67 +266,70 @@ impl Node {
     }
 }
 
-fn spot<T>(at: &Spanned<T>) -> Spot {
-    Spot {
+fn position_of<T>(at: &Spanned<T>) -> SourcePosition {
+    SourcePosition {
         line: at.referenced.line().max(1),
         column: at.referenced.column().max(1),
     }
 }
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for LocatedNode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Any;
-        impl<'de> Visitor<'de> for Any {
-            type Value = Node;
+        struct LocatedNodeVisitor;
+        impl<'de> Visitor<'de> for LocatedNodeVisitor {
+            type Value = LocatedNode;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a value")
             }
-            fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
-                Ok(Node::Scalar(value.into()))
+            fn visit_bool<E>(self, value: bool) -> Result<LocatedNode, E> {
+                Ok(LocatedNode::Scalar(value.into()))
             }
-            fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
-                Ok(Node::Scalar(value.into()))
+            fn visit_i64<E>(self, value: i64) -> Result<LocatedNode, E> {
+                Ok(LocatedNode::Scalar(value.into()))
             }
-            fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
-                Ok(Node::Scalar(value.into()))
+            fn visit_u64<E>(self, value: u64) -> Result<LocatedNode, E> {
+                Ok(LocatedNode::Scalar(value.into()))
             }
-            fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
-                Ok(Node::Scalar(value.into()))
+            fn visit_f64<E>(self, value: f64) -> Result<LocatedNode, E> {
+                Ok(LocatedNode::Scalar(value.into()))
             }
-            fn visit_str<E>(self, value: &str) -> Result<Node, E> {
-                Ok(Node::Scalar(value.into()))
+            fn visit_str<E>(self, value: &str) -> Result<LocatedNode, E> {
+                Ok(LocatedNode::Scalar(value.into()))
             }
-            fn visit_unit<E>(self) -> Result<Node, E> {
-                Ok(Node::Scalar(Value::Null))
+            fn visit_unit<E>(self) -> Result<LocatedNode, E> {
+                Ok(LocatedNode::Scalar(Value::Null))
             }
-            fn visit_none<E>(self) -> Result<Node, E> {
-                Ok(Node::Scalar(Value::Null))
+            fn visit_none<E>(self) -> Result<LocatedNode, E> {
+                Ok(LocatedNode::Scalar(Value::Null))
             }
-            fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
-                Node::deserialize(deserializer)
+            fn visit_some<D: Deserializer<'de>>(
+                self,
+                deserializer: D,
+            ) -> Result<LocatedNode, D::Error> {
+                LocatedNode::deserialize(deserializer)
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Node, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<LocatedNode, A::Error> {
                 let mut items = Vec::new();
                 while let Some(item) = list.next_element()? {
                     items.push(item);
                 }
-                Ok(Node::List(items))
+                Ok(LocatedNode::List(items))
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<LocatedNode, A::Error> {
                 let mut fields = Vec::new();
                 while let Some(field) = map.next_entry()? {
                     fields.push(field);
                 }
-                Ok(Node::Map(fields))
+                Ok(LocatedNode::Map(fields))
             }
         }
-        deserializer.deserialize_any(Any)
+        deserializer.deserialize_any(LocatedNodeVisitor)
     }
 }
 
 /// The same text with comments and trailing commas replaced by blanks, so that places stay; none if
 /// a comment is not closed.
-fn without_comments(text: &str) -> Option<String> {
+fn blank_out_comments(text: &str) -> Option<String> {
     let mut out: Vec<char> = Vec::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     let mut in_string = false;
@@ -364,14 +387,14 @@ fn without_comments(text: &str) -> Option<String> {
     Some(out.into_iter().collect())
 }
 
-fn plain(error: &serde_saphyr::Error) -> String {
+fn yaml_error_message(error: &serde_saphyr::Error) -> String {
     let full = error.without_snippet().to_string();
     // The place is part of our own message.
-    in_plain_words(full.split(" at line ").next().unwrap_or(&full).to_owned())
+    simplify_parser_message(full.split(" at line ").next().unwrap_or(&full).to_owned())
 }
 
 /// The parser's own words, where a person could not act on them.
-fn in_plain_words(message: String) -> String {
+fn simplify_parser_message(message: String) -> String {
     let plain = [
         ("expected u32", "a whole number, 0 or more, is needed here"),
         ("expected i64", "a whole number is needed here"),
@@ -427,7 +450,7 @@ fn with_suggestion(message: String) -> String {
     let known: Vec<&str> = known
         .filter(|name| !name.is_empty() && *name != "or")
         .collect();
-    match crate::nearest(unknown, &known) {
+    match crate::closest_name(unknown, &known) {
         Some(name) => {
             let kind = if message.starts_with("unknown field") {
                 "unknown field"
@@ -447,14 +470,14 @@ fn with_suggestion(message: String) -> String {
 mod tests {
     use super::*;
 
-    fn at(line: u64, column: u64) -> Spot {
-        Spot { line, column }
+    fn at(line: u64, column: u64) -> SourcePosition {
+        SourcePosition { line, column }
     }
 
     #[test]
     fn every_value_knows_its_place() {
         let text = "# settings\npolicy:\n  max_steps: 3\nlist:\n- a\n- {b: 1}\n7: seven\n";
-        let document = Document::yaml("x.yaml", text).unwrap();
+        let document = SettingsDocument::parse_yaml("x.yaml", text).unwrap();
         for (key, spot) in [
             ("policy", at(2, 1)),
             ("policy.max_steps", at(3, 3)),
@@ -463,16 +486,16 @@ mod tests {
             ("7", at(7, 1)),
             ("missing", at(1, 1)),
         ] {
-            assert_eq!(document.place(key), spot, "{key}");
+            assert_eq!(document.position(key), spot, "{key}");
         }
         let json = "{\n  // why\n  \"a\": [1, 2,],\n\t\"b\": {\"c\": \"//x\"}, /* so */\n}";
-        let document = Document::json("x.json", json).unwrap();
+        let document = SettingsDocument::parse_json("x.json", json).unwrap();
         assert_eq!(
             document.value(),
             &serde_json::json!({"a": [1, 2], "b": {"c": "//x"}})
         );
         assert_eq!(
-            (document.place("a"), document.place("a[1]")),
+            (document.position("a"), document.position("a[1]")),
             (at(3, 3), at(3, 12))
         );
     }
@@ -485,10 +508,10 @@ mod tests {
             ("a: 1\na: 2", 2),
             ("a: 1\n---\nb: 2", 2),
         ] {
-            let error = Document::yaml("x.yaml", text).unwrap_err();
+            let error = SettingsDocument::parse_yaml("x.yaml", text).unwrap_err();
             assert!(error.place.line >= line, "{text:?}: {error}");
         }
-        let error = Document::json("x.json", "{\n \"a\": }").unwrap_err();
+        let error = SettingsDocument::parse_json("x.json", "{\n \"a\": }").unwrap_err();
         assert_eq!((error.place.line, error.file.as_str()), (2, "x.json"));
     }
 }

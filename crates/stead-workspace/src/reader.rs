@@ -1,29 +1,29 @@
 //! Files that are read for every turn, and from disk only when they changed.
 
 use crate::WorkspaceError;
-use crate::layout::text_of;
+use crate::layout::decode_text;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use stead_vfs::{FileKind, ReadRange, Stat, VPath, Version, Vfs, VfsError};
 
 /// How much is remembered; users of a shared place may each have their own files.
-const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
+const MAX_CACHE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Reads text files, remembering them by version.
 #[derive(Debug, Default)]
-pub struct Reader {
-    kept: Mutex<Kept>,
+pub struct TextReader {
+    cache: Mutex<TextCache>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
-    texts: HashMap<(VPath, Version, Window), Arc<str>>,
+struct TextCache {
+    texts: HashMap<(VPath, Version, ReadWindow), Arc<str>>,
     bytes: usize,
 }
 
 /// Which part of a file is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Window {
+pub enum ReadWindow {
     /// All of it; a larger file is an error.
     Whole {
         /// Bytes at most.
@@ -57,13 +57,13 @@ impl Excerpt {
     }
 }
 
-impl Reader {
+impl TextReader {
     /// The file at `path`; none if there is none.
     pub async fn read(
         &self,
         files: &dyn Vfs,
         path: &VPath,
-        window: Window,
+        window: ReadWindow,
     ) -> Result<Option<Excerpt>, WorkspaceError> {
         let stat = match files.stat(path).await {
             Ok(stat) => stat,
@@ -75,7 +75,7 @@ impl Reader {
             FileKind::Directory => return Err(VfsError::IsDirectory(path.clone()).into()),
             FileKind::Other => return Err(VfsError::Special(path.clone()).into()),
         }
-        if let Window::Whole { limit } = window
+        if let ReadWindow::Whole { limit } = window
             && stat.size > limit
         {
             return Err(VfsError::TooLarge {
@@ -94,21 +94,21 @@ impl Reader {
             }));
         }
         let text: Arc<str> = load(files, path, &stat, window).await?.into();
-        self.keep(key, text.clone());
+        self.cache_text(key, text.clone());
         Ok(Some(Excerpt { text, size }))
     }
 
-    fn keep(&self, key: (VPath, Version, Window), text: Arc<str>) {
+    fn cache_text(&self, key: (VPath, Version, ReadWindow), text: Arc<str>) {
         let mut kept = self.lock();
-        if kept.bytes + text.len() > MAX_KEPT_BYTES {
-            *kept = Kept::default();
+        if kept.bytes + text.len() > MAX_CACHE_BYTES {
+            *kept = TextCache::default();
         }
         kept.bytes += text.len();
         kept.texts.insert(key, text);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, TextCache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -116,15 +116,15 @@ async fn load(
     files: &dyn Vfs,
     path: &VPath,
     stat: &Stat,
-    window: Window,
+    window: ReadWindow,
 ) -> Result<String, WorkspaceError> {
     let range = match window {
-        Window::Whole { .. } => ReadRange::ALL,
-        Window::Head { limit } => ReadRange {
+        ReadWindow::Whole { .. } => ReadRange::ALL,
+        ReadWindow::Head { limit } => ReadRange {
             offset: 0,
             len: limit,
         },
-        Window::Tail { limit } => ReadRange {
+        ReadWindow::Tail { limit } => ReadRange {
             offset: stat.size.saturating_sub(limit),
             len: limit,
         },
@@ -132,40 +132,44 @@ async fn load(
     let (bytes, _) = files.read(path, range).await?;
     let mut bytes: Vec<u8> = bytes.into();
     match window {
-        Window::Head { limit } if stat.size > limit => {
+        ReadWindow::Head { limit } if stat.size > limit => {
             bytes.truncate(
                 bytes
                     .iter()
                     .rposition(|byte| *byte == b'\n')
-                    .map_or_else(|| whole_chars(&bytes), |at| at + 1),
+                    .map_or_else(|| whole_char_bytes(&bytes), |at| at + 1),
             );
         }
-        Window::Tail { limit } if stat.size > limit => {
+        ReadWindow::Tail { limit } if stat.size > limit => {
             let line = bytes
                 .iter()
                 .position(|byte| *byte == b'\n')
                 .map(|at| at + 1)
                 .filter(|at| *at < bytes.len());
-            let start = line
-                .unwrap_or_else(|| bytes.iter().position(|byte| !is_inside(*byte)).unwrap_or(0));
+            let start = line.unwrap_or_else(|| {
+                bytes
+                    .iter()
+                    .position(|byte| !is_continuation_byte(*byte))
+                    .unwrap_or(0)
+            });
             bytes.drain(..start);
         }
-        Window::Whole { .. } | Window::Head { .. } | Window::Tail { .. } => {}
+        ReadWindow::Whole { .. } | ReadWindow::Head { .. } | ReadWindow::Tail { .. } => {}
     }
-    let text =
-        text_of(path.as_str(), bytes).map_err(|finding| WorkspaceError::Invalid(vec![finding]))?;
+    let text = decode_text(path.as_str(), bytes)
+        .map_err(|finding| WorkspaceError::Invalid(vec![finding]))?;
     Ok(text
         .strip_prefix('\u{feff}')
         .map_or(text.clone(), str::to_owned))
 }
 
 /// Whether a byte is within a character.
-fn is_inside(byte: u8) -> bool {
+fn is_continuation_byte(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }
 
 /// How many bytes are whole characters.
-fn whole_chars(bytes: &[u8]) -> usize {
+fn whole_char_bytes(bytes: &[u8]) -> usize {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
         Ok(_) | Err(_) => bytes.len(),
@@ -185,21 +189,24 @@ mod tests {
             .write(&path, "öne\ntwo\nthrée".into(), Expect::Any)
             .await
             .unwrap();
-        let reader = Reader::default();
+        let reader = TextReader::default();
         let read = async |window| reader.read(&files, &path, window).await;
         let text = async |window| read(window).await.unwrap().unwrap().text.to_string();
-        assert_eq!(text(Window::Whole { limit: 100 }).await, "öne\ntwo\nthrée");
-        assert_eq!(text(Window::Head { limit: 7 }).await, "öne\n");
-        assert_eq!(text(Window::Head { limit: 1 }).await, "");
-        assert_eq!(text(Window::Tail { limit: 9 }).await, "thrée");
-        assert_eq!(text(Window::Tail { limit: 2 }).await, "e");
-        assert!(read(Window::Whole { limit: 3 }).await.is_err());
+        assert_eq!(
+            text(ReadWindow::Whole { limit: 100 }).await,
+            "öne\ntwo\nthrée"
+        );
+        assert_eq!(text(ReadWindow::Head { limit: 7 }).await, "öne\n");
+        assert_eq!(text(ReadWindow::Head { limit: 1 }).await, "");
+        assert_eq!(text(ReadWindow::Tail { limit: 9 }).await, "thrée");
+        assert_eq!(text(ReadWindow::Tail { limit: 2 }).await, "e");
+        assert!(read(ReadWindow::Whole { limit: 3 }).await.is_err());
         assert_eq!(
             reader
                 .read(
                     &files,
                     &VPath::parse("none").unwrap(),
-                    Window::Head { limit: 1 }
+                    ReadWindow::Head { limit: 1 }
                 )
                 .await
                 .unwrap(),

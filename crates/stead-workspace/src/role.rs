@@ -1,13 +1,13 @@
 //! The same workspace as each of its agents finds it.
 
 use crate::{
-    AgentMode, AgentSpec, Definition, FixedText, Isolation, Layout, Part, Policy, SpecPolicy,
-    Switch, ToolLists, order,
+    AgentMode, AgentRole, AgentSpec, Definition, FeatureSwitch, FixedText, Layout, Policy,
+    SpecPolicy, SubagentIsolation, ToolLists, order,
 };
 use stead_model::ModelSettings;
 
 /// Tools to hand work to others, and to hear of it.
-const DELEGATING: [&str; 7] = [
+const DELEGATION_TOOLS: [&str; 7] = [
     "task",
     "agent_send",
     "agent_list",
@@ -39,7 +39,7 @@ pub fn general_purpose() -> AgentSpec {
                 .to_owned(),
         ),
         source: BUILT_IN.to_owned(),
-        isolation: Isolation::Shared,
+        isolation: SubagentIsolation::Shared,
         prompt: "You work for another agent, which gave you the task in the first message and sees nothing but your last \
                  one. Do the whole task yourself. End with a report that stands on its own: what you did, what you found, \
                  and where it lies."
@@ -51,33 +51,33 @@ pub fn general_purpose() -> AgentSpec {
 impl Definition {
     /// The same workspace as `spec` finds it: its words, model, bounds and tools in the place of
     /// the main agent's.
-    pub fn as_agent(&self, spec: &AgentSpec, part: Part) -> Self {
+    pub fn for_agent(&self, spec: &AgentSpec, part: AgentRole) -> Self {
         let mut role = self.clone();
         role.agents.insert(spec.name.clone(), spec.clone());
         role.active = Some(spec.name.clone());
         role.config.model = model(spec.model.as_ref(), self.config.model.as_ref());
         role.config.policy = policy(&spec.policy, &self.config.policy);
-        role.texts = self.texts_of(spec);
-        role.tools = self.lists_of(spec);
+        role.texts = self.prompt_texts_for(spec);
+        role.tools = self.tool_lists_for(spec);
         match part {
-            Part::Main => {}
+            AgentRole::Main => {}
             // What was learned about a person is for who talks to that person.
-            Part::Child => {
-                role.tree.memory = None;
-                role.tree.days = None;
+            AgentRole::Child => {
+                role.paths.memory = None;
+                role.paths.daily_facts = None;
                 role.config.memory.flush = Some(false);
                 role.config.system_prompt = None;
                 role.config.description = None;
                 // A command would not see its own files.
-                if spec.isolation == Isolation::Isolated {
-                    role.config.disable.0.insert(Switch::Shell);
+                if spec.isolation == SubagentIsolation::Isolated {
+                    role.config.disable.0.insert(FeatureSwitch::Shell);
                 }
             }
         }
         role
     }
 
-    fn texts_of(&self, spec: &AgentSpec) -> Vec<FixedText> {
+    fn prompt_texts_for(&self, spec: &AgentSpec) -> Vec<FixedText> {
         if !spec.texts.is_empty() {
             return spec.texts.clone();
         }
@@ -96,9 +96,12 @@ impl Definition {
         shared.chain([own]).collect()
     }
 
-    fn lists_of(&self, spec: &AgentSpec) -> Vec<ToolLists> {
+    fn tool_lists_for(&self, spec: &AgentSpec) -> Vec<ToolLists> {
         let own = ToolLists {
-            allow: spec.tools.clone().map(|tools| with_hands(tools, spec)),
+            allow: spec
+                .tools
+                .clone()
+                .map(|tools| with_implied_tools(tools, spec)),
             deny: spec.denied_tools.clone(),
         };
         match self.layout {
@@ -115,18 +118,18 @@ impl Definition {
 }
 
 /// A list of tools with those that follow from what else the agent may do.
-pub(crate) fn with_hands(mut tools: Vec<String>, spec: &AgentSpec) -> Vec<String> {
+pub(crate) fn with_implied_tools(mut tools: Vec<String>, spec: &AgentSpec) -> Vec<String> {
     let delegates = spec
         .subagents
         .as_ref()
         .is_some_and(|names| !names.is_empty());
-    let switches = (!spec.switch.is_empty()).then_some("switch_agent");
+    let switches = (!spec.switch_targets.is_empty()).then_some("switch_agent");
     let skills = spec
         .skills
         .as_ref()
         .is_some_and(|names| !names.is_empty())
         .then_some("load_skill");
-    let delegating = DELEGATING.into_iter().filter(|_| delegates);
+    let delegating = DELEGATION_TOOLS.into_iter().filter(|_| delegates);
     tools.extend(
         switches
             .into_iter()

@@ -58,7 +58,7 @@ pub struct AgentSpec {
     /// Tool servers it may use; none = all.
     pub servers: Option<Vec<String>>,
     /// Agents it may switch to.
-    pub switch: Vec<String>,
+    pub switch_targets: Vec<String>,
     /// Agents it may delegate to; none = every subagent.
     pub subagents: Option<Vec<String>>,
     /// Bounds of its runs, where they differ from the workspace's.
@@ -66,7 +66,7 @@ pub struct AgentSpec {
     /// Whether it is left out of what the model is told.
     pub hidden: bool,
     /// Whether what it works on is its own or its parent's.
-    pub isolation: Isolation,
+    pub isolation: SubagentIsolation,
     /// Its prompt.
     pub prompt: String,
     /// What is said beside it or in its place, where the layout composes prompts; empty = its
@@ -75,12 +75,12 @@ pub struct AgentSpec {
     /// Whether it works in the background unless told otherwise.
     pub background: bool,
     /// What its result must look like: a JSON schema.
-    pub result: Option<Value>,
+    pub result_schema: Option<Value>,
 }
 
 /// As what an agent of a workspace acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Part {
+pub enum AgentRole {
     /// As the main agent of a session.
     Main,
     /// For another agent, which hands it a task.
@@ -105,12 +105,12 @@ pub struct SpecPolicy {
 
 /// Whose files a subagent works on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Isolation {
+pub enum SubagentIsolation {
     /// Its own.
     #[default]
     Isolated,
     /// Its parent's.
     Shared,
     /// A workspace of its own that lies at this path.
-    At(String),
+    Folder(String),
 }

@@ -10,9 +10,9 @@ use serde_json::{Error, Value};
 
 /// A value that is read strictly, all the way down.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Strict<'a>(pub(crate) &'a Value);
+pub(crate) struct StrictValue<'a>(pub(crate) &'a Value);
 
-impl<'de> IntoDeserializer<'de, Error> for Strict<'de> {
+impl<'de> IntoDeserializer<'de, Error> for StrictValue<'de> {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {
@@ -20,20 +20,20 @@ impl<'de> IntoDeserializer<'de, Error> for Strict<'de> {
     }
 }
 
-impl<'de> Deserializer<'de> for Strict<'de> {
+impl<'de> Deserializer<'de> for StrictValue<'de> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.0 {
             Value::Array(items) => {
-                let mut list = SeqDeserializer::new(items.iter().map(Strict));
+                let mut list = SeqDeserializer::new(items.iter().map(StrictValue));
                 let value = visitor.visit_seq(&mut list)?;
                 list.end().map(|()| value)
             }
             Value::Object(fields) => {
                 let named = fields
                     .iter()
-                    .map(|(name, value)| (BorrowedStrDeserializer::new(name), Strict(value)));
+                    .map(|(name, value)| (BorrowedStrDeserializer::new(name), StrictValue(value)));
                 let mut map = MapDeserializer::new(named);
                 let value = visitor.visit_map(&mut map)?;
                 map.end().map(|()| value)
@@ -111,7 +111,7 @@ mod tests {
     fn a_list_is_no_struct_at_any_depth_and_all_else_is_as_usual() {
         let value = json!({"inner": {"number": 1, "text": null}, "list": [{"text": "x"}]});
         assert_eq!(
-            Outer::deserialize(Strict(&value)).unwrap(),
+            Outer::deserialize(StrictValue(&value)).unwrap(),
             Outer::deserialize(&value).unwrap()
         );
         for value in [json!([]), json!({"inner": [1]}), json!({"list": [[1]]})] {
@@ -119,7 +119,9 @@ mod tests {
                 Outer::deserialize(&value).is_ok(),
                 "serde itself takes {value}"
             );
-            let error = Outer::deserialize(Strict(&value)).unwrap_err().to_string();
+            let error = Outer::deserialize(StrictValue(&value))
+                .unwrap_err()
+                .to_string();
             assert!(
                 error.contains("invalid type: sequence, expected struct"),
                 "{value}: {error}"

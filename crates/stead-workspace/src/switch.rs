@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Switch {
+pub enum FeatureSwitch {
     /// What is loaded from the workspace into the prompt.
     WorkspaceContext,
     /// Extracting and consolidating memories on its own.
@@ -42,7 +42,7 @@ pub enum Switch {
     PlanMode,
 }
 
-impl Switch {
+impl FeatureSwitch {
     /// All of them.
     pub const ALL: [Self; 15] = [
         Self::WorkspaceContext,
@@ -66,11 +66,11 @@ impl Switch {
 /// What is switched off.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub struct Disabled(pub BTreeSet<Switch>);
+pub struct DisabledFeatures(pub BTreeSet<FeatureSwitch>);
 
-impl Disabled {
+impl DisabledFeatures {
     /// Whether `switch` is among them.
-    pub fn has(&self, switch: Switch) -> bool {
+    pub fn contains(&self, switch: FeatureSwitch) -> bool {
         self.0.contains(&switch)
     }
 }

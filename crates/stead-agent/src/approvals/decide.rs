@@ -1,22 +1,25 @@
 //! Answers of whoever is there while the run waits.
 
-use super::Reply;
-use super::answer::Weighed;
-use crate::live::{Live, Stop};
-use crate::steering::steered;
-use crate::{Answer, Question, Session};
-use stead_core::{CallState, Decision, Entry, EventKind, Level, Pending};
+use super::ApprovalReply;
+use super::answer::CheckedAnswer;
+use crate::live::{ActiveRun, RunStop};
+use crate::steering::wait_for_steering;
+use crate::{ApprovalAnswer, ApprovalQuestion, Session};
+use stead_core::{CallState, Decision, Entry, EventKind, NoticeLevel, PendingCall};
 use stead_tools::Registry;
 use stead_vfs::Vfs;
 
-impl Live<'_> {
+impl ActiveRun<'_> {
     /// Asks whoever is there about all open questions of the step at once. False if one must wait;
     /// answers to the others are on record.
-    pub(crate) async fn decide(&mut self, calls: Vec<Pending>) -> Result<bool, Stop> {
-        if self.is_steered() {
-            return self.leave_unasked(&calls).await;
+    pub(crate) async fn ask_open_questions(
+        &mut self,
+        calls: Vec<PendingCall>,
+    ) -> Result<bool, RunStop> {
+        if self.has_steering() {
+            return self.skip_unanswered(&calls).await;
         }
-        let late = self.expired(&calls);
+        let late = self.expired_decisions(&calls);
         if !late.is_empty() {
             self.record_decisions(late).await?;
             return Ok(true);
@@ -25,16 +28,16 @@ impl Live<'_> {
         for pending in &calls {
             questions.extend(
                 self.session
-                    .question((self.hands(), &*self.files), pending)
+                    .question_for((self.callable_tools(), &*self.files), pending)
                     .await,
             );
         }
-        let mut replies: Vec<(Reply, String)> = Vec::new();
+        let mut replies: Vec<(ApprovalReply, String)> = Vec::new();
         let mut open = Vec::new();
         for question in questions {
-            match self.permission(&question).await? {
+            match self.permission_from_hooks(&question).await? {
                 Some((answer, by)) => {
-                    replies.extend(reply(&calls, &question.id, answer).map(|reply| (reply, by)))
+                    replies.extend(reply_to(&calls, &question.id, answer).map(|reply| (reply, by)))
                 }
                 None => open.push(question),
             }
@@ -46,25 +49,27 @@ impl Live<'_> {
             biased;
             halted = halt.wait() => return Err(halted.into()),
             // Whoever says something else wants neither yes nor no.
-            () = steered(inbox) => return self.leave_unasked(&calls).await,
+            () = wait_for_steering(inbox) => return self.skip_unanswered(&calls).await,
             answers = approvals.answers(&open) => answers,
         };
-        let answers = answers.into_iter().chain(std::iter::repeat(Answer::Later));
+        let answers = answers
+            .into_iter()
+            .chain(std::iter::repeat(ApprovalAnswer::Later));
         let answered = open
             .iter()
             .zip(answers)
-            .filter_map(|(question, answer)| reply(&calls, &question.id, answer));
+            .filter_map(|(question, answer)| reply_to(&calls, &question.id, answer));
         replies.extend(answered.map(|reply| (reply, by.clone())));
-        let mut weighed: Vec<Weighed> = Vec::new();
+        let mut weighed: Vec<CheckedAnswer> = Vec::new();
         for (reply, by) in &replies {
             match self
                 .session
-                .weigh((self.hands(), &*self.files), reply, by)
+                .check_answer((self.callable_tools(), &*self.files), reply, by)
                 .await
             {
                 Ok(counted) => weighed.extend(counted),
                 Err(error) => self.emit(EventKind::Notice {
-                    level: Level::Warning,
+                    level: NoticeLevel::Warning,
                     text: error.to_string(),
                 }),
             }
@@ -77,13 +82,13 @@ impl Live<'_> {
                 .collect(),
         )
         .await?;
-        for grant in self.session.keep(&weighed, &by).await? {
+        for grant in self.session.store_grants(&weighed, &by).await? {
             let text = format!(
                 "allowed from now on: {grant}; `stead approvals revoke {}` takes it back",
                 grant.id
             );
             self.emit(EventKind::Notice {
-                level: Level::Info,
+                level: NoticeLevel::Info,
                 text,
             });
         }
@@ -91,7 +96,7 @@ impl Live<'_> {
     }
 
     /// Skips calls that wait for an answer: something else was said.
-    async fn leave_unasked(&mut self, calls: &[Pending]) -> Result<bool, Stop> {
+    async fn skip_unanswered(&mut self, calls: &[PendingCall]) -> Result<bool, RunStop> {
         for pending in calls {
             self.skip_pending(pending).await?;
         }
@@ -99,11 +104,11 @@ impl Live<'_> {
     }
 
     /// Rejections of what nobody answered in time.
-    fn expired(&self, calls: &[Pending]) -> Vec<Decision> {
+    fn expired_decisions(&self, calls: &[PendingCall]) -> Vec<Decision> {
         let now = jiff::Timestamp::now();
         let rejected = calls
             .iter()
-            .filter_map(|Pending { call, state }| match state {
+            .filter_map(|PendingCall { call, state }| match state {
                 CallState::Asked {
                     args_hash, terms, ..
                 } if terms.has_expired(now) => {
@@ -134,7 +139,7 @@ impl Live<'_> {
     }
 
     /// Records answers in one piece, and tells of them.
-    async fn record_decisions(&mut self, decisions: Vec<Decision>) -> Result<(), Stop> {
+    async fn record_decisions(&mut self, decisions: Vec<Decision>) -> Result<(), RunStop> {
         if decisions.is_empty() {
             return Ok(());
         }
@@ -157,12 +162,12 @@ impl Live<'_> {
 }
 
 /// The answer to the question about one of the calls.
-fn reply(calls: &[Pending], id: &str, answer: Answer) -> Option<Reply> {
+fn reply_to(calls: &[PendingCall], id: &str, answer: ApprovalAnswer) -> Option<ApprovalReply> {
     calls
         .iter()
         .find(|pending| pending.call.id == id)
         .and_then(|pending| match &pending.state {
-            CallState::Asked { args_hash, .. } => Some(Reply {
+            CallState::Asked { args_hash, .. } => Some(ApprovalReply {
                 id: pending.call.id.clone(),
                 args_hash: args_hash.clone(),
                 answer,
@@ -178,22 +183,22 @@ fn reply(calls: &[Pending], id: &str, answer: Answer) -> Option<Reply> {
 
 impl Session {
     /// A question as a person is asked it.
-    async fn question(
+    async fn question_for(
         &self,
         at: (&Registry, &dyn Vfs),
-        Pending { call, state }: &Pending,
-    ) -> Option<Question> {
+        PendingCall { call, state }: &PendingCall,
+    ) -> Option<ApprovalQuestion> {
         let CallState::Asked { rule, terms, .. } = state else {
             return None;
         };
-        let always = self.offered(at, call).await;
-        Some(Question {
+        let always = self.offered_grant(at, call).await;
+        Some(ApprovalQuestion {
             id: call.id.clone(),
             tool: call.name.clone(),
             args: call.args.clone(),
             rule: rule.clone(),
             terms: terms.clone(),
-            always: always.map(|(_, what)| what),
+            always_scope: always.map(|(_, what)| what),
         })
     }
 }

@@ -11,6 +11,6 @@ mod grants;
 mod open;
 mod outside;
 
-pub use answer::{Answered, ApprovalError, Reply};
-pub(crate) use asking::asked;
+pub use answer::{ApprovalError, ApprovalOutcome, ApprovalReply};
+pub(crate) use asking::ask_if_client_executes;
 pub use open::OpenQuestion;

@@ -4,7 +4,7 @@ use crate::{Agent, AgentError, Session};
 use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
-use stead_core::{AskTerms, CallState, Owner, Pending, Run, RunId, SessionId, SessionState};
+use stead_core::{AskTerms, CallState, Owner, PendingCall, Run, RunId, SessionId, SessionState};
 use stead_store::StoreError;
 
 /// A question that waits for a person.
@@ -41,14 +41,19 @@ impl OpenQuestion {
             let asked = run
                 .pending
                 .iter()
-                .filter_map(|pending| Self::of(session, state, run, pending));
+                .filter_map(|pending| Self::from_pending(session, state, run, pending));
             asked.collect()
         };
         state.run.as_ref().map(open).unwrap_or_default()
     }
 
-    fn of(session: &SessionId, state: &SessionState, run: &Run, pending: &Pending) -> Option<Self> {
-        let Pending {
+    fn from_pending(
+        session: &SessionId,
+        state: &SessionState,
+        run: &Run,
+        pending: &PendingCall,
+    ) -> Option<Self> {
+        let PendingCall {
             call,
             state:
                 CallState::Asked {
@@ -87,7 +92,7 @@ impl Session {
 impl Agent {
     /// All questions that wait in sessions of `owner`, those of subagents included; newest session
     /// first. Only sessions with an open run are read.
-    pub async fn approvals(
+    pub async fn open_approvals(
         self: &Arc<Self>,
         owner: &Owner,
     ) -> Result<Vec<OpenQuestion>, AgentError> {

@@ -1,25 +1,27 @@
 //! Answers about a call outside any session.
 
-use super::Reply;
-use super::answer::check;
-use super::asking::offer;
-use crate::gate::Granted;
-use crate::hooks::Outside;
-use crate::{Agent, Answer, Approvals, Called, Judged, Question};
-use stead_core::{Ask, CallState, Pending, ResultStatus, ToolCall, args_hash};
+use super::ApprovalReply;
+use super::answer::check_reply;
+use super::asking::offer_grant;
+use crate::gate::GrantScope;
+use crate::hooks::SessionlessHooks;
+use crate::{
+    Agent, ApprovalAnswer, ApprovalPolicy, ApprovalQuestion, CallFacts, SessionlessResult,
+};
+use stead_core::{Ask, CallState, PendingCall, ResultStatus, ToolCall, args_hash};
 use stead_tools::{Registry, Tool};
 use stead_vfs::Vfs;
 
 impl Agent {
     /// The call as it may run, or what came of it without running.
-    pub(crate) async fn ask_outside(
+    pub(crate) async fn ask_sessionless(
         &self,
         call: ToolCall,
         ask: Ask,
-        (tool, files, judged): (&dyn Tool, &dyn Vfs, Judged),
-        (tools, hooks, approvals): (&Registry, &mut Outside, &Approvals),
-    ) -> Result<Pending, Called> {
-        let always = offer(tool, files, judged).await;
+        (tool, files, judged): (&dyn Tool, &dyn Vfs, CallFacts),
+        (tools, hooks, approvals): (&Registry, &mut SessionlessHooks, &ApprovalPolicy),
+    ) -> Result<PendingCall, SessionlessResult> {
+        let always = offer_grant(tool, files, judged).await;
         let Ask {
             run,
             id,
@@ -29,19 +31,22 @@ impl Agent {
         } = ask;
         let name = call.name.clone();
         let args = call.args.clone();
-        let question = Question {
+        let question = ApprovalQuestion {
             id,
             tool: name,
             args,
             rule: rule.clone(),
             terms: terms.clone(),
-            always: always.clone(),
+            always_scope: always.clone(),
         };
-        let (answer, by) = match hooks.permission(tools, &question).await? {
+        let (answer, by) = match hooks.permission_from_hooks(tools, &question).await? {
             Some(answered) => answered,
             None => {
                 let (answers, by) = approvals.answers(std::slice::from_ref(&question)).await;
-                (answers.into_iter().next().unwrap_or(Answer::Later), by)
+                (
+                    answers.into_iter().next().unwrap_or(ApprovalAnswer::Later),
+                    by,
+                )
             }
         };
         let state = CallState::Asked {
@@ -49,17 +54,18 @@ impl Agent {
             rule: rule.clone(),
             terms,
         };
-        let reply = Reply {
+        let reply = ApprovalReply {
             id: call.id.clone(),
             args_hash: hash.clone(),
             answer,
         };
-        let asked = Pending {
+        let asked = PendingCall {
             call: call.clone(),
             state,
         };
-        let denied = |why: &str| Called::new(ResultStatus::Denied, format!("denied: {why}"));
-        match check(&run, &asked, &reply, &by, jiff::Timestamp::now()) {
+        let denied =
+            |why: &str| SessionlessResult::new(ResultStatus::Denied, format!("denied: {why}"));
+        match check_reply(&run, &asked, &reply, &by, jiff::Timestamp::now()) {
             None | Some(Ok(None)) => {
                 return Err(denied(&format!(
                     "nobody approved it ({rule}); --approve all would"
@@ -69,45 +75,45 @@ impl Agent {
             Some(Ok(Some(_))) => {}
         }
         match reply.answer {
-            Answer::Yes => Ok(Pending {
+            ApprovalAnswer::Yes => Ok(PendingCall {
                 call,
                 state: CallState::Approved { args_hash: hash },
             }),
-            Answer::Always => {
-                self.grant_outside(tool, always, (&rule, &by))
+            ApprovalAnswer::Always => {
+                self.grant_sessionless(tool, always, (&rule, &by))
                     .await
                     .map_err(|why| denied(&why))?;
-                Ok(Pending {
+                Ok(PendingCall {
                     call,
                     state: CallState::Approved { args_hash: hash },
                 })
             }
-            Answer::Edit(args) => {
+            ApprovalAnswer::Edit(args) => {
                 let state = CallState::Approved {
                     args_hash: args_hash(&args),
                 };
-                Ok(Pending {
+                Ok(PendingCall {
                     call: ToolCall { args, ..call },
                     state,
                 })
             }
-            Answer::Respond(words) => Err(Called::new(ResultStatus::Ok, words)),
-            Answer::No { words } => {
+            ApprovalAnswer::Respond(words) => Err(SessionlessResult::new(ResultStatus::Ok, words)),
+            ApprovalAnswer::No { reason: words } => {
                 let why = words.map_or(String::new(), |words| format!(": {words}"));
                 Err(denied(&format!(
                     "nobody approved it ({rule}){why}; --approve all would"
                 )))
             }
-            Answer::Later => Err(denied(&format!(
+            ApprovalAnswer::Later => Err(denied(&format!(
                 "nobody approved it ({rule}); --approve all would"
             ))),
         }
     }
 
-    async fn grant_outside(
+    async fn grant_sessionless(
         &self,
         tool: &dyn Tool,
-        what: Option<Granted>,
+        what: Option<GrantScope>,
         asked: (&str, &str),
     ) -> Result<(), String> {
         let what = what.ok_or("calls like it must be seen each time; approve it once")?;

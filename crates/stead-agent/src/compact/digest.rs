@@ -1,26 +1,29 @@
 //! What stands for older messages when no model summarised them: less than a summary, and never
 //! wrong.
 
-use super::transcript::cut;
+use super::transcript::truncate_middle;
 use std::collections::BTreeSet;
-use stead_core::{Message, Turn};
+use stead_core::{Message, TurnMessage};
 
 /// Inputs of the person that are quoted, and bytes of each.
 const MAX_INPUTS: usize = 20;
-const MAX_INPUT: usize = 400;
+const MAX_INPUT_BYTES: usize = 400;
 /// Files that are named.
 const MAX_FILES: usize = 60;
 /// Bytes of an earlier summary, and of the newest answer.
-const MAX_EARLIER: usize = 6_000;
-const MAX_ANSWER: usize = 1_000;
+const MAX_EARLIER_SUMMARY_BYTES: usize = 6_000;
+const MAX_ANSWER_BYTES: usize = 1_000;
 
 /// A digest of `covered`, after the summary that stood before it.
-pub(super) fn digest(covered: &[Turn], earlier: Option<&str>) -> String {
+pub(super) fn digest(covered: &[TurnMessage], earlier: Option<&str>) -> String {
     let mut text = String::new();
     if let Some(earlier) = earlier {
-        text.push_str(&format!("{}\n\n", cut(earlier, MAX_EARLIER)));
+        text.push_str(&format!(
+            "{}\n\n",
+            truncate_middle(earlier, MAX_EARLIER_SUMMARY_BYTES)
+        ));
     }
-    let inputs: Vec<&Turn> = covered.iter().filter(|turn| turn.is_of_person()).collect();
+    let inputs: Vec<&TurnMessage> = covered.iter().filter(|turn| turn.is_user_input()).collect();
     let newest = &inputs[inputs.len().saturating_sub(MAX_INPUTS)..];
     if !newest.is_empty() {
         text.push_str("## Intent\nThe person said:\n");
@@ -36,17 +39,17 @@ pub(super) fn digest(covered: &[Turn], earlier: Option<&str>) -> String {
         "## State\n{} messages with {calls} calls of tools are not shown.",
         covered.len()
     ));
-    let is_answer = |turn: &&Turn| {
+    let is_answer = |turn: &&TurnMessage| {
         matches!(&*turn.message, Message::Assistant { .. }) && !turn.message.text().is_empty()
     };
     if let Some(answer) = covered.iter().rev().find(is_answer) {
         text.push_str(&format!(
             " The newest words of the agent among them:\n{}",
-            cut(&answer.message.text(), MAX_ANSWER)
+            truncate_middle(&answer.message.text(), MAX_ANSWER_BYTES)
         ));
     }
     text.push('\n');
-    let files = touched(covered);
+    let files = changed_files(covered);
     if !files.is_empty() {
         text.push_str("## Files touched\n");
         files
@@ -60,7 +63,7 @@ pub(super) fn digest(covered: &[Turn], earlier: Option<&str>) -> String {
 }
 
 /// The files that calls changed, newest last, each once.
-pub(super) fn touched(turns: &[Turn]) -> Vec<String> {
+pub(super) fn changed_files(turns: &[TurnMessage]) -> Vec<String> {
     const CHANGES: [&str; 8] = [
         "write_file",
         "overwrite_file",
@@ -93,7 +96,7 @@ pub(super) fn touched(turns: &[Turn]) -> Vec<String> {
 }
 
 fn one_line(text: &str) -> String {
-    cut(text, MAX_INPUT)
+    truncate_middle(text, MAX_INPUT_BYTES)
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ")

@@ -52,7 +52,7 @@ pub(super) fn request(own: Option<&str>, focus: Option<&str>) -> String {
 
 /// A summary with all of its sections: what came without any is the state, and files that a model
 /// forgot are added.
-pub(super) fn completed(text: &str, files: &[String]) -> String {
+pub(super) fn complete_sections(text: &str, files: &[String]) -> String {
     let text = text.trim();
     let has = |section: &str| {
         text.lines().any(|line| {
@@ -85,7 +85,7 @@ pub(super) fn completed(text: &str, files: &[String]) -> String {
 
 /// The window that a refusal names: `maximum context length is 8192 tokens`, `200015 tokens >
 /// 200000 maximum`.
-pub(super) fn told_window(words: &str) -> Option<u64> {
+pub(super) fn window_from_error(words: &str) -> Option<u64> {
     let lower = words.to_lowercase().replace([',', '_'], "");
     let numbers = numbers(&lower);
     let after = [
@@ -160,7 +160,7 @@ mod tests {
             ("", None),
         ];
         for (words, window) in table {
-            assert_eq!(told_window(words), window, "{words}");
+            assert_eq!(window_from_error(words), window, "{words}");
         }
     }
 
@@ -168,9 +168,12 @@ mod tests {
     fn a_summary_has_its_sections_and_every_file() {
         let files = ["src/a.rs".to_owned(), "b.md".to_owned()];
         assert_eq!(
-            completed("## Intent\nx b.md", &files),
+            complete_sections("## Intent\nx b.md", &files),
             "## Intent\nx b.md\n\n## Files touched (as recorded)\n- src/a.rs"
         );
-        assert_eq!(completed(" plain words ", &[]), "## State\nplain words");
+        assert_eq!(
+            complete_sections(" plain words ", &[]),
+            "## State\nplain words"
+        );
     }
 }

@@ -1,41 +1,42 @@
 //! Asking for a summary.
 
-use super::{Asked, Summary, digest, prompt, transcript};
-use crate::live::{Live, Stop};
+use super::{GeneratedSummary, SummaryUsage, digest, prompt, transcript};
+use crate::live::{ActiveRun, RunStop};
 use crate::{Agent, Budget, BudgetError, Session};
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{
-    Cause, Estimate, Message, Room, ToolSpec, Turn, Usd, View, message_tokens, text_tokens,
+    CallEstimate, CompactionCause, ContextBudget, ContextView, Message, ToolSpec, TurnMessage, Usd,
+    message_tokens, text_tokens,
 };
 use stead_model::{
     Caching, Encoded, Model, ModelError, Params, Reply, Request, SystemPart, ToolChoice,
 };
 
 /// Tokens to leave for the request and the summary itself.
-const RESERVE: u64 = 3_000;
+const RESERVED_TOKENS: u64 = 3_000;
 /// Tokens of a summary at most, as far as a budget is concerned.
-const ANSWER: u64 = 4_096;
+const SUMMARY_TOKENS: u64 = 4_096;
 /// A piece is never made smaller than this, in tokens.
-const MIN_PIECE: u64 = 1_000;
+const MIN_PIECE_TOKENS: u64 = 1_000;
 /// A window that is assumed where none is known.
-const WINDOW: u64 = 32_000;
+const ASSUMED_WINDOW_TOKENS: u64 = 32_000;
 
-impl Live<'_> {
+impl ActiveRun<'_> {
     /// A summary of what `view` covers. If no model gives one, a digest.
-    pub(super) async fn summary(
+    pub(super) async fn summarise(
         &mut self,
-        view: &View,
-        room: &Room,
-        cause: Cause,
+        view: &ContextView,
+        room: &ContextBudget,
+        cause: CompactionCause,
         focus: Option<&str>,
-    ) -> Result<Summary, Stop> {
+    ) -> Result<GeneratedSummary, RunStop> {
         let covered = self
             .session
             .state
             .turns
             .partition_point(|turn| turn.seq <= view.covers);
-        let settings = self.settings();
+        let settings = self.compaction_settings();
         let limit = Duration::from_secs(settings.timeout_seconds);
         let words = prompt::request(settings.prompt.as_deref(), focus);
         let halt = self.halt.clone();
@@ -64,12 +65,12 @@ impl Live<'_> {
         let turns = &state.turns[..covered];
         let failed = match asked {
             Ok(Ok((text, asked))) => {
-                let text = prompt::completed(&text, &digest::touched(turns));
+                let text = prompt::complete_sections(&text, &digest::changed_files(turns));
                 // A summary that takes what it was to give is none.
-                let most = (room.limit / 4).max(MIN_PIECE) as usize * 3;
-                return Ok(Summary {
-                    text: transcript::cut(&text, most),
-                    asked: Some(asked),
+                let most = (room.limit_tokens / 4).max(MIN_PIECE_TOKENS) as usize * 3;
+                return Ok(GeneratedSummary {
+                    text: transcript::truncate_middle(&text, most),
+                    written_by: Some(asked),
                     fallback: None,
                 });
             }
@@ -82,9 +83,9 @@ impl Live<'_> {
         let earlier = state.view().and_then(|view| view.summary.as_deref());
         let since = state.view().map_or(0, |view| view.covers);
         let fresh = turns.partition_point(|turn| turn.seq <= since);
-        Ok(Summary {
+        Ok(GeneratedSummary {
             text: digest::digest(&turns[fresh..], earlier),
-            asked: None,
+            written_by: None,
             fallback: Some(failed),
         })
     }
@@ -106,27 +107,34 @@ impl Summariser<'_> {
     async fn ask(
         &self,
         covered: usize,
-        room: &Room,
-        cause: Cause,
+        room: &ContextBudget,
+        cause: CompactionCause,
         words: &str,
-    ) -> Result<(String, Asked), ModelError> {
+    ) -> Result<(String, SummaryUsage), ModelError> {
         let agent = &self.session.agent;
-        let window = self.session.window().unwrap_or(WINDOW);
-        let size = self.session.state.used_tokens(room.head) + text_tokens(words);
-        if agent.parts.compactor.is_none() && size + RESERVE <= window && cause != Cause::Overflow {
-            match self.extended(words, size).await {
+        let window = self.session.window().unwrap_or(ASSUMED_WINDOW_TOKENS);
+        let size = self.session.state.used_tokens(room.prompt_tokens) + text_tokens(words);
+        if agent.parts.summary_model.is_none()
+            && size + RESERVED_TOKENS <= window
+            && cause != CompactionCause::Overflow
+        {
+            match self.ask_in_context(words, size).await {
                 Ok(answer) => return Ok(answer),
                 // It may have called a tool, or found the request too long after all.
                 Err(ModelError::Protocol(_) | ModelError::ContextOverflow(_)) => {}
                 Err(error) => return Err(error),
             }
         }
-        self.in_pieces(covered, words).await
+        self.summarise_in_pieces(covered, words).await
     }
 
     /// The conversation as it is with one more message: a provider has nearly all of it in its
     /// cache.
-    async fn extended(&self, words: &str, size: u64) -> Result<(String, Asked), ModelError> {
+    async fn ask_in_context(
+        &self,
+        words: &str,
+        size: u64,
+    ) -> Result<(String, SummaryUsage), ModelError> {
         let agent = &self.session.agent;
         let mut messages = self.messages.clone();
         messages.push(Arc::new(Message::user(words)));
@@ -136,10 +144,10 @@ impl Summariser<'_> {
             messages,
             params: self.params.clone(),
             encoded: self.encoded.clone(),
-            instead: Vec::new(),
+            fallback_requests: Vec::new(),
         };
         let reply = self.complete(&*agent.parts.model, request, size).await?;
-        read(agent, &*agent.parts.model, reply, self.params.caching)
+        summary_from_reply(agent, &*agent.parts.model, reply, self.params.caching)
     }
 
     /// Asks within the budget: what a summary may cost is reserved before, and what it did cost
@@ -151,11 +159,11 @@ impl Summariser<'_> {
         size: u64,
     ) -> Result<Reply, ModelError> {
         let agent = &self.session.agent;
-        let estimate = Estimate {
+        let estimate = CallEstimate {
             input_tokens: size,
-            answer_tokens: ANSWER,
+            answer_tokens: SUMMARY_TOKENS,
             thinking_tokens: request.params.thinking_tokens.map_or(0, u64::from),
-            price: agent.price_by(model, model.name()),
+            price: agent.price_from(model, model.name()),
         };
         let refused = |error: BudgetError| ModelError::Quota(error.to_string());
         let reservation = self.budget.reserve(estimate).await.map_err(refused)?;
@@ -182,30 +190,38 @@ impl Summariser<'_> {
 
     /// The conversation as text, piece by piece, each with the summary so far. A piece that a model
     /// finds too long is halved.
-    async fn in_pieces(&self, covered: usize, words: &str) -> Result<(String, Asked), ModelError> {
+    async fn summarise_in_pieces(
+        &self,
+        covered: usize,
+        words: &str,
+    ) -> Result<(String, SummaryUsage), ModelError> {
         let agent = &self.session.agent;
-        let model = agent.parts.compactor.as_ref().unwrap_or(&agent.parts.model);
+        let model = agent
+            .parts
+            .summary_model
+            .as_ref()
+            .unwrap_or(&agent.parts.model);
         let state = &self.session.state;
         let since = state.view().map_or(0, |view| view.covers);
         let fresh = state.turns[..covered].partition_point(|turn| turn.seq <= since);
-        let mut left: &[Turn] = &state.turns[fresh..covered];
-        let window = if agent.parts.compactor.is_some() {
-            model.window()
+        let mut left: &[TurnMessage] = &state.turns[fresh..covered];
+        let window = if agent.parts.summary_model.is_some() {
+            model.context_window()
         } else {
             self.session.window()
         };
-        let mut most = (window.unwrap_or(WINDOW) / 2)
-            .saturating_sub(RESERVE)
-            .max(MIN_PIECE);
+        let mut most = (window.unwrap_or(ASSUMED_WINDOW_TOKENS) / 2)
+            .saturating_sub(RESERVED_TOKENS)
+            .max(MIN_PIECE_TOKENS);
         let mut so_far = state.view().and_then(|view| view.summary.clone());
-        let mut total: Option<Asked> = None;
+        let mut total: Option<SummaryUsage> = None;
         while !left.is_empty() {
-            let piece = transcript::pieces(left, most)
+            let piece = transcript::split_into_pieces(left, most)
                 .into_iter()
                 .next()
                 .unwrap_or_default();
-            let mut request = apart(words, so_far.as_deref(), &piece);
-            let most_answer = (window.unwrap_or(WINDOW) / 4).min(ANSWER);
+            let mut request = standalone_request(words, so_far.as_deref(), &piece);
+            let most_answer = (window.unwrap_or(ASSUMED_WINDOW_TOKENS) / 4).min(SUMMARY_TOKENS);
             let set = agent
                 .parts
                 .params
@@ -218,14 +234,16 @@ impl Summariser<'_> {
                 .map(|message| message_tokens(message))
                 .sum();
             let reply = self.complete(&**model, request, size).await;
-            match reply.and_then(|reply| read(agent, &**model, reply, Caching::default())) {
+            match reply
+                .and_then(|reply| summary_from_reply(agent, &**model, reply, Caching::default()))
+            {
                 Ok((text, asked)) => {
                     so_far = Some(text);
-                    total = Some(added(total, asked));
-                    left = &left[taken(left, most)..];
+                    total = Some(add_usage(total, asked));
+                    left = &left[turns_that_fit(left, most)..];
                 }
-                Err(ModelError::ContextOverflow(_)) if most > MIN_PIECE => {
-                    most = (most / 2).max(MIN_PIECE)
+                Err(ModelError::ContextOverflow(_)) if most > MIN_PIECE_TOKENS => {
+                    most = (most / 2).max(MIN_PIECE_TOKENS)
                 }
                 Err(error) => return Err(error),
             }
@@ -240,17 +258,17 @@ impl Summariser<'_> {
 }
 
 /// How many turns the first piece of at most `most` tokens holds.
-fn taken(turns: &[Turn], most: u64) -> usize {
+fn turns_that_fit(turns: &[TurnMessage], most: u64) -> usize {
     let mut sum = 0;
     let fits = turns.iter().take_while(|turn| {
-        sum += text_tokens(&transcript::rendered(turn)).min(most);
+        sum += text_tokens(&transcript::render_turn(turn)).min(most);
         sum <= most
     });
     fits.count().max(1)
 }
 
 /// A request that stands alone.
-fn apart(words: &str, so_far: Option<&str>, piece: &str) -> Request {
+fn standalone_request(words: &str, so_far: Option<&str>, piece: &str) -> Request {
     let earlier = so_far.map_or(String::new(), |text| {
         format!("The summary so far:\n<summary>\n{text}\n</summary>\n\n")
     });
@@ -274,12 +292,12 @@ fn apart(words: &str, so_far: Option<&str>, piece: &str) -> Request {
 }
 
 /// The words of an answer; an answer without any is an error.
-fn read(
+fn summary_from_reply(
     agent: &Agent,
     model: &dyn Model,
     reply: Reply,
     caching: Caching,
-) -> Result<(String, Asked), ModelError> {
+) -> Result<(String, SummaryUsage), ModelError> {
     let text = Message::Assistant {
         content: reply.content.clone(),
     }
@@ -296,7 +314,7 @@ fn read(
     let cost = agent.cost_of(model, &reply, caching);
     Ok((
         text,
-        Asked {
+        SummaryUsage {
             model: reply.model,
             usage: reply.usage,
             cost,
@@ -305,7 +323,7 @@ fn read(
 }
 
 /// The sum of two askings.
-fn added(total: Option<Asked>, more: Asked) -> Asked {
+fn add_usage(total: Option<SummaryUsage>, more: SummaryUsage) -> SummaryUsage {
     let Some(mut total) = total else { return more };
     total.usage += more.usage;
     total.cost = match (total.cost, more.cost) {

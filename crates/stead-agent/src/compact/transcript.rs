@@ -1,34 +1,36 @@
 //! The conversation as a text for a summariser that does not share the agent's context, in pieces
 //! that it can take.
 
-use stead_core::{Block, Message, ToolResult, Turn, text_tokens};
+use stead_core::{Block, Message, ToolResult, TurnMessage, text_tokens};
 
 /// Bytes that are shown of an argument list and of a result: facts are in the words around them.
 const MAX_ARGS: usize = 600;
 const MAX_RESULT: usize = 2_000;
 /// Bytes that are shown of anything else.
-const MAX_WORDS: usize = 24_000;
+const MAX_TEXT: usize = 24_000;
 
 /// One message as text.
-pub(super) fn rendered(turn: &Turn) -> String {
+pub(super) fn render_turn(turn: &TurnMessage) -> String {
     match &*turn.message {
         Message::User { content } => {
-            let who = if turn.is_of_person() {
+            let who = if turn.is_user_input() {
                 "PERSON"
             } else {
                 "HARNESS"
             };
-            format!("[{}] {who}: {}\n", turn.seq, words(content))
+            format!("[{}] {who}: {}\n", turn.seq, render_blocks(content))
         }
-        Message::Assistant { content } => format!("[{}] AGENT: {}\n", turn.seq, words(content)),
+        Message::Assistant { content } => {
+            format!("[{}] AGENT: {}\n", turn.seq, render_blocks(content))
+        }
         Message::Tool { results } => results
             .iter()
-            .map(|result| outcome(turn.seq, result))
+            .map(|result| render_result(turn.seq, result))
             .collect(),
     }
 }
 
-fn outcome(seq: u64, result: &ToolResult) -> String {
+fn render_result(seq: u64, result: &ToolResult) -> String {
     let text = Message::Tool {
         results: vec![result.clone()],
     }
@@ -37,17 +39,17 @@ fn outcome(seq: u64, result: &ToolResult) -> String {
         "[{seq}] RESULT of {} ({}): {}\n",
         result.name,
         result.status.as_str(),
-        cut(&text, MAX_RESULT)
+        truncate_middle(&text, MAX_RESULT)
     )
 }
 
-fn words(content: &[Block]) -> String {
+fn render_blocks(content: &[Block]) -> String {
     let said = content.iter().filter_map(|block| match block {
-        Block::Text { text } => Some(cut(text, MAX_WORDS)),
+        Block::Text { text } => Some(truncate_middle(text, MAX_TEXT)),
         Block::ToolCall(call) => Some(format!(
             "calls {} {}",
             call.name,
-            cut(&call.args.to_string(), MAX_ARGS)
+            truncate_middle(&call.args.to_string(), MAX_ARGS)
         )),
         Block::Media(media) => Some(format!(
             "({} {})",
@@ -61,12 +63,12 @@ fn words(content: &[Block]) -> String {
 
 /// Pieces of at most about `most` tokens, cut between messages; a message that is larger alone is
 /// cut itself.
-pub(super) fn pieces(turns: &[Turn], most: u64) -> Vec<String> {
+pub(super) fn split_into_pieces(turns: &[TurnMessage], most: u64) -> Vec<String> {
     let mut pieces: Vec<(String, u64)> = Vec::new();
     for turn in turns {
-        let text = rendered(turn);
+        let text = render_turn(turn);
         let text = if text_tokens(&text) > most {
-            cut(&text, (most as usize).saturating_mul(2))
+            truncate_middle(&text, (most as usize).saturating_mul(2))
         } else {
             text
         };
@@ -83,7 +85,7 @@ pub(super) fn pieces(turns: &[Turn], most: u64) -> Vec<String> {
 }
 
 /// The beginning and the end of a text.
-pub(super) fn cut(text: &str, most: usize) -> String {
+pub(super) fn truncate_middle(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
     }

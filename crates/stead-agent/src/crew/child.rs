@@ -1,43 +1,43 @@
 //! One who works on a task.
 
-use super::{Crew, Now, TaskRecord, TaskStatus};
+use super::{DelegationContext, Subagents, TaskRecord, TaskStatus};
 use crate::{Agent, Listener, RunOptions, RunReport, Session};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::sync::Arc;
-use stead_core::{Allowance, Block, Event, Outcome, Set, Spawned};
+use stead_core::{Block, Event, RunOutcome, SetEntry, SpendAmount, SubagentOrigin};
 use tokio_util::sync::CancellationToken;
 
 /// What is to be done, and by whom.
-pub(super) struct Work {
-    pub(super) role: Arc<Agent>,
-    pub(super) begins: Begins,
+pub(super) struct TaskAssignment {
+    pub(super) agent: Arc<Agent>,
+    pub(super) session: ChildSession,
     pub(super) input: Vec<Block>,
-    pub(super) now: Now,
+    pub(super) context: DelegationContext,
     pub(super) cancel: CancellationToken,
     /// What the result must look like.
     pub(super) schema: Option<Value>,
 }
 
 /// The session in which it is done.
-pub(super) enum Begins {
+pub(super) enum ChildSession {
     /// A new one, with this.
-    New(Spawned),
+    New(SubagentOrigin),
     /// That of an earlier task, in which this is set.
-    Again(Set),
+    Existing(SetEntry),
 }
 
 /// What came of it.
 #[derive(Default)]
-struct Lived {
-    spent: Allowance,
+struct ChildUsage {
+    spent: SpendAmount,
     /// Whether it took in words that nobody here vouches for.
     untrusted: bool,
 }
 
 /// How it came to its end.
-enum Ended {
+enum TaskEnd {
     Done(String),
     Parked,
     Failed(String),
@@ -49,9 +49,9 @@ const MAX_CORRECTIONS: usize = 2;
 /// The longest result that is kept on record; the session has all of it.
 const MAX_RESULT_CHARS: usize = 100_000;
 
-impl Crew {
+impl Subagents {
     /// Works on a task to its end, whatever happens, and puts that on record.
-    pub(super) async fn work(self: &Arc<Self>, mut record: TaskRecord, work: Work) {
+    pub(super) async fn run_task(self: &Arc<Self>, mut record: TaskRecord, work: TaskAssignment) {
         let cancel = work.cancel.clone();
         let slot = tokio::select! {
             biased;
@@ -59,31 +59,31 @@ impl Crew {
             slot = self.slots.clone().acquire_owned() => slot.ok(),
         };
         let (ended, lived) = match slot {
-            None => (Ended::Cancelled, Lived::default()),
+            None => (TaskEnd::Cancelled, ChildUsage::default()),
             Some(_slot) => {
-                let worked = std::panic::AssertUnwindSafe(self.live_through(&record, work))
+                let worked = std::panic::AssertUnwindSafe(self.run_child(&record, work))
                     .catch_unwind()
                     .await;
                 worked.unwrap_or_else(|_panic| {
                     (
-                        Ended::Failed("it failed unexpectedly".to_owned()),
-                        Lived::default(),
+                        TaskEnd::Failed("it failed unexpectedly".to_owned()),
+                        ChildUsage::default(),
                     )
                 })
             }
         };
         (record.spent, record.untrusted) = (lived.spent, lived.untrusted);
         match ended {
-            Ended::Done(text) => {
+            TaskEnd::Done(text) => {
                 record.status = TaskStatus::Completed;
                 record.result = Some(text.chars().take(MAX_RESULT_CHARS).collect());
             }
-            Ended::Parked => record.awaiting_confirm = true,
-            Ended::Failed(reason) => {
+            TaskEnd::Parked => record.awaiting_confirm = true,
+            TaskEnd::Failed(reason) => {
                 record.status = TaskStatus::Failed;
                 record.error_message = Some(reason);
             }
-            Ended::Cancelled => record.status = TaskStatus::Cancelled,
+            TaskEnd::Cancelled => record.status = TaskStatus::Cancelled,
         }
         record.last_updated_at = jiff::Timestamp::now();
         // Nothing is lost if this fails: the session of the task has it, and the next look at it
@@ -91,43 +91,44 @@ impl Crew {
         let _ = self.records.put(record).await;
     }
 
-    fn live_through<'a>(
+    fn run_child<'a>(
         self: &'a Arc<Self>,
         record: &'a TaskRecord,
-        work: Work,
-    ) -> BoxFuture<'a, (Ended, Lived)> {
+        work: TaskAssignment,
+    ) -> BoxFuture<'a, (TaskEnd, ChildUsage)> {
         Box::pin(async move {
             let id = record.sub_session_id.clone();
-            let (spawned, set) = match work.begins {
-                Begins::New(spawned) => (Some(spawned), Vec::new()),
-                Begins::Again(set) => (None, vec![set]),
+            let (spawned, set) = match work.session {
+                ChildSession::New(spawned) => (Some(spawned), Vec::new()),
+                ChildSession::Existing(set) => (None, vec![set]),
             };
-            let mut session = Session::of_child(
-                self.home.clone(),
-                work.role,
+            let mut session = Session::with_agent(
+                self.workspace_agent.clone(),
+                work.agent,
                 self.owner.clone(),
                 id,
                 spawned,
             );
-            session.above = Some(self.clone());
+            session.parent_subagents = Some(self.clone());
             let name = record
                 .label
                 .clone()
                 .unwrap_or_else(|| record.sub_agent_id.clone());
             let options = RunOptions {
-                listener: nested(name, work.now.listener),
+                listener: nest_events(name, work.context.listener),
                 cancel: work.cancel,
-                approvals: work.now.approvals,
-                budget: Some(work.now.budget),
-                set,
+                approvals: work.context.approvals,
+                budget: Some(work.context.budget),
+                settings: set,
                 ..RunOptions::default()
             };
             let (ended, mut spent) =
-                converse(&mut session, options, work.input, work.schema.as_ref()).await;
-            spent += session.crew_spent().await;
+                run_until_schema_fits(&mut session, options, work.input, work.schema.as_ref())
+                    .await;
+            spent += session.subagent_spend().await;
             (
                 ended,
-                Lived {
+                ChildUsage {
                     spent,
                     untrusted: session.state().tainted.is_some(),
                 },
@@ -137,30 +138,32 @@ impl Crew {
 }
 
 /// Gives the task, and asks again for a result that does not fit its schema.
-async fn converse(
+async fn run_until_schema_fits(
     session: &mut Session,
     options: RunOptions,
     input: Vec<Block>,
     schema: Option<&Value>,
-) -> (Ended, Allowance) {
-    let mut spent = Allowance::default();
+) -> (TaskEnd, SpendAmount) {
+    let mut spent = SpendAmount::default();
     let mut next = with_schema(input, schema);
     let mut wrong = String::new();
     for _ in 0..=MAX_CORRECTIONS {
         let report = match session.run(next, options.clone()).await {
             Ok(report) => report,
-            Err(error) => return (Ended::Failed(error.to_string()), spent),
+            Err(error) => return (TaskEnd::Failed(error.to_string()), spent),
         };
-        spent += Allowance {
+        spent += SpendAmount {
             usd: report.cost.unwrap_or_default(),
             tokens: report.usage.total_tokens(),
         };
-        let text = match ended(&report) {
-            Ended::Done(text) => text,
-            other @ (Ended::Parked | Ended::Failed(_) | Ended::Cancelled) => return (other, spent),
+        let text = match task_end(&report) {
+            TaskEnd::Done(text) => text,
+            other @ (TaskEnd::Parked | TaskEnd::Failed(_) | TaskEnd::Cancelled) => {
+                return (other, spent);
+            }
         };
-        match schema.map_or(Ok(text.clone()), |schema| fit(schema, &text)) {
-            Ok(text) => return (Ended::Done(text), spent),
+        match schema.map_or(Ok(text.clone()), |schema| fit_schema(schema, &text)) {
+            Ok(text) => return (TaskEnd::Done(text), spent),
             Err(why) => wrong = why,
         }
         let again =
@@ -168,30 +171,30 @@ async fn converse(
         next = vec![Block::text(again)];
     }
     (
-        Ended::Failed(format!("its result does not fit its schema: {wrong}")),
+        TaskEnd::Failed(format!("its result does not fit its schema: {wrong}")),
         spent,
     )
 }
 
-fn ended(report: &RunReport) -> Ended {
+fn task_end(report: &RunReport) -> TaskEnd {
     let reason = || report.reason.clone().unwrap_or_default();
     match report.outcome {
-        Outcome::Completed => Ended::Done(report.text.clone()),
-        Outcome::Parked => Ended::Parked,
-        Outcome::Cancelled => Ended::Cancelled,
-        Outcome::StepLimit | Outcome::Budget | Outcome::TimedOut | Outcome::Failed => {
+        RunOutcome::Completed => TaskEnd::Done(report.text.clone()),
+        RunOutcome::Parked => TaskEnd::Parked,
+        RunOutcome::Cancelled => TaskEnd::Cancelled,
+        RunOutcome::StepLimit | RunOutcome::Budget | RunOutcome::TimedOut | RunOutcome::Failed => {
             let said = if report.text.is_empty() {
                 String::new()
             } else {
                 format!("\nIts last words: {}", report.text)
             };
-            Ended::Failed(format!("{}: {}{said}", report.outcome.as_str(), reason()))
+            TaskEnd::Failed(format!("{}: {}{said}", report.outcome.as_str(), reason()))
         }
     }
 }
 
 /// Tells events of a child as those of its parent, with its name before them.
-fn nested(name: String, listener: Listener) -> Listener {
+fn nest_events(name: String, listener: Listener) -> Listener {
     Arc::new(move |event: &Event| {
         let mut event = event.clone();
         event.source.insert(0, name.clone());
@@ -210,7 +213,7 @@ fn with_schema(mut input: Vec<Block>, schema: Option<&Value>) -> Vec<Block> {
 }
 
 /// The JSON in `text`, if it fits.
-pub(super) fn fit(schema: &Value, text: &str) -> Result<String, String> {
+pub(super) fn fit_schema(schema: &Value, text: &str) -> Result<String, String> {
     let bare = text.trim();
     let bare = bare
         .strip_prefix("```json")
@@ -219,6 +222,6 @@ pub(super) fn fit(schema: &Value, text: &str) -> Result<String, String> {
     let bare = bare.strip_suffix("```").unwrap_or(bare).trim();
     let value: Value =
         serde_json::from_str(bare).map_err(|error| format!("it is no JSON: {error}"))?;
-    stead_tools::fits(schema, &value)?;
+    stead_tools::validate_json(schema, &value)?;
     Ok(value.to_string())
 }

@@ -12,16 +12,16 @@ mod order;
 mod record;
 mod recover;
 
-pub use bound::Bound;
-pub(crate) use bound::{Named, files_of};
-pub use order::{Order, Wait};
+pub use bound::DelegationBounds;
+pub(crate) use bound::{TaskIdentity, child_files};
+pub use order::{TaskRequest, TaskWait};
 pub use record::{TaskRecord, TaskStatus};
 
-use crate::gate::Terms;
-use crate::{Agent, Approvals, Budget, Listener};
-use child::Work;
+use crate::gate::SessionPermissions;
+use crate::{Agent, ApprovalPolicy, Budget, Listener};
+use child::TaskAssignment;
 use futures_util::future::BoxFuture;
-use record::Records;
+use record::TaskRecords;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,34 +33,34 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// Those who work for one session.
-pub struct Crew {
-    home: Arc<Agent>,
+pub struct Subagents {
+    workspace_agent: Arc<Agent>,
     owner: Owner,
     session: SessionId,
-    records: Records,
+    records: TaskRecords,
     /// What holds in the open run, and for whom it hands work over.
-    now: Mutex<Option<Now>>,
+    run_context: Mutex<Option<DelegationContext>>,
     slots: Arc<Semaphore>,
-    hands: Mutex<HashMap<String, Hand>>,
+    running: Mutex<HashMap<String, RunningTask>>,
     /// Those at work.
     workers: Mutex<JoinSet<()>>,
     /// Counts tasks that ended, so that one can wait for the next.
-    ended: watch::Sender<u64>,
+    finished_count: watch::Sender<u64>,
 }
 
 /// What holds in the open run.
 #[derive(Clone)]
-pub(crate) struct Now {
+pub(crate) struct DelegationContext {
     /// The agent that acts.
     pub(crate) agent: Arc<Agent>,
     pub(crate) run: RunId,
-    pub(crate) terms: Terms,
+    pub(crate) permissions: SessionPermissions,
     /// Through how many hands its own work came.
     pub(crate) depth: u32,
     /// The session whose files it works on.
     pub(crate) tree: SessionId,
     pub(crate) listener: Listener,
-    pub(crate) approvals: Approvals,
+    pub(crate) approvals: ApprovalPolicy,
     pub(crate) cancel: CancellationToken,
     pub(crate) budget: Budget,
 }
@@ -75,7 +75,7 @@ pub struct WaitingTask {
 }
 
 /// A task that is being worked on in this process.
-struct Hand {
+struct RunningTask {
     cancel: CancellationToken,
     done: watch::Receiver<bool>,
 }
@@ -83,56 +83,63 @@ struct Hand {
 /// How long those who are stopped may take to come to their end.
 const STOP_GRACE: Duration = Duration::from_millis(1500);
 
-impl Crew {
+impl Subagents {
     /// Those who will work for a session of `home`.
     pub(crate) fn new(home: Arc<Agent>, owner: Owner, session: SessionId) -> Self {
         let files = home.parts.place.files(&owner, &session, None);
-        let records = Records::new(files, records_path(&home, &session));
+        let records = TaskRecords::new(files, records_path(&home, &session));
         let slots = home.policy().max_concurrent_subagents as usize;
         Self {
-            home,
+            workspace_agent: home,
             owner,
             session,
             records,
-            now: Mutex::default(),
+            run_context: Mutex::default(),
             slots: Arc::new(Semaphore::new(slots.clamp(1, Semaphore::MAX_PERMITS))),
-            hands: Mutex::default(),
+            running: Mutex::default(),
             workers: Mutex::default(),
-            ended: watch::Sender::new(0),
+            finished_count: watch::Sender::new(0),
         }
     }
 
     /// From here on, work is handed over for this run.
-    pub(crate) fn begin(&self, now: Now) {
-        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+    pub(crate) fn set_run_context(&self, now: DelegationContext) {
+        *self
+            .run_context
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(now);
     }
 
     /// What binds the session now binds those it hands work to from here on.
-    pub(crate) fn bind(&self, agent: Arc<Agent>, terms: Terms) {
-        if let Some(now) = &mut *self.now.lock().unwrap_or_else(PoisonError::into_inner) {
-            (now.agent, now.terms) = (agent, terms);
+    pub(crate) fn update_permissions(&self, agent: Arc<Agent>, terms: SessionPermissions) {
+        if let Some(now) = &mut *self
+            .run_context
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+        {
+            (now.agent, now.permissions) = (agent, terms);
         }
     }
 
     /// What binds the session now.
-    pub(crate) fn terms(&self) -> Option<Terms> {
-        self.now
+    pub(crate) fn current_permissions(&self) -> Option<SessionPermissions> {
+        self.run_context
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .as_ref()
-            .map(|now| now.terms.clone())
+            .map(|now| now.permissions.clone())
     }
 
-    fn now(&self) -> Option<Now> {
-        self.now
+    fn run_context(&self) -> Option<DelegationContext> {
+        self.run_context
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
     }
 
     /// How many are at work in this process.
-    pub fn working(&self) -> usize {
-        self.hands().len()
+    pub fn running_count(&self) -> usize {
+        self.lock_running().len()
     }
 
     /// All tasks on record, oldest first.
@@ -169,17 +176,20 @@ impl Crew {
 
     /// The tasks that wait for a person's decision, and those that others who worked for it handed
     /// over.
-    pub(crate) fn waiting(&self) -> BoxFuture<'_, Vec<WaitingTask>> {
+    pub(crate) fn waiting_tasks(&self) -> BoxFuture<'_, Vec<WaitingTask>> {
         Box::pin(async move {
             let mut all = Vec::new();
             for task in self.records.all() {
                 if task.status.is_final() {
-                    let below =
-                        Self::new(self.home.clone(), self.owner.clone(), task.sub_session_id);
+                    let below = Self::new(
+                        self.workspace_agent.clone(),
+                        self.owner.clone(),
+                        task.sub_session_id,
+                    );
                     // What is on record there may be older than the answer. What cannot be read is
                     // told where it is used.
-                    if below.recover().await.is_ok() {
-                        all.extend(below.waiting().await);
+                    if below.recover_tasks().await.is_ok() {
+                        all.extend(below.waiting_tasks().await);
                     }
                 } else if task.is_parked() {
                     all.push(WaitingTask {
@@ -195,7 +205,7 @@ impl Crew {
     /// Stops a task and waits for its end. False if it was not at work here.
     pub async fn cancel(&self, task: &str) -> bool {
         let hand = self
-            .hands()
+            .lock_running()
             .get(task)
             .map(|hand| (hand.cancel.clone(), hand.done.clone()));
         let Some((cancel, mut done)) = hand else {
@@ -207,14 +217,14 @@ impl Crew {
     }
 
     /// Counts the tasks that ended, for whoever waits for the next.
-    pub fn ends(&self) -> watch::Receiver<u64> {
-        self.ended.subscribe()
+    pub fn watch_finished(&self) -> watch::Receiver<u64> {
+        self.finished_count.subscribe()
     }
 
     /// Stops all of them and waits for their end.
     pub async fn stop(&self) {
         let hands: Vec<_> = self
-            .hands()
+            .lock_running()
             .values()
             .map(|hand| (hand.cancel.clone(), hand.done.clone()))
             .collect();
@@ -228,35 +238,35 @@ impl Crew {
 
     /// Waits for the end of a task that is at work here, as long as `patience` lasts.
     pub async fn wait(&self, task: &str, patience: Duration) -> Option<TaskRecord> {
-        let done = self.hands().get(task).map(|hand| hand.done.clone());
+        let done = self.lock_running().get(task).map(|hand| hand.done.clone());
         if let Some(mut done) = done {
             let _ = tokio::time::timeout(patience, done.wait_for(|done| *done)).await;
         }
         self.records.get(task)
     }
 
-    fn hands(&self) -> MutexGuard<'_, HashMap<String, Hand>> {
-        self.hands.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_running(&self) -> MutexGuard<'_, HashMap<String, RunningTask>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sets somebody to work.
-    fn set_to_work(self: &Arc<Self>, record: TaskRecord, work: Work) {
+    fn spawn_task(self: &Arc<Self>, record: TaskRecord, work: TaskAssignment) {
         let (tell, done) = watch::channel(false);
-        let hand = Hand {
+        let hand = RunningTask {
             cancel: work.cancel.clone(),
             done,
         };
-        self.hands().insert(record.task_id.clone(), hand);
+        self.lock_running().insert(record.task_id.clone(), hand);
         let crew = self.clone();
         let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
         while workers.try_join_next().is_some() {}
         workers.spawn(async move {
             let task = record.task_id.clone();
             // On record before anybody hears that it is done.
-            crew.work(record, work).await;
-            crew.hands().remove(&task);
+            crew.run_task(record, work).await;
+            crew.lock_running().remove(&task);
             let _ = tell.send(true);
-            crew.ended.send_modify(|count| *count += 1);
+            crew.finished_count.send_modify(|count| *count += 1);
         });
     }
 }
@@ -264,15 +274,22 @@ impl Crew {
 /// Where the tasks of a session are on record.
 fn records_path(agent: &Agent, session: &SessionId) -> VPath {
     let definition = &agent.parts.workspace.definition;
-    let path = format!("agents/{}/tasks/{session}.json", definition.config.agent());
-    definition.tree.runtime.join(&path).unwrap_or(VPath::root())
+    let path = format!(
+        "agents/{}/tasks/{session}.json",
+        definition.config.agent_id()
+    );
+    definition
+        .paths
+        .runtime
+        .join(&path)
+        .unwrap_or(VPath::root())
 }
 
-impl fmt::Debug for Crew {
+impl fmt::Debug for Subagents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Crew")
             .field("session", &self.session)
-            .field("working", &self.working())
+            .field("working", &self.running_count())
             .finish_non_exhaustive()
     }
 }

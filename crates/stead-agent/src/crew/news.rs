@@ -1,17 +1,17 @@
 //! What a session is told of those who work for it.
 
-use super::{Crew, TaskRecord};
+use super::{Subagents, TaskRecord};
 use std::collections::BTreeSet;
 use stead_core::{Notice, RunId};
 
 /// Tasks that are told of at once.
-const MAX_TOLD: usize = 10;
+const MAX_REPORTED: usize = 10;
 /// Characters of each result that are told.
-const MAX_CHARS: usize = 20_000;
+const MAX_RESULT_CHARS: usize = 20_000;
 
 /// News of tasks that ended.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct News {
+pub(crate) struct FinishedTasks {
     /// For the model.
     pub(crate) text: String,
     /// The tasks.
@@ -20,9 +20,9 @@ pub(crate) struct News {
     pub(crate) untrusted: bool,
 }
 
-impl News {
+impl FinishedTasks {
     /// As it goes on record.
-    pub(crate) fn notice(self, run: RunId) -> Notice {
+    pub(crate) fn into_notice(self, run: RunId) -> Notice {
         Notice {
             tasks: self.tasks,
             untrusted: self.untrusted,
@@ -31,9 +31,9 @@ impl News {
     }
 }
 
-impl Crew {
+impl Subagents {
     /// What ended since, of all that `told` does not have.
-    pub(crate) fn news(&self, told: &BTreeSet<String>) -> Option<News> {
+    pub(crate) fn finished_since(&self, told: &BTreeSet<String>) -> Option<FinishedTasks> {
         let mut ended = self.records.all();
         ended.retain(|task| task.status.is_final() && !told.contains(&task.task_id));
         ended.sort_by(|a, b| {
@@ -41,17 +41,17 @@ impl Crew {
                 .cmp(&b.last_updated_at)
                 .then_with(|| a.task_id.cmp(&b.task_id))
         });
-        ended.truncate(MAX_TOLD);
+        ended.truncate(MAX_REPORTED);
         if ended.is_empty() {
             return None;
         }
-        let blocks: Vec<String> = ended.iter().map(TaskRecord::block).collect();
+        let blocks: Vec<String> = ended.iter().map(TaskRecord::render_end).collect();
         let text = format!(
             "<system_reminder>\nTasks that you handed over have ended:\n{}\n</system_reminder>",
             blocks.join("\n")
         );
         let untrusted = ended.iter().any(|task| task.untrusted);
-        Some(News {
+        Some(FinishedTasks {
             text,
             tasks: ended.into_iter().map(|task| task.task_id).collect(),
             untrusted,
@@ -61,7 +61,7 @@ impl Crew {
 
 impl TaskRecord {
     /// How it ended, for a model.
-    fn block(&self) -> String {
+    fn render_end(&self) -> String {
         let Self {
             task_id,
             sub_agent_id,
@@ -70,21 +70,21 @@ impl TaskRecord {
         let label = self.label.as_ref().map_or(String::new(), |label| {
             format!(" label=\"{}\"", escaped(label))
         });
-        let state = self.standing();
+        let state = self.status_text();
         format!(
             "<task id=\"{task_id}\" agent=\"{sub_agent_id}\"{label} state=\"{state}\">\n{}\n</task>",
-            escaped(&self.said())
+            escaped(&self.result_text())
         )
     }
 
     /// What came of it, or how it stands.
-    pub(crate) fn said(&self) -> String {
+    pub(crate) fn result_text(&self) -> String {
         let text = match (&self.result, &self.error_message) {
             (Some(result), _) => result.clone(),
             (None, Some(error)) => error.clone(),
-            (None, None) => format!("it is {}", self.standing()),
+            (None, None) => format!("it is {}", self.status_text()),
         };
-        match text.char_indices().nth(MAX_CHARS) {
+        match text.char_indices().nth(MAX_RESULT_CHARS) {
             Some((end, _)) => {
                 format!(
                     "{}…\n[cut: session_history of {} has all of it]",

@@ -1,16 +1,16 @@
 //! Handing a task over.
 
-use super::bound::files_of;
-use super::child::{Begins, Work};
-use super::{Bound, Crew, Named, Now, TaskRecord, TaskStatus};
+use super::bound::child_files;
+use super::child::{ChildSession, TaskAssignment};
+use super::{DelegationBounds, DelegationContext, Subagents, TaskIdentity, TaskRecord, TaskStatus};
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{Block, SessionId};
-use stead_workspace::{AgentSpec, Part};
+use stead_workspace::{AgentRole, AgentSpec};
 
 /// A task to be handed over.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Order {
+pub struct TaskRequest {
     /// To which agent; none = the only one that may be given work, or else the built-in one.
     pub agent: Option<String>,
     /// What it is about, in a few words.
@@ -20,40 +20,47 @@ pub struct Order {
     /// What to call it.
     pub label: Option<String>,
     /// Whether and how long it is waited for; none = as the agent's definition says.
-    pub wait: Option<Wait>,
+    pub wait: Option<TaskWait>,
     /// Why the built-in agent may not be given it, if so.
-    pub no_helper: Option<String>,
+    pub builtin_agent_refusal: Option<String>,
 }
 
 /// Whether a task is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wait {
+pub enum TaskWait {
     /// So long; then it goes on in the background.
-    Upto(Duration),
+    UpTo(Duration),
     /// Not at all.
     Background,
 }
 
-impl Crew {
+impl Subagents {
     /// Sets an agent to work on a task. Gives the record as it was then, and whether to wait; an
     /// error says what to do instead.
-    pub async fn hand_over(self: &Arc<Self>, order: Order) -> Result<(TaskRecord, Wait), String> {
+    pub async fn start_task(
+        self: &Arc<Self>,
+        order: TaskRequest,
+    ) -> Result<(TaskRecord, TaskWait), String> {
         let now = self
-            .now()
+            .run_context()
             .ok_or("tasks can be handed over in a session only")?;
-        let deepest = self.home.policy().max_subagent_depth;
+        let deepest = self.workspace_agent.policy().max_subagent_depth;
         if now.depth >= deepest {
             return Err(format!(
                 "a task may go through {deepest} hands at most (policy.max_subagent_depth): do this one yourself"
             ));
         }
         let spec = self
-            .find(&now, order.agent.as_deref(), order.no_helper.as_deref())
+            .find_agent(
+                &now,
+                order.agent.as_deref(),
+                order.builtin_agent_refusal.as_deref(),
+            )
             .await?;
-        let files = files_of(&spec)?;
+        let files = child_files(&spec)?;
         let role = self
-            .home
-            .role(&spec, Part::Child)
+            .workspace_agent
+            .agent_for(&spec, AgentRole::Child)
             .map_err(|error| format!("{}: {error}", spec.name))?;
         self.records
             .load()
@@ -69,48 +76,48 @@ impl Crew {
                 ));
             }
         }
-        let task = format!("task_{}", short_id());
-        let session =
-            SessionId::new(format!("sub-{}", short_id())).map_err(|error| error.to_string())?;
-        let named = Named {
+        let task = format!("task_{}", fresh_task_id());
+        let session = SessionId::new(format!("sub-{}", fresh_task_id()))
+            .map_err(|error| error.to_string())?;
+        let named = TaskIdentity {
             task: task.clone(),
             agent: spec.name.clone(),
             label: order.label.clone(),
         };
-        let spawned = self.bound(&now).spawned(named, files);
-        let wait = order.wait.unwrap_or_else(|| self.usual(&spec));
+        let spawned = self.delegation_bounds(&now).into_spawned(named, files);
+        let wait = order.wait.unwrap_or_else(|| self.default_wait(&spec));
         let record = self
-            .open(&now, &spec, session, (task, order.label, order.description))
+            .record_task(&now, &spec, session, (task, order.label, order.description))
             .await?;
         let input = vec![Block::text(order.prompt)];
         let cancel = now.cancel.child_token();
-        self.set_to_work(
+        self.spawn_task(
             record.clone(),
-            Work {
-                role,
-                begins: Begins::New(spawned),
+            TaskAssignment {
+                agent: role,
+                session: ChildSession::New(spawned),
                 input,
-                now,
+                context: now,
                 cancel,
-                schema: spec.result.clone(),
+                schema: spec.result_schema.clone(),
             },
         );
         Ok((record, wait))
     }
 
     /// Goes on with the session of an earlier task.
-    pub async fn send(
+    pub async fn continue_task(
         self: &Arc<Self>,
         to: &str,
         message: String,
-        wait: Option<Wait>,
+        wait: Option<TaskWait>,
         no_helper: Option<&str>,
-    ) -> Result<(TaskRecord, Wait), String> {
+    ) -> Result<(TaskRecord, TaskWait), String> {
         let now = self
-            .now()
+            .run_context()
             .ok_or("tasks can be handed over in a session only")?;
         let before = self.task(to).await?;
-        if self.hands().contains_key(&before.task_id) {
+        if self.lock_running().contains_key(&before.task_id) {
             return Err(format!(
                 "{} is still at work; wait for it (wait_tasks) or stop it (task_cancel)",
                 before.task_id
@@ -123,42 +130,42 @@ impl Crew {
             ));
         }
         let spec = self
-            .find(&now, Some(&before.sub_agent_id), no_helper)
+            .find_agent(&now, Some(&before.sub_agent_id), no_helper)
             .await?;
         let role = self
-            .home
-            .role(&spec, Part::Child)
+            .workspace_agent
+            .agent_for(&spec, AgentRole::Child)
             .map_err(|error| format!("{}: {error}", spec.name))?;
-        let wait = wait.unwrap_or_else(|| self.usual(&spec));
-        let task = format!("task_{}", short_id());
+        let wait = wait.unwrap_or_else(|| self.default_wait(&spec));
+        let task = format!("task_{}", fresh_task_id());
         let label = before.label.clone();
         let what = (task, label, before.description.clone());
         let record = self
-            .open(&now, &spec, before.sub_session_id.clone(), what)
+            .record_task(&now, &spec, before.sub_session_id.clone(), what)
             .await?;
         let input = vec![Block::text(message)];
         let cancel = now.cancel.child_token();
         // What binds its parent may have changed since.
-        let begins = Begins::Again(self.bound(&now).renewed());
-        self.set_to_work(
+        let begins = ChildSession::Existing(self.delegation_bounds(&now).into_ceiling_setting());
+        self.spawn_task(
             record.clone(),
-            Work {
-                role,
-                begins,
+            TaskAssignment {
+                agent: role,
+                session: begins,
                 input,
-                now,
+                context: now,
                 cancel,
-                schema: spec.result.clone(),
+                schema: spec.result_schema.clone(),
             },
         );
         Ok((record, wait))
     }
 
     /// What binds those it hands work to now.
-    fn bound(&self, now: &Now) -> Bound {
-        Bound::new(
+    fn delegation_bounds(&self, now: &DelegationContext) -> DelegationBounds {
+        DelegationBounds::new(
             self.session.clone(),
-            &now.terms,
+            &now.permissions,
             now.depth,
             now.tree.clone(),
         )
@@ -166,17 +173,21 @@ impl Crew {
 
     /// The agent of this name, if the one that acts may hand it work; without a name, whom it would
     /// be.
-    async fn find(
+    async fn find_agent(
         &self,
-        now: &Now,
+        now: &DelegationContext,
         name: Option<&str>,
         no_helper: Option<&str>,
     ) -> Result<Arc<AgentSpec>, String> {
-        let files = self.home.parts.place.files(&self.owner, &now.tree, None);
-        let files = self.home.workspace().shown(&files);
+        let files = self
+            .workspace_agent
+            .parts
+            .place
+            .files(&self.owner, &now.tree, None);
+        let files = self.workspace_agent.workspace().prompt_files(&files);
         let specs = self
-            .home
-            .specs(&self.owner, &files)
+            .workspace_agent
+            .agent_specs(&self.owner, &files)
             .await
             .map_err(|error| error.to_string())?;
         let definition = &now.agent.workspace().definition;
@@ -197,7 +208,7 @@ impl Crew {
             (None, _, None) => {
                 return Err(format!(
                     "say which agent is to do it{}",
-                    list(specs.values(), may)
+                    list_agents(specs.values(), may)
                 ));
             }
         };
@@ -206,36 +217,36 @@ impl Crew {
             Some(spec) if refused(spec).is_some() => Err(format!(
                 "{}{}",
                 refused(spec).unwrap_or_default(),
-                list(specs.values(), may)
+                list_agents(specs.values(), may)
             )),
             Some(spec) if !spec.mode.is_subagent() => Err(format!(
                 "{name} is a main agent: work cannot be handed to it{}",
-                list(specs.values(), may)
+                list_agents(specs.values(), may)
             )),
             Some(_) => Err(format!(
                 "{name} may not be given work by this agent{}",
-                list(specs.values(), may)
+                list_agents(specs.values(), may)
             )),
             None => Err(format!(
                 "there is no agent {name:?}{}",
-                list(specs.values(), may)
+                list_agents(specs.values(), may)
             )),
         }
     }
 
-    fn usual(&self, spec: &AgentSpec) -> Wait {
+    fn default_wait(&self, spec: &AgentSpec) -> TaskWait {
         match spec.background {
-            true => Wait::Background,
-            false => Wait::Upto(Duration::from_secs(
-                self.home.policy().subagent_timeout_seconds,
+            true => TaskWait::Background,
+            false => TaskWait::UpTo(Duration::from_secs(
+                self.workspace_agent.policy().subagent_timeout_seconds,
             )),
         }
     }
 
     /// Puts a task on record.
-    async fn open(
+    async fn record_task(
         &self,
-        now: &Now,
+        now: &DelegationContext,
         spec: &AgentSpec,
         session: SessionId,
         (task, label, description): (String, Option<String>, String),
@@ -244,7 +255,7 @@ impl Crew {
         let record = TaskRecord {
             task_id: task,
             sub_agent_id: spec.name.clone(),
-            parent_agent_id: now.agent.acting(),
+            parent_agent_id: now.agent.agent_name(),
             parent_session_id: self.session.clone(),
             sub_session_id: session,
             label,
@@ -268,7 +279,7 @@ impl Crew {
     }
 }
 
-fn list<'a>(
+fn list_agents<'a>(
     specs: impl Iterator<Item = &'a Arc<AgentSpec>>,
     may: impl Fn(&AgentSpec) -> bool,
 ) -> String {
@@ -297,6 +308,6 @@ fn check_label(label: &str) -> Result<(), String> {
 }
 
 /// An id that no other task has.
-fn short_id() -> String {
+fn fresh_task_id() -> String {
     uuid::Uuid::now_v7().simple().to_string()
 }

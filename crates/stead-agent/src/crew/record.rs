@@ -8,12 +8,12 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use stead_core::{Allowance, RunId, SessionId};
+use stead_core::{RunId, SessionId, SpendAmount};
 use stead_vfs::{Expect, ReadRange, VPath, Version, Vfs, VfsError};
 
 /// Why the records cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum RecordError {
+pub(super) enum TaskRecordError {
     /// The file cannot be read or written.
     #[error(transparent)]
     Files(#[from] VfsError),
@@ -67,8 +67,8 @@ pub struct TaskRecord {
     /// The run that handed it over.
     pub run: RunId,
     /// What it spent, its own helpers included.
-    #[serde(default, skip_serializing_if = "Allowance::is_zero")]
-    pub spent: Allowance,
+    #[serde(default, skip_serializing_if = "SpendAmount::is_zero")]
+    pub spent: SpendAmount,
     /// When it was handed over.
     pub created_at: jiff::Timestamp,
     /// When this was last changed.
@@ -122,7 +122,7 @@ impl TaskRecord {
     }
 
     /// How it stands, in a word.
-    pub fn standing(&self) -> &'static str {
+    pub fn status_text(&self) -> &'static str {
         if self.is_parked() {
             "parked"
         } else {
@@ -132,70 +132,72 @@ impl TaskRecord {
 }
 
 /// Tasks that are done and kept on record; older ones leave.
-const MAX_DONE: usize = 100;
+const MAX_FINISHED: usize = 100;
 /// Largest file that is read.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The tasks of one session.
 #[derive(Debug)]
-pub(super) struct Records {
+pub(super) struct TaskRecords {
     files: Arc<dyn Vfs>,
     path: VPath,
-    known: Mutex<Known>,
+    cache: Mutex<CachedTaskRecords>,
     /// Held while the file is written, so that those who wait share the next write.
-    writing: tokio::sync::Mutex<()>,
+    write_lock: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct CachedTaskRecords {
     tasks: BTreeMap<String, TaskRecord>,
     version: Option<Version>,
     loaded: bool,
     /// How often it was changed, and how often as of the file.
-    changed: u64,
-    saved: u64,
+    changes: u64,
+    saved_changes: u64,
 }
 
-impl Records {
+impl TaskRecords {
     pub(super) fn new(files: Arc<dyn Vfs>, path: VPath) -> Self {
         Self {
             files,
             path,
-            known: Mutex::default(),
-            writing: tokio::sync::Mutex::default(),
+            cache: Mutex::default(),
+            write_lock: tokio::sync::Mutex::default(),
         }
     }
 
     /// Reads the file, if that was not done yet. One that cannot be read is never written over.
-    pub(super) async fn load(&self) -> Result<(), RecordError> {
-        if self.known().loaded {
+    pub(super) async fn load(&self) -> Result<(), TaskRecordError> {
+        if self.lock_cache().loaded {
             return Ok(());
         }
         let (tasks, version) = self.read().await?;
-        let mut known = self.known();
+        let mut known = self.lock_cache();
         if !known.loaded {
-            *known = Known {
+            *known = CachedTaskRecords {
                 tasks,
                 version,
                 loaded: true,
-                ..Known::default()
+                ..CachedTaskRecords::default()
             };
         }
         Ok(())
     }
 
     /// Reads the file again: another process may have worked on a task.
-    pub(super) async fn reload(&self) -> Result<(), RecordError> {
-        let _alone = self.writing.lock().await;
+    pub(super) async fn reload(&self) -> Result<(), TaskRecordError> {
+        let _alone = self.write_lock.lock().await;
         let (tasks, version) = self.read().await?;
-        let mut known = self.known();
-        if known.changed == known.saved {
+        let mut known = self.lock_cache();
+        if known.changes == known.saved_changes {
             (known.tasks, known.version, known.loaded) = (tasks, version, true);
         }
         Ok(())
     }
 
-    async fn read(&self) -> Result<(BTreeMap<String, TaskRecord>, Option<Version>), RecordError> {
+    async fn read(
+        &self,
+    ) -> Result<(BTreeMap<String, TaskRecord>, Option<Version>), TaskRecordError> {
         let (data, version) = match self
             .files
             .read(
@@ -211,7 +213,7 @@ impl Records {
             Err(VfsError::NotFound(_)) => return Ok((BTreeMap::new(), None)),
             Err(error) => return Err(error.into()),
         };
-        let damaged = |error: serde_json::Error| RecordError::Damaged {
+        let damaged = |error: serde_json::Error| TaskRecordError::Damaged {
             path: self.path.clone(),
             reason: error.to_string(),
         };
@@ -222,48 +224,48 @@ impl Records {
     }
 
     pub(super) fn all(&self) -> Vec<TaskRecord> {
-        self.known().tasks.values().cloned().collect()
+        self.lock_cache().tasks.values().cloned().collect()
     }
 
     pub(super) fn get(&self, task: &str) -> Option<TaskRecord> {
-        self.known().tasks.get(task).cloned()
+        self.lock_cache().tasks.get(task).cloned()
     }
 
     /// Changes or adds a record, and sees to it that the file says so.
-    pub(super) async fn put(&self, record: TaskRecord) -> Result<(), RecordError> {
+    pub(super) async fn put(&self, record: TaskRecord) -> Result<(), TaskRecordError> {
         let mine = {
-            let mut known = self.known();
+            let mut known = self.lock_cache();
             known.tasks.insert(record.task_id.clone(), record);
-            forget_oldest(&mut known.tasks);
-            known.changed += 1;
-            known.changed
+            prune_finished(&mut known.tasks);
+            known.changes += 1;
+            known.changes
         };
         self.save(mine).await
     }
 
-    async fn save(&self, mine: u64) -> Result<(), RecordError> {
+    async fn save(&self, mine: u64) -> Result<(), TaskRecordError> {
         const TRIES: usize = 8;
-        let _alone = self.writing.lock().await;
+        let _alone = self.write_lock.lock().await;
         for _ in 0..TRIES {
             let (text, version, upto) = {
-                let known = self.known();
-                if known.saved >= mine {
+                let known = self.lock_cache();
+                if known.saved_changes >= mine {
                     return Ok(());
                 }
                 let text = serde_json::to_vec_pretty(&known.tasks).unwrap_or_default();
-                (text, known.version.clone(), known.changed)
+                (text, known.version.clone(), known.changes)
             };
             let expect = version.map_or(Expect::Absent, Expect::Version);
             match self.files.write(&self.path, text.into(), expect).await {
                 Ok(version) => {
-                    let mut known = self.known();
-                    (known.version, known.saved) = (Some(version), upto);
+                    let mut known = self.lock_cache();
+                    (known.version, known.saved_changes) = (Some(version), upto);
                     return Ok(());
                 }
                 // Another process worked on a task: what it says of that one is newer.
                 Err(VfsError::Changed(_) | VfsError::Exists(_)) => {
                     let (theirs, version) = self.read().await?;
-                    let mut known = self.known();
+                    let mut known = self.lock_cache();
                     for (id, record) in theirs {
                         let newer = known
                             .tasks
@@ -278,27 +280,27 @@ impl Records {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(RecordError::Busy(self.path.clone()))
+        Err(TaskRecordError::Busy(self.path.clone()))
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_cache(&self) -> MutexGuard<'_, CachedTaskRecords> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Keeps what is done within bounds.
-fn forget_oldest(tasks: &mut BTreeMap<String, TaskRecord>) {
+fn prune_finished(tasks: &mut BTreeMap<String, TaskRecord>) {
     let mut done: Vec<(jiff::Timestamp, String)> = tasks
         .values()
         .filter(|record| record.status.is_final())
         .map(|record| (record.last_updated_at, record.task_id.clone()))
         .collect();
-    if done.len() <= MAX_DONE {
+    if done.len() <= MAX_FINISHED {
         return;
     }
     done.sort();
-    let mut carried = Allowance::default();
-    let leaving = done.len() - MAX_DONE;
+    let mut carried = SpendAmount::default();
+    let leaving = done.len() - MAX_FINISHED;
     for (_, id) in done.iter().take(leaving) {
         carried += tasks
             .remove(id)

@@ -1,23 +1,23 @@
 //! What became of tasks while nobody looked: a process ended, or another one went on with them.
 
-use super::child::fit;
-use super::{Crew, TaskRecord, TaskStatus};
-use stead_core::{Allowance, CallState, Outcome, SessionState};
-use stead_store::{StoreError, Wait};
+use super::child::fit_schema;
+use super::{Subagents, TaskRecord, TaskStatus};
+use stead_core::{CallState, RunOutcome, SessionState, SpendAmount};
+use stead_store::{LockWait, StoreError};
 
-impl Crew {
+impl Subagents {
     /// Brings the record of every task that is not at work here up to date. Nothing is begun again
     /// by itself.
-    pub(crate) async fn recover(&self) -> Result<(), String> {
+    pub(crate) async fn recover_tasks(&self) -> Result<(), String> {
         self.records
             .reload()
             .await
             .map_err(|error| error.to_string())?;
         for task in self.records.all() {
-            if task.status.is_final() || self.hands().contains_key(&task.task_id) {
+            if task.status.is_final() || self.lock_running().contains_key(&task.task_id) {
                 continue;
             }
-            if let Some(found) = self.look_at(task).await {
+            if let Some(found) = self.refreshed_record(task).await {
                 self.records
                     .put(found)
                     .await
@@ -28,9 +28,12 @@ impl Crew {
     }
 
     /// How a task stands by what its own session says; none if another process works on it.
-    async fn look_at(&self, mut task: TaskRecord) -> Option<TaskRecord> {
-        let sessions = self.home.parts.place.sessions(&self.owner);
-        let state = match sessions.open(&task.sub_session_id, None, Wait::No).await {
+    async fn refreshed_record(&self, mut task: TaskRecord) -> Option<TaskRecord> {
+        let sessions = self.workspace_agent.parts.place.sessions(&self.owner);
+        let state = match sessions
+            .open(&task.sub_session_id, None, LockWait::No)
+            .await
+        {
             Ok(opened) => {
                 opened.writer.close().await;
                 opened.state.unwrap_or_default()
@@ -43,12 +46,12 @@ impl Crew {
                 return Some(task);
             }
         };
-        let asked = waits(&state);
+        let asked = waits_for_person(&state);
         if asked && task.awaiting_confirm {
             return None;
         }
         task.awaiting_confirm = asked;
-        task.spent = Allowance {
+        task.spent = SpendAmount {
             usd: state.cost.unwrap_or_default(),
             tokens: state.usage.total_tokens(),
         };
@@ -66,8 +69,11 @@ impl Crew {
                         Some(format!("interrupted: {reason}")),
                     )
                 }
-                (false, false, Some(Outcome::Completed)) => {
-                    match self.fits(&task.sub_agent_id, state.final_text()).await {
+                (false, false, Some(RunOutcome::Completed)) => {
+                    match self
+                        .check_result(&task.sub_agent_id, state.final_text())
+                        .await
+                    {
                         Ok(text) => (TaskStatus::Completed, Some(text), None),
                         Err(why) => (
                             TaskStatus::Failed,
@@ -76,7 +82,7 @@ impl Crew {
                         ),
                     }
                 }
-                (false, false, Some(Outcome::Cancelled)) => (TaskStatus::Cancelled, None, None),
+                (false, false, Some(RunOutcome::Cancelled)) => (TaskStatus::Cancelled, None, None),
                 (false, false, Some(outcome)) => {
                     (TaskStatus::Failed, None, Some(outcome.as_str().to_owned()))
                 }
@@ -86,25 +92,28 @@ impl Crew {
 
     /// A result, if it is what the definition of the agent asks for. Whoever answered a question
     /// and let it go on did not know that.
-    async fn fits(&self, agent: &str, text: String) -> Result<String, String> {
+    async fn check_result(&self, agent: &str, text: String) -> Result<String, String> {
         let files = self
-            .home
+            .workspace_agent
             .parts
             .place
             .files(&self.owner, &self.session, None);
         let specs = self
-            .home
-            .specs(&self.owner, &self.home.workspace().shown(&files))
+            .workspace_agent
+            .agent_specs(
+                &self.owner,
+                &self.workspace_agent.workspace().prompt_files(&files),
+            )
             .await;
         let schema = specs
             .ok()
-            .and_then(|specs| specs.get(agent)?.result.clone());
-        schema.map_or(Ok(text.clone()), |schema| fit(&schema, &text))
+            .and_then(|specs| specs.get(agent)?.result_schema.clone());
+        schema.map_or(Ok(text.clone()), |schema| fit_schema(&schema, &text))
     }
 }
 
 /// Whether a person was asked, and it did not go on yet with the answer.
-fn waits(state: &SessionState) -> bool {
+fn waits_for_person(state: &SessionState) -> bool {
     let pending = state.run.iter().flat_map(|run| &run.pending);
     pending.into_iter().any(|call| match call.state {
         CallState::Asked { .. }

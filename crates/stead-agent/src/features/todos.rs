@@ -8,9 +8,9 @@ use stead_workspace::{Section, WorkspaceError, order};
 
 /// The list of things to do.
 #[derive(Debug)]
-pub(super) struct Todos;
+pub(super) struct TodosFeature;
 
-impl Feature for Todos {
+impl Feature for TodosFeature {
     fn name(&self) -> &'static str {
         "todos"
     }

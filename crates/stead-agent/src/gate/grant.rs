@@ -1,9 +1,9 @@
 //! What a person allowed for good: a narrow rule, made by answering a question with "always".
 
-use super::Judged;
+use super::CallFacts;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use stead_core::{Effect, Verdict};
+use stead_core::{ToolEffect, Verdict};
 use stead_tools::shell;
 use stead_vfs::VPath;
 
@@ -16,7 +16,7 @@ pub struct Grant {
     pub tool: String,
     /// Which of its calls.
     #[serde(flatten)]
-    pub what: Granted,
+    pub what: GrantScope,
     /// What asked: it ends no other question than that.
     #[serde(default)]
     pub rule: String,
@@ -29,7 +29,7 @@ pub struct Grant {
 /// Which calls of a tool are allowed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "allows", content = "only", rename_all = "snake_case")]
-pub enum Granted {
+pub enum GrantScope {
     /// Commands whose parts are all like one of these patterns.
     Commands(Vec<String>),
     /// Those that name only what lies below this folder.
@@ -40,16 +40,16 @@ pub enum Granted {
     Calls,
 }
 
-impl Granted {
+impl GrantScope {
     /// Whether a call of the tool is among those that are allowed.
-    fn covers(&self, call: &Judged) -> bool {
+    fn covers(&self, call: &CallFacts) -> bool {
         match self {
             Self::Commands(patterns) => call
                 .command
                 .as_ref()
                 .is_some_and(|command| shell::allows(patterns, &command.text)),
             Self::Folder(folder) => {
-                call.command.is_none() && names_only(call, |path| is_below(folder, path))
+                call.command.is_none() && names_only(call, |path| is_strictly_below(folder, path))
             }
             Self::File(file) => {
                 call.command.is_none() && names_only(call, |path| path.as_str() == file)
@@ -60,18 +60,18 @@ impl Granted {
 
     /// The narrowest rule that makes calls like this one free; none where no rule should: a person
     /// must see each.
-    pub fn offer(call: &Judged) -> Option<Self> {
-        if call.tainted.is_some() || call.flagged.is_some() {
+    pub fn offer(call: &CallFacts) -> Option<Self> {
+        if call.tainted_write.is_some() || call.always_asks.is_some() {
             return None;
         }
         if let Some(command) = &call.command {
             return Self::commands(&command.text);
         }
         // Nobody knows what it would run.
-        if call.effect == Effect::Executes {
+        if call.effect == ToolEffect::Executes {
             return None;
         }
-        let named: Vec<VPath> = named(call)
+        let named: Vec<VPath> = named_paths(call)
             .into_iter()
             .map(VPath::parse)
             .collect::<Result<_, _>>()
@@ -89,13 +89,13 @@ impl Granted {
 
     /// The rule for commands like this one: each of its parts by itself.
     fn commands(command: &str) -> Option<Self> {
-        Some(shell::suggest(command))
+        Some(shell::suggest_rules(command))
             .filter(|patterns| !patterns.is_empty())
             .map(Self::Commands)
     }
 }
 
-impl fmt::Display for Granted {
+impl fmt::Display for GrantScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Commands(patterns) => write!(f, "commands like {}", patterns.join(", ")),
@@ -107,24 +107,24 @@ impl fmt::Display for Granted {
 }
 
 /// The paths that a call names.
-fn named(call: &Judged) -> Vec<&str> {
-    PATHS
+fn named_paths(call: &CallFacts) -> Vec<&str> {
+    PATH_PARAMETERS
         .iter()
         .filter_map(|name| call.args.get(*name)?.as_str())
         .collect()
 }
 
 /// Parameters that name a file.
-const PATHS: [&str; 6] = ["file_path", "path", "from", "to", "cwd", "directory"];
+const PATH_PARAMETERS: [&str; 6] = ["file_path", "path", "from", "to", "cwd", "directory"];
 
 impl Grant {
     /// Whether a call is among those it allows.
-    pub fn covers(&self, call: &Judged) -> bool {
+    pub fn covers(&self, call: &CallFacts) -> bool {
         self.tool == call.tool && self.what.covers(call)
     }
 
     /// Whether it ends what rules ask; where none does, the mode alone asks, and that it ends.
-    pub(super) fn ends(&self, asked: &[Verdict]) -> bool {
+    pub(super) fn settles(&self, asked: &[Verdict]) -> bool {
         asked
             .iter()
             .all(|verdict| self.rule.contains(&verdict.rule))
@@ -132,14 +132,14 @@ impl Grant {
 }
 
 /// Whether a call names files, and only such as `fit`, by their names and by where they really lie.
-fn names_only(call: &Judged, fit: impl Fn(&VPath) -> bool) -> bool {
-    let named = named(call);
+fn names_only(call: &CallFacts, fit: impl Fn(&VPath) -> bool) -> bool {
+    let named = named_paths(call);
     let fits = |path: &&str| VPath::parse(path).is_ok_and(|path| fit(&path));
-    !named.is_empty() && named.iter().all(fits) && call.lies.iter().all(&fit)
+    !named.is_empty() && named.iter().all(fits) && call.resolved_paths.iter().all(&fit)
 }
 
 /// Whether `path` lies in `folder`; the folder itself does not.
-fn is_below(folder: &str, path: &VPath) -> bool {
+fn is_strictly_below(folder: &str, path: &VPath) -> bool {
     VPath::parse(folder).is_ok_and(|folder| folder.contains(path) && folder != *path)
 }
 

@@ -10,22 +10,22 @@ mod mode;
 #[cfg(test)]
 mod tests;
 
-pub use grant::{Grant, Granted};
+pub use grant::{Grant, GrantScope};
 
 use serde_json::Value;
 use std::collections::BTreeMap;
-use stead_core::{Ceiling, Effect, PermissionMode, Verdict, VerdictKind};
-use stead_tools::counts_as;
+use stead_core::{PermissionCeiling, PermissionMode, ToolEffect, Verdict, VerdictKind};
+use stead_tools::rules_follow;
 use stead_vfs::VPath;
-use stead_workspace::{Approval, Attached, ToolLists};
+use stead_workspace::{Approval, ProjectAccess, ToolLists};
 
 /// What is judged: a call, and what the rules for files and commands say about all it would touch.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Judged {
+pub struct CallFacts {
     /// The tool's canonical name.
     pub tool: String,
     /// The strongest thing it can do.
-    pub effect: Effect,
+    pub effect: ToolEffect,
     /// Its arguments.
     pub args: Value,
     /// Whether the lists of tools leave it out.
@@ -33,52 +33,52 @@ pub struct Judged {
     /// Why it may never be called by the model that is asked, if so.
     pub excluded: Option<String>,
     /// The file rules' verdict ([`stead_vfs::judge`]); none if it touches no files.
-    pub files: Option<Verdict>,
+    pub file_verdict: Option<Verdict>,
     /// Where the paths that it names really lie, links followed.
-    pub lies: Vec<VPath>,
+    pub resolved_paths: Vec<VPath>,
     /// What the rules for commands say, if it runs one.
-    pub command: Option<Command>,
+    pub command: Option<CommandFacts>,
     /// What may be done to an attached project, if the call would change something in it.
-    pub project: Option<Attached>,
+    pub project: Option<ProjectAccess>,
     /// What later prompts are made from and the call would change, if its session took in words
     /// from outside.
-    pub tainted: Option<Tainted>,
+    pub tainted_write: Option<TaintedWrite>,
     /// Why it always asks, whatever the mode, if it does.
-    pub flagged: Option<String>,
+    pub always_asks: Option<String>,
 }
 
 /// What the rules for commands say about a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Command {
+pub struct CommandFacts {
     /// As it was written.
     pub text: String,
     /// What decided: a rule, or none.
-    pub ruled: Ruled,
+    pub rule_match: RuleMatch,
     /// Whether all of it only reads, for certain.
-    pub reads: Reads,
+    pub read_only: ReadOnlyStatus,
 }
 
 /// Whether a rule decides about a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ruled {
+pub enum RuleMatch {
     /// One does.
-    By(Verdict),
+    Matched(Verdict),
     /// None does, and this is why: a part that no rule covers, or one that cannot be read.
-    Unruled(String),
+    NoMatch(String),
 }
 
 /// Whether something only reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reads {
+pub enum ReadOnlyStatus {
     /// Nothing else.
-    Only,
+    Yes,
     /// Perhaps, and perhaps not.
-    NotOnly,
+    Unknown,
 }
 
 /// A change that would let words from outside speak to later sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tainted {
+pub struct TaintedWrite {
     /// The result that first brought them in.
     pub seq: u64,
     /// What would be changed, as the call names it.
@@ -94,30 +94,30 @@ pub struct GateRules {
 
 /// What binds one session beside the rules of its agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Terms {
+pub struct SessionPermissions {
     /// Its permission mode.
     pub mode: PermissionMode,
     /// What binds it from above.
-    pub ceiling: Ceiling,
+    pub ceiling: PermissionCeiling,
     /// What people allowed for good.
-    pub granted: Vec<Grant>,
+    pub grants: Vec<Grant>,
     /// Tools that its own lists deny, and so to those who work for it.
-    pub denied: Vec<String>,
+    pub denied_tools: Vec<String>,
 }
 
-impl Terms {
+impl SessionPermissions {
     /// What binds those who work for it.
-    pub(crate) fn below(&self) -> Ceiling {
+    pub(crate) fn ceiling_for_subagents(&self) -> PermissionCeiling {
         let modes = std::iter::once(self.mode)
             .chain(self.ceiling.modes.iter().copied())
             .collect();
         let denied = self
-            .denied
+            .denied_tools
             .iter()
             .chain(&self.ceiling.denied)
             .cloned()
             .collect();
-        Ceiling {
+        PermissionCeiling {
             modes,
             denied,
             ..self.ceiling.clone()
@@ -126,13 +126,13 @@ impl Terms {
 }
 
 /// Tools that plan mode is made of.
-const PLANNING: [&str; 4] = ["plan_enter", "plan_write", "plan_exit", "write_todos"];
+const PLAN_MODE_TOOLS: [&str; 4] = ["plan_enter", "plan_write", "plan_exit", "write_todos"];
 
 /// Judges a call. Pure: the same call, rules and terms give the same verdict, whoever asks.
-pub fn judge(rules: &GateRules, terms: &Terms, call: &Judged) -> Verdict {
+pub fn judge(rules: &GateRules, terms: &SessionPermissions, call: &CallFacts) -> Verdict {
     let flagged = [
-        call.tainted.as_ref().map(tainted),
-        call.flagged.as_ref().map(Verdict::ask),
+        call.tainted_write.as_ref().map(tainted_write_verdict),
+        call.always_asks.as_ref().map(Verdict::ask),
     ];
     let is_flagged = flagged.iter().flatten().next().is_some();
     let ruled = [
@@ -140,15 +140,15 @@ pub fn judge(rules: &GateRules, terms: &Terms, call: &Judged) -> Verdict {
             .ceiling
             .planning
             .as_deref()
-            .and_then(|file| planning(file, call)),
-        denied_above(&terms.ceiling, call),
+            .and_then(|file| plan_mode_verdict(file, call)),
+        ceiling_verdict(&terms.ceiling, call),
         call.unlisted
             .then(|| Verdict::deny(format!("the lists of tools leave {} out", call.tool))),
         call.excluded.as_ref().map(Verdict::deny),
-        call.files.clone(),
-        call.command.as_ref().and_then(Command::ruled),
-        call.project.and_then(read_only),
-        approval(rules, call),
+        call.file_verdict.clone(),
+        call.command.as_ref().and_then(CommandFacts::rule_verdict),
+        call.project.and_then(project_verdict),
+        approval_verdict(rules, call),
     ];
     let modes = || std::iter::once(terms.mode).chain(terms.ceiling.modes.iter().copied());
     let asked: Vec<Verdict> = ruled
@@ -157,13 +157,13 @@ pub fn judge(rules: &GateRules, terms: &Terms, call: &Judged) -> Verdict {
         .filter(|verdict| verdict.kind == VerdictKind::Ask)
         .cloned()
         .collect();
-    let by_mode = modes().map(|mode| Some(mode::judge(mode, call)));
+    let by_mode = modes().map(|mode| Some(mode::mode_verdict(mode, call)));
     let verdict = strictest(ruled.into_iter().chain(flagged).chain(by_mode).flatten());
     if verdict.kind != VerdictKind::Ask {
         return verdict;
     }
-    let frees = |grant: &&Grant| grant.covers(call) && grant.ends(&asked);
-    if !is_flagged && let Some(grant) = terms.granted.iter().find(frees) {
+    let frees = |grant: &&Grant| grant.covers(call) && grant.settles(&asked);
+    if !is_flagged && let Some(grant) = terms.grants.iter().find(frees) {
         return Verdict::allow(format!("granted: {grant}"));
     }
     if modes().any(|mode| mode == PermissionMode::DontAsk) {
@@ -197,12 +197,12 @@ fn strictest(all: impl Iterator<Item = Verdict>) -> Verdict {
 }
 
 /// What plan mode says, where it refuses.
-fn planning(file: &str, call: &Judged) -> Option<Verdict> {
+fn plan_mode_verdict(file: &str, call: &CallFacts) -> Option<Verdict> {
     let reads = match (&call.command, call.effect) {
-        (Some(command), _) => command.reads == Reads::Only,
-        (None, effect) => effect == Effect::Reads,
+        (Some(command), _) => command.read_only == ReadOnlyStatus::Yes,
+        (None, effect) => effect == ToolEffect::Reads,
     };
-    (!reads && !PLANNING.contains(&call.tool.as_str())).then(|| {
+    (!reads && !PLAN_MODE_TOOLS.contains(&call.tool.as_str())).then(|| {
         Verdict::deny(format!(
             "plan mode: until a person agrees to the plan in {file}, nothing but reading is allowed"
         ))
@@ -210,12 +210,12 @@ fn planning(file: &str, call: &Judged) -> Option<Verdict> {
 }
 
 /// What is denied to those above is denied below them.
-fn denied_above(ceiling: &Ceiling, call: &Judged) -> Option<Verdict> {
+fn ceiling_verdict(ceiling: &PermissionCeiling, call: &CallFacts) -> Option<Verdict> {
     let lists = ToolLists {
         allow: None,
         deny: ceiling.denied.clone(),
     };
-    (!lists.allow(&call.tool)).then(|| {
+    (!lists.allows(&call.tool)).then(|| {
         Verdict::deny(format!(
             "{} is denied to who handed the work over",
             call.tool
@@ -223,70 +223,70 @@ fn denied_above(ceiling: &Ceiling, call: &Judged) -> Option<Verdict> {
     })
 }
 
-fn approval(rules: &GateRules, call: &Judged) -> Option<Verdict> {
-    let (name, approval) = rules.asking(call)?;
+fn approval_verdict(rules: &GateRules, call: &CallFacts) -> Option<Verdict> {
+    let (name, approval) = rules.matching_approval(call)?;
     Some(Verdict::ask(match approval.when.0.is_empty() {
         true => format!("approvals: {name}: true"),
         false => format!("approvals: {name}: when"),
     }))
 }
 
-fn read_only(attached: Attached) -> Option<Verdict> {
+fn project_verdict(attached: ProjectAccess) -> Option<Verdict> {
     match attached {
-        Attached::ReadOnly => Some(Verdict::deny(
+        ProjectAccess::ReadOnly => Some(Verdict::deny(
             "the project is attached read-only (filesystem.project.writable)",
         )),
-        Attached::Writable => None,
+        ProjectAccess::Writable => None,
     }
 }
 
-fn tainted(Tainted { seq, path }: &Tainted) -> Verdict {
+fn tainted_write_verdict(TaintedWrite { seq, path }: &TaintedWrite) -> Verdict {
     Verdict::ask(format!(
         "tainted: entry {seq} brought in words from outside, and later prompts are made from {path:?}"
     ))
 }
 
-impl Judged {
+impl CallFacts {
     /// A call of what is not here and may never be called.
-    pub(crate) fn excluded(tool: &str, why: &str) -> Self {
+    pub(crate) fn of_excluded_tool(tool: &str, why: &str) -> Self {
         Self {
             tool: tool.to_owned(),
-            effect: Effect::Reads,
+            effect: ToolEffect::Reads,
             args: Value::Null,
             unlisted: false,
             excluded: Some(why.to_owned()),
-            files: None,
-            lies: Vec::new(),
+            file_verdict: None,
+            resolved_paths: Vec::new(),
             command: None,
             project: None,
-            tainted: None,
-            flagged: None,
+            tainted_write: None,
+            always_asks: None,
         }
     }
 }
 
 impl GateRules {
     /// How a question about a call is to be answered.
-    pub fn approval(&self, call: &Judged) -> Option<&Approval> {
-        self.asking(call).map(|(_, approval)| approval)
+    pub fn approval(&self, call: &CallFacts) -> Option<&Approval> {
+        self.matching_approval(call).map(|(_, approval)| approval)
     }
 
     /// The entry that asks about a call, and the tool it is for.
-    fn asking<'a, 'c>(&'a self, call: &'c Judged) -> Option<(&'c str, &'a Approval)> {
-        let names = [Some(call.tool.as_str()), counts_as(&call.tool)]
+    fn matching_approval<'a, 'c>(&'a self, call: &'c CallFacts) -> Option<(&'c str, &'a Approval)> {
+        let names = [Some(call.tool.as_str()), rules_follow(&call.tool)]
             .into_iter()
             .flatten();
         let mut entries = names.filter_map(|name| Some((name, self.approvals.get(name)?)));
-        entries.find(|(_, approval)| approval.covers(&call.args, &call.lies))
+        entries.find(|(_, approval)| approval.covers(&call.args, &call.resolved_paths))
     }
 }
 
-impl Command {
+impl CommandFacts {
     /// The verdict of a rule that narrows.
-    fn ruled(&self) -> Option<Verdict> {
-        match &self.ruled {
-            Ruled::By(verdict) => Some(verdict.clone()),
-            Ruled::Unruled(_) => None,
+    fn rule_verdict(&self) -> Option<Verdict> {
+        match &self.rule_match {
+            RuleMatch::Matched(verdict) => Some(verdict.clone()),
+            RuleMatch::NoMatch(_) => None,
         }
     }
 }

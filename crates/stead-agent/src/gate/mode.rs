@@ -1,41 +1,46 @@
 //! What each permission mode says where no rule does.
 
-use super::{Command, Judged, Reads, Ruled};
-use stead_core::{Effect, PermissionMode, Verdict, VerdictKind};
-use stead_workspace::Attached;
+use super::{CallFacts, CommandFacts, ReadOnlyStatus, RuleMatch};
+use stead_core::{PermissionMode, ToolEffect, Verdict, VerdictKind};
+use stead_workspace::ProjectAccess;
 
 /// What a call does, as far as modes tell calls apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Deed {
+enum CallAction {
     Reads,
     Writes,
     WritesProject,
     Network,
     /// A command that a rule allows.
-    Allowed(Reads),
-    Command(Reads),
+    AllowedCommand(ReadOnlyStatus),
+    Command(ReadOnlyStatus),
 }
 
 /// What `mode` says about a call.
-pub(super) fn judge(mode: PermissionMode, call: &Judged) -> Verdict {
-    let deed = deed(call);
+pub(super) fn mode_verdict(mode: PermissionMode, call: &CallFacts) -> Verdict {
+    let deed = call_action(call);
     let (kind, why) = match mode {
-        PermissionMode::Default | PermissionMode::DontAsk => usual(deed),
+        PermissionMode::Default | PermissionMode::DontAsk => default_verdict(deed),
         PermissionMode::AcceptEdits => match deed {
-            Deed::WritesProject => (
+            CallAction::WritesProject => (
                 VerdictKind::Allow,
                 "changes to the attached project are allowed",
             ),
-            Deed::Reads | Deed::Writes | Deed::Network | Deed::Allowed(_) | Deed::Command(_) => {
-                usual(deed)
-            }
+            CallAction::Reads
+            | CallAction::Writes
+            | CallAction::Network
+            | CallAction::AllowedCommand(_)
+            | CallAction::Command(_) => default_verdict(deed),
         },
         PermissionMode::Explore => match deed {
-            Deed::Reads | Deed::Allowed(Reads::Only) | Deed::Command(Reads::Only) => usual(deed),
-            Deed::Writes | Deed::WritesProject | Deed::Network => {
+            CallAction::Reads
+            | CallAction::AllowedCommand(ReadOnlyStatus::Yes)
+            | CallAction::Command(ReadOnlyStatus::Yes) => default_verdict(deed),
+            CallAction::Writes | CallAction::WritesProject | CallAction::Network => {
                 (VerdictKind::Deny, "only reads are allowed")
             }
-            Deed::Allowed(Reads::NotOnly) | Deed::Command(Reads::NotOnly) => {
+            CallAction::AllowedCommand(ReadOnlyStatus::Unknown)
+            | CallAction::Command(ReadOnlyStatus::Unknown) => {
                 (VerdictKind::Deny, "only commands that read are allowed")
             }
         },
@@ -46,8 +51,8 @@ pub(super) fn judge(mode: PermissionMode, call: &Judged) -> Verdict {
     };
     let why = match (&call.command, kind) {
         (
-            Some(Command {
-                ruled: Ruled::Unruled(reason),
+            Some(CommandFacts {
+                rule_match: RuleMatch::NoMatch(reason),
                 ..
             }),
             VerdictKind::Ask,
@@ -60,37 +65,37 @@ pub(super) fn judge(mode: PermissionMode, call: &Judged) -> Verdict {
     }
 }
 
-fn deed(call: &Judged) -> Deed {
+fn call_action(call: &CallFacts) -> CallAction {
     if let Some(command) = &call.command {
-        let allowed =
-            matches!(&command.ruled, Ruled::By(verdict) if verdict.kind == VerdictKind::Allow);
+        let allowed = matches!(&command.rule_match, RuleMatch::Matched(verdict) if verdict.kind == VerdictKind::Allow);
         return if allowed {
-            Deed::Allowed(command.reads)
+            CallAction::AllowedCommand(command.read_only)
         } else {
-            Deed::Command(command.reads)
+            CallAction::Command(command.read_only)
         };
     }
     match (call.effect, call.project) {
-        (Effect::Executes, _) => Deed::Command(Reads::NotOnly),
-        (Effect::Network, _) => Deed::Network,
-        (Effect::Reads | Effect::Writes, Some(Attached::Writable | Attached::ReadOnly)) => {
-            Deed::WritesProject
-        }
-        (Effect::Writes, None) => Deed::Writes,
-        (Effect::Reads, None) => Deed::Reads,
+        (ToolEffect::Executes, _) => CallAction::Command(ReadOnlyStatus::Unknown),
+        (ToolEffect::Network, _) => CallAction::Network,
+        (
+            ToolEffect::Reads | ToolEffect::Writes,
+            Some(ProjectAccess::Writable | ProjectAccess::ReadOnly),
+        ) => CallAction::WritesProject,
+        (ToolEffect::Writes, None) => CallAction::Writes,
+        (ToolEffect::Reads, None) => CallAction::Reads,
     }
 }
 
-fn usual(deed: Deed) -> (VerdictKind, &'static str) {
+fn default_verdict(deed: CallAction) -> (VerdictKind, &'static str) {
     match deed {
-        Deed::Reads => (VerdictKind::Allow, "reads are allowed"),
-        Deed::Writes => (
+        CallAction::Reads => (VerdictKind::Allow, "reads are allowed"),
+        CallAction::Writes => (
             VerdictKind::Allow,
             "writes inside the workspace are allowed",
         ),
-        Deed::WritesProject => (VerdictKind::Ask, "changes to the attached project ask"),
-        Deed::Network => (VerdictKind::Ask, "network access asks"),
-        Deed::Allowed(_) => (VerdictKind::Allow, "a rule allows the command"),
-        Deed::Command(_) => (VerdictKind::Ask, "commands outside a sandbox ask"),
+        CallAction::WritesProject => (VerdictKind::Ask, "changes to the attached project ask"),
+        CallAction::Network => (VerdictKind::Ask, "network access asks"),
+        CallAction::AllowedCommand(_) => (VerdictKind::Allow, "a rule allows the command"),
+        CallAction::Command(_) => (VerdictKind::Ask, "commands outside a sandbox ask"),
     }
 }

@@ -5,38 +5,38 @@ use proptest::{option, sample};
 use serde_json::json;
 use stead_core::PermissionMode as Mode;
 
-fn call(tool: &str, effect: Effect) -> Judged {
-    Judged {
+fn call(tool: &str, effect: ToolEffect) -> CallFacts {
+    CallFacts {
         tool: tool.to_owned(),
         effect,
         args: json!({}),
         unlisted: false,
         excluded: None,
-        files: None,
-        lies: Vec::new(),
+        file_verdict: None,
+        resolved_paths: Vec::new(),
         command: None,
         project: None,
-        tainted: None,
-        flagged: None,
+        tainted_write: None,
+        always_asks: None,
     }
 }
 
-fn command(ruled: Ruled, reads: Reads) -> Judged {
-    let command = Some(Command {
+fn command(ruled: RuleMatch, reads: ReadOnlyStatus) -> CallFacts {
+    let command = Some(CommandFacts {
         text: "x".to_owned(),
-        ruled,
-        reads,
+        rule_match: ruled,
+        read_only: reads,
     });
-    Judged {
+    CallFacts {
         command,
-        ..call("execute", Effect::Executes)
+        ..call("execute", ToolEffect::Executes)
     }
 }
 
-fn in_mode(mode: Mode) -> Terms {
-    Terms {
+fn in_mode(mode: Mode) -> SessionPermissions {
+    SessionPermissions {
         mode,
-        ..Terms::default()
+        ..SessionPermissions::default()
     }
 }
 
@@ -51,49 +51,49 @@ fn always(tools: &[&str]) -> GateRules {
 
 #[test]
 fn always_is_offered_as_narrowly_as_can_be_and_never_for_what_must_be_seen() {
-    let with = |args: serde_json::Value| Judged {
+    let with = |args: serde_json::Value| CallFacts {
         args,
-        ..call("write_file", Effect::Writes)
+        ..call("write_file", ToolEffect::Writes)
     };
-    let folder = |text: &str| Some(Granted::Folder(text.to_owned()));
+    let folder = |text: &str| Some(GrantScope::Folder(text.to_owned()));
     let seen = || with(json!({"file_path": "a/b.txt"}));
     let lies = |path: &str| vec![VPath::parse(path).unwrap()];
     let table = [
         (seen(), folder("a")),
         (
             with(json!({"file_path": "b.txt"})),
-            Some(Granted::File("b.txt".to_owned())),
+            Some(GrantScope::File("b.txt".to_owned())),
         ),
         (with(json!({"from": "b.txt", "to": "c.txt"})), None),
         (with(json!({"from": "a/b", "to": "a/c/d"})), folder("a")),
         (with(json!({"from": "a/b", "to": "c/d"})), None),
         (with(json!({"path": "."})), None),
         (with(json!({"path": "../x"})), None),
-        (with(json!({"query": "x"})), Some(Granted::Calls)),
+        (with(json!({"query": "x"})), Some(GrantScope::Calls)),
         (
-            Judged {
-                lies: lies("a/c"),
+            CallFacts {
+                resolved_paths: lies("a/c"),
                 ..seen()
             },
             folder("a"),
         ),
         (
-            Judged {
-                lies: lies("c"),
+            CallFacts {
+                resolved_paths: lies("c"),
                 ..seen()
             },
             None,
         ),
         (
-            Judged {
-                flagged: Some("plan".into()),
+            CallFacts {
+                always_asks: Some("plan".into()),
                 ..seen()
             },
             None,
         ),
         (
-            Judged {
-                tainted: Some(Tainted {
+            CallFacts {
+                tainted_write: Some(TaintedWrite {
                     seq: 1,
                     path: "MEMORY.md".into(),
                 }),
@@ -102,16 +102,19 @@ fn always_is_offered_as_narrowly_as_can_be_and_never_for_what_must_be_seen() {
             None,
         ),
         (
-            command(Ruled::Unruled("no rule".into()), Reads::NotOnly),
-            Some(Granted::Commands(vec!["x *".into()])),
+            command(
+                RuleMatch::NoMatch("no rule".into()),
+                ReadOnlyStatus::Unknown,
+            ),
+            Some(GrantScope::Commands(vec!["x *".into()])),
         ),
-        (call("run_it", Effect::Executes), None),
+        (call("run_it", ToolEffect::Executes), None),
     ];
     for (call, expected) in table {
-        assert_eq!(Granted::offer(&call), expected, "{call:?}");
+        assert_eq!(GrantScope::offer(&call), expected, "{call:?}");
     }
     let at = jiff::Timestamp::UNIX_EPOCH;
-    let grant = |what: Granted| Grant {
+    let grant = |what: GrantScope| Grant {
         id: "1".into(),
         tool: "write_file".into(),
         what,
@@ -119,10 +122,11 @@ fn always_is_offered_as_narrowly_as_can_be_and_never_for_what_must_be_seen() {
         by: "ann".into(),
         at,
     };
-    let covered =
-        |what: &Granted, path: &str| grant(what.clone()).covers(&with(json!({"file_path": path})));
-    let folder = Granted::Folder("a".into());
-    let file = Granted::File("b.txt".into());
+    let covered = |what: &GrantScope, path: &str| {
+        grant(what.clone()).covers(&with(json!({"file_path": path})))
+    };
+    let folder = GrantScope::Folder("a".into());
+    let file = GrantScope::File("b.txt".into());
     // The folder itself is not below it: a rule about its files does not free deleting it.
     for (path, in_folder, is_file) in [
         ("a/x", true, false),
@@ -145,31 +149,35 @@ fn the_strictest_rule_decides_and_is_named() {
     let none = || Verdict::allow("no rule matches");
     #[rustfmt::skip]
     let table = [
-        ("ls", Effect::Reads, Some(none()), Verdict::allow("no rule matches; mode default: reads are allowed")),
-        ("write_file", Effect::Writes, Some(Verdict::allow("permissions[0]: allow write a")),
+        ("ls", ToolEffect::Reads, Some(none()), Verdict::allow("no rule matches; mode default: reads are allowed")),
+        ("write_file", ToolEffect::Writes, Some(Verdict::allow("permissions[0]: allow write a")),
             Verdict::allow("permissions[0]: allow write a; mode default: writes inside the workspace are allowed")),
-        ("delete_file", Effect::Writes, Some(none()), Verdict::ask("approvals: delete_file: true")),
-        ("delete_file", Effect::Writes, Some(Verdict::ask("permissions[1]: ask write a")),
+        ("delete_file", ToolEffect::Writes, Some(none()), Verdict::ask("approvals: delete_file: true")),
+        ("delete_file", ToolEffect::Writes, Some(Verdict::ask("permissions[1]: ask write a")),
             Verdict::ask("permissions[1]: ask write a; approvals: delete_file: true")),
-        ("delete_file", Effect::Writes, Some(Verdict::deny("protected")), Verdict::deny("protected")),
-        ("read_file", Effect::Reads, Some(Verdict::ask("permissions[0]")), Verdict::ask("permissions[0]")),
-        ("execute", Effect::Executes, None, Verdict::ask("mode default: commands outside a sandbox ask")),
-        ("fetch", Effect::Network, Some(none()), Verdict::ask("mode default: network access asks")),
-        ("wait", Effect::Reads, None, Verdict::allow("mode default: reads are allowed")),
+        ("delete_file", ToolEffect::Writes, Some(Verdict::deny("protected")), Verdict::deny("protected")),
+        ("read_file", ToolEffect::Reads, Some(Verdict::ask("permissions[0]")), Verdict::ask("permissions[0]")),
+        ("execute", ToolEffect::Executes, None, Verdict::ask("mode default: commands outside a sandbox ask")),
+        ("fetch", ToolEffect::Network, Some(none()), Verdict::ask("mode default: network access asks")),
+        ("wait", ToolEffect::Reads, None, Verdict::allow("mode default: reads are allowed")),
     ];
     for (tool, effect, files, expected) in table {
-        let call = Judged {
-            files,
+        let call = CallFacts {
+            file_verdict: files,
             ..call(tool, effect)
         };
-        assert_eq!(judge(&rules, &Terms::default(), &call), expected, "{tool}");
+        assert_eq!(
+            judge(&rules, &SessionPermissions::default(), &call),
+            expected,
+            "{tool}"
+        );
     }
-    let unlisted = Judged {
+    let unlisted = CallFacts {
         unlisted: true,
-        ..call("ls", Effect::Reads)
+        ..call("ls", ToolEffect::Reads)
     };
     assert_eq!(
-        judge(&rules, &Terms::default(), &unlisted),
+        judge(&rules, &SessionPermissions::default(), &unlisted),
         Verdict::deny("the lists of tools leave ls out")
     );
 }
@@ -178,13 +186,13 @@ fn the_strictest_rule_decides_and_is_named() {
 #[test]
 fn the_table_of_verdicts_is_as_it_was() {
     let by = |kind| {
-        Ruled::By(Verdict {
+        RuleMatch::Matched(Verdict {
             kind,
             rule: "commands".to_owned(),
         })
     };
-    let unruled = || Ruled::Unruled("no rule allows `x`".to_owned());
-    let tainted = Some(Tainted {
+    let unruled = || RuleMatch::NoMatch("no rule allows `x`".to_owned());
+    let tainted = Some(TaintedWrite {
         seq: 7,
         path: "MEMORY.md".to_owned(),
     });
@@ -194,68 +202,68 @@ fn the_table_of_verdicts_is_as_it_was() {
             rule: "permissions[0]".to_owned(),
         })
     };
-    let reads = call("read_file", Effect::Reads);
-    let writes = call("write_file", Effect::Writes);
+    let reads = call("read_file", ToolEffect::Reads);
+    let writes = call("write_file", ToolEffect::Writes);
     #[rustfmt::skip]
     let calls = [
         ("a read", reads.clone()),
         ("a write", writes.clone()),
-        ("a write to the project", Judged { project: Some(Attached::Writable), ..writes.clone() }),
-        ("a write to a read-only project", Judged { project: Some(Attached::ReadOnly), ..writes.clone() }),
-        ("a write that a rule asks about", Judged { files: files(VerdictKind::Ask), ..writes.clone() }),
-        ("a write that a rule denies", Judged { files: files(VerdictKind::Deny), ..writes.clone() }),
-        ("a write that is tainted", Judged { tainted, ..writes }),
-        ("a read that a rule asks about", Judged { files: files(VerdictKind::Ask), ..reads.clone() }),
-        ("a call that approvals name", call("delete_file", Effect::Writes)),
-        ("a call that lists leave out", Judged { unlisted: true, ..reads.clone() }),
-        ("a call that a profile excludes", Judged { excluded: Some("the profile x excludes it".into()), ..reads }),
-        ("a call that is flagged", Judged { flagged: Some("plan_exit".into()), ..call("plan_exit", Effect::Reads) }),
-        ("the plan", call("plan_write", Effect::Writes)),
-        ("network", call("web_fetch", Effect::Network)),
-        ("a command without a rule", command(unruled(), Reads::NotOnly)),
-        ("a command that reads", command(unruled(), Reads::Only)),
-        ("an allowed command", command(by(VerdictKind::Allow), Reads::NotOnly)),
-        ("an allowed command that reads", command(by(VerdictKind::Allow), Reads::Only)),
-        ("a command that a rule asks about", command(by(VerdictKind::Ask), Reads::NotOnly)),
-        ("a command that a rule denies", command(by(VerdictKind::Deny), Reads::Only)),
+        ("a write to the project", CallFacts { project: Some(ProjectAccess::Writable), ..writes.clone() }),
+        ("a write to a read-only project", CallFacts { project: Some(ProjectAccess::ReadOnly), ..writes.clone() }),
+        ("a write that a rule asks about", CallFacts { file_verdict: files(VerdictKind::Ask), ..writes.clone() }),
+        ("a write that a rule denies", CallFacts { file_verdict: files(VerdictKind::Deny), ..writes.clone() }),
+        ("a write that is tainted", CallFacts { tainted_write: tainted, ..writes }),
+        ("a read that a rule asks about", CallFacts { file_verdict: files(VerdictKind::Ask), ..reads.clone() }),
+        ("a call that approvals name", call("delete_file", ToolEffect::Writes)),
+        ("a call that lists leave out", CallFacts { unlisted: true, ..reads.clone() }),
+        ("a call that a profile excludes", CallFacts { excluded: Some("the profile x excludes it".into()), ..reads }),
+        ("a call that is flagged", CallFacts { always_asks: Some("plan_exit".into()), ..call("plan_exit", ToolEffect::Reads) }),
+        ("the plan", call("plan_write", ToolEffect::Writes)),
+        ("network", call("web_fetch", ToolEffect::Network)),
+        ("a command without a rule", command(unruled(), ReadOnlyStatus::Unknown)),
+        ("a command that reads", command(unruled(), ReadOnlyStatus::Yes)),
+        ("an allowed command", command(by(VerdictKind::Allow), ReadOnlyStatus::Unknown)),
+        ("an allowed command that reads", command(by(VerdictKind::Allow), ReadOnlyStatus::Yes)),
+        ("a command that a rule asks about", command(by(VerdictKind::Ask), ReadOnlyStatus::Unknown)),
+        ("a command that a rule denies", command(by(VerdictKind::Deny), ReadOnlyStatus::Yes)),
     ];
     let rules = always(&["delete_file"]);
-    let planning = Ceiling {
+    let planning = PermissionCeiling {
         planning: Some("plans/PLAN.md".to_owned()),
-        ..Ceiling::default()
+        ..PermissionCeiling::default()
     };
-    let below = |mode| Ceiling {
+    let below = |mode| PermissionCeiling {
         modes: vec![mode],
-        ..Ceiling::default()
+        ..PermissionCeiling::default()
     };
-    let columns: Vec<(String, Terms)> = Mode::ALL
+    let columns: Vec<(String, SessionPermissions)> = Mode::ALL
         .into_iter()
         .map(|mode| (mode.to_string(), in_mode(mode)))
         .chain([
             (
                 "planning".to_owned(),
-                Terms {
+                SessionPermissions {
                     ceiling: planning.clone(),
-                    ..Terms::default()
+                    ..SessionPermissions::default()
                 },
             ),
             (
                 "planning, bypass".to_owned(),
-                Terms {
+                SessionPermissions {
                     ceiling: planning,
                     ..in_mode(Mode::Bypass)
                 },
             ),
             (
                 "bypass below explore".to_owned(),
-                Terms {
+                SessionPermissions {
                     ceiling: below(Mode::Explore),
                     ..in_mode(Mode::Bypass)
                 },
             ),
             (
                 "bypass below default".to_owned(),
-                Terms {
+                SessionPermissions {
                     ceiling: below(Mode::Default),
                     ..in_mode(Mode::Bypass)
                 },
@@ -281,15 +289,15 @@ fn nothing_that_is_added_ever_widens() {
     let kinds = [VerdictKind::Allow, VerdictKind::Ask, VerdictKind::Deny];
     for mode in Mode::ALL {
         for effect in [
-            Effect::Reads,
-            Effect::Writes,
-            Effect::Network,
-            Effect::Executes,
+            ToolEffect::Reads,
+            ToolEffect::Writes,
+            ToolEffect::Network,
+            ToolEffect::Executes,
         ] {
             let plain = judge(&GateRules::default(), &in_mode(mode), &call("t", effect)).kind;
             for kind in kinds {
-                let ruled = Judged {
-                    files: Some(Verdict {
+                let ruled = CallFacts {
+                    file_verdict: Some(Verdict {
                         kind,
                         rule: "r".into(),
                     }),
@@ -302,11 +310,11 @@ fn nothing_that_is_added_ever_widens() {
                 assert!(judge(&always(&["t"]), &in_mode(mode), &call("t", effect)).kind >= plain);
             }
             for above in Mode::ALL {
-                let ceiling = Ceiling {
+                let ceiling = PermissionCeiling {
                     modes: vec![above],
-                    ..Ceiling::default()
+                    ..PermissionCeiling::default()
                 };
-                let bound = Terms {
+                let bound = SessionPermissions {
                     ceiling,
                     ..in_mode(mode)
                 };
@@ -327,7 +335,7 @@ fn a_grant_ends_no_question_of_another_rule() {
     let grant = |rule: &str| Grant {
         id: "g".into(),
         tool: "write_file".into(),
-        what: Granted::Folder("notes".into()),
+        what: GrantScope::Folder("notes".into()),
         rule: rule.into(),
         by: "bob".into(),
         at,
@@ -338,15 +346,15 @@ fn a_grant_ends_no_question_of_another_rule() {
             rule: rule.into(),
         })
     };
-    let write = |files| Judged {
+    let write = |files| CallFacts {
         args: json!({"file_path": "notes/a"}),
-        files,
-        ..call("write_file", Effect::Writes)
+        file_verdict: files,
+        ..call("write_file", ToolEffect::Writes)
     };
     let verdict = |rules: &GateRules, granted: &str, files| {
-        let terms = Terms {
-            granted: vec![grant(granted)],
-            ..Terms::default()
+        let terms = SessionPermissions {
+            grants: vec![grant(granted)],
+            ..SessionPermissions::default()
         };
         judge(rules, &terms, &write(files)).kind
     };
@@ -373,15 +381,22 @@ fn a_grant_ends_no_question_of_another_rule() {
 
 #[test]
 fn what_is_denied_above_is_denied_below() {
-    let ceiling = Ceiling {
+    let ceiling = PermissionCeiling {
         denied: vec!["Write".into(), "Bash".into()],
-        ..Ceiling::default()
+        ..PermissionCeiling::default()
     };
-    let terms = Terms {
+    let terms = SessionPermissions {
         ceiling,
         ..in_mode(Mode::Bypass)
     };
-    let kind = |tool: &str| judge(&GateRules::default(), &terms, &call(tool, Effect::Writes)).kind;
+    let kind = |tool: &str| {
+        judge(
+            &GateRules::default(),
+            &terms,
+            &call(tool, ToolEffect::Writes),
+        )
+        .kind
+    };
     let kinds = ["write_file", "overwrite_file", "execute", "edit_file"].map(kind);
     assert_eq!(
         kinds,
@@ -396,8 +411,8 @@ fn what_is_denied_above_is_denied_below() {
 
 #[test]
 fn what_was_granted_answers_a_question_and_nothing_else() {
-    let granted = |what| Terms {
-        granted: vec![Grant {
+    let granted = |what| SessionPermissions {
+        grants: vec![Grant {
             id: "g1".into(),
             tool: "write_file".into(),
             what,
@@ -405,14 +420,14 @@ fn what_was_granted_answers_a_question_and_nothing_else() {
             by: "ann".into(),
             at: jiff::Timestamp::UNIX_EPOCH,
         }],
-        ..Terms::default()
+        ..SessionPermissions::default()
     };
     let rules = always(&["write_file"]);
-    let write = |path: &str| Judged {
+    let write = |path: &str| CallFacts {
         args: json!({"file_path": path}),
-        ..call("write_file", Effect::Writes)
+        ..call("write_file", ToolEffect::Writes)
     };
-    let folder = granted(Granted::Folder("docs".into()));
+    let folder = granted(GrantScope::Folder("docs".into()));
     assert_eq!(
         judge(&rules, &folder, &write("docs/a/b.md")),
         Verdict::allow("granted: g1 (write_file: in docs/, allowed by ann)")
@@ -424,14 +439,14 @@ fn what_was_granted_answers_a_question_and_nothing_else() {
             "{outside}"
         );
     }
-    let all = granted(Granted::Calls);
-    let denied = Judged {
-        files: Some(Verdict::deny("protected")),
+    let all = granted(GrantScope::Calls);
+    let denied = CallFacts {
+        file_verdict: Some(Verdict::deny("protected")),
         ..write("docs/a")
     };
     assert_eq!(judge(&rules, &all, &denied).kind, VerdictKind::Deny);
-    let tainted = Judged {
-        tainted: Some(Tainted {
+    let tainted = CallFacts {
+        tainted_write: Some(TaintedWrite {
             seq: 1,
             path: "docs/a".into(),
         }),
@@ -439,13 +454,13 @@ fn what_was_granted_answers_a_question_and_nothing_else() {
     };
     assert_eq!(judge(&rules, &all, &tainted).kind, VerdictKind::Ask);
     assert_eq!(
-        judge(&rules, &all, &call("delete_file", Effect::Executes)).kind,
+        judge(&rules, &all, &call("delete_file", ToolEffect::Executes)).kind,
         VerdictKind::Ask
     );
 }
 
 /// Anything that rules, people and modes could say in favour of a call, or against it.
-fn circumstances() -> impl Strategy<Value = (GateRules, Terms, Judged)> {
+fn circumstances() -> impl Strategy<Value = (GateRules, SessionPermissions, CallFacts)> {
     let kind = || {
         sample::select(vec![
             VerdictKind::Allow,
@@ -460,22 +475,25 @@ fn circumstances() -> impl Strategy<Value = (GateRules, Terms, Judged)> {
         })
     };
     let effect = sample::select(vec![
-        Effect::Reads,
-        Effect::Writes,
-        Effect::Network,
-        Effect::Executes,
+        ToolEffect::Reads,
+        ToolEffect::Writes,
+        ToolEffect::Network,
+        ToolEffect::Executes,
     ]);
     let ruled = prop_oneof![
-        verdict().prop_map(Ruled::By),
-        Just(Ruled::Unruled("u".to_owned()))
+        verdict().prop_map(RuleMatch::Matched),
+        Just(RuleMatch::NoMatch("u".to_owned()))
     ];
-    let reads = sample::select(vec![Reads::Only, Reads::NotOnly]);
-    let command = option::of((ruled, reads).prop_map(|(ruled, reads)| Command {
+    let reads = sample::select(vec![ReadOnlyStatus::Yes, ReadOnlyStatus::Unknown]);
+    let command = option::of((ruled, reads).prop_map(|(ruled, reads)| CommandFacts {
         text: "x".to_owned(),
-        ruled,
-        reads,
+        rule_match: ruled,
+        read_only: reads,
     }));
-    let project = option::of(sample::select(vec![Attached::Writable, Attached::ReadOnly]));
+    let project = option::of(sample::select(vec![
+        ProjectAccess::Writable,
+        ProjectAccess::ReadOnly,
+    ]));
     let flags = (
         option::of(Just("flagged".to_owned())),
         any::<bool>(),
@@ -483,16 +501,16 @@ fn circumstances() -> impl Strategy<Value = (GateRules, Terms, Judged)> {
     );
     let call = (effect, option::of(verdict()), command, project, flags).prop_map(
         |(effect, files, command, project, (flagged, tainted, unlisted))| {
-            let tainted = tainted.then(|| Tainted {
+            let tainted = tainted.then(|| TaintedWrite {
                 seq: 1,
                 path: "a".to_owned(),
             });
-            Judged {
-                files,
+            CallFacts {
+                file_verdict: files,
                 command,
                 project,
-                flagged,
-                tainted,
+                always_asks: flagged,
+                tainted_write: tainted,
                 unlisted,
                 ..call("t", effect)
             }
@@ -500,8 +518,8 @@ fn circumstances() -> impl Strategy<Value = (GateRules, Terms, Judged)> {
     );
     let mode = || sample::select(Mode::ALL.to_vec());
     let what = sample::select(vec![
-        Granted::Calls,
-        Granted::Commands(vec!["*".to_owned()]),
+        GrantScope::Calls,
+        GrantScope::Commands(vec!["*".to_owned()]),
     ]);
     let grant = what.prop_map(|what| Grant {
         id: "g".to_owned(),
@@ -517,15 +535,15 @@ fn circumstances() -> impl Strategy<Value = (GateRules, Terms, Judged)> {
         option::of(Just("PLAN.md".to_owned())),
         vec(grant, 0..3),
     )
-        .prop_map(|(mode, modes, planning, granted)| Terms {
+        .prop_map(|(mode, modes, planning, granted)| SessionPermissions {
             mode,
-            ceiling: Ceiling {
+            ceiling: PermissionCeiling {
                 modes,
                 planning,
-                ..Ceiling::default()
+                ..PermissionCeiling::default()
             },
-            granted,
-            denied: Vec::new(),
+            grants: granted,
+            denied_tools: Vec::new(),
         });
     let rules = any::<bool>().prop_map(|asks| {
         if asks {
@@ -541,7 +559,7 @@ proptest! {
     #[test]
     fn whatever_allows_a_call_what_a_profile_excludes_is_denied_by_name((rules, terms, call) in circumstances()) {
         let why = "the profile openai excludes t";
-        let excluded = Judged { excluded: Some(why.to_owned()), ..call.clone() };
+        let excluded = CallFacts { excluded: Some(why.to_owned()), ..call.clone() };
         let verdict = judge(&rules, &terms, &excluded);
         prop_assert_eq!(verdict.kind, VerdictKind::Deny);
         prop_assert!(verdict.rule.contains(why), "{}", verdict.rule);

@@ -1,6 +1,6 @@
 //! What hooks need of the process that asks them.
 
-use crate::Bound;
+use crate::DelegationBounds;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,14 +18,14 @@ pub trait Delegate: Send + Sync {
         &'a self,
         agent: &'a str,
         task: &'a str,
-        bound: &'a Bound,
+        bound: &'a DelegationBounds,
     ) -> BoxFuture<'a, Result<String, String>>;
 }
 
 /// What hooks need of the process that asks them. What is missing makes those hooks fail that need
 /// it.
 #[derive(Clone, Default)]
-pub struct HookGear {
+pub struct HookRuntime {
     /// The folder of the workspace on this machine, in which commands are run.
     pub root: Option<PathBuf>,
     /// The environment of commands; nothing else of the process reaches them.
@@ -34,7 +34,7 @@ pub struct HookGear {
     models: BTreeMap<String, Arc<dyn Model>>,
 }
 
-impl HookGear {
+impl HookRuntime {
     /// Commands run below `root`.
     pub fn new(root: Option<PathBuf>) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl HookGear {
     }
 
     /// Connects the models that hooks name.
-    pub fn connected(
+    pub fn connect_models(
         mut self,
         hooks: &[HookSpec],
         connect: impl Fn(&ModelSettings) -> Result<Arc<dyn Model>, ModelError>,
@@ -66,7 +66,7 @@ impl HookGear {
     }
 }
 
-impl fmt::Debug for HookGear {
+impl fmt::Debug for HookRuntime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Values of variables may be secrets.
         f.debug_struct("HookGear")

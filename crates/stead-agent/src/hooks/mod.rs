@@ -33,7 +33,7 @@ mod input;
 mod points;
 
 pub use engine::Hooks;
-pub use gear::{Delegate, HookGear};
+pub use gear::{Delegate, HookRuntime};
 
-pub(crate) use engine::Fired;
-pub(crate) use points::{Hooked, Outside, Seen};
+pub(crate) use engine::HookResults;
+pub(crate) use points::{HookedReply, PendingHookOutput, SessionlessHooks};

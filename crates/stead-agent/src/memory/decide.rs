@@ -2,15 +2,15 @@
 
 use super::error::MemoryError;
 use super::fact::Fact;
-use super::home::Home;
-use super::ledger::Ledger;
-use super::merge::{Bullet, Decision, Dropped};
-use super::transcript::fitting;
+use super::home::OwnerMemory;
+use super::ledger::FactDocument;
+use super::merge::{Bullet, DroppedFact, MergeDecision};
+use super::transcript::truncate_to_tokens;
 use crate::Agent;
 use serde::Deserialize;
 use stead_core::text_tokens;
 
-const MERGE: &str = "\
+const MERGE_PROMPT: &str = "\
 You keep the long-term memory of an agent in order. The message holds what a person wrote by hand (not to be changed), \
 what is remembered so far, and new facts. The last two are numbered. Say how the new facts fit in: which of them, alone \
 or together with others, new or remembered, are best said in one short bullet; and which are needless because another \
@@ -24,27 +24,27 @@ stands for, at least one of them new]}], \"dropped\": [{\"number\": 4, \"by\": 7
 #[derive(Deserialize)]
 #[serde(default)]
 #[derive(Default)]
-struct Answer {
-    bullets: Vec<AnsweredBullet>,
-    dropped: Vec<AnsweredDrop>,
+struct MergeAnswer {
+    bullets: Vec<MergeAnswerBullet>,
+    dropped: Vec<MergeAnswerDrop>,
 }
 
 #[derive(Deserialize)]
-struct AnsweredBullet {
+struct MergeAnswerBullet {
     text: String,
     from: Vec<usize>,
 }
 
 #[derive(Deserialize)]
-struct AnsweredDrop {
+struct MergeAnswerDrop {
     number: usize,
     by: usize,
-    why: Why,
+    why: DropReason,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Why {
+enum DropReason {
     Duplicate,
     Superseded,
 }
@@ -53,29 +53,29 @@ impl Agent {
     /// Asks how `facts` fit into `memory`.
     pub(super) async fn decide_merge(
         &self,
-        home: &Home,
-        memory: &Ledger,
+        home: &OwnerMemory,
+        memory: &FactDocument,
         facts: &[Fact],
-    ) -> Result<Decision, MemoryError> {
-        let (question, ids) = question(memory, facts, self.question_tokens() / 2);
-        let answer: Answer = self.ask_for(home, MERGE, question).await?;
+    ) -> Result<MergeDecision, MemoryError> {
+        let (question, ids) = merge_question(memory, facts, self.question_tokens() / 2);
+        let answer: MergeAnswer = self.ask_json(home, MERGE_PROMPT, question).await?;
         if answer.bullets.is_empty() && answer.dropped.is_empty() && facts.len() > 1 {
             return Err(MemoryError::Answer("it decides nothing".to_owned()));
         }
-        Ok(decision(answer, &ids))
+        Ok(merge_decision(answer, &ids))
     }
 }
 
 /// The question, and the ids behind its numbers. What is remembered is shown from its newest end,
 /// as far as it fits.
-fn question(memory: &Ledger, facts: &[Fact], tokens: u64) -> (String, Vec<String>) {
+fn merge_question(memory: &FactDocument, facts: &[Fact], tokens: u64) -> (String, Vec<String>) {
     let by_hand: String = memory
         .lines()
         .iter()
         .filter(|line| Fact::parse(line).is_none())
         .map(String::as_str)
         .collect();
-    let by_hand = fitting(&by_hand, tokens / 3);
+    let by_hand = truncate_to_tokens(&by_hand, tokens / 3);
     let mut used = 0;
     let remembered: Vec<Fact> = memory.facts().map(|(_, fact)| fact).collect();
     let fits = |fact: &&Fact| {
@@ -104,26 +104,25 @@ fn question(memory: &Ledger, facts: &[Fact], tokens: u64) -> (String, Vec<String
 }
 
 /// The answer with ids for numbers. A number that stands for nothing is left out.
-fn decision(answer: Answer, ids: &[String]) -> Decision {
+fn merge_decision(answer: MergeAnswer, ids: &[String]) -> MergeDecision {
     let id = |number: usize| number.checked_sub(1).and_then(|at| ids.get(at)).cloned();
     let bullets = answer
         .bullets
         .into_iter()
-        .map(|AnsweredBullet { text, from }| Bullet {
+        .map(|MergeAnswerBullet { text, from }| Bullet {
             text,
             from: from.into_iter().filter_map(id).collect(),
         });
-    let dropped =
-        answer
-            .dropped
-            .into_iter()
-            .filter_map(|AnsweredDrop { number, by, why }| match why {
-                Why::Duplicate | Why::Superseded => Some(Dropped {
-                    id: id(number)?,
-                    by: id(by)?,
-                }),
-            });
-    Decision {
+    let dropped = answer
+        .dropped
+        .into_iter()
+        .filter_map(|MergeAnswerDrop { number, by, why }| match why {
+            DropReason::Duplicate | DropReason::Superseded => Some(DroppedFact {
+                id: id(number)?,
+                by: id(by)?,
+            }),
+        });
+    MergeDecision {
         bullets: bullets.collect(),
         dropped: dropped.collect(),
     }

@@ -3,7 +3,7 @@
 
 use super::error::MemoryError;
 use super::fact::{Fact, normalised};
-use super::ledger::Ledger;
+use super::ledger::FactDocument;
 use crate::Agent;
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -11,18 +11,18 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use stead_core::{Owner, SessionId};
 use stead_vfs::{Expect, FileKind, ReadRange, VPath, Version, Vfs, VfsError};
-use stead_workspace::{Definition, IsolationScope, State};
+use stead_workspace::{Definition, IsolationScope, OwnerState};
 
 /// Largest memory file that is changed.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 /// How often a change is tried again when others change the same file.
-const TRIES: usize = 50;
+const MAX_TRIES: usize = 50;
 /// The scope of whoever does not keep files by session.
 pub(super) const EVERY_SESSION: &str = "all";
 
 /// The files of a memory.
 #[derive(Debug, Clone)]
-pub(crate) struct MemoryFiles {
+pub(crate) struct FactFiles {
     pub(super) files: Arc<dyn Vfs>,
     /// Curated memory.
     pub(super) memory: VPath,
@@ -33,9 +33,9 @@ pub(crate) struct MemoryFiles {
 
 /// The memory of one owner.
 #[derive(Debug, Clone)]
-pub(super) struct Home {
-    pub(super) files: MemoryFiles,
-    pub(super) state: State,
+pub(super) struct OwnerMemory {
+    pub(super) files: FactFiles,
+    pub(super) state: OwnerState,
     /// Whose it is, and the session that is looked through.
     pub(super) owner: Owner,
     pub(super) session: SessionId,
@@ -45,9 +45,13 @@ pub(super) struct Home {
 
 impl Agent {
     /// The memory of `owner` that `session` adds to.
-    pub(super) fn home(&self, owner: &Owner, session: &SessionId) -> Result<Home, MemoryError> {
+    pub(super) fn owner_memory(
+        &self,
+        owner: &Owner,
+        session: &SessionId,
+    ) -> Result<OwnerMemory, MemoryError> {
         let place = &self.parts.place;
-        let files = MemoryFiles::new(
+        let files = FactFiles::new(
             &self.workspace().definition,
             place.files(owner, session, None),
         )?;
@@ -58,7 +62,7 @@ impl Agent {
                 EVERY_SESSION.to_owned()
             }
         };
-        Ok(Home {
+        Ok(OwnerMemory {
             files,
             state,
             owner: owner.clone(),
@@ -68,23 +72,27 @@ impl Agent {
     }
 
     /// The memory of `owner` under the name of a scope.
-    pub(super) fn home_of_scope(&self, owner: &Owner, scope: &str) -> Result<Home, MemoryError> {
+    pub(super) fn owner_memory_of_scope(
+        &self,
+        owner: &Owner,
+        scope: &str,
+    ) -> Result<OwnerMemory, MemoryError> {
         let session = SessionId::new(scope)
             .ok()
             .filter(|_| scope != EVERY_SESSION);
-        self.home(owner, &session.unwrap_or_else(SessionId::outside))
+        self.owner_memory(owner, &session.unwrap_or_else(SessionId::sessionless))
     }
 }
 
-impl MemoryFiles {
+impl FactFiles {
     /// The memory in `files`, as the layout places it.
     pub(crate) fn new(definition: &Definition, files: Arc<dyn Vfs>) -> Result<Self, MemoryError> {
         let none = || MemoryError::NoMemory(definition.layout.to_string());
-        let memory = definition.tree.memory.clone().ok_or_else(none)?;
+        let memory = definition.paths.memory.clone().ok_or_else(none)?;
         let beside = || memory.parent().filter(|folder| !folder.is_root());
         let days = definition
-            .tree
-            .days
+            .paths
+            .daily_facts
             .clone()
             .or_else(beside)
             .ok_or_else(none)?;
@@ -97,7 +105,7 @@ impl MemoryFiles {
     }
 
     /// The same memory seen through other files.
-    pub(crate) fn through(&self, files: Arc<dyn Vfs>) -> Self {
+    pub(crate) fn with_files(&self, files: Arc<dyn Vfs>) -> Self {
         Self {
             files,
             ..self.clone()
@@ -162,7 +170,7 @@ impl MemoryFiles {
     pub(crate) async fn read(
         &self,
         path: &VPath,
-    ) -> Result<(Ledger, Option<Version>), MemoryError> {
+    ) -> Result<(FactDocument, Option<Version>), MemoryError> {
         let (bytes, version) = match self
             .files
             .read(
@@ -176,7 +184,7 @@ impl MemoryFiles {
         {
             Ok(read) => read,
             Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => {
-                return Ok((Ledger::default(), None));
+                return Ok((FactDocument::default(), None));
             }
             Err(error) => return Err(error.into()),
         };
@@ -191,7 +199,7 @@ impl MemoryFiles {
             .into());
         }
         match std::str::from_utf8(&bytes) {
-            Ok(text) => Ok((Ledger::parse(text), Some(version))),
+            Ok(text) => Ok((FactDocument::parse(text), Some(version))),
             Err(error) => {
                 let line = bytes[..error.valid_up_to()]
                     .iter()
@@ -211,9 +219,9 @@ impl MemoryFiles {
     pub(crate) async fn change<T>(
         &self,
         path: &VPath,
-        mut change: impl FnMut(&mut Ledger) -> T,
+        mut change: impl FnMut(&mut FactDocument) -> T,
     ) -> Result<T, MemoryError> {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             let (before, version) = self.read(path).await?;
             let mut after = before.clone();
             let outcome = change(&mut after);
@@ -233,7 +241,7 @@ impl MemoryFiles {
     pub(crate) async fn write(
         &self,
         path: &VPath,
-        ledger: &Ledger,
+        ledger: &FactDocument,
         version: Option<Version>,
     ) -> Result<Version, VfsError> {
         self.files
@@ -270,10 +278,14 @@ impl MemoryFiles {
     }
 }
 
-impl MemoryFiles {
+impl FactFiles {
     /// Adds facts to those that wait for a person, but none in words that wait already or were
     /// rejected.
-    pub(crate) async fn hold_back(&self, date: Date, facts: &[Fact]) -> Result<usize, MemoryError> {
+    pub(crate) async fn quarantine_facts(
+        &self,
+        date: Date,
+        facts: &[Fact],
+    ) -> Result<usize, MemoryError> {
         let mut said: HashSet<String> = HashSet::new();
         for path in [self.rejected()?, self.quarantine(date)?] {
             said.extend(

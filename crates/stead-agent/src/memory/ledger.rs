@@ -6,11 +6,11 @@ use std::collections::HashSet;
 
 /// The lines of a memory file, each with its line end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ledger {
+pub struct FactDocument {
     lines: Vec<String>,
 }
 
-impl Ledger {
+impl FactDocument {
     /// The lines of `text`.
     pub fn parse(text: &str) -> Self {
         Self {
@@ -82,7 +82,7 @@ impl Ledger {
     }
 
     /// Takes out the lines at these indices.
-    pub(crate) fn take(&mut self, indices: &HashSet<usize>) -> Vec<String> {
+    pub(crate) fn remove_lines(&mut self, indices: &HashSet<usize>) -> Vec<String> {
         let mut taken = Vec::new();
         let mut at = 0;
         self.lines.retain_mut(|line| {
@@ -111,14 +111,14 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fact::Source;
+    use super::super::fact::FactSource;
     use super::*;
     use proptest::prelude::*;
 
     fn fact(id: &str) -> Fact {
         Fact {
             text: format!("fact {id}"),
-            sources: vec![Source::new(id)],
+            sources: vec![FactSource::new(id)],
         }
     }
 
@@ -137,7 +137,7 @@ mod tests {
             ),
         ];
         for (text, want) in table {
-            let mut ledger = Ledger::parse(text);
+            let mut ledger = FactDocument::parse(text);
             let known = ledger.ids();
             ledger.append([&fact("a"), &fact("a")], &known);
             assert_eq!(ledger.text(), want, "{text:?}");
@@ -146,14 +146,14 @@ mod tests {
 
     #[test]
     fn a_fact_in_the_place_of_another_keeps_the_shape_of_the_line() {
-        let mut ledger = Ledger::parse("# A\r\n  - old <!-- stead: id=a -->\r\nend");
+        let mut ledger = FactDocument::parse("# A\r\n  - old <!-- stead: id=a -->\r\nend");
         ledger.replace(1, &fact("b"));
         assert_eq!(
             ledger.text(),
             "# A\r\n  - fact b <!-- stead: id=b -->\r\nend"
         );
         assert_eq!(
-            ledger.take(&HashSet::from([1])),
+            ledger.remove_lines(&HashSet::from([1])),
             ["  - fact b <!-- stead: id=b -->\r\n"]
         );
         assert_eq!(ledger.text(), "# A\r\nend");
@@ -168,12 +168,12 @@ mod tests {
             last in prop::bool::ANY,
         ) {
             let text = lines.join(end) + if last { end } else { "" };
-            prop_assert!(Ledger::parse(&text).text() == text);
-            let mut ledger = Ledger::parse(&text);
+            prop_assert!(FactDocument::parse(&text).text() == text);
+            let mut ledger = FactDocument::parse(&text);
             ledger.append([&fact("new")], &HashSet::new());
             let after = ledger.text();
             prop_assert!(after.starts_with(&text));
-            prop_assert_eq!(Ledger::parse(&after).ids().contains("new"), true);
+            prop_assert_eq!(FactDocument::parse(&after).ids().contains("new"), true);
         }
     }
 }

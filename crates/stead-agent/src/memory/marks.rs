@@ -2,18 +2,18 @@
 //! two workers only one goes on from any point.
 
 use super::error::MemoryError;
-use super::fact::Source;
-use super::home::Home;
+use super::fact::FactSource;
+use super::home::OwnerMemory;
 use jiff::civil::Date;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use stead_core::{ChainSum, SessionId};
-use stead_store::{Change, DocVersion, Document, Documents, Expected, StoreError};
+use stead_store::{DocVersion, Document, DocumentChange, Documents, Expected, StoreError};
 
 /// How far a session was looked through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Mark {
+pub(super) struct FlushMark {
     /// The last entry that was looked at.
     pub(super) seq: u64,
     /// The sum of the journal's first line: another session under the same name begins anew.
@@ -32,21 +32,21 @@ pub(super) struct Extraction {
     /// The day it belongs to.
     pub(super) date: Date,
     /// What may be trusted.
-    pub(super) trusted: Vec<Found>,
+    pub(super) trusted: Vec<ExtractedFact>,
     /// What a person must see first.
-    pub(super) outside: Vec<Found>,
+    pub(super) outside: Vec<ExtractedFact>,
 }
 
 /// A fact that was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Found {
+pub(super) struct ExtractedFact {
     pub(super) text: String,
-    pub(super) source: Source,
+    pub(super) source: FactSource,
 }
 
 /// When facts were last merged into curated memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Merged {
+pub(super) struct MergeProgress {
     /// How often.
     pub(super) generation: u64,
     /// Milliseconds since 1970.
@@ -59,18 +59,18 @@ pub(super) struct MergedDay(pub(super) BTreeSet<String>);
 
 /// A document and its version.
 #[derive(Debug, Clone)]
-pub(super) struct Kept<T> {
+pub(super) struct Versioned<T> {
     pub(super) value: T,
     pub(super) version: DocVersion,
 }
 
 /// What must still be there for a change.
-pub(super) fn expected<T>(kept: &Option<Kept<T>>) -> Expected {
+pub(super) fn expected_version<T>(kept: &Option<Versioned<T>>) -> Expected {
     kept.as_ref()
         .map_or(Expected::Absent, |kept| Expected::Version(kept.version))
 }
 
-impl Home {
+impl OwnerMemory {
     pub(super) fn mark_key(session: &SessionId) -> String {
         format!("mark/{session}")
     }
@@ -104,7 +104,7 @@ impl Home {
     pub(super) async fn get<T: DeserializeOwned>(
         &self,
         key: &str,
-    ) -> Result<Option<Kept<T>>, MemoryError> {
+    ) -> Result<Option<Versioned<T>>, MemoryError> {
         let Some(document) = Documents::get(&*self.state.store, &self.state.space, key).await?
         else {
             return Ok(None);
@@ -114,14 +114,14 @@ impl Home {
                 key: key.to_owned(),
                 cause: error.to_string(),
             })?;
-        Ok(Some(Kept {
+        Ok(Some(Versioned {
             value,
             version: document.version,
         }))
     }
 
     /// Makes all changes or none. False if something else is there than was expected.
-    pub(super) async fn commit(&self, changes: Vec<Change>) -> Result<bool, MemoryError> {
+    pub(super) async fn commit(&self, changes: Vec<DocumentChange>) -> Result<bool, MemoryError> {
         match self
             .state
             .store
@@ -136,16 +136,16 @@ impl Home {
 }
 
 /// A change that keeps `value` at `key`.
-pub(super) fn put<T: Serialize>(
+pub(super) fn put_change<T: Serialize>(
     key: String,
     value: &T,
     expect: Expected,
-) -> Result<Change, MemoryError> {
+) -> Result<DocumentChange, MemoryError> {
     let body = serde_json::to_vec(value).map_err(|error| MemoryError::Unreadable {
         key: key.clone(),
         cause: error.to_string(),
     })?;
-    Ok(Change::Put {
+    Ok(DocumentChange::Put {
         key,
         document: Document::new(Vec::new(), body),
         expect,

@@ -30,14 +30,16 @@ mod tools;
 mod transcript;
 mod work;
 
-pub use consolidate::Consolidated;
+pub use consolidate::ConsolidationReport;
 pub use error::MemoryError;
-pub use fact::{Fact, MAX_FACT_CHARS, Source, without_sources};
-pub use flush::Flushed;
-pub(crate) use home::MemoryFiles;
+pub use fact::{Fact, FactSource, MAX_FACT_CHARS, without_sources};
+pub use flush::FlushReport;
+pub(crate) use home::FactFiles;
 pub use job::MemoryJob;
-pub use ledger::Ledger;
-pub use record::{Record, Shown};
-pub use review::{Blamed, DeadJob, Forgotten, MemoryStatus, Placed, Review, Which};
+pub use ledger::FactDocument;
+pub use record::{MergeDiff, MergeRecord};
+pub use review::{
+    BlameLine, DeadJob, FactSelection, ForgetResult, LocatedFact, MemoryStatus, ReviewDecision,
+};
 pub(crate) use tools::memory_tools;
-pub use work::{Background, WorkOptions, Worked};
+pub use work::{MemoryWorker, WorkerOptions, WorkerReport};

@@ -10,7 +10,7 @@ const MAX_SHOWN_BYTES: usize = 256 * 1024;
 
 /// One merge into curated memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct MergeRecord {
     /// When.
     pub at: Timestamp,
     /// The ids of the facts.
@@ -18,12 +18,12 @@ pub struct Record {
     /// The model that decided, or why none did.
     pub by: Result<String, String>,
     /// What changed.
-    pub shown: Shown,
+    pub shown: MergeDiff,
 }
 
 /// The part of a file that changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shown {
+pub struct MergeDiff {
     /// Lines before it.
     pub skipped: usize,
     /// As it was.
@@ -32,7 +32,7 @@ pub struct Shown {
     pub after: String,
 }
 
-impl Shown {
+impl MergeDiff {
     /// The part in which two texts differ, with a few lines around it.
     pub(super) fn new(before: &str, after: &str) -> Self {
         let old: Vec<&str> = before.split_inclusive('\n').collect();
@@ -74,12 +74,12 @@ mod tests {
             |range: std::ops::Range<u32>| range.map(|n| format!("{n}\n")).collect::<String>();
         let before = lines(0..20);
         let after = format!("{}new\n{}", lines(0..10), lines(11..20));
-        let want = Shown {
+        let want = MergeDiff {
             skipped: 7,
             before: lines(7..14),
             after: format!("{}new\n{}", lines(7..10), lines(11..14)),
         };
-        assert_eq!(Shown::new(&before, &after), want);
+        assert_eq!(MergeDiff::new(&before, &after), want);
         let table = [
             ("", ""),
             ("", "a\n"),
@@ -89,7 +89,7 @@ mod tests {
             ("a", "a\nb"),
         ];
         for (before, after) in table {
-            let shown = Shown::new(before, after);
+            let shown = MergeDiff::new(before, after);
             assert_eq!(
                 (shown.before.as_str(), shown.after.as_str()),
                 (before, after)

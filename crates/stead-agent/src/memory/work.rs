@@ -2,46 +2,46 @@
 
 use super::error::MemoryError;
 use super::job::{MemoryJob, QUEUE};
-use super::marks::{Kept, Merged};
+use super::marks::{MergeProgress, Versioned};
 use crate::Agent;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::Owner;
-use stead_store::{Acquired, Claim, Claimed, Fence, Leases};
-use stead_workspace::State;
+use stead_store::{AcquireOutcome, Claim, ClaimedJob, FencingToken, Leases};
+use stead_workspace::OwnerState;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// The lease of the one process that works on its own.
-const WORKER: &str = "worker";
+const WORKER_LEASE: &str = "worker";
 /// Longest wait before a job that failed is tried again.
-const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(3600);
 
 /// How long a worker works, and how it treats jobs.
 #[derive(Debug, Clone)]
-pub struct WorkOptions {
+pub struct WorkerOptions {
     /// No job is begun or gone on with after this.
     pub limit: Duration,
     /// How long a job stays with a worker that is not heard of (default 60 seconds).
-    pub hide: Duration,
+    pub visibility_timeout: Duration,
     /// How long a job that failed for the first time rests; after that twice as long each time
     /// (default 30 seconds).
-    pub rest: Duration,
+    pub retry_delay: Duration,
     /// Stops it.
     pub cancel: CancellationToken,
 }
 
-impl WorkOptions {
+impl WorkerOptions {
     /// Works for at most `limit`.
-    pub fn for_at_most(limit: Duration) -> Self {
+    pub fn with_limit(limit: Duration) -> Self {
         let hide = Duration::from_secs(60);
         let rest = Duration::from_secs(30);
         Self {
             limit,
-            hide,
-            rest,
+            visibility_timeout: hide,
+            retry_delay: rest,
             cancel: CancellationToken::new(),
         }
     }
@@ -49,7 +49,7 @@ impl WorkOptions {
 
 /// What a worker did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Worked {
+pub struct WorkerReport {
     /// Jobs that are done.
     pub done: u64,
     /// Jobs that failed, to be tried again.
@@ -57,7 +57,7 @@ pub struct Worked {
 }
 
 /// How a job came to its end.
-enum Ended {
+enum JobEnd {
     Done,
     Failed(String),
     /// It is another worker's now.
@@ -68,32 +68,40 @@ enum Ended {
 
 impl Agent {
     /// Does what was put off for `owner`, until nothing is due.
-    pub async fn work(&self, owner: &Owner, options: &WorkOptions) -> Result<Worked, MemoryError> {
+    pub async fn run_memory_jobs(
+        &self,
+        owner: &Owner,
+        options: &WorkerOptions,
+    ) -> Result<WorkerReport, MemoryError> {
         let end = Instant::now() + options.limit;
         let state = self.memory_state(owner);
-        let mut worked = Worked::default();
+        let mut worked = WorkerReport::default();
         while Instant::now() < end && !options.cancel.is_cancelled() {
-            let Some(claimed) = state.store.claim(&state.space, QUEUE, options.hide).await? else {
+            let Some(claimed) = state
+                .store
+                .claim(&state.space, QUEUE, options.visibility_timeout)
+                .await?
+            else {
                 break;
             };
-            match self.attend(owner, &state, &claimed, options, end).await? {
-                Ended::Done => {
+            match self.run_job(owner, &state, &claimed, options, end).await? {
+                JobEnd::Done => {
                     state.store.ack(&state.space, QUEUE, &claimed).await?;
                     worked.done += 1;
                 }
-                Ended::Failed(reason) => {
+                JobEnd::Failed(reason) => {
                     let wait = options
-                        .rest
+                        .retry_delay
                         .saturating_mul(1 << (claimed.attempt.clamp(1, 16) - 1))
-                        .min(LONGEST_WAIT);
+                        .min(MAX_RETRY_DELAY);
                     state
                         .store
                         .nack(&state.space, QUEUE, &claimed, wait, &reason)
                         .await?;
                     worked.failed += 1;
                 }
-                Ended::Lost => {}
-                Ended::Stopped => {
+                JobEnd::Lost => {}
+                JobEnd::Stopped => {
                     let reason = "the worker was stopped";
                     state
                         .store
@@ -107,24 +115,30 @@ impl Agent {
     }
 
     /// The same, unless another process is at it for the same owner: then nothing happens.
-    pub async fn work_alone(
+    pub async fn run_memory_jobs_exclusively(
         &self,
         owner: &Owner,
-        options: &WorkOptions,
-    ) -> Result<Option<Worked>, MemoryError> {
+        options: &WorkerOptions,
+    ) -> Result<Option<WorkerReport>, MemoryError> {
         let state = self.memory_state(owner);
         let me = format!("{} {:?}", std::process::id(), Instant::now());
         let fence = match state
             .store
-            .acquire(&state.space, WORKER, &me, options.hide, Claim::Free)
+            .acquire(
+                &state.space,
+                WORKER_LEASE,
+                &me,
+                options.visibility_timeout,
+                Claim::Free,
+            )
             .await?
         {
-            Acquired::Ours(fence) => fence,
-            Acquired::Held(_) => return Ok(None),
+            AcquireOutcome::Granted(fence) => fence,
+            AcquireOutcome::Held(_) => return Ok(None),
         };
         let worked = tokio::select! {
-            worked = self.work(owner, options) => worked.map(Some),
-            lost = keep(&state, &fence, options.hide) => lost.map(|()| None),
+            worked = self.run_memory_jobs(owner, options) => worked.map(Some),
+            lost = keep_lease(&state, &fence, options.visibility_timeout) => lost.map(|()| None),
         };
         state.store.release(&state.space, &fence).await?;
         worked
@@ -132,7 +146,7 @@ impl Agent {
 
     /// A worker beside what else the process does. It ends when the handle is dropped, and whatever
     /// it was at is taken up by the next.
-    pub fn background(self: &Arc<Self>, owner: Owner) -> Background {
+    pub fn spawn_memory_worker(self: &Arc<Self>, owner: Owner) -> MemoryWorker {
         /// How often it looks for what others put off, or what is due by now.
         const EVERY: Duration = Duration::from_secs(60);
         let agent = self.clone();
@@ -140,59 +154,59 @@ impl Agent {
         let woken = wake.clone();
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
-            let options = WorkOptions::for_at_most(Duration::from_secs(600));
+            let options = WorkerOptions::with_limit(Duration::from_secs(600));
             loop {
                 // What went wrong is told by `stead memory status`; the queue keeps what was not
                 // done.
-                let _ = agent.work(&owner, &options).await;
+                let _ = agent.run_memory_jobs(&owner, &options).await;
                 let _ = tokio::time::timeout(EVERY, woken.notified()).await;
             }
         });
-        Background {
+        MemoryWorker {
             wake,
             _tasks: tasks,
         }
     }
 
-    pub(super) fn memory_state(&self, owner: &Owner) -> State {
+    pub(super) fn memory_state(&self, owner: &Owner) -> OwnerState {
         let mut state = self.parts.place.state(owner);
         state.space = state.space.within("memory");
         state
     }
 
     /// Does one job, telling the queue from time to time that somebody is at it.
-    async fn attend(
+    async fn run_job(
         &self,
         owner: &Owner,
-        state: &State,
-        claimed: &Claimed,
-        options: &WorkOptions,
+        state: &OwnerState,
+        claimed: &ClaimedJob,
+        options: &WorkerOptions,
         end: Instant,
-    ) -> Result<Ended, MemoryError> {
-        let mut work = std::pin::pin!(self.perform(owner, &claimed.payload));
+    ) -> Result<JobEnd, MemoryError> {
+        let mut work = std::pin::pin!(self.execute_job(owner, &claimed.payload));
         loop {
             tokio::select! {
                 biased;
                 done = &mut work => {
-                    return Ok(done.map_or_else(|error| Ended::Failed(error.to_string()), |()| Ended::Done));
+                    return Ok(done.map_or_else(|error| JobEnd::Failed(error.to_string()), |()| JobEnd::Done));
                 }
-                () = options.cancel.cancelled() => return Ok(Ended::Stopped),
-                () = tokio::time::sleep_until(end) => return Ok(Ended::Stopped),
-                () = tokio::time::sleep(options.hide / 3) => {
-                    if !state.store.extend(&state.space, QUEUE, claimed, options.hide).await? {
-                        return Ok(Ended::Lost);
+                () = options.cancel.cancelled() => return Ok(JobEnd::Stopped),
+                () = tokio::time::sleep_until(end) => return Ok(JobEnd::Stopped),
+                () = tokio::time::sleep(options.visibility_timeout / 3) => {
+                    if !state.store.extend(&state.space, QUEUE, claimed, options.visibility_timeout).await? {
+                        return Ok(JobEnd::Lost);
                     }
                 }
             }
         }
     }
 
-    async fn perform(&self, owner: &Owner, payload: &bytes::Bytes) -> Result<(), MemoryError> {
+    async fn execute_job(&self, owner: &Owner, payload: &bytes::Bytes) -> Result<(), MemoryError> {
         match MemoryJob::parse(payload)? {
             MemoryJob::Flush { session, upto } => self.flush(owner, &session, upto).await.map(drop),
             MemoryJob::Consolidate { scope, generation } => {
-                let home = self.home_of_scope(owner, &scope)?;
-                let merged: Option<Kept<Merged>> = home.get(&home.merged_key()).await?;
+                let home = self.owner_memory_of_scope(owner, &scope)?;
+                let merged: Option<Versioned<MergeProgress>> = home.get(&home.merged_key()).await?;
                 if merged.map_or(0, |kept| kept.value.generation) != generation {
                     // Somebody did it, and saw to whatever came after.
                     return Ok(());
@@ -204,7 +218,11 @@ impl Agent {
 }
 
 /// Renews a lease until it is lost.
-async fn keep(state: &State, fence: &Fence, ttl: Duration) -> Result<(), MemoryError> {
+async fn keep_lease(
+    state: &OwnerState,
+    fence: &FencingToken,
+    ttl: Duration,
+) -> Result<(), MemoryError> {
     loop {
         tokio::time::sleep(ttl / 3).await;
         if !Leases::renew(&*state.store, &state.space, fence, ttl).await? {
@@ -215,12 +233,12 @@ async fn keep(state: &State, fence: &Fence, ttl: Duration) -> Result<(), MemoryE
 
 /// A worker beside what else the process does.
 #[derive(Debug)]
-pub struct Background {
+pub struct MemoryWorker {
     wake: Arc<Notify>,
     _tasks: JoinSet<()>,
 }
 
-impl Background {
+impl MemoryWorker {
     /// There is something to do.
     pub fn wake(&self) {
         self.wake.notify_one();

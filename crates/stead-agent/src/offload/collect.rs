@@ -35,10 +35,10 @@ impl Agent {
         &self,
         owner: &Owner,
     ) -> Result<Vec<SessionFolder>, AgentError> {
-        let runtime = &self.workspace().definition.tree.runtime;
-        let agent = self.workspace().config().agent();
+        let runtime = &self.workspace().definition.paths.runtime;
+        let agent = self.workspace().config().agent_id();
         let root = offload_folder(runtime, &agent).map_err(VfsError::from)?;
-        let entries = match self.outside_tree(owner).list(&root).await {
+        let entries = match self.sessionless_tree(owner).list(&root).await {
             Ok(entries) => entries,
             Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => return Ok(Vec::new()),
             Err(error) => return Err(error.into()),
@@ -62,7 +62,7 @@ impl Agent {
         folder: &SessionFolder,
     ) -> Result<u64, AgentError> {
         let walk = self
-            .outside_tree(owner)
+            .sessionless_tree(owner)
             .walk(&folder.path, None, MAX_ENTRIES)
             .await?;
         Ok(walk.entries.iter().map(|(_, entry)| entry.size).sum())
@@ -74,16 +74,16 @@ impl Agent {
         owner: &Owner,
         folder: &SessionFolder,
     ) -> Result<(), AgentError> {
-        remove(&*self.outside_tree(owner), &folder.path).await
+        remove(&*self.sessionless_tree(owner), &folder.path).await
     }
 
-    fn outside_tree(&self, owner: &Owner) -> Arc<dyn Vfs> {
-        self.place().files(owner, &SessionId::outside(), None)
+    fn sessionless_tree(&self, owner: &Owner) -> Arc<dyn Vfs> {
+        self.place().files(owner, &SessionId::sessionless(), None)
     }
 }
 
 /// Those whose session is none of `sessions`.
-pub(crate) fn abandoned<'a>(
+pub(crate) fn orphaned_folders<'a>(
     folders: &'a [SessionFolder],
     sessions: &BTreeSet<&SessionId>,
 ) -> Vec<&'a SessionFolder> {

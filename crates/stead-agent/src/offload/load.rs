@@ -1,6 +1,6 @@
 //! Messages as a model is sent them: with the data of their media.
 
-use super::media::described;
+use super::media::media_placeholder;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 /// Loads the media of messages, those of one run once. A message that was sent before is the very
 /// same again, so that it is not encoded again either.
 #[derive(Debug)]
-pub(crate) struct Loader {
+pub(crate) struct MediaLoader {
     files: Arc<dyn Vfs>,
     /// The folder below which runtime state lies.
     runtime: VPath,
     max_bytes: usize,
-    sent: Vec<Sent>,
+    sent: Vec<LoadedMessage>,
 }
 
 #[derive(Debug)]
-struct Sent {
+struct LoadedMessage {
     /// As it is on record.
     message: Arc<Message>,
     /// With its media.
@@ -34,7 +34,7 @@ struct Sent {
     bytes: usize,
 }
 
-impl Loader {
+impl MediaLoader {
     /// From `files`, where runtime state lies below `runtime`.
     pub(crate) fn new(files: Arc<dyn Vfs>, runtime: VPath) -> Self {
         Self {
@@ -47,18 +47,18 @@ impl Loader {
 
     /// The messages with their media.
     pub(crate) async fn load(&mut self, messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
-        let same = |(sent, now): &(&Sent, &Arc<Message>)| Arc::ptr_eq(&sent.message, now);
+        let same = |(sent, now): &(&LoadedMessage, &Arc<Message>)| Arc::ptr_eq(&sent.message, now);
         let known = self.sent.iter().zip(&messages).take_while(same).count();
         self.sent.truncate(known);
         for message in messages.into_iter().skip(known) {
-            let (loaded, bytes) = self.loaded(&message).await;
-            self.sent.push(Sent {
+            let (loaded, bytes) = self.load_message(&message).await;
+            self.sent.push(LoadedMessage {
                 message,
                 loaded,
                 bytes,
             });
             if bytes > 0 {
-                self.make_room();
+                self.evict();
             }
         }
         self.sent.iter().map(|sent| sent.loaded.clone()).collect()
@@ -66,7 +66,7 @@ impl Loader {
 
     /// Leaves out the oldest media if there are too many: half of them at once, for each time a
     /// provider has to read all that follows anew.
-    fn make_room(&mut self) {
+    fn evict(&mut self) {
         let mut total: usize = self.sent.iter().map(|sent| sent.bytes).sum();
         if total <= self.max_bytes {
             return;
@@ -78,7 +78,7 @@ impl Loader {
             }
             let left_out = |media: &Media| {
                 let file = media.file.as_deref().unwrap_or_default();
-                described(
+                media_placeholder(
                     media,
                     &format!("left out of this request, which would be too large; it is in {file}"),
                 )
@@ -88,11 +88,11 @@ impl Loader {
         }
     }
 
-    async fn loaded(&self, message: &Arc<Message>) -> (Arc<Message>, usize) {
+    async fn load_message(&self, message: &Arc<Message>) -> (Arc<Message>, usize) {
         let mut files: Vec<Block> = Vec::new();
         let mut bytes = 0;
-        for media in referred(message) {
-            let block = self.block(media).await;
+        for media in file_references(message) {
+            let block = self.load_block(media).await;
             if let Block::Media(media) = &block {
                 bytes += media.data.len();
             }
@@ -109,7 +109,7 @@ impl Loader {
     }
 
     /// The media with their data; in words if there is none.
-    async fn block(&self, media: &Media) -> Block {
+    async fn load_block(&self, media: &Media) -> Block {
         let file = media.file.as_deref().unwrap_or_default();
         let read = match VPath::parse(file) {
             Ok(path) if self.is_offloaded(&path) => {
@@ -134,9 +134,9 @@ impl Loader {
                 Block::Media(Media::inline(media.mime.clone(), data, media.name.clone()))
             }
             Err(VfsError::NotFound(path)) => {
-                described(media, &format!("its file {path} is missing"))
+                media_placeholder(media, &format!("its file {path} is missing"))
             }
-            Err(error) => described(media, &format!("its file cannot be read: {error}")),
+            Err(error) => media_placeholder(media, &format!("its file cannot be read: {error}")),
         }
     }
 
@@ -152,12 +152,12 @@ impl Loader {
     }
 }
 
-fn is_referred(media: &Media) -> bool {
+fn is_file_reference(media: &Media) -> bool {
     media.data.is_empty() && media.file.is_some()
 }
 
 /// The media of a message whose data lies in files.
-fn referred(message: &Message) -> impl Iterator<Item = &Media> {
+fn file_references(message: &Message) -> impl Iterator<Item = &Media> {
     let (own, results): (&[Block], &[ToolResult]) = match message {
         Message::User { content } | Message::Assistant { content } => (content, &[]),
         Message::Tool { results } => (&[], results),
@@ -166,7 +166,7 @@ fn referred(message: &Message) -> impl Iterator<Item = &Media> {
         .iter()
         .chain(results.iter().flat_map(|result| &result.content));
     blocks.filter_map(|block| match block {
-        Block::Media(media) if is_referred(media) => Some(media),
+        Block::Media(media) if is_file_reference(media) => Some(media),
         Block::Media(_) | Block::Text { .. } | Block::Thinking(_) | Block::ToolCall(_) => None,
     })
 }
@@ -175,7 +175,7 @@ fn referred(message: &Message) -> impl Iterator<Item = &Media> {
 fn with_media(message: &Message, shown: &mut dyn FnMut(&Media) -> Block) -> Message {
     let mut blocks = |content: &[Block]| {
         let block = |block: &Block| match block {
-            Block::Media(media) if is_referred(media) => shown(media),
+            Block::Media(media) if is_file_reference(media) => shown(media),
             other => other.clone(),
         };
         content.iter().map(block).collect()

@@ -9,15 +9,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use stead_agent::{Agent, AgentError, Answer, Approvals, Approver, Question, Reply, RunOptions};
-use stead_core::{Entry, Outcome, ResultStatus, args_hash};
+use stead_agent::{
+    Agent, AgentError, ApprovalAnswer, ApprovalPolicy, ApprovalQuestion, ApprovalReply, Approver,
+    RunOptions,
+};
+use stead_core::{Entry, ResultStatus, RunOutcome, args_hash};
 use stead_model::ScriptedModel;
-use stead_store::Wait;
-use stead_testkit::{Child, Death, FaultDisk, KillPoint, OpKind, child_role};
+use stead_store::LockWait;
+use stead_testkit::{Child, Death, DiskOpKind, FaultDisk, KillPoint, child_role};
 
 const SCRIPT: &str = "- calls: [{tool: write_file, args: {file_path: log.txt, content: \"y\\n\", mode: append}}]\n\
                       - text: done\n";
-const PATIENT: Wait = Wait::AtMost(Duration::from_secs(20));
+const PATIENT: LockWait = LockWait::AtMost(Duration::from_secs(20));
 const DEADLINE: Duration = Duration::from_secs(30);
 
 fn model() -> Arc<ScriptedModel> {
@@ -44,7 +47,7 @@ async fn park(dir: &Path) {
         .run(text("go"), RunOptions::default())
         .await
         .unwrap();
-    assert_eq!(report.outcome, Outcome::Parked);
+    assert_eq!(report.outcome, RunOutcome::Parked);
     agent.sessions().flush().await;
 }
 
@@ -53,15 +56,15 @@ async fn answer_and_go_on(agent: &Arc<Agent>) {
     let mut session = agent.session(session("s"));
     session.load().await.unwrap();
     for question in session.open_questions() {
-        let reply = Reply {
+        let reply = ApprovalReply {
             id: question.id,
             args_hash: question.args_hash,
-            answer: Answer::Edit(edited()),
+            answer: ApprovalAnswer::Edit(edited()),
         };
         session.answer(&[reply], "ann", PATIENT).await.unwrap();
     }
     match session.resume(RunOptions::default()).await {
-        Ok(report) => assert_eq!(report.outcome, Outcome::Completed),
+        Ok(report) => assert_eq!(report.outcome, RunOutcome::Completed),
         // It was killed after the end was recorded.
         Err(AgentError::NothingToResume(_)) => {}
         Err(error) => panic!("{error}"),
@@ -74,7 +77,7 @@ async fn assert_ran_at_most_once(dir: &Path, place: &str) {
     let (lines, state) = journal(&agent, &session("s")).await;
     assert_eq!(
         (state.last_outcome, state.final_text().as_str()),
-        (Some(Outcome::Completed), "done"),
+        (Some(RunOutcome::Completed), "done"),
         "{place}"
     );
     let begun: Vec<&str> = lines
@@ -135,7 +138,7 @@ fn a_kill_anywhere_between_answer_and_result_never_runs_a_call_twice() {
     let mut points = Vec::new();
     for (i, op) in counting.ops().iter().enumerate() {
         for (at, point) in KillPoint::ALL.into_iter().enumerate() {
-            if point != KillPoint::Torn || op.kind == OpKind::Write {
+            if point != KillPoint::Torn || op.kind == DiskOpKind::Write {
                 points.push((
                     i + 1,
                     at,
@@ -184,7 +187,7 @@ impl Approver for Silent {
         "nobody".to_owned()
     }
 
-    fn answer<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Answer> {
+    fn answer<'a>(&'a self, _: &'a ApprovalQuestion) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(std::future::pending())
     }
 }
@@ -200,17 +203,17 @@ fn a_run_that_is_killed_while_it_asks_is_answered_and_resumed_elsewhere() {
             match role.get("does") {
                 "ask" => {
                     let options = RunOptions {
-                        approvals: Approvals::Person(Arc::new(Silent)),
+                        approvals: ApprovalPolicy::Ask(Arc::new(Silent)),
                         ..RunOptions::default()
                     };
                     drop(agent.session(session("s")).run(text("go"), options).await);
                 }
                 "answer" => {
-                    let asked = agent.approvals(agent.owner()).await.unwrap();
-                    let reply = Reply {
+                    let asked = agent.open_approvals(agent.owner()).await.unwrap();
+                    let reply = ApprovalReply {
                         id: asked[0].id.clone(),
                         args_hash: asked[0].args_hash.clone(),
-                        answer: Answer::Edit(edited()),
+                        answer: ApprovalAnswer::Edit(edited()),
                     };
                     agent
                         .session(session("s"))
@@ -224,7 +227,7 @@ fn a_run_that_is_killed_while_it_asks_is_answered_and_resumed_elsewhere() {
                         .resume(RunOptions::default())
                         .await
                         .unwrap();
-                    assert_eq!(report.outcome, Outcome::Completed);
+                    assert_eq!(report.outcome, RunOutcome::Completed);
                 }
             }
         });

@@ -8,18 +8,18 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use stead_agent::{
-    Agent, AgentError, Answer, ApprovalError, Approvals, Approver, Granted, OpenQuestion, Question,
-    Reply, RunOptions,
+    Agent, AgentError, ApprovalAnswer, ApprovalError, ApprovalPolicy, ApprovalQuestion,
+    ApprovalReply, Approver, GrantScope, OpenQuestion, RunOptions,
 };
 use stead_core::{
-    Ask, AskTerms, Block, Decision, DecisionKind, Effect, Entry, EventKind, ModelReply, Outcome,
-    ResultStatus, Risk, RunId, StopReason, ToolCall, ToolSpec, Usage, UserInput, args_hash,
+    Ask, AskTerms, Block, Decision, DecisionKind, Entry, EventKind, ModelReply, ResultStatus, Risk,
+    RunId, RunOutcome, StopReason, ToolCall, ToolEffect, ToolSpec, Usage, UserInput, args_hash,
 };
 use stead_model::ScriptedModel;
-use stead_store::{OsDisk, Wait};
+use stead_store::{LockWait, OsDisk};
 use stead_tools::client_tool;
 
-const PATIENT: Wait = Wait::AtMost(Duration::from_secs(20));
+const PATIENT: LockWait = LockWait::AtMost(Duration::from_secs(20));
 const TWO: &str = "- calls:\n  - {tool: write_file, args: {file_path: log.txt, content: \"y\\n\", mode: append}}\n  \
                    - {tool: write_file, args: {file_path: log.txt, content: \"z\\n\", mode: append}}\n- text: done\n";
 const ONE: &str = "- calls: [{tool: write_file, args: {file_path: log.txt, content: \"y\\n\", mode: append}}]\n\
@@ -46,12 +46,12 @@ async fn parked(agent: &Arc<Agent>) -> Vec<OpenQuestion> {
         .run(text("go"), RunOptions::default())
         .await
         .unwrap();
-    assert_eq!(report.outcome, Outcome::Parked, "{report:?}");
+    assert_eq!(report.outcome, RunOutcome::Parked, "{report:?}");
     session.open_questions()
 }
 
-fn reply(question: &OpenQuestion, answer: Answer) -> Reply {
-    Reply {
+fn reply(question: &OpenQuestion, answer: ApprovalAnswer) -> ApprovalReply {
+    ApprovalReply {
         id: question.id.clone(),
         args_hash: question.args_hash.clone(),
         answer,
@@ -62,7 +62,7 @@ fn log(dir: &Path) -> String {
     std::fs::read_to_string(dir.join("log.txt")).unwrap()
 }
 
-async fn resumed(agent: &Arc<Agent>) -> (Outcome, String) {
+async fn resumed(agent: &Arc<Agent>) -> (RunOutcome, String) {
     let report = agent
         .session(session("s"))
         .resume(RunOptions::default())
@@ -76,19 +76,19 @@ async fn resumed(agent: &Arc<Agent>) -> (Outcome, String) {
 fn each_way_to_answer_has_its_effect_and_the_model_is_told() {
     let edited = json!({"file_path": "log.txt", "content": "e\n", "mode": "append"});
     let note = format!("[ann changed the arguments of this call; it is about: {edited}]");
-    let no = |words: &str| Answer::No {
-        words: Some(words.to_owned()),
+    let no = |words: &str| ApprovalAnswer::No {
+        reason: Some(words.to_owned()),
     };
     let rows = [
         (
-            Answer::Yes,
+            ApprovalAnswer::Yes,
             DecisionKind::Approve,
             "x\ny\n",
             ResultStatus::Ok,
             "Appended to log.txt (1 line, 2 bytes)".into(),
         ),
         (
-            Answer::Edit(edited.clone()),
+            ApprovalAnswer::Edit(edited.clone()),
             DecisionKind::Edit,
             "x\ne\n",
             ResultStatus::Ok,
@@ -102,7 +102,7 @@ fn each_way_to_answer_has_its_effect_and_the_model_is_told() {
             "denied: ann said no to this call: not there".to_owned(),
         ),
         (
-            Answer::Respond("it is done".into()),
+            ApprovalAnswer::Respond("it is done".into()),
             DecisionKind::Respond,
             "x\n",
             ResultStatus::Ok,
@@ -114,7 +114,10 @@ fn each_way_to_answer_has_its_effect_and_the_model_is_told() {
         block_on(async {
             let asked = parked(&agent_in(dir.path(), ALL_WAYS, ONE).await).await;
             let elsewhere = agent_in(dir.path(), ALL_WAYS, ONE).await;
-            assert_eq!(elsewhere.approvals(elsewhere.owner()).await.unwrap(), asked);
+            assert_eq!(
+                elsewhere.open_approvals(elsewhere.owner()).await.unwrap(),
+                asked
+            );
             let replies = [reply(&asked[0], answer.clone())];
             let answered = elsewhere
                 .session(session("s"))
@@ -123,15 +126,18 @@ fn each_way_to_answer_has_its_effect_and_the_model_is_told() {
                 .unwrap();
             let kinds: Vec<DecisionKind> = answered.decisions.iter().map(Decision::kind).collect();
             assert_eq!(
-                (kinds, answered.open, answered.granted),
+                (kinds, answered.still_open, answered.grants),
                 (vec![kind], vec![], vec![])
             );
-            assert_eq!(elsewhere.approvals(elsewhere.owner()).await.unwrap(), []);
+            assert_eq!(
+                elsewhere.open_approvals(elsewhere.owner()).await.unwrap(),
+                []
+            );
             assert_eq!(log(dir.path()), "x\n", "answering runs nothing");
             let third = agent_in(dir.path(), ALL_WAYS, ONE).await;
             assert_eq!(
                 resumed(&third).await,
-                (Outcome::Completed, "done".to_owned())
+                (RunOutcome::Completed, "done".to_owned())
             );
             let (lines, _) = journal(&third, &session("s")).await;
             let found: Vec<_> = results(&lines)
@@ -169,19 +175,19 @@ fn partial_answers_wait_for_the_rest() {
         let asked = parked(&agent).await;
         let first = agent
             .session(session("s"))
-            .answer(&[reply(&asked[0], Answer::Yes)], "ann", PATIENT)
+            .answer(&[reply(&asked[0], ApprovalAnswer::Yes)], "ann", PATIENT)
             .await
             .unwrap();
-        assert_eq!(first.open, asked[1..]);
-        assert_eq!(resumed(&agent).await.0, Outcome::Parked);
+        assert_eq!(first.still_open, asked[1..]);
+        assert_eq!(resumed(&agent).await.0, RunOutcome::Parked);
         assert_eq!(log(dir.path()), "x\n");
         let rest = agent
             .session(session("s"))
-            .answer(&[reply(&asked[1], Answer::no())], "bob", PATIENT)
+            .answer(&[reply(&asked[1], ApprovalAnswer::no())], "bob", PATIENT)
             .await
             .unwrap();
-        assert_eq!(rest.open, []);
-        assert_eq!(resumed(&agent).await.0, Outcome::Completed);
+        assert_eq!(rest.still_open, []);
+        assert_eq!(resumed(&agent).await.0, RunOutcome::Completed);
         assert_eq!(log(dir.path()), "x\ny\n");
     });
 }
@@ -197,13 +203,13 @@ fn an_answer_that_does_not_fit_its_question_leaves_no_trace() {
         let asked = parked(&agent).await;
         let (before, _) = journal(&agent, &session("s")).await;
         let [id, other] = [asked[0].id.clone(), asked[1].id.clone()];
-        let fits = || reply(&asked[0], Answer::Yes);
-        let edit = |args: Value| vec![reply(&asked[0], Answer::Edit(args))];
-        let stale = Reply {
+        let fits = || reply(&asked[0], ApprovalAnswer::Yes);
+        let edit = |args: Value| vec![reply(&asked[0], ApprovalAnswer::Edit(args))];
+        let stale = ApprovalReply {
             args_hash: "0123456789abcdef".into(),
             ..fits()
         };
-        let missing = Reply {
+        let missing = ApprovalReply {
             id: "call_99".into(),
             ..fits()
         };
@@ -215,9 +221,10 @@ fn an_answer_that_does_not_fit_its_question_leaves_no_trace() {
         let denied: Expected = Box::new(
             |error| matches!(error, ApprovalError::Denied { rule, .. } if rule.contains("permissions[0]: deny")),
         );
-        let wrong =
-            || -> Expected { Box::new(|error| matches!(error, ApprovalError::Arguments { .. })) };
-        let rows: Vec<(&str, Vec<Reply>, Expected)> = vec![
+        let wrong = || -> Expected {
+            Box::new(|error| matches!(error, ApprovalError::InvalidArguments { .. }))
+        };
+        let rows: Vec<(&str, Vec<ApprovalReply>, Expected)> = vec![
             (
                 "ann",
                 vec![stale],
@@ -234,7 +241,7 @@ fn an_answer_that_does_not_fit_its_question_leaves_no_trace() {
             (
                 "bob",
                 vec![fits()],
-                is(ApprovalError::NotYours {
+                is(ApprovalError::NotAnAnswerer {
                     id: id.clone(),
                     by: "bob".into(),
                     answerers: vec!["ann".into()],
@@ -242,8 +249,8 @@ fn an_answer_that_does_not_fit_its_question_leaves_no_trace() {
             ),
             (
                 "ann",
-                vec![reply(&asked[0], Answer::no())],
-                is(ApprovalError::NotTaken {
+                vec![reply(&asked[0], ApprovalAnswer::no())],
+                is(ApprovalError::AnswerNotAllowed {
                     id: id.clone(),
                     given: DecisionKind::Reject,
                     allowed,
@@ -252,7 +259,7 @@ fn an_answer_that_does_not_fit_its_question_leaves_no_trace() {
             (
                 "ann",
                 vec![fits(), fits()],
-                is(ApprovalError::Twice(id.clone())),
+                is(ApprovalError::AnsweredTwice(id.clone())),
             ),
             ("ann", edit(json!({"file_path": 3})), wrong()),
             ("ann", edit(json!([])), wrong()),
@@ -262,9 +269,9 @@ fn an_answer_that_does_not_fit_its_question_leaves_no_trace() {
                 "ann",
                 vec![
                     fits(),
-                    Reply {
+                    ApprovalReply {
                         args_hash: String::new(),
-                        ..reply(&asked[1], Answer::Yes)
+                        ..reply(&asked[1], ApprovalAnswer::Yes)
                     },
                 ],
                 is(ApprovalError::Stale { id: other }),
@@ -285,7 +292,7 @@ fn an_answer_that_does_not_fit_its_question_leaves_no_trace() {
         }
         // Nobody who answers for the run may answer for ann.
         let options = RunOptions {
-            approvals: Approvals::All,
+            approvals: ApprovalPolicy::ApproveAll,
             ..RunOptions::default()
         };
         assert_eq!(
@@ -295,7 +302,7 @@ fn an_answer_that_does_not_fit_its_question_leaves_no_trace() {
                 .await
                 .unwrap()
                 .outcome,
-            Outcome::Parked
+            RunOutcome::Parked
         );
         assert_eq!(journal(&agent, &session("s")).await.0, before);
     });
@@ -348,10 +355,10 @@ fn a_question_that_expired_takes_no_answer_and_counts_as_rejected() {
         opened.writer.append(entries).await.unwrap();
         opened.writer.close().await;
 
-        let late = [Reply {
+        let late = [ApprovalReply {
             id: id.clone(),
             args_hash: hash,
-            answer: Answer::Yes,
+            answer: ApprovalAnswer::Yes,
         }];
         let refused = agent
             .session(session("s"))
@@ -365,13 +372,13 @@ fn a_question_that_expired_takes_no_answer_and_counts_as_rejected() {
             "{refused:?}"
         );
         let options = RunOptions {
-            approvals: Approvals::All,
+            approvals: ApprovalPolicy::ApproveAll,
             ..RunOptions::default()
         };
         let report = agent.session(session("s")).resume(options).await.unwrap();
         assert_eq!(
             (report.outcome, report.text.as_str()),
-            (Outcome::Completed, "done")
+            (RunOutcome::Completed, "done")
         );
         let (lines, _) = journal(&agent, &session("s")).await;
         let decided: Vec<(String, DecisionKind)> = lines
@@ -403,8 +410,8 @@ fn of_two_who_answer_at_once_one_counts_and_the_other_is_told() {
             let asked = parked(&agent_in(dir.path(), ALL_WAYS, ONE).await).await;
             let one = agent_in(dir.path(), ALL_WAYS, ONE).await;
             let two = agent_in(dir.path(), ALL_WAYS, ONE).await;
-            let yes = [reply(&asked[0], Answer::Yes)];
-            let no = [reply(&asked[0], Answer::no())];
+            let yes = [reply(&asked[0], ApprovalAnswer::Yes)];
+            let no = [reply(&asked[0], ApprovalAnswer::no())];
             let mut here = one.session(session("s"));
             let mut there = two.session(session("s"));
             let (yes, no) = match round % 2 {
@@ -428,7 +435,7 @@ fn of_two_who_answer_at_once_one_counts_and_the_other_is_told() {
                     Err(error) => panic!("{error}"),
                 }
             }
-            assert_eq!(resumed(&one).await.0, Outcome::Completed);
+            assert_eq!(resumed(&one).await.0, RunOutcome::Completed);
             assert_eq!(log(dir.path()), if approved { "x\ny\n" } else { "x\n" });
         });
     }
@@ -443,12 +450,12 @@ fn rules_that_changed_since_the_answer_decide_and_deny_wins() {
         let asked = parked(&agent).await;
         agent
             .session(session("s"))
-            .answer(&[reply(&asked[0], Answer::Yes)], "ann", PATIENT)
+            .answer(&[reply(&asked[0], ApprovalAnswer::Yes)], "ann", PATIENT)
             .await
             .unwrap();
         let settings = "permissions: [{operations: [write], paths: [log.txt], mode: deny}]\n";
         let stricter = agent_in(dir.path(), settings, ONE).await;
-        assert_eq!(resumed(&stricter).await.0, Outcome::Completed);
+        assert_eq!(resumed(&stricter).await.0, RunOutcome::Completed);
         let (lines, _) = journal(&stricter, &session("s")).await;
         assert_eq!(results(&lines)[0].1, ResultStatus::Denied);
     });
@@ -474,19 +481,19 @@ fn always_frees_one_folder_until_it_is_revoked() {
         first.run(text("go"), RunOptions::default()).await.unwrap();
         let asked = first.open_questions();
         assert_eq!(
-            first.always(&asked[0].id).await.unwrap(),
-            Some(Granted::Folder("docs".into()))
+            first.always_scope(&asked[0].id).await.unwrap(),
+            Some(GrantScope::Folder("docs".into()))
         );
         let answered = first
-            .answer(&[reply(&asked[0], Answer::Always)], "ann", PATIENT)
+            .answer(&[reply(&asked[0], ApprovalAnswer::Always)], "ann", PATIENT)
             .await
             .unwrap();
-        let grant = answered.granted[0].clone();
+        let grant = answered.grants[0].clone();
         assert_eq!(
             (grant.tool.as_str(), &grant.what),
-            ("write_file", &Granted::Folder("docs".into()))
+            ("write_file", &GrantScope::Folder("docs".into()))
         );
-        assert_eq!(agent.grants(agent.owner()).await.unwrap(), answered.granted);
+        assert_eq!(agent.grants(agent.owner()).await.unwrap(), answered.grants);
         let outcome = |path: &'static str, name: &'static str| {
             let dir = dir.path().to_owned();
             let script = write(path);
@@ -500,12 +507,12 @@ fn always_frees_one_folder_until_it_is_revoked() {
                     .outcome
             }
         };
-        assert_eq!(outcome("docs/b.txt", "b").await, Outcome::Completed);
-        assert_eq!(outcome("docs/deep/c.txt", "c").await, Outcome::Completed);
-        assert_eq!(outcome("src/d.txt", "d").await, Outcome::Parked);
+        assert_eq!(outcome("docs/b.txt", "b").await, RunOutcome::Completed);
+        assert_eq!(outcome("docs/deep/c.txt", "c").await, RunOutcome::Completed);
+        assert_eq!(outcome("src/d.txt", "d").await, RunOutcome::Parked);
         assert_eq!(
             outcome("docs/link", "e").await,
-            Outcome::Parked,
+            RunOutcome::Parked,
             "a link leads out of the folder"
         );
         let verdict = agent
@@ -521,28 +528,34 @@ fn always_frees_one_folder_until_it_is_revoked() {
             agent.revoke(agent.owner(), &grant.id[..6]).await.unwrap(),
             grant
         );
-        assert_eq!(outcome("docs/b.txt", "f").await, Outcome::Parked);
+        assert_eq!(outcome("docs/b.txt", "f").await, RunOutcome::Parked);
         let gone = agent.revoke(agent.owner(), &grant.id).await;
         assert!(
-            matches!(gone, Err(AgentError::Approval(ApprovalError::NoRule(_)))),
+            matches!(
+                gone,
+                Err(AgentError::Approval(ApprovalError::NoSuchGrant(_)))
+            ),
             "{gone:?}"
         );
     });
 }
 
 /// Keeps what it is asked, and says this to everything.
-struct Says(Answer, Mutex<Vec<Vec<Question>>>);
+struct Says(ApprovalAnswer, Mutex<Vec<Vec<ApprovalQuestion>>>);
 
 impl Approver for Says {
     fn name(&self) -> String {
         "ann".to_owned()
     }
 
-    fn answer<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Answer> {
+    fn answer<'a>(&'a self, _: &'a ApprovalQuestion) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(async { self.0.clone() })
     }
 
-    fn answers<'a>(&'a self, questions: &'a [Question]) -> BoxFuture<'a, Vec<Answer>> {
+    fn answers<'a>(
+        &'a self,
+        questions: &'a [ApprovalQuestion],
+    ) -> BoxFuture<'a, Vec<ApprovalAnswer>> {
         self.1.lock().unwrap().push(questions.to_vec());
         Box::pin(async { vec![self.0.clone(); questions.len()] })
     }
@@ -554,10 +567,10 @@ fn whoever_is_there_is_asked_about_a_whole_step_at_once_and_events_say_how() {
     let dir = tempfile::tempdir().unwrap();
     block_on(async {
         let agent = agent_in(dir.path(), ALL_WAYS, TWO).await;
-        let says = Arc::new(Says(Answer::Always, Mutex::default()));
+        let says = Arc::new(Says(ApprovalAnswer::Always, Mutex::default()));
         let (options, heard) = listening();
         let options = RunOptions {
-            approvals: Approvals::Person(says.clone()),
+            approvals: ApprovalPolicy::Ask(says.clone()),
             ..options
         };
         let report = agent
@@ -565,12 +578,15 @@ fn whoever_is_there_is_asked_about_a_whole_step_at_once_and_events_say_how() {
             .run(text("go"), options)
             .await
             .unwrap();
-        assert_eq!(report.outcome, Outcome::Completed);
+        assert_eq!(report.outcome, RunOutcome::Completed);
         let asked = says.1.lock().unwrap().clone();
         let shapes: Vec<usize> = asked.iter().map(Vec::len).collect();
         assert_eq!(shapes, [2]);
         // A file of the root is granted alone, not the whole workspace.
-        assert_eq!(asked[0][0].always, Some(Granted::File("log.txt".into())));
+        assert_eq!(
+            asked[0][0].always_scope,
+            Some(GrantScope::File("log.txt".into()))
+        );
         let diff = "--- a/log.txt\n+++ b/log.txt\n@@ -1 +1,2 @@\n x\n+y\n";
         assert_eq!(asked[0][0].terms.preview.as_deref(), Some(diff));
         let heard = heard.lock().unwrap().clone();
@@ -683,7 +699,7 @@ fn a_preview_shows_nothing_that_may_not_be_read() {
     });
 }
 
-fn picker(effect: Effect) -> ToolSpec {
+fn picker(effect: ToolEffect) -> ToolSpec {
     ToolSpec {
         name: "pick".into(),
         aliases: Vec::new(),
@@ -705,22 +721,22 @@ fn a_tool_of_the_client_never_runs_here_and_its_result_is_answered() {
     let script = "- calls: [{tool: pick, args: {of: colours}}]\n- text: done\n";
     let rows = [
         (
-            Effect::Reads,
-            Answer::Respond("blue".into()),
+            ToolEffect::Reads,
+            ApprovalAnswer::Respond("blue".into()),
             ResultStatus::Ok,
             "blue",
             None,
         ),
         (
-            Effect::Network,
-            Answer::Respond("blue".into()),
+            ToolEffect::Network,
+            ApprovalAnswer::Respond("blue".into()),
             ResultStatus::Ok,
             "blue",
             Some(()),
         ),
         (
-            Effect::Reads,
-            Answer::no(),
+            ToolEffect::Reads,
+            ApprovalAnswer::no(),
             ResultStatus::Denied,
             "denied: ann said no to this call",
             None,
@@ -734,12 +750,12 @@ fn a_tool_of_the_client_never_runs_here_and_its_result_is_answered() {
             // Nobody can say yes to what only the client can do.
             let mut here = agent.session(session("s"));
             let options = RunOptions {
-                approvals: Approvals::All,
+                approvals: ApprovalPolicy::ApproveAll,
                 ..RunOptions::default()
             };
             assert_eq!(
                 here.run(text("go"), options).await.unwrap().outcome,
-                Outcome::Parked
+                RunOutcome::Parked
             );
             let asked = here.open_questions();
             assert_eq!(
@@ -747,12 +763,12 @@ fn a_tool_of_the_client_never_runs_here_and_its_result_is_answered() {
                 [DecisionKind::Respond, DecisionKind::Reject]
             );
             let refused = here
-                .answer(&[reply(&asked[0], Answer::Yes)], "ann", PATIENT)
+                .answer(&[reply(&asked[0], ApprovalAnswer::Yes)], "ann", PATIENT)
                 .await;
             assert!(
                 matches!(
                     refused,
-                    Err(AgentError::Approval(ApprovalError::NotTaken { .. }))
+                    Err(AgentError::Approval(ApprovalError::AnswerNotAllowed { .. }))
                 ),
                 "{refused:?}"
             );
@@ -762,7 +778,7 @@ fn a_tool_of_the_client_never_runs_here_and_its_result_is_answered() {
             let elsewhere = agent_on(dir.path(), scripted(script), Arc::new(OsDisk), tools()).await;
             assert_eq!(
                 resumed(&elsewhere).await,
-                (Outcome::Completed, "done".to_owned())
+                (RunOutcome::Completed, "done".to_owned())
             );
             let (lines, state) = journal(&elsewhere, &session("s")).await;
             let found: Vec<_> = results(&lines)

@@ -5,12 +5,12 @@ use super::tenants::{in_folder, in_store, template};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
-use stead_agent::{Agent, AgentParts, Approvals};
+use stead_agent::{Agent, AgentParts, ApprovalPolicy};
 use stead_core::{Owner, ResultStatus, SessionId};
 use stead_model::Params;
 use stead_store::{DocVersion, OsDisk, connect};
 use stead_testkit::FakeModel;
-use stead_testkit::servers::{Kind, shared};
+use stead_testkit::servers::{ServerKind, shared};
 use stead_vfs::{LocalVfs, ReadRange, VPath};
 use stead_workspace::{IsolationScope, OpenOptions, Place, Workspace};
 use tokio::task::JoinSet;
@@ -24,7 +24,7 @@ async fn agent(folder: &Path, place: Arc<dyn Place>) -> Arc<Agent> {
     let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None)
         .await
         .unwrap();
-    let model = super::support::model(&FakeModel::start(Vec::new()), stead_testkit::Wire::Chat);
+    let model = super::support::model(&FakeModel::start(Vec::new()), stead_testkit::FakeWire::Chat);
     let params = Params::default();
     let owner = Owner::default();
     let tools = Vec::new();
@@ -36,13 +36,13 @@ async fn agent(folder: &Path, place: Arc<dyn Place>) -> Arc<Agent> {
         model,
         memory_model,
         params,
-        compactor,
+        summary_model: compactor,
         place,
         owner,
         sandbox: None,
         tools,
-        folder,
-        models: stead_agent::Models::default(),
+        working_folder: folder,
+        model_connector: stead_agent::ModelConnector::default(),
     })
     .unwrap()
 }
@@ -54,7 +54,7 @@ async fn append(folder: &Path, places: Vec<Arc<dyn Place>>) {
         tasks.spawn(async move {
             for line in 0..LINES {
                 let args = json!({"file_path": "log.txt", "content": format!("{writer}.{line}\n"), "mode": "append"});
-                let called = agent.call_tool("write_file", args, &Approvals::None, CancellationToken::new()).await;
+                let called = agent.call_tool("write_file", args, &ApprovalPolicy::DenyAll, CancellationToken::new()).await;
                 assert_eq!(called.status, ResultStatus::Ok, "{:?}", called.content);
             }
         });
@@ -62,7 +62,7 @@ async fn append(folder: &Path, places: Vec<Arc<dyn Place>>) {
     while let Some(done) = tasks.join_next().await {
         done.unwrap();
     }
-    let files = places[0].files(&Owner::default(), &SessionId::outside(), None);
+    let files = places[0].files(&Owner::default(), &SessionId::sessionless(), None);
     let (text, _) = files
         .read(&VPath::parse("log.txt").unwrap(), ReadRange::ALL)
         .await
@@ -105,7 +105,7 @@ async fn eight_agents_append_to_one_file_and_no_line_is_lost() {
         folder.path().join("agents/store.db").display()
     ))
     .await;
-    for kind in [Kind::Redis, Kind::Postgres, Kind::Mysql] {
+    for kind in [ServerKind::Redis, ServerKind::Postgres, ServerKind::Mysql] {
         append_in(&shared(kind)).await;
     }
 }

@@ -4,9 +4,9 @@ use crate::support::{agent, block_on, journal, model, results, session, text};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
-use stead_agent::{Agent, Approvals, RunOptions};
-use stead_core::{Entry, Outcome, ResultStatus};
-use stead_testkit::{FakeModel, Wire, reply};
+use stead_agent::{Agent, ApprovalPolicy, RunOptions};
+use stead_core::{Entry, ResultStatus, RunOutcome};
+use stead_testkit::{FakeModel, FakeWire, reply};
 
 fn asking(dir: &Path) {
     std::fs::write(dir.join("agent.yaml"), "approvals: {write_file: true}\n").unwrap();
@@ -31,13 +31,13 @@ fn server() -> FakeModel {
 
 async fn parked(dir: &Path, server: &FakeModel) -> Arc<Agent> {
     asking(dir);
-    let agent = agent(dir, model(server, Wire::Messages)).await;
+    let agent = agent(dir, model(server, FakeWire::Messages)).await;
     let mut session = agent.session(session("s"));
     let report = session
         .run(text("go"), RunOptions::default())
         .await
         .unwrap();
-    assert_eq!(report.outcome, Outcome::Parked);
+    assert_eq!(report.outcome, RunOutcome::Parked);
     let asked: Vec<String> = session
         .open_questions()
         .into_iter()
@@ -53,12 +53,12 @@ async fn parked(dir: &Path, server: &FakeModel) -> Arc<Agent> {
 fn a_parked_call_is_run_once_when_approved_and_never_when_denied() {
     for (approvals, content, statuses) in [
         (
-            Approvals::All,
+            ApprovalPolicy::ApproveAll,
             "x\ny\nz\n",
             [ResultStatus::Ok, ResultStatus::Ok, ResultStatus::Ok],
         ),
         (
-            Approvals::None,
+            ApprovalPolicy::DenyAll,
             "x\n",
             [ResultStatus::Ok, ResultStatus::Denied, ResultStatus::Denied],
         ),
@@ -68,7 +68,7 @@ fn a_parked_call_is_run_once_when_approved_and_never_when_denied() {
         block_on(async {
             parked(dir.path(), &server).await;
             // Another process takes it up, twice: parking again changes nothing.
-            let agent = agent(dir.path(), model(&server, Wire::Messages)).await;
+            let agent = agent(dir.path(), model(&server, FakeWire::Messages)).await;
             let mut session_here = agent.session(session("s"));
             assert_eq!(
                 session_here
@@ -76,7 +76,7 @@ fn a_parked_call_is_run_once_when_approved_and_never_when_denied() {
                     .await
                     .unwrap()
                     .outcome,
-                Outcome::Parked
+                RunOutcome::Parked
             );
             let options = RunOptions {
                 approvals: approvals.clone(),
@@ -85,7 +85,7 @@ fn a_parked_call_is_run_once_when_approved_and_never_when_denied() {
             let report = session_here.resume(options).await.unwrap();
             assert_eq!(
                 (report.outcome, report.text.as_str()),
-                (Outcome::Completed, "done"),
+                (RunOutcome::Completed, "done"),
                 "{approvals:?}"
             );
             let (lines, _) = journal(&agent, &session("s")).await;
@@ -147,7 +147,7 @@ fn a_new_input_on_a_parked_session_skips_what_waited_and_keeps_the_history_valid
             .unwrap();
         assert_eq!(
             (report.outcome, report.text.as_str()),
-            (Outcome::Completed, "done")
+            (RunOutcome::Completed, "done")
         );
         let (lines, _) = journal(&agent, &session("s")).await;
         let found: Vec<ResultStatus> = results(&lines)

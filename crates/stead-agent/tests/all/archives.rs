@@ -7,7 +7,7 @@ use std::sync::Arc;
 use stead_agent::{ArchiveTag, RunOptions, UNKNOWN_WINDOW_TOKENS};
 use stead_core::Owner;
 use stead_model::{ModelSettings, ScriptedModel, connect};
-use stead_testkit::{FakeModel, Wire, reply};
+use stead_testkit::{FakeModel, FakeWire, reply};
 
 fn openpaw(dir: &Path) {
     std::fs::create_dir_all(dir.join("agent")).unwrap();
@@ -111,7 +111,7 @@ fn where_a_layout_keeps_no_conversations_nothing_is_written() {
     let server = FakeModel::start(vec![reply().text("fine")]);
     let dir = tempfile::tempdir().unwrap();
     block_on(async {
-        let agent = agent(dir.path(), model(&server, Wire::Messages)).await;
+        let agent = agent(dir.path(), model(&server, FakeWire::Messages)).await;
         agent
             .session(session("s"))
             .run(text("go"), RunOptions::default())
@@ -166,7 +166,7 @@ fn an_endpoint_is_asked_how_much_fits_once_and_only_when_it_matters() {
         let vllm = agent(dir.path(), connect(&settings, &|_| None).unwrap()).await;
         let fresh = vllm.session(session("new"));
         assert_eq!(
-            (fresh.known_window().await, asked()),
+            (fresh.window_or_default().await, asked()),
             (UNKNOWN_WINDOW_TOKENS, 0),
             "it does not matter yet"
         );
@@ -180,13 +180,17 @@ fn an_endpoint_is_asked_how_much_fits_once_and_only_when_it_matters() {
         let mut grown = vllm.session(session("long"));
         grown.load().await.unwrap();
         assert_eq!(grown.window(), None);
-        assert_eq!((grown.known_window().await, asked()), (32_768, 1));
-        assert_eq!((grown.known_window().await, asked()), (32_768, 1), "once");
+        assert_eq!((grown.window_or_default().await, asked()), (32_768, 1));
+        assert_eq!(
+            (grown.window_or_default().await, asked()),
+            (32_768, 1),
+            "once"
+        );
         assert_eq!(grown.window(), Some(32_768));
         let mut other = told.session(session("long"));
         other.load().await.unwrap();
         assert_eq!(
-            other.known_window().await,
+            other.window_or_default().await,
             UNKNOWN_WINDOW_TOKENS,
             "nobody knows"
         );

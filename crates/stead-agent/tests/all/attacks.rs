@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use stead_agent::RunOptions;
-use stead_core::{Outcome, ResultStatus};
-use stead_testkit::{FakeModel, Wire, reply};
+use stead_core::{ResultStatus, RunOutcome};
+use stead_testkit::{FakeModel, FakeWire, reply};
 
 /// Every file tool with `path` in the place of each of its paths.
 fn calls(path: &str) -> Vec<(&'static str, Value)> {
@@ -122,7 +122,7 @@ fn call(root: &Path, tool: &str, args: Value) -> (ResultStatus, String) {
     let server = FakeModel::start(vec![reply().call(tool, args), reply().text("I give up")]);
     block_on(async {
         let started = Instant::now();
-        let agent = agent(root, model(&server, Wire::Chat)).await;
+        let agent = agent(root, model(&server, FakeWire::Chat)).await;
         let report = agent
             .session(session("s"))
             .run(text("go"), RunOptions::default())
@@ -130,7 +130,7 @@ fn call(root: &Path, tool: &str, args: Value) -> (ResultStatus, String) {
             .unwrap();
         assert_eq!(
             (report.outcome, server.rejections()),
-            (Outcome::Completed, Vec::new())
+            (RunOutcome::Completed, Vec::new())
         );
         assert!(
             started.elapsed() < Duration::from_secs(5),

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use stead_agent::{Agent, RunOptions, RunReport};
-use stead_core::{Effect, Outcome, ResultStatus, Risk};
+use stead_core::{ResultStatus, Risk, RunOutcome, ToolEffect};
 use stead_store::OsDisk;
-use stead_testkit::{FakeModel, Wire, hang, reply};
+use stead_testkit::{FakeModel, FakeWire, hang, reply};
 use stead_tools::{Output, Tool, ToolError};
 
 /// What a loaded machine may add to a time that is promised.
@@ -23,7 +23,13 @@ fn policy(dir: &Path, text: &str) {
 }
 
 async fn with_tools(dir: &Path, server: &FakeModel, tools: Vec<Arc<dyn Tool>>) -> Arc<Agent> {
-    agent_on(dir, model(server, Wire::Messages), Arc::new(OsDisk), tools).await
+    agent_on(
+        dir,
+        model(server, FakeWire::Messages),
+        Arc::new(OsDisk),
+        tools,
+    )
+    .await
 }
 
 async fn run(agent: &Arc<Agent>) -> RunReport {
@@ -47,9 +53,9 @@ fn a_model_that_goes_in_circles_is_told_after_three_rounds_and_stopped_after_six
         std::fs::create_dir(dir.path().join("a")).unwrap();
         std::fs::create_dir(dir.path().join("b")).unwrap();
         block_on(async {
-            let agent = agent(dir.path(), model(&server, Wire::Messages)).await;
+            let agent = agent(dir.path(), model(&server, FakeWire::Messages)).await;
             let report = run(&agent).await;
-            assert!(report.outcome == Outcome::Failed, "{report:?}");
+            assert!(report.outcome == RunOutcome::Failed, "{report:?}");
             assert!(
                 report
                     .reason
@@ -92,9 +98,9 @@ fn the_step_limit_stops_a_run_that_can_be_taken_up_again() {
     let dir = tempfile::tempdir().unwrap();
     policy(dir.path(), "max_steps: 5");
     block_on(async {
-        let agent = agent(dir.path(), model(&server, Wire::Messages)).await;
+        let agent = agent(dir.path(), model(&server, FakeWire::Messages)).await;
         let report = run(&agent).await;
-        assert_eq!((report.outcome, report.steps), (Outcome::StepLimit, 5));
+        assert_eq!((report.outcome, report.steps), (RunOutcome::StepLimit, 5));
         assert!(report.reason.unwrap().contains("policy.max_steps"));
         let report = agent
             .session(session("s"))
@@ -103,7 +109,7 @@ fn the_step_limit_stops_a_run_that_can_be_taken_up_again() {
             .unwrap();
         assert_eq!(
             (report.outcome, report.steps, report.text.as_str()),
-            (Outcome::Completed, 3, "done")
+            (RunOutcome::Completed, 3, "done")
         );
     });
     assert_eq!(server.rejections(), Vec::new());
@@ -116,10 +122,10 @@ fn the_time_limit_stops_a_run_during_a_hang_of_the_model() {
     let dir = tempfile::tempdir().unwrap();
     policy(dir.path(), "run_timeout_seconds: 1");
     block_on(async {
-        let agent = agent(dir.path(), model(&server, Wire::Messages)).await;
+        let agent = agent(dir.path(), model(&server, FakeWire::Messages)).await;
         let started = Instant::now();
         let report = run(&agent).await;
-        assert_eq!(report.outcome, Outcome::TimedOut);
+        assert_eq!(report.outcome, RunOutcome::TimedOut);
         assert!(started.elapsed() < Duration::from_secs(3));
         let report = agent
             .session(session("s"))
@@ -148,7 +154,7 @@ fn a_tool_that_takes_too_long_becomes_a_result_and_the_run_goes_on() {
     block_on(async {
         let agent = with_tools(dir.path(), &server, vec![deaf()]).await;
         let started = Instant::now();
-        assert_eq!(run(&agent).await.outcome, Outcome::Completed);
+        assert_eq!(run(&agent).await.outcome, RunOutcome::Completed);
         assert!(
             started.elapsed() < Duration::from_secs(3),
             "{:?}",
@@ -175,7 +181,7 @@ fn parallel_calls_meet_and_one_that_fails_leaves_its_siblings_alone() {
             // Nobody passes unless all are running at once.
             meeting.wait().await;
             match args["n"].as_u64() {
-                Some(3) => Err(ToolError::Tell("three has failed".into())),
+                Some(3) => Err(ToolError::RespondToModel("three has failed".into())),
                 Some(5) => panic!("five panics"),
                 n => Ok(Output::text(format!("met {n:?}"))),
             }
@@ -186,7 +192,7 @@ fn parallel_calls_meet_and_one_that_fails_leaves_its_siblings_alone() {
     let dir = tempfile::tempdir().unwrap();
     block_on(async {
         let agent = with_tools(dir.path(), &server, vec![meet]).await;
-        assert_eq!(run(&agent).await.outcome, Outcome::Completed);
+        assert_eq!(run(&agent).await.outcome, RunOutcome::Completed);
         let (_, state) = journal(&agent, &session("s")).await;
         let message = &state.turns[2].message;
         let stead_core::Message::Tool { results } = &**message else {
@@ -222,7 +228,7 @@ fn calls_that_change_something_never_overlap() {
     let dir = tempfile::tempdir().unwrap();
     block_on(async {
         let agent = with_tools(dir.path(), &server, vec![change]).await;
-        assert_eq!(run(&agent).await.outcome, Outcome::Completed);
+        assert_eq!(run(&agent).await.outcome, RunOutcome::Completed);
         let (lines, _) = journal(&agent, &session("s")).await;
         assert!(
             results(&lines)
@@ -238,7 +244,7 @@ fn calls_that_change_something_never_overlap() {
 fn a_tool_that_panics_or_stops_is_told_apart() {
     let panics = TestTool::make("panics", Risk::WRITES, |_, _| async { panic!("as told") });
     let stops = TestTool::make("stops", Risk::WRITES, |_, _| async {
-        Err(ToolError::Stop("nobody can help".into()))
+        Err(ToolError::Fatal("nobody can help".into()))
     });
     let server = FakeModel::start(vec![
         reply().call("panics", json!({})),
@@ -251,7 +257,7 @@ fn a_tool_that_panics_or_stops_is_told_apart() {
         let report = run(&agent).await;
         assert_eq!(
             (report.outcome, report.reason.as_deref()),
-            (Outcome::Failed, Some("nobody can help"))
+            (RunOutcome::Failed, Some("nobody can help"))
         );
         let (lines, _) = journal(&agent, &session("s")).await;
         let statuses: Vec<ResultStatus> = results(&lines)
@@ -280,7 +286,7 @@ fn a_tool_that_panics_or_stops_is_told_apart() {
 #[test]
 fn a_cancel_is_obeyed_within_a_second_wherever_the_run_is() {
     const SLOW_WRITE: Risk = Risk {
-        effect: Effect::Writes,
+        effect: ToolEffect::Writes,
         parallel_safe: false,
         repeatable: false,
     };
@@ -322,7 +328,7 @@ fn a_cancel_is_obeyed_within_a_second_wherever_the_run_is() {
             };
             let (report, cancelled_at) =
                 tokio::join!(session_here.run(text("go"), options), canceller);
-            assert_eq!(report.unwrap().outcome, Outcome::Cancelled, "{case}");
+            assert_eq!(report.unwrap().outcome, RunOutcome::Cancelled, "{case}");
             assert!(
                 cancelled_at.elapsed() < Duration::from_secs(1) + MARGIN,
                 "{case}: {:?}",
@@ -332,7 +338,7 @@ fn a_cancel_is_obeyed_within_a_second_wherever_the_run_is() {
             let report = session_here.resume(RunOptions::default()).await.unwrap();
             assert_eq!(
                 (report.outcome, report.text.as_str()),
-                (Outcome::Completed, "fine"),
+                (RunOutcome::Completed, "fine"),
                 "{case}"
             );
         });

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use stead_agent::{RunOptions, TaskRecord, TaskStatus};
 use stead_core::{
-    Block, Estimate, Message, Outcome, Price, ResultStatus, StopReason, ToolCall, Usage,
+    Block, CallEstimate, Message, Price, ResultStatus, RunOutcome, StopReason, ToolCall, Usage,
 };
 use stead_model::{Delta, Model, ModelError, Reply, Request};
 
@@ -124,7 +124,7 @@ pub(crate) fn records(dir: &Path, of: &str) -> Vec<TaskRecord> {
 fn standings(records: &[TaskRecord]) -> Vec<(&str, &'static str)> {
     records
         .iter()
-        .map(|record| (record.description.as_str(), record.standing()))
+        .map(|record| (record.description.as_str(), record.status_text()))
         .collect()
 }
 
@@ -153,7 +153,7 @@ fn a_task_is_worked_on_in_a_session_of_its_own_and_its_result_comes_back() {
             .unwrap();
         assert_eq!(
             (report.outcome, report.text.as_str()),
-            (Outcome::Completed, "there are two")
+            (RunOutcome::Completed, "there are two")
         );
         let (lines, state) = journal(&agent, &session("s")).await;
         let (_, status, said) = results(&lines).remove(0);
@@ -251,7 +251,7 @@ fn ten_children_and_what_becomes_of_each() {
         cancel.cancel();
         assert_eq!(
             run.join_next().await.unwrap().unwrap().unwrap(),
-            Outcome::Cancelled
+            RunOutcome::Cancelled
         );
         assert!(
             begun.elapsed() < Duration::from_secs(2),
@@ -330,7 +330,7 @@ fn what_takes_too_long_goes_on_in_the_background_and_is_told_once() {
     });
     #[derive(serde::Deserialize, schemars::JsonSchema)]
     struct Nothing {}
-    let wait = stead_tools::function(
+    let wait = stead_tools::function_tool(
         "wait_here",
         "Waits.",
         stead_core::Risk::READS,
@@ -588,7 +588,7 @@ fn a_thousand_children_in_twenty_waves_leave_nothing_behind() {
             .run(text("lead"), RunOptions::default())
             .await
             .unwrap();
-        assert_eq!(report.outcome, Outcome::Completed, "{:?}", report.reason);
+        assert_eq!(report.outcome, RunOutcome::Completed, "{:?}", report.reason);
         eprintln!("a child took {:.2} ms", begun.elapsed().as_secs_f64());
         let (lines, state) = journal(&agent, &session("s")).await;
         assert_eq!(state.told.len(), 1000);
@@ -651,12 +651,12 @@ fn children_spend_from_their_parents_budget_and_together_never_more() {
             .unwrap();
         // The last question of the parent may not be paid for either.
         assert!(
-            matches!(report.outcome, Outcome::Completed | Outcome::Budget),
+            matches!(report.outcome, RunOutcome::Completed | RunOutcome::Budget),
             "{report:?}"
         );
         let all = records(dir.path(), "s");
         assert!(
-            all.iter().all(|record| record.standing() == "failed"),
+            all.iter().all(|record| record.status_text() == "failed"),
             "{:?}",
             standings(&all)
         );
@@ -709,7 +709,7 @@ fn what_children_spent_counts_in_the_next_process() {
         let mut later = again.session(session("s"));
         later.load().await.unwrap();
         let budget = later.budget().await.unwrap();
-        let asks = |tokens| Estimate {
+        let asks = |tokens| CallEstimate {
             input_tokens: tokens,
             answer_tokens: 0,
             thinking_tokens: 0,
@@ -762,41 +762,44 @@ fn a_task_that_ends_while_its_parent_sleeps_can_wake_it_once() {
                 .await;
         let mut live = agent.session(session("s"));
         let leave = || RunOptions {
-            leftover: stead_agent::Leftover::Leave,
+            background_tasks: stead_agent::BackgroundTaskPolicy::Detach,
             ..RunOptions::default()
         };
         let report = live.run(text("lead"), leave()).await.unwrap();
         assert_eq!(
             (report.outcome, report.text.as_str()),
-            (Outcome::Completed, "I go on")
+            (RunOutcome::Completed, "I go on")
         );
-        assert_eq!((live.crew().working(), live.has_news()), (1, false));
+        assert_eq!(
+            (live.subagents().running_count(), live.has_finished_tasks()),
+            (1, false)
+        );
         let early = live.wake(leave()).await;
         assert!(
-            matches!(early, Err(stead_agent::AgentError::NoNews(_))),
+            matches!(early, Err(stead_agent::AgentError::NoFinishedTasks(_))),
             "{early:?}"
         );
-        let mut ends = live.crew().ends();
+        let mut ends = live.subagents().watch_finished();
         held.add_permits(1);
         ends.changed().await.unwrap();
-        assert!(live.has_news());
+        assert!(live.has_finished_tasks());
         let (options, heard) = listening();
         let report = live
             .wake(RunOptions {
-                leftover: stead_agent::Leftover::Leave,
+                background_tasks: stead_agent::BackgroundTaskPolicy::Detach,
                 ..options
             })
             .await
             .unwrap();
         assert_eq!(
             (report.outcome, report.text.as_str(), report.steps),
-            (Outcome::Completed, "now I know", 1)
+            (RunOutcome::Completed, "now I know", 1)
         );
         crate::support::assert_well_formed(&heard.lock().unwrap());
-        assert!(!live.has_news());
+        assert!(!live.has_finished_tasks());
         let again = live.wake(leave()).await;
         assert!(
-            matches!(again, Err(stead_agent::AgentError::NoNews(_))),
+            matches!(again, Err(stead_agent::AgentError::NoFinishedTasks(_))),
             "{again:?}"
         );
         let (lines, state) = journal(&agent, &session("s")).await;

@@ -3,8 +3,8 @@
 use crate::support::{agent, journal, model, session, text};
 use serde_json::json;
 use stead_agent::RunOptions;
-use stead_core::Outcome;
-use stead_testkit::{FakeModel, Wire, reply};
+use stead_core::RunOutcome;
+use stead_testkit::{FakeModel, FakeWire, reply};
 use tokio::task::JoinSet;
 
 const SESSIONS: usize = 200;
@@ -24,7 +24,7 @@ async fn two_hundred_sessions_at_once_complete_and_share_nothing() {
         }
     });
     let dir = tempfile::tempdir().unwrap();
-    let agent = agent(dir.path(), model(&server, Wire::Chat)).await;
+    let agent = agent(dir.path(), model(&server, FakeWire::Chat)).await;
     let mut tasks = JoinSet::new();
     for n in 0..SESSIONS {
         let agent = agent.clone();
@@ -37,7 +37,7 @@ async fn two_hundred_sessions_at_once_complete_and_share_nothing() {
                 .unwrap();
             assert_eq!(
                 (report.outcome, report.text),
-                (Outcome::Completed, format!("{name} is done"))
+                (RunOutcome::Completed, format!("{name} is done"))
             );
         });
     }

@@ -7,12 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_agent::RunOptions;
-use stead_core::{Event, EventKind, Outcome, Risk};
+use stead_core::{Event, EventKind, Risk, RunOutcome};
 use stead_model::ScriptedModel;
-use stead_sandbox::{Capture, Ended, capture};
+use stead_sandbox::{ExecLimits, ExecOutcome, capture};
 use stead_store::OsDisk;
 use stead_testkit::{Child, Death, child_role};
-use stead_tools::{Output, Room, Tool, ToolCx, ToolError};
+use stead_tools::{Output, SinkState, Tool, ToolCx, ToolError};
 use tokio::process::Command;
 
 const TEST: &str = "endless::output_of_any_length_needs_a_fixed_amount_of_memory";
@@ -41,13 +41,13 @@ fn memory_mb(field: &str) -> u64 {
 /// Writes `pieces` megabytes, whether or not anybody keeps them.
 async fn pour(cx: ToolCx, pieces: usize, piece: Vec<u8>) -> Result<Output, ToolError> {
     let mut spill = cx.spill();
-    let mut told = Room::Left;
+    let mut told = SinkState::Accepting;
     for _ in 0..pieces {
         told = spill.write(&piece).await;
     }
     assert_eq!(
         told,
-        Room::Full,
+        SinkState::Full,
         "whoever writes more than is kept is told so"
     );
     Ok(spill.finish().await)
@@ -57,14 +57,14 @@ async fn run_command(cx: ToolCx, script: &str) -> Result<Output, ToolError> {
     let mut spill = cx.spill();
     let mut command = Command::new("sh");
     command.args(["-c", script]);
-    let bounds = Capture {
+    let bounds = ExecLimits {
         timeout: Duration::from_secs(60),
         cancel: cx.cancel.clone(),
     };
     let ended = capture(command, &mut spill, &bounds)
         .await
-        .map_err(|error| ToolError::Tell(error.to_string()))?;
-    assert_eq!(ended, Ended::Full);
+        .map_err(|error| ToolError::RespondToModel(error.to_string()))?;
+    assert_eq!(ended, ExecOutcome::OutputFull);
     Ok(spill.finish().await)
 }
 
@@ -113,7 +113,7 @@ fn flood(dir: &Path, case: &str) {
             .run(text("Go."), options)
             .await
             .unwrap();
-        assert_eq!(report.outcome, Outcome::Completed, "{report:?}");
+        assert_eq!(report.outcome, RunOutcome::Completed, "{report:?}");
         println!("\ngrew {}", memory_mb("VmHWM").saturating_sub(before));
         let (lines, _) = journal(&agent, &session("s")).await;
         println!("\ntold {}", results(&lines)[0].2.replace('\n', "\u{1}"));

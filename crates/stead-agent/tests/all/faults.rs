@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use std::path::Path;
 use std::sync::Arc;
 use stead_agent::{Agent, AgentError, RunOptions, Session};
-use stead_core::{Outcome, ResultStatus};
+use stead_core::{ResultStatus, RunOutcome};
 use stead_store::{OsDisk, StoreError};
 use stead_testkit::{FakeModel, FaultDisk};
 
@@ -94,7 +94,7 @@ fn fail_and_go_on(server: &FakeModel, n: usize, way: Way, place: &str) {
         }
         match &ran {
             Ok(report) => {
-                assert_eq!(report.outcome, Outcome::Completed, "{place}: {report:?}");
+                assert_eq!(report.outcome, RunOutcome::Completed, "{place}: {report:?}");
                 assert_failures_are_told(&faulty, place).await;
             }
             Err(AgentError::Store(
@@ -133,7 +133,7 @@ async fn go_on(session: &mut Session, dir: &Path, place: &str) {
         resumed => resumed,
     };
     let report = report.unwrap_or_else(|error| panic!("{place}: {error} in {}", dir.display()));
-    assert_eq!(report.outcome, Outcome::Completed, "{place}: {report:?}");
+    assert_eq!(report.outcome, RunOutcome::Completed, "{place}: {report:?}");
 }
 
 async fn assert_failures_are_told(agent: &Arc<Agent>, place: &str) {

@@ -5,9 +5,11 @@ use crate::support::{agent_with_host_and, block_on, journal, results, session, t
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
-use stead_agent::{Agent, Answer, Approvals, OpenQuestion, Reply, RunOptions, RunReport};
-use stead_core::{Outcome, ResultStatus};
-use stead_store::Wait;
+use stead_agent::{
+    Agent, ApprovalAnswer, ApprovalPolicy, ApprovalReply, OpenQuestion, RunOptions, RunReport,
+};
+use stead_core::{ResultStatus, RunOutcome};
+use stead_store::LockWait;
 
 fn put(dir: &Path, name: &str, content: &str) {
     let path = dir.join(name);
@@ -15,7 +17,7 @@ fn put(dir: &Path, name: &str, content: &str) {
     std::fs::write(path, content).unwrap();
 }
 
-async fn run(agent: &Arc<Agent>, input: &str, approvals: Approvals) -> RunReport {
+async fn run(agent: &Arc<Agent>, input: &str, approvals: ApprovalPolicy) -> RunReport {
     let options = RunOptions {
         approvals,
         ..RunOptions::default()
@@ -45,8 +47,8 @@ fn nothing_is_changed_under_those_who_are_asked() {
     });
     block_on(async {
         let agent = agent_with_host_and(dir.path(), model, Vec::new()).await;
-        let report = run(&agent, "go", Approvals::Park).await;
-        assert_eq!(report.outcome, Outcome::Parked);
+        let report = run(&agent, "go", ApprovalPolicy::Park).await;
+        assert_eq!(report.outcome, RunOutcome::Parked);
         let (lines, _) = journal(&agent, &session("s")).await;
         let came: Vec<ResultStatus> = results(&lines)
             .into_iter()
@@ -58,11 +60,11 @@ fn nothing_is_changed_under_those_who_are_asked() {
             "touch good\n"
         );
         let options = RunOptions {
-            approvals: Approvals::All,
+            approvals: ApprovalPolicy::ApproveAll,
             ..RunOptions::default()
         };
         let report = agent.session(session("s")).resume(options).await.unwrap();
-        assert_eq!(report.outcome, Outcome::Completed);
+        assert_eq!(report.outcome, RunOutcome::Completed);
     });
     assert!(dir.path().join("good").exists() && !dir.path().join("evil").exists());
     assert_eq!(
@@ -96,7 +98,7 @@ fn words_from_outside_are_not_laundered_by_a_child() {
     });
     block_on(async {
         let agent = agent_with_host_and(dir.path(), model, Vec::new()).await;
-        run(&agent, "go", Approvals::None).await;
+        run(&agent, "go", ApprovalPolicy::DenyAll).await;
     });
     assert!(!dir.path().join("sub/AGENTS.md").exists());
 }
@@ -123,7 +125,7 @@ fn an_agent_that_anybody_may_have_written_gets_no_file_for_a_model() {
     });
     block_on(async {
         let agent = agent_with_host_and(dir.path(), model, Vec::new()).await;
-        run(&agent, "go", Approvals::None).await;
+        run(&agent, "go", ApprovalPolicy::DenyAll).await;
         let (lines, _) = journal(&agent, &session("s")).await;
         let told: Vec<bool> = results(&lines)
             .into_iter()
@@ -148,8 +150,8 @@ fn a_plan_that_became_another_is_agreed_to_anew() {
     block_on(async {
         let agent = agent_with_host_and(dir.path(), model, Vec::new()).await;
         assert_eq!(
-            run(&agent, "go", Approvals::Park).await.outcome,
-            Outcome::Parked
+            run(&agent, "go", ApprovalPolicy::Park).await.outcome,
+            RunOutcome::Parked
         );
         let yes = || async {
             let mut parked = agent.session(session("s"));
@@ -163,13 +165,13 @@ fn a_plan_that_became_another_is_agreed_to_anew() {
             } = question;
             parked
                 .answer(
-                    &[Reply {
+                    &[ApprovalReply {
                         id,
                         args_hash,
-                        answer: Answer::Yes,
+                        answer: ApprovalAnswer::Yes,
                     }],
                     "ann",
-                    Wait::No,
+                    LockWait::No,
                 )
                 .await
                 .unwrap();
@@ -179,7 +181,10 @@ fn a_plan_that_became_another_is_agreed_to_anew() {
             )
         };
         std::fs::write(dir.path().join("plans/PLAN.md"), "other\n").unwrap();
-        assert_eq!(yes().await, (Some("good".to_owned()), Outcome::Parked));
-        assert_eq!(yes().await, (Some("other".to_owned()), Outcome::Completed));
+        assert_eq!(yes().await, (Some("good".to_owned()), RunOutcome::Parked));
+        assert_eq!(
+            yes().await,
+            (Some("other".to_owned()), RunOutcome::Completed)
+        );
     });
 }

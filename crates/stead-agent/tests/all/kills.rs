@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use stead_agent::{AgentError, RunOptions};
-use stead_core::{Entry, Event, EventKind, Outcome, ResultStatus};
+use stead_core::{Entry, Event, EventKind, ResultStatus, RunOutcome};
 use stead_store::StoreError;
-use stead_testkit::{Child, Death, FakeModel, FaultDisk, KillPoint, OpKind, child_role};
+use stead_testkit::{Child, Death, DiskOpKind, FakeModel, FaultDisk, KillPoint, child_role};
 
 const TEST: &str = "kills::a_kill_anywhere_loses_nothing_and_repeats_nothing";
 
@@ -41,7 +41,7 @@ fn a_kill_anywhere_loses_nothing_and_repeats_nothing() {
             .unwrap();
         assert_eq!(
             (report.outcome, report.text.as_str()),
-            (Outcome::Completed, "done")
+            (RunOutcome::Completed, "done")
         );
         agent.sessions().flush().await;
         assert_truthful(&agent, dir.path(), "undisturbed").await;
@@ -50,7 +50,7 @@ fn a_kill_anywhere_loses_nothing_and_repeats_nothing() {
     for (i, op) in counting.ops().iter().enumerate() {
         for (at, point) in KillPoint::ALL.into_iter().enumerate() {
             // Only a write can be torn.
-            if point != KillPoint::Torn || op.kind == OpKind::Write {
+            if point != KillPoint::Torn || op.kind == DiskOpKind::Write {
                 points.push((
                     i + 1,
                     at,
@@ -140,7 +140,7 @@ fn kill_and_go_on(server: &FakeModel, n: usize, at: usize, place: &str) {
             Err(AgentError::NothingToResume(_)) => {
                 assert_eq!(
                     session.state().last_outcome,
-                    Some(Outcome::Completed),
+                    Some(RunOutcome::Completed),
                     "{place}"
                 );
                 session
@@ -150,7 +150,7 @@ fn kill_and_go_on(server: &FakeModel, n: usize, at: usize, place: &str) {
             }
             Err(error) => panic!("{place}: {error}"),
         };
-        assert_eq!(report.outcome, Outcome::Completed, "{place}: {report:?}");
+        assert_eq!(report.outcome, RunOutcome::Completed, "{place}: {report:?}");
         agent.sessions().flush().await;
         assert_truthful(&agent, dir.path(), place).await;
         assert_interrupted_calls_say_so(&agent, place).await;
@@ -160,7 +160,7 @@ fn kill_and_go_on(server: &FakeModel, n: usize, at: usize, place: &str) {
                 .iter()
                 .map(|s| (s.outcome, s.damage.clone()))
                 .collect::<Vec<_>>(),
-            [(Some(Outcome::Completed), None)]
+            [(Some(RunOutcome::Completed), None)]
         );
         assert_undoable(&agent, dir.path(), &laid_out, place).await;
     });
@@ -177,7 +177,7 @@ async fn assert_new_input_is_heard(server: &FakeModel, dir: &Path, place: &str) 
         .run(text("Never mind."), RunOptions::default())
         .await
         .unwrap();
-    assert_eq!(report.outcome, Outcome::Completed, "{place}: {report:?}");
+    assert_eq!(report.outcome, RunOutcome::Completed, "{place}: {report:?}");
     assert_truthful(&agent, copy.path(), place).await;
     assert_interrupted_calls_say_so(&agent, place).await;
 }
@@ -283,7 +283,7 @@ fn a_second_kill_while_going_on_is_no_worse_than_the_first() {
                     let (_, state) = journal(&agent, &session("s")).await;
                     assert_eq!(
                         (state.last_outcome, state.final_text().as_str()),
-                        (Some(Outcome::Completed), "done")
+                        (Some(RunOutcome::Completed), "done")
                     );
                 });
                 assert_eq!(server.rejections(), Vec::new());
@@ -320,7 +320,7 @@ fn nothing_is_acknowledged_or_begun_before_the_journal_is_synced() {
                 .iter()
                 .rfind(|op| op.name.as_os_str() == "s.log.jsonl")
                 .unwrap();
-            assert_eq!(last.kind, OpKind::Sync, "{:?}", event.kind);
+            assert_eq!(last.kind, DiskOpKind::Sync, "{:?}", event.kind);
             count.fetch_add(1, Ordering::SeqCst);
         }
     });

@@ -7,12 +7,12 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
-use stead_agent::{Agent, Approvals, Looked, Lookup, MemoryFiles, RunOptions};
+use stead_agent::{Agent, ApprovalPolicy, Lookup, LookupResult, MemoryFiles, RunOptions};
 use stead_core::{Owner, ResultStatus, SessionId};
 use stead_model::ScriptedModel;
-use stead_search::{Query, SearchError};
+use stead_search::{IndexError, Query};
 use stead_store::{MemoryStore, OsDisk, Store, connect};
-use stead_testkit::servers::{Kind, shared};
+use stead_testkit::servers::{ServerKind, shared};
 use stead_vfs::{Expect, LocalVfs, VPath};
 use stead_workspace::{IsolationScope, OpenOptions, Place, Workspace};
 use tokio_util::sync::CancellationToken;
@@ -38,7 +38,12 @@ async fn idle(dir: &Path) -> Arc<Agent> {
 /// What a tool answers, and whether it could.
 async fn call(agent: &Arc<Agent>, tool: &str, args: Value) -> (ResultStatus, String) {
     let called = agent
-        .call_tool(tool, args, &Approvals::None, CancellationToken::new())
+        .call_tool(
+            tool,
+            args,
+            &ApprovalPolicy::DenyAll,
+            CancellationToken::new(),
+        )
         .await;
     (called.status, crate::support::blocks(&called.content))
 }
@@ -594,9 +599,9 @@ async fn answers(
     folder: &Path,
     place: &dyn Place,
     journals: &[(SessionId, Vec<Bytes>)],
-) -> Vec<Result<Looked, String>> {
+) -> Vec<Result<LookupResult, String>> {
     let owner = Owner::default();
-    let outside = SessionId::outside();
+    let outside = SessionId::sessionless();
     let files = Arc::new(LocalVfs::open(folder, Arc::new(OsDisk)).unwrap());
     let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None)
         .await
@@ -604,7 +609,7 @@ async fn answers(
     let tree = place.files(&owner, &outside, None);
     let sessions = place.sessions(&owner);
     let lookup = Lookup::new(place.index(&owner), None);
-    let memory = MemoryFiles::of(&workspace, &outside, tree.clone()).unwrap();
+    let memory = MemoryFiles::for_session(&workspace, &outside, tree.clone()).unwrap();
     let corpus = tempfile::tempdir().unwrap();
     remember(corpus.path());
     let mut all = Vec::new();
@@ -650,7 +655,7 @@ async fn answers(
         .await
         .unwrap_err()
         .to_string();
-    assert_eq!(empty, SearchError::EmptyQuery.to_string());
+    assert_eq!(empty, IndexError::EmptyQuery.to_string());
     all
 }
 
@@ -667,7 +672,7 @@ fn assert_same_as_local(name: &str, make: impl AsyncFn(&Path) -> Arc<dyn Place>)
         .await;
         let hits: usize = local
             .iter()
-            .map(|looked| looked.as_ref().map_or(0, |looked| looked.found.hits.len()))
+            .map(|looked| looked.as_ref().map_or(0, |looked| looked.hits.hits.len()))
             .sum();
         assert!(hits > 30, "{hits} hits");
         let other = answers(two.path(), &*make(two.path()).await, &journals).await;
@@ -710,7 +715,7 @@ fn memory_and_sqlite_stores_answer_as_the_local_disk_does() {
 // 5.6
 #[test]
 fn servers_answer_as_the_local_disk_does() {
-    for kind in [Kind::Redis, Kind::Postgres, Kind::Mysql] {
+    for kind in [ServerKind::Redis, ServerKind::Postgres, ServerKind::Mysql] {
         assert_same_as_local(&format!("{kind:?}"), async |folder| {
             on(connect(&shared(kind)).await.unwrap(), folder).await
         });
@@ -747,10 +752,10 @@ fn owners_and_sessions_with_files_of_their_own_find_only_theirs() {
                 )
                 .await
                 .unwrap();
-                let memory = MemoryFiles::of(&workspace, &session(id), tree).unwrap();
+                let memory = MemoryFiles::for_session(&workspace, &session(id), tree).unwrap();
                 let looked = lookup.memory(&memory, &Query::new("heron")).await.unwrap();
                 let hits: Vec<_> = looked
-                    .found
+                    .hits
                     .hits
                     .iter()
                     .map(|hit| (memory.path(&hit.source), hit.text.as_str()))

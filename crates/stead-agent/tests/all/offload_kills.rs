@@ -6,11 +6,11 @@ use crate::support::{TestTool, agent_on, block_on, in_parallel, journal, session
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use stead_agent::{Agent, AgentError, Really, RunOptions};
-use stead_core::{Block, Entry, Media, Outcome, Owner, ResultStatus, Risk};
+use stead_agent::{Agent, AgentError, GcMode, RunOptions};
+use stead_core::{Block, Entry, Media, Owner, ResultStatus, Risk, RunOutcome};
 use stead_model::ScriptedModel;
 use stead_store::{Disk, OsDisk, StoreError};
-use stead_testkit::{Child, Death, FaultDisk, KillPoint, OpKind, child_role};
+use stead_testkit::{Child, Death, DiskOpKind, FaultDisk, KillPoint, child_role};
 use stead_tools::{Output, Tool};
 
 const TEST: &str = "offload_kills::a_kill_anywhere_while_offloading_leaves_a_valid_session";
@@ -64,7 +64,7 @@ async fn agent(dir: &Path, disk: Arc<dyn Disk>) -> Arc<Agent> {
 /// Every file that the journal names is there, with all that was said.
 async fn assert_whole(agent: &Arc<Agent>, dir: &Path, place: &str) {
     let (lines, state) = journal(agent, &session("s")).await;
-    assert_eq!(state.last_outcome, Some(Outcome::Completed), "{place}");
+    assert_eq!(state.last_outcome, Some(RunOutcome::Completed), "{place}");
     let content = lines.iter().flat_map(|line| match &line.entry {
         Entry::User(input) => input.content.clone(),
         Entry::Result(result) => {
@@ -134,7 +134,7 @@ fn a_kill_anywhere_while_offloading_leaves_a_valid_session() {
     let mut points = Vec::new();
     for (i, op) in counting.ops().iter().enumerate() {
         for (at, point) in KillPoint::ALL.into_iter().enumerate() {
-            if point != KillPoint::Torn || op.kind == OpKind::Write {
+            if point != KillPoint::Torn || op.kind == DiskOpKind::Write {
                 points.push((
                     i + 1,
                     at,
@@ -166,7 +166,7 @@ fn kill_and_go_on(n: usize, at: usize, place: &str) {
         let agent = agent(dir.path(), Arc::new(OsDisk)).await;
         let mut resumed = agent.session(session("s"));
         match resumed.resume(RunOptions::default()).await {
-            Ok(report) => assert_eq!(report.outcome, Outcome::Completed, "{place}: {report:?}"),
+            Ok(report) => assert_eq!(report.outcome, RunOutcome::Completed, "{place}: {report:?}"),
             Err(AgentError::NothingToResume(_)) if resumed.state().runs > 0 => {}
             // Nothing was acknowledged, so the person says it again.
             Err(AgentError::Store(StoreError::NotFound(_)) | AgentError::NothingToResume(_)) => {
@@ -178,7 +178,10 @@ fn kill_and_go_on(n: usize, at: usize, place: &str) {
         assert_whole(&agent, dir.path(), place).await;
         // What the killed process left goes with the session.
         agent.sessions().remove(&session("s")).await.unwrap();
-        let collected = agent.collect(&Owner::default(), Really::Do).await.unwrap();
+        let collected = agent
+            .collect_garbage(&Owner::default(), GcMode::Apply)
+            .await
+            .unwrap();
         assert_eq!(collected.offloads, 1, "{place}");
         assert!(
             !dir.path().join("agents/main/offload/s").exists(),

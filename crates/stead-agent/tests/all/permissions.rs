@@ -21,13 +21,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use stead_agent::{Agent, Approvals, RunOptions};
-use stead_core::{Outcome, ResultStatus, VerdictKind};
+use stead_agent::{Agent, ApprovalPolicy, RunOptions};
+use stead_core::{ResultStatus, RunOutcome, VerdictKind};
 use stead_store::OsDisk;
-use stead_testkit::{FakeModel, Wire, reply};
+use stead_testkit::{FakeModel, FakeWire, reply};
 use stead_vfs::{
-    Bounds, Case, Expect, GlobQuery, GrepMode, GrepQuery, Guarded, LineRange, LocalVfs, ReadRange,
-    SearchError, Syntax, VPath, Vfs, VfsError,
+    Bounds, Case, Expect, FileSearchError, GlobQuery, GrepMode, GrepQuery, Guarded, LineRange,
+    LocalVfs, ReadRange, Syntax, VPath, Vfs, VfsError,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -379,8 +379,8 @@ async fn directly(guarded: &Guarded, access: &Access) -> Result<(), VfsError> {
     let path = VPath::parse(&access.path)?;
     let to = VPath::parse(&access.to)?;
     let bounds = Bounds::new(10, CancellationToken::new());
-    let plain = |error: SearchError| match error {
-        SearchError::Vfs(error) => error,
+    let plain = |error: FileSearchError| match error {
+        FileSearchError::Vfs(error) => error,
         other => panic!("{other}"),
     };
     match access.tool {
@@ -451,7 +451,7 @@ async fn directly(guarded: &Guarded, access: &Access) -> Result<(), VfsError> {
 async fn called(
     agent: &Arc<Agent>,
     access: &Access,
-    approvals: &Approvals,
+    approvals: &ApprovalPolicy,
 ) -> (ResultStatus, String) {
     let called = agent
         .call_tool(
@@ -574,7 +574,7 @@ async fn scenario(seed: u64, met: &Met, same_answers: &AtomicUsize) {
     // A workspace whose hooks lead nowhere is not opened at all; here they come to do so later.
     std::fs::write(root.join("agent.yaml"), written(&world.rules)).unwrap();
     let server = FakeModel::start(Vec::new());
-    let agent = agent(&root, model(&server, Wire::Chat)).await;
+    let agent = agent(&root, model(&server, FakeWire::Chat)).await;
     build(&root, &world.nodes);
     let files = Arc::new(LocalVfs::open(&root, Arc::new(OsDisk)).unwrap());
     let guarded = Guarded::new(files, agent.workspace().rules.clone());
@@ -600,8 +600,8 @@ async fn scenario(seed: u64, met: &Met, same_answers: &AtomicUsize) {
         assert_eq!(judged, kind, "{} — {place}", verdict.rule);
 
         let refused = match kind {
-            Kind::Deny => Some(called(&agent, &access, &Approvals::All).await),
-            Kind::Ask => Some(called(&agent, &access, &Approvals::None).await),
+            Kind::Deny => Some(called(&agent, &access, &ApprovalPolicy::ApproveAll).await),
+            Kind::Ask => Some(called(&agent, &access, &ApprovalPolicy::DenyAll).await),
             Kind::Allow => None,
         };
         if let Some((status, said)) = &refused {
@@ -640,7 +640,7 @@ async fn scenario(seed: u64, met: &Met, same_answers: &AtomicUsize) {
                 }
                 .unwrap();
                 assert_eq!(
-                    Some(called(&agent, &access, &Approvals::All).await),
+                    Some(called(&agent, &access, &ApprovalPolicy::ApproveAll).await),
                     refused,
                     "{place}"
                 );
@@ -661,7 +661,7 @@ async fn scenario(seed: u64, met: &Met, same_answers: &AtomicUsize) {
                 "the guarded place refused: {done:?} {place}"
             );
         } else {
-            let (status, said) = called(&agent, &access, &Approvals::All).await;
+            let (status, said) = called(&agent, &access, &ApprovalPolicy::ApproveAll).await;
             assert_ne!(status, ResultStatus::Denied, "{said} — {place}");
             assert!(!said.contains("permission denied"), "{said} — {place}");
             if let Some((_, name)) = said.split_once("did you mean ") {
@@ -745,13 +745,13 @@ fn folder(rules: &str, files: &[&str]) -> tempfile::TempDir {
 fn table(temp: &tempfile::TempDir, calls: &[(&str, Value, ResultStatus, &str)]) {
     let server = FakeModel::start(Vec::new());
     block_on(async {
-        let agent = agent(temp.path(), model(&server, Wire::Chat)).await;
+        let agent = agent(temp.path(), model(&server, FakeWire::Chat)).await;
         for (tool, args, status, said) in calls {
             let called = agent
                 .call_tool(
                     tool,
                     args.clone(),
-                    &Approvals::None,
+                    &ApprovalPolicy::DenyAll,
                     CancellationToken::new(),
                 )
                 .await;
@@ -968,9 +968,9 @@ fn an_approved_question_runs_and_reads_what_its_rule_covers() {
     script.push(reply().text("done"));
     let server = FakeModel::start(script);
     block_on(async {
-        let agent = agent(temp.path(), model(&server, Wire::Chat)).await;
+        let agent = agent(temp.path(), model(&server, FakeWire::Chat)).await;
         let options = RunOptions {
-            approvals: Approvals::All,
+            approvals: ApprovalPolicy::ApproveAll,
             ..RunOptions::default()
         };
         let report = agent
@@ -978,7 +978,7 @@ fn an_approved_question_runs_and_reads_what_its_rule_covers() {
             .run(text("go"), options)
             .await
             .unwrap();
-        assert_eq!(report.outcome, Outcome::Completed);
+        assert_eq!(report.outcome, RunOutcome::Completed);
         let (lines, _) = journal(&agent, &session("s")).await;
         let said: Vec<String> = results(&lines)
             .into_iter()

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use stead_agent::{Agent, Approvals, RunOptions};
-use stead_core::{Change, Outcome, PlanStage, ResultStatus, Risk, SessionId, Set};
+use stead_agent::{Agent, ApprovalPolicy, RunOptions};
+use stead_core::{PlanStage, ResultStatus, Risk, RunOutcome, SessionChange, SessionId, SetEntry};
 use stead_tools::Output;
 use tokio_util::sync::CancellationToken;
 
@@ -120,7 +120,7 @@ async fn open(dir: &Path) -> Arc<Agent> {
     let agent = agent_with_host_and(dir, model(), vec![liar()]).await;
     agent
         .hooks()
-        .equip(stead_agent::HookGear::new(Some(dir.to_owned())));
+        .init(stead_agent::HookRuntime::new(Some(dir.to_owned())));
     agent
 }
 
@@ -145,11 +145,11 @@ async fn came(agent: &Arc<Agent>, id: &SessionId) -> Vec<(ResultStatus, String)>
 fn whatever_way_it_comes_nothing_is_changed_before_a_person_agrees() {
     let dir = tempfile::tempdir().unwrap();
     lay_out(dir.path());
-    let run = |agent: &Arc<Agent>, input: &'static str, set: Vec<Set>| {
+    let run = |agent: &Arc<Agent>, input: &'static str, set: Vec<SetEntry>| {
         let agent = agent.clone();
         let options = RunOptions {
-            approvals: Approvals::All,
-            set,
+            approvals: ApprovalPolicy::ApproveAll,
+            settings: set,
             ..RunOptions::default()
         };
         async move {
@@ -158,14 +158,14 @@ fn whatever_way_it_comes_nothing_is_changed_before_a_person_agrees() {
                 .run(text(input), options)
                 .await
                 .unwrap();
-            assert_eq!(report.outcome, Outcome::Completed, "{:?}", report.reason);
+            assert_eq!(report.outcome, RunOutcome::Completed, "{:?}", report.reason);
         }
     };
     let stage = PlanStage::Making {
         file: "plans/PLAN.md".to_owned(),
     };
-    let set = vec![Set {
-        change: Change::Plan { plan: Some(stage) },
+    let set = vec![SetEntry {
+        change: SessionChange::Plan { plan: Some(stage) },
         by: "ann".to_owned(),
     }];
     block_on(async {
@@ -221,7 +221,7 @@ fn whatever_way_it_comes_nothing_is_changed_before_a_person_agrees() {
             .call_tool(
                 "write_file",
                 mine,
-                &Approvals::None,
+                &ApprovalPolicy::DenyAll,
                 CancellationToken::new(),
             )
             .await;

@@ -3,10 +3,12 @@
 
 use crate::support::{agent, block_on, journal, listening, model, results, session, text};
 use serde_json::{Value, json};
-use stead_agent::{Approvals, RunOptions};
-use stead_core::{Change, Entry, EventKind, PermissionMode, ResultStatus, Set, Todo, TodoStatus};
-use stead_store::Wait;
-use stead_testkit::{FakeModel, Wire, reply};
+use stead_agent::{ApprovalPolicy, RunOptions};
+use stead_core::{
+    Entry, EventKind, PermissionMode, ResultStatus, SessionChange, SetEntry, Todo, TodoStatus,
+};
+use stead_store::LockWait;
+use stead_testkit::{FakeModel, FakeWire, reply};
 use tokio_util::sync::CancellationToken;
 
 const PLAN: &str = "1. Read all of it.\n2. Then <b>write</b> \"it\" down.";
@@ -49,11 +51,11 @@ fn a_plan_and_open_todos_survive_a_compaction_word_for_word_and_a_rewind_gives_e
         reply().text("after"),
     ]);
     block_on(async {
-        let agent = agent(dir.path(), model(&server, Wire::Messages)).await;
+        let agent = agent(dir.path(), model(&server, FakeWire::Messages)).await;
         let mut chat = agent.session(session("s"));
         chat.run(text("one"), RunOptions::default()).await.unwrap();
         let approving = RunOptions {
-            approvals: Approvals::All,
+            approvals: ApprovalPolicy::ApproveAll,
             ..RunOptions::default()
         };
         chat.run(text("two"), approving).await.unwrap();
@@ -84,7 +86,7 @@ fn a_plan_and_open_todos_survive_a_compaction_word_for_word_and_a_rewind_gives_e
             shown.contains("<open_todos>\n[>] write\n[ ] check\n</open_todos>"),
             "{shown}"
         );
-        chat.rewind(2, Wait::No).await.unwrap();
+        chat.rewind(2, LockWait::No).await.unwrap();
         let (_, state) = journal(&agent, &session("s")).await;
         for state in [&state, chat.state()] {
             assert_eq!(
@@ -108,7 +110,7 @@ fn a_compaction_during_plan_mode_says_that_it_is_on() {
         reply().text("after"),
     ]);
     block_on(async {
-        let agent = agent(dir.path(), model(&server, Wire::Messages)).await;
+        let agent = agent(dir.path(), model(&server, FakeWire::Messages)).await;
         let mut chat = agent.session(session("s"));
         for input in ["one", "two"] {
             chat.run(text(input), RunOptions::default()).await.unwrap();
@@ -150,11 +152,11 @@ fn changes_are_told_to_listeners_after_what_made_them_and_a_mode_is_on_record_on
         reply().text("done"),
     ]);
     block_on(async {
-        let agent = agent(dir.path(), model(&server, Wire::Messages)).await;
+        let agent = agent(dir.path(), model(&server, FakeWire::Messages)).await;
         let mut chat = agent.session(session("s"));
         let mode = |to| {
-            vec![Set {
-                change: Change::Mode { to },
+            vec![SetEntry {
+                change: SessionChange::Mode { to },
                 by: "ann".to_owned(),
             }]
         };
@@ -162,7 +164,7 @@ fn changes_are_told_to_listeners_after_what_made_them_and_a_mode_is_on_record_on
         chat.run(
             text("one"),
             RunOptions {
-                set: mode(PermissionMode::Explore),
+                settings: mode(PermissionMode::Explore),
                 ..options
             },
         )
@@ -191,7 +193,7 @@ fn changes_are_told_to_listeners_after_what_made_them_and_a_mode_is_on_record_on
         chat.run(
             text("two"),
             RunOptions {
-                set: mode(PermissionMode::Explore),
+                settings: mode(PermissionMode::Explore),
                 ..RunOptions::default()
             },
         )
@@ -200,7 +202,7 @@ fn changes_are_told_to_listeners_after_what_made_them_and_a_mode_is_on_record_on
         chat.run(
             text("three"),
             RunOptions {
-                set: mode(PermissionMode::Default),
+                settings: mode(PermissionMode::Default),
                 ..RunOptions::default()
             },
         )
@@ -220,14 +222,14 @@ fn changes_are_told_to_listeners_after_what_made_them_and_a_mode_is_on_record_on
                 ResultStatus::Ok
             ]
         );
-        let set: Vec<&Change> = lines
+        let set: Vec<&SessionChange> = lines
             .iter()
             .filter_map(|line| match &line.entry {
                 Entry::Set(set) => Some(&set.change),
                 _ => None,
             })
             .collect();
-        let mode = |to| Change::Mode { to };
+        let mode = |to| SessionChange::Mode { to };
         assert_eq!(
             set,
             [
@@ -253,7 +255,7 @@ fn what_a_plan_wrote_is_undone_like_every_write() {
         reply().text("done"),
     ]);
     block_on(async {
-        let agent = agent(dir.path(), model(&server, Wire::Messages)).await;
+        let agent = agent(dir.path(), model(&server, FakeWire::Messages)).await;
         let mut chat = agent.session(session("s"));
         let report = chat.run(text("one"), RunOptions::default()).await.unwrap();
         assert_eq!(
@@ -303,13 +305,13 @@ fn tasks_lie_where_the_layout_keeps_them_and_the_rules_let_them_be_written() {
         }
         let server = FakeModel::start(Vec::new());
         block_on(async {
-            let agent = agent(dir.path(), model(&server, Wire::Messages)).await;
+            let agent = agent(dir.path(), model(&server, FakeWire::Messages)).await;
             let args = json!({"description": "water the plants", "type": "custom"});
             let called = agent
                 .call_tool(
                     "create_task",
                     args,
-                    &Approvals::None,
+                    &ApprovalPolicy::DenyAll,
                     CancellationToken::new(),
                 )
                 .await;

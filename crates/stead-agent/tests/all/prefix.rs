@@ -5,26 +5,26 @@
 use crate::support::{agent, block_on, in_parallel, model, session, text};
 use serde_json::{Value, json};
 use stead_agent::RunOptions;
-use stead_core::Outcome;
-use stead_testkit::{FakeModel, Recorded, Turn, Wire, reply};
+use stead_core::RunOutcome;
+use stead_testkit::{FakeModel, FakeWire, RecordedRequest, RequestTurn, reply};
 
 const RUNS: usize = 4;
 const STEPS: usize = 5;
 
 /// The bytes of a request's conversation, without the marks that say where to cache.
-fn conversation(request: &Recorded) -> String {
+fn conversation(request: &RecordedRequest) -> String {
     let mut body = request.json.clone();
     unmark(&mut body);
     let key = match request.wire {
-        Wire::Chat | Wire::Messages => "messages",
-        Wire::Responses => "input",
-        Wire::Gemini => "contents",
+        FakeWire::Chat | FakeWire::Messages => "messages",
+        FakeWire::Responses => "input",
+        FakeWire::Gemini => "contents",
     };
     body[key].to_string()
 }
 
 /// Everything but the conversation.
-fn frame(request: &Recorded) -> Value {
+fn frame(request: &RecordedRequest) -> Value {
     let mut body = request.json.clone();
     unmark(&mut body);
     for key in ["messages", "input", "contents"] {
@@ -47,16 +47,16 @@ fn unmark(value: &mut Value) {
 // Acceptance 9
 #[test]
 fn every_request_begins_with_the_bytes_of_the_one_before_it() {
-    in_parallel(&Wire::ALL, |&wire| {
+    in_parallel(&FakeWire::ALL, |&wire| {
         let server = FakeModel::start_with(|request| {
             let turns = &request.seen.as_ref().unwrap().turns;
             let input = turns
                 .iter()
-                .rposition(|turn| matches!(turn, Turn::User(_)))
+                .rposition(|turn| matches!(turn, RequestTurn::User(_)))
                 .unwrap();
             let step = turns[input..]
                 .iter()
-                .filter(|turn| matches!(turn, Turn::Assistant { .. }))
+                .filter(|turn| matches!(turn, RequestTurn::Assistant { .. }))
                 .count();
             let path = format!("f{input}-{step}.txt");
             match step {
@@ -92,7 +92,11 @@ fn every_request_begins_with_the_bytes_of_the_one_before_it() {
                         .await
                         .unwrap()
                 };
-                assert_eq!(report.outcome, Outcome::Completed, "{wire:?}: {report:?}");
+                assert_eq!(
+                    report.outcome,
+                    RunOutcome::Completed,
+                    "{wire:?}: {report:?}"
+                );
             }
         });
         assert_eq!(server.rejections(), Vec::new(), "{wire:?}");
@@ -122,9 +126,9 @@ fn every_request_begins_with_the_bytes_of_the_one_before_it() {
 
 /// The same on the raw bytes: all that may differ is what follows the conversation, and the moved
 /// marks.
-fn assert_bytes_extend(before: &Recorded, after: &Recorded) {
+fn assert_bytes_extend(before: &RecordedRequest, after: &RecordedRequest) {
     const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
-    let clean = |request: &Recorded| {
+    let clean = |request: &RecordedRequest| {
         String::from_utf8(request.body.to_vec())
             .unwrap()
             .replace(MARK, "")

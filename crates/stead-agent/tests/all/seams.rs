@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use stead_agent::{Agent, Answer, Reply, RunOptions, TaskStatus, WaitingTask};
-use stead_core::{Change, Outcome, ResultStatus, SessionId, Set};
-use stead_store::Wait;
+use stead_agent::{Agent, ApprovalAnswer, ApprovalReply, RunOptions, TaskStatus, WaitingTask};
+use stead_core::{ResultStatus, RunOutcome, SessionChange, SessionId, SetEntry};
+use stead_store::LockWait;
 
-const PATIENT: Wait = Wait::AtMost(Duration::from_secs(20));
+const PATIENT: LockWait = LockWait::AtMost(Duration::from_secs(20));
 
 fn folder(settings: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
@@ -39,14 +39,14 @@ async fn run(agent: &Arc<Agent>, input: &str) -> stead_agent::RunReport {
 
 /// Answers the only question of a session with yes; nothing goes on by that.
 async fn approve(agent: &Arc<Agent>, id: &SessionId) {
-    let open = agent.approvals(agent.owner()).await.unwrap();
+    let open = agent.open_approvals(agent.owner()).await.unwrap();
     let [asked] = open.as_slice() else {
         panic!("{open:?}")
     };
-    let reply = Reply {
+    let reply = ApprovalReply {
         id: asked.id.clone(),
         args_hash: asked.args_hash.clone(),
-        answer: Answer::Yes,
+        answer: ApprovalAnswer::Yes,
     };
     agent
         .session(id.clone())
@@ -132,15 +132,15 @@ fn who_has_few_tools_can_still_make_a_plan_where_one_is_wanted() {
     block_on(async {
         let agent = agent(dir.path(), model).await;
         let mut begun = agent.session(session("s"));
-        let set = vec![Set {
-            change: begun.planning(),
+        let set = vec![SetEntry {
+            change: begun.plan_mode_change(),
             by: "--plan".to_owned(),
         }];
         let report = begun
             .run(
                 text("go"),
                 RunOptions {
-                    set,
+                    settings: set,
                     ..RunOptions::default()
                 },
             )
@@ -160,12 +160,12 @@ fn who_has_few_tools_can_still_make_a_plan_where_one_is_wanted() {
             run(&elsewhere, "go on").await.text,
             "plan_exit plan_write read_file"
         );
-        let set = vec![Set {
-            change: Change::Plan { plan: None },
+        let set = vec![SetEntry {
+            change: SessionChange::Plan { plan: None },
             by: "ann".to_owned(),
         }];
         let options = RunOptions {
-            set,
+            settings: set,
             ..RunOptions::default()
         };
         let report = elsewhere
@@ -227,7 +227,7 @@ fn nothing_is_handed_over_while_an_earlier_call_of_the_step_asks() {
     });
     block_on(async {
         let agent = agent(dir.path(), model).await;
-        assert_eq!(run(&agent, "lead").await.outcome, Outcome::Parked);
+        assert_eq!(run(&agent, "lead").await.outcome, RunOutcome::Parked);
         assert!(!dir.path().join("kid.txt").exists());
         approve(&agent, &session("s")).await;
         agent
@@ -346,7 +346,7 @@ fn a_question_of_those_further_down_is_told_as_long_as_it_is_open() {
         };
         assert_eq!(
             (report.outcome, report.waiting),
-            (Outcome::Completed, vec![want])
+            (RunOutcome::Completed, vec![want])
         );
         approve(&agent, &below[0].sub_session_id).await;
         agent

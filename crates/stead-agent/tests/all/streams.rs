@@ -8,14 +8,17 @@ use crate::support::{
 use serde_json::json;
 use std::time::{Duration, Instant};
 use stead_agent::RunOptions;
-use stead_core::{EventKind, Outcome, ResultStatus};
-use stead_testkit::{Answer, FakeModel, Mode, Recorded, Wire, fail, hang, render, reply, reset};
+use stead_core::{EventKind, ResultStatus, RunOutcome};
+use stead_testkit::{
+    FakeAnswer, FakeModel, FakeWire, RecordedRequest, ResponseMode, fail, hang, render, reply,
+    reset,
+};
 
 /// Between two places where a stream is cut through the whole driver. The decoders are cut at every
 /// byte in stead-model.
 const STRIDE_BYTES: usize = 31;
 
-fn last_words(request: &Recorded) -> String {
+fn last_words(request: &RecordedRequest) -> String {
     request
         .seen
         .as_ref()
@@ -26,7 +29,7 @@ fn last_words(request: &Recorded) -> String {
         .to_owned()
 }
 
-fn wish(offset: usize) -> Answer {
+fn wish(offset: usize) -> FakeAnswer {
     let args = json!({"file_path": format!("f{offset}.txt"), "content": "all of it, ä\n"});
     reply()
         .thinking("hm")
@@ -38,7 +41,7 @@ fn wish(offset: usize) -> Answer {
 // Acceptance 4
 #[test]
 fn a_stream_cut_anywhere_runs_no_call_and_leaves_a_history_that_goes_on() {
-    in_parallel(&Wire::ALL, |&wire| {
+    in_parallel(&FakeWire::ALL, |&wire| {
         let server = FakeModel::start_with(|request| {
             let words = last_words(request);
             let mut words = words.split(' ');
@@ -53,7 +56,7 @@ fn a_stream_cut_anywhere_runs_no_call_and_leaves_a_history_that_goes_on() {
                 _ => reply().text("all is well"),
             }
         });
-        let length = render(&wish(1000), wire, Mode::StreamWithUsage, 0, 0).len();
+        let length = render(&wish(1000), wire, ResponseMode::StreamWithUsage, 0, 0).len();
         let dir = tempfile::tempdir().unwrap();
         block_on(async {
             let agent = agent(dir.path(), model(&server, wire)).await;
@@ -71,10 +74,10 @@ fn a_stream_cut_anywhere_runs_no_call_and_leaves_a_history_that_goes_on() {
                     .unwrap();
                 assert_well_formed(&events.lock().unwrap());
                 match report.outcome {
-                    Outcome::Failed => {
+                    RunOutcome::Failed => {
                         assert!(!file.exists(), "{place}: a call of half an answer was run")
                     }
-                    Outcome::Completed => {
+                    RunOutcome::Completed => {
                         assert_eq!(
                             std::fs::read_to_string(&file).unwrap(),
                             "all of it, ä\n",
@@ -90,7 +93,7 @@ fn a_stream_cut_anywhere_runs_no_call_and_leaves_a_history_that_goes_on() {
                     .unwrap();
                 assert_eq!(
                     (report.outcome, report.text.as_str()),
-                    (Outcome::Completed, "all is well"),
+                    (RunOutcome::Completed, "all is well"),
                     "{place}"
                 );
             }
@@ -105,7 +108,7 @@ fn calls_that_make_no_sense_become_results_the_model_can_act_on() {
     let huge = "x".repeat(2 * 1024 * 1024);
     let huge = json!({"file_path": "huge.txt", "content": huge}).to_string();
     // Gemini carries arguments as an object, so text that is no JSON reaches it as no arguments.
-    let cases: [(&str, Answer, &[&str]); 7] = [
+    let cases: [(&str, FakeAnswer, &[&str]); 7] = [
         (
             "cut arguments",
             reply().call_raw("write_file", "{\"file_path\": \"x.txt\", \"cont"),
@@ -142,7 +145,7 @@ fn calls_that_make_no_sense_become_results_the_model_can_act_on() {
             &["there is no tool"],
         ),
     ];
-    in_parallel(&Wire::ALL, |&wire| {
+    in_parallel(&FakeWire::ALL, |&wire| {
         for (case, answer, said) in &cases {
             let place = format!("{wire:?} {case}");
             let server = FakeModel::start(vec![answer.clone(), reply().text("I see")]);
@@ -156,7 +159,7 @@ fn calls_that_make_no_sense_become_results_the_model_can_act_on() {
                     .unwrap();
                 assert_eq!(
                     (report.outcome, report.text.as_str()),
-                    (Outcome::Completed, "I see"),
+                    (RunOutcome::Completed, "I see"),
                     "{place}: {report:?}"
                 );
                 let (lines, _) = journal(&agent, &session("s")).await;
@@ -177,7 +180,7 @@ fn calls_that_make_no_sense_become_results_the_model_can_act_on() {
 // Acceptance 4
 #[test]
 fn ids_that_a_model_gives_twice_are_told_apart() {
-    for wire in [Wire::Chat, Wire::Messages, Wire::Responses] {
+    for wire in [FakeWire::Chat, FakeWire::Messages, FakeWire::Responses] {
         let write = |n: usize| json!({"file_path": format!("{n}.txt"), "content": "x"});
         let server = FakeModel::start(vec![
             reply()
@@ -194,7 +197,11 @@ fn ids_that_a_model_gives_twice_are_told_apart() {
                 .run(text("go"), RunOptions::default())
                 .await
                 .unwrap();
-            assert_eq!(report.outcome, Outcome::Completed, "{wire:?}: {report:?}");
+            assert_eq!(
+                report.outcome,
+                RunOutcome::Completed,
+                "{wire:?}: {report:?}"
+            );
         });
         assert_eq!(server.rejections(), Vec::new(), "{wire:?}");
         assert!(
@@ -215,7 +222,7 @@ fn a_failure_that_passes_is_retried_and_one_that_stays_is_told() {
         reset(),
         reply().text("cut").cut_at(20),
     ];
-    in_parallel(&Wire::ALL, |&wire| {
+    in_parallel(&FakeWire::ALL, |&wire| {
         let server = FakeModel::start(
             passing
                 .iter()
@@ -236,7 +243,7 @@ fn a_failure_that_passes_is_retried_and_one_that_stays_is_told() {
                 let report = session.run(text("go"), options).await.unwrap();
                 assert_eq!(
                     (report.outcome, report.text.as_str()),
-                    (Outcome::Completed, "fine"),
+                    (RunOutcome::Completed, "fine"),
                     "{wire:?} {bad:?}"
                 );
                 let events = events.lock().unwrap();
@@ -259,21 +266,21 @@ fn a_failure_that_passes_is_retried_and_one_that_stays_is_told() {
         let server = FakeModel::start(vec![bad, reply().text("fine")]);
         let dir = tempfile::tempdir().unwrap();
         block_on(async {
-            let agent = agent(dir.path(), model(&server, Wire::Chat)).await;
+            let agent = agent(dir.path(), model(&server, FakeWire::Chat)).await;
             let mut session = agent.session(session("s"));
             let report = session
                 .run(text("go"), RunOptions::default())
                 .await
                 .unwrap();
             assert!(
-                report.outcome == Outcome::Failed
+                report.outcome == RunOutcome::Failed
                     && report.reason.as_deref().unwrap().contains(said),
                 "{report:?}"
             );
             let report = session.resume(RunOptions::default()).await.unwrap();
             assert_eq!(
                 (report.outcome, report.text.as_str()),
-                (Outcome::Completed, "fine")
+                (RunOutcome::Completed, "fine")
             );
         });
         assert_eq!(server.rejections(), Vec::new());
@@ -283,7 +290,7 @@ fn a_failure_that_passes_is_retried_and_one_that_stays_is_told() {
 // Acceptance 4
 #[test]
 fn a_model_that_falls_silent_is_given_up_after_the_idle_time() {
-    in_parallel(&Wire::ALL, |&wire| {
+    in_parallel(&FakeWire::ALL, |&wire| {
         let half = reply()
             .text("half of")
             .call("write_file", json!({"file_path": "x", "content": "x"}))
@@ -303,7 +310,7 @@ fn a_model_that_falls_silent_is_given_up_after_the_idle_time() {
                     .run(text("go"), RunOptions::default())
                     .await
                     .unwrap();
-                assert_eq!(report.outcome, Outcome::Failed, "{wire:?}");
+                assert_eq!(report.outcome, RunOutcome::Failed, "{wire:?}");
                 assert!(
                     report
                         .reason
@@ -321,7 +328,7 @@ fn a_model_that_falls_silent_is_given_up_after_the_idle_time() {
             let report = session.resume(RunOptions::default()).await.unwrap();
             assert_eq!(
                 (report.outcome, report.text.as_str()),
-                (Outcome::Completed, "fine"),
+                (RunOutcome::Completed, "fine"),
                 "{wire:?}"
             );
         });

@@ -6,10 +6,12 @@ use crate::support::{block_on, journal, listening, results, session, text};
 use serde_json::json;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use stead_agent::{Agent, AgentError, AgentParts, Models, RunOptions};
-use stead_core::{Change, EventKind, Message, Outcome, Owner, Redactor, ResultStatus, Set};
+use stead_agent::{Agent, AgentError, AgentParts, ModelConnector, RunOptions};
+use stead_core::{
+    EventKind, Message, Owner, Redactor, ResultStatus, RunOutcome, SessionChange, SetEntry,
+};
 use stead_model::{Model, Params, Request};
-use stead_store::{OsDisk, Wait};
+use stead_store::{LockWait, OsDisk};
 use stead_vfs::{LocalVfs, VPath};
 use stead_workspace::{LocalPlace, OpenOptions, Workspace};
 
@@ -122,7 +124,7 @@ async fn opened(dir: &Path, model: Arc<dyn Model>) -> Arc<Agent> {
     let workspace = Workspace::open(files, &options, &|_| None).await.unwrap();
     let place = LocalPlace::open(
         dir,
-        workspace.config().agent(),
+        workspace.config().agent_id(),
         Arc::new(OsDisk),
         Redactor::default(),
     );
@@ -137,13 +139,13 @@ async fn opened(dir: &Path, model: Arc<dyn Model>) -> Arc<Agent> {
         model,
         memory_model: None,
         params,
-        compactor: None,
+        summary_model: None,
         place: Arc::new(place.unwrap()),
         owner: Owner::default(),
         sandbox: None,
         tools: Vec::new(),
-        folder: VPath::root(),
-        models: Models::new(move |_| Ok(same.clone())),
+        working_folder: VPath::root(),
+        model_connector: ModelConnector::new(move |_| Ok(same.clone())),
     };
     Agent::new(parts).unwrap()
 }
@@ -195,7 +197,7 @@ fn plan_then_build_then_review() {
             .unwrap();
         assert_eq!(
             (report.outcome, report.text.as_str()),
-            (Outcome::Completed, "Done, and reviewed.")
+            (RunOutcome::Completed, "Done, and reviewed.")
         );
         assert_eq!(
             std::fs::read_to_string(dir.path().join("lib.rs")).unwrap(),
@@ -250,9 +252,9 @@ fn reminders(request: &Request) -> (String, Vec<(String, usize)>) {
     (who, said.map(count).collect())
 }
 
-fn to(name: &str, by: &str) -> Set {
-    Set {
-        change: Change::Agent {
+fn to(name: &str, by: &str) -> SetEntry {
+    SetEntry {
+        change: SessionChange::Agent {
             to: name.to_owned(),
         },
         by: by.to_owned(),
@@ -273,12 +275,12 @@ fn an_agent_that_a_person_chose_is_reminded_once_in_the_next_input_and_kept() {
         let agent = opened(dir.path(), model.clone()).await;
         let mut live = agent.session(session("s"));
         live.run(text("one"), RunOptions::default()).await.unwrap();
-        let set = |name: &str| Change::Agent {
+        let set = |name: &str| SessionChange::Agent {
             to: name.to_owned(),
         };
         let known = vec!["build".to_owned(), "plan".to_owned()];
         for name in ["nobody", "reviewer"] {
-            match live.set(set(name), "/agent", Wait::No).await {
+            match live.set(set(name), "/agent", LockWait::No).await {
                 Err(AgentError::NoSuchAgent {
                     name: told,
                     known: all,
@@ -289,11 +291,15 @@ fn an_agent_that_a_person_chose_is_reminded_once_in_the_next_input_and_kept() {
             }
         }
         assert!(
-            !live.set(set("plan"), "/agent", Wait::No).await.unwrap(),
+            !live.set(set("plan"), "/agent", LockWait::No).await.unwrap(),
             "it acts already"
         );
-        assert!(live.set(set("build"), "/agent", Wait::No).await.unwrap());
-        assert_eq!(live.acting(), "build");
+        assert!(
+            live.set(set("build"), "/agent", LockWait::No)
+                .await
+                .unwrap()
+        );
+        assert_eq!(live.active_agent_name(), "build");
         live.run(text("two"), RunOptions::default()).await.unwrap();
         live.run(text("three"), RunOptions::default())
             .await
@@ -306,7 +312,7 @@ fn an_agent_that_a_person_chose_is_reminded_once_in_the_next_input_and_kept() {
         live.run(
             text("five"),
             RunOptions {
-                set: vec![to("plan", "--agent")],
+                settings: vec![to("plan", "--agent")],
                 ..options
             },
         )
@@ -316,7 +322,7 @@ fn an_agent_that_a_person_chose_is_reminded_once_in_the_next_input_and_kept() {
         live.run(
             text("six"),
             RunOptions {
-                set: vec![to("build", "--agent")],
+                settings: vec![to("build", "--agent")],
                 ..options
             },
         )
@@ -379,7 +385,7 @@ fn an_agent_that_a_session_begins_with_is_not_reminded_and_is_kept() {
     block_on(async {
         let agent = opened(dir.path(), model).await;
         let begun = RunOptions {
-            set: vec![to("build", "--agent")],
+            settings: vec![to("build", "--agent")],
             ..RunOptions::default()
         };
         agent
@@ -393,7 +399,7 @@ fn an_agent_that_a_session_begins_with_is_not_reminded_and_is_kept() {
             .await
             .unwrap();
         let wrong = RunOptions {
-            set: vec![to("nobody", "--agent")],
+            settings: vec![to("nobody", "--agent")],
             ..RunOptions::default()
         };
         let refused = agent.session(session("new")).run(text("one"), wrong).await;

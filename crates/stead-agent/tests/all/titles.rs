@@ -3,9 +3,9 @@
 
 use crate::support::{block_on, journal, model, results, session, text};
 use serde_json::json;
-use stead_agent::{Agent, Approvals, RunOptions};
-use stead_core::{Entry, Outcome, ResultStatus};
-use stead_testkit::{FakeModel, Wire, reply};
+use stead_agent::{Agent, ApprovalPolicy, RunOptions};
+use stead_core::{Entry, ResultStatus, RunOutcome};
+use stead_testkit::{FakeModel, FakeWire, reply};
 use stead_tools::Surface;
 use stead_workspace::ToolLists;
 
@@ -31,7 +31,7 @@ fn a_call_by_title_is_asked_about_denied_and_recorded_as_the_canonical_tool() {
             .into();
         let agent = Agent::builder()
             .workspace(dir.path())
-            .model_arc(model(&server, Wire::Messages))
+            .model_arc(model(&server, FakeWire::Messages))
             .surface(Surface::Title)
             .tool_lists(ToolLists {
                 allow: Some(allow),
@@ -41,7 +41,7 @@ fn a_call_by_title_is_asked_about_denied_and_recorded_as_the_canonical_tool() {
             .await
             .unwrap();
         let options = RunOptions {
-            approvals: Approvals::All,
+            approvals: ApprovalPolicy::ApproveAll,
             ..RunOptions::default()
         };
         let report = agent
@@ -49,7 +49,7 @@ fn a_call_by_title_is_asked_about_denied_and_recorded_as_the_canonical_tool() {
             .run(text("go"), options)
             .await
             .unwrap();
-        assert_eq!(report.outcome, Outcome::Completed);
+        assert_eq!(report.outcome, RunOutcome::Completed);
         let (lines, _) = journal(&agent, &session("s")).await;
         let intents: Vec<&str> = lines
             .iter()

@@ -7,8 +7,8 @@ use crate::support::{agent_with_host, block_on, session, text};
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use std::sync::Arc;
-use stead_agent::{Answer, Approvals, Approver, Question, RunOptions};
-use stead_core::{Change, Entry, PlanStage, ResultStatus, Set};
+use stead_agent::{ApprovalAnswer, ApprovalPolicy, ApprovalQuestion, Approver, RunOptions};
+use stead_core::{Entry, PlanStage, ResultStatus, SessionChange, SetEntry};
 use tokio_util::sync::CancellationToken;
 
 const CATALOGUE: &str = include_str!("../../../stead-tools/tests/data/tricks.txt");
@@ -76,7 +76,7 @@ fn every_known_way_around_is_in_the_catalogue() {
 }
 
 /// Runs all of them in one step; how many ran, asked and were denied.
-fn run_all(settings: &str, set: Vec<Set>) -> (usize, usize, usize) {
+fn run_all(settings: &str, set: Vec<SetEntry>) -> (usize, usize, usize) {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("agent.yaml"), settings).unwrap();
     // Beside them two that may run, so that not everything is refused for another reason.
@@ -97,7 +97,7 @@ fn run_all(settings: &str, set: Vec<Set>) -> (usize, usize, usize) {
     block_on(async {
         let agent = agent_with_host(dir.path(), model).await;
         let options = RunOptions {
-            set,
+            settings: set,
             ..RunOptions::default()
         };
         agent
@@ -142,8 +142,8 @@ fn no_trick_passes_the_gate_by_a_rule_for_reading_or_a_prefix() {
     let stage = PlanStage::Making {
         file: "plans/PLAN.md".to_owned(),
     };
-    let set = Set {
-        change: Change::Plan { plan: Some(stage) },
+    let set = SetEntry {
+        change: SessionChange::Plan { plan: Some(stage) },
         by: "ann".to_owned(),
     };
     let (ran, asked, denied) = run_all(&with("default"), vec![set]);
@@ -160,8 +160,8 @@ impl Approver for Generous {
         "ann".to_owned()
     }
 
-    fn answer<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Answer> {
-        Box::pin(async { Answer::Always })
+    fn answer<'a>(&'a self, _: &'a ApprovalQuestion) -> BoxFuture<'a, ApprovalAnswer> {
+        Box::pin(async { ApprovalAnswer::Always })
     }
 }
 
@@ -179,7 +179,7 @@ fn no_trick_passes_the_gate_by_what_was_allowed_for_good() {
     block_on(async {
         let agent = agent_with_host(dir.path(), answers(|_, _, _| Says::Never)).await;
         for command in ["ls -l", "git status"] {
-            let ann = Approvals::Person(Arc::new(Generous));
+            let ann = ApprovalPolicy::Ask(Arc::new(Generous));
             agent
                 .call_tool(
                     "execute",

@@ -3,11 +3,11 @@
 use crate::support::{agent, agent_with_host, block_on, model, session, text};
 use std::path::Path;
 use std::sync::Arc;
-use stead_agent::{Agent, RunOptions, Turn};
+use stead_agent::{Agent, RunOptions, TurnSetup};
 use stead_core::{Owner, UserId};
 use stead_model::ScriptedModel;
-use stead_testkit::{FakeModel, Wire, reply};
-use stead_workspace::{Disabled, Switch};
+use stead_testkit::{FakeModel, FakeWire, reply};
+use stead_workspace::{DisabledFeatures, FeatureSwitch};
 
 fn put(dir: &Path, name: &str, content: &str) {
     let path = dir.join(name);
@@ -36,11 +36,11 @@ fn furnish(dir: &Path) {
     put(dir, "agent.yaml", "context_files: [SOUL.md]\n");
 }
 
-async fn turn_of(agent: &Arc<Agent>, owner: &Owner) -> Turn {
-    agent.turn_of(owner).await.unwrap()
+async fn turn_of(agent: &Arc<Agent>, owner: &Owner) -> TurnSetup {
+    agent.sessionless_turn_of(owner).await.unwrap()
 }
 
-fn titles(turn: &Turn) -> Vec<String> {
+fn titles(turn: &TurnSetup) -> Vec<String> {
     turn.prompt
         .sections
         .iter()
@@ -48,7 +48,7 @@ fn titles(turn: &Turn) -> Vec<String> {
         .collect()
 }
 
-fn tools(turn: &Turn) -> Vec<String> {
+fn tools(turn: &TurnSetup) -> Vec<String> {
     turn.tools
         .specs()
         .iter()
@@ -56,7 +56,7 @@ fn tools(turn: &Turn) -> Vec<String> {
         .collect()
 }
 
-fn stable(turn: &Turn) -> String {
+fn stable(turn: &TurnSetup) -> String {
     turn.prompt.parts()[0].text.clone()
 }
 
@@ -69,7 +69,7 @@ async fn scripted(dir: &Path) -> Arc<Agent> {
 }
 
 /// Switches, and the sections and tools that go with them, and tools that come.
-type Case<'a> = (Vec<Switch>, Vec<&'a str>, Vec<&'a str>, Vec<&'a str>);
+type Case<'a> = (Vec<FeatureSwitch>, Vec<&'a str>, Vec<&'a str>, Vec<&'a str>);
 
 // 4.3
 #[test]
@@ -146,25 +146,26 @@ fn each_switch_removes_its_tools_and_sections_and_nothing_else() {
     #[rustfmt::skip]
     let table: [Case<'_>; 14] = [
         (vec![], vec![], vec![], vec![]),
-        (vec![Switch::WorkspaceContext], context.to_vec(), vec![], vec![]),
-        (vec![Switch::MemoryTools], vec!["memory recall"], memory_tools.clone(), vec![]),
-        (vec![Switch::MemoryHooks], vec!["memory persistence"], vec![], vec![]),
-        (vec![Switch::MemoryTools, Switch::MemoryHooks], vec!["memory recall", "memory persistence", "memory"], memory_tools, vec![]),
-        (vec![Switch::Subagents], vec!["subagents"], hands, vec![]),
-        (vec![Switch::Todos], vec!["todos"], vec!["write_todos"], vec![]),
-        (vec![Switch::Tasks], vec![], task_tools, vec![]),
-        (vec![Switch::PlanMode], vec!["plan mode"], plan_tools, vec![]),
-        (vec![Switch::ToolsConfig], vec![], vec![], vec!["move_file"]),
-        (vec![Switch::FilesystemTools], vec!["workspace"], file_tools, vec![]),
+        (vec![FeatureSwitch::WorkspaceContext], context.to_vec(), vec![], vec![]),
+        (vec![FeatureSwitch::MemoryTools], vec!["memory recall"], memory_tools.clone(), vec![]),
+        (vec![FeatureSwitch::MemoryHooks], vec!["memory persistence"], vec![], vec![]),
+        (vec![FeatureSwitch::MemoryTools, FeatureSwitch::MemoryHooks], vec!["memory recall", "memory persistence", "memory"], memory_tools, vec![]),
+        (vec![FeatureSwitch::Subagents], vec!["subagents"], hands, vec![]),
+        (vec![FeatureSwitch::Todos], vec!["todos"], vec!["write_todos"], vec![]),
+        (vec![FeatureSwitch::Tasks], vec![], task_tools, vec![]),
+        (vec![FeatureSwitch::PlanMode], vec!["plan mode"], plan_tools, vec![]),
+        (vec![FeatureSwitch::ToolsConfig], vec![], vec![], vec!["move_file"]),
+        (vec![FeatureSwitch::FilesystemTools], vec!["workspace"], file_tools, vec![]),
         // These change no section and no tool of this version: what they switch off is shown
         // elsewhere, or comes later.
-        (vec![Switch::DynamicSkills, Switch::SessionPersistence, Switch::AtPaths], vec![], vec![], vec![]),
-        (vec![Switch::Compaction, Switch::Offload], vec![], vec![], vec![]),
-        (vec![Switch::Shell], vec!["commands"], vec!["execute"], vec![]),
+        (vec![FeatureSwitch::DynamicSkills, FeatureSwitch::SessionPersistence, FeatureSwitch::AtPaths], vec![], vec![], vec![]),
+        (vec![FeatureSwitch::Compaction, FeatureSwitch::Offload], vec![], vec![], vec![]),
+        (vec![FeatureSwitch::Shell], vec!["commands"], vec!["execute"], vec![]),
     ];
     block_on(async {
         for (switches, no_sections, no_tools, more_tools) in table {
-            let off = serde_json::to_string(&Disabled(switches.iter().copied().collect())).unwrap();
+            let off = serde_json::to_string(&DisabledFeatures(switches.iter().copied().collect()))
+                .unwrap();
             put(
                 dir.path(),
                 "agent.yaml",
@@ -218,7 +219,7 @@ fn an_edit_between_turns_is_in_the_next_request_and_all_before_it_stays() {
     furnish(dir.path());
     let server = FakeModel::start_with(|_| reply().text("ok"));
     block_on(async {
-        let agent = agent(dir.path(), model(&server, Wire::Messages)).await;
+        let agent = agent(dir.path(), model(&server, FakeWire::Messages)).await;
         let mut live = agent.session(session("s"));
         let edits = [
             ("AGENTS.md", "You are thorough and quick.", "and quick"),
@@ -254,7 +255,7 @@ fn an_edit_between_turns_is_in_the_next_request_and_all_before_it_stays() {
             let [.., before, after] = requests.as_slice() else {
                 panic!("two requests are needed")
             };
-            let stable = |request: &stead_testkit::Recorded| {
+            let stable = |request: &stead_testkit::RecordedRequest| {
                 request.json["system"][0]["text"]
                     .as_str()
                     .unwrap()
@@ -425,7 +426,7 @@ fn context_files_go_from_the_root_down_to_the_working_folder() {
     block_on(async {
         let agent = Agent::builder()
             .workspace(dir.path())
-            .folder(stead_vfs::VPath::parse("a/b/deeper").unwrap())
+            .working_folder(stead_vfs::VPath::parse("a/b/deeper").unwrap())
             .model_of(ScriptedModel::parse("none", "- text: ok").unwrap())
             .build()
             .await

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use stead_agent::Agent;
-use stead_core::{Entry, Line, ResultStatus};
+use stead_core::{Entry, JournalLine, ResultStatus};
 use stead_model::Model;
-use stead_testkit::{Answer, FakeModel, Recorded, Turn, Wire, reply};
+use stead_testkit::{FakeAnswer, FakeModel, FakeWire, RecordedRequest, RequestTurn, reply};
 
 pub(crate) const INPUT: &str = "Do the job.";
 
@@ -114,12 +114,12 @@ pub(crate) fn server() -> FakeModel {
     FakeModel::start_with(next_step)
 }
 
-fn next_step(request: &Recorded) -> Answer {
+fn next_step(request: &RecordedRequest) -> FakeAnswer {
     let seen = request.seen.as_ref().unwrap();
     let newest_input = seen
         .turns
         .iter()
-        .rposition(|turn| matches!(turn, Turn::User(_)))
+        .rposition(|turn| matches!(turn, RequestTurn::User(_)))
         .unwrap();
     if !seen.user_texts().any(|text| text == INPUT) {
         return reply().text("the input is missing");
@@ -130,7 +130,7 @@ fn next_step(request: &Recorded) -> Answer {
     let done = seen
         .turns
         .iter()
-        .filter(|turn| matches!(turn, Turn::Assistant { calls, .. } if !calls.is_empty()))
+        .filter(|turn| matches!(turn, RequestTurn::Assistant { calls, .. } if !calls.is_empty()))
         .count();
     match steps().into_iter().nth(done) {
         Some(changes) => changes.into_iter().fold(reply().text("next"), |answer, c| {
@@ -141,7 +141,7 @@ fn next_step(request: &Recorded) -> Answer {
 }
 
 pub(crate) fn job_model(server: &FakeModel) -> Arc<dyn Model> {
-    model(server, Wire::Chat)
+    model(server, FakeWire::Chat)
 }
 
 /// Checks the files and the journal of the job: every result tells the truth about its file, no
@@ -197,7 +197,7 @@ pub(crate) async fn assert_truthful(agent: &Arc<Agent>, dir: &Path, place: &str)
     assert_files_whole(dir, place);
 }
 
-fn intents(lines: &[Line], id: &str) -> usize {
+fn intents(lines: &[JournalLine], id: &str) -> usize {
     lines
         .iter()
         .filter(|line| matches!(&line.entry, Entry::Call(intent) if intent.id == id))

@@ -9,6 +9,6 @@ mod show;
 mod tests;
 
 pub use estimate::{media_tokens, message_tokens, spec_tokens, text_tokens};
-pub use plan::{Plan, Room};
-pub use show::{Kept, View};
-pub(crate) use show::{Shown, Verbatim, show};
+pub use plan::{CompactionPlan, ContextBudget};
+pub use show::{ContextView, VerbatimSection};
+pub(crate) use show::{RenderedView, VerbatimContent, render_view};

@@ -1,87 +1,87 @@
 //! What to leave out when the context is full: first the long arguments of old changes, which lie
 //! in files anyway, then old results, and only then whole messages, for which a summary must stand.
 
-use super::View;
-use crate::{Dropped, Message, SessionState, Turn};
+use super::ContextView;
+use crate::{DroppedCounts, Message, SessionState, TurnMessage};
 
 /// What there is room for, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
+pub struct ContextBudget {
     /// How many may be used before something is left out.
-    pub limit: u64,
+    pub limit_tokens: u64,
     /// How many of the newest messages are kept as they are.
-    pub keep: u64,
+    pub keep_recent_tokens: u64,
     /// An estimate of the prompt and the tools, which are always sent.
-    pub head: u64,
+    pub prompt_tokens: u64,
 }
 
 /// What to leave out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Plan {
+pub enum CompactionPlan {
     /// It is enough to show old calls and results cut.
-    Shorten(View),
+    Shorten(ContextView),
     /// A summary must stand for what this view covers; it has none yet.
-    Summarise(View),
+    Summarise(ContextView),
     /// There is nothing that could be left out.
     Nothing,
 }
 
 /// Tokens to leave for a summary.
-const SUMMARY: u64 = 2_000;
+const SUMMARY_RESERVE_TOKENS: u64 = 2_000;
 
-impl Room {
+impl ContextBudget {
     /// What shortening must come down to: less, and the same would have to be done again after a
     /// few steps, each time with a new beginning that no provider has in its cache.
-    fn goal(&self) -> u64 {
-        self.limit / 4 * 3
+    fn target_tokens(&self) -> u64 {
+        self.limit_tokens / 4 * 3
     }
 }
 
 impl SessionState {
     /// What to leave out so that there is room.
-    pub fn plan(&self, room: &Room) -> Plan {
+    pub fn plan_compaction(&self, room: &ContextBudget) -> CompactionPlan {
         let now = self.view().cloned().unwrap_or_default();
-        let tail = self.tail(room.keep);
-        let args = View {
+        let tail = self.recent_boundary_seq(room.keep_recent_tokens);
+        let args = ContextView {
             cut_args: now.cut_args.max(tail),
             ..now.clone()
         };
-        let results = View {
+        let results = ContextView {
             cut_results: now.cut_results.max(tail),
             ..args.clone()
         };
         for view in [args, results.clone()] {
-            if view != now && room.head + self.tokens_of(&view) <= room.goal() {
-                return Plan::Shorten(view);
+            if view != now && room.prompt_tokens + self.tokens_of(&view) <= room.target_tokens() {
+                return CompactionPlan::Shorten(view);
             }
         }
         self.summarise(room, results)
     }
 
     /// What to leave out so that a summary stands for all but the newest messages.
-    pub fn plan_summary(&self, room: &Room) -> Plan {
+    pub fn plan_summary(&self, room: &ContextBudget) -> CompactionPlan {
         let now = self.view().cloned().unwrap_or_default();
         self.summarise(room, now)
     }
 
     /// What can be left out without a summary by a model, if it must be less at any rate.
-    pub fn plan_digest(&self, room: &Room) -> Plan {
+    pub fn plan_without_summary(&self, room: &ContextBudget) -> CompactionPlan {
         match self.plan_summary(room) {
-            Plan::Summarise(view) => Plan::Summarise(view),
-            Plan::Shorten(view) => Plan::Shorten(view),
-            Plan::Nothing => self.cut_newest(room),
+            CompactionPlan::Summarise(view) => CompactionPlan::Summarise(view),
+            CompactionPlan::Shorten(view) => CompactionPlan::Shorten(view),
+            CompactionPlan::Nothing => self.cut_newest(room),
         }
     }
 
     /// Tokens of the conversation under `view`; `SUMMARY` where its summary is still missing.
-    pub fn tokens_of(&self, view: &View) -> u64 {
-        let shown = self.tried(view.clone());
-        let open: u64 = self.turns[shown.from..]
+    pub fn tokens_of(&self, view: &ContextView) -> u64 {
+        let shown = self.simulate_view(view.clone());
+        let open: u64 = self.turns[shown.tail_start..]
             .iter()
             .map(|turn| turn.tokens())
             .sum();
         let missing = if view.covers > 0 && view.summary.is_none() {
-            SUMMARY
+            SUMMARY_RESERVE_TOKENS
         } else {
             0
         };
@@ -89,68 +89,68 @@ impl SessionState {
     }
 
     /// An estimate of the messages that `view` covers and that are shown now.
-    pub fn covered_tokens(&self, view: &View) -> u64 {
+    pub fn covered_tokens(&self, view: &ContextView) -> u64 {
         let now = self.view().map_or(0, |view| view.covers);
-        self.turns[self.index(now)..self.index(view.covers).max(self.index(now))]
+        self.turns[self.turn_index(now)..self.turn_index(view.covers).max(self.turn_index(now))]
             .iter()
-            .map(Turn::tokens)
+            .map(TurnMessage::tokens)
             .sum()
     }
 
     /// What `view` leaves out beside what is left out already.
-    pub fn dropped(&self, view: &View) -> Dropped {
+    pub fn dropped(&self, view: &ContextView) -> DroppedCounts {
         let now = self.view().cloned().unwrap_or_default();
         let between = |from: u64, to: u64| {
-            let a = self.index(from);
-            let b = self.index(to);
+            let a = self.turn_index(from);
+            let b = self.turn_index(to);
             self.turns[a.min(b)..b].iter()
         };
-        let is_tool = |turn: &&Turn| matches!(&*turn.message, Message::Tool { .. });
+        let is_tool = |turn: &&TurnMessage| matches!(&*turn.message, Message::Tool { .. });
         let results = between(now.cut_results.max(view.covers), view.cut_results).filter(is_tool);
         let calls = between(now.cut_args.max(view.covers), view.cut_args)
             .map(|turn| turn.message.calls().count());
-        Dropped {
+        DroppedCounts {
             messages: between(now.covers, view.covers).count() as u64,
             results: results.count() as u64,
             calls: calls.sum::<usize>() as u64,
         }
     }
 
-    fn summarise(&self, room: &Room, view: View) -> Plan {
-        let first = self.index(view.covers);
-        let at = self.boundary(room.keep, &view);
+    fn summarise(&self, room: &ContextBudget, view: ContextView) -> CompactionPlan {
+        let first = self.turn_index(view.covers);
+        let at = self.boundary(room.keep_recent_tokens, &view);
         if at <= first {
             return self.cut_newest(room);
         }
         let covers = self.turns[at - 1].seq;
-        let view = View {
+        let view = ContextView {
             covers,
             summary: None,
             kept: Vec::new(),
             ..view
         };
-        if room.head + self.tokens_of(&view) <= room.limit {
-            return Plan::Summarise(view);
+        if room.prompt_tokens + self.tokens_of(&view) <= room.limit_tokens {
+            return CompactionPlan::Summarise(view);
         }
         // The newest step alone is too much: its results are cut as well.
-        Plan::Summarise(self.all_cut(view))
+        CompactionPlan::Summarise(self.with_all_cut(view))
     }
 
     /// Cuts even the newest results, if that makes any difference.
-    fn cut_newest(&self, room: &Room) -> Plan {
+    fn cut_newest(&self, room: &ContextBudget) -> CompactionPlan {
         let now = self.view().cloned().unwrap_or_default();
-        let view = self.all_cut(now.clone());
+        let view = self.with_all_cut(now.clone());
         let less = self.tokens_of(&view) < self.tokens_of(&now);
-        if less && room.head < room.limit {
-            Plan::Shorten(view)
+        if less && room.prompt_tokens < room.limit_tokens {
+            CompactionPlan::Shorten(view)
         } else {
-            Plan::Nothing
+            CompactionPlan::Nothing
         }
     }
 
-    fn all_cut(&self, view: View) -> View {
+    fn with_all_cut(&self, view: ContextView) -> ContextView {
         let newest = self.turns.last().map_or(0, |turn| turn.seq);
-        View {
+        ContextView {
             cut_args: newest,
             cut_results: newest,
             ..view
@@ -158,7 +158,7 @@ impl SessionState {
     }
 
     /// The entry up to which messages lie outside the newest `keep` tokens.
-    fn tail(&self, keep: u64) -> u64 {
+    fn recent_boundary_seq(&self, keep: u64) -> u64 {
         let mut kept = 0;
         let newest = self.newest_step();
         let outside = self.turns[..newest].iter().rposition(|turn| {
@@ -170,8 +170,8 @@ impl SessionState {
 
     /// The first turn that is kept if about `keep` tokens are, under `view`. It never is one of
     /// results, whose calls would be missing, and it never comes after the newest step.
-    fn boundary(&self, keep: u64, view: &View) -> usize {
-        let shown = self.tried(View {
+    fn boundary(&self, keep: u64, view: &ContextView) -> usize {
+        let shown = self.simulate_view(ContextView {
             covers: 0,
             summary: None,
             ..view.clone()
@@ -200,14 +200,14 @@ impl SessionState {
     /// Where the newest step begins: with the input, or with the calls whose results are last.
     fn newest_step(&self) -> usize {
         let step = self.turns.iter().rposition(|turn| match &*turn.message {
-            Message::User { .. } => turn.opens.is_some(),
+            Message::User { .. } => turn.starts_run.is_some(),
             Message::Assistant { .. } => true,
             Message::Tool { .. } => false,
         });
         step.unwrap_or(0)
     }
 
-    fn index(&self, seq: u64) -> usize {
+    fn turn_index(&self, seq: u64) -> usize {
         self.turns.partition_point(|turn| turn.seq <= seq)
     }
 }

@@ -1,14 +1,16 @@
 //! What a session's state shows of its conversation.
 
-use super::{Shown, Verbatim, View, show};
-use crate::state::{Counted, sum};
-use crate::{Change, Compaction, Message, Pin, PlanNews, RunId, SessionState, Turn, Usd};
+use super::{ContextView, RenderedView, VerbatimContent, render_view};
+use crate::state::{ProviderTokenCount, add_cost};
+use crate::{
+    Compaction, Message, Pin, PlanModeChange, RunId, SessionChange, SessionState, TurnMessage, Usd,
+};
 use std::sync::Arc;
 
 impl SessionState {
     /// The conversation as a model is sent it.
     pub fn messages(&self) -> Vec<Arc<Message>> {
-        let (prefix, open) = self.shown();
+        let (prefix, open) = self.visible_messages();
         prefix
             .iter()
             .cloned()
@@ -18,21 +20,26 @@ impl SessionState {
 
     /// What stands for the older part of the conversation, and the turns that are shown as they
     /// are.
-    pub fn shown(&self) -> (&[Arc<Message>], &[Turn]) {
+    pub fn visible_messages(&self) -> (&[Arc<Message>], &[TurnMessage]) {
         match self.views.last() {
-            Some(shown) => (&shown.prefix, &self.turns[shown.from..]),
+            Some(shown) => (&shown.prefix, &self.turns[shown.tail_start..]),
             None => (&[], &self.turns),
         }
     }
 
     /// How the conversation is shown.
-    pub fn view(&self) -> Option<&View> {
+    pub fn view(&self) -> Option<&ContextView> {
         self.views.last().map(|shown| &shown.view)
     }
 
     /// An estimate of the conversation as it is shown.
     pub fn context_tokens(&self) -> u64 {
-        let open: u64 = self.shown().1.iter().map(Turn::tokens).sum();
+        let open: u64 = self
+            .visible_messages()
+            .1
+            .iter()
+            .map(TurnMessage::tokens)
+            .sum();
         open + self.views.last().map_or(0, |shown| shown.tokens)
     }
 
@@ -41,12 +48,12 @@ impl SessionState {
     /// sensible estimate is not believed.
     pub fn used_tokens(&self, head: u64) -> u64 {
         let estimate = head + self.context_tokens();
-        let Some(Counted { tokens, turns }) = self.counted else {
+        let Some(ProviderTokenCount { tokens, turns }) = self.counted else {
             return estimate;
         };
         let since: u64 = self.turns[turns.min(self.turns.len())..]
             .iter()
-            .map(Turn::tokens)
+            .map(TurnMessage::tokens)
             .sum();
         let then = estimate - since;
         let believable = then / 2..=then.saturating_mul(4).saturating_add(10_000);
@@ -58,7 +65,7 @@ impl SessionState {
     }
 
     pub(crate) fn pin(&mut self, pin: &Pin) -> Result<(), &'static str> {
-        let is_input = |turn: &&Turn| turn.seq == pin.seq && turn.opens.is_some();
+        let is_input = |turn: &&TurnMessage| turn.seq == pin.seq && turn.starts_run.is_some();
         if !self.turns.iter().any(|turn| is_input(&turn)) {
             return Err("only a person's input can be pinned");
         }
@@ -67,11 +74,11 @@ impl SessionState {
             false => self.pins.remove(&pin.seq),
         };
         // It may lie in the part for which a summary stands.
-        if let Some(Shown {
+        if let Some(RenderedView {
             view, seq, task, ..
         }) = self.views.pop()
         {
-            self.show(view, seq, task);
+            self.set_view(view, seq, task);
         }
         Ok(())
     }
@@ -85,7 +92,7 @@ impl SessionState {
             (Some(id), Some(run)) if run.id == *id && run.pending.is_empty() => {
                 run.cost = match run.has_spent_nothing() {
                     true => compaction.cost,
-                    false => sum_asked(run.cost, compaction),
+                    false => add_compaction_cost(run.cost, compaction),
                 };
                 run.usage += compaction.usage;
             }
@@ -110,56 +117,62 @@ impl SessionState {
         self.cost = if self.model.is_none() {
             self.cost
         } else {
-            sum_asked(self.cost, compaction)
+            add_compaction_cost(self.cost, compaction)
         };
         self.window = compaction.window.or(self.window);
-        let task = self.run.as_ref().and_then(|run| self.task_of(&run.id));
-        self.show(compaction.view.clone(), seq, task);
+        let task = self.run.as_ref().and_then(|run| self.input_of_run(&run.id));
+        self.set_view(compaction.view.clone(), seq, task);
         Ok(())
     }
 
     /// The input that began a run; one that only takes another up has none, so the newest input
     /// counts.
-    fn task_of(&self, run: &RunId) -> Option<u64> {
-        let inputs = || self.turns.iter().rev().filter(|turn| turn.opens.is_some());
-        let own = inputs().find(|turn| turn.opens.as_ref() == Some(run));
+    fn input_of_run(&self, run: &RunId) -> Option<u64> {
+        let inputs = || {
+            self.turns
+                .iter()
+                .rev()
+                .filter(|turn| turn.starts_run.is_some())
+        };
+        let own = inputs().find(|turn| turn.starts_run.as_ref() == Some(run));
         own.or_else(|| inputs().next()).map(|turn| turn.seq)
     }
 
-    fn show(&mut self, view: View, seq: u64, task: Option<u64>) {
-        let verbatim = self.verbatim(task);
-        let shown = show(&self.turns, view, seq, verbatim);
+    fn set_view(&mut self, view: ContextView, seq: u64, task: Option<u64>) {
+        let verbatim = self.verbatim_content(task);
+        let shown = render_view(&self.turns, view, seq, verbatim);
         self.views.push(shown);
         self.counted = None;
     }
 
     /// How many tokens `view` would show, and what it would leave out.
-    pub(crate) fn tried(&self, view: View) -> Shown {
-        let task = self.run.as_ref().and_then(|run| self.task_of(&run.id));
-        show(&self.turns, view, 0, self.verbatim(task))
+    pub(crate) fn simulate_view(&self, view: ContextView) -> RenderedView {
+        let task = self.run.as_ref().and_then(|run| self.input_of_run(&run.id));
+        render_view(&self.turns, view, 0, self.verbatim_content(task))
     }
 
-    fn verbatim(&self, task: Option<u64>) -> Verbatim<'_> {
-        Verbatim {
+    fn verbatim_content(&self, task: Option<u64>) -> VerbatimContent<'_> {
+        VerbatimContent {
             pins: &self.pins,
             skills: &self.skills,
-            current: self.changes.current(),
+            current: self.changes.current_seqs(),
             task,
         }
     }
 
     /// What a person changed about plan mode and the model was not told of yet, if `more` is
     /// changed with the next input.
-    pub fn plan_news(&self, more: &[Change]) -> Option<PlanNews> {
-        self.changes.plan_news(self.newest_input, more)
+    pub fn unannounced_plan_change(&self, more: &[SessionChange]) -> Option<PlanModeChange> {
+        self.changes
+            .unannounced_plan_change(self.newest_input, more)
     }
 }
 
 /// The sum with what a compaction cost; one that asked nobody cost nothing.
-fn sum_asked(total: Option<Usd>, compaction: &Compaction) -> Option<Usd> {
+fn add_compaction_cost(total: Option<Usd>, compaction: &Compaction) -> Option<Usd> {
     if compaction.model.is_none() {
         total
     } else {
-        sum(total, compaction.cost)
+        add_cost(total, compaction.cost)
     }
 }

@@ -1,7 +1,7 @@
 //! What a view shows of a conversation.
 
 use super::message_tokens;
-use crate::{ActiveSkill, Block, Message, ToolCall, ToolResult, Turn};
+use crate::{ActiveSkill, Block, Message, ToolCall, ToolResult, TurnMessage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Which part of a conversation a model is shown, and what stands for the rest. Sequence numbers
 /// are those of entries; 0 means none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct View {
+pub struct ContextView {
     /// Messages up to this entry are not shown: the summary stands for them.
     #[serde(default)]
     pub covers: u64,
@@ -25,12 +25,12 @@ pub struct View {
     pub cut_results: u64,
     /// What parts of the harness want to be seen word for word: the active plan, open todos.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub kept: Vec<Kept>,
+    pub kept: Vec<VerbatimSection>,
 }
 
 /// A text that is shown word for word beside a summary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct VerbatimSection {
     /// The tag around it: `active_plan`.
     pub tag: String,
     /// The text.
@@ -39,16 +39,16 @@ pub struct Kept {
 
 /// A view carried out.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Shown {
+pub(crate) struct RenderedView {
     /// The entry that made it.
     pub(crate) seq: u64,
-    pub(crate) view: View,
+    pub(crate) view: ContextView,
     /// The input of the run that was open then, which is the task.
     pub(crate) task: Option<u64>,
     /// What is shown first.
     pub(crate) prefix: Vec<Arc<Message>>,
     /// The first turn that follows the prefix as it is.
-    pub(crate) from: usize,
+    pub(crate) tail_start: usize,
     /// An estimate of the prefix.
     pub(crate) tokens: u64,
 }
@@ -58,17 +58,17 @@ const LONG_ARG: usize = 400;
 /// A result longer than this is cut when it is old.
 const LONG_RESULT: usize = 1_200;
 /// What is shown of a cut text: its beginning and its end, in bytes.
-const HEAD: usize = 400;
-const TAIL: usize = 200;
+const CUT_HEAD_BYTES: usize = 400;
+const CUT_TAIL_BYTES: usize = 200;
 /// The most of the current request that is repeated after a summary, in bytes.
-const MAX_TASK: usize = 16 * 1024;
+const MAX_TASK_BYTES: usize = 16 * 1024;
 
-const NOTE: &str = "[The conversation up to here was made shorter to leave room. This stands for it; every word of it \
+const COMPACTION_NOTE: &str = "[The conversation up to here was made shorter to leave room. This stands for it; every word of it \
 is still on record, and `recall` finds it.]";
 
 /// What must be shown word for word, whatever else is left out.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Verbatim<'a> {
+pub(crate) struct VerbatimContent<'a> {
     /// Pinned messages, by entry.
     pub(crate) pins: &'a BTreeSet<u64>,
     /// Skills that are part of the conversation.
@@ -79,7 +79,7 @@ pub(crate) struct Verbatim<'a> {
     pub(crate) task: Option<u64>,
 }
 
-impl Verbatim<'_> {
+impl VerbatimContent<'_> {
     /// The skill whose body is this result.
     fn skill(&self, result: &ToolResult) -> Option<&str> {
         self.skills
@@ -89,46 +89,59 @@ impl Verbatim<'_> {
     }
 
     /// Whether a result is never cut.
-    fn is_whole(&self, result: &ToolResult) -> bool {
+    fn must_stay_whole(&self, result: &ToolResult) -> bool {
         self.skill(result).is_some() || self.current.contains(&Some(result.seq))
     }
 }
 
 /// What `view`, made by the entry `seq`, shows of `turns`.
-pub(crate) fn show(turns: &[Turn], view: View, seq: u64, verbatim: Verbatim<'_>) -> Shown {
+pub(crate) fn render_view(
+    turns: &[TurnMessage],
+    view: ContextView,
+    seq: u64,
+    verbatim: VerbatimContent<'_>,
+) -> RenderedView {
     let covered = turns.partition_point(|turn| turn.seq <= view.covers);
     let changed = turns.partition_point(|turn| turn.seq <= view.cut_args.max(view.cut_results));
     let from = covered.max(changed);
     let mut prefix = Vec::new();
     if let Some(summary) = &view.summary {
-        let text = opening(&turns[..covered], &view, summary, verbatim);
+        let text = summary_message(&turns[..covered], &view, summary, verbatim);
         prefix.push(Arc::new(Message::user(text)));
     }
     prefix.extend(
         turns[covered..from]
             .iter()
-            .map(|turn| shortened(turn, &view, verbatim)),
+            .map(|turn| shorten_message(turn, &view, verbatim)),
     );
     let tokens = prefix.iter().map(|message| message_tokens(message)).sum();
-    Shown {
+    RenderedView {
         seq,
         view,
         task: verbatim.task,
         prefix,
-        from,
+        tail_start: from,
         tokens,
     }
 }
 
 /// The one message that stands for all that is covered.
-fn opening(covered: &[Turn], view: &View, summary: &str, verbatim: Verbatim<'_>) -> String {
-    let mut text = format!("{NOTE}\n\n{}", enclosed("summary", "", summary.trim()));
+fn summary_message(
+    covered: &[TurnMessage],
+    view: &ContextView,
+    summary: &str,
+    verbatim: VerbatimContent<'_>,
+) -> String {
+    let mut text = format!(
+        "{COMPACTION_NOTE}\n\n{}",
+        wrap_in_tag("summary", "", summary.trim())
+    );
     for turn in covered {
         if verbatim.pins.contains(&turn.seq) {
-            text.push_str(&enclosed("pinned_message", "", &turn.message.text()));
+            text.push_str(&wrap_in_tag("pinned_message", "", &turn.message.text()));
         } else if verbatim.task == Some(turn.seq) {
-            let task = middle_out(&turn.message.text(), MAX_TASK / 2, MAX_TASK / 2);
-            text.push_str(&enclosed("current_request", "", &task));
+            let task = middle_out(&turn.message.text(), MAX_TASK_BYTES / 2, MAX_TASK_BYTES / 2);
+            text.push_str(&wrap_in_tag("current_request", "", &task));
         }
         let Message::Tool { results } = &*turn.message else {
             continue;
@@ -141,7 +154,7 @@ fn opening(covered: &[Turn], view: &View, summary: &str, verbatim: Verbatim<'_>)
                 results: vec![result.clone()],
             }
             .text();
-            text.push_str(&enclosed(
+            text.push_str(&wrap_in_tag(
                 "active_skill",
                 &format!(" name=\"{skill}\""),
                 &body,
@@ -149,13 +162,13 @@ fn opening(covered: &[Turn], view: &View, summary: &str, verbatim: Verbatim<'_>)
         }
     }
     for kept in &view.kept {
-        text.push_str(&enclosed(&kept.tag, "", &kept.text));
+        text.push_str(&wrap_in_tag(&kept.tag, "", &kept.text));
     }
     text
 }
 
 /// A text in a tag that it cannot close.
-fn enclosed(tag: &str, attributes: &str, text: &str) -> String {
+fn wrap_in_tag(tag: &str, attributes: &str, text: &str) -> String {
     const TAGS: [&str; 7] = [
         "summary",
         "pinned_message",
@@ -175,12 +188,16 @@ fn enclosed(tag: &str, attributes: &str, text: &str) -> String {
 }
 
 /// The message as an old one is shown; the very same one if nothing of it is long.
-fn shortened(turn: &Turn, view: &View, verbatim: Verbatim<'_>) -> Arc<Message> {
+fn shorten_message(
+    turn: &TurnMessage,
+    view: &ContextView,
+    verbatim: VerbatimContent<'_>,
+) -> Arc<Message> {
     let whole = || turn.message.clone();
     match &*turn.message {
         Message::User { .. } => whole(),
         Message::Assistant { content } => {
-            let long = |call: &ToolCall| is_change(&call.name) && has_long_text(&call.args);
+            let long = |call: &ToolCall| writes_file(&call.name) && has_long_text(&call.args);
             if turn.seq > view.cut_args || !turn.message.calls().any(long) {
                 return whole();
             }
@@ -196,7 +213,7 @@ fn shortened(turn: &Turn, view: &View, verbatim: Verbatim<'_>) -> Arc<Message> {
             })
         }
         Message::Tool { results } => {
-            let long = |result: &ToolResult| is_long(result) && !verbatim.is_whole(result);
+            let long = |result: &ToolResult| is_long(result) && !verbatim.must_stay_whole(result);
             if turn.seq > view.cut_results || !results.iter().any(long) {
                 return whole();
             }
@@ -216,7 +233,7 @@ fn shortened(turn: &Turn, view: &View, verbatim: Verbatim<'_>) -> Arc<Message> {
 
 /// Whether a call's arguments are kept on disk anyway: what was written or edited can be read
 /// there.
-fn is_change(tool: &str) -> bool {
+fn writes_file(tool: &str) -> bool {
     const CHANGES: [&str; 8] = [
         "write_file",
         "overwrite_file",
@@ -266,7 +283,7 @@ fn cut_result(result: &ToolResult) -> ToolResult {
     let content = result.content.iter().map(|block| match block {
         Block::Text { text } if text.len() > LONG_RESULT => Block::text(format!(
             "{}\n[older output, shown in part; recall(seq={seq}) shows all]",
-            middle_out(text, HEAD, TAIL)
+            middle_out(text, CUT_HEAD_BYTES, CUT_TAIL_BYTES)
         )),
         Block::Media(media) => {
             let name = media

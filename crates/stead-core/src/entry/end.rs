@@ -9,7 +9,7 @@ pub struct RunEnd {
     /// The run.
     pub run: RunId,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
     /// More words, where there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -18,7 +18,7 @@ pub struct RunEnd {
 /// How a run ended, or stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum RunOutcome {
     /// The model said all it wanted.
     Completed,
     /// The step limit was reached.
@@ -35,7 +35,7 @@ pub enum Outcome {
     Parked,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// The name used in journals, events and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {

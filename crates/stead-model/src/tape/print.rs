@@ -31,7 +31,7 @@ impl Fingerprint {
         let messages = request
             .messages
             .iter()
-            .map(|message| print(message))
+            .map(|message| message_fingerprint(message))
             .collect();
         Self {
             system: args_hash(&system),
@@ -42,21 +42,21 @@ impl Fingerprint {
 
     /// Orders recorded requests by how much they have in common with `asked`: the longer the common
     /// beginning, then the fewer messages that only one of them has.
-    pub(super) fn likeness(&self, asked: &Self) -> (usize, Reverse<usize>) {
+    pub(super) fn similarity(&self, asked: &Self) -> (usize, Reverse<usize>) {
         (
-            self.common(asked),
+            self.common_prefix_len(asked),
             Reverse(self.messages.len().abs_diff(asked.messages.len())),
         )
     }
 
     /// Says how `asked` differs from this recorded request.
     pub(super) fn difference(&self, asked: &Self) -> String {
-        let at = self.common(asked);
+        let at = self.common_prefix_len(asked);
         match (self.messages.get(at), asked.messages.get(at)) {
             (Some(was), Some(is)) => {
                 let number = at + 1;
-                let was = role(was);
-                let is = role(is);
+                let was = fingerprint_role(was);
+                let is = fingerprint_role(is);
                 if was == is {
                     format!("message {number} ({is}) is not the recorded one")
                 } else {
@@ -71,7 +71,7 @@ impl Fingerprint {
         }
     }
 
-    fn common(&self, asked: &Self) -> usize {
+    fn common_prefix_len(&self, asked: &Self) -> usize {
         self.messages
             .iter()
             .zip(&asked.messages)
@@ -80,7 +80,7 @@ impl Fingerprint {
     }
 }
 
-fn print(message: &Message) -> String {
+fn message_fingerprint(message: &Message) -> String {
     let role = match message {
         Message::User { .. } => "user",
         Message::Assistant { .. } => "assistant",
@@ -88,13 +88,13 @@ fn print(message: &Message) -> String {
     };
     // A message is always representable as JSON.
     let mut value = serde_json::to_value(message).unwrap_or_default();
-    forget_ids(&mut value);
+    remove_ids(&mut value);
     format!("{role}:{}", args_hash(&value))
 }
 
 /// Results are in the order of their calls, so ids say nothing; and where a provider gives none, a
 /// session makes them up.
-fn forget_ids(message: &mut Value) {
+fn remove_ids(message: &mut Value) {
     let parts = ["content", "results"].map(|key| message.get_mut(key).map(Value::take));
     let parts = parts
         .into_iter()
@@ -110,6 +110,6 @@ fn forget_ids(message: &mut Value) {
     *message = without_id.collect();
 }
 
-fn role(print: &str) -> &str {
+fn fingerprint_role(print: &str) -> &str {
     print.split(':').next().unwrap_or_default()
 }

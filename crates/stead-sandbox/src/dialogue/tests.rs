@@ -10,15 +10,15 @@ use tokio_util::sync::CancellationToken;
 
 const LIMIT: usize = 1000;
 
-async fn ask(script: &str, input: &[u8], timeout: Duration) -> (Dialogue, Duration) {
+async fn ask(script: &str, input: &[u8], timeout: Duration) -> (CommandOutput, Duration) {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", script]).env_clear();
     let begun = Instant::now();
-    let said = converse(
+    let said = run_with_input(
         command,
         input,
         LIMIT,
-        &Capture {
+        &ExecLimits {
             timeout,
             cancel: CancellationToken::new(),
         },
@@ -41,7 +41,7 @@ async fn an_answer_is_what_was_written_and_how_it_ended() {
         ("sleep 300 & echo fine", b"", 0, "fine\n", ""),
     ] {
         let (said, took) = ask(script, input, Duration::from_secs(20)).await;
-        let Ended::Exited(status) = said.ended else {
+        let ExecOutcome::Exited(status) = said.outcome else {
             panic!("{script}: {said:?}")
         };
         let heard = (
@@ -63,23 +63,28 @@ async fn an_answer_is_what_was_written_and_how_it_ended() {
 async fn one_that_never_ends_or_says_too_much_is_stopped() {
     let second = Duration::from_millis(300);
     for (script, timeout, ended, kept) in [
-        ("sleep 300", second, Ended::TimedOut, 0),
+        ("sleep 300", second, ExecOutcome::TimedOut, 0),
         (
             "trap '' TERM; while :; do sleep 1; done",
             second,
-            Ended::TimedOut,
+            ExecOutcome::TimedOut,
             0,
         ),
-        ("yes", Duration::from_secs(20), Ended::Full, LIMIT),
+        (
+            "yes",
+            Duration::from_secs(20),
+            ExecOutcome::OutputFull,
+            LIMIT,
+        ),
         (
             "trap '' PIPE; yes >&2; sleep 300",
             Duration::from_secs(20),
-            Ended::Full,
+            ExecOutcome::OutputFull,
             0,
         ),
     ] {
         let (said, took) = ask(script, b"", timeout).await;
-        assert_eq!((said.ended, said.stdout.len()), (ended, kept), "{script}");
+        assert_eq!((said.outcome, said.stdout.len()), (ended, kept), "{script}");
         assert!(took < Duration::from_secs(10), "{script} took {took:?}");
     }
 }

@@ -3,7 +3,7 @@
 use crate::{Said, alive, eventually, run, trace, traced};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use stead_sandbox::{Capture, Ended, Host, Sandbox, SandboxError, capture};
+use stead_sandbox::{ExecLimits, ExecOutcome, Host, Sandbox, SandboxError, capture};
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
@@ -29,7 +29,7 @@ async fn a_command_is_heard_to_its_end_and_in_order() {
     let dir = tempfile::tempdir().unwrap();
     let script = "for i in 1 2 3 4 5; do echo out $i; echo err $i >&2; done; cat; exit 7";
     let (ended, said) = run(traced(script, dir.path(), &trace())).await;
-    assert_eq!(ended.unwrap(), Ended::Exited(7));
+    assert_eq!(ended.unwrap(), ExecOutcome::Exited(7));
     let lines: String = (1..=5).map(|i| format!("out {i}\nerr {i}\n")).collect();
     assert_eq!(said.text(), lines);
 }
@@ -40,42 +40,42 @@ async fn nothing_is_left_of_a_command_whatever_it_starts() {
     let stray = |how: &str| format!("{how} & {UP}");
     let forgotten = "sh -c 'trap \"\" TERM; touch up; while :; do sleep 0.05; done'";
     let cases = [
-        ("endless output", "yes".to_owned(), Ended::Full),
-        ("silence", "sleep 1000".to_owned(), Ended::TimedOut),
+        ("endless output", "yes".to_owned(), ExecOutcome::OutputFull),
+        ("silence", "sleep 1000".to_owned(), ExecOutcome::TimedOut),
         (
             "it does not want to end",
             "trap '' TERM; while :; do sleep 0.05; done".to_owned(),
-            Ended::TimedOut,
+            ExecOutcome::TimedOut,
         ),
         (
             "children of its own",
             "sleep 1000 & sleep 1000 & wait".to_owned(),
-            Ended::TimedOut,
+            ExecOutcome::TimedOut,
         ),
         (
             "it becomes another session",
             format!("exec setsid {forgotten}"),
-            Ended::TimedOut,
+            ExecOutcome::TimedOut,
         ),
         (
             "a child that holds the output",
             stray(forgotten),
-            Ended::Exited(0),
+            ExecOutcome::Exited(0),
         ),
         (
             "a job of its own",
             format!("set -m; {}", stray(forgotten)),
-            Ended::Exited(0),
+            ExecOutcome::Exited(0),
         ),
         (
             "another session",
             stray(&format!("setsid {forgotten}")),
-            Ended::Exited(0),
+            ExecOutcome::Exited(0),
         ),
         (
             "a daemon",
             stray(&format!("(setsid {forgotten} >/dev/null 2>&1 &)")),
-            Ended::Exited(0),
+            ExecOutcome::Exited(0),
         ),
         (
             "a daemon twice over",
@@ -83,25 +83,25 @@ async fn nothing_is_left_of_a_command_whatever_it_starts() {
                 "setsid sh -c \"setsid {} &\"",
                 forgotten.replace('"', "\\\"")
             )),
-            Ended::Exited(0),
+            ExecOutcome::Exited(0),
         ),
         (
             "it is deaf to hang-ups",
             stray(&format!("nohup {forgotten}")),
-            Ended::Exited(0),
+            ExecOutcome::Exited(0),
         ),
     ];
     for (case, script, expected) in cases {
         let dir = tempfile::tempdir().unwrap();
         let trace = trace();
         let exec = traced(&format!("{GROUP}; {script}"), dir.path(), &trace);
-        let limit = if expected == Ended::TimedOut {
+        let limit = if expected == ExecOutcome::TimedOut {
             Duration::from_millis(700)
         } else {
             Duration::from_secs(10)
         };
         let started = Instant::now();
-        let (ended, said) = run(exec.within(limit)).await;
+        let (ended, said) = run(exec.with_timeout(limit)).await;
         assert_eq!(
             ended.unwrap(),
             expected,
@@ -128,14 +128,14 @@ async fn a_cancelled_command_is_asked_to_end_and_a_forgotten_one_is_killed() {
     let dir = tempfile::tempdir().unwrap();
     let trace = trace();
     let cancel = CancellationToken::new();
-    let work = run(traced(script, dir.path(), &trace).until(cancel.clone()));
+    let work = run(traced(script, dir.path(), &trace).with_cancel(cancel.clone()));
     let ((ended, _), ()) = tokio::join!(work, async {
         while !dir.path().join("up").exists() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         cancel.cancel();
     });
-    assert_eq!(ended.unwrap(), Ended::Cancelled);
+    assert_eq!(ended.unwrap(), ExecOutcome::Cancelled);
     assert!(dir.path().join("goodbye").exists());
     assert_eq!(alive(&trace), Vec::<String>::new());
 
@@ -159,7 +159,7 @@ async fn a_cancelled_command_is_asked_to_end_and_a_forgotten_one_is_killed() {
 async fn what_cannot_begin_says_so_and_leaves_nothing() {
     let (ended, _) = run(traced("true", Path::new("/no/such/folder"), &trace())).await;
     assert!(matches!(ended, Err(SandboxError::Start(_))), "{ended:?}");
-    let bounds = Capture {
+    let bounds = ExecLimits {
         timeout: Duration::MAX,
         cancel: CancellationToken::new(),
     };
@@ -198,7 +198,7 @@ async fn eight_commands_at_once_do_not_touch_each_other() {
     });
     let done = futures_util::future::join_all(work).await;
     let expected: Vec<_> = (0..8)
-        .map(|n| (Ended::Exited(n), format!("number {n}\n")))
+        .map(|n| (ExecOutcome::Exited(n), format!("number {n}\n")))
         .collect();
     assert_eq!(done, expected);
 }

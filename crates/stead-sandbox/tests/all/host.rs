@@ -1,7 +1,7 @@
 //! What a command on the host sees.
 
 use crate::{run, trace, traced};
-use stead_sandbox::{Ended, Exec, Host, Isolation, Kind, MARK, Sandbox};
+use stead_sandbox::{EXEC_ID_ENV, Exec, ExecOutcome, Host, Isolation, Sandbox, SandboxKind};
 
 // 6: execute
 #[tokio::test]
@@ -14,7 +14,10 @@ async fn a_command_sees_the_variables_it_is_given_and_none_of_ours() {
         env: [("MINE".to_owned(), "1 2".to_owned())].into(),
         ..Exec::new("env", "/")
     };
-    assert_eq!(host.exec(exec, &mut said).await.unwrap(), Ended::Exited(0));
+    assert_eq!(
+        host.exec(exec, &mut said).await.unwrap(),
+        ExecOutcome::Exited(0)
+    );
     // What the shell sets itself.
     let of_shell = |line: &&str| {
         ["PWD=", "SHLVL=", "_=", "OLDPWD="]
@@ -25,9 +28,9 @@ async fn a_command_sees_the_variables_it_is_given_and_none_of_ours() {
     lines.sort_unstable();
     let marked = lines
         .iter()
-        .position(|line| line.starts_with(MARK))
+        .position(|line| line.starts_with(EXEC_ID_ENV))
         .unwrap();
-    let mark = lines.remove(marked).strip_prefix(MARK).unwrap();
+    let mark = lines.remove(marked).strip_prefix(EXEC_ID_ENV).unwrap();
     assert_eq!(
         mark.len(),
         "=01234567-89ab-cdef-0123-456789abcdef".len(),
@@ -57,11 +60,11 @@ async fn a_command_sees_the_variables_it_is_given_and_none_of_ours() {
 #[tokio::test]
 async fn a_command_of_a_command_stays_within_reach_of_the_first() {
     let exec = Exec {
-        env: [(MARK.to_owned(), "outer".to_owned())].into(),
-        ..Exec::new(format!("echo ${MARK}"), "/")
+        env: [(EXEC_ID_ENV.to_owned(), "outer".to_owned())].into(),
+        ..Exec::new(format!("echo ${EXEC_ID_ENV}"), "/")
     };
     let (ended, said) = run(exec).await;
-    assert_eq!(ended.unwrap(), Ended::Exited(0));
+    assert_eq!(ended.unwrap(), ExecOutcome::Exited(0));
     assert!(said.text().starts_with("outer:"), "{}", said.text());
 }
 
@@ -70,21 +73,29 @@ async fn a_command_of_a_command_stays_within_reach_of_the_first() {
 async fn ends_inputs_bytes_and_limits_are_as_they_should_be() {
     let dir = tempfile::tempdir().unwrap();
     let real = dir.path().canonicalize().unwrap();
-    let table: [(&str, Ended, &[u8]); 10] = [
-        ("true", Ended::Exited(0), b""),
-        ("exit 42", Ended::Exited(42), b""),
-        ("no-such-program 2>/dev/null", Ended::Exited(127), b""),
-        ("kill -KILL $$", Ended::Signalled(9), b""),
-        ("kill -SEGV $$", Ended::Signalled(11), b""),
-        ("cat; read line || echo none", Ended::Exited(0), b"none\n"),
+    let table: [(&str, ExecOutcome, &[u8]); 10] = [
+        ("true", ExecOutcome::Exited(0), b""),
+        ("exit 42", ExecOutcome::Exited(42), b""),
+        ("no-such-program 2>/dev/null", ExecOutcome::Exited(127), b""),
+        ("kill -KILL $$", ExecOutcome::Signalled(9), b""),
+        ("kill -SEGV $$", ExecOutcome::Signalled(11), b""),
+        (
+            "cat; read line || echo none",
+            ExecOutcome::Exited(0),
+            b"none\n",
+        ),
         (
             r"printf 'a\0\377b\033[1m'",
-            Ended::Exited(0),
+            ExecOutcome::Exited(0),
             b"a\0\xffb\x1b[1m",
         ),
-        ("ulimit -c; ulimit -Hc", Ended::Exited(0), b"0\n0\n"),
-        ("x=(1 2 3); echo ${#x[@]} $0", Ended::Exited(0), b"3 bash\n"),
-        ("echo 'a\nb' # a comment", Ended::Exited(0), b"a\nb\n"),
+        ("ulimit -c; ulimit -Hc", ExecOutcome::Exited(0), b"0\n0\n"),
+        (
+            "x=(1 2 3); echo ${#x[@]} $0",
+            ExecOutcome::Exited(0),
+            b"3 bash\n",
+        ),
+        ("echo 'a\nb' # a comment", ExecOutcome::Exited(0), b"a\nb\n"),
     ];
     for (script, expected, output) in table {
         let (ended, said) = run(traced(script, dir.path(), &trace())).await;
@@ -105,7 +116,7 @@ fn the_host_is_no_sandbox_and_its_shell_is_bash_where_there_is_one() {
     let host = Host::new([]);
     assert_eq!(
         (host.kind(), host.isolation()),
-        (Kind::Host, Isolation::NONE)
+        (SandboxKind::Host, Isolation::NONE)
     );
     assert!(host.isolation().is_none());
     assert_eq!(

@@ -22,7 +22,7 @@ pub(super) fn is_ideograph(c: char) -> bool {
 }
 
 /// Whether `c` only changes the letter before it in a way that typing often leaves out.
-pub(super) fn is_mark(c: char) -> bool {
+pub(super) fn is_ignored_mark(c: char) -> bool {
     matches!(c as u32, 0x0300..=0x036F | 0x1AB0..=0x1AFF | 0x1DC0..=0x1DFF | 0x200C..=0x200D | 0x20D0..=0x20FF | 0xFE20..=0xFE2F)
         || unicode_normalization::char::is_combining_mark(c)
 }
@@ -33,12 +33,12 @@ fn is_accent(c: char) -> bool {
 }
 
 /// A character of a script without spaces as it is compared.
-pub(super) fn ideograph(c: char) -> String {
+pub(super) fn normalize_ideograph(c: char) -> String {
     std::iter::once(c).nfkc().collect()
 }
 
 /// A letter or digit as it is compared.
-pub(super) fn letter(c: char) -> String {
+pub(super) fn normalize_letter(c: char) -> String {
     if c.is_ascii() {
         return c.to_ascii_lowercase().to_string();
     }
@@ -58,7 +58,7 @@ pub(super) fn letter(c: char) -> String {
             'ı' => out.push('i'),
             'þ' => out.push_str("th"),
             'ς' => out.push('σ'),
-            plain if plain.is_alphanumeric() || is_mark(plain) && !is_accent(plain) => {
+            plain if plain.is_alphanumeric() || is_ignored_mark(plain) && !is_accent(plain) => {
                 out.push(plain)
             }
             // What a sign of compatibility is made of may be no letter: `½` is `1⁄2`.

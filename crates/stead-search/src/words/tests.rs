@@ -1,11 +1,11 @@
 use super::*;
 
 fn of(text: &str) -> (Vec<String>, Vec<String>) {
-    let (sequence, beside): (Vec<Word>, Vec<Word>) = words(text)
-        .all
+    let (sequence, beside): (Vec<SearchToken>, Vec<SearchToken>) = tokenize(text)
+        .tokens
         .into_iter()
-        .partition(|w| w.sort.is_sequence());
-    let texts = |words: Vec<Word>| words.into_iter().map(|word| word.text).collect();
+        .partition(|w| w.kind.is_sequence());
+    let texts = |words: Vec<SearchToken>| words.into_iter().map(|word| word.text).collect();
     (texts(sequence), texts(beside))
 }
 
@@ -57,7 +57,7 @@ fn a_long_word_is_cut() {
 
 /// FTS5 gets words between quotes and spaces: nothing else may be in them.
 fn check(text: &str) -> Result<(), String> {
-    for word in words(text).all {
+    for word in tokenize(text).tokens {
         let plain =
             |c: char| !c.is_ascii() || c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         if word.text.is_empty() || !word.text.chars().all(plain) {

@@ -3,7 +3,7 @@
 use crate::{found, memory, notes};
 use std::path::Path;
 use std::sync::Arc;
-use stead_search::{Index, Kind, Line, Query, SearchError};
+use stead_search::{Index, IndexError, Query, SearchSourceKind, SourceLine};
 
 async fn filled(path: &Path) -> Index {
     let index = Index::open(path).await.unwrap();
@@ -73,7 +73,7 @@ async fn what_is_no_index_of_this_format_is_replaced() {
             .await
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(
-            index.sources(Kind::Memory).await.unwrap(),
+            index.sources(SearchSourceKind::Memory).await.unwrap(),
             [].into(),
             "{name}"
         );
@@ -95,8 +95,8 @@ async fn what_is_no_index_of_this_format_is_replaced() {
 async fn damage_anywhere_ends_in_an_answer_or_in_a_new_index() {
     let dir = tempfile::tempdir().unwrap();
     let sound = dir.path().join("sound");
-    let lines: Vec<Line> = (1..=400)
-        .map(|n| Line::note(n, format!("heron number {n}")))
+    let lines: Vec<SourceLine> = (1..=400)
+        .map(|n| SourceLine::note(n, format!("heron number {n}")))
         .collect();
     let index = Index::open(&sound).await.unwrap();
     index.sync(&memory("a.md"), "1", &lines).await.unwrap();
@@ -134,7 +134,7 @@ async fn damage_anywhere_ends_in_an_answer_or_in_a_new_index() {
             };
             match asked {
                 Ok(()) => break,
-                Err(SearchError::Rebuilt) if rebuilt < 3 => rebuilt += 1,
+                Err(IndexError::Rebuilt) if rebuilt < 3 => rebuilt += 1,
                 Err(error) => panic!("at {start}: {error}"),
             }
         }
@@ -147,10 +147,7 @@ async fn a_place_that_cannot_be_written_is_told() {
     std::fs::write(dir.path().join("file"), "").unwrap();
     for path in [dir.path().to_owned(), dir.path().join("file/search.sqlite")] {
         let error = Index::open(&path).await.unwrap_err();
-        assert!(
-            matches!(error, SearchError::Unavailable { .. }),
-            "{error:?}"
-        );
+        assert!(matches!(error, IndexError::Unavailable { .. }), "{error:?}");
     }
 }
 
@@ -179,7 +176,10 @@ async fn two_writers_lose_nothing() {
         done.unwrap();
     }
     for index in &both {
-        assert_eq!(index.sources(Kind::Memory).await.unwrap().len(), 80);
+        assert_eq!(
+            index.sources(SearchSourceKind::Memory).await.unwrap().len(),
+            80
+        );
         let all = index.search(&Query::new("heron").limit(200)).await.unwrap();
         assert_eq!(all.hits.len(), 80);
     }
@@ -219,8 +219,8 @@ fn writes_until_killed() {
     runtime.block_on(async {
         let index = Index::open(path).await.unwrap();
         for version in 1_u64.. {
-            let lines: Vec<Line> = (1..=50)
-                .map(|n| Line::note(n, format!("version{version}")))
+            let lines: Vec<SourceLine> = (1..=50)
+                .map(|n| SourceLine::note(n, format!("version{version}")))
                 .collect();
             index
                 .sync(&memory("a.md"), &version.to_string(), &lines)

@@ -2,7 +2,7 @@
 
 use crate::{found, memory, notes};
 use proptest::prelude::*;
-use stead_search::{Appended, Index, Kind, Line, Query, Synced};
+use stead_search::{AppendOutcome, Index, Query, SearchSourceKind, SourceLine, SyncOutcome};
 
 #[tokio::test]
 async fn a_version_that_is_known_is_left_alone_and_another_replaces_it() {
@@ -10,11 +10,11 @@ async fn a_version_that_is_known_is_left_alone_and_another_replaces_it() {
     let source = memory("a.md");
     assert_eq!(
         index.sync(&source, "1", &notes(&["heron"])).await.unwrap(),
-        Synced::Replaced
+        SyncOutcome::Replaced
     );
     assert_eq!(
         index.sync(&source, "1", &notes(&["stork"])).await.unwrap(),
-        Synced::Unchanged
+        SyncOutcome::Unchanged
     );
     assert_eq!(found(&index, "heron").await, [1]);
     assert_eq!(
@@ -22,14 +22,14 @@ async fn a_version_that_is_known_is_left_alone_and_another_replaces_it() {
             .sync(&source, "2", &notes(&["", "stork"]))
             .await
             .unwrap(),
-        Synced::Replaced
+        SyncOutcome::Replaced
     );
     assert_eq!(
         (found(&index, "heron").await, found(&index, "stork").await),
         (vec![], vec![2])
     );
     assert_eq!(
-        index.sources(Kind::Memory).await.unwrap(),
+        index.sources(SearchSourceKind::Memory).await.unwrap(),
         [("a.md".to_owned(), "2".to_owned())].into()
     );
     index.remove(&source).await.unwrap();
@@ -48,8 +48,8 @@ async fn what_was_forgotten_takes_no_space() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("search.sqlite");
     let index = Index::open(&path).await.unwrap();
-    let lines: Vec<Line> = (1..=3000)
-        .map(|n| Line::note(n, format!("line {n} of many more words")))
+    let lines: Vec<SourceLine> = (1..=3000)
+        .map(|n| SourceLine::note(n, format!("line {n} of many more words")))
         .collect();
     index.sync(&memory("large.md"), "1", &lines).await.unwrap();
     index
@@ -69,20 +69,20 @@ async fn what_was_forgotten_takes_no_space() {
 async fn only_the_version_that_grew_is_added_to() {
     let index = Index::in_memory().await.unwrap();
     let source = memory("a.md");
-    let more = [Line::note(2, "stork")];
+    let more = [SourceLine::note(2, "stork")];
     assert_eq!(
         index.append(&source, "1", "2", &more).await.unwrap(),
-        Appended::Stale
+        AppendOutcome::Stale
     );
     index.sync(&source, "1", &notes(&["heron"])).await.unwrap();
     assert_eq!(
         index.append(&source, "1", "2", &more).await.unwrap(),
-        Appended::Added
+        AppendOutcome::Added
     );
     // Another process that saw the same growth adds nothing twice.
     assert_eq!(
         index.append(&source, "1", "2", &more).await.unwrap(),
-        Appended::Stale
+        AppendOutcome::Stale
     );
     assert_eq!(found(&index, "stork heron").await, [1, 2]);
 }
@@ -118,7 +118,7 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let lines: Vec<Line> = texts.iter().zip(1..).map(|(text, place)| Line::note(place, text)).collect();
+            let lines: Vec<SourceLine> = texts.iter().zip(1..).map(|(text, place)| SourceLine::note(place, text)).collect();
             let grown = Index::in_memory().await.unwrap();
             let whole = Index::in_memory().await.unwrap();
             let source = memory("a.md");
@@ -130,7 +130,7 @@ proptest! {
             for (step, cut) in cuts.into_iter().enumerate() {
                 let from = step.to_string();
                 let to = (step + 1).to_string();
-                assert_eq!(grown.append(&source, &from, &to, &lines[known..cut]).await.unwrap(), Appended::Added);
+                assert_eq!(grown.append(&source, &from, &to, &lines[known..cut]).await.unwrap(), AppendOutcome::Added);
                 known = cut;
             }
             let query = Query::new(query.join(" ")).limit(100);

@@ -1,6 +1,6 @@
 //! The fixed corpus: `tests/data/documents.txt` and the queries to it.
 
-use stead_search::{Index, Kind, Line, Query, Source};
+use stead_search::{Index, Query, SearchSource, SearchSourceKind, SourceLine};
 
 const DOCUMENTS: &str = include_str!("../data/documents.txt");
 const QUERIES: &str = include_str!("../data/queries.txt");
@@ -21,9 +21,9 @@ async fn the_corpus_is_found_in_english_chinese_japanese_korean_and_code() {
     for (id, text) in &documents {
         index
             .sync(
-                &Source::new(Kind::Memory, *id),
+                &SearchSource::new(SearchSourceKind::Memory, *id),
                 "1",
-                &[Line::note(1, *text)],
+                &[SourceLine::note(1, *text)],
             )
             .await
             .unwrap();

@@ -2,7 +2,7 @@
 //! `bench/`.
 
 use std::time::{Duration, Instant};
-use stead_search::{Index, Kind, Line, Query, Source};
+use stead_search::{Index, Query, SearchSource, SearchSourceKind, SourceLine};
 
 const LINES: u64 = 100_000;
 
@@ -39,10 +39,14 @@ fn text(n: u64) -> String {
 #[tokio::test]
 async fn a_hundred_thousand_lines_are_searched_at_once() {
     let index = Index::in_memory().await.unwrap();
-    let lines: Vec<Line> = (1..=LINES).map(|n| Line::note(n, text(n))).collect();
+    let lines: Vec<SourceLine> = (1..=LINES).map(|n| SourceLine::note(n, text(n))).collect();
     for (n, part) in lines.chunks(1000).enumerate() {
         index
-            .sync(&Source::new(Kind::Session, format!("s{n:03}")), "1", part)
+            .sync(
+                &SearchSource::new(SearchSourceKind::Session, format!("s{n:03}")),
+                "1",
+                part,
+            )
             .await
             .unwrap();
     }

@@ -5,7 +5,7 @@
 //! agents/<agent>/undo/images/<sha256>              what was there before
 //! ```
 
-use super::{ChangeLog, Image, LoggedRun, RunKey};
+use super::{LoggedRun, PreImage, RunKey, UndoLog};
 use crate::sessions::{make_dirs, modified_ms};
 use crate::{Disk, StoreError, open_dir};
 use bytes::Bytes;
@@ -21,17 +21,17 @@ use stead_core::{AgentId, RunId, SessionId};
 
 const SUFFIX: &str = ".jsonl";
 /// Writing more than this would keep others from the thread.
-const WRITTEN_HERE_BYTES: usize = 128 * 1024;
+const INLINE_WRITE_BYTES: usize = 128 * 1024;
 
 /// Keeps changes below the agent's folder.
 #[derive(Debug, Clone)]
-pub struct FileChanges {
+pub struct FileUndoLog {
     runs: PathBuf,
     images: PathBuf,
     disk: Arc<dyn Disk>,
 }
 
-impl FileChanges {
+impl FileUndoLog {
     /// The changes of `agent` in `workspace`. Touches nothing until the first change.
     pub fn new(workspace: &Path, agent: &AgentId, disk: Arc<dyn Disk>) -> Self {
         let root = workspace.join("agents").join(agent.as_str()).join("undo");
@@ -42,13 +42,13 @@ impl FileChanges {
         }
     }
 
-    fn log(&self, run: &RunKey) -> PathBuf {
+    fn log_path(&self, run: &RunKey) -> PathBuf {
         // Neither id can hold a dot.
         self.runs
             .join(format!("{}.{}{SUFFIX}", run.session, run.run))
     }
 
-    fn record_now(
+    fn record_blocking(
         &self,
         run: &RunKey,
         mut line: String,
@@ -68,11 +68,11 @@ impl FileChanges {
             }
         }
         line.push('\n');
-        let path = self.log(run);
+        let path = self.log_path(run);
         let file = match open_append(&path) {
             Ok(file) => {
                 // A line that was not written whole belongs to a change that was never made.
-                if let Some(whole) = torn_at(&file)? {
+                if let Some(whole) = torn_tail_offset(&file)? {
                     self.disk.set_len(&file, whole)?;
                 }
                 file
@@ -86,7 +86,7 @@ impl FileChanges {
         self.disk.write_all(&file, line.as_bytes())
     }
 
-    fn runs_now(&self) -> io::Result<Vec<LoggedRun>> {
+    fn runs_blocking(&self) -> io::Result<Vec<LoggedRun>> {
         let mut runs = Vec::new();
         for (name, meta) in entries(&self.runs)? {
             let ids = name
@@ -105,10 +105,10 @@ impl FileChanges {
         Ok(runs)
     }
 
-    fn images_now(&self) -> io::Result<Vec<Image>> {
+    fn images_blocking(&self) -> io::Result<Vec<PreImage>> {
         let found = entries(&self.images)?.into_iter();
         Ok(found
-            .map(|(hash, meta)| Image {
+            .map(|(hash, meta)| PreImage {
                 hash,
                 bytes: meta.len(),
                 kept_ms: modified_ms(&meta),
@@ -126,7 +126,7 @@ impl FileChanges {
     }
 }
 
-impl ChangeLog for FileChanges {
+impl UndoLog for FileUndoLog {
     fn record<'a>(
         &'a self,
         run: &'a RunKey,
@@ -135,23 +135,24 @@ impl ChangeLog for FileChanges {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             let bytes: usize = images.iter().map(|(_, content)| content.len()).sum();
-            let recorded = if bytes <= WRITTEN_HERE_BYTES {
-                self.record_now(run, line, &images)
+            let recorded = if bytes <= INLINE_WRITE_BYTES {
+                self.record_blocking(run, line, &images)
             } else {
                 let changes = self.clone();
                 let run = run.clone();
-                let task =
-                    tokio::task::spawn_blocking(move || changes.record_now(&run, line, &images));
+                let task = tokio::task::spawn_blocking(move || {
+                    changes.record_blocking(&run, line, &images)
+                });
                 task.await
                     .unwrap_or_else(|lost| Err(io::Error::other(lost)))
             };
-            recorded.map_err(|cause| StoreError::io(self.log(run), cause))
+            recorded.map_err(|cause| StoreError::io(self.log_path(run), cause))
         })
     }
 
     fn records<'a>(&'a self, run: &'a RunKey) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
         Box::pin(async move {
-            let path = self.log(run);
+            let path = self.log_path(run);
             let text = match std::fs::read(&path) {
                 Ok(text) => text,
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -184,29 +185,29 @@ impl ChangeLog for FileChanges {
 
     fn runs(&self) -> BoxFuture<'_, Result<Vec<LoggedRun>, StoreError>> {
         Box::pin(async move {
-            self.runs_now()
+            self.runs_blocking()
                 .map_err(|cause| StoreError::io(&self.runs, cause))
         })
     }
 
-    fn images(&self) -> BoxFuture<'_, Result<Vec<Image>, StoreError>> {
+    fn images(&self) -> BoxFuture<'_, Result<Vec<PreImage>, StoreError>> {
         Box::pin(async move {
-            self.images_now()
+            self.images_blocking()
                 .map_err(|cause| StoreError::io(&self.images, cause))
         })
     }
 
-    fn forget<'a>(&'a self, run: &'a RunKey) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move { self.remove(&self.log(run)) })
+    fn delete_run<'a>(&'a self, run: &'a RunKey) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move { self.remove(&self.log_path(run)) })
     }
 
-    fn drop_image<'a>(&'a self, hash: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn delete_image<'a>(&'a self, hash: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move { self.remove(&self.images.join(hash)) })
     }
 }
 
 /// Where the last whole line of a log ends, if something hangs over it.
-fn torn_at(file: &File) -> io::Result<Option<u64>> {
+fn torn_tail_offset(file: &File) -> io::Result<Option<u64>> {
     let size = file.metadata()?.len();
     let mut last = [0];
     if size == 0 || (file.read_exact_at(&mut last, size - 1).is_ok() && last == *b"\n") {

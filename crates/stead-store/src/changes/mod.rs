@@ -3,8 +3,8 @@
 mod files;
 mod store;
 
-pub use files::FileChanges;
-pub use store::StoreChanges;
+pub use files::FileUndoLog;
+pub use store::StoreUndoLog;
 
 use crate::StoreError;
 use bytes::Bytes;
@@ -17,7 +17,7 @@ use stead_core::{RunId, SessionId};
 /// A record is on its way to the disk before the change it is about is made, so a killed process
 /// leaves none out. It is not forced there: a power cut may cost the last ones, and the hash of a
 /// content tells whether it is whole.
-pub trait ChangeLog: fmt::Debug + Send + Sync {
+pub trait UndoLog: fmt::Debug + Send + Sync {
     /// Adds a line to the log of a run, after `images`: contents by their hash.
     fn record<'a>(
         &'a self,
@@ -36,13 +36,13 @@ pub trait ChangeLog: fmt::Debug + Send + Sync {
     fn runs(&self) -> BoxFuture<'_, Result<Vec<LoggedRun>, StoreError>>;
 
     /// The contents that are kept.
-    fn images(&self) -> BoxFuture<'_, Result<Vec<Image>, StoreError>>;
+    fn images(&self) -> BoxFuture<'_, Result<Vec<PreImage>, StoreError>>;
 
     /// Forgets the log of a run.
-    fn forget<'a>(&'a self, run: &'a RunKey) -> BoxFuture<'a, Result<(), StoreError>>;
+    fn delete_run<'a>(&'a self, run: &'a RunKey) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// Forgets a content.
-    fn drop_image<'a>(&'a self, hash: &'a str) -> BoxFuture<'a, Result<(), StoreError>>;
+    fn delete_image<'a>(&'a self, hash: &'a str) -> BoxFuture<'a, Result<(), StoreError>>;
 }
 
 /// One run of one session.
@@ -65,7 +65,7 @@ pub struct LoggedRun {
 
 /// A content that is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Image {
+pub struct PreImage {
     /// Its hash.
     pub hash: String,
     /// Its size.

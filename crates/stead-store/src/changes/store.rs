@@ -1,7 +1,9 @@
 //! The memory of undo as documents of a store.
 
-use super::{ChangeLog, Image, LoggedRun, RunKey};
-use crate::{Change, DocVersion, Document, Documents, Expected, MAX_BODY_BYTES, Space, StoreError};
+use super::{LoggedRun, PreImage, RunKey, UndoLog};
+use crate::{
+    DocVersion, Document, DocumentChange, Documents, Expected, MAX_BODY_BYTES, Space, StoreError,
+};
 use bytes::{Bytes, BytesMut};
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,21 +18,23 @@ const COMMIT_BYTES: usize = 4 * 1024 * 1024;
 /// Keeps changes as documents: `r:<session>.<run>:<number>` for a line, `i:<hash>:<part>` for a
 /// content.
 #[derive(Debug)]
-pub struct StoreChanges {
+pub struct StoreUndoLog {
     documents: Arc<dyn Documents>,
     space: Space,
 }
 
-impl StoreChanges {
+impl StoreUndoLog {
     /// Changes in a space of their own.
     pub fn new(documents: Arc<dyn Documents>, space: Space) -> Self {
         Self { documents, space }
     }
 
-    async fn all(&self, prefix: &str) -> Result<Vec<crate::Listed>, StoreError> {
+    async fn list_all(&self, prefix: &str) -> Result<Vec<crate::ListedDocument>, StoreError> {
         let mut all = Vec::new();
         loop {
-            let after = all.last().map(|listed: &crate::Listed| listed.key.clone());
+            let after = all
+                .last()
+                .map(|listed: &crate::ListedDocument| listed.key.clone());
             let page = self
                 .documents
                 .list(&self.space, prefix, after.as_deref(), PAGE)
@@ -43,10 +47,14 @@ impl StoreChanges {
         }
     }
 
-    async fn delete(&self, prefix: &str) -> Result<(), StoreError> {
-        let keys = self.all(prefix).await?.into_iter().map(|listed| listed.key);
-        let changes: Vec<Change> = keys
-            .map(|key| Change::Delete {
+    async fn delete_prefix(&self, prefix: &str) -> Result<(), StoreError> {
+        let keys = self
+            .list_all(prefix)
+            .await?
+            .into_iter()
+            .map(|listed| listed.key);
+        let changes: Vec<DocumentChange> = keys
+            .map(|key| DocumentChange::Delete {
                 key,
                 expect: Expected::Any,
             })
@@ -60,7 +68,7 @@ impl StoreChanges {
     }
 }
 
-impl ChangeLog for StoreChanges {
+impl UndoLog for StoreUndoLog {
     fn record<'a>(
         &'a self,
         run: &'a RunKey,
@@ -89,7 +97,7 @@ impl ChangeLog for StoreChanges {
                         String::new()
                     };
                     let key = format!("i:{hash}:{part:06}");
-                    changes.push(Change::Put {
+                    changes.push(DocumentChange::Put {
                         key,
                         document: Document::new(meta, body),
                         expect: Expected::Any,
@@ -104,7 +112,7 @@ impl ChangeLog for StoreChanges {
             }
             let document = Document::new(Bytes::new(), line);
             let key = format!("r:{}.{}:{}", run.session, run.run, document.version);
-            changes.push(Change::Put {
+            changes.push(DocumentChange::Put {
                 key,
                 document,
                 expect: Expected::Absent,
@@ -116,7 +124,10 @@ impl ChangeLog for StoreChanges {
     fn records<'a>(&'a self, run: &'a RunKey) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
         Box::pin(async move {
             let mut lines = Vec::new();
-            for listed in self.all(&format!("r:{}.{}:", run.session, run.run)).await? {
+            for listed in self
+                .list_all(&format!("r:{}.{}:", run.session, run.run))
+                .await?
+            {
                 let Some(document) = self.documents.get(&self.space, &listed.key).await? else {
                     continue;
                 };
@@ -133,7 +144,7 @@ impl ChangeLog for StoreChanges {
     fn image<'a>(&'a self, hash: &'a str) -> BoxFuture<'a, Result<Option<Bytes>, StoreError>> {
         Box::pin(async move {
             let mut content = BytesMut::new();
-            let parts = self.all(&format!("i:{hash}:")).await?;
+            let parts = self.list_all(&format!("i:{hash}:")).await?;
             if parts.is_empty() {
                 return Ok(None);
             }
@@ -149,7 +160,7 @@ impl ChangeLog for StoreChanges {
     fn runs(&self) -> BoxFuture<'_, Result<Vec<LoggedRun>, StoreError>> {
         Box::pin(async move {
             let mut last: BTreeMap<RunKey, i64> = BTreeMap::new();
-            for listed in self.all("r:").await? {
+            for listed in self.list_all("r:").await? {
                 let ids = listed
                     .key
                     .split(':')
@@ -159,7 +170,7 @@ impl ChangeLog for StoreChanges {
                 let (Ok(session), Ok(run)) = (SessionId::new(session), RunId::new(run)) else {
                     continue;
                 };
-                last.insert(RunKey { session, run }, made_ms(listed.version));
+                last.insert(RunKey { session, run }, version_created_ms(listed.version));
             }
             let mut runs: Vec<_> = last
                 .into_iter()
@@ -170,36 +181,36 @@ impl ChangeLog for StoreChanges {
         })
     }
 
-    fn images(&self) -> BoxFuture<'_, Result<Vec<Image>, StoreError>> {
+    fn images(&self) -> BoxFuture<'_, Result<Vec<PreImage>, StoreError>> {
         Box::pin(async move {
-            let parts = self.all("i:").await?.into_iter();
+            let parts = self.list_all("i:").await?.into_iter();
             let first = parts.filter_map(|listed| {
                 let bytes = std::str::from_utf8(&listed.meta).ok()?.parse().ok()?;
                 let hash = listed.key.split(':').nth(1)?.to_owned();
-                Some(Image {
+                Some(PreImage {
                     hash,
                     bytes,
-                    kept_ms: made_ms(listed.version),
+                    kept_ms: version_created_ms(listed.version),
                 })
             });
             Ok(first.collect())
         })
     }
 
-    fn forget<'a>(&'a self, run: &'a RunKey) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn delete_run<'a>(&'a self, run: &'a RunKey) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
-            self.delete(&format!("r:{}.{}:", run.session, run.run))
+            self.delete_prefix(&format!("r:{}.{}:", run.session, run.run))
                 .await
         })
     }
 
-    fn drop_image<'a>(&'a self, hash: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move { self.delete(&format!("i:{hash}:")).await })
+    fn delete_image<'a>(&'a self, hash: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move { self.delete_prefix(&format!("i:{hash}:")).await })
     }
 }
 
 /// When a version was made: its first 48 bits are milliseconds since 1970.
-fn made_ms(version: DocVersion) -> i64 {
+fn version_created_ms(version: DocVersion) -> i64 {
     (version.0 >> 80) as i64
 }
 
@@ -210,7 +221,7 @@ mod tests {
 
     #[tokio::test]
     async fn two_files_of_one_content_are_one_image_of_one_record() {
-        let log = StoreChanges::new(Arc::new(MemoryStore::new()), Space::new(["undo"]));
+        let log = StoreUndoLog::new(Arc::new(MemoryStore::new()), Space::new(["undo"]));
         let run = RunKey {
             session: SessionId::fresh(),
             run: RunId::fresh(),

@@ -1,12 +1,12 @@
 //! Documents as files.
 
-use super::folder::{Folder, Part};
+use super::folder::{LockedFolder, SpaceSubfolder};
 use super::leases::check_fence;
 use super::{FileStore, names};
 use crate::contract::check_changes;
 use crate::{
-    Change, DocVersion, Document, Documents, Expected, Fence, Listed, MAX_META_BYTES, Space,
-    StoreError,
+    DocVersion, Document, DocumentChange, Documents, Expected, FencingToken, ListedDocument,
+    MAX_META_BYTES, Space, StoreError,
 };
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -17,7 +17,7 @@ const HEAD_BYTES: u64 = 8 * 1024;
 
 /// The first line of a document's file.
 #[derive(Debug, Serialize, Deserialize)]
-struct Head {
+struct DocumentHeader {
     key: String,
     version: String,
     meta_bytes: usize,
@@ -40,15 +40,15 @@ impl Documents for FileStore {
         prefix: &'a str,
         after: Option<&'a str>,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Listed>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<ListedDocument>, StoreError>> {
         let prefix = prefix.to_owned();
         let after = after.map(str::to_owned);
         Box::pin(self.read(space, move |folder| {
             let mut found = Vec::new();
-            for name in folder.names(Part::Documents)? {
-                let key = match names::to_key(&name) {
+            for name in folder.names(SpaceSubfolder::Documents)? {
+                let key = match names::key_from_file_name(&name) {
                     Some(key) => key,
-                    None => match head(folder, &name, HEAD_BYTES)? {
+                    None => match read_header(folder, &name, HEAD_BYTES)? {
                         Some((head, _)) => head.key,
                         None => continue,
                     },
@@ -69,8 +69,8 @@ impl Documents for FileStore {
     fn commit<'a>(
         &'a self,
         space: &'a Space,
-        changes: Vec<Change>,
-        fence: Option<&'a Fence>,
+        changes: Vec<DocumentChange>,
+        fence: Option<&'a FencingToken>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let fence = fence.cloned();
         Box::pin(async move {
@@ -80,67 +80,67 @@ impl Documents for FileStore {
                 changes
                     .iter()
                     .try_for_each(|change| check(folder, change))?;
-                make(folder, changes)
+                apply_changes(folder, changes)
             })
             .await
         })
     }
 }
 
-fn check(folder: &Folder, change: &Change) -> Result<(), StoreError> {
+fn check(folder: &LockedFolder, change: &DocumentChange) -> Result<(), StoreError> {
     let expect = |key: &str, expected: Expected| {
         let found = version(folder, key)?;
-        if expected.holds(found) {
+        if expected.matches(found) {
             Ok(())
         } else {
             Err(StoreError::Conflict(key.to_owned()))
         }
     };
     match change {
-        Change::Put {
+        DocumentChange::Put {
             key,
             expect: expected,
             ..
         }
-        | Change::Delete {
+        | DocumentChange::Delete {
             key,
             expect: expected,
         }
-        | Change::Check {
+        | DocumentChange::Check {
             key,
             expect: expected,
         } => expect(key, *expected),
-        Change::Move { from, to, version } => {
+        DocumentChange::Move { from, to, version } => {
             expect(from, Expected::Version(*version)).and_then(|()| expect(to, Expected::Absent))
         }
     }
 }
 
 /// Makes changes that are known to be right.
-fn make(folder: &Folder, changes: Vec<Change>) -> Result<(), StoreError> {
+fn apply_changes(folder: &LockedFolder, changes: Vec<DocumentChange>) -> Result<(), StoreError> {
     let mut moves = Vec::new();
     let mut removals = Vec::new();
     for change in changes {
         match change {
-            Change::Put { key, document, .. } => {
-                moves.push((stage(folder, &key, &document)?, names::of_key(&key)));
+            DocumentChange::Put { key, document, .. } => {
+                moves.push((stage(folder, &key, &document)?, names::key_file_name(&key)));
             }
-            Change::Delete { key, .. } => removals.push(names::of_key(&key)),
-            Change::Move { from, to, .. } => {
+            DocumentChange::Delete { key, .. } => removals.push(names::key_file_name(&key)),
+            DocumentChange::Move { from, to, .. } => {
                 let Some(document) = read(folder, &from)? else {
                     continue;
                 };
-                moves.push((stage(folder, &to, &document)?, names::of_key(&to)));
-                removals.push(names::of_key(&from));
+                moves.push((stage(folder, &to, &document)?, names::key_file_name(&to)));
+                removals.push(names::key_file_name(&from));
             }
-            Change::Check { .. } => {}
+            DocumentChange::Check { .. } => {}
         }
     }
     folder.commit(moves, removals)
 }
 
-fn stage(folder: &Folder, key: &str, document: &Document) -> Result<String, StoreError> {
-    let head = Head {
+fn stage(folder: &LockedFolder, key: &str, document: &Document) -> Result<String, StoreError> {
+    let head = DocumentHeader {
         key: key.to_owned(),
         version: document.version.to_string(),
         meta_bytes: document.meta.len(),
@@ -148,20 +148,24 @@ fn stage(folder: &Folder, key: &str, document: &Document) -> Result<String, Stor
     };
     let head = serde_json::to_vec(&head).map_err(|cause| {
         folder.corrupt(
-            &folder.file(Part::Documents, &names::of_key(key)),
+            &folder.file(SpaceSubfolder::Documents, &names::key_file_name(key)),
             cause.to_string(),
         )
     })?;
     folder.stage(&[&head, b"\n", &document.meta, &document.body])
 }
 
-fn read(folder: &Folder, key: &str) -> Result<Option<Document>, StoreError> {
-    let name = names::of_key(key);
-    let Some((head, rest)) = head(folder, &name, u64::MAX)? else {
+fn read(folder: &LockedFolder, key: &str) -> Result<Option<Document>, StoreError> {
+    let name = names::key_file_name(key);
+    let Some((head, rest)) = read_header(folder, &name, u64::MAX)? else {
         return Ok(None);
     };
-    let corrupt =
-        |cause: &str| folder.corrupt(&folder.file(Part::Documents, &name), cause.to_owned());
+    let corrupt = |cause: &str| {
+        folder.corrupt(
+            &folder.file(SpaceSubfolder::Documents, &name),
+            cause.to_owned(),
+        )
+    };
     if head.key != key {
         return Err(corrupt("it is the document of another key"));
     }
@@ -177,31 +181,35 @@ fn read(folder: &Folder, key: &str) -> Result<Option<Document>, StoreError> {
     }))
 }
 
-fn listed(folder: &Folder, key: String, name: &str) -> Result<Listed, StoreError> {
-    let corrupt =
-        |cause: &str| folder.corrupt(&folder.file(Part::Documents, name), cause.to_owned());
-    let found = head(folder, name, HEAD_BYTES + MAX_META_BYTES as u64)?;
+fn listed(folder: &LockedFolder, key: String, name: &str) -> Result<ListedDocument, StoreError> {
+    let corrupt = |cause: &str| {
+        folder.corrupt(
+            &folder.file(SpaceSubfolder::Documents, name),
+            cause.to_owned(),
+        )
+    };
+    let found = read_header(folder, name, HEAD_BYTES + MAX_META_BYTES as u64)?;
     let (head, mut rest) = found.ok_or_else(|| corrupt("it vanished"))?;
     if rest.len() < head.meta_bytes {
         return Err(corrupt("it is not as long as it says"));
     }
     rest.truncate(head.meta_bytes);
     let version = parse_version(&head).ok_or_else(|| corrupt("its version is not one"))?;
-    Ok(Listed {
+    Ok(ListedDocument {
         key,
         version,
         meta: rest.into(),
     })
 }
 
-fn version(folder: &Folder, key: &str) -> Result<Option<DocVersion>, StoreError> {
-    let name = names::of_key(key);
-    let Some((head, _)) = head(folder, &name, HEAD_BYTES)? else {
+fn version(folder: &LockedFolder, key: &str) -> Result<Option<DocVersion>, StoreError> {
+    let name = names::key_file_name(key);
+    let Some((head, _)) = read_header(folder, &name, HEAD_BYTES)? else {
         return Ok(None);
     };
     let corrupt = || {
         folder.corrupt(
-            &folder.file(Part::Documents, &name),
+            &folder.file(SpaceSubfolder::Documents, &name),
             "its version is not one".to_owned(),
         )
     };
@@ -209,11 +217,16 @@ fn version(folder: &Folder, key: &str) -> Result<Option<DocVersion>, StoreError>
 }
 
 /// The first line of a file, and what was read after it.
-fn head(folder: &Folder, name: &str, most: u64) -> Result<Option<(Head, Vec<u8>)>, StoreError> {
-    let Some(mut start) = folder.read_start(Part::Documents, name, most)? else {
+fn read_header(
+    folder: &LockedFolder,
+    name: &str,
+    most: u64,
+) -> Result<Option<(DocumentHeader, Vec<u8>)>, StoreError> {
+    let Some(mut start) = folder.read_start(SpaceSubfolder::Documents, name, most)? else {
         return Ok(None);
     };
-    let corrupt = |cause: String| folder.corrupt(&folder.file(Part::Documents, name), cause);
+    let corrupt =
+        |cause: String| folder.corrupt(&folder.file(SpaceSubfolder::Documents, name), cause);
     let end =
         memchr::memchr(b'\n', &start).ok_or_else(|| corrupt("it has no first line".to_owned()))?;
     let head = serde_json::from_slice(&start[..end]).map_err(|cause| corrupt(cause.to_string()))?;
@@ -221,6 +234,6 @@ fn head(folder: &Folder, name: &str, most: u64) -> Result<Option<(Head, Vec<u8>)
     Ok(Some((head, start)))
 }
 
-fn parse_version(head: &Head) -> Option<DocVersion> {
+fn parse_version(head: &DocumentHeader) -> Option<DocVersion> {
     u128::from_str_radix(&head.version, 16).ok().map(DocVersion)
 }

@@ -21,7 +21,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(5);
 
 /// A subfolder of a space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum SpaceSubfolder {
     Documents,
     Journals,
     Leases,
@@ -31,7 +31,7 @@ pub(super) enum Part {
     Staged,
 }
 
-impl Part {
+impl SpaceSubfolder {
     const ALL: [Self; 6] = [
         Self::Documents,
         Self::Journals,
@@ -56,7 +56,7 @@ impl Part {
 /// What an operation of several steps leaves behind, should it be cut off.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Pending {
+pub(super) enum PendingOperation {
     /// A commit that is made: staged files to be moved among the documents, and documents to be
     /// removed.
     Finish {
@@ -69,13 +69,13 @@ pub(super) enum Pending {
 
 /// The folder of one space, until dropped nobody else's.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct LockedFolder {
     disk: Arc<dyn Disk>,
     path: PathBuf,
     dir: File,
 }
 
-impl Folder {
+impl LockedFolder {
     /// Locks the folder; none if it is not there.
     pub(super) fn open(disk: &Arc<dyn Disk>, path: &Path) -> Result<Option<Self>, StoreError> {
         let dir = match open_dir(path) {
@@ -94,14 +94,14 @@ impl Folder {
     }
 
     /// Locks the folder, which is made if need be.
-    pub(super) fn make(disk: &Arc<dyn Disk>, path: &Path) -> Result<Self, StoreError> {
+    pub(super) fn open_or_create(disk: &Arc<dyn Disk>, path: &Path) -> Result<Self, StoreError> {
         loop {
-            for part in Part::ALL {
+            for part in SpaceSubfolder::ALL {
                 let part = path.join(part.name());
                 make_durable_dir(&**disk, &part).map_err(|cause| StoreError::io(part, cause))?;
             }
             if let Some(folder) = Self::open(disk, path)? {
-                folder.sweep()?;
+                folder.remove_staged()?;
                 return Ok(folder);
             }
         }
@@ -119,25 +119,25 @@ impl Folder {
     }
 
     /// Removes what was staged for commits that were never made.
-    fn sweep(&self) -> Result<(), StoreError> {
-        self.names(Part::Staged)?
+    fn remove_staged(&self) -> Result<(), StoreError> {
+        self.names(SpaceSubfolder::Staged)?
             .into_iter()
-            .try_for_each(|name| self.remove(Part::Staged, &name))
+            .try_for_each(|name| self.remove(SpaceSubfolder::Staged, &name))
     }
 
-    fn finish(&self, pending: &Pending) -> Result<(), StoreError> {
+    fn finish(&self, pending: &PendingOperation) -> Result<(), StoreError> {
         match pending {
-            Pending::Finish { moves, removals } => {
+            PendingOperation::Finish { moves, removals } => {
                 for (staged, name) in moves {
-                    self.move_staged(staged, Part::Documents, name)?;
+                    self.move_staged(staged, SpaceSubfolder::Documents, name)?;
                 }
                 for name in removals {
-                    self.unlink(Part::Documents, name)?;
+                    self.unlink(SpaceSubfolder::Documents, name)?;
                 }
-                self.sync(Part::Documents)?;
+                self.sync(SpaceSubfolder::Documents)?;
             }
-            Pending::Cut { journal, bytes } => {
-                let path = self.file(Part::Journals, journal);
+            PendingOperation::Cut { journal, bytes } => {
+                let path = self.file(SpaceSubfolder::Journals, journal);
                 let cut = OpenOptions::new().write(true).open(&path);
                 match cut.and_then(|file| {
                     self.disk
@@ -151,16 +151,16 @@ impl Folder {
                 }
             }
         }
-        self.forget_pending()
+        self.clear_pending()
     }
 
     /// Writes down what is to be done if this operation is cut off from here on. Durable on return.
-    pub(super) fn promise(&self, pending: &Pending) -> Result<(), StoreError> {
+    pub(super) fn record_pending(&self, pending: &PendingOperation) -> Result<(), StoreError> {
         let path = self.path.join(PENDING);
         let text =
             serde_json::to_vec(pending).map_err(|cause| StoreError::io(&path, cause.into()))?;
         let staged = self.stage(&[&text])?;
-        let moved = open_dir(&self.path.join(Part::Staged.name())).and_then(|from| {
+        let moved = open_dir(&self.path.join(SpaceSubfolder::Staged.name())).and_then(|from| {
             let flags = RenameFlags::empty();
             self.disk.rename(
                 from.as_fd(),
@@ -175,7 +175,7 @@ impl Folder {
     }
 
     /// The operation came to its end.
-    pub(super) fn forget_pending(&self) -> Result<(), StoreError> {
+    pub(super) fn clear_pending(&self) -> Result<(), StoreError> {
         let removed = self
             .disk
             .remove(self.dir.as_fd(), Path::new(PENDING), AtFlags::empty());
@@ -194,14 +194,14 @@ impl Folder {
             ([], []) => Ok(()),
             // One step needs no promise.
             ([(staged, name)], []) => {
-                self.move_staged(staged, Part::Documents, name)?;
-                self.sync(Part::Documents)
+                self.move_staged(staged, SpaceSubfolder::Documents, name)?;
+                self.sync(SpaceSubfolder::Documents)
             }
-            ([], [name]) => self.remove(Part::Documents, name),
+            ([], [name]) => self.remove(SpaceSubfolder::Documents, name),
             _ => {
-                self.sync(Part::Staged)?;
-                let pending = Pending::Finish { moves, removals };
-                self.promise(&pending)?;
+                self.sync(SpaceSubfolder::Staged)?;
+                let pending = PendingOperation::Finish { moves, removals };
+                self.record_pending(&pending)?;
                 self.finish(&pending)
             }
         }
@@ -211,32 +211,42 @@ impl Folder {
     /// durable.
     pub(super) fn stage(&self, data: &[&[u8]]) -> Result<String, StoreError> {
         let name = DocVersion::fresh().to_string();
-        let written = open_dir(&self.path.join(Part::Staged.name())).and_then(|dir| {
+        let written = open_dir(&self.path.join(SpaceSubfolder::Staged.name())).and_then(|dir| {
             let file = self.disk.create(dir.as_fd(), Path::new(&name), FILE_MODE)?;
             data.iter()
                 .try_for_each(|piece| self.disk.write_all(&file, piece))?;
             self.disk.sync(&file)
         });
-        written.map_err(|cause| StoreError::io(self.file(Part::Staged, &name), cause))?;
+        written.map_err(|cause| StoreError::io(self.file(SpaceSubfolder::Staged, &name), cause))?;
         Ok(name)
     }
 
     /// Writes a file, whole or not at all. Durable on return.
-    pub(super) fn replace(&self, part: Part, name: &str, data: &[&[u8]]) -> Result<(), StoreError> {
+    pub(super) fn replace(
+        &self,
+        part: SpaceSubfolder,
+        name: &str,
+        data: &[&[u8]],
+    ) -> Result<(), StoreError> {
         let staged = self.stage(data)?;
         self.move_staged(&staged, part, name)?;
         self.sync(part)
     }
 
     /// Removes a file, if it is there. Durable on return.
-    pub(super) fn remove(&self, part: Part, name: &str) -> Result<(), StoreError> {
+    pub(super) fn remove(&self, part: SpaceSubfolder, name: &str) -> Result<(), StoreError> {
         self.unlink(part, name)?;
         self.sync(part)
     }
 
     /// Moves a staged file to its place; one that is not there any more has been moved before.
-    fn move_staged(&self, staged: &str, part: Part, name: &str) -> Result<(), StoreError> {
-        let moved = open_dir(&self.path.join(Part::Staged.name())).and_then(|from| {
+    fn move_staged(
+        &self,
+        staged: &str,
+        part: SpaceSubfolder,
+        name: &str,
+    ) -> Result<(), StoreError> {
+        let moved = open_dir(&self.path.join(SpaceSubfolder::Staged.name())).and_then(|from| {
             let to = open_dir(&self.path.join(part.name()))?;
             let flags = RenameFlags::empty();
             self.disk.rename(
@@ -247,18 +257,18 @@ impl Folder {
                 flags,
             )
         });
-        unless_missing(moved).map_err(|cause| StoreError::io(self.file(part, name), cause))
+        ignore_missing(moved).map_err(|cause| StoreError::io(self.file(part, name), cause))
     }
 
-    fn unlink(&self, part: Part, name: &str) -> Result<(), StoreError> {
+    fn unlink(&self, part: SpaceSubfolder, name: &str) -> Result<(), StoreError> {
         let removed = open_dir(&self.path.join(part.name())).and_then(|dir| {
             self.disk
                 .remove(dir.as_fd(), Path::new(name), AtFlags::empty())
         });
-        unless_missing(removed).map_err(|cause| StoreError::io(self.file(part, name), cause))
+        ignore_missing(removed).map_err(|cause| StoreError::io(self.file(part, name), cause))
     }
 
-    pub(super) fn sync(&self, part: Part) -> Result<(), StoreError> {
+    pub(super) fn sync(&self, part: SpaceSubfolder) -> Result<(), StoreError> {
         let path = self.path.join(part.name());
         open_dir(&path)
             .and_then(|dir| self.disk.sync(&dir))
@@ -266,7 +276,7 @@ impl Folder {
     }
 
     /// Creates a file to be appended to.
-    pub(super) fn create(&self, part: Part, name: &str) -> Result<File, StoreError> {
+    pub(super) fn create(&self, part: SpaceSubfolder, name: &str) -> Result<File, StoreError> {
         let created = open_dir(&self.path.join(part.name()))
             .and_then(|dir| self.disk.create(dir.as_fd(), Path::new(name), FILE_MODE));
         created.map_err(|cause| StoreError::io(self.file(part, name), cause))
@@ -277,37 +287,41 @@ impl Folder {
     }
 
     /// Where a file lies.
-    pub(super) fn file(&self, part: Part, name: &str) -> PathBuf {
+    pub(super) fn file(&self, part: SpaceSubfolder, name: &str) -> PathBuf {
         self.path.join(part.name()).join(name)
     }
 
     /// A whole file; none if it is not there.
-    pub(super) fn read(&self, part: Part, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    pub(super) fn read(
+        &self,
+        part: SpaceSubfolder,
+        name: &str,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
         read(&self.file(part, name))
     }
 
     /// At most `most` bytes from the beginning of a file; none if it is not there.
     pub(super) fn read_start(
         &self,
-        part: Part,
+        part: SpaceSubfolder,
         name: &str,
         most: u64,
     ) -> Result<Option<Vec<u8>>, StoreError> {
         let path = self.file(part, name);
         let mut start = Vec::new();
         let read = File::open(&path).and_then(|file| file.take(most).read_to_end(&mut start));
-        found(read, &path).map(|found| found.map(|_| start))
+        none_if_missing(read, &path).map(|found| found.map(|_| start))
     }
 
     /// The names of all files, in no order.
-    pub(super) fn names(&self, part: Part) -> Result<Vec<String>, StoreError> {
+    pub(super) fn names(&self, part: SpaceSubfolder) -> Result<Vec<String>, StoreError> {
         let path = self.path.join(part.name());
         let entries = std::fs::read_dir(&path).and_then(|entries| {
             entries
                 .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
                 .collect::<io::Result<Vec<_>>>()
         });
-        Ok(found(entries, &path)?.unwrap_or_default())
+        Ok(none_if_missing(entries, &path)?.unwrap_or_default())
     }
 
     pub(super) fn corrupt(&self, path: &Path, cause: String) -> StoreError {
@@ -318,7 +332,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for LockedFolder {
     fn drop(&mut self) {
         // Closing it would not do: a process that was just forked holds a copy of it until it has
         // become another program.
@@ -375,10 +389,10 @@ fn make_durable_dir(disk: &dyn Disk, path: &Path) -> io::Result<()> {
 }
 
 fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
-    found(std::fs::read(path), path)
+    none_if_missing(std::fs::read(path), path)
 }
 
-fn found<T>(outcome: io::Result<T>, path: &Path) -> Result<Option<T>, StoreError> {
+fn none_if_missing<T>(outcome: io::Result<T>, path: &Path) -> Result<Option<T>, StoreError> {
     match outcome {
         Ok(found) => Ok(Some(found)),
         Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(None),
@@ -386,7 +400,7 @@ fn found<T>(outcome: io::Result<T>, path: &Path) -> Result<Option<T>, StoreError
     }
 }
 
-fn unless_missing(outcome: io::Result<()>) -> io::Result<()> {
+fn ignore_missing(outcome: io::Result<()>) -> io::Result<()> {
     match outcome {
         Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(()),
         other => other,

@@ -1,10 +1,10 @@
 //! Journals as files of lines that `cat` and `grep` can read.
 
-use super::folder::{Folder, Part, Pending};
+use super::folder::{LockedFolder, PendingOperation, SpaceSubfolder};
 use super::leases::check_fence;
 use super::{FileStore, names};
 use crate::contract::check_lines;
-use crate::{Fence, Journals, Space, StoreError, Tail};
+use crate::{FencingToken, JournalTail, Journals, Space, StoreError};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use std::fs::{File, OpenOptions};
@@ -19,10 +19,10 @@ const NAME_SUFFIX: &str = ".name";
 /// The lines of a file. What follows the last line end was cut off while it was written, and does
 /// not count.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Extent {
+struct JournalExtent {
     lines: u64,
     /// Where the last line begins, and where it ends.
-    last: u64,
+    last_start: u64,
     end: u64,
 }
 
@@ -33,7 +33,7 @@ impl Journals for FileStore {
         journal: &'a str,
         after: u64,
         lines: &'a [Bytes],
-        fence: &'a Fence,
+        fence: &'a FencingToken,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let journal = journal.to_owned();
         let lines = lines.to_vec();
@@ -57,7 +57,7 @@ impl Journals for FileStore {
     ) -> BoxFuture<'a, Result<Vec<Bytes>, StoreError>> {
         let journal = journal.to_owned();
         Box::pin(self.read(space, move |folder| {
-            let file = Journal::of(folder, &journal);
+            let file = JournalFile::of(folder, &journal);
             let Some(opened) = file.open()? else {
                 return Ok(Vec::new());
             };
@@ -69,9 +69,11 @@ impl Journals for FileStore {
         &'a self,
         space: &'a Space,
         journal: &'a str,
-    ) -> BoxFuture<'a, Result<Option<Tail>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Option<JournalTail>, StoreError>> {
         let journal = journal.to_owned();
-        Box::pin(self.read(space, move |folder| Journal::of(folder, &journal).tail()))
+        Box::pin(self.read(space, move |folder| {
+            JournalFile::of(folder, &journal).tail()
+        }))
     }
 
     fn names<'a>(
@@ -79,17 +81,17 @@ impl Journals for FileStore {
         space: &'a Space,
         after: Option<&'a str>,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<(String, Tail)>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<(String, JournalTail)>, StoreError>> {
         let after = after.map(str::to_owned);
         Box::pin(self.read(space, move |folder| {
             let mut found = Vec::new();
-            for file in folder.names(Part::Journals)? {
+            for file in folder.names(SpaceSubfolder::Journals)? {
                 let Some(stem) = file.strip_suffix(SUFFIX) else {
                     continue;
                 };
-                let name = match names::to_key(stem) {
+                let name = match names::key_from_file_name(stem) {
                     Some(name) => name,
-                    None => written_name(folder, stem)?,
+                    None => read_journal_name(folder, stem)?,
                 };
                 if after.as_ref().is_none_or(|after| name > *after) {
                     found.push(name);
@@ -99,7 +101,7 @@ impl Journals for FileStore {
             let tails =
                 found
                     .into_iter()
-                    .filter_map(|name| match Journal::of(folder, &name).tail() {
+                    .filter_map(|name| match JournalFile::of(folder, &name).tail() {
                         Ok(tail) => tail.map(|tail| Ok((name, tail))),
                         Err(error) => Some(Err(error)),
                     });
@@ -111,31 +113,31 @@ impl Journals for FileStore {
         &'a self,
         space: &'a Space,
         journal: &'a str,
-        fence: &'a Fence,
+        fence: &'a FencingToken,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let journal = journal.to_owned();
         let fence = fence.clone();
         Box::pin(self.write(space, move |folder| {
             check_fence(folder, &fence)?;
-            let stem = names::of_key(&journal);
-            folder.remove(Part::Journals, &format!("{stem}{SUFFIX}"))?;
-            folder.remove(Part::Journals, &format!("{stem}{NAME_SUFFIX}"))
+            let stem = names::key_file_name(&journal);
+            folder.remove(SpaceSubfolder::Journals, &format!("{stem}{SUFFIX}"))?;
+            folder.remove(SpaceSubfolder::Journals, &format!("{stem}{NAME_SUFFIX}"))
         }))
     }
 }
 
 /// A journal's file, which may not be there.
 #[derive(Debug)]
-struct Journal {
+struct JournalFile {
     name: String,
     path: PathBuf,
 }
 
-impl Journal {
-    fn of(folder: &Folder, journal: &str) -> Self {
-        let name = format!("{}{SUFFIX}", names::of_key(journal));
+impl JournalFile {
+    fn of(folder: &LockedFolder, journal: &str) -> Self {
+        let name = format!("{}{SUFFIX}", names::key_file_name(journal));
         Self {
-            path: folder.file(Part::Journals, &name),
+            path: folder.file(SpaceSubfolder::Journals, &name),
             name,
         }
     }
@@ -148,21 +150,24 @@ impl Journal {
         }
     }
 
-    fn tail(&self) -> Result<Option<Tail>, StoreError> {
+    fn tail(&self) -> Result<Option<JournalTail>, StoreError> {
         let Some(file) = self.open()? else {
             return Ok(None);
         };
-        let read = || -> io::Result<Option<Tail>> {
+        let read = || -> io::Result<Option<JournalTail>> {
             let extent = measure(&file)?;
             if extent.lines == 0 {
                 return Ok(None);
             }
-            let mut last =
-                vec![0; usize::try_from(extent.end - 1 - extent.last).map_err(io::Error::other)?];
-            file.read_exact_at(&mut last, extent.last)?;
+            let mut last = vec![
+                0;
+                usize::try_from(extent.end - 1 - extent.last_start)
+                    .map_err(io::Error::other)?
+            ];
+            file.read_exact_at(&mut last, extent.last_start)?;
             let stat = file.metadata()?;
             let updated_ms = stat.mtime() * 1000 + stat.mtime_nsec() / 1_000_000;
-            Ok(Some(Tail {
+            Ok(Some(JournalTail {
                 seq: extent.lines,
                 bytes: extent.end,
                 last: last.into(),
@@ -173,13 +178,18 @@ impl Journal {
     }
 }
 
-fn append(folder: &Folder, journal: &str, after: u64, lines: &[Bytes]) -> Result<(), StoreError> {
-    let file = Journal::of(folder, journal);
+fn append(
+    folder: &LockedFolder,
+    journal: &str,
+    after: u64,
+    lines: &[Bytes],
+) -> Result<(), StoreError> {
+    let file = JournalFile::of(folder, journal);
     let failed = |cause| StoreError::io(&file.path, cause);
     let found = file.open()?;
     let extent = found
         .as_ref()
-        .map_or(Ok(Extent::default()), measure)
+        .map_or(Ok(JournalExtent::default()), measure)
         .map_err(failed)?;
     if extent.lines != after {
         return Err(StoreError::Conflict(journal.to_owned()));
@@ -190,11 +200,11 @@ fn append(folder: &Folder, journal: &str, after: u64, lines: &[Bytes]) -> Result
     let (opened, is_new) = match found {
         Some(opened) => (opened, false),
         None => {
-            if names::to_key(&names::of_key(journal)).is_none() {
-                let name = format!("{}{NAME_SUFFIX}", names::of_key(journal));
-                folder.replace(Part::Journals, &name, &[journal.as_bytes()])?;
+            if names::key_from_file_name(&names::key_file_name(journal)).is_none() {
+                let name = format!("{}{NAME_SUFFIX}", names::key_file_name(journal));
+                folder.replace(SpaceSubfolder::Journals, &name, &[journal.as_bytes()])?;
             }
-            (folder.create(Part::Journals, &file.name)?, true)
+            (folder.create(SpaceSubfolder::Journals, &file.name)?, true)
         }
     };
     if opened.metadata().map_err(failed)?.len() > extent.end {
@@ -203,7 +213,7 @@ fn append(folder: &Folder, journal: &str, after: u64, lines: &[Bytes]) -> Result
     // One line without its end is seen to be cut off. The first of two lines would look whole.
     let is_piece = lines.len() > 1;
     if is_piece {
-        folder.promise(&Pending::Cut {
+        folder.record_pending(&PendingOperation::Cut {
             journal: file.name.clone(),
             bytes: extent.end,
         })?;
@@ -223,31 +233,31 @@ fn append(folder: &Folder, journal: &str, after: u64, lines: &[Bytes]) -> Result
         return Err(failed(cause));
     }
     if is_new {
-        folder.sync(Part::Journals)?;
+        folder.sync(SpaceSubfolder::Journals)?;
     }
     if is_piece {
-        folder.forget_pending()
+        folder.clear_pending()
     } else {
         Ok(())
     }
 }
 
-fn written_name(folder: &Folder, stem: &str) -> Result<String, StoreError> {
+fn read_journal_name(folder: &LockedFolder, stem: &str) -> Result<String, StoreError> {
     let name = format!("{stem}{NAME_SUFFIX}");
     let text = folder
-        .read(Part::Journals, &name)?
+        .read(SpaceSubfolder::Journals, &name)?
         .and_then(|text| String::from_utf8(text).ok());
     text.ok_or_else(|| {
         folder.corrupt(
-            &folder.file(Part::Journals, &name),
+            &folder.file(SpaceSubfolder::Journals, &name),
             "it does not say a name".to_owned(),
         )
     })
 }
 
-fn measure(file: &File) -> io::Result<Extent> {
+fn measure(file: &File) -> io::Result<JournalExtent> {
     const PIECE_BYTES: usize = 256 * 1024;
-    let mut extent = Extent::default();
+    let mut extent = JournalExtent::default();
     let mut piece = vec![0; PIECE_BYTES];
     let mut at = 0;
     loop {
@@ -256,9 +266,9 @@ fn measure(file: &File) -> io::Result<Extent> {
             return Ok(extent);
         }
         for end in memchr::memchr_iter(b'\n', &piece[..read]) {
-            extent = Extent {
+            extent = JournalExtent {
                 lines: extent.lines + 1,
-                last: extent.end,
+                last_start: extent.end,
                 end: at + end as u64 + 1,
             };
         }

@@ -1,9 +1,9 @@
 //! Leases as small files that are never removed.
 
-use super::folder::{Folder, Part};
+use super::folder::{LockedFolder, SpaceSubfolder};
 use super::{FileStore, names, now_ms};
-use crate::local::Grant;
-use crate::{Acquired, Claim, Fence, Leases, Space, StoreError};
+use crate::local::LeaseRecord;
+use crate::{AcquireOutcome, Claim, FencingToken, Leases, Space, StoreError};
 use futures_util::future::BoxFuture;
 use std::time::Duration;
 
@@ -15,15 +15,15 @@ impl Leases for FileStore {
         holder: &'a str,
         ttl: Duration,
         claim: Claim,
-    ) -> BoxFuture<'a, Result<Acquired, StoreError>> {
+    ) -> BoxFuture<'a, Result<AcquireOutcome, StoreError>> {
         let name = name.to_owned();
         let holder = holder.to_owned();
         Box::pin(self.write(space, move |folder| {
-            let mut grant = read(folder, &name)?.unwrap_or_else(|| Grant::new(&name));
+            let mut grant = read(folder, &name)?.unwrap_or_else(|| LeaseRecord::new(&name));
             let acquired = grant.acquire(now_ms(), &holder, ttl, claim);
             match acquired {
-                Acquired::Ours(_) => write(folder, &grant)?,
-                Acquired::Held(_) => {}
+                AcquireOutcome::Granted(_) => write(folder, &grant)?,
+                AcquireOutcome::Held(_) => {}
             }
             Ok(acquired)
         }))
@@ -32,7 +32,7 @@ impl Leases for FileStore {
     fn renew<'a>(
         &'a self,
         space: &'a Space,
-        fence: &'a Fence,
+        fence: &'a FencingToken,
         ttl: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         let fence = fence.clone();
@@ -51,7 +51,7 @@ impl Leases for FileStore {
     fn release<'a>(
         &'a self,
         space: &'a Space,
-        fence: &'a Fence,
+        fence: &'a FencingToken,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let fence = fence.clone();
         Box::pin(self.write(space, move |folder| {
@@ -65,7 +65,7 @@ impl Leases for FileStore {
 }
 
 /// Refuses whoever was overtaken.
-pub(super) fn check_fence(folder: &Folder, fence: &Fence) -> Result<(), StoreError> {
+pub(super) fn check_fence(folder: &LockedFolder, fence: &FencingToken) -> Result<(), StoreError> {
     let latest = read(folder, &fence.name)?.map(|grant| grant.token);
     if latest == Some(fence.token) {
         Ok(())
@@ -77,16 +77,18 @@ pub(super) fn check_fence(folder: &Folder, fence: &Fence) -> Result<(), StoreErr
 }
 
 fn file_name(name: &str) -> String {
-    format!("{}.json", names::of_key(name))
+    format!("{}.json", names::key_file_name(name))
 }
 
-fn read(folder: &Folder, name: &str) -> Result<Option<Grant>, StoreError> {
+fn read(folder: &LockedFolder, name: &str) -> Result<Option<LeaseRecord>, StoreError> {
     let file = file_name(name);
-    let Some(text) = folder.read(Part::Leases, &file)? else {
+    let Some(text) = folder.read(SpaceSubfolder::Leases, &file)? else {
         return Ok(None);
     };
-    let corrupt = |cause: String| folder.corrupt(&folder.file(Part::Leases, &file), cause);
-    let grant: Grant = serde_json::from_slice(&text).map_err(|cause| corrupt(cause.to_string()))?;
+    let corrupt =
+        |cause: String| folder.corrupt(&folder.file(SpaceSubfolder::Leases, &file), cause);
+    let grant: LeaseRecord =
+        serde_json::from_slice(&text).map_err(|cause| corrupt(cause.to_string()))?;
     if grant.name == name {
         Ok(Some(grant))
     } else {
@@ -94,9 +96,13 @@ fn read(folder: &Folder, name: &str) -> Result<Option<Grant>, StoreError> {
     }
 }
 
-fn write(folder: &Folder, grant: &Grant) -> Result<(), StoreError> {
+fn write(folder: &LockedFolder, grant: &LeaseRecord) -> Result<(), StoreError> {
     let file = file_name(&grant.name);
-    let text = serde_json::to_vec(grant)
-        .map_err(|cause| folder.corrupt(&folder.file(Part::Leases, &file), cause.to_string()))?;
-    folder.replace(Part::Leases, &file, &[&text])
+    let text = serde_json::to_vec(grant).map_err(|cause| {
+        folder.corrupt(
+            &folder.file(SpaceSubfolder::Leases, &file),
+            cause.to_string(),
+        )
+    })?;
+    folder.replace(SpaceSubfolder::Leases, &file, &[&text])
 }

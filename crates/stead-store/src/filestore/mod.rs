@@ -20,7 +20,7 @@ mod names;
 mod queue;
 
 use crate::{Disk, Space, Store, StoreError};
-use folder::Folder;
+use folder::LockedFolder;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -46,29 +46,31 @@ impl FileStore {
     async fn write<T: Send + 'static>(
         &self,
         space: &Space,
-        act: impl FnOnce(&Folder) -> Result<T, StoreError> + Send + 'static,
+        act: impl FnOnce(&LockedFolder) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let disk = self.disk.clone();
-        let path = self.root.join(names::of_space(space));
-        self.apart(move || act(&Folder::make(&disk, &path)?)).await
+        let path = self.root.join(names::space_folder_name(space));
+        self.run_blocking(move || act(&LockedFolder::open_or_create(&disk, &path)?))
+            .await
     }
 
     /// Does `act` while nobody else is in the space; a space that is not there has nothing in it.
     async fn read<T: Default + Send + 'static>(
         &self,
         space: &Space,
-        act: impl FnOnce(&Folder) -> Result<T, StoreError> + Send + 'static,
+        act: impl FnOnce(&LockedFolder) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let disk = self.disk.clone();
-        let path = self.root.join(names::of_space(space));
-        self.apart(move || {
-            Folder::open(&disk, &path)?.map_or_else(|| Ok(T::default()), |folder| act(&folder))
+        let path = self.root.join(names::space_folder_name(space));
+        self.run_blocking(move || {
+            LockedFolder::open(&disk, &path)?
+                .map_or_else(|| Ok(T::default()), |folder| act(&folder))
         })
         .await
     }
 
     /// Disks and locks make threads wait, so they get threads of their own.
-    async fn apart<T: Send + 'static>(
+    async fn run_blocking<T: Send + 'static>(
         &self,
         act: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {

@@ -8,19 +8,19 @@ const MAX_NAME_BYTES: usize = 200;
 /// How much of a name that is too long is kept for a person to recognise.
 const KEPT_BYTES: usize = 100;
 /// Before the hash of a name that is too long. No encoded name holds it.
-const HASHED: char = '~';
+const HASH_SEPARATOR: char = '~';
 
 /// The folder of a space. Its name holds no `+`, so that the separator may become one.
-pub(super) fn of_space(space: &Space) -> String {
+pub(super) fn space_folder_name(space: &Space) -> String {
     match space.as_str() {
         "" => "+".to_owned(),
-        name => bounded(name.replace('/', "+"), name),
+        name => hash_if_too_long(name.replace('/', "+"), name),
     }
 }
 
 /// The file of a key. Letters, digits, `_`, `-` and `.` stand for themselves, every other byte and
 /// a first `.` for its number.
-pub(super) fn of_key(key: &str) -> String {
+pub(super) fn key_file_name(key: &str) -> String {
     // No key encodes to a lone `%`.
     if key.is_empty() {
         return "%".to_owned();
@@ -35,15 +35,15 @@ pub(super) fn of_key(key: &str) -> String {
             other => name.push_str(&format!("%{other:02X}")),
         }
     }
-    bounded(name, key)
+    hash_if_too_long(name, key)
 }
 
 /// The key of a file; none if the name is too short to tell.
-pub(super) fn to_key(name: &str) -> Option<String> {
+pub(super) fn key_from_file_name(name: &str) -> Option<String> {
     if name == "%" {
         return Some(String::new());
     }
-    if name.contains(HASHED) {
+    if name.contains(HASH_SEPARATOR) {
         return None;
     }
     let mut bytes = Vec::with_capacity(name.len());
@@ -64,7 +64,7 @@ pub(super) fn to_key(name: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-fn bounded(name: String, whole: &str) -> String {
+fn hash_if_too_long(name: String, whole: &str) -> String {
     if name.len() <= MAX_NAME_BYTES {
         return name;
     }
@@ -72,7 +72,7 @@ fn bounded(name: String, whole: &str) -> String {
     let hex = digest
         .iter()
         .fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
-    format!("{}{HASHED}{hex}", &name[..KEPT_BYTES])
+    format!("{}{HASH_SEPARATOR}{hex}", &name[..KEPT_BYTES])
 }
 
 #[cfg(test)]
@@ -98,13 +98,13 @@ mod tests {
             "\u{10ffff}",
             long.as_str(),
         ];
-        let names: Vec<String> = keys.iter().map(|key| of_key(key)).collect();
+        let names: Vec<String> = keys.iter().map(|key| key_file_name(key)).collect();
         for (name, key) in names.iter().zip(keys) {
             assert!(
                 name.len() <= 200 && !name.starts_with('.') && !name.contains('/'),
                 "{name}"
             );
-            let told = to_key(name);
+            let told = key_from_file_name(name);
             assert!(
                 told.as_deref() == Some(key) || (told.is_none() && key == long),
                 "{key}: {name}"
@@ -116,9 +116,12 @@ mod tests {
 
     #[test]
     fn spaces_are_folders_beside_each_other() {
-        assert_eq!(of_space(&Space::new(["agents", "a/b"])), "agents+a%2Fb");
-        assert_eq!(of_space(&Space::new([""; 0])), "+");
-        let long = |id: &str| of_space(&Space::new([id.repeat(300)]));
+        assert_eq!(
+            space_folder_name(&Space::new(["agents", "a/b"])),
+            "agents+a%2Fb"
+        );
+        assert_eq!(space_folder_name(&Space::new([""; 0])), "+");
+        let long = |id: &str| space_folder_name(&Space::new([id.repeat(300)]));
         assert!(long("a").len() <= 200 && long("a") != long("b"));
     }
 }

@@ -1,9 +1,9 @@
 //! Queues as one file of jobs each, and a file for what each job is about.
 
-use super::folder::{Folder, Part};
+use super::folder::{LockedFolder, SpaceSubfolder};
 use super::{FileStore, names, now_ms};
-use crate::local::{Added, Jobs, Settle};
-use crate::{Claimed, Dead, Enqueued, Job, Queue, Space, StoreError};
+use crate::local::{AddOutcome, JobTable, Settlement};
+use crate::{ClaimedJob, DeadLetter, EnqueueOutcome, Job, Queue, Space, StoreError};
 use futures_util::future::BoxFuture;
 use std::time::Duration;
 
@@ -13,18 +13,22 @@ impl Queue for FileStore {
         space: &'a Space,
         queue: &'a str,
         job: Job,
-    ) -> BoxFuture<'a, Result<Enqueued, StoreError>> {
+    ) -> BoxFuture<'a, Result<EnqueueOutcome, StoreError>> {
         let queue = queue.to_owned();
         Box::pin(self.write(space, move |folder| {
             let mut jobs = read(folder, &queue)?;
             match jobs.add(now_ms(), job.dedup, job.delay, job.max_attempts) {
-                Added::Known(id) => Ok(Enqueued::Known(id)),
-                Added::New(id) => {
+                AddOutcome::Existing(id) => Ok(EnqueueOutcome::Existing(id)),
+                AddOutcome::New(id) => {
                     // First, so that no job is ever seen without it. Cut off here, it is written
                     // over later.
-                    folder.replace(Part::Payloads, &payload_name(&queue, &id), &[&job.payload])?;
+                    folder.replace(
+                        SpaceSubfolder::Payloads,
+                        &payload_name(&queue, &id),
+                        &[&job.payload],
+                    )?;
                     write(folder, &queue, &jobs)?;
-                    Ok(Enqueued::New(id))
+                    Ok(EnqueueOutcome::New(id))
                 }
             }
         }))
@@ -35,7 +39,7 @@ impl Queue for FileStore {
         space: &'a Space,
         queue: &'a str,
         hide: Duration,
-    ) -> BoxFuture<'a, Result<Option<Claimed>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Option<ClaimedJob>, StoreError>> {
         let queue = queue.to_owned();
         Box::pin(self.read(space, move |folder| {
             let mut jobs = read(folder, &queue)?;
@@ -47,7 +51,7 @@ impl Queue for FileStore {
             let Some((id, attempt)) = claimed else {
                 return Ok(None);
             };
-            Ok(Some(Claimed {
+            Ok(Some(ClaimedJob {
                 payload: payload(folder, &queue, &id)?,
                 id,
                 attempt,
@@ -59,16 +63,16 @@ impl Queue for FileStore {
         &'a self,
         space: &'a Space,
         queue: &'a str,
-        claimed: &'a Claimed,
+        claimed: &'a ClaimedJob,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        Box::pin(self.settle(space, queue, claimed, Settle::Ack))
+        Box::pin(self.settle(space, queue, claimed, Settlement::Ack))
     }
 
     fn nack<'a>(
         &'a self,
         space: &'a Space,
         queue: &'a str,
-        claimed: &'a Claimed,
+        claimed: &'a ClaimedJob,
         delay: Duration,
         reason: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
@@ -76,7 +80,7 @@ impl Queue for FileStore {
             space,
             queue,
             claimed,
-            Settle::Nack {
+            Settlement::Nack {
                 delay,
                 reason: reason.to_owned(),
             },
@@ -87,25 +91,25 @@ impl Queue for FileStore {
         &'a self,
         space: &'a Space,
         queue: &'a str,
-        claimed: &'a Claimed,
+        claimed: &'a ClaimedJob,
         hide: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        Box::pin(self.settle(space, queue, claimed, Settle::Extend { hide }))
+        Box::pin(self.settle(space, queue, claimed, Settlement::Extend { hide }))
     }
 
-    fn dead<'a>(
+    fn dead_letters<'a>(
         &'a self,
         space: &'a Space,
         queue: &'a str,
         after: Option<&'a str>,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Dead>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<DeadLetter>, StoreError>> {
         let queue = queue.to_owned();
         let after = after.map(str::to_owned);
         Box::pin(self.read(space, move |folder| {
             let jobs = read(folder, &queue)?;
             let dead = jobs.dead(after.as_deref()).take(limit).map(|(id, buried)| {
-                Ok(Dead {
+                Ok(DeadLetter {
                     id: id.clone(),
                     payload: payload(folder, &queue, id)?,
                     attempts: buried.attempts,
@@ -122,8 +126,8 @@ impl FileStore {
         &self,
         space: &Space,
         queue: &str,
-        claimed: &Claimed,
-        settle: Settle,
+        claimed: &ClaimedJob,
+        settle: Settlement,
     ) -> Result<bool, StoreError> {
         let queue = queue.to_owned();
         let id = claimed.id.clone();
@@ -134,9 +138,9 @@ impl FileStore {
                 return Ok(false);
             }
             write(folder, &queue, &jobs)?;
-            if settle == Settle::Ack {
+            if settle == Settlement::Ack {
                 // Last, and at worst it stays behind: no job refers to it any more.
-                if let Err(error) = folder.remove(Part::Payloads, &payload_name(&queue, &id)) {
+                if let Err(error) = folder.remove(SpaceSubfolder::Payloads, &payload_name(&queue, &id)) {
                     tracing::warn!(%error, "the payload of a job that is done could not be removed");
                 }
             }
@@ -147,38 +151,46 @@ impl FileStore {
 }
 
 fn file_name(queue: &str) -> String {
-    format!("{}.json", names::of_key(queue))
+    format!("{}.json", names::key_file_name(queue))
 }
 
 /// An id is as long as any other, so that no two queues can share a name.
 fn payload_name(queue: &str, id: &str) -> String {
-    format!("{}.{id}", names::of_key(queue))
+    format!("{}.{id}", names::key_file_name(queue))
 }
 
-fn payload(folder: &Folder, queue: &str, id: &str) -> Result<bytes::Bytes, StoreError> {
+fn payload(folder: &LockedFolder, queue: &str, id: &str) -> Result<bytes::Bytes, StoreError> {
     let name = payload_name(queue, id);
-    let found = folder.read(Part::Payloads, &name)?;
+    let found = folder.read(SpaceSubfolder::Payloads, &name)?;
     let missing = || {
         folder.corrupt(
-            &folder.file(Part::Payloads, &name),
+            &folder.file(SpaceSubfolder::Payloads, &name),
             "it is missing".to_owned(),
         )
     };
     found.map(Into::into).ok_or_else(missing)
 }
 
-fn read(folder: &Folder, queue: &str) -> Result<Jobs, StoreError> {
+fn read(folder: &LockedFolder, queue: &str) -> Result<JobTable, StoreError> {
     let name = file_name(queue);
-    let Some(text) = folder.read(Part::Queues, &name)? else {
-        return Ok(Jobs::default());
+    let Some(text) = folder.read(SpaceSubfolder::Queues, &name)? else {
+        return Ok(JobTable::default());
     };
-    serde_json::from_slice(&text)
-        .map_err(|cause| folder.corrupt(&folder.file(Part::Queues, &name), cause.to_string()))
+    serde_json::from_slice(&text).map_err(|cause| {
+        folder.corrupt(
+            &folder.file(SpaceSubfolder::Queues, &name),
+            cause.to_string(),
+        )
+    })
 }
 
-fn write(folder: &Folder, queue: &str, jobs: &Jobs) -> Result<(), StoreError> {
+fn write(folder: &LockedFolder, queue: &str, jobs: &JobTable) -> Result<(), StoreError> {
     let name = file_name(queue);
-    let text = serde_json::to_vec(jobs)
-        .map_err(|cause| folder.corrupt(&folder.file(Part::Queues, &name), cause.to_string()))?;
-    folder.replace(Part::Queues, &name, &[&text])
+    let text = serde_json::to_vec(jobs).map_err(|cause| {
+        folder.corrupt(
+            &folder.file(SpaceSubfolder::Queues, &name),
+            cause.to_string(),
+        )
+    })?;
+    folder.replace(SpaceSubfolder::Queues, &name, &[&text])
 }

@@ -1,13 +1,13 @@
 //! One lease.
 
-use super::later;
-use crate::{Acquired, Claim, Fence, Lease};
+use super::add_ms;
+use crate::{AcquireOutcome, Claim, FencingToken, Lease};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// To whom a lease was given last. Kept when it is given back, so that the next token is greater.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Grant {
+pub(crate) struct LeaseRecord {
     pub(crate) name: String,
     pub(crate) token: u64,
     /// None when it was given back.
@@ -15,7 +15,7 @@ pub(crate) struct Grant {
     pub(crate) until_ms: i64,
 }
 
-impl Grant {
+impl LeaseRecord {
     /// A lease that nobody had yet.
     pub(crate) fn new(name: &str) -> Self {
         Self {
@@ -30,15 +30,15 @@ impl Grant {
         holder: &str,
         ttl: Duration,
         claim: Claim,
-    ) -> Acquired {
+    ) -> AcquireOutcome {
         match &self.holder {
             Some(theirs) if theirs == holder => {}
-            Some(theirs) if now_ms < self.until_ms && claim != Claim::Over(self.token) => {
+            Some(theirs) if now_ms < self.until_ms && claim != Claim::Takeover(self.token) => {
                 let left = Duration::from_millis((self.until_ms - now_ms).unsigned_abs());
-                return Acquired::Held(Lease {
+                return AcquireOutcome::Held(Lease {
                     holder: theirs.clone(),
                     token: self.token,
-                    left,
+                    remaining: left,
                 });
             }
             Some(_) | None => {
@@ -46,8 +46,8 @@ impl Grant {
                 self.holder = Some(holder.to_owned());
             }
         }
-        self.until_ms = later(now_ms, ttl);
-        Acquired::Ours(Fence {
+        self.until_ms = add_ms(now_ms, ttl);
+        AcquireOutcome::Granted(FencingToken {
             name: self.name.clone(),
             token: self.token,
         })
@@ -57,7 +57,7 @@ impl Grant {
     pub(crate) fn renew(&mut self, now_ms: i64, token: u64, ttl: Duration) -> bool {
         let ours = self.token == token && self.holder.is_some();
         if ours {
-            self.until_ms = later(now_ms, ttl);
+            self.until_ms = add_ms(now_ms, ttl);
         }
         ours
     }

@@ -6,12 +6,12 @@
 mod grant;
 mod jobs;
 
-pub(crate) use grant::Grant;
-pub(crate) use jobs::{Added, Jobs, Settle};
+pub(crate) use grant::LeaseRecord;
+pub(crate) use jobs::{AddOutcome, JobTable, Settlement};
 
 use std::time::Duration;
 
 /// `wait` from `now`.
-pub(crate) fn later(now_ms: i64, wait: Duration) -> i64 {
+pub(crate) fn add_ms(now_ms: i64, wait: Duration) -> i64 {
     now_ms.saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX))
 }

@@ -1,6 +1,6 @@
 //! The connection: made again when it breaks, and every request tried again for a while.
 
-use super::reply::Reply;
+use super::reply::ScriptReply;
 use crate::{Space, StoreError};
 use bytes::Bytes;
 use redis::aio::MultiplexedConnection;
@@ -16,35 +16,35 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// One connection, shared by all requests of a store.
-pub(super) struct Link {
+pub(super) struct RedisLink {
     client: Client,
     place: String,
-    current: Mutex<Current>,
+    current: Mutex<CurrentConnection>,
 }
 
 /// The connection in use, and which one it is: of several requests that fail with it, only the
 /// first makes a new one.
-struct Current {
+struct CurrentConnection {
     generation: u64,
     connection: Option<MultiplexedConnection>,
 }
 
 /// What a failure means for the request.
-enum Failure {
+enum RedisFailure {
     /// It may or may not have been carried out.
     Lost,
     /// It was not carried out, and may be later.
-    NotNow,
+    Retryable,
     /// It will never be.
     Refused,
 }
 
-impl Link {
+impl RedisLink {
     pub(super) fn new(client: Client, place: String) -> Self {
         Self {
             client,
             place,
-            current: Mutex::new(Current {
+            current: Mutex::new(CurrentConnection {
                 generation: 0,
                 connection: None,
             }),
@@ -61,9 +61,9 @@ impl Link {
             let (_, mut connection) = self.connection().await?;
             redis::cmd("PING").query_async::<()>(&mut connection).await
         };
-        pinged.await.map_err(|error| match sort(&error) {
-            Failure::Lost | Failure::NotNow => self.unavailable(&error),
-            Failure::Refused => self.refused(&error),
+        pinged.await.map_err(|error| match classify_error(&error) {
+            RedisFailure::Lost | RedisFailure::Retryable => self.unavailable(&error),
+            RedisFailure::Refused => self.refused(&error),
         })
     }
 
@@ -73,19 +73,19 @@ impl Link {
         script: &Script,
         space: &Space,
         args: &[Bytes],
-    ) -> Result<Reply, StoreError> {
+    ) -> Result<ScriptReply, StoreError> {
         let give_up = Instant::now() + RETRY_BUDGET;
         let mut pause = FIRST_PAUSE;
         let mut again = "0";
         loop {
             let error = match self.call_once(script, space, again, args).await {
-                Ok(answer) => return Reply::new(&self.place, answer),
+                Ok(answer) => return ScriptReply::new(&self.place, answer),
                 Err(error) => error,
             };
-            match sort(&error) {
-                Failure::Lost => again = "1",
-                Failure::NotNow => {}
-                Failure::Refused => return Err(self.refused(&error)),
+            match classify_error(&error) {
+                RedisFailure::Lost => again = "1",
+                RedisFailure::Retryable => {}
+                RedisFailure::Refused => return Err(self.refused(&error)),
             }
             if Instant::now() + pause >= give_up {
                 return Err(self.unavailable(&error));
@@ -156,19 +156,19 @@ impl Link {
     }
 }
 
-fn sort(error: &RedisError) -> Failure {
+fn classify_error(error: &RedisError) -> RedisFailure {
     match error.kind() {
-        ErrorKind::Io | ErrorKind::Parse => Failure::Lost,
+        ErrorKind::Io | ErrorKind::Parse => RedisFailure::Lost,
         ErrorKind::Server(
             ServerErrorKind::BusyLoading
             | ServerErrorKind::TryAgain
             | ServerErrorKind::MasterDown
             | ServerErrorKind::ClusterDown
             | ServerErrorKind::ReadOnly,
-        ) => Failure::NotNow,
+        ) => RedisFailure::Retryable,
         // Another client's script runs for too long.
-        _ if error.code() == Some("BUSY") => Failure::NotNow,
-        _ => Failure::Refused,
+        _ if error.code() == Some("BUSY") => RedisFailure::Retryable,
+        _ => RedisFailure::Refused,
     }
 }
 
@@ -183,7 +183,7 @@ fn breaks_connection(error: &RedisError) -> bool {
     kinds.contains(&error.kind()) || error.is_unrecoverable_error()
 }
 
-impl std::fmt::Debug for Link {
+impl std::fmt::Debug for RedisLink {
     // The client knows the password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Link")

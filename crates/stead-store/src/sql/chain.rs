@@ -4,7 +4,7 @@
 //! must be absent needs no look: writing it fails if it is not.
 
 use super::driver::Statement;
-use super::plan::{Fate, Plan};
+use super::plan::{CommitPlan, KeyOutcome};
 use crate::contract::{Document, Expected};
 
 /// Most parts of a statement that the server keeps.
@@ -12,25 +12,25 @@ const MAX_PARTS: usize = 8;
 
 /// A commit that only adds, overwrites and checks.
 #[derive(Debug)]
-pub(super) struct Chain<'a> {
+pub(super) struct CteCommit<'a> {
     space: &'a str,
     fence: Option<(&'a str, i64)>,
     checks: Vec<(&'a str, [u8; 16])>,
-    overwritten: Vec<Row<'a>>,
-    made: Vec<Row<'a>>,
+    updates: Vec<DocumentRow<'a>>,
+    inserts: Vec<DocumentRow<'a>>,
 }
 
 #[derive(Debug)]
-struct Row<'a> {
+struct DocumentRow<'a> {
     key: &'a str,
     version: [u8; 16],
     document: &'a Document,
 }
 
-impl<'a> Chain<'a> {
+impl<'a> CteCommit<'a> {
     /// The chain that `plan` can be, if its rows come to at most `max_bytes`.
     pub(super) fn new(
-        plan: &Plan<'a>,
+        plan: &CommitPlan<'a>,
         space: &'a str,
         fence: Option<(&'a str, i64)>,
         max_bytes: usize,
@@ -39,28 +39,32 @@ impl<'a> Chain<'a> {
             space,
             fence,
             checks: Vec::new(),
-            overwritten: Vec::new(),
-            made: Vec::new(),
+            updates: Vec::new(),
+            inserts: Vec::new(),
         };
         for (key, touch) in &plan.touched {
-            let row = |document: &'a Document| Row {
+            let row = |document: &'a Document| DocumentRow {
                 key,
                 version: document.version.0.to_be_bytes(),
                 document,
             };
-            match (touch.fate, touch.expect) {
-                (Fate::Stays, Expected::Version(version)) => {
+            match (touch.outcome, touch.expect) {
+                (KeyOutcome::Unchanged, Expected::Version(version)) => {
                     chain.checks.push((key, version.0.to_be_bytes()))
                 }
-                (Fate::Stays, Expected::Any) => {}
-                (Fate::Holds(document), Expected::Any) => chain.overwritten.push(row(document)),
-                (Fate::Holds(document), Expected::Absent) => chain.made.push(row(document)),
-                (Fate::Stays, Expected::Absent)
-                | (Fate::Holds(_), Expected::Version(_))
-                | (Fate::Ends | Fate::GoesTo(_) | Fate::Receives(_), _) => return None,
+                (KeyOutcome::Unchanged, Expected::Any) => {}
+                (KeyOutcome::Written(document), Expected::Any) => chain.updates.push(row(document)),
+                (KeyOutcome::Written(document), Expected::Absent) => {
+                    chain.inserts.push(row(document))
+                }
+                (KeyOutcome::Unchanged, Expected::Absent)
+                | (KeyOutcome::Written(_), Expected::Version(_))
+                | (KeyOutcome::Deleted | KeyOutcome::MovedTo(_) | KeyOutcome::MovedFrom(_), _) => {
+                    return None;
+                }
             }
         }
-        let rows = || chain.overwritten.iter().chain(&chain.made);
+        let rows = || chain.updates.iter().chain(&chain.inserts);
         let bytes: usize = rows()
             .map(|row| row.document.meta.len() + row.document.body.len())
             .sum();
@@ -71,8 +75,8 @@ impl<'a> Chain<'a> {
     }
 
     /// The only key that could be found present and must not be.
-    pub(super) fn only_made(&self) -> Option<&'a str> {
-        match &self.made[..] {
+    pub(super) fn sole_inserted_key(&self) -> Option<&'a str> {
+        match &self.inserts[..] {
             [row] => Some(row.key),
             _ => None,
         }
@@ -94,7 +98,7 @@ impl<'a> Chain<'a> {
             ));
             from.push_str(&format!(", c{number}"));
         }
-        let last = match (self.overwritten.len(), self.made.len()) {
+        let last = match (self.updates.len(), self.inserts.len()) {
             (overwritten, 0) => insert(overwritten, &from, or_overwrite),
             (0, made) => insert(made, &from, ""),
             (overwritten, made) => {
@@ -117,11 +121,11 @@ impl<'a> Chain<'a> {
         for (key, version) in &self.checks {
             statement = statement.bytes(self.space).bytes(*key).bytes(version);
         }
-        self.overwritten
+        self.updates
             .iter()
-            .chain(&self.made)
+            .chain(&self.inserts)
             .fold(statement, |s, row| {
-                let Row {
+                let DocumentRow {
                     key,
                     version,
                     document,
@@ -147,20 +151,20 @@ fn insert(rows: usize, from: &str, ending: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::{Change, DocVersion};
+    use crate::contract::{DocVersion, DocumentChange};
 
     const OLD: DocVersion = DocVersion(1);
 
-    fn put(key: &str, expect: Expected) -> Change {
-        Change::Put {
+    fn put(key: &str, expect: Expected) -> DocumentChange {
+        DocumentChange::Put {
             key: key.into(),
             document: Document::new("meta", "body"),
             expect,
         }
     }
 
-    fn check(key: &str, expect: Expected) -> Change {
-        Change::Check {
+    fn check(key: &str, expect: Expected) -> DocumentChange {
+        DocumentChange::Check {
             key: key.into(),
             expect,
         }
@@ -180,8 +184,8 @@ mod tests {
             (&changes[1..2], None),
             (&changes[..3], None),
         ] {
-            let plan = Plan::new(changes);
-            let chain = Chain::new(&plan, "space", fence, 100).unwrap();
+            let plan = CommitPlan::new(changes);
+            let chain = CteCommit::new(&plan, "space", fence, 100).unwrap();
             let statement = chain.statement(" ON CONFLICT DO UPDATE");
             assert_eq!(
                 statement.sql.matches('?').count(),
@@ -194,15 +198,15 @@ mod tests {
 
     #[test]
     fn what_is_more_than_adding_and_checking_is_no_chain() {
-        let change = |changes: &[Change]| {
-            let plan = Plan::new(changes);
-            Chain::new(&plan, "space", None, 100).is_some()
+        let change = |changes: &[DocumentChange]| {
+            let plan = CommitPlan::new(changes);
+            CteCommit::new(&plan, "space", None, 100).is_some()
         };
-        let many: Vec<Change> = (0..=MAX_PARTS)
+        let many: Vec<DocumentChange> = (0..=MAX_PARTS)
             .map(|n| put(&n.to_string(), Expected::Any))
             .collect();
         assert!(change(&many[1..]) && !change(&many));
-        let large = Change::Put {
+        let large = DocumentChange::Put {
             key: "a".into(),
             document: Document::new("", vec![0; 101]),
             expect: Expected::Absent,
@@ -211,11 +215,11 @@ mod tests {
             put("a", Expected::Version(OLD)),
             check("a", Expected::Absent),
             check("a", Expected::Version(OLD)),
-            Change::Delete {
+            DocumentChange::Delete {
                 key: "a".into(),
                 expect: Expected::Any,
             },
-            Change::Move {
+            DocumentChange::Move {
                 from: "a".into(),
                 to: "b".into(),
                 version: OLD,

@@ -9,8 +9,8 @@ const BELL: char = '\u{7}';
 
 /// `text` without what only a terminal understands: colours and titles are left out, a carriage
 /// return ends a line, and other control characters are written as `\x07`.
-pub(super) fn clean(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_strange) {
+pub(super) fn strip_terminal_codes(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_control_character) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());
@@ -20,14 +20,16 @@ pub(super) fn clean(text: &str) -> Cow<'_, str> {
             ESCAPE => skip_sequence(&mut chars),
             '\r' if chars.peek() == Some(&'\n') => {}
             '\r' => out.push('\n'),
-            char if is_strange(char) => out.push_str(&format!("\\x{:02x}", u32::from(char))),
+            char if is_control_character(char) => {
+                out.push_str(&format!("\\x{:02x}", u32::from(char)))
+            }
             char => out.push(char),
         }
     }
     Cow::Owned(out)
 }
 
-fn is_strange(char: char) -> bool {
+fn is_control_character(char: char) -> bool {
     char.is_control() && !matches!(char, '\n' | '\t')
 }
 
@@ -89,17 +91,17 @@ mod tests {
             ("é 日本 \u{fffd}", "é 日本 \u{fffd}"),
         ];
         for (text, expected) in table {
-            assert_eq!(clean(text), expected, "{text:?}");
+            assert_eq!(strip_terminal_codes(text), expected, "{text:?}");
         }
     }
 
     proptest! {
         #[test]
         fn nothing_strange_is_left_and_no_line_is_lost(text in "[a-c\\[\\]0-9;m\u{1b}\u{7}\0\r\n\t\\\\]{0,60}") {
-            let cleaned = clean(&text);
-            prop_assert!(!cleaned.contains(is_strange), "{cleaned:?}");
+            let cleaned = strip_terminal_codes(&text);
+            prop_assert!(!cleaned.contains(is_control_character), "{cleaned:?}");
             prop_assert!(cleaned.matches('\n').count() >= text.matches('\n').count(), "{cleaned:?}");
-            prop_assert_eq!(clean(&cleaned).into_owned(), cleaned.into_owned());
+            prop_assert_eq!(strip_terminal_codes(&cleaned).into_owned(), cleaned.into_owned());
         }
     }
 }

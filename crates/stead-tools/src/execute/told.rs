@@ -1,6 +1,6 @@
 //! How a command ended, in words for a model.
 
-use stead_sandbox::Ended;
+use stead_sandbox::ExecOutcome;
 
 const SIGNALS: [(i32, &str); 14] = [
     (1, "HUP"),
@@ -20,22 +20,31 @@ const SIGNALS: [(i32, &str); 14] = [
 ];
 
 /// What a command that was given `seconds`, of at most `most_seconds`, did and wrote.
-pub(super) fn told(ended: Ended, seconds: u64, most_seconds: u64, said: &str) -> String {
+pub(super) fn render_result(
+    ended: ExecOutcome,
+    seconds: u64,
+    most_seconds: u64,
+    said: &str,
+) -> String {
     let how = match ended {
-        Ended::Exited(code) => format!("exit code {code}"),
-        Ended::Signalled(signal) => match SIGNALS.iter().find(|(number, _)| *number == signal) {
-            Some((_, name)) => format!("ended by signal {signal} ({name})"),
-            None => format!("ended by signal {signal}"),
-        },
-        Ended::TimedOut if seconds < most_seconds => format!(
+        ExecOutcome::Exited(code) => format!("exit code {code}"),
+        ExecOutcome::Signalled(signal) => {
+            match SIGNALS.iter().find(|(number, _)| *number == signal) {
+                Some((_, name)) => format!("ended by signal {signal} ({name})"),
+                None => format!("ended by signal {signal}"),
+            }
+        }
+        ExecOutcome::TimedOut if seconds < most_seconds => format!(
             "timed out after {seconds} s: the command and all it had started were stopped; `timeout` can give it more, \
              at most {most_seconds} s"
         ),
-        Ended::TimedOut => {
+        ExecOutcome::TimedOut => {
             format!("timed out after {seconds} s: the command and all it had started were stopped")
         }
-        Ended::Cancelled => "cancelled: the command and all it had started were stopped".to_owned(),
-        Ended::Full => {
+        ExecOutcome::Cancelled => {
+            "cancelled: the command and all it had started were stopped".to_owned()
+        }
+        ExecOutcome::OutputFull => {
             "stopped: the command wrote more than is kept; let it write less, or to a file"
                 .to_owned()
         }
@@ -53,28 +62,31 @@ mod tests {
     #[test]
     fn every_end_is_told_before_what_was_written() {
         let table = [
-            (Ended::Exited(0), "[exit code 0]\nx\n"),
-            (Ended::Exited(127), "[exit code 127]\nx\n"),
-            (Ended::Signalled(9), "[ended by signal 9 (KILL)]\nx\n"),
-            (Ended::Signalled(40), "[ended by signal 40]\nx\n"),
+            (ExecOutcome::Exited(0), "[exit code 0]\nx\n"),
+            (ExecOutcome::Exited(127), "[exit code 127]\nx\n"),
+            (ExecOutcome::Signalled(9), "[ended by signal 9 (KILL)]\nx\n"),
+            (ExecOutcome::Signalled(40), "[ended by signal 40]\nx\n"),
             (
-                Ended::Cancelled,
+                ExecOutcome::Cancelled,
                 "[cancelled: the command and all it had started were stopped]\nx\n",
             ),
             (
-                Ended::Full,
+                ExecOutcome::OutputFull,
                 "[stopped: the command wrote more than is kept; let it write less, or to a file]\nx\n",
             ),
         ];
         for (ended, expected) in table {
-            assert_eq!(told(ended, 5, 600, "x\n"), expected);
+            assert_eq!(render_result(ended, 5, 600, "x\n"), expected);
         }
         let stopped = "timed out after 5 s: the command and all it had started were stopped";
         let more = format!("[{stopped}; `timeout` can give it more, at most 600 s]\nx");
-        assert_eq!(told(Ended::TimedOut, 5, 600, "x"), more);
-        assert_eq!(told(Ended::TimedOut, 5, 5, "x"), format!("[{stopped}]\nx"));
+        assert_eq!(render_result(ExecOutcome::TimedOut, 5, 600, "x"), more);
         assert_eq!(
-            told(Ended::Exited(0), 5, 600, ""),
+            render_result(ExecOutcome::TimedOut, 5, 5, "x"),
+            format!("[{stopped}]\nx")
+        );
+        assert_eq!(
+            render_result(ExecOutcome::Exited(0), 5, 600, ""),
             "[exit code 0; no output]"
         );
     }

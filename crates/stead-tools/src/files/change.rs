@@ -1,11 +1,11 @@
 //! `delete_file` and `move_file`.
 
-use super::diff::{Now, removal};
-use super::{FILE_PATH, access, explain, path};
-use crate::{Output, Spellings, Surface, ToolCx, ToolError, TypedTool};
+use super::diff::{CurrentContent, preview_removal};
+use super::{FILE_PATH, access, explain_error, parse_path};
+use crate::{ArgumentAliases, Output, Surface, ToolCx, ToolError, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stead_core::{Access, AccessKind, Reach, Risk};
+use stead_core::{AccessKind, PathAccess, PathScope, Risk};
 use stead_vfs::{FileKind, VPath, Vfs, VfsError};
 
 pub(super) struct DeleteFile;
@@ -24,26 +24,26 @@ impl TypedTool for DeleteFile {
     const DESCRIPTION: &'static str =
         "Deletes a file, or a directory with everything in it. A link is deleted, not its target.";
     const RISK: Risk = Risk::WRITES;
-    const SPELLINGS: Spellings = FILE_PATH;
+    const ARGUMENT_ALIASES: ArgumentAliases = FILE_PATH;
 
-    fn accesses(&self, args: &DeleteArgs) -> Vec<Access> {
-        vec![access(&args.file_path, AccessKind::Write, Reach::Tree)]
+    fn accesses(&self, args: &DeleteArgs) -> Vec<PathAccess> {
+        vec![access(&args.file_path, AccessKind::Write, PathScope::Tree)]
     }
 
     async fn preview(&self, files: &dyn Vfs, args: DeleteArgs) -> Option<String> {
-        Some(removal(files, &VPath::parse(&args.file_path).ok()?).await)
+        Some(preview_removal(files, &VPath::parse(&args.file_path).ok()?).await)
     }
 
     async fn call(&self, cx: &ToolCx, args: DeleteArgs) -> Result<Output, ToolError> {
-        let path = path(&args.file_path)?;
+        let path = parse_path(&args.file_path)?;
         if path.is_root() {
-            return Err(ToolError::Tell(
+            return Err(ToolError::RespondToModel(
                 "the workspace itself cannot be deleted; name a file or directory in it".to_owned(),
             ));
         }
         match cx.vfs.remove(&path).await {
             Ok(()) => Ok(Output::text(format!("Deleted {path}"))),
-            Err(error) => Err(explain(cx, Surface::Snake, error).await),
+            Err(error) => Err(explain_error(cx, Surface::Snake, error).await),
         }
     }
 }
@@ -65,7 +65,7 @@ impl TypedTool for MoveFile {
     const ALIASES: &'static [&'static str] = &["move", "rename_file"];
     const DESCRIPTION: &'static str = "Moves or renames a file or directory. Never overwrites.";
     const RISK: Risk = Risk::WRITES;
-    const SPELLINGS: Spellings = Spellings {
+    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
         names: &[
             ("source", "from"),
             ("destination", "to"),
@@ -75,15 +75,15 @@ impl TypedTool for MoveFile {
         values: &[],
     };
 
-    fn accesses(&self, args: &MoveArgs) -> Vec<Access> {
+    fn accesses(&self, args: &MoveArgs) -> Vec<PathAccess> {
         vec![
             // What arrives may be readable where it could not be read before.
-            access(&args.from, AccessKind::Read, Reach::Tree),
-            access(&args.from, AccessKind::Write, Reach::Tree),
+            access(&args.from, AccessKind::Read, PathScope::Tree),
+            access(&args.from, AccessKind::Write, PathScope::Tree),
             access(
                 &args.to,
                 AccessKind::Write,
-                Reach::Arrival {
+                PathScope::Arrival {
                     from: args.from.clone(),
                 },
             ),
@@ -95,30 +95,37 @@ impl TypedTool for MoveFile {
         let to = VPath::parse(&args.to).ok()?;
         let line = format!("rename from {from}\nrename to {to}\n");
         Some(
-            match (Now::at(files, &from).await, Now::at(files, &to).await) {
-                (Now::Absent, _) => format!("would fail: {from} does not exist\n"),
-                (_, Now::Text(_) | Now::Other(_)) => format!("would fail: {to} exists already\n"),
-                (Now::Text(_) | Now::Other(_), Now::Absent) => line,
+            match (
+                CurrentContent::load(files, &from).await,
+                CurrentContent::load(files, &to).await,
+            ) {
+                (CurrentContent::Absent, _) => format!("would fail: {from} does not exist\n"),
+                (_, CurrentContent::Text(_) | CurrentContent::Other(_)) => {
+                    format!("would fail: {to} exists already\n")
+                }
+                (CurrentContent::Text(_) | CurrentContent::Other(_), CurrentContent::Absent) => {
+                    line
+                }
             },
         )
     }
 
     async fn call(&self, cx: &ToolCx, args: MoveArgs) -> Result<Output, ToolError> {
-        let from = path(&args.from)?;
-        let to = path(&args.to)?;
+        let from = parse_path(&args.from)?;
+        let to = parse_path(&args.to)?;
         match cx.vfs.rename(&from, &to).await {
             Ok(()) => {}
             Err(VfsError::Exists(path)) => {
-                return Err(ToolError::Tell(format!(
+                return Err(ToolError::RespondToModel(format!(
                     "{path} exists already; delete it first or choose another path"
                 )));
             }
-            Err(error) => return Err(explain(cx, Surface::Snake, error).await),
+            Err(error) => return Err(explain_error(cx, Surface::Snake, error).await),
         }
         let moved = Output::text(format!("Moved {from} to {to}"));
         Ok(match cx.vfs.stat(&to).await {
-            Ok(stat) if stat.kind == FileKind::File && knows(cx, &from) => {
-                moved.saw(&to, &stat.version)
+            Ok(stat) if stat.kind == FileKind::File && has_seen(cx, &from) => {
+                moved.with_file_version(&to, &stat.version)
             }
             Ok(_) | Err(_) => moved,
         })
@@ -126,6 +133,6 @@ impl TypedTool for MoveFile {
 }
 
 /// Whether the session has seen the file before it moved, and so knows what is in it.
-fn knows(cx: &ToolCx, path: &VPath) -> bool {
-    cx.seen.get(path).is_some()
+fn has_seen(cx: &ToolCx, path: &VPath) -> bool {
+    cx.file_versions.get(path).is_some()
 }

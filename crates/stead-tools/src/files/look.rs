@@ -1,12 +1,15 @@
 //! `ls` and `file_info`.
 
-use super::{FILE_PATH, count, explain, here, media, path, reads};
+use super::{FILE_PATH, explain_error, here, media, parse_path, pluralize, read_access};
 use crate::title;
-use crate::{Length, Output, Spellings, Surface, TitleForm, ToolCx, ToolError, TypedTool, typed};
+use crate::{
+    ArgumentAliases, Output, OutputLength, Surface, TitleForm, ToolCx, ToolError, TypedTool,
+    typed_tool,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fmt::Write;
-use stead_core::{Access, Risk};
+use stead_core::{PathAccess, Risk};
 use stead_vfs::{DirEntry, FileKind, LineRange};
 
 /// More entries are only counted.
@@ -14,52 +17,52 @@ const MAX_ENTRIES: usize = 1000;
 /// The lines of a larger file are not counted.
 const MAX_COUNTED_BYTES: u64 = 50 * 1024 * 1024;
 
-pub(super) struct Ls {
+pub(super) struct ListFiles {
     /// In whose words it answers.
     pub(super) surface: Surface,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct LsArgs {
+pub(super) struct ListFilesArgs {
     /// Directory, relative to the workspace.
     #[serde(default = "here")]
     path: String,
 }
 
-impl TypedTool for Ls {
-    type Args = LsArgs;
+impl TypedTool for ListFiles {
+    type Args = ListFilesArgs;
     const NAME: &'static str = "ls";
     const ALIASES: &'static [&'static str] = &["LS", "list_files", "list_dir"];
     const DESCRIPTION: &'static str =
         "Lists a directory, hidden files included. Directories end with `/`.";
     const RISK: Risk = Risk::READS;
-    const LENGTH: Length = Length::Bounded;
-    const SPELLINGS: Spellings = Spellings {
+    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
+    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
         names: &[("file_path", "path"), ("directory", "path")],
         values: &[],
     };
 
-    fn accesses(&self, args: &LsArgs) -> Vec<Access> {
-        reads(&args.path)
+    fn accesses(&self, args: &ListFilesArgs) -> Vec<PathAccess> {
+        read_access(&args.path)
     }
 
-    fn titled(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<title::Ls>(typed(Self {
+    fn title_form(&self) -> Option<TitleForm> {
+        Some(TitleForm::of::<title::LsForm>(typed_tool(Self {
             surface: Surface::Title,
         })))
     }
 
-    async fn call(&self, cx: &ToolCx, args: LsArgs) -> Result<Output, ToolError> {
-        let path = path(&args.path)?;
+    async fn call(&self, cx: &ToolCx, args: ListFilesArgs) -> Result<Output, ToolError> {
+        let path = parse_path(&args.path)?;
         let entries = match cx.vfs.list(&path).await {
             Ok(entries) => entries,
-            Err(error) => return Err(explain(cx, self.surface, error).await),
+            Err(error) => return Err(explain_error(cx, self.surface, error).await),
         };
         if entries.is_empty() {
             return Ok(Output::text(format!("[{path} is empty]")));
         }
-        let mut rows: Vec<String> = entries.iter().take(MAX_ENTRIES).map(row).collect();
+        let mut rows: Vec<String> = entries.iter().take(MAX_ENTRIES).map(render_entry).collect();
         if entries.len() > MAX_ENTRIES {
             rows.push(format!(
                 "[{} more; use {} to narrow]",
@@ -71,7 +74,7 @@ impl TypedTool for Ls {
     }
 }
 
-fn row(entry: &DirEntry) -> String {
+fn render_entry(entry: &DirEntry) -> String {
     match entry.kind {
         FileKind::Directory => format!("{}/", entry.name),
         FileKind::File => format!("{}  ({} bytes)", entry.name, entry.size),
@@ -95,18 +98,18 @@ impl TypedTool for FileInfo {
     const DESCRIPTION: &'static str =
         "Tells kind, size, number of lines, time of change, mode and type of a file.";
     const RISK: Risk = Risk::READS;
-    const LENGTH: Length = Length::Bounded;
-    const SPELLINGS: Spellings = FILE_PATH;
+    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
+    const ARGUMENT_ALIASES: ArgumentAliases = FILE_PATH;
 
-    fn accesses(&self, args: &InfoArgs) -> Vec<Access> {
-        reads(&args.file_path)
+    fn accesses(&self, args: &InfoArgs) -> Vec<PathAccess> {
+        read_access(&args.file_path)
     }
 
     async fn call(&self, cx: &ToolCx, args: InfoArgs) -> Result<Output, ToolError> {
-        let path = path(&args.file_path)?;
+        let path = parse_path(&args.file_path)?;
         let stat = match cx.vfs.stat(&path).await {
             Ok(stat) => stat,
-            Err(error) => return Err(explain(cx, Surface::Snake, error).await),
+            Err(error) => return Err(explain_error(cx, Surface::Snake, error).await),
         };
         let mut text = format!("path: {path}\n");
         let kind = match stat.kind {
@@ -116,8 +119,8 @@ impl TypedTool for FileInfo {
         };
         let _ = writeln!(text, "kind: {kind}");
         if stat.kind == FileKind::File {
-            let _ = writeln!(text, "size: {}", count(stat.size as usize, "byte"));
-            let (mime, _) = media::by_name(path.name());
+            let _ = writeln!(text, "size: {}", pluralize(stat.size as usize, "byte"));
+            let (mime, _) = media::file_type(path.name());
             let mut is_text = None;
             if stat.size < MAX_COUNTED_BYTES {
                 // Skipping every line counts them all.

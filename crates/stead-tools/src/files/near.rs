@@ -1,6 +1,6 @@
 //! What a text that was not found might have meant.
 
-use crate::likeness::likeness;
+use crate::likeness::similarity;
 use std::collections::HashSet;
 
 /// Only so much of a file is searched for something alike.
@@ -12,27 +12,27 @@ const MAX_COMPARED_CHARS: usize = 300;
 /// Lines shown.
 const MAX_SHOWN_LINES: usize = 12;
 /// How alike a line must be to be worth showing.
-const LIKENESS: f32 = 0.5;
+const MIN_SIMILARITY: f32 = 0.5;
 
 /// Tells the model why `old` is not in `content`, and what is there instead.
-pub(super) fn hint(content: &[u8], old: &str) -> String {
+pub(super) fn missing_text_hint(content: &[u8], old: &str) -> String {
     let content = &content[..content.len().min(MAX_SEARCHED_BYTES)];
     let text = String::from_utf8_lossy(content);
     let lines: Vec<&str> = text.lines().collect();
     let wanted: Vec<&str> = old.lines().collect();
-    if let Some(at) = find(&lines, &without_numbers(&wanted), |a, b| a == b) {
+    if let Some(at) = find_sequence(&lines, &without_numbers(&wanted), |a, b| a == b) {
         return format!(
             "old_string was not found, but it is at line {} without line numbers; leave them out",
             at + 1
         );
     }
-    if let Some(at) = find(&lines, &wanted, |a, b| a == b) {
+    if let Some(at) = find_sequence(&lines, &wanted, |a, b| a == b) {
         let end = at + wanted.len();
         return format!(
             "old_string was not found: line {end} does not end as it does in old_string (mind the last line end)"
         );
     }
-    if let Some(at) = find(&lines, &wanted, |a, b| {
+    if let Some(at) = find_sequence(&lines, &wanted, |a, b| {
         a.split_whitespace().eq(b.split_whitespace())
     }) {
         let shown = show(&lines, at, wanted.len());
@@ -40,7 +40,7 @@ pub(super) fn hint(content: &[u8], old: &str) -> String {
             "old_string was not found, but these lines differ from it in white space only:\n{shown}"
         );
     }
-    match closest(&lines, &wanted) {
+    match closest_line(&lines, &wanted) {
         Some((at, offset)) => {
             let shown = show(&lines, at.saturating_sub(offset), wanted.len());
             format!("old_string was not found; the closest lines are:\n{shown}")
@@ -51,7 +51,7 @@ pub(super) fn hint(content: &[u8], old: &str) -> String {
 }
 
 /// Where all of `wanted` follow each other.
-fn find(
+fn find_sequence(
     lines: &[&str],
     wanted: &[impl AsRef<str>],
     same: impl Fn(&str, &str) -> bool,
@@ -89,7 +89,7 @@ fn without_numbers(wanted: &[&str]) -> Vec<String> {
 }
 
 /// The line most like the most telling line of `wanted`, and which of these that is.
-fn closest(lines: &[&str], wanted: &[&str]) -> Option<(usize, usize)> {
+fn closest_line(lines: &[&str], wanted: &[&str]) -> Option<(usize, usize)> {
     let (offset, telling) = wanted
         .iter()
         .enumerate()
@@ -109,9 +109,9 @@ fn closest(lines: &[&str], wanted: &[&str]) -> Option<(usize, usize)> {
         .collect();
     candidates.sort_unstable_by_key(|&(shared, at)| (std::cmp::Reverse(shared), at));
     let compared = candidates.into_iter().take(MAX_COMPARED_LINES);
-    let rated = compared.map(|(_, at)| (likeness(telling, clip(lines[at].trim())), at));
+    let rated = compared.map(|(_, at)| (similarity(telling, clip(lines[at].trim())), at));
     let best = rated
-        .filter(|(ratio, _)| *ratio >= LIKENESS)
+        .filter(|(ratio, _)| *ratio >= MIN_SIMILARITY)
         .max_by(|(a, i), (b, j)| a.total_cmp(b).then(j.cmp(i)))?;
     Some((best.1, offset))
 }

@@ -1,6 +1,6 @@
 //! What the last `*` of an allow rule does not cover (`data/escapes.txt`).
 
-use super::script::{Part, Word};
+use super::script::{CommandPart, ShellWord};
 use super::wrappers::base_name;
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -8,15 +8,15 @@ use std::sync::LazyLock;
 const TABLE: &str = include_str!("../../data/escapes.txt");
 
 /// One line of the table.
-struct Row {
+struct EscapeRow {
     name: &'static str,
     sub: Option<&'static str>,
-    kind: Kind,
+    kind: EscapeKind,
     words: &'static str,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum EscapeKind {
     Never,
     Leading,
     Before,
@@ -27,25 +27,25 @@ enum Kind {
 
 /// The first word of a part, after as many as a rule names, by which it may do more than its rule
 /// says. Words that are not known may be any.
-pub(super) fn escape(part: &Part, named: usize) -> Option<&Word> {
+pub(super) fn find_escape(part: &CommandPart, named: usize) -> Option<&ShellWord> {
     let name = part.name().map(base_name)?;
     let given = part.words.get(1..)?;
     let rows = rows_of(name).or_else(|| rows_of(versionless(name)))?;
     // Without a script its code comes from its input.
-    let tells = |word: &Word| {
+    let tells = |word: &ShellWord| {
         matches!(
             word.known(),
             Some("--version" | "-V" | "-v" | "--help" | "-h")
         )
     };
-    if rows.iter().any(|row| row.kind == Kind::Leading)
+    if rows.iter().any(|row| row.kind == EscapeKind::Leading)
         && given.iter().all(is_option)
         && !given.iter().any(tells)
     {
         return part.words.first();
     }
-    let call = Call {
-        given,
+    let call = CommandArguments {
+        words: given,
         sub: given
             .iter()
             .position(|word| !is_option(word))
@@ -53,22 +53,22 @@ pub(super) fn escape(part: &Part, named: usize) -> Option<&Word> {
         named,
     };
     (named.saturating_sub(1)..given.len())
-        .find(|at| call.escapes(rows, *at))
+        .find(|at| call.is_escape(rows, *at))
         .and_then(|at| given.get(at))
 }
 
 /// A command's words after its name.
-struct Call<'a> {
-    given: &'a [Word],
+struct CommandArguments<'a> {
+    words: &'a [ShellWord],
     /// Where the first one stands that is no option.
     sub: usize,
     /// How many words the rule names, the name included.
     named: usize,
 }
 
-impl Call<'_> {
-    fn escapes(&self, rows: &[Row], at: usize) -> bool {
-        let Some(word) = self.given.get(at).and_then(Word::known) else {
+impl CommandArguments<'_> {
+    fn is_escape(&self, rows: &[EscapeRow], at: usize) -> bool {
+        let Some(word) = self.words.get(at).and_then(ShellWord::known) else {
             return true;
         };
         let sub = self.word(self.sub);
@@ -76,30 +76,30 @@ impl Call<'_> {
             rows.iter()
                 .filter(|row| row.sub.is_none_or(|name| name == sub))
         };
-        let strange = |kind: Kind| {
+        let strange = |kind: EscapeKind| {
             let mut listed = mine().filter(|row| row.kind == kind).peekable();
             listed.peek().is_some() && !listed.any(|row| row.words().any(|known| known == word))
         };
-        let is_never = |row: &Row| match row.kind {
-            Kind::Leading if self.named > 1 => false,
-            Kind::Never | Kind::Leading => row.words().any(|pattern| match pattern {
-                "*" => self.says_no_more(row, at),
+        let is_never = |row: &EscapeRow| match row.kind {
+            EscapeKind::Leading if self.named > 1 => false,
+            EscapeKind::Never | EscapeKind::Leading => row.words().any(|pattern| match pattern {
+                "*" => self.rule_ends_at_row(row, at),
                 _ => {
-                    is_word(pattern, word)
+                    matches_word(pattern, word)
                         || (row.name == "tar" && at == 0 && is_bundled(pattern, word))
                 }
             }),
-            Kind::Sed => self.is_program(at, "l") && !plain_sed(word),
-            Kind::Awk => self.is_program(at, "vF") && !plain_awk(word),
-            Kind::Before | Kind::Commands => false,
+            EscapeKind::Sed => self.is_program(at, "l") && !plain_sed(word),
+            EscapeKind::Awk => self.is_program(at, "vF") && !plain_awk(word),
+            EscapeKind::Before | EscapeKind::Commands => false,
         };
-        (at < self.sub && strange(Kind::Before))
-            || (at == self.sub && strange(Kind::Commands))
+        (at < self.sub && strange(EscapeKind::Before))
+            || (at == self.sub && strange(EscapeKind::Commands))
             || mine().any(is_never)
     }
 
     /// Whether the rule names what the row does and no word more, and this word comes after it.
-    fn says_no_more(&self, row: &Row, at: usize) -> bool {
+    fn rule_ends_at_row(&self, row: &EscapeRow, at: usize) -> bool {
         let length = if row.sub.is_some() { self.sub + 2 } else { 1 };
         self.named <= length && at + 2 > length
     }
@@ -107,11 +107,12 @@ impl Call<'_> {
     /// Whether a word is a script: the first that is no option and no value of one of the letters
     /// `valued`, or what belongs to `-e`.
     fn is_program(&self, at: usize, valued: &str) -> bool {
-        let gives = |at: usize| is_word("-e", self.word(at)) || self.word(at).starts_with("--e");
+        let gives =
+            |at: usize| matches_word("-e", self.word(at)) || self.word(at).starts_with("--e");
         let is_alone = |at: usize| {
             matches!(self.word(at), "--expression" | "--source") || self.word(at).ends_with('e')
         };
-        match (0..self.given.len()).any(gives) {
+        match (0..self.words.len()).any(gives) {
             true => (gives(at) && !is_alone(at)) || (at > 0 && gives(at - 1) && is_alone(at - 1)),
             false => {
                 let takes = |at: usize| {
@@ -121,7 +122,7 @@ impl Call<'_> {
                         && word.contains(|letter| valued.contains(letter))
                 };
                 let is_value = |at: usize| at > 0 && takes(at - 1);
-                let first = (0..self.given.len())
+                let first = (0..self.words.len())
                     .find(|at| !self.word(*at).starts_with('-') && !is_value(*at));
                 first == Some(at)
             }
@@ -129,25 +130,28 @@ impl Call<'_> {
     }
 
     fn word(&self, at: usize) -> &str {
-        self.given.get(at).and_then(Word::known).unwrap_or_default()
+        self.words
+            .get(at)
+            .and_then(ShellWord::known)
+            .unwrap_or_default()
     }
 }
 
 /// The rows of each command.
-static ROWS: LazyLock<HashMap<&'static str, Vec<Row>>> = LazyLock::new(|| {
-    let mut rows: HashMap<&str, Vec<Row>> = HashMap::new();
-    for row in TABLE.lines().filter_map(Row::read) {
+static ROWS: LazyLock<HashMap<&'static str, Vec<EscapeRow>>> = LazyLock::new(|| {
+    let mut rows: HashMap<&str, Vec<EscapeRow>> = HashMap::new();
+    for row in TABLE.lines().filter_map(EscapeRow::parse) {
         rows.entry(row.name).or_default().push(row);
     }
     rows
 });
 
-fn rows_of(name: &str) -> Option<&'static [Row]> {
+fn rows_of(name: &str) -> Option<&'static [EscapeRow]> {
     ROWS.get(name).map(Vec::as_slice)
 }
 
-impl Row {
-    fn read(line: &'static str) -> Option<Self> {
+impl EscapeRow {
+    fn parse(line: &'static str) -> Option<Self> {
         let mut fields = line.split(" | ");
         let names = fields.next()?;
         let kind = fields.next()?;
@@ -156,12 +160,12 @@ impl Row {
             .split_once(' ')
             .map_or((names, None), |(name, sub)| (name, Some(sub)));
         let kind = match (kind, words) {
-            ("never", _) => Kind::Never,
-            ("leading", _) => Kind::Leading,
-            ("before", _) => Kind::Before,
-            ("commands", _) => Kind::Commands,
-            ("program", "sed") => Kind::Sed,
-            ("program", "awk") => Kind::Awk,
+            ("never", _) => EscapeKind::Never,
+            ("leading", _) => EscapeKind::Leading,
+            ("before", _) => EscapeKind::Before,
+            ("commands", _) => EscapeKind::Commands,
+            ("program", "sed") => EscapeKind::Sed,
+            ("program", "awk") => EscapeKind::Awk,
             _ => return None,
         };
         Some(Self {
@@ -177,7 +181,7 @@ impl Row {
     }
 }
 
-fn is_option(word: &Word) -> bool {
+fn is_option(word: &ShellWord) -> bool {
     word.known().is_some_and(|word| word.starts_with('-'))
 }
 
@@ -187,7 +191,7 @@ fn versionless(name: &str) -> &str {
 }
 
 /// Whether a word is what a pattern of the table is about.
-fn is_word(pattern: &str, word: &str) -> bool {
+fn matches_word(pattern: &str, word: &str) -> bool {
     let option = |word: &str| word.split('=').next().unwrap_or_default().to_owned();
     match (pattern.strip_prefix("--"), pattern.strip_prefix('-')) {
         (Some(_), _) => {
@@ -251,7 +255,7 @@ mod tests {
             .lines()
             .filter(|line| !line.starts_with('#') && !line.is_empty());
         for line in lines {
-            let row = Row::read(line).unwrap_or_else(|| panic!("cannot be read: {line}"));
+            let row = EscapeRow::parse(line).unwrap_or_else(|| panic!("cannot be read: {line}"));
             assert!(
                 row.words().all(|word| !word.is_empty() && word.is_ascii()),
                 "{line}"
@@ -362,7 +366,7 @@ mod tests {
         ] {
             for part in parse(command).parts {
                 assert!((0..4).all(|named| {
-                    escape(&part, named).is_none_or(|word| part.words.contains(word))
+                    find_escape(&part, named).is_none_or(|word| part.words.contains(word))
                 }));
             }
         }

@@ -1,8 +1,8 @@
 //! Expansions: what begins with `$` or a backtick.
 
 use super::ansi;
-use super::reader::{Read, Reader, Text, name_length};
-use super::script::{Unknown, slice};
+use super::reader::{ParseResult, ShellParser, WordBuilder, name_length};
+use super::script::{UnknownCause, slice};
 
 /// Whether `$` stands in double quotes or the like.
 #[derive(Clone, Copy)]
@@ -11,22 +11,22 @@ pub(super) enum Quoting {
     Double,
 }
 
-impl Reader<'_> {
+impl ShellParser<'_> {
     /// `$` and what belongs to it.
-    pub(super) fn dollar(&mut self, text: &mut Text, quoting: Quoting) -> Read<()> {
+    pub(super) fn dollar(&mut self, text: &mut WordBuilder, quoting: Quoting) -> ParseResult<()> {
         match (self.byte(1), quoting) {
             (Some(b'('), _) if self.byte(2) == Some(b'(') => {
-                text.wait_for(Unknown::Arithmetic);
+                text.mark_unknown(UnknownCause::Arithmetic);
                 self.at += 3;
                 self.nested(Self::arithmetic)
             }
             (Some(b'('), _) => {
-                text.wait_for(Unknown::Substitution);
+                text.mark_unknown(UnknownCause::Substitution);
                 self.at += 2;
                 self.nested(|reader| reader.list(&[")"])).map(drop)
             }
             (Some(b'{'), _) => {
-                text.wait_for(Unknown::Variable);
+                text.mark_unknown(UnknownCause::Variable);
                 self.at += 2;
                 self.nested(Self::parameter)
             }
@@ -38,7 +38,7 @@ impl Reader<'_> {
                 };
                 match decoded {
                     Some(decoded) => text.known.push_str(&decoded),
-                    None => text.wait_for(Unknown::Escape),
+                    None => text.mark_unknown(UnknownCause::Escape),
                 }
                 self.at += 2 + length;
                 Ok(())
@@ -47,13 +47,13 @@ impl Reader<'_> {
             (Some(b'['), _) => self.error("arithmetic in its old form (`$[…]`)"),
             (Some(b'\\'), _) if self.byte(2) == Some(b'\n') => self.error("a line break after `$`"),
             (Some(b'a'..=b'z' | b'A'..=b'Z' | b'_'), _) => {
-                text.wait_for(Unknown::Variable);
+                text.mark_unknown(UnknownCause::Variable);
                 self.at += 1;
                 self.at += name_length(self.rest());
                 Ok(())
             }
             (Some(b'0'..=b'9' | b'@' | b'*' | b'#' | b'?' | b'-' | b'$' | b'!'), _) => {
-                text.wait_for(Unknown::Variable);
+                text.mark_unknown(UnknownCause::Variable);
                 self.at += 2;
                 Ok(())
             }
@@ -61,7 +61,7 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn backticks(&mut self, text: &mut Text) -> Read<()> {
+    pub(super) fn backticks(&mut self, text: &mut WordBuilder) -> ParseResult<()> {
         let inside = slice(self.source, self.at + 1..self.end);
         let Some(length) = inside.find('`') else {
             return self.error("a backtick without its end");
@@ -69,7 +69,7 @@ impl Reader<'_> {
         if slice(inside, 0..length).contains('\\') {
             return self.error("`\\` between backticks");
         }
-        text.wait_for(Unknown::Substitution);
+        text.mark_unknown(UnknownCause::Substitution);
         self.at += 1;
         let outer_end = std::mem::replace(&mut self.end, self.at + length);
         let read = self.nested(|reader| reader.list(&[]));
@@ -80,7 +80,7 @@ impl Reader<'_> {
 
     /// What stands in `$((…))` or `((…))`. A name in it may hold a text that runs commands when it
     /// is evaluated.
-    pub(super) fn arithmetic(&mut self) -> Read<()> {
+    pub(super) fn arithmetic(&mut self) -> ParseResult<()> {
         let mut open = 0_usize;
         loop {
             match self.byte(0) {
@@ -93,13 +93,13 @@ impl Reader<'_> {
                 }
                 Some(b')') => return self.error("`((` that is not arithmetic"),
                 Some(b'$') => {
-                    self.doubt("arithmetic over a variable can run commands");
-                    self.dollar(&mut Text::default(), Quoting::Double)?;
+                    self.mark_ambiguous("arithmetic over a variable can run commands");
+                    self.dollar(&mut WordBuilder::default(), Quoting::Double)?;
                     continue;
                 }
                 Some(b'`') => {
-                    self.doubt("arithmetic over a substitution can run commands");
-                    self.backticks(&mut Text::default())?;
+                    self.mark_ambiguous("arithmetic over a substitution can run commands");
+                    self.backticks(&mut WordBuilder::default())?;
                     continue;
                 }
                 Some(
@@ -116,16 +116,16 @@ impl Reader<'_> {
                     | b'=',
                 ) => {}
                 Some(b'!' | b'&' | b'|' | b'^' | b'~' | b'?' | b':' | b',') => {}
-                Some(_) => self.doubt("arithmetic over a variable can run commands"),
+                Some(_) => self.mark_ambiguous("arithmetic over a variable can run commands"),
             }
-            self.literal(&mut Text::default())?;
+            self.literal(&mut WordBuilder::default())?;
         }
     }
 
     /// What stands in `${…}`.
-    fn parameter(&mut self) -> Read<()> {
+    fn parameter(&mut self) -> ParseResult<()> {
         if matches!(self.byte(0), Some(b' ' | b'\t' | b'\n' | b'|')) {
-            self.doubt("`${ …;}` runs commands in some shells");
+            self.mark_ambiguous("`${ …;}` runs commands in some shells");
             self.at += usize::from(self.byte(0) == Some(b'|'));
             return self.list(&["}"]).map(drop);
         }
@@ -140,28 +140,28 @@ impl Reader<'_> {
                 }
                 Some(b'\\') => {
                     self.at += 1;
-                    self.literal(&mut Text::default())?;
+                    self.literal(&mut WordBuilder::default())?;
                 }
                 Some(b'\'') => {
-                    self.doubt("a quote inside of `${…}`");
+                    self.mark_ambiguous("a quote inside of `${…}`");
                     self.at += 1;
                 }
-                Some(b'"') => self.double(&mut Text::default())?,
-                Some(b'$') => self.dollar(&mut Text::default(), Quoting::Double)?,
-                Some(b'`') => self.backticks(&mut Text::default())?,
+                Some(b'"') => self.double(&mut WordBuilder::default())?,
+                Some(b'$') => self.dollar(&mut WordBuilder::default(), Quoting::Double)?,
+                Some(b'`') => self.backticks(&mut WordBuilder::default())?,
                 Some(b'<' | b'>') if self.byte(1) == Some(b'(') => {
-                    self.doubt("a substitution inside of `${…}`");
+                    self.mark_ambiguous("a substitution inside of `${…}`");
                     self.at += 2;
                     self.nested(|reader| reader.list(&[")"]))?;
                 }
-                Some(_) => self.literal(&mut Text::default())?,
+                Some(_) => self.literal(&mut WordBuilder::default())?,
             }
         }
     }
 
     fn parameter_name(&mut self) {
         if self.byte(0) == Some(b'!') {
-            self.doubt("`${!…}` takes its name from a variable");
+            self.mark_ambiguous("`${!…}` takes its name from a variable");
             self.at += 1;
         }
         if self.byte(0) == Some(b'#') && self.byte(1) != Some(b'}') {
@@ -174,7 +174,7 @@ impl Reader<'_> {
                 self.at += self.rest().bytes().take_while(u8::is_ascii_digit).count()
             }
             Some(b'@' | b'*' | b'#' | b'?' | b'-' | b'$') => self.at += 1,
-            _ => self.doubt("`${…}` without a name"),
+            _ => self.mark_ambiguous("`${…}` without a name"),
         }
         if self.byte(0) == Some(b'[') {
             let index = self.rest().split(']').next().unwrap_or_default();
@@ -183,14 +183,16 @@ impl Reader<'_> {
             {
                 self.at += index.len() + 1;
             } else {
-                self.doubt("an index can run commands");
+                self.mark_ambiguous("an index can run commands");
             }
         }
     }
 
     fn parameter_operator(&mut self) {
         match (self.byte(0), self.byte(1)) {
-            (Some(b'='), _) | (Some(b':'), Some(b'=')) => self.doubt("`${…=…}` sets a variable"),
+            (Some(b'='), _) | (Some(b':'), Some(b'=')) => {
+                self.mark_ambiguous("`${…=…}` sets a variable")
+            }
             (Some(b':'), Some(b'-' | b'+' | b'?')) => {}
             (Some(b':'), _) => {
                 let range = self.rest().split('}').next().unwrap_or_default();
@@ -198,13 +200,13 @@ impl Reader<'_> {
                     .bytes()
                     .all(|byte| byte.is_ascii_digit() || matches!(byte, b':' | b' ' | b'-'))
                 {
-                    self.doubt("arithmetic over a variable can run commands");
+                    self.mark_ambiguous("arithmetic over a variable can run commands");
                 }
             }
-            (Some(b'@'), _) => self.doubt("`${…@…}` can run commands"),
+            (Some(b'@'), _) => self.mark_ambiguous("`${…@…}` can run commands"),
             (Some(b'}' | b'-' | b'+' | b'?' | b'%' | b'#' | b'/' | b'^' | b','), _) | (None, _) => {
             }
-            (Some(_), _) => self.doubt("an expansion of a kind that is not known"),
+            (Some(_), _) => self.mark_ambiguous("an expansion of a kind that is not known"),
         }
     }
 }

@@ -1,7 +1,10 @@
 //! Commands: lists, pipelines, compound and simple ones.
 
-use super::reader::{Body, Heredoc, Read, Reader, Tabs, name_length};
-use super::script::{Assignment, Part, Reach, Redirect, RedirectKind, Unknown, Value, Word, slice};
+use super::reader::{Heredoc, HeredocBody, HeredocTabs, ParseResult, ShellParser, name_length};
+use super::script::{
+    Assignment, CommandPart, Invocation, Redirect, RedirectKind, ShellWord, UnknownCause,
+    WordValue, slice,
+};
 
 /// Operators of redirection, longer ones first.
 const REDIRECTS: [&str; 12] = [
@@ -12,11 +15,11 @@ const STRAY: [&str; 9] = [
     "then", "elif", "else", "fi", "do", "done", "esac", "in", "}",
 ];
 
-impl Reader<'_> {
+impl ShellParser<'_> {
     /// Commands up to one of `until`, which is taken and returned; with none, up to the end.
-    pub(super) fn list(&mut self, until: &[&'static str]) -> Read<&'static str> {
+    pub(super) fn list(&mut self, until: &[&'static str]) -> ParseResult<&'static str> {
         loop {
-            self.gap()?;
+            self.skip_blank_lines()?;
             if let Some(found) = self.closing(until) {
                 self.at += found.len();
                 return Ok(found);
@@ -28,7 +31,7 @@ impl Reader<'_> {
                 };
             }
             self.and_or()?;
-            self.blanks()?;
+            self.skip_blanks()?;
             match (self.byte(0), self.byte(1)) {
                 (None | Some(b'\n'), _) => {}
                 (Some(b';'), Some(b';' | b'&')) if self.closing(until).is_some() => {}
@@ -43,48 +46,48 @@ impl Reader<'_> {
     fn closing(&self, until: &[&'static str]) -> Option<&'static str> {
         let is_here = |end: &&&'static str| match end.as_bytes() {
             [b')' | b';', ..] => self.rest().starts_with(**end),
-            _ => self.bare() == **end,
+            _ => self.peek_bare() == **end,
         };
         until.iter().find(is_here).copied()
     }
 
-    fn and_or(&mut self) -> Read<()> {
+    fn and_or(&mut self) -> ParseResult<()> {
         loop {
             self.pipeline()?;
-            self.blanks()?;
+            self.skip_blanks()?;
             if !self.rest().starts_with("&&") && !self.rest().starts_with("||") {
                 return Ok(());
             }
             self.at += 2;
-            self.gap()?;
+            self.skip_blank_lines()?;
         }
     }
 
-    fn pipeline(&mut self) -> Read<()> {
+    fn pipeline(&mut self) -> ParseResult<()> {
         loop {
-            self.blanks()?;
-            if self.bare() == "!" {
+            self.skip_blanks()?;
+            if self.peek_bare() == "!" {
                 self.at += 1;
                 continue;
             }
-            self.deeper(Self::command)?;
-            self.blanks()?;
+            self.with_depth(Self::command)?;
+            self.skip_blanks()?;
             match (self.byte(0), self.byte(1)) {
                 (Some(b'|'), Some(b'|')) => return Ok(()),
                 (Some(b'|'), Some(b'&')) => self.at += 2,
                 (Some(b'|'), _) => self.at += 1,
                 _ => return Ok(()),
             }
-            self.gap()?;
+            self.skip_blank_lines()?;
         }
     }
 
-    fn command(&mut self) -> Read<()> {
-        let word = self.bare();
+    fn command(&mut self) -> ParseResult<()> {
+        let word = self.peek_bare();
         match word {
             "" if self.rest().starts_with("((") => {
                 self.at += 2;
-                self.doubt("an arithmetic command");
+                self.mark_ambiguous("an arithmetic command");
                 self.arithmetic()?;
             }
             "" if self.byte(0) == Some(b'(') => {
@@ -134,11 +137,11 @@ impl Reader<'_> {
     }
 
     /// What `{ …; } > file` and the like redirect counts as a part without words.
-    fn redirects_of_group(&mut self) -> Read<()> {
+    fn redirects_of_group(&mut self) -> ParseResult<()> {
         let start = self.at;
         let mut redirects = Vec::new();
         loop {
-            self.blanks()?;
+            self.skip_blanks()?;
             match self.redirect()? {
                 Some(redirect) => redirects.push(redirect),
                 None if redirects.is_empty() => return Ok(()),
@@ -148,29 +151,29 @@ impl Reader<'_> {
         self.push_part(Vec::new(), Vec::new(), redirects, start)
     }
 
-    fn for_loop(&mut self) -> Read<()> {
-        self.blanks()?;
+    fn for_loop(&mut self) -> ParseResult<()> {
+        self.skip_blanks()?;
         if self.rest().starts_with("((") {
             self.at += 2;
-            self.doubt("an arithmetic loop");
+            self.mark_ambiguous("an arithmetic loop");
             self.arithmetic()?;
         } else {
             let name = slice(self.rest(), 0..name_length(self.rest()));
-            if name.is_empty() || name != self.bare() {
+            if name.is_empty() || name != self.peek_bare() {
                 return self.error("a loop without a variable");
             }
             let start = self.at;
             self.at += name.len();
-            self.gap()?;
-            if self.bare() == "in" {
+            self.skip_blank_lines()?;
+            if self.peek_bare() == "in" {
                 self.at += 2;
-                self.blanks()?;
+                self.skip_blanks()?;
                 while self.word()?.is_some() {
-                    self.blanks()?;
+                    self.skip_blanks()?;
                 }
             }
             if !is_harmless(name) {
-                let value = Value::Unknown(Unknown::Variable);
+                let value = WordValue::Unknown(UnknownCause::Variable);
                 self.push_part(
                     Vec::new(),
                     vec![Assignment {
@@ -182,10 +185,10 @@ impl Reader<'_> {
                 )?;
             }
         }
-        self.blanks()?;
+        self.skip_blanks()?;
         self.at += usize::from(self.byte(0) == Some(b';'));
-        self.gap()?;
-        match self.bare() {
+        self.skip_blank_lines()?;
+        match self.peek_bare() {
             "do" => {
                 self.at += 2;
                 self.list(&["done"]).map(drop)
@@ -194,29 +197,29 @@ impl Reader<'_> {
         }
     }
 
-    fn case(&mut self) -> Read<()> {
-        self.blanks()?;
+    fn case(&mut self) -> ParseResult<()> {
+        self.skip_blanks()?;
         if self.word()?.is_none() {
             return self.error("`case` without a word");
         }
-        self.gap()?;
-        if self.bare() != "in" {
+        self.skip_blank_lines()?;
+        if self.peek_bare() != "in" {
             return self.error("`case` without `in`");
         }
         self.at += 2;
         loop {
-            self.gap()?;
-            if self.bare() == "esac" {
+            self.skip_blank_lines()?;
+            if self.peek_bare() == "esac" {
                 self.at += 4;
                 return Ok(());
             }
             self.at += usize::from(self.byte(0) == Some(b'('));
             loop {
-                self.blanks()?;
+                self.skip_blanks()?;
                 if self.word()?.is_none() {
                     return self.error("`case` with a pattern that is not known");
                 }
-                self.blanks()?;
+                self.skip_blanks()?;
                 match self.byte(0) {
                     Some(b'|') => self.at += 1,
                     Some(b')') => break,
@@ -230,16 +233,16 @@ impl Reader<'_> {
         }
     }
 
-    fn function_keyword(&mut self) -> Read<()> {
-        self.blanks()?;
+    fn function_keyword(&mut self) -> ParseResult<()> {
+        self.skip_blanks()?;
         let start = self.at;
         let Some(name) = self.word()? else {
             return self.error("a function without a name");
         };
-        self.blanks()?;
+        self.skip_blanks()?;
         if self.byte(0) == Some(b'(') {
             self.at += 1;
-            self.blanks()?;
+            self.skip_blanks()?;
             if self.byte(0) != Some(b')') {
                 return self.error("a function with something in its parentheses");
             }
@@ -250,60 +253,60 @@ impl Reader<'_> {
 
     /// A function changes what its name means: it is a part of its own, and so is all that it would
     /// run.
-    fn function_body(&mut self, name: Word, start: usize) -> Read<()> {
+    fn function_body(&mut self, name: ShellWord, start: usize) -> ParseResult<()> {
         self.push_part(
-            vec![Word::plain("function"), name],
+            vec![ShellWord::plain("function"), name],
             Vec::new(),
             Vec::new(),
             start,
         )?;
-        self.gap()?;
+        self.skip_blank_lines()?;
         if !matches!(
-            self.bare(),
+            self.peek_bare(),
             "" | "{" | "if" | "while" | "until" | "for" | "case" | "[["
         ) {
             return self.error("a function without a body");
         }
-        self.deeper(Self::command)
+        self.with_depth(Self::command)
     }
 
     /// `[[ … ]]`, whose operators are no operators of the shell.
-    fn condition(&mut self) -> Read<()> {
+    fn condition(&mut self) -> ParseResult<()> {
         let start = self.at;
         self.names.push(start);
         self.at += 2;
-        let mut words = vec![Word::plain("[[")];
+        let mut words = vec![ShellWord::plain("[[")];
         loop {
-            self.gap()?;
-            if self.bare() == "]]" {
+            self.skip_blank_lines()?;
+            if self.peek_bare() == "]]" {
                 self.at += 2;
-                words.push(Word::plain("]]"));
+                words.push(ShellWord::plain("]]"));
                 return self.push_part(words, Vec::new(), Vec::new(), start);
             }
             if let Some(word) = self.word()? {
                 if let Some("-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" | "-v" | "-R") =
                     word.known()
                 {
-                    self.doubt("`[[` evaluates, which can run commands");
+                    self.mark_ambiguous("`[[` evaluates, which can run commands");
                 }
                 words.push(word);
             } else if let Some(operator @ (b'<' | b'>' | b'(' | b')' | b'&' | b'|')) = self.byte(0)
             {
                 self.at += 1;
-                words.push(Word::plain(char::from(operator)));
+                words.push(ShellWord::plain(char::from(operator)));
             } else {
                 return self.error("`[[` without its end");
             }
         }
     }
 
-    fn simple(&mut self) -> Read<()> {
+    fn simple(&mut self) -> ParseResult<()> {
         let start = self.at;
         let mut words = Vec::new();
         let mut assignments = Vec::new();
         let mut redirects = Vec::new();
         loop {
-            self.blanks()?;
+            self.skip_blanks()?;
             if let Some(redirect) = self.redirect()? {
                 redirects.push(redirect);
                 continue;
@@ -333,10 +336,10 @@ impl Reader<'_> {
     }
 
     /// `name ()`.
-    fn function(&mut self, words: Vec<Word>, start: usize) -> Read<()> {
+    fn function(&mut self, words: Vec<ShellWord>, start: usize) -> ParseResult<()> {
         self.at += 1;
-        self.blanks()?;
-        match (<[Word; 1]>::try_from(words), self.byte(0)) {
+        self.skip_blanks()?;
+        match (<[ShellWord; 1]>::try_from(words), self.byte(0)) {
             (Ok([name]), Some(b')')) => {
                 self.names.pop();
                 self.at += 1;
@@ -346,7 +349,7 @@ impl Reader<'_> {
         }
     }
 
-    fn assignment(&mut self) -> Read<Option<Assignment>> {
+    fn assignment(&mut self) -> ParseResult<Option<Assignment>> {
         let name = slice(self.rest(), 0..name_length(self.rest()));
         let after = slice(self.rest(), name.len()..self.rest().len());
         let Some(operator) = ["+=", "="]
@@ -360,12 +363,12 @@ impl Reader<'_> {
         if self.byte(0) != Some(b'(') {
             let value = self
                 .word()?
-                .map_or(Value::Known(String::new()), |word| word.value);
+                .map_or(WordValue::Known(String::new()), |word| word.value);
             return Ok(Some(Assignment { name, value }));
         }
         self.at += 1;
         loop {
-            self.gap()?;
+            self.skip_blank_lines()?;
             if self.word()?.is_none() {
                 break;
             }
@@ -376,11 +379,11 @@ impl Reader<'_> {
         self.at += 1;
         Ok(Some(Assignment {
             name,
-            value: Value::Unknown(Unknown::Variable),
+            value: WordValue::Unknown(UnknownCause::Variable),
         }))
     }
 
-    fn redirect(&mut self) -> Read<Option<Redirect>> {
+    fn redirect(&mut self) -> ParseResult<Option<Redirect>> {
         let digits = self.rest().bytes().take_while(u8::is_ascii_digit).count();
         let after = slice(self.rest(), digits..self.rest().len());
         let Some(operator) = REDIRECTS
@@ -394,7 +397,7 @@ impl Reader<'_> {
             return Ok(None);
         }
         self.at += digits + operator.len();
-        self.blanks()?;
+        self.skip_blanks()?;
         let Some(target) = self.word()? else {
             return self.error("a redirection without a target");
         };
@@ -408,23 +411,23 @@ impl Reader<'_> {
         Ok(Some(Redirect { kind, target }))
     }
 
-    fn heredoc(&mut self, operator: &str, target: &Word) -> Read<RedirectKind> {
+    fn heredoc(&mut self, operator: &str, target: &ShellWord) -> ParseResult<RedirectKind> {
         let delimiter = target.known().unwrap_or_default();
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
         if delimiter.is_empty() || !delimiter.bytes().all(plain) || target.source.contains('$') {
             return self.error("a here-document with an unusual end");
         }
         let body = if target.source == delimiter {
-            Body::Expanded
+            HeredocBody::Expanded
         } else {
-            Body::Literal
+            HeredocBody::Literal
         };
         let tabs = if operator == "<<-" {
-            Tabs::Stripped
+            HeredocTabs::Stripped
         } else {
-            Tabs::Kept
+            HeredocTabs::Kept
         };
-        self.waiting.push(Heredoc {
+        self.pending_heredocs.push(Heredoc {
             delimiter: delimiter.to_owned(),
             body,
             tabs,
@@ -435,17 +438,17 @@ impl Reader<'_> {
 
     fn push_part(
         &mut self,
-        words: Vec<Word>,
+        words: Vec<ShellWord>,
         assignments: Vec<Assignment>,
         redirects: Vec<Redirect>,
         start: usize,
-    ) -> Read<()> {
+    ) -> ParseResult<()> {
         let source = slice(self.source, start..self.at).trim().to_owned();
-        self.push(Part {
+        self.push(CommandPart {
             words,
             assignments,
             redirects,
-            reach: Reach::Direct,
+            invocation: Invocation::Direct,
             source,
         })
     }

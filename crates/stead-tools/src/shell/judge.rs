@@ -1,17 +1,17 @@
 //! The verdict on a command line.
 
-use super::escapes::escape;
-use super::options::Spec;
-use super::pattern::{CommandPattern, Match, Name};
-use super::reads::{Depth, Reads, reads_only};
+use super::escapes::find_escape;
+use super::options::OptionSpec;
+use super::pattern::{CommandPattern, NameComparison, PatternMatch};
+use super::reads::{ReadDepth, ReadOnlyCheck, check_read_only};
 use super::rules::{CommandRules, ReadPolicy};
-use super::script::{Part, Reach, Script, Value};
+use super::script::{CommandPart, Invocation, ShellScript, WordValue};
 use super::wrappers::base_name;
 use super::{PatternError, parse};
 use stead_core::VerdictKind;
 
 /// What may stand before the command of git.
-const GIT: Spec = Spec {
+const GIT: OptionSpec = OptionSpec {
     flags: "pP",
     valued: "Cc",
     long: &[
@@ -35,20 +35,20 @@ const GIT: Spec = Spec {
 
 /// What the rules say of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Judgement {
+pub struct CommandVerdict {
     /// The strictest of its parts; what is unclear is at least asked.
     pub kind: VerdictKind,
     /// What decided: the rule (`commands.deny: rm *`), or why none allows it.
     pub rule: String,
     /// Each part and what was said of it.
-    pub parts: Vec<PartJudgement>,
+    pub parts: Vec<PartVerdict>,
     /// What it reads, if all it does for certain is read.
     pub reads: Option<Vec<String>>,
 }
 
 /// What the rules say of one part.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PartJudgement {
+pub struct PartVerdict {
     /// As it is written.
     pub command: String,
     /// The decision.
@@ -58,35 +58,35 @@ pub struct PartJudgement {
     /// What it reads, if all it does for certain is read: the caller puts these to the file rules.
     pub reads: Vec<String>,
     /// How far it looks into folders.
-    pub depth: Depth,
+    pub depth: ReadDepth,
 }
 
-impl PartJudgement {
+impl PartVerdict {
     /// Whether it was allowed because it only reads.
-    pub fn is_by_reads(&self) -> bool {
-        self.kind == VerdictKind::Allow && self.rule == BY_READS
+    pub fn is_allowed_as_read_only(&self) -> bool {
+        self.kind == VerdictKind::Allow && self.rule == READ_ONLY_RULE
     }
 }
 
 /// The rule by which commands that only read are allowed.
-const BY_READS: &str = "commands.reads: allow";
+const READ_ONLY_RULE: &str = "commands.reads: allow";
 
 /// Puts a command line to the rules.
-pub fn judge(rules: &CommandRules, command: &str) -> Judgement {
+pub fn judge(rules: &CommandRules, command: &str) -> CommandVerdict {
     let script = parse(command);
     let reads = reads_of(&script);
-    let policy = if stays(&script) {
+    let policy = if stays_in_start_folder(&script) {
         rules.reads
     } else {
         ReadPolicy::Ask
     };
-    let parts: Vec<PartJudgement> = script
+    let parts: Vec<PartVerdict> = script
         .parts
         .iter()
         .map(|part| judge_part(rules, policy, part))
         .collect();
     let (kind, rule) = verdict(rules, &script, &parts);
-    Judgement {
+    CommandVerdict {
         kind,
         rule,
         parts,
@@ -112,8 +112,8 @@ pub fn allows(patterns: &[String], command: &str) -> bool {
 
 fn verdict(
     rules: &CommandRules,
-    script: &Script,
-    parts: &[PartJudgement],
+    script: &ShellScript,
+    parts: &[PartVerdict],
 ) -> (VerdictKind, String) {
     let strictest = parts.iter().map(|part| part.kind).max();
     let of_kind = |kind| {
@@ -124,9 +124,9 @@ fn verdict(
             .unwrap_or_default()
     };
     let everything = rules.deny.iter().find(|pattern| pattern.is_everything());
-    match (strictest, &script.unclear, everything) {
+    match (strictest, &script.ambiguity, everything) {
         (Some(VerdictKind::Deny), _, _) => (VerdictKind::Deny, of_kind(VerdictKind::Deny)),
-        (_, _, Some(pattern)) => (VerdictKind::Deny, named("deny", pattern)),
+        (_, _, Some(pattern)) => (VerdictKind::Deny, rule_label("deny", pattern)),
         (_, Some(unclear), None) => (
             VerdictKind::Ask,
             format!("cannot be read for certain: {unclear}"),
@@ -136,12 +136,12 @@ fn verdict(
     }
 }
 
-fn judge_part(rules: &CommandRules, policy: ReadPolicy, part: &Part) -> PartJudgement {
-    let (reads, depth) = match reads_only(part) {
-        Reads::Only { paths, depth } => (Some(paths), depth),
-        Reads::No { .. } | Reads::Unclear { .. } => (None, Depth::Names),
+fn judge_part(rules: &CommandRules, policy: ReadPolicy, part: &CommandPart) -> PartVerdict {
+    let (reads, depth) = match check_read_only(part) {
+        ReadOnlyCheck::Yes { paths, depth } => (Some(paths), depth),
+        ReadOnlyCheck::No { .. } | ReadOnlyCheck::Unclear { .. } => (None, ReadDepth::Names),
     };
-    let said = |kind, rule: String| PartJudgement {
+    let said = |kind, rule: String| PartVerdict {
         command: part.source.clone(),
         kind,
         rule,
@@ -152,24 +152,26 @@ fn judge_part(rules: &CommandRules, policy: ReadPolicy, part: &Part) -> PartJudg
     let find = |patterns: &[CommandPattern], wanted| {
         let is_about = |pattern: &&CommandPattern| {
             let mut seen = std::iter::once(part).chain(&plain);
-            seen.any(|part| pattern.matches(part, Name::Base) == wanted)
+            seen.any(|part| pattern.matches(part, NameComparison::Base) == wanted)
         };
         patterns.iter().find(is_about).cloned()
     };
-    if let Some(pattern) = find(&rules.deny, Match::Yes) {
-        return said(VerdictKind::Deny, named("deny", &pattern));
+    if let Some(pattern) = find(&rules.deny, PatternMatch::Yes) {
+        return said(VerdictKind::Deny, rule_label("deny", &pattern));
     }
-    if let Some(pattern) = find(&rules.ask, Match::Yes) {
-        return said(VerdictKind::Ask, named("ask", &pattern));
+    if let Some(pattern) = find(&rules.ask, PatternMatch::Yes) {
+        return said(VerdictKind::Ask, rule_label("ask", &pattern));
     }
     // A guess at what may run is no reason to ask: the part it stands behind is judged itself.
-    if part.reach == Reach::Behind {
+    if part.invocation == Invocation::BehindCommand {
         return said(
             VerdictKind::Allow,
             "judged with the command that runs it".to_owned(),
         );
     }
-    if let Some(pattern) = find(&rules.deny, Match::Maybe).or(find(&rules.ask, Match::Maybe)) {
+    if let Some(pattern) =
+        find(&rules.deny, PatternMatch::Maybe).or(find(&rules.ask, PatternMatch::Maybe))
+    {
         return said(
             VerdictKind::Ask,
             format!(
@@ -180,18 +182,18 @@ fn judge_part(rules: &CommandRules, policy: ReadPolicy, part: &Part) -> PartJudg
         );
     }
     if let Some(pattern) = rules.allow.iter().find(|pattern| covers(pattern, part)) {
-        return said(VerdictKind::Allow, named("allow", pattern));
+        return said(VerdictKind::Allow, rule_label("allow", pattern));
     }
-    match (policy, part.reach, &reads) {
-        (ReadPolicy::Allow, Reach::Direct, Some(_)) => {
-            said(VerdictKind::Allow, BY_READS.to_owned())
+    match (policy, part.invocation, &reads) {
+        (ReadPolicy::Allow, Invocation::Direct, Some(_)) => {
+            said(VerdictKind::Allow, READ_ONLY_RULE.to_owned())
         }
-        _ => said(VerdictKind::Ask, why_not(rules, part)),
+        _ => said(VerdictKind::Ask, denial_reason(rules, part)),
     }
 }
 
 /// `git -C x push` is a `git push` to rules that deny or ask.
-fn without_git_options(part: &Part) -> Option<Part> {
+fn without_git_options(part: &CommandPart) -> Option<CommandPart> {
     let [name, arguments @ ..] = part.words.as_slice() else {
         return None;
     };
@@ -200,15 +202,15 @@ fn without_git_options(part: &Part) -> Option<Part> {
         .filter(|rest| rest.len() < arguments.len())?;
     let is_git = name.known().is_some_and(|name| base_name(name) == "git");
     is_git.then(|| {
-        Part::new(
+        CommandPart::new(
             std::iter::once(name).chain(rest).cloned().collect(),
-            part.reach,
+            part.invocation,
         )
     })
 }
 
 /// Whether an allow rule covers all that a part does, beyond its words.
-fn covers(pattern: &CommandPattern, part: &Part) -> bool {
+fn covers(pattern: &CommandPattern, part: &CommandPart) -> bool {
     if pattern.is_everything() {
         let values = part.assignments.iter().map(|assignment| &assignment.value);
         let targets = part.redirects.iter().map(|redirect| &redirect.target.value);
@@ -216,16 +218,16 @@ fn covers(pattern: &CommandPattern, part: &Part) -> bool {
         return named
             && values
                 .chain(targets)
-                .all(|value| matches!(value, Value::Known(_)));
+                .all(|value| matches!(value, WordValue::Known(_)));
     }
-    let is_about = pattern.matches(part, Name::Exact) == Match::Yes;
+    let is_about = pattern.matches(part, NameComparison::Exact) == PatternMatch::Yes;
     is_about
         && part.assignments.is_empty()
         && !part.writes()
-        && escape(part, pattern.named()).is_none()
+        && find_escape(part, pattern.word_count()).is_none()
 }
 
-fn why_not(rules: &CommandRules, part: &Part) -> String {
+fn denial_reason(rules: &CommandRules, part: &CommandPart) -> String {
     let Some(first) = part.words.first() else {
         return match part.assignments.first() {
             Some(assignment) => format!("no rule allows setting `{}`", assignment.name),
@@ -238,11 +240,14 @@ fn why_not(rules: &CommandRules, part: &Part) -> String {
     let mut about = rules
         .allow
         .iter()
-        .filter(|pattern| pattern.matches(part, Name::Exact) == Match::Yes);
+        .filter(|pattern| pattern.matches(part, NameComparison::Exact) == PatternMatch::Yes);
     let Some(rule) = about.next() else {
         return format!("no rule allows `{name}`");
     };
-    match (part.assignments.first(), escape(part, rule.named())) {
+    match (
+        part.assignments.first(),
+        find_escape(part, rule.word_count()),
+    ) {
         (Some(assignment), _) => format!(
             "the rule for `{name}` does not cover setting `{}`",
             assignment.name
@@ -255,14 +260,14 @@ fn why_not(rules: &CommandRules, part: &Part) -> String {
     }
 }
 
-fn named(list: &str, pattern: &CommandPattern) -> String {
+fn rule_label(list: &str, pattern: &CommandPattern) -> String {
     format!("commands.{list}: {}", pattern.text())
 }
 
 /// Whether every part runs in the folder where the command line began: elsewhere a relative path
 /// means another file.
-fn stays(script: &Script) -> bool {
-    let moves = |part: &Part| {
+fn stays_in_start_folder(script: &ShellScript) -> bool {
+    let moves = |part: &CommandPart| {
         part.words
             .iter()
             .take(2)
@@ -271,20 +276,20 @@ fn stays(script: &Script) -> bool {
             || part
                 .words
                 .first()
-                .is_some_and(|word| matches!(word.value, Value::Unknown(_)))
+                .is_some_and(|word| matches!(word.value, WordValue::Unknown(_)))
     };
     !script.parts.iter().any(moves)
 }
 
-fn reads_of(script: &Script) -> Option<Vec<String>> {
-    if script.unclear.is_some() || script.parts.is_empty() {
+fn reads_of(script: &ShellScript) -> Option<Vec<String>> {
+    if script.ambiguity.is_some() || script.parts.is_empty() {
         return None;
     }
     let mut all = Vec::new();
     for part in &script.parts {
-        match reads_only(part) {
-            Reads::Only { paths, .. } => all.extend(paths),
-            Reads::No { .. } | Reads::Unclear { .. } => return None,
+        match check_read_only(part) {
+            ReadOnlyCheck::Yes { paths, .. } => all.extend(paths),
+            ReadOnlyCheck::No { .. } | ReadOnlyCheck::Unclear { .. } => return None,
         }
     }
     all.sort();

@@ -35,16 +35,17 @@ mod wrappers;
 #[cfg(test)]
 mod tests;
 
-pub use judge::{Judgement, PartJudgement, allows, judge};
+pub use judge::{CommandVerdict, PartVerdict, allows, judge};
 pub use pattern::{CommandPattern, PatternError};
-pub use reads::{Depth, Reads, reads_only};
+pub use reads::{ReadDepth, ReadOnlyCheck, check_read_only};
 pub use rules::{CommandRules, ReadPolicy};
 pub use script::{
-    Assignment, Part, Reach, Redirect, RedirectKind, Script, Unclear, Unknown, Value, Word,
+    Ambiguity, Assignment, CommandPart, Invocation, Redirect, RedirectKind, ShellScript, ShellWord,
+    UnknownCause, WordValue,
 };
-pub use suggest::suggest;
+pub use suggest::suggest_rules;
 
-use reader::Reader;
+use reader::ShellParser;
 
 /// A longer command line is not read.
 const MAX_BYTES: usize = 64 * 1024;
@@ -54,40 +55,40 @@ const MAX_DEPTH: usize = 100;
 const MAX_PARTS: usize = 200;
 
 /// What a command line would run. It never fails: what cannot be told is [`Script::unclear`].
-pub fn parse(command: &str) -> Script {
+pub fn parse(command: &str) -> ShellScript {
     parse_within(command, 0)
 }
 
 /// Parses what stands inside of `level` wrappers.
-fn parse_within(command: &str, level: usize) -> Script {
+fn parse_within(command: &str, level: usize) -> ShellScript {
     if command.len() > MAX_BYTES {
-        let mut script = Script::default();
-        script.doubt(format!("longer than {MAX_BYTES} bytes"), MAX_BYTES);
+        let mut script = ShellScript::default();
+        script.mark_ambiguous(format!("longer than {MAX_BYTES} bytes"), MAX_BYTES);
         return script;
     }
-    let mut reader = Reader::new(command);
+    let mut reader = ShellParser::new(command);
     if let Some((at, c)) = command.char_indices().find(|(_, c)| is_hidden(*c)) {
-        reader.script.doubt(
+        reader.script.mark_ambiguous(
             format!("a character that cannot be seen, U+{:04X}", u32::from(c)),
             at,
         );
     }
     if let Err(unclear) = reader.list(&[]) {
-        reader.script.doubt(unclear.reason, unclear.at);
-    } else if !reader.waiting.is_empty() {
+        reader.script.mark_ambiguous(unclear.reason, unclear.at);
+    } else if !reader.pending_heredocs.is_empty() {
         reader
             .script
-            .doubt("a here-document without its body", command.len());
+            .mark_ambiguous("a here-document without its body", command.len());
     }
-    let Reader {
+    let ShellParser {
         mut script, names, ..
     } = reader;
-    if script.unclear.is_none()
-        && let Err(unclear) = opinion::compare(command, &names)
+    if script.ambiguity.is_none()
+        && let Err(unclear) = opinion::cross_check(command, &names)
     {
-        script.doubt(unclear.reason, unclear.at);
+        script.mark_ambiguous(unclear.reason, unclear.at);
     }
-    wrappers::look_through(script, level)
+    wrappers::expand_wrappers(script, level)
 }
 
 /// Control characters, and those that look like nothing or like a blank, which is not what a shell

@@ -3,7 +3,7 @@
 //! Two readers that were written apart seldom make the same mistake: where they see different
 //! commands, the script is unclear.
 
-use super::script::Unclear;
+use super::script::Ambiguity;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use tree_sitter::{Node, ParseOptions, Parser, Tree};
@@ -14,18 +14,18 @@ const MAX_PROGRESS: usize = 50_000;
 
 /// Whether the grammar finds the names of commands exactly at `names`; if not, what it finds and
 /// where.
-pub(super) fn compare(source: &str, names: &[usize]) -> Result<(), Unclear> {
+pub(super) fn cross_check(source: &str, names: &[usize]) -> Result<(), Ambiguity> {
     let Some(tree) = parse(source) else {
-        return Err(Unclear {
+        return Err(Ambiguity {
             reason: "it takes too long to read".to_owned(),
             at: 0,
         });
     };
-    let theirs = found(&tree)?;
+    let theirs = command_starts(&tree)?;
     let ours: BTreeSet<usize> = names.iter().copied().collect();
     match ours.symmetric_difference(&theirs).next() {
         None => Ok(()),
-        Some(at) => Err(Unclear {
+        Some(at) => Err(Ambiguity {
             reason: "it can be read in two ways".to_owned(),
             at: *at,
         }),
@@ -56,13 +56,13 @@ fn parse(source: &str) -> Option<Tree> {
 }
 
 /// Where the names of commands begin.
-fn found(tree: &Tree) -> Result<BTreeSet<usize>, Unclear> {
+fn command_starts(tree: &Tree) -> Result<BTreeSet<usize>, Ambiguity> {
     let mut names = BTreeSet::new();
     let mut cursor = tree.walk();
     loop {
         let node = cursor.node();
         if node.is_error() || node.is_missing() {
-            return Err(Unclear {
+            return Err(Ambiguity {
                 reason: "it is no valid command".to_owned(),
                 at: node.start_byte(),
             });

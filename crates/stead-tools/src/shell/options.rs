@@ -1,9 +1,9 @@
 //! The options before what a wrapper runs.
 
-use super::script::Word;
+use super::script::ShellWord;
 
 /// Which options a command takes, as far as they may stand before its operands.
-pub(super) struct Spec {
+pub(super) struct OptionSpec {
     /// Letters without a value.
     pub(super) flags: &'static str,
     /// Letters with one.
@@ -14,9 +14,9 @@ pub(super) struct Spec {
     pub(super) long_valued: &'static [&'static str],
 }
 
-impl Spec {
+impl OptionSpec {
     /// What follows the options, or nothing if an option is not known.
-    pub(super) fn operands<'w>(&self, words: &'w [Word]) -> Option<&'w [Word]> {
+    pub(super) fn operands<'w>(&self, words: &'w [ShellWord]) -> Option<&'w [ShellWord]> {
         let mut rest = words;
         while let [word, after @ ..] = rest {
             let text = word.known()?;

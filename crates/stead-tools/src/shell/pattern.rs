@@ -1,6 +1,6 @@
 //! The patterns of command rules.
 
-use super::script::{Part, Word};
+use super::script::{CommandPart, ShellWord};
 use super::wrappers::base_name;
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub struct CommandPattern {
     text: String,
     words: Vec<PatternWord>,
-    tail: Tail,
+    tail: PatternTail,
 }
 
 /// Why a text is no pattern.
@@ -47,14 +47,14 @@ pub enum PatternError {
 struct PatternWord(Vec<String>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tail {
+enum PatternTail {
     None,
     Any,
 }
 
 /// Whether a pattern is about a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Match {
+pub(super) enum PatternMatch {
     Yes,
     /// It depends on words that are not known.
     Maybe,
@@ -63,7 +63,7 @@ pub(super) enum Match {
 
 /// How a command's name is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Name {
+pub(super) enum NameComparison {
     /// As it is written: `./ls` may be anything.
     Exact,
     /// `/bin/rm` is `rm`.
@@ -74,23 +74,23 @@ impl CommandPattern {
     /// Reads a pattern.
     pub fn new(text: &str) -> Result<Self, PatternError> {
         let mut words = split(text)?;
-        let mut tail = Tail::None;
+        let mut tail = PatternTail::None;
         if let Some(last) = words.last_mut() {
             match last.0.as_slice() {
                 [before, after] if before.is_empty() && after.is_empty() => {
                     words.pop();
-                    tail = Tail::Any;
+                    tail = PatternTail::Any;
                 }
                 [before, after]
                     if after.is_empty() && before.len() > 1 && before.ends_with(':') =>
                 {
                     *last = PatternWord(vec![before.trim_end_matches(':').to_owned()]);
-                    tail = Tail::Any;
+                    tail = PatternTail::Any;
                 }
                 _ => {}
             }
         }
-        if words.is_empty() && tail == Tail::None {
+        if words.is_empty() && tail == PatternTail::None {
             return Err(PatternError::Empty);
         }
         Ok(Self {
@@ -111,35 +111,37 @@ impl CommandPattern {
     }
 
     /// How many words it names.
-    pub(super) fn named(&self) -> usize {
+    pub(super) fn word_count(&self) -> usize {
         self.words.len()
     }
 
-    pub(super) fn matches(&self, part: &Part, name: Name) -> Match {
+    pub(super) fn matches(&self, part: &CommandPart, name: NameComparison) -> PatternMatch {
         if self.is_everything() {
-            return Match::Yes;
+            return PatternMatch::Yes;
         }
         let mut words = part.words.iter();
         for (index, pattern) in self.words.iter().enumerate() {
-            match words.next().map(Word::known) {
-                None => return Match::No,
-                Some(None) => return Match::Maybe,
-                Some(Some(word)) if pattern.is(word) => {}
+            match words.next().map(ShellWord::known) {
+                None => return PatternMatch::No,
+                Some(None) => return PatternMatch::Maybe,
+                Some(Some(word)) if pattern.matches_word(word) => {}
                 Some(Some(word))
-                    if index == 0 && name == Name::Base && pattern.is(base_name(word)) => {}
-                Some(Some(_)) => return Match::No,
+                    if index == 0
+                        && name == NameComparison::Base
+                        && pattern.matches_word(base_name(word)) => {}
+                Some(Some(_)) => return PatternMatch::No,
             }
         }
-        match (self.tail, words.next().map(Word::known)) {
-            (Tail::Any, _) | (Tail::None, None) => Match::Yes,
-            (Tail::None, Some(None)) => Match::Maybe,
-            (Tail::None, Some(Some(_))) => Match::No,
+        match (self.tail, words.next().map(ShellWord::known)) {
+            (PatternTail::Any, _) | (PatternTail::None, None) => PatternMatch::Yes,
+            (PatternTail::None, Some(None)) => PatternMatch::Maybe,
+            (PatternTail::None, Some(Some(_))) => PatternMatch::No,
         }
     }
 }
 
 impl PatternWord {
-    fn is(&self, word: &str) -> bool {
+    fn matches_word(&self, word: &str) -> bool {
         let [first, middle @ .., last] = self.0.as_slice() else {
             return self.0.first().is_some_and(|only| only == word);
         };

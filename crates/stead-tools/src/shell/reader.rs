@@ -4,80 +4,82 @@
 //! modelled here either ends the reading (`Err`) or leaves a doubt in the script, never a guess.
 
 use super::expansion::Quoting;
-use super::script::{Part, RedirectKind, Script, Unclear, Unknown, Value, Word, slice};
+use super::script::{
+    Ambiguity, CommandPart, RedirectKind, ShellScript, ShellWord, UnknownCause, WordValue, slice,
+};
 use super::{MAX_DEPTH, MAX_PARTS};
 
-pub(super) type Read<T> = Result<T, Unclear>;
+pub(super) type ParseResult<T> = Result<T, Ambiguity>;
 
 /// A position in a command line, and what was found before it.
-pub(super) struct Reader<'a> {
+pub(super) struct ShellParser<'a> {
     pub(super) source: &'a str,
     pub(super) at: usize,
     /// Where this reading ends; less than the source inside of backticks and here-documents.
     pub(super) end: usize,
     depth: usize,
-    pub(super) script: Script,
+    pub(super) script: ShellScript,
     /// Where the names of commands begin.
     pub(super) names: Vec<usize>,
     /// Here-documents whose bodies begin after the next line break.
-    pub(super) waiting: Vec<Heredoc>,
+    pub(super) pending_heredocs: Vec<Heredoc>,
     /// How many of them belong to commands around this one.
-    waiting_outside: usize,
+    outer_heredocs: usize,
 }
 
 pub(super) struct Heredoc {
     pub(super) delimiter: String,
-    pub(super) body: Body,
-    pub(super) tabs: Tabs,
+    pub(super) body: HeredocBody,
+    pub(super) tabs: HeredocTabs,
     /// Part and redirection.
     pub(super) owner: Option<(usize, usize)>,
 }
 
 /// Whether a here-document's body is expanded.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Body {
+pub(super) enum HeredocBody {
     Literal,
     Expanded,
 }
 
 /// What becomes of the tabs before its lines.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tabs {
+pub(super) enum HeredocTabs {
     Kept,
     Stripped,
 }
 
 /// A text in the making.
 #[derive(Default)]
-pub(super) struct Text {
+pub(super) struct WordBuilder {
     pub(super) known: String,
-    unknown: Option<Unknown>,
+    unknown: Option<UnknownCause>,
 }
 
-impl Text {
-    pub(super) fn wait_for(&mut self, why: Unknown) {
+impl WordBuilder {
+    pub(super) fn mark_unknown(&mut self, why: UnknownCause) {
         self.unknown.get_or_insert(why);
     }
 
-    fn value(self) -> Value {
+    fn value(self) -> WordValue {
         match self.unknown {
-            Some(why) => Value::Unknown(why),
-            None => Value::Known(self.known),
+            Some(why) => WordValue::Unknown(why),
+            None => WordValue::Known(self.known),
         }
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ShellParser<'a> {
     pub(super) fn new(source: &'a str) -> Self {
         Self {
             source,
             at: 0,
             end: source.len(),
             depth: 0,
-            script: Script::default(),
+            script: ShellScript::default(),
             names: Vec::new(),
-            waiting: Vec::new(),
-            waiting_outside: 0,
+            pending_heredocs: Vec::new(),
+            outer_heredocs: 0,
         }
     }
 
@@ -92,19 +94,19 @@ impl<'a> Reader<'a> {
         slice(self.source, self.at..self.end)
     }
 
-    pub(super) fn error<T>(&self, reason: impl Into<String>) -> Read<T> {
-        Err(Unclear {
+    pub(super) fn error<T>(&self, reason: impl Into<String>) -> ParseResult<T> {
+        Err(Ambiguity {
             reason: reason.into(),
             at: self.at,
         })
     }
 
-    pub(super) fn doubt(&mut self, reason: &str) {
-        self.script.doubt(reason, self.at);
+    pub(super) fn mark_ambiguous(&mut self, reason: &str) {
+        self.script.mark_ambiguous(reason, self.at);
     }
 
     /// Takes a part in and gives its here-documents an owner.
-    pub(super) fn push(&mut self, part: Part) -> Read<()> {
+    pub(super) fn push(&mut self, part: CommandPart) -> ParseResult<()> {
         if self.script.parts.len() >= MAX_PARTS {
             return self.error(format!("more than {MAX_PARTS} commands"));
         }
@@ -114,7 +116,7 @@ impl<'a> Reader<'a> {
             .enumerate()
             .filter(|(_, r)| matches!(r.kind, RedirectKind::Heredoc(_)));
         let free = self
-            .waiting
+            .pending_heredocs
             .iter_mut()
             .filter(|heredoc| heredoc.owner.is_none());
         for ((redirect, _), heredoc) in own.zip(free) {
@@ -125,25 +127,31 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads something that stands inside of something else.
-    pub(super) fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
+    pub(super) fn nested<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> ParseResult<T>,
+    ) -> ParseResult<T> {
         if self.depth >= MAX_DEPTH {
             return self.error(format!("deeper than {MAX_DEPTH} levels"));
         }
-        let waiting = std::mem::take(&mut self.waiting);
-        self.waiting_outside += waiting.len();
+        let waiting = std::mem::take(&mut self.pending_heredocs);
+        self.outer_heredocs += waiting.len();
         self.depth += 1;
         let result = read(self);
         self.depth -= 1;
-        self.waiting_outside -= waiting.len();
-        if result.is_ok() && !self.waiting.is_empty() {
+        self.outer_heredocs -= waiting.len();
+        if result.is_ok() && !self.pending_heredocs.is_empty() {
             return self.error("a here-document without its body");
         }
-        self.waiting = waiting;
+        self.pending_heredocs = waiting;
         result
     }
 
     /// A level that shares its lines, and so its here-documents, with what is around it.
-    pub(super) fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
+    pub(super) fn with_depth<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> ParseResult<T>,
+    ) -> ParseResult<T> {
         if self.depth >= MAX_DEPTH {
             return self.error(format!("deeper than {MAX_DEPTH} levels"));
         }
@@ -154,7 +162,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Over blanks, comments and joined lines.
-    pub(super) fn blanks(&mut self) -> Read<()> {
+    pub(super) fn skip_blanks(&mut self) -> ParseResult<()> {
         loop {
             match self.byte(0) {
                 Some(b' ' | b'\t') => self.at += 1,
@@ -166,9 +174,9 @@ impl<'a> Reader<'a> {
     }
 
     /// Over blanks and line breaks.
-    pub(super) fn gap(&mut self) -> Read<()> {
+    pub(super) fn skip_blank_lines(&mut self) -> ParseResult<()> {
         loop {
-            self.blanks()?;
+            self.skip_blanks()?;
             if self.byte(0) != Some(b'\n') {
                 return Ok(());
             }
@@ -178,7 +186,7 @@ impl<'a> Reader<'a> {
 
     /// Over `\` and a line break, which bash drops before it reads anything: between words only,
     /// for elsewhere it would join what looks like two things.
-    fn joined_line(&mut self) -> Read<()> {
+    fn joined_line(&mut self) -> ParseResult<()> {
         let before = self
             .at
             .checked_sub(1)
@@ -191,18 +199,18 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn line_break(&mut self) -> Read<()> {
-        if self.waiting_outside > 0 {
+    fn line_break(&mut self) -> ParseResult<()> {
+        if self.outer_heredocs > 0 {
             return self.error("a here-document whose body begins inside of another command");
         }
         self.at += 1;
-        for heredoc in std::mem::take(&mut self.waiting) {
+        for heredoc in std::mem::take(&mut self.pending_heredocs) {
             self.heredoc_body(&heredoc)?;
         }
         Ok(())
     }
 
-    fn heredoc_body(&mut self, heredoc: &Heredoc) -> Read<()> {
+    fn heredoc_body(&mut self, heredoc: &Heredoc) -> ParseResult<()> {
         let start = self.at;
         let mut line_at = start;
         let (stop, next) = loop {
@@ -211,24 +219,24 @@ impl<'a> Reader<'a> {
                 .next()
                 .unwrap_or_default();
             let shown = match heredoc.tabs {
-                Tabs::Kept => line,
-                Tabs::Stripped => line.trim_start_matches('\t'),
+                HeredocTabs::Kept => line,
+                HeredocTabs::Stripped => line.trim_start_matches('\t'),
             };
             let after = line_at + line.len();
             if shown == heredoc.delimiter {
                 break (line_at, after);
             }
             if after >= self.end {
-                self.doubt("a here-document without its end");
+                self.mark_ambiguous("a here-document without its end");
                 break (self.end, self.end);
             }
             line_at = after + 1;
         };
         let body = match heredoc.body {
-            Body::Literal => Some(slice(self.source, start..stop).to_owned()),
-            Body::Expanded => {
+            HeredocBody::Literal => Some(slice(self.source, start..stop).to_owned()),
+            HeredocBody::Expanded => {
                 let outer_end = std::mem::replace(&mut self.end, stop);
-                let mut text = Text::default();
+                let mut text = WordBuilder::default();
                 let read = self.nested(|reader| reader.expandable(&mut text, None));
                 self.end = outer_end;
                 read?;
@@ -249,7 +257,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The unquoted text up to the next blank or operator: only that can be a reserved word.
-    pub(super) fn bare(&self) -> &'a str {
+    pub(super) fn peek_bare(&self) -> &'a str {
         let rest = self.rest();
         let length = rest
             .find([' ', '\t', '\n', ';', '&', '|', '(', ')', '<', '>'])
@@ -258,9 +266,9 @@ impl<'a> Reader<'a> {
     }
 
     /// The word here, or nothing if an operator, a line break or the end is.
-    pub(super) fn word(&mut self) -> Read<Option<Word>> {
+    pub(super) fn word(&mut self) -> ParseResult<Option<ShellWord>> {
         let start = self.at;
-        let mut text = Text::default();
+        let mut text = WordBuilder::default();
         while let Some(byte) = self.byte(0) {
             match byte {
                 b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' => break,
@@ -268,7 +276,7 @@ impl<'a> Reader<'a> {
                 b'<' | b'>' => {
                     self.at += 2;
                     self.nested(|reader| reader.list(&[")"]))?;
-                    text.wait_for(Unknown::Substitution);
+                    text.mark_unknown(UnknownCause::Substitution);
                 }
                 b'\\' if self.byte(1) == Some(b'\n') => self.joined_line()?,
                 b'\\' => {
@@ -283,22 +291,24 @@ impl<'a> Reader<'a> {
             }
         }
         let source = slice(self.source, start..self.at);
-        Ok((self.at > start).then(|| Word {
+        Ok((self.at > start).then(|| ShellWord {
             source: source.to_owned(),
             value: text.value(),
         }))
     }
 
-    fn bare_character(&mut self, text: &mut Text, start: usize) -> Read<()> {
+    fn bare_character(&mut self, text: &mut WordBuilder, start: usize) -> ParseResult<()> {
         let before = self.source.as_bytes().get(self.at.wrapping_sub(1));
         match self.byte(0) {
-            Some(b'*' | b'?') => text.wait_for(Unknown::Glob),
-            Some(b'[') if !matches!(self.bare(), "[" | "[[") => text.wait_for(Unknown::Glob),
-            Some(b'{') if !self.rest().starts_with("{}") && self.bare() != "{" => {
-                text.wait_for(Unknown::Brace)
+            Some(b'*' | b'?') => text.mark_unknown(UnknownCause::Glob),
+            Some(b'[') if !matches!(self.peek_bare(), "[" | "[[") => {
+                text.mark_unknown(UnknownCause::Glob)
+            }
+            Some(b'{') if !self.rest().starts_with("{}") && self.peek_bare() != "{" => {
+                text.mark_unknown(UnknownCause::Brace)
             }
             Some(b'~') if self.at == start || matches!(before, Some(b'=' | b':')) => {
-                text.wait_for(Unknown::Tilde)
+                text.mark_unknown(UnknownCause::Tilde)
             }
             Some(b'!') => self.history(),
             _ => {}
@@ -312,11 +322,11 @@ impl<'a> Reader<'a> {
             self.byte(1),
             None | Some(b' ' | b'\t' | b'\n' | b'=' | b'"')
         ) {
-            self.doubt("`!` may stand for an earlier command");
+            self.mark_ambiguous("`!` may stand for an earlier command");
         }
     }
 
-    pub(super) fn literal(&mut self, text: &mut Text) -> Read<()> {
+    pub(super) fn literal(&mut self, text: &mut WordBuilder) -> ParseResult<()> {
         let Some(c) = self.rest().chars().next() else {
             return self.error("nothing after `\\`");
         };
@@ -325,7 +335,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn single(&mut self, text: &mut Text) -> Read<()> {
+    fn single(&mut self, text: &mut WordBuilder) -> ParseResult<()> {
         let inside = slice(self.source, self.at + 1..self.end);
         let Some(length) = inside.find('\'') else {
             return self.error("a quote without its end");
@@ -335,13 +345,13 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    pub(super) fn double(&mut self, text: &mut Text) -> Read<()> {
+    pub(super) fn double(&mut self, text: &mut WordBuilder) -> ParseResult<()> {
         self.at += 1;
         self.expandable(text, Some(b'"'))
     }
 
     /// Text in which `$`, backticks and some escapes count, up to `close` or the end.
-    fn expandable(&mut self, text: &mut Text, close: Option<u8>) -> Read<()> {
+    fn expandable(&mut self, text: &mut WordBuilder, close: Option<u8>) -> ParseResult<()> {
         loop {
             match (self.byte(0), self.byte(1)) {
                 (None, _) if close.is_none() => return Ok(()),

@@ -1,17 +1,17 @@
 //! Whether a command only reads, and what.
 
-use super::script::{Part, RedirectKind, Word};
-use super::table::{Entry, Operands, Takes};
+use super::script::{CommandPart, RedirectKind, ShellWord};
+use super::table::{Operands, OptionValue, ReadCommandEntry};
 
 /// Whether a part only reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reads {
+pub enum ReadOnlyCheck {
     /// It does, and at most this: files and folders. `.` is the current folder.
-    Only {
+    Yes {
         /// As they are written, each once.
         paths: Vec<String>,
         /// How far it looks into folders.
-        depth: Depth,
+        depth: ReadDepth,
     },
     /// It may do more.
     No {
@@ -27,7 +27,7 @@ pub enum Reads {
 
 /// How far a command looks into the folders that it reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Depth {
+pub enum ReadDepth {
     /// Names in them at most.
     Names,
     /// Whatever lies below them.
@@ -66,7 +66,7 @@ const GIT_OPTIONS: [&str; 3] = ["--no-pager", "-P", "--no-optional-locks"];
 
 /// Whether a part only reads: the command, its options and its redirections are all in the table.
 /// In doubt it is no read.
-pub fn reads_only(part: &Part) -> Reads {
+pub fn check_read_only(part: &CommandPart) -> ReadOnlyCheck {
     if let Some(assignment) = part.assignments.first() {
         return no(format!("it sets `{}`", assignment.name));
     }
@@ -94,7 +94,7 @@ pub fn reads_only(part: &Part) -> Reads {
         &part
             .words
             .iter()
-            .filter_map(Word::known)
+            .filter_map(ShellWord::known)
             .collect::<Vec<_>>(),
     );
     if !words.is_empty() {
@@ -106,14 +106,14 @@ pub fn reads_only(part: &Part) -> Reads {
     paths.retain(|path| path != "-" && path != "/dev/null");
     paths.sort();
     paths.dedup();
-    Reads::Only {
+    ReadOnlyCheck::Yes {
         paths,
-        depth: depth(&words),
+        depth: read_depth(&words),
     }
 }
 
 /// How far a command of the table looks. In doubt, below.
-fn depth(words: &[&str]) -> Depth {
+fn read_depth(words: &[&str]) -> ReadDepth {
     let option = |letters: &str| {
         let has = |word: &str| {
             word.starts_with('-')
@@ -135,7 +135,7 @@ fn depth(words: &[&str]) -> Depth {
         {
             false
         }
-        ["git", ..] => return Depth::Repository,
+        ["git", ..] => return ReadDepth::Repository,
         [
             "ls" | "dir" | "vdir" | "diff" | "grep" | "egrep" | "fgrep",
             ..,
@@ -146,15 +146,19 @@ fn depth(words: &[&str]) -> Depth {
         ] => true,
         _ => false,
     };
-    if is_below { Depth::Below } else { Depth::Names }
+    if is_below {
+        ReadDepth::Below
+    } else {
+        ReadDepth::Names
+    }
 }
 
-fn no(why: String) -> Reads {
-    Reads::No { why }
+fn no(why: String) -> ReadOnlyCheck {
+    ReadOnlyCheck::No { why }
 }
 
-fn unclear(word: &Word) -> Reads {
-    Reads::Unclear {
+fn unclear(word: &ShellWord) -> ReadOnlyCheck {
+    ReadOnlyCheck::Unclear {
         why: format!("what `{}` comes to is not known", word.source),
     }
 }
@@ -178,7 +182,7 @@ fn plain_git<'w>(words: &[&'w str]) -> Vec<&'w str> {
 /// What a command reads, or why it may do more.
 fn operands(words: &[&str]) -> Result<Vec<String>, String> {
     let name = words.first().copied().unwrap_or_default();
-    let Some((entry, count)) = Entry::find(words) else {
+    let Some((entry, count)) = ReadCommandEntry::find(words) else {
         return Err(format!("`{name}` is not known to only read"));
     };
     let arguments = words.get(count..).unwrap_or_default();
@@ -193,28 +197,28 @@ fn operands(words: &[&str]) -> Result<Vec<String>, String> {
         | Operands::Pattern
         | Operands::Format
         | Operands::Lines
-        | Operands::Revisions => Arguments::read(&entry, arguments)?.paths(entry.operands),
+        | Operands::Revisions => ReadArguments::read(&entry, arguments)?.paths(entry.operands),
     }
 }
 
 #[derive(Default)]
-struct Arguments<'w> {
+struct ReadArguments<'w> {
     operands: Vec<&'w str>,
     /// Files that options name.
     paths: Vec<String>,
     /// `-e`, `-f` and the like: then the first operand is no pattern.
-    pattern: Pattern,
+    pattern: PatternSource,
 }
 
 #[derive(Default, PartialEq, Eq)]
-enum Pattern {
+enum PatternSource {
     #[default]
     Operand,
     Option,
 }
 
-impl<'w> Arguments<'w> {
-    fn read(entry: &Entry, words: &[&'w str]) -> Result<Self, String> {
+impl<'w> ReadArguments<'w> {
+    fn read(entry: &ReadCommandEntry, words: &[&'w str]) -> Result<Self, String> {
         let mut found = Self::default();
         let mut rest = words.iter();
         while let Some(word) = rest.next() {
@@ -228,10 +232,12 @@ impl<'w> Arguments<'w> {
                     .map_or((long, None), |(name, value)| (name, Some(value)));
                 let takes = entry.word(&format!("--{name}")).ok_or_else(refused)?;
                 let value = match (takes, value) {
-                    (Takes::Nothing, None) | (Takes::Attached, _) => None,
-                    (Takes::Nothing, Some(_)) => return Err(refused()),
-                    (Takes::Text | Takes::Path, Some(value)) => Some(value),
-                    (Takes::Text | Takes::Path, None) => Some(*rest.next().ok_or_else(missing)?),
+                    (OptionValue::Nothing, None) | (OptionValue::Attached, _) => None,
+                    (OptionValue::Nothing, Some(_)) => return Err(refused()),
+                    (OptionValue::Text | OptionValue::Path, Some(value)) => Some(value),
+                    (OptionValue::Text | OptionValue::Path, None) => {
+                        Some(*rest.next().ok_or_else(missing)?)
+                    }
                 };
                 found.option(name, takes, value);
             } else if let Some(letters) =
@@ -244,9 +250,9 @@ impl<'w> Arguments<'w> {
                     let takes = entry.letter(letter).ok_or_else(refused)?;
                     let attached = letters.get(at + letter.len_utf8()..).unwrap_or_default();
                     match takes {
-                        Takes::Nothing => {}
-                        Takes::Attached => break,
-                        Takes::Text | Takes::Path => {
+                        OptionValue::Nothing => {}
+                        OptionValue::Attached => break,
+                        OptionValue::Text | OptionValue::Path => {
                             let value = if attached.is_empty() {
                                 *rest.next().ok_or_else(missing)?
                             } else {
@@ -264,11 +270,11 @@ impl<'w> Arguments<'w> {
         Ok(found)
     }
 
-    fn option(&mut self, name: &str, takes: Takes, value: Option<&str>) {
+    fn option(&mut self, name: &str, takes: OptionValue, value: Option<&str>) {
         if matches!(name, "e" | "f" | "regexp" | "file" | "files") {
-            self.pattern = Pattern::Option;
+            self.pattern = PatternSource::Option;
         }
-        if takes == Takes::Path {
+        if takes == OptionValue::Path {
             self.paths.extend(value.map(str::to_owned));
         }
     }
@@ -294,7 +300,7 @@ impl<'w> Arguments<'w> {
             (Operands::PathsOrHere, []) => here(),
             (Operands::PathsOrHere, paths) => all(paths),
             (Operands::Pattern, paths) => {
-                let skipped = usize::from(self.pattern == Pattern::Operand);
+                let skipped = usize::from(self.pattern == PatternSource::Operand);
                 match paths.get(skipped..).unwrap_or_default() {
                     [] => here(),
                     paths => all(paths),
@@ -306,7 +312,7 @@ impl<'w> Arguments<'w> {
                     None => Vec::new(),
                 }
             }
-            (Operands::Lines, [script, paths @ ..]) if is_lines(script) => all(paths),
+            (Operands::Lines, [script, paths @ ..]) if is_line_script(script) => all(paths),
             (Operands::Lines, _) => {
                 return Err("its script may do more than print lines by number".to_owned());
             }
@@ -332,14 +338,14 @@ impl<'w> Arguments<'w> {
 }
 
 /// `10,20p`, `$p`, `5q`.
-fn is_lines(script: &str) -> bool {
+fn is_line_script(script: &str) -> bool {
     !script.is_empty()
         && script
             .bytes()
             .all(|byte| byte.is_ascii_digit() || b",$;pdq= ".contains(&byte))
 }
 
-fn find(entry: &Entry, words: &[&str]) -> Result<Vec<String>, String> {
+fn find(entry: &ReadCommandEntry, words: &[&str]) -> Result<Vec<String>, String> {
     let mut starts = Vec::new();
     let mut paths = Vec::new();
     let mut in_expression = false;
@@ -355,12 +361,12 @@ fn find(entry: &Entry, words: &[&str]) -> Result<Vec<String>, String> {
                             "`{option}` is not among the options that only read"
                         ));
                     }
-                    Some(Takes::Nothing | Takes::Attached) => {}
-                    Some(takes @ (Takes::Text | Takes::Path)) => {
+                    Some(OptionValue::Nothing | OptionValue::Attached) => {}
+                    Some(takes @ (OptionValue::Text | OptionValue::Path)) => {
                         let Some(value) = rest.next() else {
                             return Err(format!("`{option}` needs a value"));
                         };
-                        if takes == Takes::Path {
+                        if takes == OptionValue::Path {
                             paths.push((*value).to_owned());
                         }
                     }

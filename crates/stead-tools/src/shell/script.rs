@@ -4,19 +4,19 @@ use std::ops::Range;
 
 /// Everything that a command line would run, as far as that can be told without running it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Script {
+pub struct ShellScript {
     /// Every command in it, wherever it stands. What a substitution runs comes before the command
     /// that uses it, what a wrapper or a here-document runs after it.
-    pub parts: Vec<Part>,
+    pub parts: Vec<CommandPart>,
     /// Why this reading is not certain. Then `parts` are those that were found, and there may be
     /// others.
-    pub unclear: Option<Unclear>,
+    pub ambiguity: Option<Ambiguity>,
 }
 
 /// Why a command line cannot be read for certain, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason} (at byte {at})")]
-pub struct Unclear {
+pub struct Ambiguity {
     /// In words.
     pub reason: String,
     /// The byte of the command line.
@@ -25,52 +25,52 @@ pub struct Unclear {
 
 /// One simple command; without words it only assigns or redirects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct CommandPart {
     /// The command's name and its arguments.
-    pub words: Vec<Word>,
+    pub words: Vec<ShellWord>,
     /// `NAME=value` before the name.
     pub assignments: Vec<Assignment>,
     /// In their order.
     pub redirects: Vec<Redirect>,
     /// How it comes to run.
-    pub reach: Reach,
+    pub invocation: Invocation,
     /// As it is written.
     pub source: String,
 }
 
 /// How a part comes to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum Invocation {
     /// It stands in the command line.
     Direct,
     /// Another part, such as `timeout` or `sh -c`, runs it. Both must be allowed.
-    Inner,
+    Wrapped,
     /// Another part that counts as a command of its own, such as `sudo`, runs it, or may. Only
     /// rules that deny or ask look here.
-    Behind,
+    BehindCommand,
 }
 
 /// One word after all quoting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Word {
+pub struct ShellWord {
     /// As it is written.
     pub source: String,
     /// What the command gets.
-    pub value: Value,
+    pub value: WordValue,
 }
 
 /// What a word comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
+pub enum WordValue {
     /// Exactly this one word.
     Known(String),
     /// Only running it tells; it may be any number of words.
-    Unknown(Unknown),
+    Unknown(UnknownCause),
 }
 
 /// What a word waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unknown {
+pub enum UnknownCause {
     /// `$x`, `${x…}`.
     Variable,
     /// `$(…)`, backticks, `<(…)`.
@@ -95,7 +95,7 @@ pub struct Assignment {
     /// The variable.
     pub name: String,
     /// What it is set to.
-    pub value: Value,
+    pub value: WordValue,
 }
 
 /// One redirection.
@@ -104,7 +104,7 @@ pub struct Redirect {
     /// What it does.
     pub kind: RedirectKind,
     /// The file, descriptor, text or delimiter after the operator.
-    pub target: Word,
+    pub target: ShellWord,
 }
 
 /// What a redirection does.
@@ -122,34 +122,34 @@ pub enum RedirectKind {
     Text,
 }
 
-impl Word {
+impl ShellWord {
     /// A word that is its own source.
     pub(super) fn plain(text: impl Into<String>) -> Self {
         let text = text.into();
         Self {
             source: text.clone(),
-            value: Value::Known(text),
+            value: WordValue::Known(text),
         }
     }
 
-    pub(super) fn unknown(source: impl Into<String>, why: Unknown) -> Self {
+    pub(super) fn unknown(source: impl Into<String>, why: UnknownCause) -> Self {
         Self {
             source: source.into(),
-            value: Value::Unknown(why),
+            value: WordValue::Unknown(why),
         }
     }
 
     /// The word, if it is known.
     pub fn known(&self) -> Option<&str> {
         match &self.value {
-            Value::Known(text) => Some(text),
-            Value::Unknown(_) => None,
+            WordValue::Known(text) => Some(text),
+            WordValue::Unknown(_) => None,
         }
     }
 }
 
-impl Part {
-    pub(super) fn new(words: Vec<Word>, reach: Reach) -> Self {
+impl CommandPart {
+    pub(super) fn new(words: Vec<ShellWord>, reach: Invocation) -> Self {
         let source = words
             .iter()
             .map(|word| word.source.as_str())
@@ -159,19 +159,19 @@ impl Part {
             words,
             assignments: Vec::new(),
             redirects: Vec::new(),
-            reach,
+            invocation: reach,
             source,
         }
     }
 
     /// A part of which nothing is known but that it runs.
-    pub(super) fn anything(reach: Reach) -> Self {
-        Self::new(vec![Word::unknown("…", Unknown::Input)], reach)
+    pub(super) fn unknown_command(reach: Invocation) -> Self {
+        Self::new(vec![ShellWord::unknown("…", UnknownCause::Input)], reach)
     }
 
     /// The command's name, if it is known.
     pub fn name(&self) -> Option<&str> {
-        self.words.first().and_then(Word::known)
+        self.words.first().and_then(ShellWord::known)
     }
 
     /// Whether a redirection opens something other than a file to read or `/dev/null`.
@@ -194,11 +194,11 @@ impl Redirect {
     }
 }
 
-impl Script {
+impl ShellScript {
     /// Notes why the reading is uncertain; the first reason stands.
-    pub(super) fn doubt(&mut self, reason: impl Into<String>, at: usize) {
-        if self.unclear.is_none() {
-            self.unclear = Some(Unclear {
+    pub(super) fn mark_ambiguous(&mut self, reason: impl Into<String>, at: usize) {
+        if self.ambiguity.is_none() {
+            self.ambiguity = Some(Ambiguity {
                 reason: reason.into(),
                 at,
             });

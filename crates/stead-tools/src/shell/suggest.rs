@@ -1,9 +1,9 @@
 //! The rule that "always" makes.
 
-use super::escapes::escape;
+use super::escapes::find_escape;
 use super::parse;
 use super::pattern::CommandPattern;
-use super::script::{Part, Reach, Word};
+use super::script::{CommandPart, Invocation, ShellWord};
 use super::wrappers::base_name;
 
 /// A longer list is no narrow rule.
@@ -53,7 +53,7 @@ const TOOLS: [&str; 40] = [
     "deno",
 ];
 /// What of these tools runs whatever follows, or changes what the tool itself runs.
-const OPEN: [&str; 19] = [
+const UNBOUNDED: [&str; 19] = [
     "exec",
     "x",
     "dlx",
@@ -99,7 +99,7 @@ const RUNNERS: [(&str, &str); 9] = [
 ];
 /// Commands that nobody should allow once and for all by one key: they run what they are given, or
 /// destroy.
-const NEVER: [&str; 111] = [
+const NEVER_SUGGESTED: [&str; 111] = [
     "sh",
     "bash",
     "dash",
@@ -215,9 +215,9 @@ const NEVER: [&str; 111] = [
 
 /// Narrow allow rules, one per command, under which this command line would be allowed; none if
 /// there are no such rules, or only such as nobody should make by one key.
-pub fn suggest(command: &str) -> Vec<String> {
+pub fn suggest_rules(command: &str) -> Vec<String> {
     let script = parse(command);
-    if script.unclear.is_some() {
+    if script.ambiguity.is_some() {
         return Vec::new();
     }
     let mut rules: Vec<String> = Vec::new();
@@ -237,14 +237,15 @@ pub fn suggest(command: &str) -> Vec<String> {
 }
 
 /// Whether a rule covers what a part may be made to run.
-fn covers(rule: &str, part: &Part) -> bool {
-    CommandPattern::new(rule).is_ok_and(|rule| escape(part, rule.named()).is_none())
+fn covers(rule: &str, part: &CommandPart) -> bool {
+    CommandPattern::new(rule).is_ok_and(|rule| find_escape(part, rule.word_count()).is_none())
 }
 
-fn rule_for(part: &Part) -> Option<String> {
-    let is_usual = |name: &&str| is_plain(name) && !name.contains('/') && !NEVER.contains(name);
+fn rule_for(part: &CommandPart) -> Option<String> {
+    let is_usual =
+        |name: &&str| is_plain(name) && !name.contains('/') && !NEVER_SUGGESTED.contains(name);
     let name = part.name().filter(is_usual)?;
-    if part.reach != Reach::Direct
+    if part.invocation != Invocation::Direct
         || part.writes()
         || !part.assignments.is_empty()
         || is_interpreter(name)
@@ -254,12 +255,12 @@ fn rule_for(part: &Part) -> Option<String> {
     if !TOOLS.contains(&name) {
         return Some(format!("{name} *"));
     }
-    let word = |at: usize| part.words.get(at).map(Word::known);
+    let word = |at: usize| part.words.get(at).map(ShellWord::known);
     match (word(1), word(2)) {
         (None, _) => Some(name.to_owned()),
-        (Some(Some(sub)), _) if OPEN.contains(&sub) || RUNNERS.contains(&(name, sub)) => None,
+        (Some(Some(sub)), _) if UNBOUNDED.contains(&sub) || RUNNERS.contains(&(name, sub)) => None,
         (Some(Some(sub)), Some(third)) if GROUPS.contains(&(name, sub)) => third
-            .filter(|third| is_sub_command(third) && *third != "run" && !OPEN.contains(third))
+            .filter(|third| is_sub_command(third) && *third != "run" && !UNBOUNDED.contains(third))
             .map(|third| format!("{name} {sub} {third} *")),
         (Some(Some(sub)), _) if is_sub_command(sub) => Some(format!("{name} {sub} *")),
         (Some(Some(option)), None) if is_plain(option) => Some(format!("{name} {option}")),
@@ -271,7 +272,7 @@ fn rule_for(part: &Part) -> Option<String> {
 fn is_interpreter(name: &str) -> bool {
     let stem =
         base_name(name).trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
-    NEVER.contains(&stem)
+    NEVER_SUGGESTED.contains(&stem)
 }
 
 fn is_plain(word: &str) -> bool {

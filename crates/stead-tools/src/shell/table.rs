@@ -4,7 +4,7 @@ const TABLE: &str = include_str!("../../data/reads.txt");
 
 /// One command of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct ReadCommandEntry {
     pub(super) operands: Operands,
     options: Vec<&'static str>,
 }
@@ -38,7 +38,7 @@ pub(super) enum Operands {
 
 /// How an option is written in a command, and what it is followed by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Takes {
+pub(super) enum OptionValue {
     Nothing,
     /// A value, attached or as the next word.
     Text,
@@ -48,16 +48,16 @@ pub(super) enum Takes {
     Attached,
 }
 
-impl Entry {
+impl ReadCommandEntry {
     /// The entry for the first words of a command, and how many of them name it.
     pub(super) fn find(words: &[&str]) -> Option<(Self, usize)> {
         (1..=words.len().min(3)).rev().find_map(|count| {
             let name = words.get(..count)?.join(" ");
-            Self::named(&name).map(|entry| (entry, count))
+            Self::by_name(&name).map(|entry| (entry, count))
         })
     }
 
-    fn named(name: &str) -> Option<Self> {
+    fn by_name(name: &str) -> Option<Self> {
         let mut entry: Option<Self> = None;
         for (_, kind, options) in rows().filter(|(row, _, _)| *row == name) {
             let entry = entry.get_or_insert(Self {
@@ -71,7 +71,7 @@ impl Entry {
 
     /// What a long option, or a whole word of an expression, takes; nothing if it is not in the
     /// table.
-    pub(super) fn word(&self, word: &str) -> Option<Takes> {
+    pub(super) fn word(&self, word: &str) -> Option<OptionValue> {
         self.options.iter().find_map(|option| {
             let (name, takes) = suffix(option);
             (name == word).then_some(takes)
@@ -79,7 +79,7 @@ impl Entry {
     }
 
     /// What a letter takes.
-    pub(super) fn letter(&self, letter: char) -> Option<Takes> {
+    pub(super) fn letter(&self, letter: char) -> Option<OptionValue> {
         self.options
             .iter()
             .filter(|option| !option.starts_with("--"))
@@ -95,16 +95,20 @@ impl Entry {
     }
 }
 
-fn suffix(option: &str) -> (&str, Takes) {
+fn suffix(option: &str) -> (&str, OptionValue) {
     let attached = option
         .strip_suffix("[=]")
-        .map(|name| (name, Takes::Attached));
-    let text = option.strip_suffix('=').map(|name| (name, Takes::Text));
-    let path = option.strip_suffix('@').map(|name| (name, Takes::Path));
+        .map(|name| (name, OptionValue::Attached));
+    let text = option
+        .strip_suffix('=')
+        .map(|name| (name, OptionValue::Text));
+    let path = option
+        .strip_suffix('@')
+        .map(|name| (name, OptionValue::Path));
     attached
         .or(text)
         .or(path)
-        .unwrap_or((option, Takes::Nothing))
+        .unwrap_or((option, OptionValue::Nothing))
 }
 
 fn rows() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {

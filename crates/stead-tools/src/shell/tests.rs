@@ -7,17 +7,19 @@ use super::*;
 fn shown(command: &str) -> String {
     let script = parse(command);
     let mut parts: Vec<String> = script.parts.iter().map(shown_part).collect();
-    if script.unclear.is_some() {
+    if script.ambiguity.is_some() {
         parts.push("UNCLEAR".to_owned());
     }
     parts.join(" / ")
 }
 
-fn shown_part(part: &Part) -> String {
-    let value = |value: &Value| match value {
-        Value::Known(text) if text.contains([' ', '\n']) || text.is_empty() => format!("«{text}»"),
-        Value::Known(text) => text.clone(),
-        Value::Unknown(_) => "?".to_owned(),
+fn shown_part(part: &CommandPart) -> String {
+    let value = |value: &WordValue| match value {
+        WordValue::Known(text) if text.contains([' ', '\n']) || text.is_empty() => {
+            format!("«{text}»")
+        }
+        WordValue::Known(text) => text.clone(),
+        WordValue::Unknown(_) => "?".to_owned(),
     };
     let set = part
         .assignments
@@ -35,10 +37,10 @@ fn shown_part(part: &Part) -> String {
             RedirectKind::Text => format!("<<<{target}"),
         }
     });
-    let reach = match part.reach {
-        Reach::Direct => None,
-        Reach::Inner => Some("(inner)".to_owned()),
-        Reach::Behind => Some("(behind)".to_owned()),
+    let reach = match part.invocation {
+        Invocation::Direct => None,
+        Invocation::Wrapped => Some("(inner)".to_owned()),
+        Invocation::BehindCommand => Some("(behind)".to_owned()),
     };
     set.chain(words)
         .chain(redirects)
@@ -52,7 +54,7 @@ fn table(cases: &[(&str, &str)]) {
         .iter()
         .filter(|(command, expected)| shown(command) != *expected);
     let wrong: Vec<_> = wrong
-        .map(|(command, _)| (command, shown(command), parse(command).unclear))
+        .map(|(command, _)| (command, shown(command), parse(command).ambiguity))
         .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
@@ -237,7 +239,7 @@ fn what_is_not_certain_is_unclear() {
     ];
     for command in cases {
         assert!(
-            parse(command).unclear.is_some(),
+            parse(command).ambiguity.is_some(),
             "{command:?} is {}",
             shown(command)
         );
@@ -246,19 +248,19 @@ fn what_is_not_certain_is_unclear() {
 
 #[test]
 fn bounds_hold() {
-    assert_eq!(parse(&"a".repeat(MAX_BYTES)).unclear, None);
+    assert_eq!(parse(&"a".repeat(MAX_BYTES)).ambiguity, None);
     let long = parse(&"a".repeat(MAX_BYTES + 1));
-    assert_eq!(long.unclear.map(|unclear| unclear.at), Some(MAX_BYTES));
-    assert_eq!(parse(&"a;".repeat(MAX_PARTS)).unclear, None);
+    assert_eq!(long.ambiguity.map(|unclear| unclear.at), Some(MAX_BYTES));
+    assert_eq!(parse(&"a;".repeat(MAX_PARTS)).ambiguity, None);
     let many = parse(&"a;".repeat(MAX_PARTS + 1));
     assert_eq!(
-        many.unclear.map(|unclear| unclear.reason),
+        many.ambiguity.map(|unclear| unclear.reason),
         Some("more than 200 commands".to_owned())
     );
     let deep = |levels: usize| format!("{}a{}", "( ".repeat(levels), " )".repeat(levels));
-    assert_eq!(parse(&deep(MAX_DEPTH - 1)).unclear, None);
+    assert_eq!(parse(&deep(MAX_DEPTH - 1)).ambiguity, None);
     let too_deep = parse(&deep(MAX_DEPTH))
-        .unclear
+        .ambiguity
         .map(|unclear| unclear.reason);
     assert_eq!(too_deep, Some("deeper than 100 levels".to_owned()));
 }

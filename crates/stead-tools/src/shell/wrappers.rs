@@ -1,8 +1,11 @@
 //! Commands that run other commands.
 
-use super::options::Spec;
+use super::options::OptionSpec;
 use super::reader::name_length;
-use super::script::{Assignment, Part, Reach, RedirectKind, Script, Unknown, Value, Word};
+use super::script::{
+    Assignment, CommandPart, Invocation, RedirectKind, ShellScript, ShellWord, UnknownCause,
+    WordValue,
+};
 use super::{MAX_PARTS, parse_within};
 
 /// Wrappers inside of wrappers.
@@ -12,11 +15,11 @@ const MAX_WRAPPERS: usize = 16;
 const MAX_GUESSES: usize = 24;
 
 /// What a wrapper runs.
-enum Inside {
-    Command(Part),
-    Script(String, Reach),
+enum WrappedCommand {
+    Command(CommandPart),
+    Script(String, Invocation),
     /// It may not be what it looks like.
-    Doubt(&'static str),
+    Ambiguous(&'static str),
 }
 
 /// What some shells know and others read as something else.
@@ -26,10 +29,10 @@ const DIALECT: [&str; 19] = [
 ];
 
 /// Adds what wrappers run after them.
-pub(super) fn look_through(script: Script, level: usize) -> Script {
-    let mut out = Script {
+pub(super) fn expand_wrappers(script: ShellScript, level: usize) -> ShellScript {
+    let mut out = ShellScript {
         parts: Vec::new(),
-        unclear: script.unclear,
+        ambiguity: script.ambiguity,
     };
     for part in script.parts {
         add(part, level, &mut out);
@@ -37,35 +40,36 @@ pub(super) fn look_through(script: Script, level: usize) -> Script {
     out
 }
 
-fn add(part: Part, level: usize, out: &mut Script) {
+fn add(part: CommandPart, level: usize, out: &mut ShellScript) {
     if out.parts.len() >= MAX_PARTS {
-        return out.doubt(format!("more than {MAX_PARTS} commands"), 0);
+        return out.mark_ambiguous(format!("more than {MAX_PARTS} commands"), 0);
     }
-    let inside = inside(&part);
-    let outer = part.reach;
+    let inside = wrapped_commands(&part);
+    let outer = part.invocation;
     let name = part.name().unwrap_or_default().to_owned();
     out.parts.push(part);
     if !inside.is_empty() && level >= MAX_WRAPPERS {
-        return out.doubt("too many commands that run commands", 0);
+        return out.mark_ambiguous("too many commands that run commands", 0);
     }
     for inside in inside {
         match inside {
-            Inside::Command(mut part) => {
-                part.reach = within(outer, part.reach);
+            WrappedCommand::Command(mut part) => {
+                part.invocation = combine_invocations(outer, part.invocation);
                 add(part, level + 1, out);
             }
-            Inside::Doubt(reason) => out.doubt(reason, 0),
-            Inside::Script(text, reach) => {
+            WrappedCommand::Ambiguous(reason) => out.mark_ambiguous(reason, 0),
+            WrappedCommand::Script(text, reach) => {
                 let script = parse_within(&text, level + 1);
                 for mut part in script.parts {
-                    part.reach = within(within(outer, reach), part.reach);
+                    part.invocation =
+                        combine_invocations(combine_invocations(outer, reach), part.invocation);
                     if out.parts.len() >= MAX_PARTS {
-                        return out.doubt(format!("more than {MAX_PARTS} commands"), 0);
+                        return out.mark_ambiguous(format!("more than {MAX_PARTS} commands"), 0);
                     }
                     out.parts.push(part);
                 }
-                if let Some(unclear) = script.unclear {
-                    out.doubt(
+                if let Some(unclear) = script.ambiguity {
+                    out.mark_ambiguous(
                         format!("what `{name}` runs: {}", unclear.reason),
                         unclear.at,
                     );
@@ -75,32 +79,36 @@ fn add(part: Part, level: usize, out: &mut Script) {
     }
 }
 
-fn within(outer: Reach, inner: Reach) -> Reach {
+fn combine_invocations(outer: Invocation, inner: Invocation) -> Invocation {
     match (outer, inner) {
-        (Reach::Behind, _) | (_, Reach::Behind) => Reach::Behind,
-        (Reach::Direct | Reach::Inner, Reach::Direct | Reach::Inner) => Reach::Inner,
+        (Invocation::BehindCommand, _) | (_, Invocation::BehindCommand) => {
+            Invocation::BehindCommand
+        }
+        (Invocation::Direct | Invocation::Wrapped, Invocation::Direct | Invocation::Wrapped) => {
+            Invocation::Wrapped
+        }
     }
 }
 
-fn inside(part: &Part) -> Vec<Inside> {
+fn wrapped_commands(part: &CommandPart) -> Vec<WrappedCommand> {
     let (Some(name), [_, words @ ..]) = (part.name(), part.words.as_slice()) else {
         return Vec::new();
     };
     match base_name(name) {
         "bash" | "rbash" => shell(part, words),
-        "sh" | "dash" | "ash" => dialect(shell(part, words)),
+        "sh" | "dash" | "ash" => mark_dialect_ambiguity(shell(part, words)),
         "ksh" | "mksh" | "zsh" | "fish" | "csh" | "tcsh" => {
             let mut inside = shell(part, words);
-            inside.push(Inside::Doubt("another shell than bash"));
+            inside.push(WrappedCommand::Ambiguous("another shell than bash"));
             inside
         }
-        "eval" => joined(words, Reach::Inner),
+        "eval" => reparse_joined(words, Invocation::Wrapped),
         "trap" => trap(words),
         "find" | "fd" | "fdfind" => find(words),
         "xargs" => xargs(words),
         "command"
             if matches!(
-                words.first().and_then(Word::known),
+                words.first().and_then(ShellWord::known),
                 Some("-v" | "-V" | "-pv" | "-pV")
             ) =>
         {
@@ -108,22 +116,24 @@ fn inside(part: &Part) -> Vec<Inside> {
         }
         "env" => env(words),
         "sudo" | "doas" => sudo(words),
-        "su" | "runuser" => dialect(su(words)),
+        "su" | "runuser" => mark_dialect_ambiguity(su(words)),
         "watch" => match WATCH.operands(words) {
-            Some(rest) => dialect(joined(rest, Reach::Inner)),
-            None => anything_and_guesses(words),
+            Some(rest) => mark_dialect_ambiguity(reparse_joined(rest, Invocation::Wrapped)),
+            None => unknown_command_and_guesses(words),
         },
         "timeout" => match TIMEOUT.operands(words) {
             Some([_, rest @ ..]) => command(rest),
             Some([]) => Vec::new(),
-            None => anything_and_guesses(words),
+            None => unknown_command_and_guesses(words),
         },
         "parallel" | "strace" | "ltrace" | "flock" | "chroot" | "unshare" | "nsenter"
         | "firejail" | "bwrap" | "script" | "systemd-run" | "taskset" | "chrt" | "prlimit"
-        | "expect" | "unbuffer" | "entr" | "start-stop-daemon" => anything_and_guesses(words),
-        other => match prefix(other).map(|spec| spec.operands(words)) {
+        | "expect" | "unbuffer" | "entr" | "start-stop-daemon" => {
+            unknown_command_and_guesses(words)
+        }
+        other => match prefix_options(other).map(|spec| spec.operands(words)) {
             Some(Some(rest)) => command(rest),
-            Some(None) => anything_and_guesses(words),
+            Some(None) => unknown_command_and_guesses(words),
             None => Vec::new(),
         },
     }
@@ -133,8 +143,8 @@ pub(super) fn base_name(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
-const fn letters(flags: &'static str, valued: &'static str) -> Spec {
-    Spec {
+const fn letters(flags: &'static str, valued: &'static str) -> OptionSpec {
+    OptionSpec {
         flags,
         valued,
         long: &[],
@@ -142,19 +152,19 @@ const fn letters(flags: &'static str, valued: &'static str) -> Spec {
     }
 }
 
-const TIMEOUT: Spec = Spec {
+const TIMEOUT: OptionSpec = OptionSpec {
     flags: "vfp",
     valued: "sk",
     long: &["foreground", "preserve-status", "verbose"],
     long_valued: &["signal", "kill-after"],
 };
-const ENV: Spec = Spec {
+const ENV: OptionSpec = OptionSpec {
     flags: "i0v",
     valued: "uC",
     long: &["ignore-environment", "null", "debug"],
     long_valued: &["unset", "chdir"],
 };
-const XARGS: Spec = Spec {
+const XARGS: OptionSpec = OptionSpec {
     flags: "0rtpxo",
     valued: "nPLIdaEs",
     long: &[
@@ -173,7 +183,7 @@ const XARGS: Spec = Spec {
         "max-chars",
     ],
 };
-const SUDO: Spec = Spec {
+const SUDO: OptionSpec = OptionSpec {
     flags: "EHnkKAbiSsPL",
     valued: "ugCDhprtTURa",
     long: &[
@@ -187,7 +197,7 @@ const SUDO: Spec = Spec {
     ],
     long_valued: &["user", "group", "chdir", "chroot", "host", "prompt"],
 };
-const WATCH: Spec = Spec {
+const WATCH: OptionSpec = OptionSpec {
     flags: "dtbegcxwpqr",
     valued: "n",
     long: &[
@@ -204,27 +214,27 @@ const WATCH: Spec = Spec {
 };
 
 /// Wrappers whose command simply follows their options.
-fn prefix(name: &str) -> Option<Spec> {
+fn prefix_options(name: &str) -> Option<OptionSpec> {
     match name {
         "command" => Some(letters("p", "")),
         "builtin" | "nohup" | "busybox" | "toybox" | "chronic" | "fakeroot" | "noglob"
         | "nocorrect" => Some(letters("", "")),
         "exec" => Some(letters("cl", "a")),
         "setsid" => Some(letters("cfw", "")),
-        "nice" => Some(Spec {
+        "nice" => Some(OptionSpec {
             long_valued: &["adjustment"],
             ..letters("0123456789", "n")
         }),
-        "ionice" => Some(Spec {
+        "ionice" => Some(OptionSpec {
             long: &["ignore"],
             long_valued: &["class", "classdata"],
             ..letters("t", "cn")
         }),
-        "stdbuf" => Some(Spec {
+        "stdbuf" => Some(OptionSpec {
             long_valued: &["input", "output", "error"],
             ..letters("", "ioe")
         }),
-        "time" => Some(Spec {
+        "time" => Some(OptionSpec {
             long_valued: &["format", "output"],
             ..letters("pvaqV", "fo")
         }),
@@ -233,8 +243,8 @@ fn prefix(name: &str) -> Option<Spec> {
 }
 
 /// The words as a command, with assignments before it.
-fn command(words: &[Word]) -> Vec<Inside> {
-    let is_assignment = |word: &&Word| word.known().and_then(split_assignment).is_some();
+fn command(words: &[ShellWord]) -> Vec<WrappedCommand> {
+    let is_assignment = |word: &&ShellWord| word.known().and_then(split_assignment).is_some();
     let count = words.iter().take_while(is_assignment).count();
     let (before, words) = words.split_at(count);
     if words.is_empty() {
@@ -244,16 +254,16 @@ fn command(words: &[Word]) -> Vec<Inside> {
         words.first().map(|word| word.source.as_str()),
         Some("!" | "{" | "if" | "while" | "until" | "for")
     ) {
-        return vec![anything()];
+        return vec![unknown_command()];
     }
     let assignments = before
         .iter()
-        .filter_map(Word::known)
+        .filter_map(ShellWord::known)
         .filter_map(split_assignment)
         .collect();
-    vec![Inside::Command(Part {
+    vec![WrappedCommand::Command(CommandPart {
         assignments,
-        ..Part::new(words.to_vec(), Reach::Inner)
+        ..CommandPart::new(words.to_vec(), Invocation::Wrapped)
     })]
 }
 
@@ -262,68 +272,77 @@ fn split_assignment(text: &str) -> Option<Assignment> {
     let is_name = !name.is_empty() && name_length(name) == name.len();
     is_name.then(|| Assignment {
         name: name.to_owned(),
-        value: Value::Known(value.to_owned()),
+        value: WordValue::Known(value.to_owned()),
     })
 }
 
-fn anything() -> Inside {
-    Inside::Command(Part::anything(Reach::Inner))
+fn unknown_command() -> WrappedCommand {
+    WrappedCommand::Command(CommandPart::unknown_command(Invocation::Wrapped))
 }
 
 /// Where the command begins is not known: anything may run, and rules that deny see each
 /// possibility.
-fn anything_and_guesses(words: &[Word]) -> Vec<Inside> {
-    std::iter::once(anything()).chain(guesses(words)).collect()
+fn unknown_command_and_guesses(words: &[ShellWord]) -> Vec<WrappedCommand> {
+    std::iter::once(unknown_command())
+        .chain(guesses(words))
+        .collect()
 }
 
-fn guesses(words: &[Word]) -> impl Iterator<Item = Inside> {
+fn guesses(words: &[ShellWord]) -> impl Iterator<Item = WrappedCommand> {
     let starts = (0..words.len())
         .take(MAX_GUESSES)
         .filter_map(|start| words.get(start..));
-    starts.map(|words| Inside::Command(Part::new(words.to_vec(), Reach::Behind)))
+    starts.map(|words| {
+        WrappedCommand::Command(CommandPart::new(words.to_vec(), Invocation::BehindCommand))
+    })
 }
 
 /// Words that are put together and read again. If some are not known, anything may run, and rules
 /// that deny see what stands before those.
-fn joined(words: &[Word], reach: Reach) -> Vec<Inside> {
-    let known: Vec<&str> = words.iter().map_while(Word::known).collect();
+fn reparse_joined(words: &[ShellWord], reach: Invocation) -> Vec<WrappedCommand> {
+    let known: Vec<&str> = words.iter().map_while(ShellWord::known).collect();
     let text = known.join(" ");
     match known.len() {
-        all if all == words.len() => vec![Inside::Script(text, reach)],
-        0 => vec![anything()],
-        _ => vec![anything(), Inside::Script(text, Reach::Behind)],
+        all if all == words.len() => vec![WrappedCommand::Script(text, reach)],
+        0 => vec![unknown_command()],
+        _ => vec![
+            unknown_command(),
+            WrappedCommand::Script(text, Invocation::BehindCommand),
+        ],
     }
 }
 
-fn trap(words: &[Word]) -> Vec<Inside> {
+fn trap(words: &[ShellWord]) -> Vec<WrappedCommand> {
     match words {
         [] => Vec::new(),
         [handler, ..] => match handler.known() {
             Some("-" | "" | "-l" | "-p") => Vec::new(),
-            Some(_) | None => joined(std::slice::from_ref(handler), Reach::Inner),
+            Some(_) | None => reparse_joined(std::slice::from_ref(handler), Invocation::Wrapped),
         },
     }
 }
 
 /// Adds a doubt if a plain shell may read a text in another way than bash does.
-fn dialect(mut inside: Vec<Inside>) -> Vec<Inside> {
-    let differs = |inside: &Inside| match inside {
-        Inside::Script(text, _) => DIALECT.iter().any(|mark| text.contains(mark)),
-        Inside::Command(_) | Inside::Doubt(_) => false,
+fn mark_dialect_ambiguity(mut inside: Vec<WrappedCommand>) -> Vec<WrappedCommand> {
+    let differs = |inside: &WrappedCommand| match inside {
+        WrappedCommand::Script(text, _) => DIALECT.iter().any(|mark| text.contains(mark)),
+        WrappedCommand::Command(_) | WrappedCommand::Ambiguous(_) => false,
     };
     if inside.iter().any(differs) {
-        inside.push(Inside::Doubt("`sh` may read it in another way than bash"));
+        inside.push(WrappedCommand::Ambiguous(
+            "`sh` may read it in another way than bash",
+        ));
     }
     inside
 }
 
 /// `sh -c TEXT`, `bash -lc TEXT`, `bash <<END`.
-fn shell(part: &Part, words: &[Word]) -> Vec<Inside> {
+fn shell(part: &CommandPart, words: &[ShellWord]) -> Vec<WrappedCommand> {
     let mut takes_text = false;
     let mut rest = words;
     while let [word, after @ ..] = rest {
         let Some(text) = word.known() else {
-            return vec![anything()];
+            return vec![unknown_command()];
         };
         rest = after;
         match text.as_bytes() {
@@ -346,33 +365,32 @@ fn shell(part: &Part, words: &[Word]) -> Vec<Inside> {
         }
     }
     match (rest.first(), takes_text) {
-        (Some(text), true) => joined(std::slice::from_ref(text), Reach::Inner),
+        (Some(text), true) => reparse_joined(std::slice::from_ref(text), Invocation::Wrapped),
         (Some(_), false) => Vec::new(),
         (None, _) => {
-            let bodies = part
-                .redirects
-                .iter()
-                .filter_map(|redirect| match &redirect.kind {
-                    RedirectKind::Heredoc(Some(body)) => {
-                        Some(Inside::Script(body.clone(), Reach::Inner))
-                    }
-                    RedirectKind::Text => redirect
-                        .target
-                        .known()
-                        .map(|text| Inside::Script(text.to_owned(), Reach::Inner)),
-                    RedirectKind::Heredoc(None)
-                    | RedirectKind::Read
-                    | RedirectKind::Write
-                    | RedirectKind::Duplicate => None,
-                });
-            std::iter::once(anything()).chain(bodies).collect()
+            let bodies =
+                part.redirects
+                    .iter()
+                    .filter_map(|redirect| match &redirect.kind {
+                        RedirectKind::Heredoc(Some(body)) => {
+                            Some(WrappedCommand::Script(body.clone(), Invocation::Wrapped))
+                        }
+                        RedirectKind::Text => redirect.target.known().map(|text| {
+                            WrappedCommand::Script(text.to_owned(), Invocation::Wrapped)
+                        }),
+                        RedirectKind::Heredoc(None)
+                        | RedirectKind::Read
+                        | RedirectKind::Write
+                        | RedirectKind::Duplicate => None,
+                    });
+            std::iter::once(unknown_command()).chain(bodies).collect()
         }
     }
 }
 
 /// `find … -exec COMMAND {} ;` and its kin.
-fn find(words: &[Word]) -> Vec<Inside> {
-    let runs = |word: &Word| {
+fn find(words: &[ShellWord]) -> Vec<WrappedCommand> {
+    let runs = |word: &ShellWord| {
         matches!(
             word.known(),
             Some("-exec" | "-execdir" | "-ok" | "-okdir" | "-x" | "-X" | "--exec" | "--exec-batch")
@@ -381,7 +399,7 @@ fn find(words: &[Word]) -> Vec<Inside> {
     let mut inside = Vec::new();
     let mut rest = words;
     while let Some(at) = rest.iter().position(runs) {
-        let command: Vec<Word> = rest
+        let command: Vec<ShellWord> = rest
             .iter()
             .skip(at + 1)
             .take_while(|word| !matches!(word.known(), Some(";" | "+")))
@@ -389,30 +407,36 @@ fn find(words: &[Word]) -> Vec<Inside> {
             .collect();
         rest = rest.get(at + 1..).unwrap_or_default();
         if !command.is_empty() {
-            inside.push(Inside::Command(Part::new(command, Reach::Inner)));
+            inside.push(WrappedCommand::Command(CommandPart::new(
+                command,
+                Invocation::Wrapped,
+            )));
         }
     }
     inside
 }
 
-fn xargs(words: &[Word]) -> Vec<Inside> {
+fn xargs(words: &[ShellWord]) -> Vec<WrappedCommand> {
     let Some(rest) = XARGS.operands(words) else {
-        return anything_and_guesses(words);
+        return unknown_command_and_guesses(words);
     };
     if rest.is_empty() {
         return Vec::new();
     }
     let options = words.get(..words.len() - rest.len()).unwrap_or_default();
-    let mut command: Vec<Word> = match replacement(options) {
+    let mut command: Vec<ShellWord> = match replacement(options) {
         Some(mark) => rest.iter().map(|word| replaced(word, mark)).collect(),
         None => rest.to_vec(),
     };
-    command.push(Word::unknown("…", Unknown::Input));
-    vec![Inside::Command(Part::new(command, Reach::Inner))]
+    command.push(ShellWord::unknown("…", UnknownCause::Input));
+    vec![WrappedCommand::Command(CommandPart::new(
+        command,
+        Invocation::Wrapped,
+    ))]
 }
 
 /// What `-I` says is replaced by what was read.
-fn replacement(options: &[Word]) -> Option<&str> {
+fn replacement(options: &[ShellWord]) -> Option<&str> {
     let at = options
         .iter()
         .position(|word| word.source.starts_with('-') && word.source.contains('I'))?;
@@ -424,19 +448,21 @@ fn replacement(options: &[Word]) -> Option<&str> {
     }
 }
 
-fn replaced(word: &Word, mark: &str) -> Word {
+fn replaced(word: &ShellWord, mark: &str) -> ShellWord {
     match word.known() {
-        Some(text) if text.contains(mark) => Word::unknown(word.source.clone(), Unknown::Input),
+        Some(text) if text.contains(mark) => {
+            ShellWord::unknown(word.source.clone(), UnknownCause::Input)
+        }
         Some(_) | None => word.clone(),
     }
 }
 
-fn env(words: &[Word]) -> Vec<Inside> {
+fn env(words: &[ShellWord]) -> Vec<WrappedCommand> {
     match ENV.operands(words) {
         Some(rest) => command(rest),
         None => {
             // `-S` splits its text by rules of its own, which are near to those of a shell.
-            let texts = words.iter().filter_map(Word::known).map(|text| {
+            let texts = words.iter().filter_map(ShellWord::known).map(|text| {
                 text.strip_prefix("--split-string=")
                     .or(text.strip_prefix("-S"))
                     .unwrap_or(text)
@@ -444,8 +470,8 @@ fn env(words: &[Word]) -> Vec<Inside> {
             });
             let texts = texts
                 .filter(|text| !text.is_empty())
-                .map(|text| Inside::Script(text, Reach::Behind));
-            std::iter::once(anything())
+                .map(|text| WrappedCommand::Script(text, Invocation::BehindCommand));
+            std::iter::once(unknown_command())
                 .chain(texts)
                 .chain(guesses(words))
                 .collect()
@@ -454,23 +480,23 @@ fn env(words: &[Word]) -> Vec<Inside> {
 }
 
 /// Whoever allows `sudo X` means just that; rules that deny see X.
-fn sudo(words: &[Word]) -> Vec<Inside> {
+fn sudo(words: &[ShellWord]) -> Vec<WrappedCommand> {
     let Some(rest) = SUDO.operands(words) else {
         return guesses(words).collect();
     };
     let behind = |inside| match inside {
-        Inside::Command(part) => Inside::Command(Part {
-            reach: Reach::Behind,
+        WrappedCommand::Command(part) => WrappedCommand::Command(CommandPart {
+            invocation: Invocation::BehindCommand,
             ..part
         }),
-        Inside::Script(text, _) => Inside::Script(text, Reach::Behind),
-        Inside::Doubt(reason) => Inside::Doubt(reason),
+        WrappedCommand::Script(text, _) => WrappedCommand::Script(text, Invocation::BehindCommand),
+        WrappedCommand::Ambiguous(reason) => WrappedCommand::Ambiguous(reason),
     };
     command(rest).into_iter().map(behind).collect()
 }
 
-fn su(words: &[Word]) -> Vec<Inside> {
-    let attached = |word: &Word| {
+fn su(words: &[ShellWord]) -> Vec<WrappedCommand> {
+    let attached = |word: &ShellWord| {
         word.known()
             .and_then(|text| text.strip_prefix("--command="))
             .map(str::to_owned)
@@ -480,10 +506,10 @@ fn su(words: &[Word]) -> Vec<Inside> {
         .position(|word| matches!(word.known(), Some("-c" | "--command")));
     let text = at
         .and_then(|at| words.get(at + 1))
-        .and_then(Word::known)
+        .and_then(ShellWord::known)
         .map(str::to_owned);
     match text.or_else(|| words.iter().find_map(attached)) {
-        Some(text) => vec![Inside::Script(text, Reach::Behind)],
+        Some(text) => vec![WrappedCommand::Script(text, Invocation::BehindCommand)],
         None => guesses(words).collect(),
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 const WAITING_PIECES: usize = 2;
 
 /// A file that is being written.
-pub(super) struct Sink {
+pub(super) struct SpillFile {
     path: VPath,
     pieces: Option<mpsc::Sender<Bytes>>,
     /// It is polled by whoever writes: no task of its own outlives the call.
@@ -21,18 +21,18 @@ pub(super) struct Sink {
     cap_bytes: u64,
     written: u64,
     /// Why nothing more is written.
-    full: Option<Full>,
+    stopped: Option<SpillStop>,
 }
 
-enum Full {
+enum SpillStop {
     /// All that may be is.
-    Bound(String),
+    LimitReached(String),
     /// It could not be written.
     Failed(VfsError),
 }
 
 /// What came of a file.
-pub(super) enum Ended {
+pub(super) enum SpillFileEnd {
     /// It holds everything.
     Whole(VPath),
     /// It holds the first bytes.
@@ -45,7 +45,7 @@ pub(super) enum Ended {
     Failed(String),
 }
 
-impl Sink {
+impl SpillFile {
     pub(super) fn open(site: &SpillSite, path: VPath) -> Self {
         let (pieces, mut waiting) = mpsc::channel::<Bytes>(WAITING_PIECES);
         let files = site.files.clone();
@@ -63,26 +63,28 @@ impl Sink {
             quota,
             cap_bytes,
             written: 0,
-            full: None,
+            stopped: None,
         }
     }
 
-    pub(super) fn is_full(&self) -> bool {
-        self.full.is_some()
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.is_some()
     }
 
     pub(super) async fn push(&mut self, piece: &[u8]) {
-        let (Some(pieces), None) = (&self.pieces, &self.full) else {
+        let (Some(pieces), None) = (&self.pieces, &self.stopped) else {
             return;
         };
         let below_cap = (piece.len() as u64).min(self.cap_bytes - self.written);
-        let taken = self.quota.take(below_cap).await;
+        let taken = self.quota.reserve_up_to(below_cap).await;
         self.written += taken;
         if taken < below_cap {
-            self.full = Some(Full::Bound(self.quota.sentence()));
+            self.stopped = Some(SpillStop::LimitReached(self.quota.describe()));
         } else if below_cap < piece.len() as u64 || self.written == self.cap_bytes {
             let cap = self.cap_bytes / (1024 * 1024);
-            self.full = Some(Full::Bound(format!("of one output {cap} MB are kept")));
+            self.stopped = Some(SpillStop::LimitReached(format!(
+                "of one output {cap} MB are kept"
+            )));
         }
         let piece = Bytes::copy_from_slice(&piece[..taken as usize]);
         tokio::select! {
@@ -90,7 +92,7 @@ impl Sink {
             failed = &mut self.writing => {
                 self.pieces = None;
                 let lost = || VfsError::Io { path: self.path.clone(), source: std::io::Error::other("ended early") };
-                self.full = Some(Full::Failed(failed.err().unwrap_or_else(lost)));
+                self.stopped = Some(SpillStop::Failed(failed.err().unwrap_or_else(lost)));
             }
             // It fails only if the receiver is gone, and then the branch above is ready.
             _ = pieces.send(piece) => {}
@@ -98,27 +100,27 @@ impl Sink {
     }
 
     /// Brings the file to its place.
-    pub(super) async fn end(mut self) -> Ended {
+    pub(super) async fn finish(mut self) -> SpillFileEnd {
         let failed = |quota: &Quota, written, error: VfsError| {
-            quota.give_back(written);
-            Ended::Failed(format!("the rest could not be written: {error}"))
+            quota.release(written);
+            SpillFileEnd::Failed(format!("the rest could not be written: {error}"))
         };
-        if let (0, Some(Full::Bound(why))) = (self.written, &self.full) {
-            return Ended::Failed(why.clone());
+        if let (0, Some(SpillStop::LimitReached(why))) = (self.written, &self.stopped) {
+            return SpillFileEnd::Failed(why.clone());
         }
         if self.pieces.take().is_some()
             && let Err(error) = (&mut self.writing).await
         {
             return failed(&self.quota, self.written, error);
         }
-        match self.full {
-            None => Ended::Whole(self.path),
-            Some(Full::Bound(why)) => Ended::Part {
+        match self.stopped {
+            None => SpillFileEnd::Whole(self.path),
+            Some(SpillStop::LimitReached(why)) => SpillFileEnd::Part {
                 path: self.path,
                 bytes: self.written,
                 why,
             },
-            Some(Full::Failed(error)) => failed(&self.quota, self.written, error),
+            Some(SpillStop::Failed(error)) => failed(&self.quota, self.written, error),
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::Session;
 use serde_json::{Value, json};
-use stead_core::{Block, Change, PlanStage, Todo, TodoStatus};
-use stead_tools::{Output, Standing, Surface};
+use stead_core::{Block, PlanStage, SessionChange, Todo, TodoStatus};
+use stead_tools::{Output, SessionView, Surface};
 
 fn todos(list: &[(&str, &str)]) -> Value {
     json!({"todos": list.iter().map(|(content, status)| json!({"content": content, "status": status})).collect::<Vec<_>>()})
@@ -38,14 +38,17 @@ async fn a_list_takes_the_place_of_the_one_before_and_is_shown() {
         todo("b", TodoStatus::InProgress),
         todo("c", TodoStatus::Pending),
     ];
-    assert_eq!(output.change, Some(Change::Todos { todos: expected }));
+    assert_eq!(
+        output.change,
+        Some(SessionChange::Todos { todos: expected })
+    );
     assert_eq!(text(&output), "1 of 3 done:\n[x] a\n[>] b\n[ ] c");
     let none = session.output("todo_write", todos(&[])).await.unwrap();
     assert_eq!(
         (text(&none).as_str(), none.change),
         (
             "The list is empty now.",
-            Some(Change::Todos { todos: vec![] })
+            Some(SessionChange::Todos { todos: vec![] })
         )
     );
 }
@@ -80,7 +83,10 @@ async fn the_title_form_takes_the_active_form_and_means_the_same() {
         .await
         .unwrap();
     let expected = vec![todo("Run the tests", TodoStatus::InProgress)];
-    assert_eq!(output.change, Some(Change::Todos { todos: expected }));
+    assert_eq!(
+        output.change,
+        Some(SessionChange::Todos { todos: expected })
+    );
 }
 
 fn making() -> Option<PlanStage> {
@@ -91,9 +97,9 @@ fn making() -> Option<PlanStage> {
 
 fn standing(session: Session, plan: Option<PlanStage>) -> Session {
     let cx = stead_tools::ToolCx {
-        standing: Standing {
+        session: SessionView {
             plan,
-            ..Standing::default()
+            ..SessionView::default()
         },
         ..session.cx
     };
@@ -104,7 +110,7 @@ fn standing(session: Session, plan: Option<PlanStage>) -> Session {
 async fn a_plan_is_begun_written_and_agreed_to() {
     let session = Session::planning();
     let begun = session.output("plan_enter", json!({})).await.unwrap();
-    assert_eq!(begun.change, Some(Change::Plan { plan: making() }));
+    assert_eq!(begun.change, Some(SessionChange::Plan { plan: making() }));
     let session = standing(session, making());
     let written = session
         .output("plan_write", json!({"content": "1. look\n2. </plan> do\n"}))
@@ -123,7 +129,10 @@ async fn a_plan_is_begun_written_and_agreed_to() {
         file: "plans/PLAN.md".to_owned(),
         text: said,
     };
-    assert_eq!(agreed.change, Some(Change::Plan { plan: Some(stage) }));
+    assert_eq!(
+        agreed.change,
+        Some(SessionChange::Plan { plan: Some(stage) })
+    );
     assert_eq!(
         text(&agreed),
         "The person agreed to the plan, and plan mode is off. Carry it out.\n\
@@ -165,7 +174,7 @@ async fn what_makes_no_sense_is_told_and_a_person_is_not_asked() {
         if tool == "plan_exit" {
             let exit = session.tools.find(tool).unwrap();
             assert_eq!(
-                exit.refuses(&session.cx.standing, &*session.cx.vfs)
+                exit.refusal_reason(&session.cx.session, &*session.cx.vfs)
                     .await
                     .as_deref(),
                 Some(message)
@@ -176,7 +185,8 @@ async fn what_makes_no_sense_is_told_and_a_person_is_not_asked() {
     session.put("plans/PLAN.md", "a plan");
     let exit = session.tools.find("plan_exit").unwrap();
     assert_eq!(
-        exit.refuses(&session.cx.standing, &*session.cx.vfs).await,
+        exit.refusal_reason(&session.cx.session, &*session.cx.vfs)
+            .await,
         None
     );
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use super::Session;
 use serde_json::{Value, json};
-use stead_core::{AccessKind, Effect};
+use stead_core::{AccessKind, ToolEffect};
 use stead_tools::{Registry, Surface, file_tools};
 
 fn session(files: &[(&str, &str)]) -> Session {
@@ -131,7 +131,10 @@ fn a_call_becomes_one_of_the_canonical_tool() {
         .collect();
     assert_eq!(
         (accesses, tool.spec().risk.effect),
-        (vec![("a".to_owned(), AccessKind::Write)], Effect::Writes)
+        (
+            vec![("a".to_owned(), AccessKind::Write)],
+            ToolEffect::Writes
+        )
     );
 }
 
@@ -319,7 +322,7 @@ fn lists_narrow_by_any_name_and_deny_wins() {
     for surface in [Surface::Snake, Surface::Title] {
         let all = registry().with_surface(surface);
         let kept = |allow: Option<&[&str]>, deny: &[&str]| {
-            let left = all.only(allow.map(list).as_deref(), &list(deny));
+            let left = all.filter(allow.map(list).as_deref(), &list(deny));
             let mut names: Vec<String> = left
                 .specs()
                 .iter()
@@ -339,7 +342,7 @@ fn lists_narrow_by_any_name_and_deny_wins() {
         assert_eq!(kept(Some(&[]), &[]), [""; 0]);
         assert_eq!(kept(Some(&["Bash"]), &[]), [""; 0]);
         assert_eq!(kept(None, &["Edit", "delete", "unknown"]).len(), 8);
-        let left = all.only(Some(&list(&["Read"])), &[]);
+        let left = all.filter(Some(&list(&["Read"])), &[]);
         assert!(
             left.prepare("Write", json!({}))
                 .err()

@@ -1,6 +1,6 @@
 //! Which files a search looks at: the pages of a walk, without what is hidden or ignored.
 
-use crate::glob::{Dots, PathGlob};
+use crate::glob::{DotFiles, PathGlob};
 use crate::ignores::{IgnoreFiles, Ignores, IsDir, MAX_IGNORE_FILE_BYTES};
 use crate::{DirEntry, FileKind, ReadRange, VPath, Vfs, VfsError};
 use futures_util::future::join;
@@ -11,20 +11,20 @@ use std::sync::Arc;
 const PAGE: usize = 4000;
 
 /// The files below a directory, in the order of paths.
-pub(super) struct Names<'a, V: ?Sized> {
+pub(super) struct FileWalk<'a, V: ?Sized> {
     vfs: &'a V,
     start: VPath,
-    dots: Dots,
+    dots: DotFiles,
     glob: Option<&'a PathGlob>,
     /// Where the part of a path begins that the glob sees.
     from: usize,
-    progress: Progress,
+    progress: WalkProgress,
     /// Every directory that was entered. What is in another one is passed over.
-    entered: HashMap<VPath, Level>,
+    entered: HashMap<VPath, DirIgnores>,
 }
 
 #[derive(Debug)]
-enum Progress {
+enum WalkProgress {
     Begin,
     After(VPath),
     Done,
@@ -32,23 +32,23 @@ enum Progress {
 
 /// The ignore files that hold in a directory.
 #[derive(Debug, Clone)]
-enum Level {
+enum DirIgnores {
     /// Not looked at yet; those of the directories above.
-    Above(Option<Arc<Ignores>>),
-    Known(Option<Arc<Ignores>>),
+    Inherited(Option<Arc<Ignores>>),
+    Loaded(Option<Arc<Ignores>>),
 }
 
 /// A part of the walk: everything from its first entry to its last.
-struct Page {
+struct WalkPage {
     entries: Vec<(VPath, DirEntry)>,
     is_last: bool,
 }
 
-impl<'a, V: Vfs + ?Sized> Names<'a, V> {
+impl<'a, V: Vfs + ?Sized> FileWalk<'a, V> {
     pub(super) fn new(
         vfs: &'a V,
         start: &VPath,
-        dots: Dots,
+        dots: DotFiles,
         glob: Option<&'a PathGlob>,
         from: usize,
     ) -> Self {
@@ -59,7 +59,7 @@ impl<'a, V: Vfs + ?Sized> Names<'a, V> {
             dots,
             glob,
             from,
-            progress: Progress::Begin,
+            progress: WalkProgress::Begin,
             entered: HashMap::new(),
         }
     }
@@ -67,26 +67,27 @@ impl<'a, V: Vfs + ?Sized> Names<'a, V> {
     /// The next files, with their sizes; none when there are no more.
     pub(super) async fn next_page(&mut self) -> Result<Option<Vec<(VPath, u64)>>, VfsError> {
         let after = match &self.progress {
-            Progress::Done => return Ok(None),
-            Progress::Begin => None,
-            Progress::After(last) => Some(last),
+            WalkProgress::Done => return Ok(None),
+            WalkProgress::Begin => None,
+            WalkProgress::After(last) => Some(last),
         };
         let walk = self.vfs.walk(&self.start, after, PAGE).await?;
-        if matches!(self.progress, Progress::Begin) {
-            let above = levels_above(self.vfs, &self.start).await?;
-            self.entered.insert(self.start.clone(), Level::Above(above));
+        if matches!(self.progress, WalkProgress::Begin) {
+            let above = ignores_above(self.vfs, &self.start).await?;
+            self.entered
+                .insert(self.start.clone(), DirIgnores::Inherited(above));
         }
         self.progress = match walk.entries.last() {
-            Some((last, _)) if walk.truncated => Progress::After(last.clone()),
-            Some(_) | None => Progress::Done,
+            Some((last, _)) if walk.truncated => WalkProgress::After(last.clone()),
+            Some(_) | None => WalkProgress::Done,
         };
-        let page = Page {
+        let page = WalkPage {
             entries: walk.entries,
             is_last: !walk.truncated,
         };
         let mut files = Vec::new();
         for (path, entry) in &page.entries {
-            if let Some(size) = self.judge(&page, path, entry).await? {
+            if let Some(size) = self.visit_entry(&page, path, entry).await? {
                 files.push((path.clone(), size));
             }
         }
@@ -94,9 +95,9 @@ impl<'a, V: Vfs + ?Sized> Names<'a, V> {
     }
 
     /// Enters a directory; gives the size of a file that is to be looked at.
-    async fn judge(
+    async fn visit_entry(
         &mut self,
-        page: &Page,
+        page: &WalkPage,
         path: &VPath,
         entry: &DirEntry,
     ) -> Result<Option<u64>, VfsError> {
@@ -105,17 +106,18 @@ impl<'a, V: Vfs + ?Sized> Names<'a, V> {
         };
         let ignores = match self.entered.get(&parent) {
             None => return Ok(None),
-            Some(Level::Known(ignores)) => ignores.clone(),
-            Some(Level::Above(above)) => {
+            Some(DirIgnores::Loaded(ignores)) => ignores.clone(),
+            Some(DirIgnores::Inherited(above)) => {
                 let above = above.clone();
                 let files = ignore_files(self.vfs, &parent, Some(page)).await?;
                 let ignores = Ignores::below(above, parent.as_str(), files);
-                self.entered.insert(parent, Level::Known(ignores.clone()));
+                self.entered
+                    .insert(parent, DirIgnores::Loaded(ignores.clone()));
                 ignores
             }
         };
         if entry.name == ".git"
-            || (entry.name.starts_with('.') && self.dots == Dots::Hidden)
+            || (entry.name.starts_with('.') && self.dots == DotFiles::Hidden)
             || entry.link
         {
             return Ok(None);
@@ -123,7 +125,7 @@ impl<'a, V: Vfs + ?Sized> Names<'a, V> {
         let left_out = |is_dir| {
             ignores
                 .as_ref()
-                .is_some_and(|ignores| ignores.leave_out(path.as_str(), is_dir))
+                .is_some_and(|ignores| ignores.is_ignored(path.as_str(), is_dir))
         };
         match entry.kind {
             FileKind::File if !left_out(IsDir::No) => Ok(Some(entry.size)),
@@ -132,7 +134,8 @@ impl<'a, V: Vfs + ?Sized> Names<'a, V> {
                     .glob
                     .is_none_or(|glob| glob.may_enter(&path.as_str()[self.from..]))
                 {
-                    self.entered.insert(path.clone(), Level::Above(ignores));
+                    self.entered
+                        .insert(path.clone(), DirIgnores::Inherited(ignores));
                 }
                 Ok(None)
             }
@@ -142,7 +145,7 @@ impl<'a, V: Vfs + ?Sized> Names<'a, V> {
 }
 
 /// The ignore files of all directories above `path`, from the root down.
-pub(crate) async fn levels_above<V: Vfs + ?Sized>(
+pub(crate) async fn ignores_above<V: Vfs + ?Sized>(
     vfs: &V,
     path: &VPath,
 ) -> Result<Option<Arc<Ignores>>, VfsError> {
@@ -163,7 +166,7 @@ pub(crate) async fn levels_above<V: Vfs + ?Sized>(
 async fn ignore_files<V: Vfs + ?Sized>(
     vfs: &V,
     directory: &VPath,
-    page: Option<&Page>,
+    page: Option<&WalkPage>,
 ) -> Result<IgnoreFiles, VfsError> {
     let (Ok(git), Ok(gitignore), Ok(ignore)) = (
         directory.join(".git"),
@@ -207,7 +210,7 @@ async fn ignore_files<V: Vfs + ?Sized>(
     })
 }
 
-impl Page {
+impl WalkPage {
     /// What is at a path, none for nothing; unknown if the page ends before it.
     fn kind(&self, path: &VPath) -> Option<Option<FileKind>> {
         match self.entries.binary_search_by(|(other, _)| other.cmp(path)) {

@@ -1,8 +1,8 @@
 //! What changes the disk.
 
-use super::Local;
+use super::LocalInner;
 use super::error;
-use super::root::{self, Parents, Place};
+use super::root::{self, EntryLocation, Parents};
 use crate::{Expect, VPath, Version, VfsError, relocate};
 use rustix::fs::{AtFlags, RenameFlags};
 use rustix::io::Errno;
@@ -19,7 +19,7 @@ use stead_store::Disk;
 /// Directories nested deeper than this are not removed: each level holds a descriptor open.
 const MAX_REMOVE_DEPTH: usize = 256;
 
-impl Local {
+impl LocalInner {
     /// Writes a new file beside the old one and renames it over it.
     pub(super) fn write(
         &self,
@@ -29,10 +29,10 @@ impl Local {
     ) -> Result<Version, VfsError> {
         let failed = |e: io::Error| error::at(path, e);
         let parents = match expect {
-            Expect::Any | Expect::Absent => Parents::Made(&*self.disk),
+            Expect::Any | Expect::Absent => Parents::Create(&*self.disk),
             Expect::Version(_) => Parents::Required,
         };
-        let place = match (self.root.content(path, parents), expect) {
+        let place = match (self.root.locate_content(path, parents), expect) {
             // The file went away with its directory.
             (Err(VfsError::NotFound(_)), Expect::Version(_)) => {
                 return Err(VfsError::Changed(path.clone()));
@@ -40,28 +40,30 @@ impl Local {
             (place, _) => place?,
         };
         let before = place.stat().map_err(|e| failed(e.into()))?;
-        check(path, before.as_ref(), expect)?;
+        check_expectation(path, before.as_ref(), expect)?;
 
-        let temporary = Temporary::create(self, place, before.map(|stat| stat.st_mode & 0o7777))
+        let temporary = TempFile::create(self, place, before.map(|stat| stat.st_mode & 0o7777))
             .map_err(failed)?;
         temporary.push(data).map_err(failed)?;
         temporary.publish(self, path, expect)
     }
 
     /// A file that is to be written piece by piece, and then put in the place of what is at `path`.
-    pub(super) fn begin(&self, path: &VPath) -> Result<Temporary, VfsError> {
-        let place = self.root.content(path, Parents::Made(&*self.disk))?;
+    pub(super) fn create_temp(&self, path: &VPath) -> Result<TempFile, VfsError> {
+        let place = self
+            .root
+            .locate_content(path, Parents::Create(&*self.disk))?;
         let before = place.stat().map_err(|e| error::at(path, e))?;
-        check(path, before.as_ref(), &Expect::Any)?;
+        check_expectation(path, before.as_ref(), &Expect::Any)?;
         let mode = before.map(|stat| stat.st_mode & 0o7777);
-        Temporary::create(self, place, mode).map_err(|e| error::at(path, e))
+        TempFile::create(self, place, mode).map_err(|e| error::at(path, e))
     }
 
     pub(super) fn remove(&self, path: &VPath) -> Result<(), VfsError> {
         let failed = |e: io::Error| error::at(path, e);
-        let place = self.root.entry(path, Parents::Required)?;
+        let place = self.root.locate_entry(path, Parents::Required)?;
         let removed = {
-            let _held = self.hold(path, &place)?;
+            let _held = self.lock_dir(path, &place)?;
             self.disk
                 .remove(place.dir.as_fd(), place.name(), AtFlags::empty())
         };
@@ -97,7 +99,7 @@ impl Local {
     }
 
     pub(super) fn rename(&self, from: &VPath, to: &VPath) -> Result<(), VfsError> {
-        let source = self.root.entry(from, Parents::Required)?;
+        let source = self.root.locate_entry(from, Parents::Required)?;
         source
             .stat()
             .map_err(|e| error::at(from, e))?
@@ -108,10 +110,10 @@ impl Local {
         if from.contains(to) {
             return Err(relocate::into_itself(from));
         }
-        let target = self.root.entry(to, Parents::Made(&*self.disk))?;
+        let target = self.root.locate_entry(to, Parents::Create(&*self.disk))?;
         let from_dir = source.dir.as_fd();
         let to_dir = target.dir.as_fd();
-        let held = self.hold(from, &source)?;
+        let held = self.lock_dir(from, &source)?;
         match self.disk.rename(
             from_dir,
             source.name(),
@@ -137,13 +139,17 @@ impl Local {
 
     pub(super) fn mkdir(&self, path: &VPath) -> Result<(), VfsError> {
         self.root
-            .directory(Path::new(path.as_str()), path, Parents::Made(&*self.disk))
+            .directory(Path::new(path.as_str()), path, Parents::Create(&*self.disk))
             .map(drop)
     }
 }
 
 /// Whether what is there allows the write.
-fn check(path: &VPath, found: Option<&rustix::fs::Stat>, expect: &Expect) -> Result<(), VfsError> {
+fn check_expectation(
+    path: &VPath,
+    found: Option<&rustix::fs::Stat>,
+    expect: &Expect,
+) -> Result<(), VfsError> {
     match (expect, found) {
         (Expect::Any | Expect::Absent, None) => Ok(()),
         (Expect::Any, Some(stat)) => root::require_file(path, stat),
@@ -170,25 +176,25 @@ pub(super) fn names(dir: &File) -> io::Result<Vec<OsString>> {
 
 /// A file that goes away unless it is kept.
 #[derive(Debug)]
-pub(super) struct Temporary {
+pub(super) struct TempFile {
     disk: Arc<dyn Disk>,
     /// Where it is to go.
-    place: Place,
+    place: EntryLocation,
     name: PathBuf,
     file: File,
     /// The permission bits it is to have, if not those of any new file.
     mode: Option<u32>,
-    fate: Fate,
+    on_drop: DropAction,
 }
 
 #[derive(Debug)]
-enum Fate {
-    Removed,
-    Kept,
+enum DropAction {
+    Remove,
+    Keep,
 }
 
-impl Temporary {
-    fn create(local: &Local, place: Place, mode: Option<u32>) -> io::Result<Self> {
+impl TempFile {
+    fn create(local: &LocalInner, place: EntryLocation, mode: Option<u32>) -> io::Result<Self> {
         // Not derived from the file's own name, which may be as long as a name can be; and random,
         // for one left behind by a killed process must not be in the way.
         let random = RandomState::new().build_hasher().finish();
@@ -200,7 +206,7 @@ impl Temporary {
             name,
             file,
             mode,
-            fate: Fate::Removed,
+            on_drop: DropAction::Remove,
         })
     }
 
@@ -211,7 +217,7 @@ impl Temporary {
     /// Puts it in its place, if what is there is as expected.
     pub(super) fn publish(
         mut self,
-        local: &Local,
+        local: &LocalInner,
         path: &VPath,
         expect: &Expect,
     ) -> Result<Version, VfsError> {
@@ -221,9 +227,9 @@ impl Temporary {
         }
         self.disk.sync(&self.file).map_err(failed)?;
         {
-            let _held = local.hold(path, &self.place)?;
+            let _held = local.lock_dir(path, &self.place)?;
             if let Expect::Version(_) = expect {
-                check(
+                check_expectation(
                     path,
                     self.place.stat().map_err(|e| failed(e.into()))?.as_ref(),
                     expect,
@@ -238,7 +244,7 @@ impl Temporary {
             self.disk
                 .rename(dir, &self.name, dir, name, flags)
                 .map_err(failed)?;
-            self.fate = Fate::Kept;
+            self.on_drop = DropAction::Keep;
         }
         self.disk.sync(&self.place.dir).map_err(failed)?;
         let written = rustix::fs::fstat(&self.file).map_err(|e| failed(e.into()))?;
@@ -246,12 +252,12 @@ impl Temporary {
     }
 }
 
-impl Drop for Temporary {
+impl Drop for TempFile {
     fn drop(&mut self) {
-        match self.fate {
-            Fate::Kept => {}
+        match self.on_drop {
+            DropAction::Keep => {}
             // The failure that led here is the one to report.
-            Fate::Removed => drop(self.disk.remove(
+            DropAction::Remove => drop(self.disk.remove(
                 self.place.dir.as_fd(),
                 &self.name,
                 AtFlags::empty(),

@@ -6,29 +6,29 @@ use std::sync::{Mutex, PoisonError};
 
 /// Results by path. Once there are more than the limit, later paths need not be looked at any more.
 #[derive(Debug)]
-pub(super) struct Keep<T> {
+pub(super) struct FirstResults<T> {
     limit: usize,
     /// Lets the walkers ask without the lock as long as there is room.
     full: AtomicBool,
-    kept: Mutex<Kept<T>>,
+    sorted: Mutex<SortedResults<T>>,
 }
 
 #[derive(Debug)]
-struct Kept<T> {
+struct SortedResults<T> {
     results: BTreeMap<Box<str>, (T, usize)>,
     weight: usize,
 }
 
-impl<T> Keep<T> {
+impl<T> FirstResults<T> {
     pub(super) fn new(limit: usize) -> Self {
-        let kept = Kept {
+        let kept = SortedResults {
             results: BTreeMap::new(),
             weight: 0,
         };
         Self {
             limit,
             full: AtomicBool::new(false),
-            kept: Mutex::new(kept),
+            sorted: Mutex::new(kept),
         }
     }
 
@@ -41,7 +41,7 @@ impl<T> Keep<T> {
         if !self.full.load(Ordering::Relaxed) {
             return false;
         }
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.sorted.lock().unwrap_or_else(PoisonError::into_inner);
         kept.results
             .last_key_value()
             .is_some_and(|(last, _)| path > &**last)
@@ -49,7 +49,7 @@ impl<T> Keep<T> {
 
     /// Adds what was found at `path`, counting as `weight` results.
     pub(super) fn add(&self, path: &str, result: T, weight: usize) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.sorted.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = &mut *kept;
         kept.results.insert(path.into(), (result, weight));
         kept.weight += weight;
@@ -68,7 +68,7 @@ impl<T> Keep<T> {
     /// The results in order, one beyond the limit included if there is one, and their weights.
     pub(super) fn into_results(self) -> impl Iterator<Item = (Box<str>, T, usize)> {
         let kept = self
-            .kept
+            .sorted
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner);
         kept.results

@@ -18,7 +18,7 @@ impl LocalVfs {
         let oldest_ms = jiff::Timestamp::now()
             .as_millisecond()
             .saturating_sub(older_than.as_millis() as i64);
-        self.blocking(&VPath::root(), move |local, path| {
+        self.run_blocking(&VPath::root(), move |local, path| {
             let dir = local
                 .root
                 .open_dir(Path::new(""))

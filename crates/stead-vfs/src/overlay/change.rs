@@ -1,8 +1,8 @@
 //! Writing to the upper layer, and masking the lower one.
 
 use super::masks;
-use super::{Layer, Overlay};
-use crate::copy::{self, At};
+use super::{Overlay, OverlayLayer};
+use crate::copy::{self, CopyEndpoint};
 use crate::{Expect, FileKind, Stat, VPath, Version, VfsError, relocate};
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
@@ -23,7 +23,7 @@ impl Overlay {
             Expect::Any => self.write_any(path, data).await,
             Expect::Version(version) => self.write_known(path, data, &version).await,
         }?;
-        Ok(Layer::Upper.tagged(&written))
+        Ok(OverlayLayer::Upper.tagged(&written))
     }
 
     pub(super) async fn stream_upper(
@@ -39,8 +39,8 @@ impl Overlay {
             Ok((_, stat)) if stat.kind != FileKind::File => {
                 return Err(not_a_file(path, stat.kind));
             }
-            Ok((Layer::Lower, stat)) => Some(stat),
-            Ok((Layer::Upper, _)) | Err(VfsError::NotFound(_)) => None,
+            Ok((OverlayLayer::Lower, stat)) => Some(stat),
+            Ok((OverlayLayer::Upper, _)) | Err(VfsError::NotFound(_)) => None,
             Err(other) => return Err(other),
         };
         let written = self.upper.write_stream(path, source).await?;
@@ -51,7 +51,7 @@ impl Overlay {
             }
             None => written,
         };
-        Ok(Layer::Upper.tagged(&version))
+        Ok(OverlayLayer::Upper.tagged(&version))
     }
 
     async fn write_new(&self, path: &VPath, data: Bytes) -> Result<Version, VfsError> {
@@ -70,8 +70,10 @@ impl Overlay {
     async fn write_any(&self, path: &VPath, data: Bytes) -> Result<Version, VfsError> {
         match self.find(path).await {
             Ok((_, stat)) if stat.kind != FileKind::File => Err(not_a_file(path, stat.kind)),
-            Ok((Layer::Lower, stat)) => self.write_over(path, data, &stat, Expect::Any).await,
-            Ok((Layer::Upper, _)) | Err(VfsError::NotFound(_)) => {
+            Ok((OverlayLayer::Lower, stat)) => {
+                self.write_over(path, data, &stat, Expect::Any).await
+            }
+            Ok((OverlayLayer::Upper, _)) | Err(VfsError::NotFound(_)) => {
                 self.upper.write(path, data, Expect::Any).await
             }
             Err(other) => Err(other),
@@ -84,7 +86,7 @@ impl Overlay {
         data: Bytes,
         version: &Version,
     ) -> Result<Version, VfsError> {
-        if let Some(own) = Layer::Upper.own(version) {
+        if let Some(own) = OverlayLayer::Upper.untagged(version) {
             // What upper has is what shows here, so upper alone can say whether it still is that
             // version.
             return self.upper.write(path, data, Expect::Version(own)).await;
@@ -112,7 +114,7 @@ impl Overlay {
     ) -> Result<Version, VfsError> {
         let version = self.upper.write(path, data.clone(), expect).await?;
         copy::set_mode(
-            At {
+            CopyEndpoint {
                 vfs: &*self.upper,
                 path,
             },
@@ -128,12 +130,12 @@ impl Overlay {
             return Err(VfsError::Denied(path.clone()));
         }
         let (layer, _) = self.find(path).await?;
-        if layer == Layer::Lower || self.below(path).await?.is_some() {
+        if layer == OverlayLayer::Lower || self.stat_lower(path).await?.is_some() {
             self.masks.add(path).await?;
         }
         match layer {
-            Layer::Upper => self.remove_from_upper(path).await,
-            Layer::Lower => Ok(()),
+            OverlayLayer::Upper => self.remove_from_upper(path).await,
+            OverlayLayer::Lower => Ok(()),
         }
     }
 
@@ -165,27 +167,27 @@ impl Overlay {
             Err(VfsError::NotFound(_)) => {}
             Err(other) => return Err(other),
         }
-        let below = self.below(from).await?;
+        let below = self.stat_lower(from).await?;
         let is_merged = below
             .as_ref()
             .is_some_and(|below| below.kind == FileKind::Directory);
         match (layer, stat.kind) {
-            (Layer::Lower, FileKind::File) => {
-                let source = At {
+            (OverlayLayer::Lower, FileKind::File) => {
+                let source = CopyEndpoint {
                     vfs: &*self.lower,
                     path: from,
                 };
-                let target = At {
+                let target = CopyEndpoint {
                     vfs: &*self.upper,
                     path: to,
                 };
-                copy::file(source, target).await?;
+                copy::copy_file(source, target).await?;
                 self.masks.add(from).await
             }
-            (Layer::Lower, _) | (Layer::Upper, FileKind::Directory) if is_merged => {
+            (OverlayLayer::Lower, _) | (OverlayLayer::Upper, FileKind::Directory) if is_merged => {
                 self.move_merged(from, to).await
             }
-            (Layer::Upper | Layer::Lower, _) => {
+            (OverlayLayer::Upper | OverlayLayer::Lower, _) => {
                 if below.is_some() {
                     // Before, or lower's would show where upper's just was.
                     self.masks.add(from).await?;
@@ -208,12 +210,12 @@ impl Overlay {
                 }
             })
         };
-        copy::tree(
-            At {
+        copy::copy_tree(
+            CopyEndpoint {
                 vfs: self,
                 path: from,
             },
-            At {
+            CopyEndpoint {
                 vfs: &*self.upper,
                 path: &staged,
             },
@@ -244,13 +246,13 @@ impl Overlay {
         if stat.kind != FileKind::File {
             return Err(not_a_file(path, stat.kind));
         }
-        if layer == Layer::Lower {
-            match copy::file(
-                At {
+        if layer == OverlayLayer::Lower {
+            match copy::copy_file(
+                CopyEndpoint {
                     vfs: &*self.lower,
                     path,
                 },
-                At {
+                CopyEndpoint {
                     vfs: &*self.upper,
                     path,
                 },

@@ -1,8 +1,8 @@
 //! Reading through both layers.
 
 use super::masks::{self, Masks};
-use super::{Layer, Overlay};
-use crate::lines::{LineRange, Lines};
+use super::{Overlay, OverlayLayer};
+use crate::lines::{LineRange, LineWindow};
 use crate::{DirEntry, FileKind, ReadRange, Stat, VPath, Version, VfsError};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -13,16 +13,16 @@ impl Overlay {
     pub(super) fn find<'a>(
         &'a self,
         path: &'a VPath,
-    ) -> BoxFuture<'a, Result<(Layer, Stat), VfsError>> {
+    ) -> BoxFuture<'a, Result<(OverlayLayer, Stat), VfsError>> {
         Box::pin(async move {
-            let tagged = |layer: Layer, stat: Stat| {
+            let tagged = |layer: OverlayLayer, stat: Stat| {
                 let version = layer.tagged(&stat.version);
                 (layer, Stat { version, ..stat })
             };
             match self.in_upper(path, self.upper.stat(path)).await? {
-                Some(stat) => Ok(tagged(Layer::Upper, stat)),
+                Some(stat) => Ok(tagged(OverlayLayer::Upper, stat)),
                 None => Ok(tagged(
-                    Layer::Lower,
+                    OverlayLayer::Lower,
                     self.if_visible(path, self.lower.stat(path)).await?,
                 )),
             }
@@ -75,7 +75,7 @@ impl Overlay {
         asked: BoxFuture<'_, Result<T, VfsError>>,
     ) -> Result<T, VfsError> {
         let hidden = async {
-            let masks = self.masks.now().await?;
+            let masks = self.masks.current().await?;
             self.is_hidden(&masks, path).await
         };
         let (hidden, found) = futures_util::join!(hidden, asked);
@@ -86,12 +86,12 @@ impl Overlay {
     }
 
     async fn is_hidden(&self, masks: &Masks, path: &VPath) -> Result<bool, VfsError> {
-        Ok(masks.hide(path)
-            || (*masks != Masks::default() && masks.hide(&self.lower_end(path).await?)))
+        Ok(masks.hides(path)
+            || (*masks != Masks::default() && masks.hides(&self.resolve_lower(path).await?)))
     }
 
     /// Where `path` leads in lower. What lower keeps to itself leads nowhere.
-    pub(super) async fn lower_end(&self, path: &VPath) -> Result<VPath, VfsError> {
+    pub(super) async fn resolve_lower(&self, path: &VPath) -> Result<VPath, VfsError> {
         match self.lower.resolve(path).await {
             Err(VfsError::Denied(_) | VfsError::NotFound(_)) => Ok(path.clone()),
             end => end,
@@ -99,8 +99,8 @@ impl Overlay {
     }
 
     /// What lower shows at `path`, leaving upper aside.
-    pub(super) async fn below(&self, path: &VPath) -> Result<Option<Stat>, VfsError> {
-        let masks = self.masks.now().await?;
+    pub(super) async fn stat_lower(&self, path: &VPath) -> Result<Option<Stat>, VfsError> {
+        let masks = self.masks.current().await?;
         if self.is_hidden(&masks, path).await? {
             return Ok(None);
         }
@@ -115,7 +115,7 @@ impl Overlay {
 
     pub(super) async fn list_both(&self, path: &VPath) -> Result<Vec<DirEntry>, VfsError> {
         let upper = self.in_upper(path, self.upper.list(path)).await?;
-        let masks = self.masks.now().await?;
+        let masks = self.masks.current().await?;
         let lower = match self.is_hidden(&masks, path).await? {
             true => None,
             false => match (self.lower.list(path).await, &upper) {
@@ -137,7 +137,7 @@ impl Overlay {
         }
         let mut merged: BTreeMap<String, DirEntry> = BTreeMap::new();
         for entry in lower.into_iter().flatten() {
-            let masked = path.join(&entry.name).is_ok_and(|path| masks.hide(&path));
+            let masked = path.join(&entry.name).is_ok_and(|path| masks.hides(&path));
             if !masked {
                 merged.insert(entry.name.clone(), entry);
             }
@@ -162,13 +162,14 @@ impl Overlay {
         path: &VPath,
         range: ReadRange,
     ) -> Result<(Bytes, Version), VfsError> {
-        let tagged =
-            |layer: Layer, (bytes, version): (Bytes, Version)| (bytes, layer.tagged(&version));
+        let tagged = |layer: OverlayLayer, (bytes, version): (Bytes, Version)| {
+            (bytes, layer.tagged(&version))
+        };
         if let Some(read) = self.in_upper(path, self.upper.read(path, range)).await? {
-            return Ok(tagged(Layer::Upper, read));
+            return Ok(tagged(OverlayLayer::Upper, read));
         }
         Ok(tagged(
-            Layer::Lower,
+            OverlayLayer::Lower,
             self.if_visible(path, self.lower.read(path, range)).await?,
         ))
     }
@@ -177,19 +178,19 @@ impl Overlay {
         &self,
         path: &VPath,
         range: LineRange,
-    ) -> Result<Lines, VfsError> {
-        let tagged = |layer: Layer, lines: Lines| {
+    ) -> Result<LineWindow, VfsError> {
+        let tagged = |layer: OverlayLayer, lines: LineWindow| {
             let version = layer.tagged(&lines.version);
-            Lines { version, ..lines }
+            LineWindow { version, ..lines }
         };
         if let Some(lines) = self
             .in_upper(path, self.upper.read_lines(path, range))
             .await?
         {
-            return Ok(tagged(Layer::Upper, lines));
+            return Ok(tagged(OverlayLayer::Upper, lines));
         }
         Ok(tagged(
-            Layer::Lower,
+            OverlayLayer::Lower,
             self.if_visible(path, self.lower.read_lines(path, range))
                 .await?,
         ))

@@ -1,7 +1,7 @@
 //! Changing what the places hold, and moving things between them.
 
 use super::Routes;
-use crate::copy::{self, At};
+use crate::copy::{self, CopyEndpoint};
 use crate::{Expect, VPath, Version, Vfs, VfsError, relocate};
 use bytes::Bytes;
 
@@ -23,9 +23,9 @@ impl Routes {
         let route = self.route(path)?;
         route
             .vfs
-            .write(&route.own, data, expect)
+            .write(&route.inner_path, data, expect)
             .await
-            .map_err(|e| route.shown(e))
+            .map_err(|e| route.map_error(e))
     }
 
     pub(super) async fn mkdir_routed(&self, path: &VPath) -> Result<(), VfsError> {
@@ -35,9 +35,9 @@ impl Routes {
         let route = self.route(path)?;
         route
             .vfs
-            .mkdir(&route.own)
+            .mkdir(&route.inner_path)
             .await
-            .map_err(|e| route.shown(e))
+            .map_err(|e| route.map_error(e))
     }
 
     pub(super) async fn remove_routed(&self, path: &VPath) -> Result<(), VfsError> {
@@ -47,9 +47,9 @@ impl Routes {
         let route = self.route(path)?;
         route
             .vfs
-            .remove(&route.own)
+            .remove(&route.inner_path)
             .await
-            .map_err(|e| route.shown(e))
+            .map_err(|e| route.map_error(e))
     }
 
     pub(super) async fn rename_routed(&self, from: &VPath, to: &VPath) -> Result<(), VfsError> {
@@ -59,8 +59,11 @@ impl Routes {
         let source = self.route(from)?;
         let target = self.route(to)?;
         if source.at == target.at && !self.is_fixed(to) {
-            let renamed = source.vfs.rename(&source.own, &target.own).await;
-            return renamed.map_err(|e| source.shown(e));
+            let renamed = source
+                .vfs
+                .rename(&source.inner_path, &target.inner_path)
+                .await;
+            return renamed.map_err(|e| source.map_error(e));
         }
         self.stat(from).await?;
         if from.contains(to) {
@@ -74,12 +77,12 @@ impl Routes {
             Err(VfsError::NotFound(_)) => {}
             Err(other) => return Err(other),
         }
-        copy::tree(
-            At {
+        copy::copy_tree(
+            CopyEndpoint {
                 vfs: self,
                 path: from,
             },
-            At {
+            CopyEndpoint {
                 vfs: self,
                 path: to,
             },

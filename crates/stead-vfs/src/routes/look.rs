@@ -16,13 +16,17 @@ impl Routes {
 
     pub(super) async fn stat_routed(&self, path: &VPath) -> Result<Stat, VfsError> {
         let route = self.route(path)?;
-        let found = route.vfs.stat(&route.own).await.map_err(|e| route.shown(e));
+        let found = route
+            .vfs
+            .stat(&route.inner_path)
+            .await
+            .map_err(|e| route.map_error(e));
         match found {
             Ok(stat) if stat.kind != FileKind::Directory && self.is_fixed(path) => {
-                Ok(above_mount())
+                Ok(mount_parent_stat())
             }
             Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) if self.is_fixed(path) => {
-                Ok(above_mount())
+                Ok(mount_parent_stat())
             }
             found => found,
         }
@@ -30,7 +34,12 @@ impl Routes {
 
     pub(super) async fn list_routed(&self, path: &VPath) -> Result<Vec<DirEntry>, VfsError> {
         let route = self.route(path)?;
-        let listed = match route.vfs.list(&route.own).await.map_err(|e| route.shown(e)) {
+        let listed = match route
+            .vfs
+            .list(&route.inner_path)
+            .await
+            .map_err(|e| route.map_error(e))
+        {
             Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) if self.is_fixed(path) => {
                 Vec::new()
             }
@@ -47,7 +56,7 @@ impl Routes {
         {
             let is_directory = |entry: &DirEntry| entry.kind == FileKind::Directory && !entry.link;
             if !entries.get(name).is_some_and(is_directory) {
-                entries.insert(name.to_owned(), mounted(name));
+                entries.insert(name.to_owned(), mount_entry(name));
             }
         }
         Ok(entries.into_values().collect())
@@ -65,7 +74,7 @@ impl Routes {
         let own_after = match after {
             None => Some(None),
             Some(after) if route.at.contains(after) && *after != route.at => {
-                Some(Some(self.own(&route, after)?))
+                Some(Some(self.resolve_inner(&route, after)?))
             }
             Some(_) => None,
         };
@@ -73,21 +82,21 @@ impl Routes {
             Some(own_after) if self.mounts_below(path).next().is_none() => {
                 let walk = route
                     .vfs
-                    .walk(&route.own, own_after.as_ref(), limit)
+                    .walk(&route.inner_path, own_after.as_ref(), limit)
                     .await
-                    .map_err(|e| route.shown(e))?;
+                    .map_err(|e| route.map_error(e))?;
                 let entries = walk
                     .entries
                     .into_iter()
-                    .map(|(own, entry)| (route.full(&own), entry))
+                    .map(|(own, entry)| (route.to_full(&own), entry))
                     .collect();
                 Ok(Walk { entries, ..walk })
             }
-            Some(_) | None => walk::by_lists(self, path, after, limit).await,
+            Some(_) | None => walk::walk_by_listing(self, path, after, limit).await,
         }
     }
 
-    fn own(&self, route: &Route<'_>, path: &VPath) -> Result<VPath, VfsError> {
+    fn resolve_inner(&self, route: &Route<'_>, path: &VPath) -> Result<VPath, VfsError> {
         Ok(VPath::parse(
             path.as_str()
                 .strip_prefix(route.at.as_str())
@@ -97,7 +106,7 @@ impl Routes {
 }
 
 /// A directory that is there only because something is mounted below it.
-fn above_mount() -> Stat {
+fn mount_parent_stat() -> Stat {
     let version = Version("mount".into());
     Stat {
         kind: FileKind::Directory,
@@ -109,7 +118,7 @@ fn above_mount() -> Stat {
     }
 }
 
-fn mounted(name: &str) -> DirEntry {
+fn mount_entry(name: &str) -> DirEntry {
     DirEntry {
         name: name.to_owned(),
         kind: FileKind::Directory,

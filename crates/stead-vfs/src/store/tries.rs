@@ -11,11 +11,11 @@ const MAX_PAUSE_MS: u64 = 64;
 
 /// Counts tries, and waits between them.
 #[derive(Debug, Default)]
-pub(super) struct Tries(u32);
+pub(super) struct RetryBackoff(u32);
 
-impl Tries {
+impl RetryBackoff {
     /// Whether to try (again), after a pause if it was tried often already.
-    pub(super) async fn again(&mut self) -> bool {
+    pub(super) async fn next_try(&mut self) -> bool {
         self.0 += 1;
         if self.0 > MAX_TRIES {
             return false;

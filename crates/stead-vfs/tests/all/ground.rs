@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use std::path::Path;
 use std::sync::Arc;
 use stead_store::{DocVersion, Documents, FileStore, MemoryStore, OsDisk, Space, connect};
-use stead_testkit::servers::{Kind, shared};
+use stead_testkit::servers::{ServerKind, shared};
 use stead_vfs::{LocalVfs, Overlay, StoreVfs, Vfs};
 
 /// Where files lie.
@@ -15,7 +15,7 @@ pub(crate) enum Ground {
     Sqlite(tempfile::TempDir),
     Files(tempfile::TempDir),
     /// A server, and a space that no other test and no earlier run has used.
-    Server(Kind, Space),
+    Server(ServerKind, Space),
     Over(Box<Ground>, Box<Ground>),
 }
 
@@ -37,18 +37,18 @@ impl Ground {
     }
 
     pub(crate) fn redis() -> Self {
-        Self::server(Kind::Redis)
+        Self::server(ServerKind::Redis)
     }
 
     pub(crate) fn postgres() -> Self {
-        Self::server(Kind::Postgres)
+        Self::server(ServerKind::Postgres)
     }
 
     pub(crate) fn mariadb() -> Self {
-        Self::server(Kind::Mysql)
+        Self::server(ServerKind::Mysql)
     }
 
-    fn server(kind: Kind) -> Self {
+    fn server(kind: ServerKind) -> Self {
         Self::Server(
             kind,
             Space::new(["vfs tests", &DocVersion::fresh().to_string()]),

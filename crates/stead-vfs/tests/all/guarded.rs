@@ -187,7 +187,7 @@ async fn what_is_hidden_uses_up_no_limit() {
         };
         let found = vfs.glob(query, bounds(limit)).await.unwrap();
         assert_eq!(
-            (found.paths.len(), found.truncated, found.unasked),
+            (found.paths.len(), found.truncated, found.needs_approval),
             (expected, truncated, 0),
             "{limit}"
         );
@@ -228,7 +228,7 @@ async fn guards_within_guards_and_filters_all_hold() {
         files.iter().map(|f| f.path.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(
-        (paths(&found.files), found.unasked),
+        (paths(&found.files), found.needs_approval),
         (vec!["c".to_owned()], 2)
     );
     let not_c = Bounds {
@@ -247,7 +247,10 @@ async fn guards_within_guards_and_filters_all_hold() {
         )
         .await
         .unwrap();
-    assert_eq!((paths(&one.files), one.unasked), (vec!["d".to_owned()], 0));
+    assert_eq!(
+        (paths(&one.files), one.needs_approval),
+        (vec!["d".to_owned()], 0)
+    );
     assert!(matches!(
         outer.rename(&p("a"), &p("x")).await,
         Err(VfsError::Denied(_))

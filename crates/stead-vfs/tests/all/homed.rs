@@ -3,10 +3,10 @@
 
 use super::p;
 use std::sync::Arc;
-use stead_core::{Access, AccessKind, Reach, VerdictKind};
+use stead_core::{AccessKind, PathAccess, PathScope, VerdictKind};
 use stead_store::OsDisk;
 use stead_vfs::{
-    Bounds, Expect, GlobQuery, Guarded, Homed, LocalVfs, Protected, ReadRange, Rule, Rules,
+    Bounds, Expect, GlobQuery, Guarded, HomeVfs, LocalVfs, Protected, ReadRange, Rule, Rules,
     StoreVfs, VPath, Vfs, VfsError, judge,
 };
 use tokio_util::sync::CancellationToken;
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 const TOPS: [&str; 5] = ["agent", "config", "data", "memory", "workspace"];
 
 fn homed(inner: Arc<dyn Vfs>) -> Arc<dyn Vfs> {
-    Arc::new(Homed::new(inner, p("workspace"), TOPS))
+    Arc::new(HomeVfs::new(inner, p("workspace"), TOPS))
 }
 
 async fn write(vfs: &dyn Vfs, path: &str) {
@@ -154,66 +154,71 @@ async fn rules_hold_for_the_real_path_whatever_it_is_called() {
     }
     let homed = homed(inner.clone());
     let guarded = Guarded::new(homed.clone(), rules.clone());
-    let access = |kind, path: &str, reach| Access {
+    let access = |kind, path: &str, scope| PathAccess {
         kind,
         path: path.to_owned(),
-        reach,
+        scope,
     };
     for (kind, path, reach, expected) in [
         (
             AccessKind::Read,
             "box/secret",
-            Reach::Content,
+            PathScope::Content,
             VerdictKind::Deny,
         ),
         (
             AccessKind::Read,
             "box/open",
-            Reach::Content,
+            PathScope::Content,
             VerdictKind::Allow,
         ),
         (
             AccessKind::Write,
             "fixed",
-            Reach::Content,
+            PathScope::Content,
             VerdictKind::Deny,
         ),
         (
             AccessKind::Write,
             "short",
-            Reach::Content,
+            PathScope::Content,
             VerdictKind::Deny,
         ),
         (
             AccessKind::Write,
             "other",
-            Reach::Content,
+            PathScope::Content,
             VerdictKind::Allow,
         ),
-        (AccessKind::Read, "box", Reach::Tree, VerdictKind::Deny),
+        (AccessKind::Read, "box", PathScope::Tree, VerdictKind::Deny),
         (
             AccessKind::Write,
             "memory/logs/b",
-            Reach::Content,
+            PathScope::Content,
             VerdictKind::Deny,
         ),
         (
             AccessKind::Write,
             "memory/notes",
-            Reach::Content,
+            PathScope::Content,
             VerdictKind::Allow,
         ),
-        (AccessKind::Write, "memory", Reach::Tree, VerdictKind::Deny),
+        (
+            AccessKind::Write,
+            "memory",
+            PathScope::Tree,
+            VerdictKind::Deny,
+        ),
         (
             AccessKind::Write,
             "config/agent.yaml",
-            Reach::Content,
+            PathScope::Content,
             VerdictKind::Deny,
         ),
         (
             AccessKind::Write,
             "fixed",
-            Reach::Arrival {
+            PathScope::Arrival {
                 from: "box".to_owned(),
             },
             VerdictKind::Deny,

@@ -7,7 +7,9 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use stead_store::{Change, Document, Documents, Fence, Listed, Space, StoreError};
+use stead_store::{
+    Document, DocumentChange, Documents, FencingToken, ListedDocument, Space, StoreError,
+};
 use stead_vfs::{ContentHash, Expect, LineRange, ReadRange, StoreVfs, Vfs, VfsError};
 
 const LINE_BYTES: usize = 50;
@@ -60,15 +62,15 @@ impl Documents for Counted {
         prefix: &'a str,
         after: Option<&'a str>,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Listed>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<ListedDocument>, StoreError>> {
         self.inner.list(space, prefix, after, limit)
     }
 
     fn commit<'a>(
         &'a self,
         space: &'a Space,
-        changes: Vec<Change>,
-        fence: Option<&'a Fence>,
+        changes: Vec<DocumentChange>,
+        fence: Option<&'a FencingToken>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.inner.commit(space, changes, fence)
     }

@@ -4,7 +4,7 @@
 use super::ground::Ground;
 use std::sync::Arc;
 use stead_core::{RunId, SessionId};
-use stead_store::{MemoryStore, RunKey, Space, StoreChanges};
+use stead_store::{MemoryStore, RunKey, Space, StoreUndoLog};
 use stead_testkit::vfs_suite::{self, SCRIPT_OPERATIONS, Transcript};
 use stead_vfs::{Guarded, Protected, Recorded, Rules, StoreVfs, Vfs};
 
@@ -37,7 +37,7 @@ fn guarded(inner: Arc<dyn Vfs>) -> Arc<dyn Vfs> {
 }
 
 fn recorded(inner: Arc<dyn Vfs>) -> Arc<dyn Vfs> {
-    let log = StoreChanges::new(Arc::new(MemoryStore::new()), Space::new(["undo"]));
+    let log = StoreUndoLog::new(Arc::new(MemoryStore::new()), Space::new(["undo"]));
     let run = RunKey {
         session: SessionId::fresh(),
         run: RunId::fresh(),

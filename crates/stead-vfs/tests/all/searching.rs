@@ -4,8 +4,8 @@ use super::{World, bounds, grep_for, p};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_vfs::{
-    Bounds, Case, FileMatches, GlobQuery, GrepLine, GrepMode, GrepQuery, LineKind, Search,
-    SearchError, Syntax, Visible,
+    Bounds, Case, FileMatches, FileSearchError, GlobQuery, GrepLine, GrepMode, GrepQuery, LineKind,
+    Search, Syntax, Visible,
 };
 
 fn tree() -> World {
@@ -291,7 +291,7 @@ async fn a_search_ends_soon_when_cancelled_late_or_dropped() {
     let start = Instant::now();
     assert!(matches!(
         world.vfs.grep(query(), cancelled).await,
-        Err(SearchError::Cancelled)
+        Err(FileSearchError::Cancelled)
     ));
     let late = Bounds {
         deadline: Instant::now() + Duration::from_millis(20),
@@ -311,7 +311,7 @@ async fn a_search_ends_soon_when_cancelled_late_or_dropped() {
         tokio::time::sleep(Duration::from_millis(20)).await;
         cancel.cancel();
     });
-    assert!(matches!(found, Err(SearchError::Cancelled)));
+    assert!(matches!(found, Err(FileSearchError::Cancelled)));
     assert!(
         start.elapsed() < Duration::from_secs(1),
         "{:?}",

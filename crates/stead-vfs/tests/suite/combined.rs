@@ -6,8 +6,10 @@ use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use stead_core::{AccessKind, VerdictKind};
-use stead_store::{Change, Document, Documents, Fence, Listed, Space, StoreError};
-use stead_testkit::vfs_suite::{self, Oracle, SCRIPT_OPERATIONS};
+use stead_store::{
+    Document, DocumentChange, Documents, FencingToken, ListedDocument, Space, StoreError,
+};
+use stead_testkit::vfs_suite::{self, SCRIPT_OPERATIONS, VfsOracle};
 use stead_vfs::{
     Bounds, Case, Expect, FileKind, GlobQuery, GrepMode, GrepQuery, Guarded, Overlay, Protected,
     ReadOnly, ReadRange, Routes, Rule, Rules, Scoped, StoreVfs, Syntax, VPath, Version, Vfs,
@@ -91,7 +93,7 @@ async fn scripts_across_mounts() {
     let mounts = ["sub", "deep/a", "deep/a/b", ".hid", "a-b"];
     for seed in 200..208 {
         let place = routes_place(&mounts);
-        let oracle = Oracle::default().with_fixed(&mounts);
+        let oracle = VfsOracle::default().with_fixed(&mounts);
         vfs_suite::script_from(&*place.vfs, oracle, seed, SCRIPT_OPERATIONS / 2).await;
     }
 }
@@ -293,15 +295,15 @@ impl Documents for Gone {
         _: &'a str,
         _: Option<&'a str>,
         _: usize,
-    ) -> BoxFuture<'a, Result<Vec<Listed>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<ListedDocument>, StoreError>> {
         gone()
     }
 
     fn commit<'a>(
         &'a self,
         _: &'a Space,
-        _: Vec<Change>,
-        _: Option<&'a Fence>,
+        _: Vec<DocumentChange>,
+        _: Option<&'a FencingToken>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         gone()
     }
@@ -380,15 +382,15 @@ impl Documents for Silent {
         _: &'a str,
         _: Option<&'a str>,
         _: usize,
-    ) -> BoxFuture<'a, Result<Vec<Listed>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<ListedDocument>, StoreError>> {
         Box::pin(std::future::pending())
     }
 
     fn commit<'a>(
         &'a self,
         _: &'a Space,
-        _: Vec<Change>,
-        _: Option<&'a Fence>,
+        _: Vec<DocumentChange>,
+        _: Option<&'a FencingToken>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(std::future::pending())
     }
@@ -432,7 +434,7 @@ async fn a_search_ends_in_time_wherever_a_place_hangs() {
         let search = tokio::time::timeout(wait, place.search().glob(query, later));
         let (found, ()) = tokio::join!(search, cancelled);
         assert!(
-            matches!(found.unwrap(), Err(stead_vfs::SearchError::Cancelled)),
+            matches!(found.unwrap(), Err(stead_vfs::FileSearchError::Cancelled)),
             "{place:?}"
         );
     }

@@ -3,7 +3,10 @@
 use futures_util::future::BoxFuture;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use stead_store::{Change, Document, Documents, Fence, Listed, MemoryStore, Space, StoreError};
+use stead_store::{
+    Document, DocumentChange, Documents, FencingToken, ListedDocument, MemoryStore, Space,
+    StoreError,
+};
 use tokio::sync::oneshot;
 
 /// Yields a few times before and after every operation, never twice the same number in a row.
@@ -109,7 +112,7 @@ impl Documents for Shaky {
         prefix: &'a str,
         after: Option<&'a str>,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Listed>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<ListedDocument>, StoreError>> {
         self.lists.fetch_add(1, Ordering::Relaxed);
         Box::pin(async move {
             self.pause().await;
@@ -122,8 +125,8 @@ impl Documents for Shaky {
     fn commit<'a>(
         &'a self,
         space: &'a Space,
-        changes: Vec<Change>,
-        fence: Option<&'a Fence>,
+        changes: Vec<DocumentChange>,
+        fence: Option<&'a FencingToken>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.commits.fetch_add(1, Ordering::Relaxed);
         Box::pin(async move {

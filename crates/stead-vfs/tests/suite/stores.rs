@@ -4,7 +4,7 @@ use crate::shaky::{Loss, Shaky};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use stead_store::{Acquired, Claim, Documents, Leases, MemoryStore, Space};
+use stead_store::{AcquireOutcome, Claim, Documents, Leases, MemoryStore, Space};
 use stead_vfs::{Expect, PathError, ReadRange, StoreVfs, VPath, Vfs, VfsError};
 
 const AT_ONCE: Duration = Duration::ZERO;
@@ -202,7 +202,7 @@ async fn a_writer_that_is_swept_begins_again_and_a_young_one_is_left_alone() {
 async fn a_lost_lease_stops_every_change() {
     let world = World::new();
     let lease = async |holder: &str| {
-        let claim = Claim::Over(1);
+        let claim = Claim::Takeover(1);
         match world
             .store
             .store
@@ -210,8 +210,8 @@ async fn a_lost_lease_stops_every_change() {
             .await
             .unwrap()
         {
-            Acquired::Ours(fence) => fence,
-            Acquired::Held(lease) => panic!("{lease:?}"),
+            AcquireOutcome::Granted(fence) => fence,
+            AcquireOutcome::Held(lease) => panic!("{lease:?}"),
         }
     };
     let first = world.vfs.fenced(lease("one").await);

@@ -9,8 +9,8 @@ mod raw;
 mod read;
 mod spec;
 
-pub use event::{Ended, HookEvent, On};
+pub use event::{HookEvent, HookTrigger, RunEndFilter};
 pub use matcher::Matcher;
 pub use spec::{Capability, Handler, HookSpec, HttpMethod, OnFailure, Program};
 
-pub(crate) use read::{Known, read};
+pub(crate) use read::{HookReferences, load_hooks};

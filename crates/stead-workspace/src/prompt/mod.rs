@@ -3,8 +3,8 @@
 mod section;
 mod tag;
 
-pub use section::{Cut, Section, Within};
-pub use tag::{element, enclose, escaped};
+pub use section::{Section, SectionCut, SectionGroup};
+pub use tag::{element, enclose, escape_xml};
 
 use crate::order;
 use stead_model::SystemPart;
@@ -52,7 +52,7 @@ fn join(sections: &[Section]) -> String {
             out.push_str("\n\n");
         }
         match group.first().map(|section| section.within) {
-            Some(Within::Loaded) => {
+            Some(SectionGroup::Loaded) => {
                 let notice = if out.contains(LOADED_NOTICE) {
                     ""
                 } else {
@@ -64,7 +64,7 @@ fn join(sections: &[Section]) -> String {
                     "{notice}{separator}<{LOADED}>\n{text}\n</{LOADED}>"
                 ));
             }
-            Some(Within::Prompt) | None => out.push_str(&texts.join("\n\n")),
+            Some(SectionGroup::Prompt) | None => out.push_str(&texts.join("\n\n")),
         }
     }
     out
@@ -86,9 +86,9 @@ mod tests {
         let section = |order, text: &str| Section::new("t", "test", order, text);
         let prompt = Prompt::new(vec![
             section(order::SESSION, "today"),
-            section(order::CONTEXT, "<a>\nx\n</a>").loaded(),
+            section(order::CONTEXT, "<a>\nx\n</a>").as_loaded_file(),
             section(order::BASE, "base"),
-            section(order::MEMORY, "<m>\ny\n</m>").loaded(),
+            section(order::MEMORY, "<m>\ny\n</m>").as_loaded_file(),
             section(order::SKILLS, "  "),
         ]);
         let parts = prompt.parts();

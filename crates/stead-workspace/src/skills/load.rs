@@ -1,11 +1,11 @@
 //! Reading a SKILL.md as leniently as the standard's guide for clients says: what can be understood
 //! is used, with a warning; what cannot is skipped, with a reason.
 
-use super::problem::Problem;
+use super::problem::SkillProblem;
 use super::standard::{
-    FENCE, MAX_COMPATIBILITY_CHARS, MAX_DESCRIPTION_CHARS, name_problems, with_plain_line_ends,
+    FENCE, MAX_COMPATIBILITY_CHARS, MAX_DESCRIPTION_CHARS, name_problems, normalize_line_endings,
 };
-use super::yaml::{self, Document, Node, Value};
+use super::yaml::{self, SkillYaml, SkillYamlNode, SkillYamlValue};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(crate) const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 /// Whose rules a SKILL.md follows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Flavor {
+pub enum SkillFlavor {
     /// The Agent Skills standard: a front matter with a description.
     #[default]
     Standard,
@@ -28,7 +28,7 @@ pub enum Flavor {
 
 /// What the front matter says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Header {
+pub struct SkillHeader {
     /// What it is called.
     pub name: String,
     /// What it is for; empty only where the flavor allows it.
@@ -47,11 +47,11 @@ pub struct Header {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillText {
     /// Its front matter.
-    pub header: Header,
+    pub header: SkillHeader,
     /// What follows it.
     pub body: String,
     /// What is not as it should be.
-    pub warnings: Vec<Problem>,
+    pub warnings: Vec<SkillProblem>,
 }
 
 /// Reads the SKILL.md of a directory called `dir_name`; the error says why it is of no use.
@@ -64,56 +64,60 @@ pub struct SkillText {
 /// assert_eq!(skill.warnings.len(), 3);
 /// assert!(load(Flavor::Standard, "pdf", b"no front matter").is_err());
 /// ```
-pub fn load(flavor: Flavor, dir_name: &str, content: &[u8]) -> Result<SkillText, Problem> {
+pub fn parse_skill(
+    flavor: SkillFlavor,
+    dir_name: &str,
+    content: &[u8],
+) -> Result<SkillText, SkillProblem> {
     let text = as_text(content)?;
-    let text = with_plain_line_ends(text);
+    let text = normalize_line_endings(text);
     let (front, body) = match (split(&text), flavor) {
         (Ok(parts), _) => parts,
-        (Err(problem), Flavor::Standard) => return Err(problem),
-        (Err(_), Flavor::OpenPaw | Flavor::OpenHarness) => {
-            return finish(flavor, dir_name, Fields::default(), &text);
+        (Err(problem), SkillFlavor::Standard) => return Err(problem),
+        (Err(_), SkillFlavor::OpenPaw | SkillFlavor::OpenHarness) => {
+            return apply_flavor(flavor, dir_name, RawSkillFields::default(), &text);
         }
     };
     let mut warnings = Vec::new();
-    let document = match (parse(front, &mut warnings), flavor) {
+    let document = match (parse_front_matter(front, &mut warnings), flavor) {
         (Ok(document), _) => document,
-        (Err(problem), Flavor::Standard | Flavor::OpenHarness) => return Err(problem),
-        (Err(problem), Flavor::OpenPaw) => {
-            let fields = Fields {
+        (Err(problem), SkillFlavor::Standard | SkillFlavor::OpenHarness) => return Err(problem),
+        (Err(problem), SkillFlavor::OpenPaw) => {
+            let fields = RawSkillFields {
                 warnings: vec![problem],
-                ..Fields::default()
+                ..RawSkillFields::default()
             };
-            return finish(flavor, dir_name, fields, &text);
+            return apply_flavor(flavor, dir_name, fields, &text);
         }
     };
     let fields = match document.root {
-        Some(Node {
-            value: Value::Map(fields),
+        Some(SkillYamlNode {
+            value: SkillYamlValue::Map(fields),
             ..
         }) => read_fields(fields, warnings),
-        Some(_) | None if flavor != Flavor::Standard => Fields {
+        Some(_) | None if flavor != SkillFlavor::Standard => RawSkillFields {
             warnings,
-            ..Fields::default()
+            ..RawSkillFields::default()
         },
-        Some(Node { place, .. }) => {
-            return Err(Problem::at(place, "the front matter is not a map"));
+        Some(SkillYamlNode { place, .. }) => {
+            return Err(SkillProblem::at(place, "the front matter is not a map"));
         }
         None => {
-            return Err(Problem::of_whole(
+            return Err(SkillProblem::whole_file(
                 "the front matter is empty; it needs a name and a description",
             ));
         }
     };
-    finish(flavor, dir_name, fields, body)
+    apply_flavor(flavor, dir_name, fields, body)
 }
 
 /// The text of a file, without a byte order mark.
-fn as_text(content: &[u8]) -> Result<&str, Problem> {
+fn as_text(content: &[u8]) -> Result<&str, SkillProblem> {
     if content.len() as u64 > MAX_FILE_BYTES {
         return Err(too_large(content.len() as u64));
     }
     if content.starts_with(b"\xff\xfe") || content.starts_with(b"\xfe\xff") {
-        return Err(Problem::of_whole("it is UTF-16; save it as UTF-8"));
+        return Err(SkillProblem::whole_file("it is UTF-16; save it as UTF-8"));
     }
     match std::str::from_utf8(content) {
         Ok(text) => Ok(text.strip_prefix('\u{feff}').unwrap_or(text)),
@@ -126,7 +130,7 @@ fn as_text(content: &[u8]) -> Result<&str, Problem> {
                 .take_while(|&&byte| byte != b'\n')
                 .count()
                 + 1;
-            Err(Problem {
+            Err(SkillProblem {
                 line,
                 column,
                 message: "it is not UTF-8; save it as UTF-8".to_owned(),
@@ -136,18 +140,18 @@ fn as_text(content: &[u8]) -> Result<&str, Problem> {
 }
 
 /// Why a file of `bytes` is not read.
-pub(crate) fn too_large(bytes: u64) -> Problem {
+pub(crate) fn too_large(bytes: u64) -> SkillProblem {
     let message =
         format!("it has {bytes} bytes, at most {MAX_FILE_BYTES}; move parts into files beside it");
-    Problem::of_whole(message)
+    SkillProblem::whole_file(message)
 }
 
 /// Front matter and body.
-fn split(text: &str) -> Result<(&str, &str), Problem> {
+fn split(text: &str) -> Result<(&str, &str), SkillProblem> {
     let is_fence = |line: &str| line.trim_end() == FENCE;
     let mut lines = text.split_inclusive('\n');
     let Some(first) = lines.next().filter(|line| is_fence(line)) else {
-        return Err(Problem::of_whole(
+        return Err(SkillProblem::whole_file(
             "it has no front matter: begin with `---`, name, description, and `---`",
         ));
     };
@@ -161,23 +165,26 @@ fn split(text: &str) -> Result<(&str, &str), Problem> {
         }
         end += line.len();
     }
-    Err(Problem::of_whole(
+    Err(SkillProblem::whole_file(
         "its front matter is not closed; put a line `---` behind it",
     ))
 }
 
 /// The front matter; once more with quotes if the reason is a `key: a: b`.
-fn parse(front: &str, warnings: &mut Vec<Problem>) -> Result<Document, Problem> {
+fn parse_front_matter(
+    front: &str,
+    warnings: &mut Vec<SkillProblem>,
+) -> Result<SkillYaml, SkillProblem> {
     let first = match yaml::parse(front, 2) {
         Ok(document) => return Ok(document),
         Err(problem) => problem,
     };
-    let quoted = with_quotes(front);
+    let quoted = quote_colon_values(front);
     if quoted == front {
         return Err(first);
     }
     let document = yaml::parse(&quoted, 2).map_err(|_| first.clone())?;
-    warnings.push(Problem {
+    warnings.push(SkillProblem {
         message: "a text with `: ` in it must be quoted; it was read as if it were".into(),
         ..first
     });
@@ -185,7 +192,7 @@ fn parse(front: &str, warnings: &mut Vec<Problem>) -> Result<Document, Problem> 
 }
 
 /// `key: a: b` as `key: "a: b"`, for keys that are not indented.
-fn with_quotes(front: &str) -> Cow<'_, str> {
+fn quote_colon_values(front: &str) -> Cow<'_, str> {
     let quote = |line: &str| -> Option<String> {
         let (key, value) = line.trim_end().split_once(": ")?;
         let value = value.trim();
@@ -215,17 +222,20 @@ fn with_quotes(front: &str) -> Cow<'_, str> {
 
 /// Fields as they were found, before the rules of a flavor.
 #[derive(Default)]
-struct Fields {
-    name: Option<(String, Problem)>,
+struct RawSkillFields {
+    name: Option<(String, SkillProblem)>,
     description: Option<String>,
-    rest: Header,
-    warnings: Vec<Problem>,
+    rest: SkillHeader,
+    warnings: Vec<SkillProblem>,
 }
 
-fn read_fields(nodes: Vec<(Node, Node)>, warnings: Vec<Problem>) -> Fields {
-    let mut fields = Fields {
+fn read_fields(
+    nodes: Vec<(SkillYamlNode, SkillYamlNode)>,
+    warnings: Vec<SkillProblem>,
+) -> RawSkillFields {
+    let mut fields = RawSkillFields {
         warnings,
-        ..Fields::default()
+        ..RawSkillFields::default()
     };
     for (key, node) in nodes {
         let name = key.text().unwrap_or_default().to_owned();
@@ -234,15 +244,16 @@ fn read_fields(nodes: Vec<(Node, Node)>, warnings: Vec<Problem>) -> Fields {
             node.text().map(|text| text.trim().to_owned()),
         ) {
             ("name", Some(text)) if !text.is_empty() => {
-                fields.name = Some((one_line(&text), Problem::at(node.place, String::new())));
+                fields.name = Some((one_line(&text), SkillProblem::at(node.place, String::new())));
             }
             ("description", Some(text)) if !text.is_empty() => {
                 fields.description =
-                    Some(fields.within("description", text, MAX_DESCRIPTION_CHARS, &node));
+                    Some(fields.truncate_field("description", text, MAX_DESCRIPTION_CHARS, &node));
             }
             ("license", Some(text)) => fields.rest.license = Some(text),
             ("compatibility", Some(text)) => {
-                let text = fields.within("compatibility", text, MAX_COMPATIBILITY_CHARS, &node);
+                let text =
+                    fields.truncate_field("compatibility", text, MAX_COMPATIBILITY_CHARS, &node);
                 fields.rest.compatibility = Some(text);
             }
             // Seen in the wild; the standard puts it into metadata.
@@ -252,7 +263,7 @@ fn read_fields(nodes: Vec<(Node, Node)>, warnings: Vec<Problem>) -> Fields {
             ("allowed-tools", _) => fields.rest.allowed_tools = tools(&node),
             ("metadata", _) => fields.read_metadata(node),
             ("name" | "description", None) => {
-                fields.warnings.push(Problem::at(
+                fields.warnings.push(SkillProblem::at(
                     node.place,
                     format!("`{name}` must be a text, not {}", node.kind()),
                 ));
@@ -264,20 +275,26 @@ fn read_fields(nodes: Vec<(Node, Node)>, warnings: Vec<Problem>) -> Fields {
     fields
 }
 
-impl Fields {
-    fn within(&mut self, field: &str, text: String, limit: usize, node: &Node) -> String {
+impl RawSkillFields {
+    fn truncate_field(
+        &mut self,
+        field: &str,
+        text: String,
+        limit: usize,
+        node: &SkillYamlNode,
+    ) -> String {
         let Some((end, _)) = text.char_indices().nth(limit) else {
             return text;
         };
         let length = text.chars().count();
         let message = format!("`{field}` has {length} characters; only the first {limit} are used");
-        self.warnings.push(Problem::at(node.place, message));
+        self.warnings.push(SkillProblem::at(node.place, message));
         text[..end].to_owned()
     }
 
-    fn read_metadata(&mut self, node: Node) {
-        let Value::Map(entries) = node.value else {
-            return self.warnings.push(Problem::at(
+    fn read_metadata(&mut self, node: SkillYamlNode) {
+        let SkillYamlValue::Map(entries) = node.value else {
+            return self.warnings.push(SkillProblem::at(
                 node.place,
                 "`metadata` must be a map; it is left out",
             ));
@@ -292,22 +309,22 @@ impl Fields {
                         "metadata.{} is not a text; it is left out",
                         key.unwrap_or_default()
                     );
-                    self.warnings.push(Problem::at(value.place, message));
+                    self.warnings.push(SkillProblem::at(value.place, message));
                 }
             }
         }
     }
 }
 
-fn tools(node: &Node) -> Vec<String> {
+fn tools(node: &SkillYamlNode) -> Vec<String> {
     match &node.value {
-        Value::Text(text) => text.split_whitespace().map(str::to_owned).collect(),
-        Value::List(items) => items
+        SkillYamlValue::Text(text) => text.split_whitespace().map(str::to_owned).collect(),
+        SkillYamlValue::List(items) => items
             .iter()
-            .filter_map(Node::text)
+            .filter_map(SkillYamlNode::text)
             .map(str::to_owned)
             .collect(),
-        Value::Map(_) | Value::Nothing => Vec::new(),
+        SkillYamlValue::Map(_) | SkillYamlValue::Nothing => Vec::new(),
     }
 }
 
@@ -316,50 +333,50 @@ fn one_line(text: &str) -> String {
 }
 
 /// Applies what a flavor asks for.
-fn finish(
-    flavor: Flavor,
+fn apply_flavor(
+    flavor: SkillFlavor,
     dir_name: &str,
-    fields: Fields,
+    fields: RawSkillFields,
     body: &str,
-) -> Result<SkillText, Problem> {
-    let Fields {
+) -> Result<SkillText, SkillProblem> {
+    let RawSkillFields {
         name,
         description,
         rest,
         mut warnings,
     } = fields;
     let name = match (name, flavor) {
-        (Some((name, place)), Flavor::Standard) => {
-            warnings.extend(name_problems(dir_name, &name).map(|message| Problem {
+        (Some((name, place)), SkillFlavor::Standard) => {
+            warnings.extend(name_problems(dir_name, &name).map(|message| SkillProblem {
                 message,
                 ..place.clone()
             }));
             name
         }
-        (Some((name, _)), Flavor::OpenPaw | Flavor::OpenHarness) => name,
-        (None, Flavor::Standard) => {
-            warnings.push(Problem::of_whole(format!(
+        (Some((name, _)), SkillFlavor::OpenPaw | SkillFlavor::OpenHarness) => name,
+        (None, SkillFlavor::Standard) => {
+            warnings.push(SkillProblem::whole_file(format!(
                 "it has no name; that of its directory, `{dir_name}`, is used"
             )));
             dir_name.to_owned()
         }
-        (None, Flavor::OpenPaw | Flavor::OpenHarness) => dir_name.to_owned(),
+        (None, SkillFlavor::OpenPaw | SkillFlavor::OpenHarness) => dir_name.to_owned(),
     };
     let description = match (description, flavor) {
         (Some(description), _) => description,
-        (None, Flavor::Standard) => {
+        (None, SkillFlavor::Standard) => {
             let message =
                 "it has no description, so nobody could tell when to use it; add `description: …`";
-            return Err(Problem::of_whole(message));
+            return Err(SkillProblem::whole_file(message));
         }
-        (None, Flavor::OpenPaw) => String::new(),
-        (None, Flavor::OpenHarness) => first_sentence(body),
+        (None, SkillFlavor::OpenPaw) => String::new(),
+        (None, SkillFlavor::OpenHarness) => first_sentence(body),
     };
-    if flavor == Flavor::OpenHarness && body.trim().is_empty() {
-        return Err(Problem::of_whole("it has no text"));
+    if flavor == SkillFlavor::OpenHarness && body.trim().is_empty() {
+        return Err(SkillProblem::whole_file("it has no text"));
     }
     Ok(SkillText {
-        header: Header {
+        header: SkillHeader {
             name,
             description,
             ..rest

@@ -8,8 +8,8 @@
 //! assert_eq!(problems[0].to_string(), "2:7: the name `PDF` must be lower case: `pdf`");
 //! ```
 
-use super::problem::{Place, Problem};
-use super::yaml::{self, Node, Value};
+use super::problem::{SkillProblem, TextPosition};
+use super::yaml::{self, SkillYamlNode, SkillYamlValue};
 use std::borrow::Cow;
 use unicode_general_category::get_general_category;
 use unicode_normalization::UnicodeNormalization;
@@ -34,8 +34,8 @@ pub(crate) const FENCE: &str = "---";
 
 /// All that is wrong with the SKILL.md `text` of a skill in a directory called `dir_name`. Its
 /// verdict is that of the standard's reference validator: no problems means valid.
-pub fn validate(dir_name: &str, text: &str) -> Vec<Problem> {
-    let text = with_plain_line_ends(text);
+pub fn validate(dir_name: &str, text: &str) -> Vec<SkillProblem> {
+    let text = normalize_line_endings(text);
     let Some(rest) = text.strip_prefix(FENCE) else {
         let message = "a SKILL.md must begin with `---`, its front matter, and `---` again";
         let bom = if text.starts_with('\u{feff}') {
@@ -43,11 +43,11 @@ pub fn validate(dir_name: &str, text: &str) -> Vec<Problem> {
         } else {
             ""
         };
-        return vec![Problem::of_whole(format!("{message}{bom}"))];
+        return vec![SkillProblem::whole_file(format!("{message}{bom}"))];
     };
     // The reference takes the next `---` for the end, wherever it stands.
     let Some(end) = rest.find(FENCE) else {
-        return vec![Problem::of_whole(
+        return vec![SkillProblem::whole_file(
             "the front matter is not closed; put a line `---` behind it",
         )];
     };
@@ -57,12 +57,12 @@ pub fn validate(dir_name: &str, text: &str) -> Vec<Problem> {
     };
     let mut problems = document.not_strict;
     match document.root {
-        Some(Node {
-            value: Value::Map(fields),
+        Some(SkillYamlNode {
+            value: SkillYamlValue::Map(fields),
             ..
         }) => problems.extend(check_fields(dir_name, &fields)),
-        Some(Node { place, .. }) => problems.push(Problem::at(place, NOT_A_MAP)),
-        None => problems.push(Problem::of_whole(NOT_A_MAP)),
+        Some(SkillYamlNode { place, .. }) => problems.push(SkillProblem::at(place, NOT_A_MAP)),
+        None => problems.push(SkillProblem::whole_file(NOT_A_MAP)),
     }
     problems.sort();
     problems
@@ -71,26 +71,26 @@ pub fn validate(dir_name: &str, text: &str) -> Vec<Problem> {
 const NOT_A_MAP: &str = "the front matter must be a map: at least `name: …` and `description: …`";
 
 /// `\r\n` and `\r` as `\n`, as the reference reads a file.
-pub(crate) fn with_plain_line_ends(text: &str) -> Cow<'_, str> {
+pub(crate) fn normalize_line_endings(text: &str) -> Cow<'_, str> {
     if text.contains('\r') {
         return text.replace("\r\n", "\n").replace('\r', "\n").into();
     }
     text.into()
 }
 
-fn check_fields(dir_name: &str, fields: &[(Node, Node)]) -> Vec<Problem> {
+fn check_fields(dir_name: &str, fields: &[(SkillYamlNode, SkillYamlNode)]) -> Vec<SkillProblem> {
     let mut problems = Vec::new();
     for (key, _) in fields {
         let name = key.text().unwrap_or_default();
         if !FIELDS.contains(&name) {
-            let near =
-                stead_tools::nearest(name, &FIELDS).map(|near| format!(", did you mean `{near}`?"));
+            let near = stead_tools::closest_name(name, &FIELDS)
+                .map(|near| format!(", did you mean `{near}`?"));
             let near = near.unwrap_or_default();
             let all = FIELDS.join(", ");
             let message = format!(
                 "there is no field `{name}`{near} (there are {all}; others belong into metadata)"
             );
-            problems.push(Problem::at(key.place, message));
+            problems.push(SkillProblem::at(key.place, message));
         }
     }
     let field = |name: &str| {
@@ -100,26 +100,29 @@ fn check_fields(dir_name: &str, fields: &[(Node, Node)]) -> Vec<Problem> {
             .map(|(_, value)| value)
     };
     match field("name") {
-        None => problems.push(Problem::of_whole("the required field `name` is missing")),
+        None => problems.push(SkillProblem::whole_file(
+            "the required field `name` is missing",
+        )),
         Some(node) => match node
             .text()
             .map(python_strip)
             .filter(|name| !name.is_empty())
         {
-            None => problems.push(Problem::at(
+            None => problems.push(SkillProblem::at(
                 node.place,
                 "`name` must be a text that is not empty",
             )),
-            Some(name) => problems
-                .extend(name_problems(dir_name, name).map(|text| Problem::at(node.place, text))),
+            Some(name) => problems.extend(
+                name_problems(dir_name, name).map(|text| SkillProblem::at(node.place, text)),
+            ),
         },
     }
     match field("description") {
-        None => problems.push(Problem::of_whole(
+        None => problems.push(SkillProblem::whole_file(
             "the required field `description` is missing",
         )),
         Some(node) => match node.text().filter(|text| !python_strip(text).is_empty()) {
-            None => problems.push(Problem::at(
+            None => problems.push(SkillProblem::at(
                 node.place,
                 "`description` must be a text that is not empty",
             )),
@@ -133,7 +136,7 @@ fn check_fields(dir_name: &str, fields: &[(Node, Node)]) -> Vec<Problem> {
     }
     if let Some(node) = field("compatibility") {
         match node.text() {
-            None => problems.push(Problem::at(
+            None => problems.push(SkillProblem::at(
                 node.place,
                 format!("`compatibility` must be a text, not {}", node.kind()),
             )),
@@ -192,10 +195,10 @@ fn python_strip(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}'))
 }
 
-fn too_long(field: &str, text: &str, limit: usize, place: Place) -> Option<Problem> {
+fn too_long(field: &str, text: &str, limit: usize, place: TextPosition) -> Option<SkillProblem> {
     let length = text.chars().count();
     (length > limit).then(|| {
-        Problem::at(
+        SkillProblem::at(
             place,
             format!("`{field}` has {length} characters, at most {limit}"),
         )

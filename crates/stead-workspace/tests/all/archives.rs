@@ -157,14 +157,14 @@ fn zip_of(entries: &[Entry], lie: Lie) -> Vec<u8> {
 async fn add(to: &Folder, name: &str, archive: &[u8]) -> Result<Vec<String>, String> {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join(name), archive).unwrap();
-    let source = Source::parse(name, place.path().to_str().unwrap()).unwrap();
+    let source = SkillSource::parse(name, place.path().to_str().unwrap()).unwrap();
     let fetched = source
-        .fetch("source", &|_| None, &Progress::default())
+        .fetch("source", &|_| None, &SkillProgress::default())
         .await
         .map_err(|error| error.to_string())?;
     let mut installation = Installation::open(to.files.clone()).await.unwrap();
     installation
-        .install("source", &fetched, &Progress::default())
+        .install("source", &fetched, &SkillProgress::default())
         .await
         .map_err(|error| error.to_string())?;
     Ok(installation.sources()[0]

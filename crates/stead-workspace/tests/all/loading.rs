@@ -1,12 +1,12 @@
 //! What is made of a SKILL.md that is not as it should be.
 
-use stead_workspace::skills::{Flavor, load};
+use stead_workspace::skills::{SkillFlavor, parse_skill};
 
 /// Name, description and body of what was loaded, with the number of warnings.
 type Loaded = (String, String, String, usize);
 
-fn loaded(flavor: Flavor, text: &[u8]) -> Result<Loaded, String> {
-    let skill = load(flavor, "pdf", text).map_err(|problem| problem.to_string())?;
+fn loaded(flavor: SkillFlavor, text: &[u8]) -> Result<Loaded, String> {
+    let skill = parse_skill(flavor, "pdf", text).map_err(|problem| problem.to_string())?;
     Ok((
         skill.header.name,
         skill.header.description,
@@ -114,7 +114,7 @@ fn what_can_be_understood_is_used_and_the_rest_is_skipped_with_a_reason() {
         (vec![b'a'; 1024 * 1024 + 1], Err("at most 1048576")),
     ];
     for (text, expected) in table {
-        let said = loaded(Flavor::Standard, &text);
+        let said = loaded(SkillFlavor::Standard, &text);
         let shown = String::from_utf8_lossy(&text[..text.len().min(80)]).into_owned();
         match expected {
             Ok(expected) => assert_eq!(said, Ok(expected), "{shown:?}"),
@@ -130,7 +130,7 @@ fn what_can_be_understood_is_used_and_the_rest_is_skipped_with_a_reason() {
 fn every_field_arrives() {
     let text = "---\nname: pdf\ndescription: d\nlicense: MIT\ncompatibility: Linux\nallowed-tools: Bash(git:*) Read\nmetadata:\n  author: me\n  \
                 version: '1.10'\n---\n";
-    let header = load(Flavor::Standard, "pdf", text.as_bytes())
+    let header = parse_skill(SkillFlavor::Standard, "pdf", text.as_bytes())
         .unwrap()
         .header;
     assert_eq!(
@@ -153,23 +153,23 @@ fn openpaw_takes_whole_files_and_openharness_finds_descriptions() {
     let whole = "---\nname: [\n---\nBody.";
     let table = [
         (
-            Flavor::OpenPaw,
+            SkillFlavor::OpenPaw,
             "# Just text",
             ("pdf", "", "# Just text", 0),
         ),
         (
-            Flavor::OpenPaw,
+            SkillFlavor::OpenPaw,
             "---\nname: style\ndescription: d\nversion: 1.0\n---\nBody.",
             ("style", "d", "Body.", 0),
         ),
         (
-            Flavor::OpenPaw,
+            SkillFlavor::OpenPaw,
             "---\nname: style\n---\nBody.",
             ("style", "", "Body.", 0),
         ),
-        (Flavor::OpenPaw, whole, ("pdf", "", whole, 1)),
+        (SkillFlavor::OpenPaw, whole, ("pdf", "", whole, 1)),
         (
-            Flavor::OpenHarness,
+            SkillFlavor::OpenHarness,
             "# Title\n\nReads PDF files.\n",
             (
                 "pdf",
@@ -179,7 +179,7 @@ fn openpaw_takes_whole_files_and_openharness_finds_descriptions() {
             ),
         ),
         (
-            Flavor::OpenHarness,
+            SkillFlavor::OpenHarness,
             "---\nname: x\n---\n# Only a title",
             ("x", "Only a title", "# Only a title", 0),
         ),
@@ -193,20 +193,20 @@ fn openpaw_takes_whole_files_and_openharness_finds_descriptions() {
         );
         assert_eq!(loaded(flavor, text.as_bytes()), Ok(expected), "{text:?}");
     }
-    let version = load(Flavor::OpenPaw, "pdf", b"---\nversion: 1.10\n---\n")
+    let version = parse_skill(SkillFlavor::OpenPaw, "pdf", b"---\nversion: 1.10\n---\n")
         .unwrap()
         .header
         .metadata;
     assert_eq!(version, [("version".to_owned(), "1.10".to_owned())].into());
-    let cut = load(
-        Flavor::OpenPaw,
+    let cut = parse_skill(
+        SkillFlavor::OpenPaw,
         "pdf",
         format!("---\ndescription: {}\n---\n", "d".repeat(2000)).as_bytes(),
     )
     .unwrap();
     assert_eq!(cut.header.description.len(), 1024);
     assert!(
-        loaded(Flavor::OpenHarness, b"---\nname: x\n---\n\n")
+        loaded(SkillFlavor::OpenHarness, b"---\nname: x\n---\n\n")
             .is_err_and(|said| said.contains("no text"))
     );
 }

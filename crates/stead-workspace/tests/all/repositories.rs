@@ -46,8 +46,8 @@ async fn repository(dir: &Folder) -> [String; 2] {
 }
 
 async fn fetch(text: &str) -> Result<(String, Folder), String> {
-    let source = Source::parse(text, "/").unwrap();
-    let progress = Progress::default();
+    let source = SkillSource::parse(text, "/").unwrap();
+    let progress = SkillProgress::default();
     let fetched = source
         .fetch("team", &|_| None, &progress)
         .await
@@ -144,10 +144,10 @@ async fn nothing_in_a_repository_is_run_and_no_link_is_followed() {
 
 #[tokio::test]
 async fn a_secret_of_the_address_is_in_no_error() {
-    let source = Source::parse("http://${TOKEN}@127.0.0.1:9/x.git", "/").unwrap();
+    let source = SkillSource::parse("http://${TOKEN}@127.0.0.1:9/x.git", "/").unwrap();
     let lookup = |name: &str| (name == "TOKEN").then(|| "s3cret-t0ken".to_owned());
     let refused = source
-        .fetch("x", &lookup, &Progress::default())
+        .fetch("x", &lookup, &SkillProgress::default())
         .await
         .unwrap_err()
         .to_string();
@@ -156,7 +156,7 @@ async fn a_secret_of_the_address_is_in_no_error() {
         "{refused}"
     );
     let missing = source
-        .fetch("x", &|_| None, &Progress::default())
+        .fetch("x", &|_| None, &SkillProgress::default())
         .await
         .unwrap_err()
         .to_string();

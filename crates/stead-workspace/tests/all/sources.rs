@@ -4,7 +4,7 @@
 use crate::support::*;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use stead_testkit::servers::{Kind, shared};
+use stead_testkit::servers::{ServerKind, shared};
 use stead_vfs::{StoreVfs, Vfs};
 use stead_workspace::skills::*;
 
@@ -115,8 +115,8 @@ fn an_address_is_understood_or_refused() {
         ),
     ];
     for (text, kind, from, rev, name) in fine {
-        let source = Source::parse(text, "/base").unwrap();
-        let expected = Source {
+        let source = SkillSource::parse(text, "/base").unwrap();
+        let expected = SkillSource {
             kind,
             from: from.to_owned(),
             rev: rev.map(str::to_owned),
@@ -162,7 +162,7 @@ fn an_address_is_understood_or_refused() {
         ("https://git.example/x.zip", "download it"),
     ];
     for (text, said) in refused {
-        let error = Source::parse(text, "/base").unwrap_err().to_string();
+        let error = SkillSource::parse(text, "/base").unwrap_err().to_string();
         assert!(
             error.contains(said) && !error.contains("s3cret") && !error.contains("s3/cret"),
             "{text}: {error}"
@@ -170,9 +170,9 @@ fn an_address_is_understood_or_refused() {
     }
 }
 
-async fn fetched(source: &Source) -> Fetched {
+async fn fetched(source: &SkillSource) -> FetchedSkills {
     source
-        .fetch("team", &|_| None, &Progress::default())
+        .fetch("team", &|_| None, &SkillProgress::default())
         .await
         .unwrap()
 }
@@ -183,7 +183,7 @@ async fn names(installation: &Installation) -> Vec<String> {
         .await;
     catalogue
         .skills()
-        .map(|skill| format!("{} of {}", skill.name(), skill.layer))
+        .map(|skill| format!("{} of {}", skill.name(), skill.origin))
         .collect()
 }
 
@@ -205,18 +205,18 @@ async fn round_trip(files: Arc<dyn Vfs>, what: &str) {
     .await;
     put(&*team.files, "README.md", "not installed").await;
     put(&*team.files, "broken/SKILL.md", "nothing").await;
-    let source = Source::parse(team.path(), "/").unwrap();
+    let source = SkillSource::parse(team.path(), "/").unwrap();
 
     let mut installation = Installation::open(files.clone()).await.unwrap();
     let first = fetched(&source).await;
-    assert_eq!(first.left_out().len(), 1);
-    let progress = Progress::default();
+    assert_eq!(first.broken_skills().len(), 1);
+    let progress = SkillProgress::default();
     assert_eq!(
         installation
             .install("team", &first, &progress)
             .await
             .unwrap(),
-        Installed::New,
+        InstallOutcome::New,
         "{what}"
     );
     assert_eq!(
@@ -228,7 +228,7 @@ async fn round_trip(files: Arc<dyn Vfs>, what: &str) {
             .install("team", &first, &progress)
             .await
             .unwrap(),
-        Installed::Unchanged
+        InstallOutcome::Unchanged
     );
     let script = tree(&*files).await[".stead/skills/team/pdf/run.sh"].clone();
     assert_eq!(script, Some((b"#!/bin/sh\n".to_vec(), true)), "{what}");
@@ -261,18 +261,18 @@ async fn round_trip(files: Arc<dyn Vfs>, what: &str) {
             .install("team", &second, &progress)
             .await
             .unwrap(),
-        Installed::Renewed
+        InstallOutcome::Updated
     );
     assert_eq!(
         names(&installation).await,
         ["new of repository team", "pdf of repository team"]
     );
     assert_eq!(
-        installation.changed("team").await.unwrap(),
+        installation.modified_skills("team").await.unwrap(),
         Vec::<String>::new()
     );
     put(&*files, ".stead/skills/team/pdf/SKILL.md", "tampered").await;
-    assert_eq!(installation.changed("team").await.unwrap(), ["pdf"]);
+    assert_eq!(installation.modified_skills("team").await.unwrap(), ["pdf"]);
 
     installation
         .install("other", &second, &progress)
@@ -312,11 +312,11 @@ async fn a_failure_at_any_change_leaves_the_workspace_as_it_was() {
         )
         .await;
     }
-    let source = Source::parse(team.path(), "/").unwrap();
+    let source = SkillSource::parse(team.path(), "/").unwrap();
     let first = fetched(&source).await;
     put(&*team.files, "a/SKILL.md", skill_md("a", "two")).await;
     let second = fetched(&source).await;
-    let progress = Progress::default();
+    let progress = SkillProgress::default();
     for renewing in [None, Some(&first)] {
         let mut failures = 0;
         for n in 0.. {
@@ -351,15 +351,15 @@ async fn two_who_install_at_once_do_not_lose_each_others_work() {
     let folder = Folder::new();
     let team = Folder::new();
     put(&*team.files, "a/SKILL.md", skill_md("a", "one")).await;
-    let skills = fetched(&Source::parse(team.path(), "/").unwrap()).await;
+    let skills = fetched(&SkillSource::parse(team.path(), "/").unwrap()).await;
     let mut one = Installation::open(folder.files.clone()).await.unwrap();
     let mut other = Installation::open(folder.files.clone()).await.unwrap();
-    one.install("one", &skills, &Progress::default())
+    one.install("one", &skills, &SkillProgress::default())
         .await
         .unwrap();
     assert!(
         other
-            .install("other", &skills, &Progress::default())
+            .install("other", &skills, &SkillProgress::default())
             .await
             .is_err()
     );
@@ -411,7 +411,7 @@ async fn the_list_of_sources_is_read_once() {
     let folder = Folder::new();
     let team = Folder::new();
     put(&*team.files, "a/SKILL.md", skill_md("a", "one")).await;
-    let skills = fetched(&Source::parse(team.path(), "/").unwrap()).await;
+    let skills = fetched(&SkillSource::parse(team.path(), "/").unwrap()).await;
     let counting = Arc::new(Counting::new(folder.files.clone()));
     let files: Arc<dyn Vfs> = counting.clone();
     let library = SkillLibrary::default();
@@ -419,15 +419,15 @@ async fn the_list_of_sources_is_read_once() {
     for name in ["one", "two"] {
         let mut installation = Installation::open(folder.files.clone()).await.unwrap();
         installation
-            .install(name, &skills, &Progress::default())
+            .install(name, &skills, &SkillProgress::default())
             .await
             .unwrap();
         let reads = counting.reads();
         library.repositories(&files).await.unwrap();
         let layers = library.repositories(&files).await.unwrap();
         assert_eq!(
-            layers.last().unwrap().layer,
-            Layer::Repository(name.to_owned())
+            layers.last().unwrap().origin,
+            SkillOrigin::Repository(name.to_owned())
         );
         assert_eq!(counting.reads(), reads + 1);
     }
@@ -438,11 +438,11 @@ async fn a_link_in_a_skill_is_refused_and_one_beside_it_is_not_followed() {
     let team = Folder::new();
     put(&*team.files, "a/SKILL.md", skill_md("a", "one")).await;
     std::os::unix::fs::symlink("/etc/passwd", team.dir.path().join("readme")).unwrap();
-    let source = Source::parse(team.path(), "/").unwrap();
-    assert_eq!(fetched(&source).await.left_out(), Vec::<String>::new());
+    let source = SkillSource::parse(team.path(), "/").unwrap();
+    assert_eq!(fetched(&source).await.broken_skills(), Vec::<String>::new());
     std::os::unix::fs::symlink("/etc/passwd", team.dir.path().join("a/data.txt")).unwrap();
     let refused = source
-        .fetch("team", &|_| None, &Progress::default())
+        .fetch("team", &|_| None, &SkillProgress::default())
         .await
         .unwrap_err()
         .to_string();
@@ -460,7 +460,7 @@ async fn by_store(url: &str) {
         .set_mode(&path("pdf/run.sh"), 0o755)
         .await
         .unwrap();
-    let store = published(stead_store::connect(url).await.unwrap());
+    let store = published_tree(stead_store::connect(url).await.unwrap());
     for (old, _) in store
         .walk(&path("."), None, 1000)
         .await
@@ -471,7 +471,7 @@ async fn by_store(url: &str) {
     {
         store.remove(old).await.unwrap();
     }
-    let progress = Progress::default();
+    let progress = SkillProgress::default();
     assert_eq!(
         publish(team.path(), &store, &progress).await.unwrap(),
         ["pdf"]
@@ -514,7 +514,7 @@ async fn by_store(url: &str) {
         }
         _ => (url.to_owned(), None),
     };
-    let source = Source::parse(&from, "/").unwrap();
+    let source = SkillSource::parse(&from, "/").unwrap();
     let lookup = move |name: &str| password.clone().filter(|_| name == "PW");
     let fetched = source.fetch("team", &lookup, &progress).await.unwrap();
     let folder = Folder::new();
@@ -544,7 +544,7 @@ async fn a_team_shares_skills_in_sqlite() {
 // 4.6
 #[tokio::test]
 async fn a_team_shares_skills_in_every_kind_of_server() {
-    for kind in [Kind::Redis, Kind::Postgres, Kind::Mysql] {
+    for kind in [ServerKind::Redis, ServerKind::Postgres, ServerKind::Mysql] {
         by_store(&shared(kind)).await;
     }
 }

@@ -3,8 +3,8 @@
 use crate::support::*;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use stead_core::{Activation, Block};
-use stead_tools::{Origin, Output, Registry, Spills, ToolCx};
+use stead_core::{Block, SkillActivation};
+use stead_tools::{CallOrigin, Output, Registry, SpillFactory, ToolCx};
 use stead_vfs::ContentHash;
 use stead_workspace::skills::*;
 use tokio_util::sync::CancellationToken;
@@ -45,17 +45,17 @@ impl Bench {
             )
             .await;
         }
-        let layers = [layer(Layer::Workspace, files, "skills")];
+        let layers = [layer(SkillOrigin::Workspace, files, "skills")];
         let catalogue = Arc::new(SkillLibrary::default().catalogue(&layers).await);
         let tools = Registry::new(load_skill(catalogue)).unwrap();
         let cx = ToolCx {
             vfs: files.clone(),
-            seen: Arc::default(),
-            active: Arc::default(),
+            file_versions: Arc::default(),
+            active_skills: Arc::default(),
             cancel: CancellationToken::new(),
-            origin: Origin::default(),
-            spills: Spills::default(),
-            standing: Default::default(),
+            origin: CallOrigin::default(),
+            spills: SpillFactory::default(),
+            session: Default::default(),
         };
         Self { folder, tools, cx }
     }
@@ -68,7 +68,7 @@ impl Bench {
             ..
         }) = &called
         {
-            self.cx.active.record(activation);
+            self.cx.active_skills.record(activation);
         }
         called.map_err(|error| error.to_string())
     }
@@ -102,7 +102,7 @@ async fn a_skill_is_given_once_and_again_when_it_changed() {
         .0;
     assert_eq!(
         first.activates,
-        Some(Activation {
+        Some(SkillActivation {
             skill: "pdf".to_owned(),
             version: hash(&content)
         })

@@ -1,8 +1,8 @@
 //! What a subagent costs beside its model, for `bench/`.
 
-use super::env::Env;
+use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open::{Made, assemble, open_workspace};
+use super::open::{AgentInputs, build_agent, open_workspace};
 use super::print::outln;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use serde_json::json;
@@ -12,30 +12,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use stead::agent::{Agent, RunOptions};
-use stead::core::{Block, Message, Outcome, Price, SessionId, StopReason, ToolCall, Usage};
+use stead::core::{Block, Message, Price, RunOutcome, SessionId, StopReason, ToolCall, Usage};
 use stead::model::{Delta, Model, ModelError, Reply, Request};
-use stead::workspace::{OpenOptions, Switch};
+use stead::workspace::{FeatureSwitch, OpenOptions};
 
 /// What begins the session that hands work over.
-const LEAD: &str = "hand over";
+const LEAD_INPUT: &str = "hand over";
 /// After so many waves everything that is kept for good is there.
 const WARM_WAVES: usize = 5;
 
 /// Hands `width` tasks over, `waves` times; whoever is given one is done at once.
 #[derive(Debug)]
-struct Waves {
+struct WaveModel {
     waves: usize,
     width: usize,
     /// Resident memory after some waves.
     warm_kb: AtomicU64,
 }
 
-impl Waves {
+impl WaveModel {
     fn answer(&self, request: &Request) -> Vec<Block> {
         let is_lead = request
             .messages
             .first()
-            .is_some_and(|message| message.text() == LEAD);
+            .is_some_and(|message| message.text() == LEAD_INPUT);
         let said = request
             .messages
             .iter()
@@ -59,7 +59,7 @@ impl Waves {
     }
 }
 
-impl Model for Waves {
+impl Model for WaveModel {
     fn name(&self) -> &str {
         "bench:waves"
     }
@@ -93,8 +93,8 @@ impl Model for Waves {
 
 /// Runs `waves` × `width` subagents, then as many sessions that nobody hands work to. Prints a JSON
 /// object.
-pub(crate) async fn children(
-    env: &Env,
+pub(crate) async fn bench_children(
+    env: &ProcessEnv,
     workdir: &Path,
     waves: usize,
     width: usize,
@@ -114,15 +114,15 @@ pub(crate) async fn children(
     config
         .disable
         .0
-        .extend([Switch::Compaction, Switch::MemoryHooks]);
-    let model = Arc::new(Waves {
+        .extend([FeatureSwitch::Compaction, FeatureSwitch::MemoryHooks]);
+    let model = Arc::new(WaveModel {
         waves,
         width,
         warm_kb: AtomicU64::new(0),
     });
-    let agent = assemble(workdir, workspace, Made::of(model.clone())).await?;
+    let agent = build_agent(workdir, workspace, AgentInputs::with_model(model.clone())).await?;
     let begun = Instant::now();
-    run(&agent, LEAD).await?;
+    run(&agent, LEAD_INPUT).await?;
     let child_s = begun.elapsed().as_secs_f64();
     let last_kb = resident_kb();
     let begun = Instant::now();
@@ -150,7 +150,7 @@ async fn run(agent: &Arc<Agent>, input: &str) -> Result<(), CliError> {
         .run(vec![Block::text(input)], RunOptions::default())
         .await?;
     match report.outcome {
-        Outcome::Completed => Ok(()),
+        RunOutcome::Completed => Ok(()),
         outcome => Err(CliError::Failed(anyhow::anyhow!(
             "it ended as {}: {:?}",
             outcome.as_str(),

@@ -1,7 +1,7 @@
 //! How many operations per second a place carries out, for `bench/`.
 
-use super::args::{Layers, Op, PlaceArgs};
-use super::env::Env;
+use super::args::{BenchLayers, BenchOp, PlaceArgs};
+use super::env::ProcessEnv;
 use super::error::CliError;
 use super::open::{connect_store, open_place, open_workspace};
 use super::print::outln;
@@ -11,36 +11,36 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead::core::{Entry, Owner, Redactor, RunId, SessionId, UserInput};
 use stead::store::{
-    ChangeLog, FileChanges, FileSessions, OsDisk, RunKey, Sessions, Space, StoreChanges,
-    StoreSessions,
+    FileSessions, FileUndoLog, OsDisk, RunKey, Sessions, Space, StoreSessions, StoreUndoLog,
+    UndoLog,
 };
 use stead::vfs::{
     ContentHash, Expect, Guarded, LocalVfs, ReadRange, Recorded, StoreVfs, VPath, Version, Vfs,
 };
-use stead::workspace::{Base, Mode, OpenOptions, Workspace};
+use stead::workspace::{FilesystemMode, OpenOptions, StorePathBase, Workspace};
 use tokio::task::JoinSet;
 
 /// Prints a JSON object: operations per second, by name of the operation.
-pub(crate) async fn place(env: &Env, args: &PlaceArgs) -> Result<ExitCode, CliError> {
+pub(crate) async fn bench_place(env: &ProcessEnv, args: &PlaceArgs) -> Result<ExitCode, CliError> {
     let workspace = open_workspace(&args.workdir, OpenOptions::default(), env).await?;
-    let target = target(args, &workspace).await?;
+    let target = open_target(args, &workspace).await?;
     let mut clients = Vec::new();
     for number in 0..args.clients {
-        clients.push(Client::new(&target, number, args)?);
+        clients.push(BenchClient::new(&target, number, args)?);
     }
     let mut rates = serde_json::Map::new();
     if args
         .ops
         .iter()
-        .any(|op| !matches!(op, Op::Write | Op::Append))
+        .any(|op| !matches!(op, BenchOp::Write | BenchOp::Append))
     {
-        (clients, _) = all(clients, |client| client.fill()).await?;
+        (clients, _) = run_clients(clients, |client| client.fill()).await?;
     }
     let span = Duration::from_millis(args.ms);
     for &op in &args.ops {
         let begun = Instant::now();
         let done;
-        (clients, done) = all(clients, move |client| client.repeat(op, span)).await?;
+        (clients, done) = run_clients(clients, move |client| client.repeat(op, span)).await?;
         let per_second = done as f64 / begun.elapsed().as_secs_f64();
         rates.insert(format!("{op:?}").to_lowercase(), per_second.into());
     }
@@ -51,13 +51,13 @@ pub(crate) async fn place(env: &Env, args: &PlaceArgs) -> Result<ExitCode, CliEr
 
 /// What is measured.
 #[derive(Clone)]
-struct Target {
+struct BenchTarget {
     files: Arc<dyn Vfs>,
     sessions: Arc<dyn Sessions>,
 }
 
 /// The place that the settings of the workspace name, with the layers that were asked for.
-async fn target(args: &PlaceArgs, workspace: &Workspace) -> Result<Target, CliError> {
+async fn open_target(args: &PlaceArgs, workspace: &Workspace) -> Result<BenchTarget, CliError> {
     let run = RunKey {
         session: SessionId::fresh(),
         run: RunId::fresh(),
@@ -66,22 +66,22 @@ async fn target(args: &PlaceArgs, workspace: &Workspace) -> Result<Target, CliEr
     let owner = Owner::default();
     let recorded = |files, changes| Arc::new(Recorded::new(files, changes, run.clone()));
     match args.layers {
-        Layers::Bare => Ok(bare(dir, workspace).await?.0),
-        Layers::Recorded => {
-            let (target, changes) = bare(dir, workspace).await?;
-            Ok(Target {
+        BenchLayers::Bare => Ok(open_bare_target(dir, workspace).await?.0),
+        BenchLayers::Recorded => {
+            let (target, changes) = open_bare_target(dir, workspace).await?;
+            Ok(BenchTarget {
                 files: recorded(target.files, changes),
                 ..target
             })
         }
-        Layers::Agent => {
+        BenchLayers::Agent => {
             let place = open_place(dir, workspace, Vec::new()).await?;
             let files = recorded(
                 place.files(&owner, &run.session, None),
                 place.changes(&owner),
             );
             let files = Arc::new(Guarded::new(files, workspace.rules.clone()));
-            Ok(Target {
+            Ok(BenchTarget {
                 files,
                 sessions: place.sessions(&owner),
             })
@@ -89,29 +89,32 @@ async fn target(args: &PlaceArgs, workspace: &Workspace) -> Result<Target, CliEr
     }
 }
 
-async fn bare(dir: &Path, workspace: &Workspace) -> Result<(Target, Arc<dyn ChangeLog>), CliError> {
+async fn open_bare_target(
+    dir: &Path,
+    workspace: &Workspace,
+) -> Result<(BenchTarget, Arc<dyn UndoLog>), CliError> {
     let settings = &workspace.config().filesystem;
-    let agent = workspace.config().agent();
+    let agent = workspace.config().agent_id();
     let disk = Arc::new(OsDisk);
     let redactor = Redactor::default();
     match settings.mode {
-        Mode::Local => {
+        FilesystemMode::Local => {
             let files = Arc::new(LocalVfs::open(dir, disk.clone()).map_err(anyhow::Error::from)?);
-            let changes = Arc::new(FileChanges::new(dir, &agent, disk.clone()));
+            let changes = Arc::new(FileUndoLog::new(dir, &agent, disk.clone()));
             let sessions = Arc::new(FileSessions::new(dir, agent, disk, redactor));
-            Ok((Target { files, sessions }, changes))
+            Ok((BenchTarget { files, sessions }, changes))
         }
-        Mode::Store => {
+        FilesystemMode::Store => {
             let store = connect_store(
-                Base::Workspace(dir),
+                StorePathBase::Workspace(dir),
                 settings.url.as_deref().unwrap_or_default(),
             )
             .await?;
             let space = Space::new(["bench"]);
             let files = Arc::new(StoreVfs::new(store.clone(), space.clone()));
-            let changes = Arc::new(StoreChanges::new(store.clone(), space.within("undo")));
+            let changes = Arc::new(StoreUndoLog::new(store.clone(), space.within("undo")));
             Ok((
-                Target {
+                BenchTarget {
                     files,
                     sessions: Arc::new(StoreSessions::new(store, space, agent, redactor)),
                 },
@@ -122,12 +125,12 @@ async fn bare(dir: &Path, workspace: &Workspace) -> Result<(Target, Arc<dyn Chan
 }
 
 /// Lets all clients work at once; gives them back, with the number of operations they did together.
-async fn all<F>(
-    clients: Vec<Client>,
-    work: impl Fn(Client) -> F,
-) -> Result<(Vec<Client>, u64), CliError>
+async fn run_clients<F>(
+    clients: Vec<BenchClient>,
+    work: impl Fn(BenchClient) -> F,
+) -> Result<(Vec<BenchClient>, u64), CliError>
 where
-    F: Future<Output = Result<(Client, u64), CliError>> + Send + 'static,
+    F: Future<Output = Result<(BenchClient, u64), CliError>> + Send + 'static,
 {
     let mut tasks = JoinSet::new();
     for client in clients {
@@ -144,8 +147,8 @@ where
 }
 
 /// One who works in a directory of its own.
-struct Client {
-    target: Target,
+struct BenchClient {
+    target: BenchTarget,
     directory: VPath,
     files: Vec<VPath>,
     versions: Vec<Version>,
@@ -153,14 +156,14 @@ struct Client {
     written: u64,
 }
 
-impl Client {
-    fn new(target: &Target, number: usize, args: &PlaceArgs) -> Result<Self, CliError> {
+impl BenchClient {
+    fn new(target: &BenchTarget, number: usize, args: &PlaceArgs) -> Result<Self, CliError> {
         let path = |text: String| VPath::parse(&text).map_err(anyhow::Error::from);
         let directory = path(format!("{}/{number}", SessionId::fresh()))?;
         let files = (0..args.files)
             .map(|file| path(format!("{directory}/{file:04}.txt")))
             .collect::<Result<_, _>>()?;
-        let content = content(args.bytes);
+        let content = incompressible_text(args.bytes);
         Ok(Self {
             target: target.clone(),
             directory,
@@ -172,7 +175,7 @@ impl Client {
     }
 
     /// A content that nobody wrote yet.
-    fn fresh(&mut self) -> Vec<u8> {
+    fn next_content(&mut self) -> Vec<u8> {
         self.written += 1;
         let stamp = format!("{:016x}", self.written);
         let mut content = self.content.clone();
@@ -183,7 +186,7 @@ impl Client {
 
     async fn fill(mut self) -> Result<(Self, u64), CliError> {
         for file in self.files.clone() {
-            let content = self.fresh();
+            let content = self.next_content();
             self.versions
                 .push(self.write(&file, content, Expect::Absent).await?);
         }
@@ -205,55 +208,60 @@ impl Client {
     }
 
     /// Does `op` again and again for as long as `span`; says how often.
-    async fn repeat(mut self, op: Op, span: Duration) -> Result<(Self, u64), CliError> {
+    async fn repeat(mut self, op: BenchOp, span: Duration) -> Result<(Self, u64), CliError> {
         let files = self.target.files.clone();
         let new = VPath::parse(&format!("{}-new", self.directory)).map_err(anyhow::Error::from)?;
         let mut opened = match op {
-            Op::Append => Some(
+            BenchOp::Append => Some(
                 self.target
                     .sessions
                     .create(&SessionId::fresh(), None)
                     .await?,
             ),
-            Op::Write | Op::Overwrite | Op::Read | Op::Stat | Op::List => None,
+            BenchOp::Write | BenchOp::Overwrite | BenchOp::Read | BenchOp::Stat | BenchOp::List => {
+                None
+            }
         };
         let begun = Instant::now();
         let mut count = 0;
         while begun.elapsed() < span {
             let at = usize::try_from(count).unwrap_or_default() % self.files.len().max(1);
             match op {
-                Op::Write => {
-                    let content = self.fresh();
+                BenchOp::Write => {
+                    let content = self.next_content();
                     let path = new
                         .join(&format!("{:016x}", self.written))
                         .map_err(anyhow::Error::from)?;
                     self.write(&path, content, Expect::Absent).await?;
                 }
-                Op::Overwrite => {
-                    let content = self.fresh();
+                BenchOp::Overwrite => {
+                    let content = self.next_content();
                     let expect = Expect::Version(self.versions[at].clone());
                     self.versions[at] = self.write(&self.files[at], content, expect).await?;
                 }
-                Op::Read => {
+                BenchOp::Read => {
                     let read = files.read(&self.files[at], ReadRange::ALL).await;
-                    check(read.map_err(anyhow::Error::from)?.0.len() == self.content.len())?;
+                    ensure_correct(
+                        read.map_err(anyhow::Error::from)?.0.len() == self.content.len(),
+                    )?;
                 }
-                Op::Stat => {
+                BenchOp::Stat => {
                     let stat = files
                         .stat(&self.files[at])
                         .await
                         .map_err(anyhow::Error::from)?;
-                    check(stat.size == self.content.len() as u64)?;
+                    ensure_correct(stat.size == self.content.len() as u64)?;
                 }
-                Op::List => {
+                BenchOp::List => {
                     let listed = files
                         .list(&self.directory)
                         .await
                         .map_err(anyhow::Error::from)?;
-                    check(listed.len() == self.files.len())?;
+                    ensure_correct(listed.len() == self.files.len())?;
                 }
-                Op::Append => {
-                    let text = String::from_utf8(self.fresh()).map_err(anyhow::Error::from)?;
+                BenchOp::Append => {
+                    let text =
+                        String::from_utf8(self.next_content()).map_err(anyhow::Error::from)?;
                     let entry = Entry::User(UserInput::text(RunId::fresh(), text));
                     if let Some(opened) = &mut opened {
                         opened.writer.append(vec![entry]).await?;
@@ -270,7 +278,7 @@ impl Client {
 }
 
 /// A wrong answer is fast: it must not be counted.
-fn check(is_right: bool) -> Result<(), CliError> {
+fn ensure_correct(is_right: bool) -> Result<(), CliError> {
     if is_right {
         Ok(())
     } else {
@@ -281,7 +289,7 @@ fn check(is_right: bool) -> Result<(), CliError> {
 }
 
 /// Text that no store can make smaller by much.
-fn content(bytes: usize) -> Vec<u8> {
+fn incompressible_text(bytes: usize) -> Vec<u8> {
     let mut text = String::with_capacity(bytes + 64);
     let mut hash = ContentHash::of(b"bench");
     while text.len() < bytes {

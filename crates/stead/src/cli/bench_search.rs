@@ -6,16 +6,16 @@ use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
-use stead::search::{Index, Kind, Line, Query, SearchError, Source};
+use stead::search::{Index, IndexError, Query, SearchSource, SearchSourceKind, SourceLine};
 
 /// Lines of one source.
 const SOURCE_LINES: usize = 1000;
 const VOCABULARY: u64 = 20_000;
 
 /// Numbers that look random and are the same each time.
-struct Numbers(u64);
+struct PseudoRandom(u64);
 
-impl Numbers {
+impl PseudoRandom {
     fn next(&mut self) -> u64 {
         self.0 = self
             .0
@@ -47,25 +47,25 @@ impl Numbers {
 
 /// Fills an index in `workdir` with `lines` lines and asks it `rounds` questions. Prints a JSON
 /// object.
-pub(crate) async fn search(
+pub(crate) async fn bench_search(
     workdir: &Path,
     lines: usize,
     rounds: usize,
 ) -> Result<ExitCode, CliError> {
-    let failed = |error: SearchError| CliError::Failed(error.into());
+    let failed = |error: IndexError| CliError::Failed(error.into());
     let path = workdir.join("bench-search.sqlite");
     let _ = std::fs::remove_file(&path);
     let index = Index::open(&path).await.map_err(failed)?;
-    let mut numbers = Numbers(7);
+    let mut numbers = PseudoRandom(7);
     let begun = Instant::now();
     for source in 0..lines.div_ceil(SOURCE_LINES) {
         let count = SOURCE_LINES.min(lines - source * SOURCE_LINES);
-        let lines: Vec<Line> = (1..=count as u64)
-            .map(|place| Line::note(place, numbers.text(12)))
+        let lines: Vec<SourceLine> = (1..=count as u64)
+            .map(|place| SourceLine::note(place, numbers.text(12)))
             .collect();
         index
             .sync(
-                &Source::new(Kind::Session, format!("s{source}")),
+                &SearchSource::new(SearchSourceKind::Session, format!("s{source}")),
                 "1",
                 &lines,
             )

@@ -1,41 +1,45 @@
 //! From flags and files to an agent.
 
-use super::approvals::{Terminal, answerer};
-use super::args::{Approve, Common, TurnArgs};
-use super::env::Env;
+use super::approvals::{TerminalApprover, answerer};
+use super::args::{ApproveMode, GlobalArgs, RunFlags};
+use super::env::ProcessEnv;
 use super::error::CliError;
-use super::locate::{of_folder, open_options, working_folder, workspace_dir};
+use super::locate::{open_options, with_folder, working_folder, workspace_dir};
 use super::style::Style;
 use futures_util::stream::BoxStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use stead::agent::{Agent, AgentParts, Approvals, HookGear, Models, hook_model, side_model};
+use stead::agent::{
+    Agent, AgentParts, ApprovalPolicy, HookRuntime, ModelConnector, hook_model, side_model,
+};
 use stead::core::{Owner, Price, Redactor, SessionId, UserId};
 use stead::model::{
     Abilities, Delta, Model, ModelError, ModelSettings, Params, Request, connect, secrets,
 };
 use stead::sandbox::{Host, Sandbox};
-use stead::store::{OsDisk, Store, Wait};
+use stead::store::{LockWait, OsDisk, Store};
 use stead::vfs::{LocalVfs, VPath};
-use stead::workspace::{Asks, Base, Layout, OpenOptions, Place, Workspace, detect};
+use stead::workspace::{
+    Layout, ModelUse, OpenOptions, Place, StorePathBase, Workspace, detect_layout,
+};
 
 /// Whether a command talks to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Needs {
-    Model,
-    FilesOnly,
+pub(crate) enum CommandModelUse {
+    Required,
+    NotNeeded,
 }
 
 /// Opens the workspace and puts the agent together.
 pub(crate) async fn open_agent(
-    common: &Common,
-    env: &Env,
-    needs: Needs,
+    common: &GlobalArgs,
+    env: &ProcessEnv,
+    needs: CommandModelUse,
 ) -> Result<Arc<Agent>, CliError> {
     let dir = workspace_dir(common, env)?;
     let mut options = open_options(common, env)?;
-    if needs == Needs::FilesOnly {
+    if needs == CommandModelUse::NotNeeded {
         options = without_model(options);
     }
     let mut workspace = open_workspace(&dir, options, env).await?;
@@ -58,12 +62,12 @@ pub(crate) async fn open_agent(
             .flat_map(|settings| secrets(settings, &lookup)),
     );
     let (model, params, compactor): (Arc<dyn Model>, Params, _) = match needs {
-        Needs::FilesOnly => (
-            Arc::new(NoModel::in_place_of(common, env, &dir, &workspace)),
+        CommandModelUse::NotNeeded => (
+            Arc::new(NoModel::for_configured_model(common, env, &dir, &workspace)),
             Params::default(),
             None,
         ),
-        Needs::Model => {
+        CommandModelUse::Required => {
             let settings = model_settings(common, env, &dir, &workspace)?;
             known.extend(secrets(&settings, &lookup));
             let side = workspace
@@ -73,25 +77,25 @@ pub(crate) async fn open_agent(
                 .as_ref()
                 .map(|name| side_model(name, Some(&settings)));
             let side = side
-                .map(|settings| connect(&in_workspace(settings, &dir), &lookup))
+                .map(|settings| connect(&resolve_model_files(settings, &dir), &lookup))
                 .transpose()?;
             (connect(&settings, &lookup)?, settings.params(), side)
         }
     };
     let memory_model = match (needs, &workspace.config().memory.model) {
-        (Needs::Model, Some(name)) => {
+        (CommandModelUse::Required, Some(name)) => {
             let settings = side_model(name, workspace.config().model.as_ref());
-            Some(connect(&in_workspace(settings, &dir), &lookup)?)
+            Some(connect(&resolve_model_files(settings, &dir), &lookup)?)
         }
-        (Needs::Model, None) | (Needs::FilesOnly, _) => None,
+        (CommandModelUse::Required, None) | (CommandModelUse::NotNeeded, _) => None,
     };
     known.extend(workspace.config().execute.secrets(&lookup));
     let owner = owner(common)?;
     let folder = working_folder(&dir, env);
-    let gear = hook_gear(&dir, env, &workspace, needs)?;
-    let models = models_of_others(common, env, &dir, &workspace, &model);
-    let sandbox = Some(sandbox(&workspace, env));
-    let parts = Made {
+    let gear = hook_runtime(&dir, env, &workspace, needs)?;
+    let models = other_agent_models(common, env, &dir, &workspace, &model);
+    let sandbox = Some(build_sandbox(&workspace, env));
+    let parts = AgentInputs {
         model,
         memory_model,
         params,
@@ -102,14 +106,17 @@ pub(crate) async fn open_agent(
         folder,
         models,
     };
-    let agent = assemble(&dir, workspace, parts).await?;
-    agent.hooks().equip(gear);
+    let agent = build_agent(&dir, workspace, parts).await?;
+    agent.hooks().init(gear);
     Ok(agent)
 }
 
 /// The flags for a command that has a session: where the layout does not choose among agents, the
 /// session does.
-pub(crate) async fn of_session(common: Common, env: &Env) -> Result<Common, CliError> {
+pub(crate) async fn with_session_agent(
+    common: GlobalArgs,
+    env: &ProcessEnv,
+) -> Result<GlobalArgs, CliError> {
     if common.agent.is_none() {
         return Ok(common);
     }
@@ -119,7 +126,7 @@ pub(crate) async fn of_session(common: Common, env: &Env) -> Result<Common, CliE
             let dir = workspace_dir(&common, env)?;
             let files = LocalVfs::open(&dir, Arc::new(OsDisk))
                 .map_err(|error| CliError::usage(error.to_string()))?;
-            detect(&files).await
+            detect_layout(&files).await
         }
     };
     match layout {
@@ -134,57 +141,62 @@ pub(crate) async fn of_session(common: Common, env: &Env) -> Result<Common, CliE
 const HOOK_VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"];
 
 /// What hooks need of this process.
-fn hook_gear(
+fn hook_runtime(
     dir: &Path,
-    env: &Env,
+    env: &ProcessEnv,
     workspace: &Workspace,
-    needs: Needs,
-) -> Result<HookGear, CliError> {
-    let mut gear = HookGear::new(dir.canonicalize().ok());
+    needs: CommandModelUse,
+) -> Result<HookRuntime, CliError> {
+    let mut gear = HookRuntime::new(dir.canonicalize().ok());
     gear.env = HOOK_VARIABLES
         .iter()
         .filter_map(|name| Some(((*name).to_owned(), env.get(name)?)))
         .collect();
-    if needs == Needs::FilesOnly {
+    if needs == CommandModelUse::NotNeeded {
         return Ok(gear);
     }
     let lookup = |name: &str| variable(workspace, env, name);
     let main = workspace.config().model.as_ref();
-    let connected = gear.connected(&workspace.definition.hooks, |settings| {
-        connect(&in_workspace(hook_model(settings, main), dir), &lookup)
+    let connected = gear.connect_models(&workspace.definition.hooks, |settings| {
+        connect(
+            &resolve_model_files(hook_model(settings, main), dir),
+            &lookup,
+        )
     });
     Ok(connected?)
 }
 
 /// How models are reached that other agents of the workspace name: a flag goes before them all.
-fn models_of_others(
-    common: &Common,
-    env: &Env,
+fn other_agent_models(
+    common: &GlobalArgs,
+    env: &ProcessEnv,
     dir: &Path,
     workspace: &Workspace,
     main: &Arc<dyn Model>,
-) -> Models {
+) -> ModelConnector {
     if common.model.is_some() {
         let main = main.clone();
-        return Models::new(move |_| Ok(main.clone()));
+        return ModelConnector::new(move |_| Ok(main.clone()));
     }
     let own = workspace.config().variables.clone();
     let env = env.clone();
     let dir = dir.to_owned();
     let lookup = move |name: &str| own.get(name).cloned().or_else(|| env.get(name));
-    Models::new(move |settings| connect(&in_workspace(settings.clone(), &dir), &lookup))
+    ModelConnector::new(move |settings| {
+        connect(&resolve_model_files(settings.clone(), &dir), &lookup)
+    })
 }
 
 /// The same for a command that asks no model: one that cannot be found is no reason to refuse.
 pub(crate) fn without_model(options: OpenOptions) -> OpenOptions {
     OpenOptions {
-        asks: Asks::Nothing,
+        model_use: ModelUse::NotNeeded,
         ..options
     }
 }
 
 /// A variable: of the workspace's own `.env`, or else of the process.
-pub(crate) fn variable(workspace: &Workspace, env: &Env, name: &str) -> Option<String> {
+pub(crate) fn variable(workspace: &Workspace, env: &ProcessEnv, name: &str) -> Option<String> {
     workspace
         .config()
         .variables
@@ -195,18 +207,18 @@ pub(crate) fn variable(workspace: &Workspace, env: &Env, name: &str) -> Option<S
 
 /// Where the workspace's commands run: they see none of our own variables but those that are
 /// harmless or passed.
-pub(crate) fn sandbox(workspace: &Workspace, env: &Env) -> Arc<dyn Sandbox> {
+pub(crate) fn build_sandbox(workspace: &Workspace, env: &ProcessEnv) -> Arc<dyn Sandbox> {
     let process = |name: &str| env.get(name);
     let lookup = |name: &str| variable(workspace, env, name);
     Arc::new(Host::new(workspace.config().execute.environment(
-        &Host::VARIABLES,
+        &Host::INHERITED_VARIABLES,
         &process,
         &lookup,
     )))
 }
 
 /// Whose sessions and files the command is about.
-pub(crate) fn owner(common: &Common) -> Result<Owner, CliError> {
+pub(crate) fn owner(common: &GlobalArgs) -> Result<Owner, CliError> {
     match &common.user {
         None => Ok(Owner::default()),
         Some(name) => {
@@ -229,12 +241,12 @@ pub(crate) fn owner(common: &Common) -> Result<Owner, CliError> {
 pub(crate) async fn open_workspace(
     dir: &Path,
     options: OpenOptions,
-    env: &Env,
+    env: &ProcessEnv,
 ) -> Result<Workspace, CliError> {
     let files = LocalVfs::open(dir, Arc::new(OsDisk))
         .map_err(|error| CliError::usage(error.to_string()))?;
     Ok(
-        Workspace::open(Arc::new(files), &of_folder(options, dir), &|name| {
+        Workspace::open(Arc::new(files), &with_folder(options, dir), &|name| {
             env.get(name)
         })
         .await?,
@@ -248,7 +260,7 @@ pub(crate) async fn open_place(
     workspace: &Workspace,
     secrets: Vec<String>,
 ) -> Result<Arc<dyn Place>, CliError> {
-    Ok(patiently(stead::workspace::open_place(
+    Ok(announce_if_slow(stead::workspace::open_place(
         dir,
         workspace,
         Redactor::new(secrets),
@@ -257,11 +269,14 @@ pub(crate) async fn open_place(
 }
 
 /// Connects to a store, saying so if that takes long.
-pub(crate) async fn connect_store(base: Base<'_>, url: &str) -> Result<Arc<dyn Store>, CliError> {
-    Ok(patiently(stead::workspace::connect_store(base, url)).await?)
+pub(crate) async fn connect_store(
+    base: StorePathBase<'_>,
+    url: &str,
+) -> Result<Arc<dyn Store>, CliError> {
+    Ok(announce_if_slow(stead::workspace::connect_store(base, url)).await?)
 }
 
-async fn patiently<T>(connecting: impl Future<Output = T>) -> T {
+async fn announce_if_slow<T>(connecting: impl Future<Output = T>) -> T {
     let mut connecting = Box::pin(connecting);
     if let Ok(connected) = tokio::time::timeout(Duration::from_secs(1), &mut connecting).await {
         return connected;
@@ -271,7 +286,7 @@ async fn patiently<T>(connecting: impl Future<Output = T>) -> T {
 }
 
 /// What an agent is made of beside its workspace.
-pub(crate) struct Made {
+pub(crate) struct AgentInputs {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) memory_model: Option<Arc<dyn Model>>,
     pub(crate) params: Params,
@@ -285,17 +300,17 @@ pub(crate) struct Made {
     /// The folder of the workspace that is worked in.
     pub(crate) folder: VPath,
     /// How models are reached that other agents name.
-    pub(crate) models: Models,
+    pub(crate) models: ModelConnector,
 }
 
-impl Made {
+impl AgentInputs {
     /// A model, and nothing special.
-    pub(crate) fn of(model: Arc<dyn Model>) -> Self {
+    pub(crate) fn with_model(model: Arc<dyn Model>) -> Self {
         let params = Params::default();
         let owner = Owner::default();
         let folder = VPath::root();
         let secrets = Vec::new();
-        let models = Models::default();
+        let models = ModelConnector::default();
         Self {
             model,
             memory_model: None,
@@ -311,12 +326,12 @@ impl Made {
 }
 
 /// An agent over `workspace`.
-pub(crate) async fn assemble(
+pub(crate) async fn build_agent(
     dir: &Path,
     workspace: Workspace,
-    made: Made,
+    made: AgentInputs,
 ) -> Result<Arc<Agent>, CliError> {
-    let Made {
+    let AgentInputs {
         model,
         memory_model,
         params,
@@ -334,30 +349,30 @@ pub(crate) async fn assemble(
         model,
         memory_model,
         params,
-        compactor,
+        summary_model: compactor,
         place,
         owner,
         sandbox,
         tools,
-        folder,
-        models,
+        working_folder: folder,
+        model_connector: models,
     };
     Ok(Agent::new(parts)?)
 }
 
 /// The model to use: the flag, the workspace's setting, or the first provider whose key is set.
 fn model_settings(
-    common: &Common,
-    env: &Env,
+    common: &GlobalArgs,
+    env: &ProcessEnv,
     dir: &Path,
     workspace: &Workspace,
 ) -> Result<ModelSettings, CliError> {
-    wanted_model(common, env, dir, workspace).ok_or_else(|| CliError::usage(no_model_message()))
+    configured_model(common, env, dir, workspace).ok_or_else(|| CliError::usage(no_model_message()))
 }
 
-fn wanted_model(
-    common: &Common,
-    env: &Env,
+fn configured_model(
+    common: &GlobalArgs,
+    env: &ProcessEnv,
     dir: &Path,
     workspace: &Workspace,
 ) -> Option<ModelSettings> {
@@ -365,7 +380,7 @@ fn wanted_model(
         .config()
         .model
         .clone()
-        .map(|settings| in_workspace(settings, dir));
+        .map(|settings| resolve_model_files(settings, dir));
     let settings = match (&common.model, configured) {
         (Some(name), Some(settings)) if settings.name == *name => Some(settings),
         // Endpoint and key belong to the other model; how it is to answer belongs to the agent.
@@ -388,7 +403,7 @@ fn wanted_model(
         (None, configured) => configured.filter(|settings| !settings.name.is_empty()),
     };
     let by_key = || {
-        DEFAULTS
+        DEFAULT_MODELS
             .iter()
             .find(|(key, _)| env.get(key).is_some())
             .map(|(_, name)| (*name).to_owned())
@@ -399,7 +414,7 @@ fn wanted_model(
 
 /// Files that the workspace's own settings name lie in the workspace; those of a flag, where it was
 /// typed.
-pub(crate) fn in_workspace(settings: ModelSettings, dir: &Path) -> ModelSettings {
+pub(crate) fn resolve_model_files(settings: ModelSettings, dir: &Path) -> ModelSettings {
     let name = match settings.name.split_once(':') {
         Some((kind @ ("scripted" | "replay" | "record"), file)) => {
             format!("{kind}:{}", dir.join(file).display())
@@ -410,7 +425,7 @@ pub(crate) fn in_workspace(settings: ModelSettings, dir: &Path) -> ModelSettings
 }
 
 /// The model that is used when only a key is set.
-const DEFAULTS: [(&str, &str); 3] = [
+const DEFAULT_MODELS: [(&str, &str); 3] = [
     ("ANTHROPIC_API_KEY", "anthropic:claude-sonnet-4-5"),
     ("OPENAI_API_KEY", "openai:gpt-5-mini"),
     ("GEMINI_API_KEY", "gemini:gemini-2.5-flash"),
@@ -418,7 +433,7 @@ const DEFAULTS: [(&str, &str); 3] = [
 
 fn no_model_message() -> String {
     let mut lines = vec!["no model is set. Do one of these:".to_owned()];
-    for (key, model) in DEFAULTS {
+    for (key, model) in DEFAULT_MODELS {
         lines.push(format!(
             "  {:<30} then {model} is used",
             format!("export {key}=…")
@@ -451,27 +466,27 @@ pub(crate) fn session_id(flag: Option<&str>) -> Result<SessionId, CliError> {
     }
 }
 
-impl TurnArgs {
-    pub(crate) fn wait(&self) -> Wait {
-        self.wait.map_or(Wait::No, |seconds| {
-            Wait::AtMost(Duration::from_secs(seconds))
+impl RunFlags {
+    pub(crate) fn wait(&self) -> LockWait {
+        self.wait.map_or(LockWait::No, |seconds| {
+            LockWait::AtMost(Duration::from_secs(seconds))
         })
     }
 }
 
-impl Approve {
+impl ApproveMode {
     /// Who answers: on a terminal a person can.
-    pub(crate) fn approvals(self, common: &Common, env: &Env) -> Approvals {
+    pub(crate) fn approvals(self, common: &GlobalArgs, env: &ProcessEnv) -> ApprovalPolicy {
         match self {
-            Self::All => Approvals::All,
-            Self::None => Approvals::None,
+            Self::All => ApprovalPolicy::ApproveAll,
+            Self::None => ApprovalPolicy::DenyAll,
             Self::Ask if env.stdin_is_terminal && env.stderr_is_terminal => {
-                Approvals::Person(Arc::new(Terminal::new(
+                ApprovalPolicy::Ask(Arc::new(TerminalApprover::new(
                     answerer(common, env, None),
                     Style::stderr(env),
                 )))
             }
-            Self::Ask => Approvals::Park,
+            Self::Ask => ApprovalPolicy::Park,
         }
     }
 }
@@ -493,13 +508,13 @@ impl Default for NoModel {
 
 impl NoModel {
     /// In the place of the model that a run would ask.
-    pub(crate) fn in_place_of(
-        common: &Common,
-        env: &Env,
+    pub(crate) fn for_configured_model(
+        common: &GlobalArgs,
+        env: &ProcessEnv,
         dir: &Path,
         workspace: &Workspace,
     ) -> Self {
-        let settings = wanted_model(common, env, dir, workspace);
+        let settings = configured_model(common, env, dir, workspace);
         settings
             .map(|ModelSettings { name, .. }| Self { name })
             .unwrap_or_default()
@@ -512,11 +527,11 @@ impl Model for NoModel {
     }
 
     // Nothing that depends on the model is done here but what its profile says.
-    fn window(&self) -> Option<u64> {
+    fn context_window(&self) -> Option<u64> {
         None
     }
 
-    fn longest_answer(&self) -> Option<u64> {
+    fn max_output_tokens(&self) -> Option<u64> {
         None
     }
 

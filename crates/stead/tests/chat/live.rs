@@ -4,7 +4,7 @@ use super::{CTRL_C, CTRL_D, DEADLINE, leave, opened, stead, workspace};
 use serde_json::json;
 use std::path::Path;
 use std::process::Command;
-use stead_testkit::{FakeModel, Gate, Pty, Recorded, Turn, gate, hang, reply};
+use stead_testkit::{AnswerGate, FakeModel, Pty, RecordedRequest, RequestTurn, gate, hang, reply};
 
 /// A chat in the workspace with a model at `server`.
 fn chat_with(dir: &Path, server: &FakeModel) -> Pty {
@@ -41,7 +41,7 @@ fn shown(dir: &Path, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn user_texts(request: &Recorded) -> Vec<String> {
+fn user_texts(request: &RecordedRequest) -> Vec<String> {
     request
         .seen
         .as_ref()
@@ -51,16 +51,16 @@ fn user_texts(request: &Recorded) -> Vec<String> {
         .collect()
 }
 
-fn answers(request: &Recorded) -> usize {
+fn answers(request: &RecordedRequest) -> usize {
     let turns = &request.seen.as_ref().unwrap().turns;
     turns
         .iter()
-        .filter(|turn| matches!(turn, Turn::Assistant { .. }))
+        .filter(|turn| matches!(turn, RequestTurn::Assistant { .. }))
         .count()
 }
 
 /// A server whose first answer, a call of `ls`, is held.
-fn held() -> (FakeModel, Gate) {
+fn held() -> (FakeModel, AnswerGate) {
     let gate = gate();
     (
         FakeModel::start(vec![
@@ -194,7 +194,7 @@ fn planner_and_builder() -> tempfile::TempDir {
 }
 
 /// Who was asked, and which messages reminded it.
-fn reminded(request: &Recorded) -> (&'static str, Vec<usize>) {
+fn reminded(request: &RecordedRequest) -> (&'static str, Vec<usize>) {
     let system = &request.seen.as_ref().unwrap().system;
     let who = ["# Planner", "# Builder"]
         .into_iter()

@@ -4,7 +4,7 @@ use crate::support::{Folder, endpoints};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use stead_testkit::{FakeModel, Turn, gate, reply};
+use stead_testkit::{FakeModel, RequestTurn, gate, reply};
 
 const DEADLINE: Duration = Duration::from_secs(30);
 const SUMMARY: &str = "## Intent\nRead the pages.\n## State\nSome were read.";
@@ -25,8 +25,8 @@ fn pages() -> Folder {
     folder
 }
 
-fn wants_summary(seen: &stead_testkit::Seen) -> bool {
-    matches!(seen.turns.last(), Some(Turn::User(text)) if text.contains("exactly these sections"))
+fn wants_summary(seen: &stead_testkit::ParsedRequest) -> bool {
+    matches!(seen.turns.last(), Some(RequestTurn::User(text)) if text.contains("exactly these sections"))
 }
 
 // 5.2
@@ -120,7 +120,7 @@ fn a_session_is_compacted_and_an_input_pinned_from_the_command_line() {
     );
     run(&["run", "-s", "s", "and now?"]);
     let seen = server.last_request().seen.unwrap();
-    let Turn::User(first) = &seen.turns[0] else {
+    let RequestTurn::User(first) = &seen.turns[0] else {
         panic!("{:?}", seen.turns)
     };
     assert!(
@@ -136,7 +136,7 @@ fn a_session_is_compacted_and_an_input_pinned_from_the_command_line() {
     run(&["run", "-s", "s", "and now?"]);
     let seen = server.last_request().seen.unwrap();
     assert!(
-        matches!(&seen.turns[0], Turn::User(text) if !text.contains("question 0")),
+        matches!(&seen.turns[0], RequestTurn::User(text) if !text.contains("question 0")),
         "{:?}",
         seen.turns[0]
     );

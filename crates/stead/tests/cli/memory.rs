@@ -2,7 +2,7 @@
 
 use crate::support::{Folder, done, pointed};
 use std::time::{Duration, Instant};
-use stead_testkit::{FakeModel, Recorded, reply};
+use stead_testkit::{FakeModel, RecordedRequest, reply};
 
 const FACT: &str =
     "- Likes tea. <!-- stead: id=aaaaaaaaaaaa session=s seq=2 by=user on=2026-11-16 -->\n";
@@ -149,7 +149,7 @@ fn an_editor_changes_memory_and_what_came_meanwhile_is_not_lost() {
     done(&mut folder.command(&["memory", "edit"])).exits(2);
 }
 
-fn answers(request: &Recorded) -> stead_testkit::Answer {
+fn answers(request: &RecordedRequest) -> stead_testkit::FakeAnswer {
     let body = request.json.to_string();
     if body.contains("You keep the long-term memory of an agent. The message") {
         reply().text("[{\"fact\": \"Likes tea.\", \"seqs\": [2]}]")

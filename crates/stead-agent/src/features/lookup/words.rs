@@ -1,6 +1,6 @@
 //! How these tools read their arguments and word their answers.
 
-use crate::lookup::{self, Looked, LookupError};
+use crate::lookup::{self, LookupError, LookupResult};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -38,7 +38,7 @@ fn ten() -> usize {
 impl SearchArgs {
     /// The question they ask.
     pub(super) fn query(self) -> Result<Query, ToolError> {
-        query(
+        parse_query(
             self.query,
             self.limit,
             self.since.as_deref(),
@@ -48,17 +48,17 @@ impl SearchArgs {
 }
 
 /// A question in the words of a tool's arguments.
-pub(super) fn query(
+pub(super) fn parse_query(
     text: String,
     limit: usize,
     since: Option<&str>,
     until: Option<&str>,
 ) -> Result<Query, ToolError> {
     let since = since
-        .map(|text| moment("since", text, lookup::since(text)))
+        .map(|text| require_timestamp("since", text, lookup::parse_since(text)))
         .transpose()?;
     let until = until
-        .map(|text| moment("until", text, lookup::until(text)))
+        .map(|text| require_timestamp("until", text, lookup::parse_until(text)))
         .transpose()?;
     Ok(Query {
         since,
@@ -67,31 +67,39 @@ pub(super) fn query(
     })
 }
 
-fn moment(name: &str, text: &str, moment: Option<Timestamp>) -> Result<Timestamp, ToolError> {
+fn require_timestamp(
+    name: &str,
+    text: &str,
+    moment: Option<Timestamp>,
+) -> Result<Timestamp, ToolError> {
     let wrong = || {
-        ToolError::Tell(format!(
+        ToolError::RespondToModel(format!(
             "{name}: {text:?} is no date; write 2026-11-16 or 2026-11-16T09:30:00Z"
         ))
     };
     moment.ok_or_else(wrong)
 }
 
-pub(super) fn told(error: LookupError) -> ToolError {
-    ToolError::Tell(error.to_string())
+pub(super) fn to_tool_error(error: LookupError) -> ToolError {
+    ToolError::RespondToModel(error.to_string())
 }
 
 /// The date of a moment, in brackets and with a blank before it.
-pub(super) fn dated(at: Option<Timestamp>) -> String {
+pub(super) fn format_date(at: Option<Timestamp>) -> String {
     at.map_or_else(String::new, |at| format!(" ({})", at.strftime("%Y-%m-%d")))
 }
 
 /// The hits, one row each, and what a reader should know about them.
-pub(super) fn answer(looked: &Looked, nothing: &str, rows: impl Iterator<Item = String>) -> String {
+pub(super) fn format_hits(
+    looked: &LookupResult,
+    nothing: &str,
+    rows: impl Iterator<Item = String>,
+) -> String {
     let mut rows: Vec<String> = rows.collect();
     if rows.is_empty() {
         rows.push(nothing.to_owned());
     }
-    match &looked.found.ranking {
+    match &looked.hits.ranking {
         Ranking::Lexical | Ranking::Hybrid { unknown: 0 } => {}
         Ranking::Hybrid { unknown } => {
             rows.push(format!("[{unknown} lines were ranked by their words only]"))
@@ -108,14 +116,14 @@ pub(super) fn answer(looked: &Looked, nothing: &str, rows: impl Iterator<Item = 
 }
 
 /// A page of a text.
-pub(super) struct Page<'a> {
+pub(super) struct TextPage<'a> {
     pub(super) text: &'a str,
     /// Where the next one begins, in characters.
     pub(super) next: Option<usize>,
 }
 
 /// The part of `text` from the character `offset` on that fits a page.
-pub(super) fn page(text: &str, offset: usize) -> Page<'_> {
+pub(super) fn page(text: &str, offset: usize) -> TextPage<'_> {
     let start = text
         .char_indices()
         .nth(offset)
@@ -136,7 +144,7 @@ pub(super) fn page(text: &str, offset: usize) -> Page<'_> {
     }
     let shown = &rest[..end];
     let next = (end < rest.len()).then(|| offset + shown.chars().count());
-    Page { text: shown, next }
+    TextPage { text: shown, next }
 }
 
 #[cfg(test)]

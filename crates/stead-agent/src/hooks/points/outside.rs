@@ -1,45 +1,50 @@
 //! Around a call outside any session: what hooks say holds there as well, though nothing goes on
 //! record.
 
-use super::super::ask::Asking;
-use super::super::effect::Change;
-use super::super::engine::{Fired, Verdict};
+use super::super::ask::HookContext;
+use super::super::effect::HookChange;
+use super::super::engine::{HookResults, HookVerdict};
 use super::super::input::HookInput;
-use super::calls::{AfterTool, of_call, refuse_secrets};
-use super::{NO_LIMIT, worded};
-use crate::gate::Terms;
+use super::calls::{AfterToolHooks, call_input, refuse_secrets};
+use super::{NO_LIMIT, render_context};
+use crate::gate::SessionPermissions;
 use crate::halt::Halt;
-use crate::{Agent, Answer, Bound, Called, Question};
+use crate::{Agent, ApprovalAnswer, ApprovalQuestion, DelegationBounds, SessionlessResult};
 use std::sync::Arc;
-use stead_core::{Block, CallResult, Level, ResultStatus, RunId, SessionId, ToolCall};
+use stead_core::{Block, CallResult, NoticeLevel, ResultStatus, RunId, SessionId, ToolCall};
 use stead_tools::Registry;
 use stead_workspace::HookEvent;
 
 /// Asks hooks about one call.
-pub(crate) struct Outside {
+pub(crate) struct SessionlessHooks {
     agent: Arc<Agent>,
     run: RunId,
     session: SessionId,
-    terms: Terms,
+    permissions: SessionPermissions,
     halt: Halt,
     /// For people.
-    told: Vec<(Level, String)>,
+    notices: Vec<(NoticeLevel, String)>,
     /// For the model, each with the hook it is from.
-    words: Vec<(String, String)>,
+    context: Vec<(String, String)>,
 }
 
-impl Outside {
-    pub(crate) fn new(agent: &Arc<Agent>, run: RunId, terms: Terms, halt: Halt) -> Self {
+impl SessionlessHooks {
+    pub(crate) fn new(
+        agent: &Arc<Agent>,
+        run: RunId,
+        terms: SessionPermissions,
+        halt: Halt,
+    ) -> Self {
         let told = Vec::new();
         let words = Vec::new();
         Self {
             agent: agent.clone(),
             run,
-            session: SessionId::outside(),
-            terms,
+            session: SessionId::sessionless(),
+            permissions: terms,
             halt,
-            told,
-            words,
+            notices: told,
+            context: words,
         }
     }
 
@@ -52,40 +57,40 @@ impl Outside {
     }
 
     /// What they said to people.
-    pub(crate) fn told(self) -> Vec<(Level, String)> {
-        self.told
+    pub(crate) fn into_notices(self) -> Vec<(NoticeLevel, String)> {
+        self.notices
     }
 
     /// The call as it is to be judged; what is said of it instead, if one of them says no.
-    pub(crate) async fn before(
+    pub(crate) async fn before_call(
         &mut self,
         tools: &Registry,
         mut call: ToolCall,
-    ) -> Result<ToolCall, Called> {
-        let Some(input) = self.listens(HookEvent::BeforeToolCall, tools, &call) else {
+    ) -> Result<ToolCall, SessionlessResult> {
+        let Some(input) = self.input_if_listened(HookEvent::BeforeToolCall, tools, &call) else {
             return Ok(call);
         };
         let mut fired = self.fire(input).await;
         refuse_secrets(self.agent.sessions().redactor(), &mut fired);
         if let Some(said) = denial(&fired.verdict) {
-            return Err(Called::new(ResultStatus::Denied, said));
+            return Err(SessionlessResult::new(ResultStatus::Denied, said));
         }
         for change in fired.changes {
-            if let Change::ToolArgs(args) = change {
+            if let HookChange::ToolArgs(args) = change {
                 call = ToolCall { args, ..call };
             }
         }
-        self.words.extend(fired.words);
+        self.context.extend(fired.context);
         Ok(call)
     }
 
     /// What one of them answers in the place of a person, and as whom.
-    pub(crate) async fn permission(
+    pub(crate) async fn permission_from_hooks(
         &mut self,
         tools: &Registry,
-        question: &Question,
-    ) -> Result<Option<(Answer, String)>, Called> {
-        let Question {
+        question: &ApprovalQuestion,
+    ) -> Result<Option<(ApprovalAnswer, String)>, SessionlessResult> {
+        let ApprovalQuestion {
             id,
             tool,
             args,
@@ -99,84 +104,96 @@ impl Outside {
             invalid: None,
             signature: None,
         };
-        let Some(input) = self.listens(HookEvent::PermissionRequest, tools, &call) else {
+        let Some(input) = self.input_if_listened(HookEvent::PermissionRequest, tools, &call) else {
             return Ok(None);
         };
-        let fired = self.fire(input.with("rule", rule.into())).await;
+        let fired = self.fire(input.with_fact("rule", rule.into())).await;
         match &fired.verdict {
-            Verdict::Yes(hook) => Ok(Some((Answer::Yes, format!("hook {hook}")))),
+            HookVerdict::Approve(hook) => Ok(Some((ApprovalAnswer::Yes, format!("hook {hook}")))),
             verdict => denial(verdict).map_or(Ok(None), |said| {
-                Err(Called::new(ResultStatus::Denied, said))
+                Err(SessionlessResult::new(ResultStatus::Denied, said))
             }),
         }
     }
 
     /// The result as it is to be told.
-    pub(crate) async fn after(
+    pub(crate) async fn after_call(
         &mut self,
         tools: &Registry,
         call: &ToolCall,
         result: CallResult,
     ) -> CallResult {
-        let input = self.listens(HookEvent::AfterToolCall, tools, call);
-        let after = AfterTool {
+        let input = self.input_if_listened(HookEvent::AfterToolCall, tools, call);
+        let after = AfterToolHooks {
             agent: self.agent.clone(),
             owner: self.agent.owner().clone(),
             session: self.session.clone(),
             budget: self.agent.budget(self.agent.owner()),
             halt: self.halt.clone(),
-            asks: input.map(|input| (input, self.bound())),
+            input: input.map(|input| (input, self.delegation_bounds())),
         };
-        let (mut result, fired) = after.see(result).await;
-        self.told.extend(fired.told);
-        self.words.extend(fired.words);
-        result
-            .content
-            .extend(self.words.iter().map(|words| Block::text(worded(words))));
+        let (mut result, fired) = after.run(result).await;
+        self.notices.extend(fired.notices);
+        self.context.extend(fired.context);
+        result.content.extend(
+            self.context
+                .iter()
+                .map(|words| Block::text(render_context(words))),
+        );
         result
     }
 
     /// What they are told of the call, if any of them is asked.
-    fn listens(&self, event: HookEvent, tools: &Registry, call: &ToolCall) -> Option<HookInput> {
-        if !self.agent.hooks.listen(event) {
+    fn input_if_listened(
+        &self,
+        event: HookEvent,
+        tools: &Registry,
+        call: &ToolCall,
+    ) -> Option<HookInput> {
+        if !self.agent.hooks.has_listener(event) {
             return None;
         }
-        let input = self.agent.happens(
+        let input = self.agent.hook_input(
             event,
             (self.agent.owner(), &self.session),
             Some(self.run.clone()),
         );
-        of_call(input, tools, call)
+        call_input(input, tools, call)
     }
 
-    async fn fire(&mut self, input: HookInput) -> Fired {
+    async fn fire(&mut self, input: HookInput) -> HookResults {
         let owner = self.agent.owner();
-        let asking = Asking {
+        let asking = HookContext {
             agent: &self.agent,
             owner,
             session: &self.session,
-            bound: self.bound(),
+            bounds: self.delegation_bounds(),
             budget: self.agent.budget(owner),
             halt: Some(&self.halt),
-            at_most: NO_LIMIT,
+            max_wait: NO_LIMIT,
         };
         let mut fired = self.agent.hooks.fire(input, &asking).await;
-        self.told.append(&mut fired.told);
+        self.notices.append(&mut fired.notices);
         fired
     }
 
-    fn bound(&self) -> Bound {
-        Bound::new(self.session.clone(), &self.terms, 0, self.session.clone())
+    fn delegation_bounds(&self) -> DelegationBounds {
+        DelegationBounds::new(
+            self.session.clone(),
+            &self.permissions,
+            0,
+            self.session.clone(),
+        )
     }
 }
 
 /// What is said of a call that one of them does not let pass.
-fn denial(verdict: &Verdict) -> Option<String> {
+fn denial(verdict: &HookVerdict) -> Option<String> {
     match verdict {
-        Verdict::No { hook, reason } | Verdict::End { hook, reason } => {
+        HookVerdict::Block { hook, reason } | HookVerdict::StopRun { hook, reason } => {
             Some(format!("denied: hook {hook}: {reason}"))
         }
-        Verdict::Halted(_) => Some("denied: stopped before its hooks had answered".to_owned()),
-        Verdict::Pass | Verdict::Yes(_) => None,
+        HookVerdict::Halted(_) => Some("denied: stopped before its hooks had answered".to_owned()),
+        HookVerdict::Pass | HookVerdict::Approve(_) => None,
     }
 }

@@ -14,7 +14,7 @@ fn user(blocks: Vec<Block>) -> Arc<Message> {
     Arc::new(Message::User { content: blocks })
 }
 
-async fn loader(files: &[(&str, &[u8])]) -> Loader {
+async fn loader(files: &[(&str, &[u8])]) -> MediaLoader {
     let vfs = StoreVfs::in_memory();
     for (path, data) in files {
         vfs.write(
@@ -25,7 +25,7 @@ async fn loader(files: &[(&str, &[u8])]) -> Loader {
         .await
         .unwrap();
     }
-    Loader::new(Arc::new(vfs), VPath::parse("data").unwrap())
+    MediaLoader::new(Arc::new(vfs), VPath::parse("data").unwrap())
 }
 
 #[tokio::test]

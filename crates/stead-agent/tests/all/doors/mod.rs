@@ -24,14 +24,18 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use stead_agent::{Agent, Answer, Approvals, Approver, Question, Reply, RunOptions, Terms};
-use stead_core::Ceiling;
+use stead_agent::{
+    Agent, ApprovalAnswer, ApprovalPolicy, ApprovalQuestion, ApprovalReply, Approver, RunOptions,
+    SessionPermissions,
+};
+use stead_core::PermissionCeiling;
 use stead_core::{
-    Block, Change, Entry, Line, PermissionMode, PlanStage, ResultStatus, SessionId, Set,
+    Block, Entry, JournalLine, PermissionMode, PlanStage, ResultStatus, SessionChange, SessionId,
+    SetEntry,
 };
 use stead_model::Model;
-use stead_store::Wait;
-use stead_tools::Standing;
+use stead_store::LockWait;
+use stead_tools::SessionView;
 use stead_vfs::Vfs;
 use tokio_util::sync::CancellationToken;
 
@@ -45,8 +49,8 @@ type Met = Mutex<BTreeMap<(&'static str, &'static str), usize>>;
 struct Door<'a> {
     name: &'static str,
     session: SessionId,
-    terms: Terms,
-    standing: Standing,
+    terms: SessionPermissions,
+    standing: SessionView,
     calls: &'a [Call],
 }
 
@@ -105,8 +109,8 @@ impl Approver for ForGood {
         "ann".to_owned()
     }
 
-    fn answer<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Answer> {
-        Box::pin(async { Answer::Always })
+    fn answer<'a>(&'a self, _: &'a ApprovalQuestion) -> BoxFuture<'a, ApprovalAnswer> {
+        Box::pin(async { ApprovalAnswer::Always })
     }
 }
 
@@ -116,14 +120,14 @@ impl Case {
     }
 
     /// What a person sets for the session.
-    fn set(&self) -> Vec<Set> {
-        let mode = self.mode.map(|to| Change::Mode { to });
-        let plan = (self.plan == Plan::Making).then(|| Change::Plan {
+    fn set(&self) -> Vec<SetEntry> {
+        let mode = self.mode.map(|to| SessionChange::Mode { to });
+        let plan = (self.plan == Plan::Making).then(|| SessionChange::Plan {
             plan: Some(making()),
         });
         mode.into_iter()
             .chain(plan)
-            .map(|change| Set {
+            .map(|change| SetEntry {
                 change,
                 by: "ann".to_owned(),
             })
@@ -142,7 +146,7 @@ fn making() -> PlanStage {
 }
 
 /// What became of a call by the journal of its session.
-fn seen(lines: &[Line], index: usize) -> Seen {
+fn seen(lines: &[JournalLine], index: usize) -> Seen {
     let id = format!("c0_{index}");
     let mut result = None;
     for line in lines {
@@ -156,7 +160,7 @@ fn seen(lines: &[Line], index: usize) -> Seen {
         }
     }
     // What may run and comes after a question waits for its answer.
-    let asked = |line: &Line| matches!(&line.entry, Entry::Ask(ask) if (0..index).any(|n| ask.id == format!("c0_{n}")));
+    let asked = |line: &JournalLine| matches!(&line.entry, Entry::Ask(ask) if (0..index).any(|n| ask.id == format!("c0_{n}")));
     if result.is_none() && lines.iter().any(asked) {
         return Seen::Allowed;
     }
@@ -173,7 +177,7 @@ fn refused(status: ResultStatus, text: String) -> Seen {
     }
 }
 
-async fn lines(agent: &Arc<Agent>, id: &SessionId) -> Vec<Line> {
+async fn lines(agent: &Arc<Agent>, id: &SessionId) -> Vec<JournalLine> {
     agent.sessions().read(id).await.unwrap()
 }
 
@@ -189,12 +193,12 @@ async fn children(agent: &Arc<Agent>, of: &SessionId) -> Vec<SessionId> {
 fn files(agent: &Arc<Agent>) -> Arc<dyn Vfs> {
     agent
         .place()
-        .files(agent.owner(), &SessionId::outside(), None)
+        .files(agent.owner(), &SessionId::sessionless(), None)
 }
 
 /// Panics unless each call was judged as the gate judges it.
 async fn check(agent: &Arc<Agent>, case: &Case, door: &Door<'_>, met: &Met) {
-    let tools = agent.outside_turn().await.unwrap().tools;
+    let tools = agent.sessionless_turn().await.unwrap().tools;
     let journal = lines(agent, &door.session).await;
     let is_child = door.name != "a run";
     for (index, call) in door.calls.iter().enumerate() {
@@ -234,14 +238,14 @@ async fn say_yes(agent: &Arc<Agent>, id: &SessionId) -> Vec<String> {
     let mut parked = agent.session(id.clone());
     parked.load().await.unwrap();
     let open = parked.open_questions();
-    let replies: Vec<Reply> = open
+    let replies: Vec<ApprovalReply> = open
         .iter()
         .map(|question| {
             let answer = match question.tool.as_str() {
-                "phone" => Answer::Respond("they said hello".to_owned()),
-                _ => Answer::Yes,
+                "phone" => ApprovalAnswer::Respond("they said hello".to_owned()),
+                _ => ApprovalAnswer::Yes,
             };
-            Reply {
+            ApprovalReply {
                 id: question.id.clone(),
                 args_hash: question.args_hash.clone(),
                 answer,
@@ -249,7 +253,7 @@ async fn say_yes(agent: &Arc<Agent>, id: &SessionId) -> Vec<String> {
         })
         .collect();
     if !replies.is_empty() {
-        parked.answer(&replies, "ann", Wait::No).await.unwrap();
+        parked.answer(&replies, "ann", LockWait::No).await.unwrap();
         parked.resume(RunOptions::default()).await.unwrap();
     }
     open.into_iter().map(|question| question.id).collect()
@@ -258,7 +262,7 @@ async fn say_yes(agent: &Arc<Agent>, id: &SessionId) -> Vec<String> {
 /// Panics unless what was asked about ran after the yes, or is denied by a rule that holds now.
 async fn check_resumed(agent: &Arc<Agent>, case: &Case, door: &Door<'_>) {
     let asked = say_yes(agent, &door.session).await;
-    let tools = agent.outside_turn().await.unwrap().tools;
+    let tools = agent.sessionless_turn().await.unwrap().tools;
     let journal = lines(agent, &door.session).await;
     for (index, call) in door.calls.iter().enumerate() {
         let id = format!("c0_{index}");
@@ -310,25 +314,25 @@ async fn check_resumed(agent: &Arc<Agent>, case: &Case, door: &Door<'_>) {
 
 /// Whoever calls one tool, and who only wants to know.
 async fn check_outside(agent: &Arc<Agent>, case: &Case) {
-    let tools = agent.outside_turn().await.unwrap().tools;
-    let terms = Terms {
+    let tools = agent.sessionless_turn().await.unwrap().tools;
+    let terms = SessionPermissions {
         mode: case.configured(),
-        granted: agent.grants(agent.owner()).await.unwrap(),
-        ..Terms::default()
+        grants: agent.grants(agent.owner()).await.unwrap(),
+        ..SessionPermissions::default()
     };
     for call in &case.calls {
         let at = format!("{} {}{case:?}", call.name, call.args);
         let want = expected(
             agent,
             (&tools, &files(agent)),
-            (&terms, &Standing::default()),
+            (&terms, &SessionView::default()),
             call,
         )
         .await;
         let explained = agent.explain(call.name, call.args.clone()).await;
         if let Ok(verdict) = &explained {
             let left_out = tools
-                .left_out(call.name)
+                .filtered_out(call.name)
                 .cloned()
                 .map(|tool| (tool, call.args.clone()));
             let (tool, args) = left_out
@@ -344,7 +348,7 @@ async fn check_outside(agent: &Arc<Agent>, case: &Case) {
             .call_tool(
                 call.name,
                 call.args.clone(),
-                &Approvals::Park,
+                &ApprovalPolicy::Park,
                 CancellationToken::new(),
             )
             .await;
@@ -374,37 +378,37 @@ async fn through_every_door(case: &Case, met: &Met) {
     lay_out(dir.path(), case);
     let agent = agent_with_host(dir.path(), caller(&case.calls)).await;
     if let Some(call) = case.always.and_then(|index| case.calls.get(index)) {
-        let ann = Approvals::Person(Arc::new(ForGood));
+        let ann = ApprovalPolicy::Ask(Arc::new(ForGood));
         agent
             .call_tool(call.name, call.args.clone(), &ann, CancellationToken::new())
             .await;
     }
     let granted = agent.grants(agent.owner()).await.unwrap();
     let mode = case.mode.unwrap_or(case.configured());
-    let own = Terms {
+    let own = SessionPermissions {
         mode,
-        ceiling: Ceiling {
+        ceiling: PermissionCeiling {
             planning: case.planning(),
-            ..Ceiling::default()
+            ..PermissionCeiling::default()
         },
-        granted: granted.clone(),
-        denied: Vec::new(),
+        grants: granted.clone(),
+        denied_tools: Vec::new(),
     };
-    let ceiling = Ceiling {
+    let ceiling = PermissionCeiling {
         modes: vec![mode],
         planning: case.planning(),
-        ..Ceiling::default()
+        ..PermissionCeiling::default()
     };
-    let below = Terms {
+    let below = SessionPermissions {
         mode: case.configured(),
         ceiling,
-        granted,
-        denied: Vec::new(),
+        grants: granted,
+        denied_tools: Vec::new(),
     };
     let run = |input: &'static str| {
         let agent = agent.clone();
         let options = RunOptions {
-            set: case.set(),
+            settings: case.set(),
             ..RunOptions::default()
         };
         async move {
@@ -418,13 +422,13 @@ async fn through_every_door(case: &Case, met: &Met) {
         }
     };
     let standing = match case.plan {
-        Plan::None => Standing::default(),
-        Plan::Making => Standing {
+        Plan::None => SessionView::default(),
+        Plan::Making => SessionView {
             plan: Some(making()),
-            ..Standing::default()
+            ..SessionView::default()
         },
     };
-    let door = |name, session, terms: &Terms, standing: &Standing| {
+    let door = |name, session, terms: &SessionPermissions, standing: &SessionView| {
         let terms = terms.clone();
         let standing = standing.clone();
         Door {
@@ -435,7 +439,7 @@ async fn through_every_door(case: &Case, met: &Met) {
             calls: &case.calls,
         }
     };
-    let nowhere = Standing::default();
+    let nowhere = SessionView::default();
     let mut doors = vec![door("a run", run("by itself").await, &own, &standing)];
     let parent = run("hand over").await;
     let handed = children(&agent, &parent).await;
@@ -531,7 +535,7 @@ fn every_tool_of_a_session_is_among_those_that_are_drawn() {
         let case = plain();
         lay_out(dir.path(), &case);
         let agent = agent_with_host(dir.path(), caller(&[])).await;
-        let tools = agent.outside_turn().await.unwrap().tools.specs();
+        let tools = agent.sessionless_turn().await.unwrap().tools.specs();
         let missing: Vec<&str> = tools
             .iter()
             .map(|spec| spec.name.as_str())

@@ -4,9 +4,11 @@
 use super::draw::Call;
 use serde_json::Value;
 use std::sync::Arc;
-use stead_agent::{Agent, Command, Judged, Reads, Ruled, Terms, judge};
-use stead_core::{Access, AccessKind, Reach, Verdict, VerdictKind};
-use stead_tools::{Hands, Registry, Standing, Tool, shell};
+use stead_agent::{
+    Agent, CallFacts, CommandFacts, ReadOnlyStatus, RuleMatch, SessionPermissions, judge,
+};
+use stead_core::{AccessKind, PathAccess, PathScope, Verdict, VerdictKind};
+use stead_tools::{Executor, Registry, SessionView, Tool, shell};
 use stead_vfs::{VPath, Vfs};
 
 /// What a door made of a call.
@@ -57,10 +59,10 @@ impl From<Verdict> for Seen {
 pub(super) async fn expected(
     agent: &Arc<Agent>,
     (tools, files): (&Registry, &Arc<dyn Vfs>),
-    (terms, standing): (&Terms, &Standing),
+    (terms, standing): (&SessionPermissions, &SessionView),
     call: &Call,
 ) -> Seen {
-    let left_out = tools.left_out(call.name).cloned();
+    let left_out = tools.filtered_out(call.name).cloned();
     let prepared = left_out.map_or_else(
         || tools.prepare(call.name, call.args.clone()),
         |tool| Ok((tool, call.args.clone())),
@@ -70,7 +72,7 @@ pub(super) async fn expected(
         Err(why) => return Seen::NoCall(why),
     };
     let seen = Seen::from(verdict(agent, (tools, files), terms, &*tool, &args).await);
-    match (&seen, tool.refuses(standing, &**files).await) {
+    match (&seen, tool.refusal_reason(standing, &**files).await) {
         (Seen::Asks(_), Some(why)) => Seen::NoCall(why),
         _ => seen,
     }
@@ -80,7 +82,7 @@ pub(super) async fn expected(
 pub(super) async fn verdict(
     agent: &Arc<Agent>,
     (tools, files): (&Registry, &Arc<dyn Vfs>),
-    terms: &Terms,
+    terms: &SessionPermissions,
     tool: &dyn Tool,
     args: &Value,
 ) -> Verdict {
@@ -96,15 +98,15 @@ pub(super) async fn verdict(
     let mut command = tool.command(args).map(|text| {
         let judged = shell::judge(&workspace.config().commands, text);
         let reads = if judged.reads.is_some() {
-            Reads::Only
+            ReadOnlyStatus::Yes
         } else {
-            Reads::NotOnly
+            ReadOnlyStatus::Unknown
         };
         let ruled = match judged.kind {
             VerdictKind::Ask if !judged.rule.starts_with("commands.") => {
-                Ruled::Unruled(judged.rule.clone())
+                RuleMatch::NoMatch(judged.rule.clone())
             }
-            kind => Ruled::By(Verdict {
+            kind => RuleMatch::Matched(Verdict {
                 kind,
                 rule: judged.rule.clone(),
             }),
@@ -123,36 +125,34 @@ pub(super) async fn verdict(
                 let path = VPath::parse(folder)
                     .and_then(|folder| folder.join(path))
                     .unwrap();
-                accesses.push(Access {
+                accesses.push(PathAccess {
                     path: path.to_string(),
                     kind: AccessKind::Read,
-                    reach: Reach::Content,
+                    scope: PathScope::Content,
                 });
-                if part.is_by_reads() && part.depth == shell::Depth::Below {
-                    below.push(Access {
+                if part.is_allowed_as_read_only() && part.depth == shell::ReadDepth::Below {
+                    below.push(PathAccess {
                         path: path.to_string(),
                         kind: AccessKind::Read,
-                        reach: Reach::Tree,
+                        scope: PathScope::Tree,
                     });
                 }
             }
         }
-        if judged
-            .parts
-            .iter()
-            .any(|part| part.is_by_reads() && part.depth == shell::Depth::Repository)
-        {
+        if judged.parts.iter().any(|part| {
+            part.is_allowed_as_read_only() && part.depth == shell::ReadDepth::Repository
+        }) {
             let path = VPath::root().to_string();
-            below.push(Access {
+            below.push(PathAccess {
                 path,
                 kind: AccessKind::Read,
-                reach: Reach::Tree,
+                scope: PathScope::Tree,
             });
         }
-        Command {
+        CommandFacts {
             text: text.to_owned(),
-            ruled,
-            reads,
+            rule_match: ruled,
+            read_only: reads,
         }
     });
     if let Some(command) = &mut command
@@ -163,7 +163,7 @@ pub(super) async fn verdict(
             "commands.reads: {}; name the files or folders to look at",
             verdict.rule
         );
-        command.ruled = Ruled::By(Verdict::ask(rule));
+        command.rule_match = RuleMatch::Matched(Verdict::ask(rule));
     }
     let mut lies = Vec::new();
     for path in accesses
@@ -183,24 +183,24 @@ pub(super) async fn verdict(
     let tainted = None;
     let project = None;
     let excluded = None;
-    let judged = Judged {
+    let judged = CallFacts {
         tool: tool_name,
         effect,
         args,
         unlisted,
         excluded,
-        files,
-        lies,
+        file_verdict: files,
+        resolved_paths: lies,
         command,
         project,
-        tainted,
-        flagged,
+        tainted_write: tainted,
+        always_asks: flagged,
     };
     let verdict = judge(agent.gate(), terms, &judged);
-    match (tool.hands(), verdict.kind) {
-        (Hands::Client, VerdictKind::Allow) => {
+    match (tool.executor(), verdict.kind) {
+        (Executor::Client, VerdictKind::Allow) => {
             Verdict::ask("carried out by whoever runs the agent, who answers with its result")
         }
-        (Hands::Client | Hands::Ours, _) => verdict,
+        (Executor::Client | Executor::Harness, _) => verdict,
     }
 }

@@ -3,8 +3,8 @@
 use super::{Scene, hook_runs, told, writes};
 use crate::support::{block_on, journal, session, text};
 use serde_json::{Value, json};
-use stead_agent::{Approvals, RunOptions};
-use stead_core::{HookOutcome, Outcome};
+use stead_agent::{ApprovalPolicy, RunOptions};
+use stead_core::{HookOutcome, RunOutcome};
 use stead_testkit::{FakeModel, reply};
 
 const ALL: &str = "session_start, session_end, prompt_submit, run_start, run_end, before_context_build, \
@@ -30,13 +30,13 @@ fn every_event_is_told_once_and_in_order() {
         let agent = scene.agent().await;
         let mut chat = agent.session(session("s"));
         let options = RunOptions {
-            approvals: Approvals::All,
+            approvals: ApprovalPolicy::ApproveAll,
             ..RunOptions::default()
         };
         let report = chat.run(text("go"), options).await.unwrap();
         assert_eq!(
             (report.outcome, report.text.as_str()),
-            (Outcome::Completed, "done"),
+            (RunOutcome::Completed, "done"),
             "{:?}",
             report.reason
         );
@@ -81,7 +81,7 @@ fn every_event_is_told_once_and_in_order() {
         let root = scene.dir.path().canonicalize().unwrap();
         let args = json!({"file_path": "a.txt", "content": "hello"});
         let id = about("before_tool_call")["tool"]["call_id"].clone();
-        let name = agent.workspace().config().agent();
+        let name = agent.workspace().config().agent_id();
         // Under the names of other harnesses, too.
         let common = json!({"session": "s", "run": run, "agent": name, "user": agent.owner().user.as_str(), "cwd": root,
             "session_id": "s", "run_id": run, "agent_name": name, "effective_agent_name": name});
@@ -198,7 +198,7 @@ fn a_compaction_and_a_parked_run_are_told() {
     scene.hook("log", "notification, run_end", "cat >> told.jsonl", "");
     block_on(async {
         let ran = scene.run().await;
-        assert_eq!(ran.report.unwrap().outcome, Outcome::Parked);
+        assert_eq!(ran.report.unwrap().outcome, RunOutcome::Parked);
         let told = told(&scene.path("told.jsonl"));
         assert_eq!(events(&told), ["notification"]);
         assert_eq!(
@@ -234,7 +234,7 @@ fn a_hook_is_asked_only_about_what_its_matcher_finds() {
         );
         block_on(async {
             let ran = scene.run().await;
-            assert_eq!(ran.report.unwrap().outcome, Outcome::Completed);
+            assert_eq!(ran.report.unwrap().outcome, RunOutcome::Completed);
             assert_eq!(
                 told(&scene.path("told.jsonl")).len(),
                 asked,

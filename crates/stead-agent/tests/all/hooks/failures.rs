@@ -3,7 +3,7 @@
 use super::{Scene, writes};
 use crate::support::{block_on, results};
 use std::time::Instant;
-use stead_core::{HookOutcome, Outcome, ResultStatus};
+use stead_core::{HookOutcome, ResultStatus, RunOutcome};
 
 // Acceptance 6.7
 #[test]
@@ -56,7 +56,7 @@ fn no_answer_is_a_no_of_a_guard_and_nothing_of_others() {
                 let ran = scene.run().await;
                 assert_eq!(
                     ran.report.as_ref().unwrap().outcome,
-                    Outcome::Completed,
+                    RunOutcome::Completed,
                     "{script}"
                 );
                 assert_eq!(ran.outcomes(), [outcome], "{script}");
@@ -151,7 +151,7 @@ fn what_cannot_be_said_at_an_event_is_a_failure() {
             let ran = scene.run().await;
             assert_eq!(
                 ran.report.as_ref().unwrap().outcome,
-                Outcome::Completed,
+                RunOutcome::Completed,
                 "{event} {answer}"
             );
             assert!(

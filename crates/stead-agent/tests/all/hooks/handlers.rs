@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use stead_agent::{Bound, Delegate, RunOptions};
+use stead_agent::{Delegate, DelegationBounds, RunOptions};
 use stead_core::{HookOutcome, ResultStatus};
 use stead_testkit::{FakeModel, reply};
 
@@ -168,7 +168,7 @@ fn a_model_decides_in_json() {
                 "{words}"
             );
             // What it used is on the list.
-            let name = agent.workspace().config().agent();
+            let name = agent.workspace().config().agent_id();
             let usage = scene
                 .read(&format!("agents/{name}/token_usage.jsonl"))
                 .unwrap();
@@ -187,7 +187,7 @@ impl Delegate for Reviewer {
         &'a self,
         agent: &'a str,
         task: &'a str,
-        _: &'a Bound,
+        _: &'a DelegationBounds,
     ) -> BoxFuture<'a, Result<String, String>> {
         self.asked
             .lock()
@@ -216,7 +216,7 @@ fn an_agent_is_handed_the_task_and_one_that_does_not_decide_closes_the_door() {
             let agent = scene.agent().await;
             let reviewer = Arc::new(Reviewer::default());
             if present {
-                agent.hooks().delegate_to(reviewer.clone());
+                agent.hooks().set_delegate(reviewer.clone());
             }
             let ran = scene.run_with(&agent, RunOptions::default()).await;
             assert_eq!(scene.read("a.txt"), None);

@@ -5,7 +5,7 @@ use crate::support::{block_on, journal, results, session, text};
 use std::path::Path;
 use std::time::Duration;
 use stead_agent::{Agent, RunOptions};
-use stead_core::{HookOutcome, Outcome, ResultStatus};
+use stead_core::{HookOutcome, ResultStatus, RunOutcome};
 use stead_model::{ModelSettings, connect};
 use stead_testkit::{Child, Death, child_role};
 use tokio_util::sync::CancellationToken;
@@ -59,7 +59,7 @@ fn a_cancelled_run_takes_its_hook_with_it() {
             pid
         };
         let (ran, pid) = futures_util::future::join(scene.run_with(&agent, options), stop).await;
-        assert_eq!(ran.report.as_ref().unwrap().outcome, Outcome::Cancelled);
+        assert_eq!(ran.report.as_ref().unwrap().outcome, RunOutcome::Cancelled);
         gone(&pid).await;
         assert_eq!(results(&ran.lines)[0].1, ResultStatus::Skipped);
         assert_eq!(
@@ -137,7 +137,7 @@ fn a_process_killed_during_a_hook_leaves_a_session_that_goes_on() {
             let report = chat.resume(RunOptions::default()).await.unwrap();
             assert_eq!(
                 (report.outcome, report.text.as_str()),
-                (Outcome::Completed, "done"),
+                (RunOutcome::Completed, "done"),
                 "{event}"
             );
             let (lines, _) = journal(&agent, &session("s")).await;

@@ -3,8 +3,8 @@
 use super::{Scene, told};
 use crate::support::{block_on, blocks};
 use serde_json::{Value, json};
-use stead_agent::{Approvals, Called};
-use stead_core::{Level, ResultStatus};
+use stead_agent::{ApprovalPolicy, SessionlessResult};
+use stead_core::{NoticeLevel, ResultStatus};
 use stead_testkit::reply;
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +15,7 @@ fn write(path: &str) -> Value {
     json!({"file_path": path, "content": "hello"})
 }
 
-async fn call(scene: &Scene, args: Value, approvals: Approvals) -> Called {
+async fn call(scene: &Scene, args: Value, approvals: ApprovalPolicy) -> SessionlessResult {
     scene
         .agent()
         .await
@@ -133,7 +133,7 @@ fn what_hooks_say_of_a_call_holds_outside_sessions_too() {
         let scene = Scene::new(Vec::new());
         lay(&scene);
         block_on(async {
-            let called = call(&scene, write("a.txt"), Approvals::None).await;
+            let called = call(&scene, write("a.txt"), ApprovalPolicy::DenyAll).await;
             let text = blocks(&called.content);
             assert!(
                 called.status == status && text.contains(said),
@@ -145,9 +145,9 @@ fn what_hooks_say_of_a_call_holds_outside_sessions_too() {
                 .collect();
             assert_eq!(written, file.into_iter().collect::<Vec<_>>(), "{what}");
             let warned = called
-                .told
+                .notices
                 .iter()
-                .any(|(level, _)| *level == Level::Warning);
+                .any(|(level, _)| *level == NoticeLevel::Warning);
             assert_eq!(
                 warned,
                 matches!(
@@ -184,7 +184,7 @@ fn a_hook_answers_outside_sessions_in_the_place_of_a_person() {
             &format!("{capability}\non_failure: open"),
         );
         block_on(async {
-            let called = call(&scene, write("a.txt"), Approvals::Park).await;
+            let called = call(&scene, write("a.txt"), ApprovalPolicy::Park).await;
             assert!(
                 called.status == status && blocks(&called.content).contains(said),
                 "{answer}: {called:?}"
@@ -214,7 +214,7 @@ fn hooks_are_told_of_a_call_outside_sessions_once_at_each_place() {
         "name: p\nevents: [before_tool_call]\nhandler: {type: prompt, prompt: Judge it.}\n",
     );
     block_on(async {
-        let called = call(&scene, write("a.txt"), Approvals::All).await;
+        let called = call(&scene, write("a.txt"), ApprovalPolicy::ApproveAll).await;
         assert_eq!(called.status, ResultStatus::Ok, "{called:?}");
         let told = told(&scene.path("told.jsonl"));
         let events: Vec<&Value> = told.iter().map(|told| &told["event"]).collect();

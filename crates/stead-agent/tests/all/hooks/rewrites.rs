@@ -4,8 +4,8 @@
 use super::{Scene, hook_runs, writes};
 use crate::support::{block_on, results, session};
 use serde_json::{Value, json};
-use stead_agent::{Approvals, RunOptions};
-use stead_core::{Entry, EventKind, HookOutcome, Outcome, ResultStatus, args_hash};
+use stead_agent::{ApprovalPolicy, RunOptions};
+use stead_core::{Entry, EventKind, HookOutcome, ResultStatus, RunOutcome, args_hash};
 
 /// An answer of a hook, the capability it needs, and where its effect shows.
 struct Rewrite {
@@ -108,7 +108,7 @@ fn what_a_hook_declares_it_may_change_and_nothing_else() {
                 let report = ran.report.as_ref().unwrap();
                 assert_eq!(
                     report.outcome,
-                    Outcome::Completed,
+                    RunOutcome::Completed,
                     "{event}: {:?}",
                     report.reason
                 );
@@ -214,7 +214,7 @@ fn what_a_hook_changed_is_what_is_asked_about_and_what_runs_elsewhere() {
     );
     block_on(async {
         let ran = scene.run().await;
-        assert_eq!(ran.report.as_ref().unwrap().outcome, Outcome::Parked);
+        assert_eq!(ran.report.as_ref().unwrap().outcome, RunOutcome::Parked);
         let hash = args_hash(&args);
         assert!(
             ran.lines
@@ -227,12 +227,12 @@ fn what_a_hook_changed_is_what_is_asked_about_and_what_runs_elsewhere() {
         chat.load().await.unwrap();
         assert_eq!(chat.open_questions()[0].args, args);
         let options = RunOptions {
-            approvals: Approvals::All,
+            approvals: ApprovalPolicy::ApproveAll,
             ..RunOptions::default()
         };
         assert_eq!(
             chat.resume(options).await.unwrap().outcome,
-            Outcome::Completed
+            RunOutcome::Completed
         );
         assert_eq!(
             (scene.read("a.txt"), scene.read("b.txt").as_deref()),
@@ -274,13 +274,13 @@ fn a_hook_says_no_by_its_exit_code_or_in_words() {
                 let reason = "hook h said no at before_model_call: not today";
                 assert_eq!(
                     (report.outcome, report.reason.as_deref()),
-                    (Outcome::Failed, Some(reason))
+                    (RunOutcome::Failed, Some(reason))
                 );
                 assert_eq!(scene.server.requests().len(), 0);
             }),
             ("after_model_call", |scene, ran| {
                 let report = ran.report.as_ref().unwrap();
-                assert_eq!(report.outcome, Outcome::Failed);
+                assert_eq!(report.outcome, RunOutcome::Failed);
                 // The answer is dropped; what it cost is not.
                 assert_eq!(
                     (report.text.as_str(), report.steps, scene.read("a.txt")),
@@ -338,7 +338,7 @@ fn a_hook_answers_for_a_person_only_if_it_may() {
                 status,
                 "{answer} {more}"
             );
-            let parked = ran.report.as_ref().unwrap().outcome == Outcome::Parked;
+            let parked = ran.report.as_ref().unwrap().outcome == RunOutcome::Parked;
             assert_eq!(parked, status.is_none(), "{answer} {more}");
             let by = ran.lines.iter().find_map(|line| match &line.entry {
                 Entry::Decision(decision) => Some(decision.by.clone()),
@@ -387,7 +387,7 @@ fn each_hook_is_told_what_those_before_it_changed_and_words_reach_the_model() {
     }
     block_on(async {
         let ran = scene.run().await;
-        assert_eq!(ran.report.as_ref().unwrap().outcome, Outcome::Completed);
+        assert_eq!(ran.report.as_ref().unwrap().outcome, RunOutcome::Completed);
         let told: Value = serde_json::from_str(&scene.read("told.json").unwrap()).unwrap();
         assert_eq!(told["tool"]["args"], one);
         assert_eq!(
@@ -443,7 +443,7 @@ fn a_run_ends_where_a_hook_ends_it() {
         block_on(async {
             let agent = scene.agent().await;
             let options = RunOptions {
-                approvals: Approvals::All,
+                approvals: ApprovalPolicy::ApproveAll,
                 ..RunOptions::default()
             };
             let ran = scene.run_with(&agent, options).await;
@@ -451,7 +451,7 @@ fn a_run_ends_where_a_hook_ends_it() {
             let reason = Some("hook h ended the run: enough");
             assert_eq!(
                 (report.outcome, report.reason.as_deref()),
-                (Outcome::Failed, reason),
+                (RunOutcome::Failed, reason),
                 "{event}"
             );
             // Every call has a result, whatever ended the run.

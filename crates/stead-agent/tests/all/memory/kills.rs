@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::Owner;
-use stead_testkit::{Child, Death, FaultDisk, KillPoint, OpKind, child_role};
+use stead_testkit::{Child, Death, DiskOpKind, FaultDisk, KillPoint, child_role};
 
 /// What is said, in two sessions.
 const SAID: [(&str, &str); 3] = [
@@ -31,7 +31,10 @@ fn lay_out(dir: &Path) {
 async fn work_to_the_end(dir: &Path, place: &str) {
     let agent = agent(dir, Obedient::quiet()).await;
     for _ in 0..200 {
-        agent.work(&Owner::default(), &hasty()).await.unwrap();
+        agent
+            .run_memory_jobs(&Owner::default(), &hasty())
+            .await
+            .unwrap();
         let status = agent.memory_status(&Owner::default()).await.unwrap();
         assert_eq!(status.dead, Vec::new(), "{place}");
         if status.unmerged == 0 && texts(&read(dir, "MEMORY.md")).len() == FACTS.len() {
@@ -85,7 +88,10 @@ fn a_kill_anywhere_loses_no_fact_and_doubles_none() {
                 |_| {},
             )
             .await;
-            agent.work(&Owner::default(), &hasty()).await.unwrap();
+            agent
+                .run_memory_jobs(&Owner::default(), &hasty())
+                .await
+                .unwrap();
         });
     }
     let counting = Arc::new(FaultDisk::counting());
@@ -100,7 +106,10 @@ fn a_kill_anywhere_loses_no_fact_and_doubles_none() {
             |_| {},
         )
         .await;
-        agent.work(&Owner::default(), &hasty()).await.unwrap();
+        agent
+            .run_memory_jobs(&Owner::default(), &hasty())
+            .await
+            .unwrap();
     });
     assert_all_once(dir.path(), "undisturbed");
     let mut points = Vec::new();
@@ -109,7 +118,7 @@ fn a_kill_anywhere_loses_no_fact_and_doubles_none() {
             // After one operation is before the next, but for the last.
             let told_apart = match point {
                 KillPoint::Before => true,
-                KillPoint::Torn => op.kind == OpKind::Write,
+                KillPoint::Torn => op.kind == DiskOpKind::Write,
                 KillPoint::After => i + 1 == counting.count(),
             };
             if told_apart {
@@ -150,7 +159,10 @@ fn several_processes_at_once_do_everything_once() {
         return block_on(async {
             let agent = agent(Path::new(role.get("dir")), Obedient::quiet()).await;
             for _ in 0..5 {
-                agent.work(&Owner::default(), &hasty()).await.unwrap();
+                agent
+                    .run_memory_jobs(&Owner::default(), &hasty())
+                    .await
+                    .unwrap();
                 // At the same time as the others, whatever the queue says.
                 agent
                     .flush(&Owner::default(), &crate::support::session("s"), u64::MAX)

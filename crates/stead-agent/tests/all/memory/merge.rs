@@ -4,7 +4,7 @@ use super::{Obedient, agent, agent_of, curated, of_days, prompt, read, say, step
 use crate::support::{block_on, text};
 use serde_json::json;
 use std::sync::Arc;
-use stead_agent::{Approvals, RunOptions};
+use stead_agent::{ApprovalPolicy, RunOptions};
 use stead_core::{Block, Owner, SessionId, ToolCall};
 use stead_model::ModelError;
 use stead_store::OsDisk;
@@ -183,7 +183,7 @@ fn the_agent_saves_and_forgets_and_nothing_is_destroyed() {
                 .call_tool(
                     "memory_forget",
                     args,
-                    &Approvals::None,
+                    &ApprovalPolicy::DenyAll,
                     CancellationToken::new(),
                 )
                 .await;

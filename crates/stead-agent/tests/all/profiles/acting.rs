@@ -7,7 +7,7 @@ use serde_json::json;
 use stead_agent::RunOptions;
 use stead_core::ResultStatus;
 use stead_model::{ModelSettings, Params, connect};
-use stead_testkit::{FakeModel, Wire, fail, reply};
+use stead_testkit::{FakeModel, FakeWire, fail, reply};
 
 #[test]
 fn after_a_switch_the_next_step_has_the_other_models_profile() {
@@ -100,8 +100,8 @@ fn who_answers_instead_is_asked_with_its_own_profile_and_bound_by_it() {
         ("a.txt", "one\ntwo\nthree\n"),
     ]);
     let server = FakeModel::start_with(|request| match (request.wire, request.result_count()) {
-        (Wire::Chat, 0) => fail(500),
-        (Wire::Messages, 0) => reply()
+        (FakeWire::Chat, 0) => fail(500),
+        (FakeWire::Messages, 0) => reply()
             .call("LS", json!({"path": "."}))
             .call("Glob", json!({"pattern": "*"}))
             // Counted from one in this surface.
@@ -109,7 +109,7 @@ fn who_answers_instead_is_asked_with_its_own_profile_and_bound_by_it() {
                 "Read",
                 json!({"file_path": "a.txt", "offset": 2, "limit": 1}),
             ),
-        (Wire::Chat, 3) => reply()
+        (FakeWire::Chat, 3) => reply()
             .call("ls", json!({}))
             .call("glob_files", json!({"pattern": "*"})),
         (_, _) => reply().text("done"),
@@ -169,13 +169,13 @@ fn who_answers_instead_is_asked_with_its_own_profile_and_bound_by_it() {
             has("ls") || has("LS"),
         );
         match request.wire {
-            Wire::Chat => assert_eq!(found, ("for openai", Some(0.1), false, false)),
-            Wire::Messages => {
+            FakeWire::Chat => assert_eq!(found, ("for openai", Some(0.1), false, false)),
+            FakeWire::Messages => {
                 assert_eq!((found.1, found.2, found.3), (Some(0.9), true, true));
                 assert!(seen.system.ends_with("for anthropic"));
                 assert_eq!(request.json["system"][0]["cache_control"]["ttl"], "1h");
             }
-            Wire::Responses | Wire::Gemini => panic!("{:?}", request.wire),
+            FakeWire::Responses | FakeWire::Gemini => panic!("{:?}", request.wire),
         }
     }
     assert_eq!(server.rejections(), Vec::new());

@@ -2,7 +2,7 @@
 //! one.
 
 use super::ORIGIN;
-use crate::classify::{IN_STREAM, classify};
+use crate::classify::{IN_STREAM_STATUS, classify};
 use crate::wire::Decoder;
 use crate::wire::args::parse_args;
 use crate::{Delta, ModelError, Reply};
@@ -16,7 +16,7 @@ pub(super) fn parse(body: &[u8]) -> Result<Reply, ModelError> {
     let mut decoder = GeminiDecoder::default();
     let chunk =
         serde_json::from_slice(body).map_err(|error| ModelError::Protocol(error.to_string()))?;
-    decoder.take(chunk, &mut Vec::new())?;
+    decoder.push_chunk(chunk, &mut Vec::new())?;
     decoder.reply()
 }
 
@@ -29,20 +29,24 @@ pub(super) struct GeminiDecoder {
     text_signature: Option<String>,
     calls: u32,
     usage: Usage,
-    ending: Option<Ending>,
+    ending: Option<GeminiEnding>,
 }
 
 /// How the provider says that the answer ended.
 #[derive(Debug)]
-enum Ending {
+enum GeminiEnding {
     Finished { reason: String, message: String },
     PromptBlocked,
 }
 
 impl GeminiDecoder {
-    fn take(&mut self, chunk: Chunk, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+    fn push_chunk(&mut self, chunk: GeminiChunk, out: &mut Vec<Delta>) -> Result<(), ModelError> {
         if let Some(error) = chunk.error {
-            return Err(classify(IN_STREAM, None, error.to_string().as_bytes()));
+            return Err(classify(
+                IN_STREAM_STATUS,
+                None,
+                error.to_string().as_bytes(),
+            ));
         }
         if let Some(counts) = chunk.usage_metadata {
             self.usage = usage(&counts);
@@ -52,7 +56,7 @@ impl GeminiDecoder {
             .and_then(|feedback| feedback.block_reason)
             .is_some()
         {
-            self.ending = Some(Ending::PromptBlocked);
+            self.ending = Some(GeminiEnding::PromptBlocked);
         }
         let Some(candidate) = chunk.candidates.into_iter().flatten().next() else {
             return Ok(());
@@ -62,17 +66,17 @@ impl GeminiDecoder {
             .and_then(|content| content.parts)
             .unwrap_or_default()
         {
-            self.part(part, out);
+            self.push_part(part, out);
         }
         if let Some(reason) = candidate.finish_reason {
             let message = candidate.finish_message.unwrap_or_default();
-            self.ending = Some(Ending::Finished { reason, message });
+            self.ending = Some(GeminiEnding::Finished { reason, message });
         }
         Ok(())
     }
 
-    fn part(&mut self, part: Part, out: &mut Vec<Delta>) {
-        let Part {
+    fn push_part(&mut self, part: GeminiReplyPart, out: &mut Vec<Delta>) {
+        let GeminiReplyPart {
             text,
             thought,
             thought_signature: signature,
@@ -80,19 +84,19 @@ impl GeminiDecoder {
             inline_data,
         } = part;
         if let Some(call) = function_call {
-            self.call(call, signature, out);
-        } else if let Some(Blob { mime_type, data }) = inline_data {
+            self.push_call(call, signature, out);
+        } else if let Some(GeminiReplyBlob { mime_type, data }) = inline_data {
             self.end_text();
             self.content
                 .push(Block::Media(Media::inline(mime_type, data, None)));
         } else if thought.unwrap_or_default() {
-            self.thought(text.unwrap_or_default(), signature, out);
+            self.push_thought(text.unwrap_or_default(), signature, out);
         } else {
-            self.text(text.unwrap_or_default(), signature, out);
+            self.push_text(text.unwrap_or_default(), signature, out);
         }
     }
 
-    fn text(&mut self, text: String, signature: Option<String>, out: &mut Vec<Delta>) {
+    fn push_text(&mut self, text: String, signature: Option<String>, out: &mut Vec<Delta>) {
         self.text_signature = signature.or(self.text_signature.take());
         if text.is_empty() {
             return;
@@ -113,7 +117,7 @@ impl GeminiDecoder {
         }
     }
 
-    fn thought(&mut self, text: String, signature: Option<String>, out: &mut Vec<Delta>) {
+    fn push_thought(&mut self, text: String, signature: Option<String>, out: &mut Vec<Delta>) {
         self.end_text();
         match self.content.last_mut() {
             Some(Block::Thinking(last)) if last.signature.is_none() => {
@@ -128,9 +132,9 @@ impl GeminiDecoder {
         }
     }
 
-    fn call(
+    fn push_call(
         &mut self,
-        FunctionCall { name, args }: FunctionCall,
+        GeminiReplyCall { name, args }: GeminiReplyCall,
         signature: Option<String>,
         out: &mut Vec<Delta>,
     ) {
@@ -157,8 +161,8 @@ impl GeminiDecoder {
 
     fn reply(&mut self) -> Result<Reply, ModelError> {
         let stop = match self.ending.take().ok_or(ModelError::Cut)? {
-            Ending::PromptBlocked => StopReason::ContentFilter,
-            Ending::Finished { reason, message } => self.stop(reason, &message)?,
+            GeminiEnding::PromptBlocked => StopReason::ContentFilter,
+            GeminiEnding::Finished { reason, message } => self.stop_reason(reason, &message)?,
         };
         self.end_text();
         Ok(Reply {
@@ -169,7 +173,7 @@ impl GeminiDecoder {
         })
     }
 
-    fn stop(&self, reason: String, message: &str) -> Result<StopReason, ModelError> {
+    fn stop_reason(&self, reason: String, message: &str) -> Result<StopReason, ModelError> {
         Ok(match reason.as_str() {
             "STOP" if self.calls > 0 => StopReason::ToolUse,
             "STOP" => StopReason::EndTurn,
@@ -191,7 +195,7 @@ impl Decoder for GeminiDecoder {
     fn push(&mut self, _event: &str, data: &str, out: &mut Vec<Delta>) -> Result<(), ModelError> {
         let chunk =
             serde_json::from_str(data).map_err(|error| ModelError::Protocol(error.to_string()))?;
-        self.take(chunk, out)
+        self.push_chunk(chunk, out)
     }
 
     fn finish(&mut self, out: &mut Vec<Delta>) -> Result<(), ModelError> {
@@ -214,46 +218,46 @@ fn thinking(text: String, signature: Option<String>) -> Block {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Chunk {
-    candidates: Option<Vec<Candidate>>,
+struct GeminiChunk {
+    candidates: Option<Vec<GeminiCandidate>>,
     prompt_feedback: Option<PromptFeedback>,
     #[serde(default, deserialize_with = "crate::wire::json::or_none")]
-    usage_metadata: Option<Counts>,
+    usage_metadata: Option<GeminiUsage>,
     error: Option<Value>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Candidate {
-    content: Option<Content>,
+struct GeminiCandidate {
+    content: Option<GeminiReplyContent>,
     finish_reason: Option<String>,
     finish_message: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Content {
-    parts: Option<Vec<Part>>,
+struct GeminiReplyContent {
+    parts: Option<Vec<GeminiReplyPart>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Part {
+struct GeminiReplyPart {
     text: Option<String>,
     thought: Option<bool>,
     thought_signature: Option<String>,
-    function_call: Option<FunctionCall>,
-    inline_data: Option<Blob>,
+    function_call: Option<GeminiReplyCall>,
+    inline_data: Option<GeminiReplyBlob>,
 }
 
 #[derive(Deserialize)]
-struct FunctionCall {
+struct GeminiReplyCall {
     name: String,
     args: Option<Box<RawValue>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Blob {
+struct GeminiReplyBlob {
     mime_type: String,
     data: String,
 }
@@ -266,7 +270,7 @@ struct PromptFeedback {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Counts {
+struct GeminiUsage {
     prompt_token_count: u64,
     tool_use_prompt_token_count: u64,
     cached_content_token_count: u64,
@@ -274,7 +278,7 @@ struct Counts {
     thoughts_token_count: u64,
 }
 
-fn usage(counts: &Counts) -> Usage {
+fn usage(counts: &GeminiUsage) -> Usage {
     Usage {
         input_tokens: counts
             .prompt_token_count

@@ -1,7 +1,7 @@
 //! Answers of the Responses API, streamed or whole.
 
 use super::ORIGIN;
-use crate::classify::{IN_STREAM, classify};
+use crate::classify::{IN_STREAM_STATUS, classify};
 use crate::wire::Decoder;
 use crate::wire::call;
 use crate::{Delta, ModelError, Reply};
@@ -12,7 +12,7 @@ use stead_core::{Block, StopReason, Thinking, Usage};
 
 /// A whole answer.
 pub(super) fn parse(body: &[u8]) -> Result<Reply, ModelError> {
-    let response = serde_json::from_slice(body).map_err(protocol)?;
+    let response = serde_json::from_slice(body).map_err(protocol_error)?;
     reply(response, BTreeMap::new())
 }
 
@@ -21,27 +21,31 @@ pub(super) fn parse(body: &[u8]) -> Result<Reply, ModelError> {
 #[derive(Debug, Default)]
 pub(super) struct ResponsesDecoder {
     /// Calls by the place of their item in the answer.
-    calls: BTreeMap<u64, Call>,
+    calls: BTreeMap<u64, OpenResponsesCall>,
     /// Finished items, for servers whose terminal event does not repeat them.
-    items: BTreeMap<u64, Item>,
+    items: BTreeMap<u64, ResponsesOutputItem>,
     ended: bool,
 }
 
 #[derive(Debug)]
-struct Call {
+struct OpenResponsesCall {
     index: u32,
     args_bytes: usize,
 }
 
 impl ResponsesDecoder {
-    fn call_started(&mut self, Placed { output_index, item }: Placed, out: &mut Vec<Delta>) {
-        if let Item::FunctionCall { name, .. } = item
+    fn call_started(
+        &mut self,
+        ResponsesItemEvent { output_index, item }: ResponsesItemEvent,
+        out: &mut Vec<Delta>,
+    ) {
+        if let ResponsesOutputItem::FunctionCall { name, .. } = item
             && !self.calls.contains_key(&output_index)
         {
             let index = self.calls.len() as u32;
             self.calls.insert(
                 output_index,
-                Call {
+                OpenResponsesCall {
                     index,
                     args_bytes: 0,
                 },
@@ -63,10 +67,10 @@ impl ResponsesDecoder {
     /// Some servers give a call's arguments in one piece at their end.
     fn call_args_done(
         &mut self,
-        Arguments {
+        ResponsesArgumentsDone {
             output_index,
             arguments,
-        }: Arguments,
+        }: ResponsesArgumentsDone,
         out: &mut Vec<Delta>,
     ) {
         if self
@@ -85,34 +89,36 @@ impl Decoder for ResponsesDecoder {
         if self.ended || data == "[DONE]" {
             return Ok(());
         }
-        let Kind { kind } = read(data)?;
+        let ResponsesEventType { kind } = parse_event(data)?;
         match kind.as_deref().unwrap_or(event) {
             "response.output_text.delta" | "response.refusal.delta" => {
-                out.push(Delta::Text(read::<Piece>(data)?.delta))
+                out.push(Delta::Text(parse_event::<ResponsesTextDelta>(data)?.delta))
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                out.push(Delta::Thinking(read::<Piece>(data)?.delta));
+                out.push(Delta::Thinking(
+                    parse_event::<ResponsesTextDelta>(data)?.delta,
+                ));
             }
             "response.reasoning_summary_part.added"
-                if read::<SummaryPart>(data)?.summary_index > 0 =>
+                if parse_event::<ResponsesSummaryPart>(data)?.summary_index > 0 =>
             {
                 out.push(Delta::Thinking(PARAGRAPH.into()));
             }
-            "response.output_item.added" => self.call_started(read(data)?, out),
+            "response.output_item.added" => self.call_started(parse_event(data)?, out),
             "response.output_item.done" => {
-                let Placed { output_index, item } = read(data)?;
+                let ResponsesItemEvent { output_index, item } = parse_event(data)?;
                 self.items.insert(output_index, item);
             }
             "response.function_call_arguments.delta" => {
-                let Piece {
+                let ResponsesTextDelta {
                     output_index,
                     delta,
-                } = read(data)?;
+                } = parse_event(data)?;
                 self.call_args(output_index, delta, out);
             }
-            "response.function_call_arguments.done" => self.call_args_done(read(data)?, out),
+            "response.function_call_arguments.done" => self.call_args_done(parse_event(data)?, out),
             kind @ ("response.completed" | "response.incomplete" | "response.failed") => {
-                let Terminal { mut response } = read(data)?;
+                let ResponsesTerminalEvent { mut response } = parse_event(data)?;
                 if response.status.is_empty() {
                     response.status = kind.trim_start_matches("response.").to_owned();
                 }
@@ -120,7 +126,7 @@ impl Decoder for ResponsesDecoder {
                 self.ended = true;
                 out.push(Delta::Done(Box::new(reply)));
             }
-            "error" => return Err(classify(IN_STREAM, None, data.as_bytes())),
+            "error" => return Err(classify(IN_STREAM_STATUS, None, data.as_bytes())),
             // The rest says when parts begin and end, or belongs to tools that run at the provider.
             _ => {}
         }
@@ -139,79 +145,79 @@ impl Decoder for ResponsesDecoder {
 /// Between the parts of one reasoning summary.
 const PARAGRAPH: &str = "\n\n";
 
-fn read<'de, T: Deserialize<'de>>(data: &'de str) -> Result<T, ModelError> {
-    serde_json::from_str(data).map_err(protocol)
+fn parse_event<'de, T: Deserialize<'de>>(data: &'de str) -> Result<T, ModelError> {
+    serde_json::from_str(data).map_err(protocol_error)
 }
 
 #[derive(Deserialize)]
-struct Kind {
+struct ResponsesEventType {
     #[serde(rename = "type")]
     kind: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Piece {
+struct ResponsesTextDelta {
     #[serde(default)]
     output_index: u64,
     delta: String,
 }
 
 #[derive(Deserialize)]
-struct SummaryPart {
+struct ResponsesSummaryPart {
     #[serde(default)]
     summary_index: u64,
 }
 
 #[derive(Deserialize)]
-struct Placed {
+struct ResponsesItemEvent {
     #[serde(default)]
     output_index: u64,
-    item: Item,
+    item: ResponsesOutputItem,
 }
 
 #[derive(Deserialize)]
-struct Arguments {
+struct ResponsesArgumentsDone {
     #[serde(default)]
     output_index: u64,
     arguments: String,
 }
 
 #[derive(Deserialize)]
-struct Terminal {
-    response: Response,
+struct ResponsesTerminalEvent {
+    response: ResponsesReply,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Response {
+struct ResponsesReply {
     status: String,
-    output: Vec<Item>,
+    output: Vec<ResponsesOutputItem>,
     #[serde(default, deserialize_with = "crate::wire::json::or_none")]
-    usage: Option<Tokens>,
+    usage: Option<ResponsesUsage>,
     error: Value,
-    incomplete_details: Option<Incomplete>,
+    incomplete_details: Option<ResponsesIncomplete>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Incomplete {
+struct ResponsesIncomplete {
     reason: String,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Item {
+enum ResponsesOutputItem {
     Message {
         #[serde(default)]
-        content: Vec<Part>,
+        content: Vec<ResponsesOutputPart>,
     },
     Reasoning {
         id: Option<String>,
         #[serde(default)]
-        summary: Vec<Part>,
+        summary: Vec<ResponsesOutputPart>,
         /// Readable reasoning of open models.
         #[serde(default)]
-        content: Option<Vec<Part>>,
+        content: Option<Vec<ResponsesOutputPart>>,
         encrypted_content: Option<String>,
     },
     FunctionCall {
@@ -230,7 +236,7 @@ enum Item {
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Part {
+enum ResponsesOutputPart {
     OutputText {
         text: String,
     },
@@ -249,7 +255,7 @@ enum Part {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Tokens {
+struct ResponsesUsage {
     input_tokens: u64,
     output_tokens: u64,
     input_tokens_details: Option<InputTokens>,
@@ -268,8 +274,11 @@ struct OutputTokens {
     reasoning_tokens: u64,
 }
 
-fn reply(response: Response, seen: BTreeMap<u64, Item>) -> Result<Reply, ModelError> {
-    let Response {
+fn reply(
+    response: ResponsesReply,
+    seen: BTreeMap<u64, ResponsesOutputItem>,
+) -> Result<Reply, ModelError> {
+    let ResponsesReply {
         status,
         output,
         usage,
@@ -282,20 +291,28 @@ fn reply(response: Response, seen: BTreeMap<u64, Item>) -> Result<Reply, ModelEr
         output
     };
     let refused = output.iter().any(|item| match item {
-        Item::Message { content } => content
+        ResponsesOutputItem::Message { content } => content
             .iter()
-            .any(|part| matches!(part, Part::Refusal { .. })),
-        Item::Reasoning { .. } | Item::FunctionCall { .. } | Item::Unknown => false,
+            .any(|part| matches!(part, ResponsesOutputPart::Refusal { .. })),
+        ResponsesOutputItem::Reasoning { .. }
+        | ResponsesOutputItem::FunctionCall { .. }
+        | ResponsesOutputItem::Unknown => false,
     });
     let calls = output
         .iter()
-        .any(|item| matches!(item, Item::FunctionCall { .. }));
+        .any(|item| matches!(item, ResponsesOutputItem::FunctionCall { .. }));
     let stop = match status.as_str() {
         "completed" if refused => StopReason::Refusal,
         "completed" if calls => StopReason::ToolUse,
         "completed" => StopReason::EndTurn,
-        "incomplete" => incomplete(incomplete_details.unwrap_or_default()),
-        "failed" => return Err(classify(IN_STREAM, None, error.to_string().as_bytes())),
+        "incomplete" => incomplete_stop_reason(incomplete_details.unwrap_or_default()),
+        "failed" => {
+            return Err(classify(
+                IN_STREAM_STATUS,
+                None,
+                error.to_string().as_bytes(),
+            ));
+        }
         "cancelled" => return Err(ModelError::Cut),
         other => {
             return Err(ModelError::Protocol(format!(
@@ -309,13 +326,13 @@ fn reply(response: Response, seen: BTreeMap<u64, Item>) -> Result<Reply, ModelEr
         .collect();
     Ok(Reply {
         content,
-        usage: usage.map(tokens).unwrap_or_default(),
+        usage: usage.map(to_usage).unwrap_or_default(),
         stop,
         model: String::new(),
     })
 }
 
-fn incomplete(details: Incomplete) -> StopReason {
+fn incomplete_stop_reason(details: ResponsesIncomplete) -> StopReason {
     match details.reason.as_str() {
         "max_output_tokens" => StopReason::MaxTokens,
         "content_filter" => StopReason::ContentFilter,
@@ -323,15 +340,15 @@ fn incomplete(details: Incomplete) -> StopReason {
     }
 }
 
-fn blocks(item: Item, stop: &StopReason) -> Vec<Block> {
+fn blocks(item: ResponsesOutputItem, stop: &StopReason) -> Vec<Block> {
     match item {
-        Item::Message { content } => content
+        ResponsesOutputItem::Message { content } => content
             .into_iter()
-            .map(text)
+            .map(part_text)
             .filter(|text| !text.is_empty())
             .map(Block::text)
             .collect(),
-        Item::Reasoning {
+        ResponsesOutputItem::Reasoning {
             id,
             summary,
             content,
@@ -344,7 +361,7 @@ fn blocks(item: Item, stop: &StopReason) -> Vec<Block> {
             };
             let text = parts
                 .into_iter()
-                .map(text)
+                .map(part_text)
                 .collect::<Vec<_>>()
                 .join(PARAGRAPH);
             if text.is_empty() && signature.is_none() {
@@ -359,7 +376,7 @@ fn blocks(item: Item, stop: &StopReason) -> Vec<Block> {
                 origin: ORIGIN.into(),
             })]
         }
-        Item::FunctionCall {
+        ResponsesOutputItem::FunctionCall {
             call_id: id,
             name,
             arguments,
@@ -371,23 +388,25 @@ fn blocks(item: Item, stop: &StopReason) -> Vec<Block> {
             } else {
                 stop
             };
-            vec![Block::ToolCall(call::finished(id, name, &arguments, stop))]
+            vec![Block::ToolCall(call::finish_call(
+                id, name, &arguments, stop,
+            ))]
         }
-        Item::Unknown => vec![],
+        ResponsesOutputItem::Unknown => vec![],
     }
 }
 
-fn text(part: Part) -> String {
+fn part_text(part: ResponsesOutputPart) -> String {
     match part {
-        Part::OutputText { text } | Part::SummaryText { text } | Part::ReasoningText { text } => {
-            text
-        }
-        Part::Refusal { refusal } => refusal,
-        Part::Unknown => String::new(),
+        ResponsesOutputPart::OutputText { text }
+        | ResponsesOutputPart::SummaryText { text }
+        | ResponsesOutputPart::ReasoningText { text } => text,
+        ResponsesOutputPart::Refusal { refusal } => refusal,
+        ResponsesOutputPart::Unknown => String::new(),
     }
 }
 
-fn tokens(tokens: Tokens) -> Usage {
+fn to_usage(tokens: ResponsesUsage) -> Usage {
     Usage {
         input_tokens: tokens.input_tokens,
         cache_read_tokens: tokens
@@ -403,6 +422,6 @@ fn tokens(tokens: Tokens) -> Usage {
     }
 }
 
-fn protocol(error: serde_json::Error) -> ModelError {
+fn protocol_error(error: serde_json::Error) -> ModelError {
     ModelError::Protocol(error.to_string())
 }

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
-use stead_store::{Documents, Enqueued, Job, Journals, Queue, StoreError};
-use stead_testkit::servers::Server;
+use stead_store::{Documents, EnqueueOutcome, Job, Journals, Queue, StoreError};
+use stead_testkit::servers::TestServer;
 use tokio::task::JoinSet;
 
 /// Runs `operation` in a new space each time, with the connection cut at each of its answers in
@@ -80,7 +80,7 @@ async fn a_document_is_replaced_and_removed_once_under_a_fence() {
                 .await
                 .unwrap();
             assert_eq!(store.get(&space, "a").await.unwrap(), Some(second.clone()));
-            let gone = Change::Delete {
+            let gone = DocumentChange::Delete {
                 key: "a".into(),
                 expect: Expected::Version(second.version),
             };
@@ -111,16 +111,16 @@ async fn a_commit_of_many_kinds_is_made_once() {
             let (made, change) = put("made", Expected::Absent);
             let changes = vec![
                 change,
-                Change::Move {
+                DocumentChange::Move {
                     from: "from".into(),
                     to: "to".into(),
                     version: moved.version,
                 },
-                Change::Delete {
+                DocumentChange::Delete {
                     key: "gone".into(),
                     expect: Expected::Version(removed),
                 },
-                Change::Check {
+                DocumentChange::Check {
                     key: "nothing".into(),
                     expect: Expected::Absent,
                 },
@@ -183,7 +183,7 @@ async fn a_lease_is_granted_once() {
     cut_everywhere(nothing, |store, space| async move {
         let first = take(&*store, &space, "l", "one", Claim::Free).await;
         assert_eq!(first.token, 1);
-        let second = take(&*store, &space, "l", "two", Claim::Over(1)).await;
+        let second = take(&*store, &space, "l", "two", Claim::Takeover(1)).await;
         assert_eq!(second.token, 2);
         assert!(store.renew(&space, &second, LONG).await.unwrap());
         store.release(&space, &second).await.unwrap();
@@ -205,7 +205,7 @@ async fn a_job_is_added_delivered_and_ended_once() {
                 delay: Duration::ZERO,
                 max_attempts: 2,
             };
-            let Enqueued::New(id) = store.enqueue(&space, queue, job).await.unwrap() else {
+            let EnqueueOutcome::New(id) = store.enqueue(&space, queue, job).await.unwrap() else {
                 panic!("it is new")
             };
             let first = store
@@ -230,7 +230,10 @@ async fn a_job_is_added_delivered_and_ended_once() {
             assert_eq!(second.attempt, 2);
             assert!(store.ack(&space, queue, &second).await.unwrap());
             assert_eq!(store.claim(&space, queue, LONG).await.unwrap(), None);
-            assert_eq!(store.dead(&space, queue, None, 10).await.unwrap(), []);
+            assert_eq!(
+                store.dead_letters(&space, queue, None, 10).await.unwrap(),
+                []
+            );
         }
     })
     .await;
@@ -267,7 +270,7 @@ async fn write_until(
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_killed_server_that_comes_back_is_survived() {
     for kind in SERVERS {
-        let mut server = Server::start(kind);
+        let mut server = TestServer::start(kind);
         let store = Arc::new(SqlStore::connect(server.url()).await.unwrap());
         let stop = Arc::new(AtomicBool::new(false));
         let made = Arc::new(AtomicU64::new(0));
@@ -277,7 +280,7 @@ async fn a_killed_server_that_comes_back_is_survived() {
             let work = write_until(store.clone(), space.clone(), stop.clone(), made.clone());
             writers.spawn(async move { (space, work.await) });
         }
-        for restart in [Server::kill as fn(&mut Server), Server::stop] {
+        for restart in [TestServer::kill as fn(&mut TestServer), TestServer::stop] {
             let enough = made.load(Ordering::SeqCst) + 40;
             while made.load(Ordering::SeqCst) < enough {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -311,7 +314,7 @@ async fn a_killed_server_that_comes_back_is_survived() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_stays_away_is_reported_without_the_password() {
-    let each = SERVERS.map(Server::start).map(async |mut server| {
+    let each = SERVERS.map(TestServer::start).map(async |mut server| {
         let store = SqlStore::connect(server.url()).await.unwrap();
         store.get(&fresh_space(), "a").await.unwrap();
         tokio::task::block_in_place(|| server.kill());
@@ -361,7 +364,7 @@ async fn a_holder_that_froze_amid_a_commit_does_not_keep_its_lease() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let began = Instant::now();
-        let second = take(&other, &space, "l", "two", Claim::Over(fence.token)).await;
+        let second = take(&other, &space, "l", "two", Claim::Takeover(fence.token)).await;
         assert_eq!(second.token, fence.token + 1);
         assert!(
             began.elapsed() > Duration::from_secs(5),

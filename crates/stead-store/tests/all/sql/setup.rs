@@ -1,14 +1,14 @@
 //! Tables that are not there yet, are newer, or cannot be reached; and time that has passed.
 
 use super::*;
-use stead_store::{Documents, Enqueued, Job, Queue, StoreError};
-use stead_testkit::servers::Server;
+use stead_store::{Documents, EnqueueOutcome, Job, Queue, StoreError};
+use stead_testkit::servers::TestServer;
 use tokio::task::JoinSet;
 
 /// Empty databases of one's own.
-fn empty() -> (Vec<String>, (tempfile::TempDir, Vec<Server>)) {
+fn empty() -> (Vec<String>, (tempfile::TempDir, Vec<TestServer>)) {
     let folder = tempfile::tempdir().unwrap();
-    let servers: Vec<Server> = SERVERS.map(Server::start).into_iter().collect();
+    let servers: Vec<TestServer> = SERVERS.map(TestServer::start).into_iter().collect();
     let file = format!(
         "sqlite:{}",
         folder.path().join("deep/er/store.db").display()
@@ -183,17 +183,20 @@ async fn a_dedup_key_is_forgotten_after_a_day() {
         }
         behind::run(&url, ALMOST).await;
         for (key, first) in ["done", "dead"].iter().zip(&first) {
-            let Enqueued::New(id) = first else {
+            let EnqueueOutcome::New(id) = first else {
                 panic!("{first:?}")
             };
-            assert_eq!(add(key).await, Enqueued::Known(id.clone()));
+            assert_eq!(add(key).await, EnqueueOutcome::Existing(id.clone()));
         }
         behind::run(&url, TWO_DAYS_AGO).await;
         for key in ["done", "dead"] {
-            assert!(matches!(add(key).await, Enqueued::New(_)), "{key}");
-            assert!(matches!(add(key).await, Enqueued::Known(_)), "{key}");
+            assert!(matches!(add(key).await, EnqueueOutcome::New(_)), "{key}");
+            assert!(
+                matches!(add(key).await, EnqueueOutcome::Existing(_)),
+                "{key}"
+            );
         }
-        let dead = store.dead(&space, "q", None, 10).await.unwrap();
+        let dead = store.dead_letters(&space, "q", None, 10).await.unwrap();
         assert_eq!(
             dead.iter()
                 .map(|dead| dead.payload.as_ref())

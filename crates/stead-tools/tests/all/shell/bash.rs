@@ -10,7 +10,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use stead_core::VerdictKind;
-use stead_tools::shell::{Part, Script, Value, judge, parse};
+use stead_tools::shell::{CommandPart, ShellScript, WordValue, judge, parse};
 use tempfile::TempDir;
 
 /// Commands that write down how they were called.
@@ -92,19 +92,19 @@ impl Playground {
 }
 
 /// Whether a part may have been this call.
-fn is_call(part: &Part, call: &[String]) -> bool {
+fn is_call(part: &CommandPart, call: &[String]) -> bool {
     let mut given = call.iter();
     for word in &part.words {
         match (&word.value, given.next()) {
-            (Value::Unknown(_), _) => return true,
-            (Value::Known(word), Some(given)) if word == given => {}
-            (Value::Known(_), _) => return false,
+            (WordValue::Unknown(_), _) => return true,
+            (WordValue::Known(word), Some(given)) if word == given => {}
+            (WordValue::Known(_), _) => return false,
         }
     }
     given.next().is_none()
 }
 
-fn unseen<'c>(script: &Script, calls: &'c [Vec<String>]) -> Option<&'c Vec<String>> {
+fn unseen<'c>(script: &ShellScript, calls: &'c [Vec<String>]) -> Option<&'c Vec<String>> {
     calls
         .iter()
         .find(|call| !script.parts.iter().any(|part| is_call(part, call)))
@@ -246,9 +246,9 @@ fn whatever_bash_runs_is_among_the_parts() {
     let result = runner.run(&scripts(), |line| {
         let script = parse(&line);
         let calls = playground.run(&line);
-        clear.set(clear.get() + usize::from(script.unclear.is_none()));
+        clear.set(clear.get() + usize::from(script.ambiguity.is_none()));
         ran.set(ran.get() + calls.len());
-        let missed = unseen(&script, &calls).filter(|_| script.unclear.is_none());
+        let missed = unseen(&script, &calls).filter(|_| script.ambiguity.is_none());
         prop_assert!(missed.is_none(), "{missed:?} ran, of {line}\n{script:#?}");
         prop_assert!(
             !calls.iter().any(|call| call[0] == "hidden"),
@@ -291,7 +291,7 @@ fn what_tricks_run_in_bash_is_among_the_parts() {
         let calls = playground.run(&line);
         tried += 1;
         caught += usize::from(calls.iter().any(|call| call[0] == "rm"));
-        if script.unclear.is_none() {
+        if script.ambiguity.is_none() {
             assert_eq!(unseen(&script, &calls), None, "{line}");
         }
     }

@@ -2,7 +2,9 @@
 
 use super::rules;
 use stead_core::VerdictKind::{self, Allow, Ask, Deny};
-use stead_tools::shell::{CommandPattern, Reads, allows, judge, parse, reads_only, suggest};
+use stead_tools::shell::{
+    CommandPattern, ReadOnlyCheck, allows, check_read_only, judge, parse, suggest_rules,
+};
 
 #[test]
 fn rules_decide_part_by_part() {
@@ -193,9 +195,11 @@ fn read_by(command: &str) -> Option<String> {
     let [part] = script.parts.as_slice() else {
         panic!("not one part: {command}")
     };
-    match reads_only(part) {
-        Reads::Only { paths, .. } if script.unclear.is_none() => Some(paths.join(" ")),
-        Reads::Only { .. } | Reads::No { .. } | Reads::Unclear { .. } => None,
+    match check_read_only(part) {
+        ReadOnlyCheck::Yes { paths, .. } if script.ambiguity.is_none() => Some(paths.join(" ")),
+        ReadOnlyCheck::Yes { .. } | ReadOnlyCheck::No { .. } | ReadOnlyCheck::Unclear { .. } => {
+            None
+        }
     }
 }
 
@@ -328,9 +332,9 @@ unknown";
         let script = parse(&command);
         let part = script.parts.first().unwrap();
         assert!(
-            !matches!(reads_only(part), Reads::Only { .. }),
+            !matches!(check_read_only(part), ReadOnlyCheck::Yes { .. }),
             "{command}: {:?}",
-            reads_only(part)
+            check_read_only(part)
         );
     }
 }
@@ -416,7 +420,7 @@ fn suggestions_are_narrow_and_suffice() {
         ("", &[]),
     ];
     for (command, expected) in cases {
-        let rules = suggest(command);
+        let rules = suggest_rules(command);
         assert_eq!(rules, *expected, "{command}");
         assert_eq!(allows(&rules, command), !rules.is_empty(), "{command}");
     }

@@ -8,7 +8,7 @@ use super::rules;
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
 use stead_core::VerdictKind::{Allow, Deny};
-use stead_tools::shell::{CommandRules, Reach, allows, judge, parse, suggest};
+use stead_tools::shell::{CommandRules, Invocation, allows, judge, parse, suggest_rules};
 
 const TRICKS: &str = include_str!("../../data/tricks.txt");
 const HARMLESS: [&str; 9] = [
@@ -71,7 +71,7 @@ fn no_trick_is_ever_allowed() {
 #[test]
 fn no_trick_gets_a_suggestion_that_does_not_say_what_it_runs() {
     for trick in tricks() {
-        let rules = suggest(&trick);
+        let rules = suggest_rules(&trick);
         assert!(
             rules.is_empty() || allows(&rules, &trick),
             "{trick:?}: {rules:?}"
@@ -103,7 +103,7 @@ fn no_trick_beside_an_allowed_command_is_allowed() {
         .take(1);
         // What follows may make a whole of what was broken, so only whole ones are put before and
         // inside.
-        let whole = parse(trick).unclear.is_none();
+        let whole = parse(trick).ambiguity.is_none();
         for joined in std::iter::once(before).chain(around.filter(|_| whole)) {
             let judged = judge(&rules, &joined);
             assert_ne!(judged.kind, Allow, "{joined:?}");
@@ -272,7 +272,7 @@ proptest! {
         for text in [&line, &any, &raw] {
             prop_assert_eq!(parse(text), parse(text));
             judge(&generous(), text);
-            suggest(text);
+            suggest_rules(text);
         }
     }
 
@@ -280,7 +280,7 @@ proptest! {
     fn what_is_allowed_is_allowed_part_by_part(line in lines()) {
         let rules = generous();
         if judge(&rules, &line).kind == Allow {
-            let alone = |part: &&stead_tools::shell::Part| part.reach == Reach::Direct && !part.source.contains("<<");
+            let alone = |part: &&stead_tools::shell::CommandPart| part.invocation == Invocation::Direct && !part.source.contains("<<");
             for part in parse(&line).parts.iter().filter(alone) {
                 prop_assert_eq!(judge(&rules, &part.source).kind, Allow, "{} of {}", part.source, line);
             }
@@ -289,7 +289,7 @@ proptest! {
 
     #[test]
     fn suggestions_allow_what_they_were_made_for(line in lines()) {
-        let rules = suggest(&line);
+        let rules = suggest_rules(&line);
         prop_assert!(rules.is_empty() || allows(&rules, &line), "{rules:?} for {line:?}");
     }
 

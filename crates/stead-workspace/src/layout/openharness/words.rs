@@ -1,7 +1,7 @@
 //! Small pieces that every file of the layout is checked with.
 
 use crate::layout::Draft;
-use crate::{Document, Severity};
+use crate::{SettingsDocument, Severity};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -9,7 +9,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 /// Names that are told at most when none of them is near.
-const MAX_TOLD: usize = 20;
+const MAX_SUGGESTED_NAMES: usize = 20;
 
 /// A text, or settings in its place.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,9 +20,9 @@ pub(crate) enum TextOr<T> {
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for TextOr<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Given<T>(PhantomData<T>);
+        struct TextOrVisitor<T>(PhantomData<T>);
         // Not `untagged`, which forgets where in the settings a mistake is.
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Given<T> {
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for TextOrVisitor<T> {
             type Value = TextOr<T>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a name, or `key: value` pairs")
@@ -34,20 +34,24 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for TextOr<T> {
                 T::deserialize(MapAccessDeserializer::new(map)).map(TextOr::Settings)
             }
         }
-        deserializer.deserialize_any(Given(PhantomData))
+        deserializer.deserialize_any(TextOrVisitor(PhantomData))
     }
 }
 
 /// What to write instead of `name`: the nearest of `known`, or else all of them.
-pub(crate) fn instead<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let mut known: Vec<&str> = known.into_iter().collect();
     known.sort_unstable();
     known.dedup();
-    if let Some(near) = crate::nearest(name, &known) {
+    if let Some(near) = crate::closest_name(name, &known) {
         return format!("; did you mean `{near}`?");
     }
-    let more = if known.len() > MAX_TOLD { ", …" } else { "" };
-    known.truncate(MAX_TOLD);
+    let more = if known.len() > MAX_SUGGESTED_NAMES {
+        ", …"
+    } else {
+        ""
+    };
+    known.truncate(MAX_SUGGESTED_NAMES);
     if known.is_empty() {
         "; there is none".to_owned()
     } else {
@@ -56,7 +60,7 @@ pub(crate) fn instead<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
 }
 
 /// Whether an action or a hook may be called so.
-pub(crate) fn is_name(text: &str) -> bool {
+pub(crate) fn is_valid_name(text: &str) -> bool {
     !text.is_empty()
         && text
             .chars()
@@ -64,7 +68,7 @@ pub(crate) fn is_name(text: &str) -> bool {
 }
 
 /// The first thing that stands in a list twice, with its key.
-pub(crate) fn twice<T: PartialEq + Copy>(key: &str, list: &[T]) -> Option<(String, T)> {
+pub(crate) fn first_duplicate<T: PartialEq + Copy>(key: &str, list: &[T]) -> Option<(String, T)> {
     let again = list
         .iter()
         .enumerate()
@@ -73,7 +77,12 @@ pub(crate) fn twice<T: PartialEq + Copy>(key: &str, list: &[T]) -> Option<(Strin
 }
 
 /// Notes that what stands below these names is understood and has no effect yet, if it is there.
-pub(super) fn later(draft: &mut Draft<'_>, document: &Document, names: &[&str], what: &str) {
+pub(super) fn note_inactive_under(
+    draft: &mut Draft<'_>,
+    document: &SettingsDocument,
+    names: &[&str],
+    what: &str,
+) {
     let value = names
         .iter()
         .try_fold(document.value(), |value, name| value.get(name));

@@ -1,21 +1,22 @@
 //! The settings of a workspace over the global `config.yaml` that many workspaces share.
 
-use super::model::{Provider, as_map};
+use super::model::{ProviderEntry, normalize};
 use super::settings::{
-    AutoCompact, Builtins, Gates, Lanes, Lifecycle, Lists, Memory, Queue, Settings, ToolTimeouts,
+    ApprovalGates, AutoCompact, Builtins, Lanes, Lifecycle, OpenpawMemory, OpenpawQueue,
+    OpenpawSettings, ToolAllowDeny, ToolTimeouts,
 };
 use super::{channel::Channel, heartbeat::Heartbeat};
 use crate::layout::Draft;
-use crate::{Document, Finding, Severity};
+use crate::{Finding, SettingsDocument, Severity};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// The global file, in the folder of the platform.
-const SHARED: &str = "config.yaml";
+const GLOBAL_FILE: &str = "config.yaml";
 
 /// Sections that mean the same in both files.
-const COMMON: [&str; 12] = [
+const SHARED_SECTIONS: [&str; 12] = [
     "timezone",
     "queue",
     "builtins",
@@ -32,22 +33,22 @@ const COMMON: [&str; 12] = [
 
 /// Both files, as far as they are there. What both set is the workspace's.
 #[derive(Debug, Default)]
-pub(super) struct Layers {
-    own: Option<Document>,
-    shared: Option<Document>,
+pub(super) struct ConfigLayers {
+    workspace: Option<SettingsDocument>,
+    global: Option<SettingsDocument>,
 }
 
 /// The global file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Shared {
+struct GlobalConfig {
     #[serde(rename = "workspaces_path")]
     _workspaces_path: Option<String>,
     #[serde(rename = "logging")]
     _logging: Option<Logging>,
     #[serde(rename = "agent")]
-    _agent: Option<Defaults>,
-    providers: BTreeMap<String, Provider>,
+    _agent: Option<AgentDefaults>,
+    providers: BTreeMap<String, ProviderEntry>,
     /// By kind.
     #[serde(rename = "channels")]
     _channels: Option<BTreeMap<String, Option<Channel>>>,
@@ -56,17 +57,17 @@ struct Shared {
     #[serde(rename = "timezone")]
     _timezone: Option<String>,
     #[serde(rename = "queue")]
-    _queue: Option<Queue>,
+    _queue: Option<OpenpawQueue>,
     #[serde(rename = "builtins")]
     _builtins: Option<Builtins>,
     #[serde(rename = "workspace_tools")]
-    _workspace_tools: Option<Lists>,
+    _workspace_tools: Option<ToolAllowDeny>,
     #[serde(rename = "heartbeat")]
     _heartbeat: Option<Heartbeat>,
     #[serde(rename = "approval_gates")]
-    _approval_gates: Option<Gates>,
+    _approval_gates: Option<ApprovalGates>,
     #[serde(rename = "memory")]
-    _memory: Option<Memory>,
+    _memory: Option<OpenpawMemory>,
     #[serde(rename = "auto_compact")]
     _auto_compact: Option<AutoCompact>,
     #[serde(rename = "session_ttl_minutes")]
@@ -96,7 +97,7 @@ struct Logging {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Defaults {
+struct AgentDefaults {
     #[serde(rename = "model")]
     _model: Option<String>,
     #[serde(rename = "api_key")]
@@ -109,12 +110,12 @@ struct Defaults {
     _timeout_seconds: Option<u64>,
 }
 
-impl Layers {
+impl ConfigLayers {
     /// Reads `file` of the workspace, and the global file of the platform.
     pub(super) async fn read(draft: &mut Draft<'_>, file: &str) -> Self {
         Self {
-            own: draft.yaml(file).await,
-            shared: draft.shared_yaml(SHARED).await,
+            workspace: draft.load_yaml(file).await,
+            global: draft.load_platform_yaml(GLOBAL_FILE).await,
         }
     }
 
@@ -122,45 +123,53 @@ impl Layers {
     pub(super) fn settings(
         &self,
         draft: &mut Draft<'_>,
-    ) -> Option<(Settings, BTreeMap<String, Provider>)> {
-        let own = self.own.as_ref().map(Document::typed::<Settings>);
-        let shared = self.shared.as_ref().map(Document::typed::<Shared>);
-        let own = own.is_none_or(|own| draft.take(own).is_some());
-        let shared = shared.map_or(Some(Shared::default()), |shared| draft.take(shared))?;
+    ) -> Option<(OpenpawSettings, BTreeMap<String, ProviderEntry>)> {
+        let own = self
+            .workspace
+            .as_ref()
+            .map(SettingsDocument::deserialize_into::<OpenpawSettings>);
+        let shared = self
+            .global
+            .as_ref()
+            .map(SettingsDocument::deserialize_into::<GlobalConfig>);
+        let own = own.is_none_or(|own| draft.ok_or_note(own).is_some());
+        let shared = shared.map_or(Some(GlobalConfig::default()), |shared| {
+            draft.ok_or_note(shared)
+        })?;
         if !own {
             return None;
         }
         let settings = serde_json::from_value(self.merged());
         let settings = settings.map_err(|error: serde_json::Error| {
             Finding::error(
-                SHARED,
+                GLOBAL_FILE,
                 format!("it does not go together with the settings of the workspace: {error}"),
             )
         });
-        Some((draft.take(settings)?, shared.providers))
+        Some((draft.ok_or_note(settings)?, shared.providers))
     }
 
     /// Both as one map of the workspace's form.
     fn merged(&self) -> Value {
         let own = self
-            .own
+            .workspace
             .as_ref()
             .and_then(|own| own.value().as_object())
             .cloned()
             .unwrap_or_default();
         let shared = self
-            .shared
+            .global
             .as_ref()
             .and_then(|shared| shared.value().as_object())
             .cloned()
             .unwrap_or_default();
         let mut below: Map<String, Value> = shared
             .iter()
-            .filter(|(key, _)| COMMON.contains(&key.as_str()))
+            .filter(|(key, _)| SHARED_SECTIONS.contains(&key.as_str()))
             .map(|(k, v)| (k.clone(), v.clone()))
             .collect();
         if let Some(defaults) = shared.get("agent").filter(|defaults| defaults.is_object()) {
-            below.insert("model".to_owned(), as_map(defaults.clone()));
+            below.insert("model".to_owned(), normalize(defaults.clone()));
         }
         let denied = |map: &Map<String, Value>, list: &str| {
             let list = map
@@ -175,9 +184,9 @@ impl Layers {
             .map(|list| (list, [denied(&below, list), denied(&own, list)].concat()));
         let mut own = own;
         if let Some(model) = own.remove("model") {
-            own.insert("model".to_owned(), as_map(model));
+            own.insert("model".to_owned(), normalize(model));
         }
-        let mut merged = over(Value::Object(own), Value::Object(below));
+        let mut merged = merge_over(Value::Object(own), Value::Object(below));
         if let Some(Value::Object(builtins)) = merged.get_mut("builtins") {
             builtins.extend(
                 lists
@@ -204,17 +213,21 @@ impl Layers {
 
     /// Notes where each setting came from, the workspace's last; `name` gives the key by which it
     /// is known.
-    pub(super) fn came_from(&self, draft: &mut Draft<'_>, name: impl Fn(&str) -> Option<String>) {
-        if let Some(shared) = &self.shared {
-            draft.came_from(shared, |key| {
+    pub(super) fn record_origins(
+        &self,
+        draft: &mut Draft<'_>,
+        name: impl Fn(&str) -> Option<String>,
+    ) {
+        if let Some(shared) = &self.global {
+            draft.record_origins(shared, |key| {
                 let key = key
                     .strip_prefix("agent.")
                     .map_or_else(|| key.to_owned(), |rest| format!("model.{rest}"));
                 name(&key)
             });
         }
-        if let Some(own) = &self.own {
-            draft.came_from(own, name);
+        if let Some(own) = &self.workspace {
+            draft.record_origins(own, name);
         }
     }
 
@@ -225,13 +238,13 @@ impl Layers {
         key: &str,
         message: impl Into<String>,
     ) -> Finding {
-        let own = self.own.as_ref().filter(|own| is_set(own, key));
-        let shared_key = shared_key(key);
+        let own = self.workspace.as_ref().filter(|own| is_set(own, key));
+        let shared_key = global_key(key);
         let shared = self
-            .shared
+            .global
             .as_ref()
             .filter(|shared| own.is_none() && is_set(shared, &shared_key));
-        match (own, shared, &self.own) {
+        match (own, shared, &self.workspace) {
             (_, Some(shared), _) => shared.finding(severity, &shared_key, message),
             (Some(own), None, _) | (None, None, Some(own)) => own.finding(severity, key, message),
             (None, None, None) => Finding::new(severity, "config/agent.yaml", message),
@@ -240,14 +253,14 @@ impl Layers {
 
     /// Notes what is understood and comes to nothing in this version, where one of the files sets
     /// it.
-    pub(super) fn inactive(&self, draft: &mut Draft<'_>, keys: &[(&str, &str)]) {
+    pub(super) fn note_inactive_keys(&self, draft: &mut Draft<'_>, keys: &[(&str, &str)]) {
         for (key, what) in keys {
-            let own = self.own.as_ref().is_some_and(|own| is_set(own, key));
+            let own = self.workspace.as_ref().is_some_and(|own| is_set(own, key));
             if own
                 || self
-                    .shared
+                    .global
                     .as_ref()
-                    .is_some_and(|shared| is_set(shared, &shared_key(key)))
+                    .is_some_and(|shared| is_set(shared, &global_key(key)))
             {
                 draft.note(self.finding(Severity::Inactive, key, format!("{key}: {what}")));
             }
@@ -255,21 +268,21 @@ impl Layers {
     }
 
     /// The same for what only the global file has.
-    pub(super) fn shared_inactive(&self, draft: &mut Draft<'_>) {
-        if let Some(shared) = &self.shared {
+    pub(super) fn note_inactive_global_keys(&self, draft: &mut Draft<'_>) {
+        if let Some(shared) = &self.global {
             let later = [
                 ("logging", "logs of many workspaces come in a later version"),
                 ("channels", "channels come in a later version"),
                 ("cron_jobs", "schedules come in a later version"),
                 ("workspaces_path", "`stead list DIR` lists workspaces"),
             ];
-            draft.inactive(shared, &later);
+            draft.note_inactive_keys(shared, &later);
         }
     }
 }
 
 /// The key of the global file that sets what `key` sets.
-fn shared_key(key: &str) -> String {
+fn global_key(key: &str) -> String {
     match key.strip_prefix("model") {
         Some("") | Some(".provider") => "agent.model".to_owned(),
         Some(rest) if rest.starts_with('.') => format!("agent{rest}"),
@@ -277,7 +290,7 @@ fn shared_key(key: &str) -> String {
     }
 }
 
-fn is_set(document: &Document, key: &str) -> bool {
+fn is_set(document: &SettingsDocument, key: &str) -> bool {
     let pointer = format!(
         "/{}",
         key.replace('[', ".").replace(']', "").replace('.', "/")
@@ -289,12 +302,12 @@ fn is_set(document: &Document, key: &str) -> bool {
 }
 
 /// `upper` over `lower`: maps are merged, everything else is replaced.
-fn over(upper: Value, lower: Value) -> Value {
+fn merge_over(upper: Value, lower: Value) -> Value {
     match (upper, lower) {
         (Value::Object(upper), Value::Object(mut lower)) => {
             for (key, value) in upper {
                 let below = lower.remove(&key).unwrap_or(Value::Null);
-                lower.insert(key, over(value, below));
+                lower.insert(key, merge_over(value, below));
             }
             Value::Object(lower)
         }
@@ -310,7 +323,7 @@ fn with_defaults(channel: Value, kinds: &Map<String, Value>) -> Value {
         .and_then(Value::as_str)
         .and_then(|kind| kinds.get(kind))
         .cloned();
-    over(channel, kind.unwrap_or(Value::Null))
+    merge_over(channel, kind.unwrap_or(Value::Null))
 }
 
 #[cfg(test)]
@@ -323,7 +336,7 @@ mod tests {
         let lower = json!({"a": {"x": 1, "y": [1, 2]}, "b": 1, "c": {"z": 1}});
         let upper = json!({"a": {"y": [3], "w": null}, "b": "two", "c": 5});
         assert_eq!(
-            over(upper, lower),
+            merge_over(upper, lower),
             json!({"a": {"x": 1, "y": [3], "w": null}, "b": "two", "c": 5})
         );
     }

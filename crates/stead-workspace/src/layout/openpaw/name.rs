@@ -24,7 +24,7 @@ pub enum WorkspaceNameError {
 }
 
 /// Whether a folder of this name can be a workspace of OpenPaw: `^[a-z][a-z0-9_-]{1,63}$`.
-pub fn workspace_name(name: &str) -> Result<(), WorkspaceNameError> {
+pub fn check_workspace_name(name: &str) -> Result<(), WorkspaceNameError> {
     match name.chars().count() {
         0 => return Err(WorkspaceNameError::Empty),
         1 => return Err(WorkspaceNameError::Short),
@@ -71,11 +71,11 @@ mod tests {
             ("größe", Err(WorkspaceNameError::Letters)),
         ];
         for (name, expected) in table {
-            assert_eq!(workspace_name(name), expected, "{name:?}");
+            assert_eq!(check_workspace_name(name), expected, "{name:?}");
         }
         let texts: std::collections::BTreeSet<String> = ["", "a", &long, "A1"]
             .iter()
-            .filter_map(|name| workspace_name(name).err())
+            .filter_map(|name| check_workspace_name(name).err())
             .map(|e| e.to_string())
             .collect();
         assert_eq!(texts.len(), 4);

@@ -2,7 +2,7 @@
 
 use super::{fixture, lines, open, path, tree};
 use stead_vfs::{Protected, VPath};
-use stead_workspace::{AgentConfig, ContextFile, Layout, OpenOptions, Tree};
+use stead_workspace::{AgentConfig, ContextFile, Layout, OpenOptions, WorkspacePaths};
 
 fn of(agent: &str) -> OpenOptions {
     OpenOptions {
@@ -26,23 +26,23 @@ async fn servers_skills_and_sessions_arrive() {
     let mut config = definition.config.clone();
     config.secrets.sort();
     assert_eq!(config, expected);
-    let parts = Tree {
+    let parts = WorkspacePaths {
         context: vec![ContextFile::new(path("AGENTS.md"), "agents_context")],
         memory: None,
-        days: None,
+        daily_facts: None,
         knowledge: None,
         skills: vec![path(".agents/skills"), path("skills/analyst")],
-        flavor: stead_workspace::skills::Flavor::Standard,
+        flavor: stead_workspace::skills::SkillFlavor::Standard,
         subagents: None,
         tools: Some(path("tools.json")),
         runtime: path(".stead"),
         usage: None,
         conversations: None,
         tasks: None,
-        home: None,
+        default_dir: None,
         protected: Protected::AGENTSCOPE_PY,
     };
-    assert_eq!(definition.tree, parts);
+    assert_eq!(definition.paths, parts);
     let later = "not active yet";
     let connected = "tool servers are connected in a later version";
     let expected = [
@@ -83,7 +83,7 @@ async fn an_agent_has_its_own_skills_or_else_those_of_the_seed() {
         } else {
             of(agent)
         };
-        let skills = open(&tree(&files), &options).await.unwrap().tree.skills;
+        let skills = open(&tree(&files), &options).await.unwrap().paths.skills;
         let names: Vec<&str> = skills[1..].iter().map(VPath::as_str).collect();
         assert_eq!(names, expected, "{folders:?} {agent}");
     }

@@ -87,7 +87,7 @@ fn failing(definition: &Definition) -> Vec<String> {
     definition
         .findings
         .iter()
-        .filter(|f| f.severity >= Severity::Lax)
+        .filter(|f| f.severity >= Severity::NonFatal)
         .map(ToString::to_string)
         .collect()
 }

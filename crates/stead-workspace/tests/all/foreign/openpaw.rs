@@ -5,8 +5,8 @@ use stead_core::AgentId;
 use stead_model::ModelSettings;
 use stead_vfs::Protected;
 use stead_workspace::{
-    AgentConfig, ContextFile, Layout, OpenOptions, Policy, QueueMode, QueueSettings, Shown,
-    SkillMode, SkillSettings, Switch, ToolLists, Tree as Parts,
+    AgentConfig, ContextFile, ContextRendering, FeatureSwitch, Layout, OpenOptions, Policy,
+    QueueMode, QueueSettings, SkillMode, SkillSettings, ToolLists, WorkspacePaths as Parts,
 };
 
 fn options() -> OpenOptions {
@@ -81,25 +81,25 @@ async fn persona_model_limits_and_secrets_arrive_where_they_should() {
             shown("agent/AGENT.md", "agent"),
             shown("agent/USER.md", "user"),
             ContextFile {
-                shown: Shown::Notes,
+                rendering: ContextRendering::Notes,
                 ..shown("agent/HEARTBEAT.md", "heartbeat")
             },
         ],
         memory: None,
-        days: None,
+        daily_facts: None,
         knowledge: None,
         skills: vec![path("agent/skills")],
-        flavor: stead_workspace::skills::Flavor::OpenPaw,
+        flavor: stead_workspace::skills::SkillFlavor::OpenPaw,
         subagents: None,
         tools: None,
         runtime: path("data"),
         usage: Some(path("data/token_usage.jsonl")),
         conversations: Some(path("memory/conversations")),
         tasks: Some(path("data/TASKS.yaml")),
-        home: Some(path("workspace")),
+        default_dir: Some(path("workspace")),
         protected: Protected::OPENPAW,
     };
-    assert_eq!(definition.tree, parts);
+    assert_eq!(definition.paths, parts);
     assert_eq!(
         (definition.layout, definition.tools),
         (Layout::Openpaw, vec![ToolLists::default()])
@@ -134,10 +134,10 @@ async fn the_older_form_gives_the_same_definition() {
             .unwrap_or(text)
             .to_owned()
     };
-    for file in &mut moved.tree.context {
+    for file in &mut moved.paths.context {
         file.path = path(&at_root(file.path.as_str()));
     }
-    moved.tree.skills = vec![path("skills")];
+    moved.paths.skills = vec![path("skills")];
     moved
         .findings
         .iter_mut()
@@ -181,7 +181,7 @@ async fn what_many_workspaces_share_lies_below_the_settings_of_each() {
     assert_eq!(config.policy, policy);
     assert_eq!(
         config.disable.0,
-        [Switch::Subagents, Switch::Shell].into(),
+        [FeatureSwitch::Subagents, FeatureSwitch::Shell].into(),
         "both lists deny"
     );
     assert_eq!(
@@ -231,7 +231,7 @@ async fn the_agents_id_is_its_name_or_its_folders_name_or_main() {
         };
         let definition = open(&files, &options).await.unwrap();
         assert_eq!(
-            definition.config.agent().as_str(),
+            definition.config.agent_id().as_str(),
             expected,
             "{settings} {folder:?}"
         );
@@ -316,7 +316,7 @@ async fn a_folder_is_recognised_by_what_only_its_kind_has() {
         (&[("README.md", "")], None),
     ] {
         assert_eq!(
-            stead_workspace::recognise(&*super::files(&tree(files)).await).await,
+            stead_workspace::try_detect_layout(&*super::files(&tree(files)).await).await,
             expected,
             "{files:?}"
         );

@@ -102,7 +102,7 @@ async fn files_that_are_no_text_are_told_and_not_guessed() {
             .await
             .unwrap()
             .config
-            .agent()
+            .agent_id()
             .as_str(),
         "ann"
     );

@@ -6,8 +6,8 @@ use stead_core::AccessKind::{Read, Write};
 use stead_model::ModelSettings;
 use stead_vfs::Rules;
 use stead_workspace::{
-    AgentConfig, AgentMode, AgentSpec, ContextFile, FixedText, Isolation, MemorySettings, Policy,
-    SpecPolicy, Surface, ToolLists, order,
+    AgentConfig, AgentMode, AgentSpec, ContextFile, FixedText, MemorySettings, Policy, SpecPolicy,
+    SubagentIsolation, Surface, ToolLists, order,
 };
 
 fn names(names: &[&str]) -> Vec<String> {
@@ -34,7 +34,7 @@ fn agent(name: &str, source: &str) -> AgentSpec {
         actions: Some(Vec::new()),
         servers: Some(Vec::new()),
         subagents: Some(Vec::new()),
-        isolation: Isolation::Shared,
+        isolation: SubagentIsolation::Shared,
         ..AgentSpec::default()
     }
 }
@@ -48,7 +48,7 @@ fn agents() -> BTreeMap<String, AgentSpec> {
         description: Some("Analyses a task and writes a plan".to_owned()),
         model: Some(gpt(0.3)),
         tools: Some(names(&["Read", "Glob", "Grep"])),
-        switch: names(&["build"]),
+        switch_targets: names(&["build"]),
         prompt: PLANNER.to_owned(),
         ..agent("plan", own)
     };
@@ -64,7 +64,7 @@ fn agents() -> BTreeMap<String, AgentSpec> {
         skills: Some(names(&["repo.explorer"])),
         actions: Some(names(&["code.review"])),
         servers: Some(names(&["docs-server"])),
-        switch: names(&["plan"]),
+        switch_targets: names(&["plan"]),
         subagents: Some(names(&["reviewer"])),
         policy: SpecPolicy {
             max_steps: Some(40),
@@ -192,7 +192,7 @@ async fn every_part_of_a_workspace_arrives_where_it_belongs() {
             ),
         ]
     );
-    let tree = &definition.tree;
+    let tree = &definition.paths;
     let path = |text: &str| VPath::parse(text).unwrap();
     let project = ContextFile::new(path("AGENTS.md"), "agents_context");
     assert_eq!(tree.context, [project]);
@@ -204,12 +204,17 @@ async fn every_part_of_a_workspace_arrives_where_it_belongs() {
     assert_eq!(
         (tree.flavor, &tree.runtime),
         (
-            stead_workspace::skills::Flavor::OpenHarness,
+            stead_workspace::skills::SkillFlavor::OpenHarness,
             &path(".openharness/data")
         )
     );
     assert_eq!(
-        (&tree.days, &tree.knowledge, &tree.subagents, &tree.tools),
+        (
+            &tree.daily_facts,
+            &tree.knowledge,
+            &tree.subagents,
+            &tree.tools
+        ),
         (&None, &None, &None, &None)
     );
     let rules = Rules::new(&[], tree.protected).unwrap();
@@ -330,7 +335,7 @@ async fn without_its_platform_a_workspace_is_refused_unless_a_model_is_given() {
     let lax: Vec<_> = definition
         .findings
         .iter()
-        .filter(|f| f.severity == stead_workspace::Severity::Lax)
+        .filter(|f| f.severity == stead_workspace::Severity::NonFatal)
         .collect();
     assert_eq!(
         lax.iter().map(ToString::to_string).collect::<Vec<_>>(),

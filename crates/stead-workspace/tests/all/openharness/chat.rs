@@ -32,7 +32,7 @@ async fn it_has_no_tools_skills_or_other_agents_whatever_its_agents_declare() {
             deny: Vec::new()
         }]
     );
-    assert_eq!(definition.tree.skills, []);
+    assert_eq!(definition.paths.skills, []);
     for spec in definition.agents.values() {
         let none = Some(Vec::new());
         assert_eq!(
@@ -42,7 +42,7 @@ async fn it_has_no_tools_skills_or_other_agents_whatever_its_agents_declare() {
                 &spec.actions,
                 &spec.servers,
                 &spec.subagents,
-                spec.switch.len()
+                spec.switch_targets.len()
             ),
             (&none, &none, &none, &none, &none, 0),
             "{}",

@@ -1,48 +1,54 @@
 //! Questions on their way from the run to the person, and answers back.
 
 use futures_util::future::BoxFuture;
-use stead::agent::{Answer, Approver, Question};
+use stead::agent::{ApprovalAnswer, ApprovalQuestion, Approver};
 use tokio::sync::{mpsc, oneshot};
 
 /// A question that waits for its answer.
-pub(super) struct Asked {
-    pub(super) question: Question,
-    pub(super) reply: oneshot::Sender<Answer>,
+pub(super) struct PendingQuestion {
+    pub(super) question: ApprovalQuestion,
+    pub(super) reply: oneshot::Sender<ApprovalAnswer>,
 }
 
 /// The person in front of the screen.
-pub(super) struct Person {
+pub(super) struct ChatApprover {
     name: String,
-    asks: mpsc::Sender<Asked>,
+    questions: mpsc::Sender<PendingQuestion>,
 }
 
-impl Person {
+impl ChatApprover {
     /// A person, and where the questions to them arrive.
-    pub(super) fn new(name: String) -> (Self, mpsc::Receiver<Asked>) {
+    pub(super) fn new(name: String) -> (Self, mpsc::Receiver<PendingQuestion>) {
         let (asks, asked) = mpsc::channel(1);
-        (Self { name, asks }, asked)
+        (
+            Self {
+                name,
+                questions: asks,
+            },
+            asked,
+        )
     }
 }
 
-impl Approver for Person {
+impl Approver for ChatApprover {
     fn name(&self) -> String {
         self.name.clone()
     }
 
-    fn answer<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Answer> {
+    fn answer<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(async move {
             let (reply, answer) = oneshot::channel();
             // An interface that is gone can be asked again later, by whoever resumes.
             match self
-                .asks
-                .send(Asked {
+                .questions
+                .send(PendingQuestion {
                     question: question.clone(),
                     reply,
                 })
                 .await
             {
-                Ok(()) => answer.await.unwrap_or(Answer::Later),
-                Err(_) => Answer::Later,
+                Ok(()) => answer.await.unwrap_or(ApprovalAnswer::Later),
+                Err(_) => ApprovalAnswer::Later,
             }
         })
     }

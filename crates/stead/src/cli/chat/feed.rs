@@ -10,12 +10,12 @@ use tokio::sync::Notify;
 /// come in between are put together, so that what is held is bounded by the answer, not by its
 /// pieces.
 #[derive(Debug, Default)]
-pub(super) struct Feed {
-    waiting: Mutex<Vec<Event>>,
+pub(super) struct EventBuffer {
+    pending: Mutex<Vec<Event>>,
     filled: Notify,
 }
 
-impl Feed {
+impl EventBuffer {
     /// A listener that fills it.
     pub(super) fn listener(self: &Arc<Self>) -> Listener {
         let feed = self.clone();
@@ -29,12 +29,15 @@ impl Feed {
 
     /// All that waits, in order.
     pub(super) fn take(&self) -> Vec<Event> {
-        std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn push(&self, event: &Event) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if !waiting.last_mut().is_some_and(|last| merge(last, event)) {
+        let mut waiting = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        if !waiting
+            .last_mut()
+            .is_some_and(|last| merge_delta(last, event))
+        {
             waiting.push(event.clone());
         }
         drop(waiting);
@@ -43,7 +46,7 @@ impl Feed {
 }
 
 /// Adds a piece to the one before it, if both belong to the same text.
-fn merge(last: &mut Event, event: &Event) -> bool {
+fn merge_delta(last: &mut Event, event: &Event) -> bool {
     if (&last.run, &last.source) != (&event.run, &event.source) {
         return false;
     }
@@ -83,7 +86,7 @@ mod tests {
 
     #[test]
     fn neighbouring_pieces_are_put_together_and_nothing_is_lost() {
-        let feed = Arc::new(Feed::default());
+        let feed = Arc::new(EventBuffer::default());
         let event = |seq, kind| Event {
             seq,
             run: RunId::new("r").unwrap(),

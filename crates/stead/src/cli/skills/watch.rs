@@ -1,17 +1,17 @@
 //! Waiting for what takes long, saying how far it is, and stopping it.
 
-use crate::cli::env::Env;
+use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
 use crate::cli::print::err;
 use crate::cli::signals::Signals;
 use std::future::Future;
 use std::time::Duration;
-use stead::workspace::skills::Progress;
+use stead::workspace::skills::SkillProgress;
 
 /// What comes of `work`; none if a person stopped it. After a second it is said what is going on.
-pub(super) async fn watched<T>(
-    env: &Env,
-    progress: &Progress,
+pub(super) async fn with_progress<T>(
+    env: &ProcessEnv,
+    progress: &SkillProgress,
     work: impl Future<Output = T>,
 ) -> Result<Option<T>, CliError> {
     let signals = Signals::watch()?;

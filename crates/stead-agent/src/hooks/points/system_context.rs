@@ -1,59 +1,62 @@
 //! Around the model: what it is sent, what it answers, and what it is no longer shown.
 
-use super::super::effect::Change;
-use super::super::engine::Verdict;
-use super::super::input::{HookInput, shown};
-use crate::live::{Live, Stop};
+use super::super::effect::HookChange;
+use super::super::engine::HookVerdict;
+use super::super::input::{HookInput, truncate_for_hooks};
+use crate::live::{ActiveRun, RunStop};
 use serde_json::{Value, json};
-use stead_core::{Block, Cause, Dropped, Entry, Message, StopReason};
+use stead_core::{Block, CompactionCause, DroppedCounts, Entry, Message, StopReason};
 use stead_model::{Request, SystemPart};
 use stead_workspace::HookEvent;
 
 /// The most that is shown of the newest message.
-const LAST_CHARS: usize = 4_000;
+const MAX_LAST_MESSAGE_CHARS: usize = 4_000;
 
 /// An answer after hooks saw it.
-pub(crate) struct Seen {
+pub(crate) struct HookedReply {
     pub(crate) content: Vec<Block>,
     /// What is to go on record with it.
     pub(crate) entries: Vec<Entry>,
     /// Why the run ends here.
-    pub(crate) stop: Option<Stop>,
+    pub(crate) stop: Option<RunStop>,
 }
 
-impl Live<'_> {
+impl ActiveRun<'_> {
     /// Asks before a request is put together. What hooks want said is in the conversation then.
-    pub(crate) async fn before_context(&mut self) -> Result<(), Stop> {
-        self.hooked.context.clear();
+    pub(crate) async fn before_context(&mut self) -> Result<(), RunStop> {
+        self.hook_output.context.clear();
         if self.hooks_listen(HookEvent::BeforeContextBuild) {
-            let input = self.of_request(HookEvent::BeforeContextBuild, None);
+            let input = self.request_input(HookEvent::BeforeContextBuild, None);
             self.ask_about_request(input).await?;
         }
-        Ok(self.say_waiting().await?)
+        Ok(self.record_pending_context().await?)
     }
 
     /// Asks about a request that is put together, and changes it as they want.
-    pub(crate) async fn shape(&mut self, request: &mut Request) -> Result<(), Stop> {
+    pub(crate) async fn apply_request_hooks(
+        &mut self,
+        request: &mut Request,
+    ) -> Result<(), RunStop> {
         for event in [HookEvent::AfterContextBuild, HookEvent::BeforeModelCall] {
             if !self.hooks_listen(event) {
                 continue;
             }
-            let input = self.of_request(event, Some(&*request));
+            let input = self.request_input(event, Some(&*request));
             for change in self.ask_about_request(input).await? {
-                if let Change::ModelRequest(patch) = change {
+                if let HookChange::ModelRequest(patch) = change {
                     let params = &mut request.params;
                     params.max_output_tokens = patch.max_output_tokens.or(params.max_output_tokens);
                     params.thinking_tokens = patch.thinking_tokens.or(params.thinking_tokens);
                     params.temperature = patch.temperature.or(params.temperature);
-                    self.hooked.context.extend(patch.system);
+                    self.hook_output.context.extend(patch.system);
                 }
             }
-            if !self.hooked.waiting.is_empty() {
-                self.say_waiting().await?;
+            if !self.hook_output.pending_context.is_empty() {
+                self.record_pending_context().await?;
                 request.messages = self.messages().await;
             }
         }
-        let context = std::mem::take(&mut self.hooked.context);
+        let context = std::mem::take(&mut self.hook_output.context);
         if !context.is_empty() {
             let said = context.into_iter().map(|text| SystemPart {
                 text,
@@ -65,17 +68,19 @@ impl Live<'_> {
     }
 
     /// Asks, and keeps words and context for the request; gives the other changes.
-    async fn ask_about_request(&mut self, input: HookInput) -> Result<Vec<Change>, Stop> {
+    async fn ask_about_request(&mut self, input: HookInput) -> Result<Vec<HookChange>, RunStop> {
         let at = input.event.as_str();
         let fired = self.ask_hooks(input).await?;
-        if let Verdict::No { hook, reason } = fired.verdict {
-            return Err(Stop::Hook(format!("hook {hook} said no at {at}: {reason}")));
+        if let HookVerdict::Block { hook, reason } = fired.verdict {
+            return Err(RunStop::Hook(format!(
+                "hook {hook} said no at {at}: {reason}"
+            )));
         }
-        self.hooked.waiting.extend(fired.words);
+        self.hook_output.pending_context.extend(fired.context);
         let mut others = Vec::new();
         for change in fired.changes {
             match change {
-                Change::Context(text) => self.hooked.context.push(text),
+                HookChange::Context(text) => self.hook_output.context.push(text),
                 other => others.push(other),
             }
         }
@@ -83,7 +88,7 @@ impl Live<'_> {
     }
 
     /// What hooks are told of a request.
-    fn of_request(&self, event: HookEvent, request: Option<&Request>) -> HookInput {
+    fn request_input(&self, event: HookEvent, request: Option<&Request>) -> HookInput {
         let state = &self.session.state;
         let params = request.map_or(&self.params, |request| &request.params);
         let tools: Vec<String> = self
@@ -92,26 +97,32 @@ impl Live<'_> {
             .iter()
             .map(|spec| spec.name.clone())
             .collect();
-        let (prefix, open) = state.shown();
+        let (prefix, open) = state.visible_messages();
         let last: String = state
             .turns
             .last()
-            .map(|turn| turn.message.text().chars().take(LAST_CHARS).collect())
+            .map(|turn| {
+                turn.message
+                    .text()
+                    .chars()
+                    .take(MAX_LAST_MESSAGE_CHARS)
+                    .collect()
+            })
             .unwrap_or_default();
         let mut model = json!({
             "name": self.session.agent.parts.model.name(),
             "step": state.run.as_ref().map_or(0, |run| run.steps) + 1,
             "messages": prefix.len() + open.len(),
             "tools": tools,
-            "tokens": state.used_tokens(self.head()),
+            "tokens": state.used_tokens(self.head_tokens()),
             "max_output_tokens": params.max_output_tokens,
             "temperature": params.temperature,
             "last": last,
         });
         let name = self.session.agent.parts.model.name();
-        self.happens(event)
-            .about(self.model_names(name, &mut model))
-            .with("model", model)
+        self.hook_input(event)
+            .with_subjects(self.model_names(name, &mut model))
+            .with_fact("model", model)
     }
 
     /// What matchers look at where `model` is asked: its name, and what the workspace calls it,
@@ -134,8 +145,8 @@ impl Live<'_> {
         model: &str,
         stop: &StopReason,
         content: Vec<Block>,
-    ) -> Seen {
-        let mut seen = Seen {
+    ) -> HookedReply {
+        let mut seen = HookedReply {
             content,
             entries: Vec::new(),
             stop: None,
@@ -152,7 +163,7 @@ impl Live<'_> {
         let mut facts = json!({
             "name": model,
             "step": self.session.state.run.as_ref().map_or(0, |run| run.steps) + 1,
-            "text": shown(&text).0,
+            "text": truncate_for_hooks(&text).0,
             "calls": calls,
             "stop": stop,
         });
@@ -162,25 +173,30 @@ impl Live<'_> {
         };
         let names = self.model_names(model, &mut facts);
         let input = self
-            .happens(HookEvent::AfterModelCall)
-            .about(names)
-            .with("model", facts);
-        let mut fired = self.session.agent.hooks.fire(input, &self.asking()).await;
-        for (level, text) in fired.told.drain(..) {
-            self.tell(stead_core::EventKind::Notice { level, text });
+            .hook_input(HookEvent::AfterModelCall)
+            .with_subjects(names)
+            .with_fact("model", facts);
+        let mut fired = self
+            .session
+            .agent
+            .hooks
+            .fire(input, &self.hook_context())
+            .await;
+        for (level, text) in fired.notices.drain(..) {
+            self.notify_listener(stead_core::EventKind::Notice { level, text });
         }
         seen.entries = fired.runs.into_iter().map(Entry::Hook).collect();
         for change in fired.changes {
-            if let Change::ModelResponse(text) = change {
-                seen.content = reworded(seen.content, text);
+            if let HookChange::ModelResponse(text) = change {
+                seen.content = replace_text(seen.content, text);
             }
         }
         match fired.verdict {
-            Verdict::Pass | Verdict::Yes(_) => {}
-            Verdict::Halted(halted) => seen.stop = Some(halted.into()),
-            Verdict::No { hook, reason } | Verdict::End { hook, reason } => {
+            HookVerdict::Pass | HookVerdict::Approve(_) => {}
+            HookVerdict::Halted(halted) => seen.stop = Some(halted.into()),
+            HookVerdict::Block { hook, reason } | HookVerdict::StopRun { hook, reason } => {
                 seen.content = Vec::new();
-                seen.stop = Some(Stop::Hook(format!(
+                seen.stop = Some(RunStop::Hook(format!(
                     "hook {hook} dropped the model's answer: {reason}"
                 )));
             }
@@ -191,26 +207,26 @@ impl Live<'_> {
     /// Asks before something is left out of the context. False if a hook wants all of it kept.
     pub(crate) async fn before_compaction(
         &mut self,
-        cause: Cause,
+        cause: CompactionCause,
         before_tokens: u64,
-    ) -> Result<bool, Stop> {
+    ) -> Result<bool, RunStop> {
         if !self.hooks_listen(HookEvent::BeforeCompaction) {
             return Ok(true);
         }
         let facts = json!({"cause": cause, "before_tokens": before_tokens});
         let fired = self
-            .ask_hooks(self.of_compaction(HookEvent::BeforeCompaction, cause, facts))
+            .ask_hooks(self.compaction_input(HookEvent::BeforeCompaction, cause, facts))
             .await?;
-        Ok(!matches!(fired.verdict, Verdict::No { .. }))
+        Ok(!matches!(fired.verdict, HookVerdict::Block { .. }))
     }
 
     /// Tells that something is left out. What hooks want said then comes with the next request.
     pub(crate) async fn after_compaction(
         &mut self,
-        cause: Cause,
-        dropped: Dropped,
+        cause: CompactionCause,
+        dropped: DroppedCounts,
         (before_tokens, after_tokens): (u64, u64),
-    ) -> Result<(), Stop> {
+    ) -> Result<(), RunStop> {
         if !self.hooks_listen(HookEvent::AfterCompaction) {
             return Ok(());
         }
@@ -218,24 +234,31 @@ impl Live<'_> {
             "cause": cause, "before_tokens": before_tokens, "after_tokens": after_tokens, "dropped": dropped,
         });
         let fired = self
-            .ask_hooks(self.of_compaction(HookEvent::AfterCompaction, cause, facts))
+            .ask_hooks(self.compaction_input(HookEvent::AfterCompaction, cause, facts))
             .await?;
-        self.hooked.waiting.extend(fired.words);
+        self.hook_output.pending_context.extend(fired.context);
         Ok(())
     }
 
-    fn of_compaction(&self, event: HookEvent, cause: Cause, facts: Value) -> HookInput {
+    fn compaction_input(
+        &self,
+        event: HookEvent,
+        cause: CompactionCause,
+        facts: Value,
+    ) -> HookInput {
         let name = match cause {
-            Cause::Limit => "limit",
-            Cause::Overflow => "overflow",
-            Cause::Manual => "manual",
+            CompactionCause::Limit => "limit",
+            CompactionCause::Overflow => "overflow",
+            CompactionCause::Manual => "manual",
         };
-        self.happens(event).about([name]).with("compaction", facts)
+        self.hook_input(event)
+            .with_subjects([name])
+            .with_fact("compaction", facts)
     }
 }
 
 /// An answer with other words: its thinking first, and its calls as they were.
-fn reworded(content: Vec<Block>, text: String) -> Vec<Block> {
+fn replace_text(content: Vec<Block>, text: String) -> Vec<Block> {
     let is_thinking = |block: &Block| matches!(block, Block::Thinking(_));
     let (thinking, rest): (Vec<Block>, Vec<Block>) = content.into_iter().partition(is_thinking);
     let rest = rest

@@ -2,17 +2,17 @@
 
 use super::ledger;
 use serde::{Deserialize, Serialize};
-use stead_core::{Allowance, SessionId};
+use stead_core::{SessionId, SpendAmount};
 use stead_store::StoreError;
-use stead_workspace::State;
+use stead_workspace::OwnerState;
 
 /// Most of them that are told apart; older ones are added up.
-const MAX_KEPT: usize = 1000;
+const MAX_SEPARATE: usize = 1000;
 
 /// The calls of one session that broke off.
 #[derive(Debug)]
-pub(super) struct Lost {
-    state: State,
+pub(super) struct UnsettledCalls {
+    state: OwnerState,
     key: String,
     /// Where the journal stood when the run was opened.
     seq: u64,
@@ -20,15 +20,15 @@ pub(super) struct Lost {
 
 /// One of them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Broken {
+pub(super) struct UnsettledCall {
     /// Where the journal stood.
     pub(super) seq: u64,
     /// The most it can have cost.
-    pub(super) amount: Allowance,
+    pub(super) amount: SpendAmount,
 }
 
-impl Lost {
-    pub(super) fn new(state: State, session: &SessionId, seq: u64) -> Self {
+impl UnsettledCalls {
+    pub(super) fn new(state: OwnerState, session: &SessionId, seq: u64) -> Self {
         Self {
             state,
             key: format!("budget/session/{session}"),
@@ -36,17 +36,17 @@ impl Lost {
         }
     }
 
-    pub(super) async fn all(&self) -> Result<Vec<Broken>, StoreError> {
+    pub(super) async fn all(&self) -> Result<Vec<UnsettledCall>, StoreError> {
         ledger::read(&self.state, &self.key).await
     }
 
-    pub(super) async fn add(&self, amount: Allowance) -> Result<(), StoreError> {
-        let add = |all: &mut Vec<Broken>| -> Result<(), StoreError> {
-            all.push(Broken {
+    pub(super) async fn add(&self, amount: SpendAmount) -> Result<(), StoreError> {
+        let add = |all: &mut Vec<UnsettledCall>| -> Result<(), StoreError> {
+            all.push(UnsettledCall {
                 seq: self.seq,
                 amount,
             });
-            if all.len() > MAX_KEPT {
+            if all.len() > MAX_SEPARATE {
                 let oldest = all.remove(0);
                 if let Some(next) = all.first_mut() {
                     next.amount += oldest.amount;
@@ -54,6 +54,6 @@ impl Lost {
             }
             Ok(())
         };
-        ledger::change(&self.state, &self.key, add).await
+        ledger::update(&self.state, &self.key, add).await
     }
 }
