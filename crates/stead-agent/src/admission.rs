@@ -2,7 +2,7 @@
 
 use crate::approvals::ask_if_client_executes;
 use crate::gate::{CommandFacts, RuleMatch, SessionPermissions, is_allowed, judge};
-use crate::standing::PromptSources as Prompts;
+use crate::prompt_sources::PromptSources as Prompts;
 use crate::{Agent, CallFacts, Session, TaintedWrite};
 use serde_json::Value;
 use std::collections::BTreeMap;

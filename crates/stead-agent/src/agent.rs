@@ -1,7 +1,7 @@
 //! What all sessions of an agent share.
 
 use crate::features::{self, Feature};
-use crate::role::{AgentCache, ModelConnector, SubagentDelegate};
+use crate::workspace_agents::{AgentCache, ModelConnector, SubagentDelegate};
 use crate::{AgentError, GateRules, Hooks, Session};
 use std::fmt;
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 //! what came of it.
 
 use crate::AgentError;
+use crate::active_run::{ActiveRun, RunStop};
 use crate::halt::HaltReason;
-use crate::live::{ActiveRun, RunStop};
 use crate::steering::INTERRUPTED;
 use stead_core::{Entry, NextAction, Notice, RunEnd, RunOutcome};
 use stead_store::StoreError;

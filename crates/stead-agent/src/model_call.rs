@@ -1,7 +1,7 @@
 //! One question to the model.
 
+use crate::active_run::{ActiveRun, RunStop};
 use crate::hooks::HookedReply;
-use crate::live::{ActiveRun, RunStop};
 use crate::{AgentError, Purpose, Reservation, TurnSetup, UsageRecord};
 use futures_util::StreamExt;
 use std::borrow::Cow;

@@ -1,12 +1,12 @@
 //! One conversation.
 
-use crate::begin::{RunOrigin, RunTrigger};
+use crate::active_run::ActiveRun;
 use crate::driver::RunEnding;
 use crate::gate::Grant;
 use crate::halt::Halt;
 use crate::hooks::PendingHookOutput;
-use crate::live::ActiveRun;
 use crate::offload::{MediaLoader, Offload};
+use crate::run_trigger::{RunOrigin, RunTrigger};
 use crate::{Agent, AgentError, Budget, Pinned, RunOptions, RunReport, Subagents};
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, OnceLock};

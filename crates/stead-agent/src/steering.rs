@@ -1,7 +1,7 @@
 //! What messages do to a run that goes on.
 
 use crate::Inbox;
-use crate::live::{ActiveRun, RunStop};
+use crate::active_run::{ActiveRun, RunStop};
 use std::sync::Arc;
 use stead_core::{
     Block, CallResult, CallState, Entry, EventKind, PendingCall, ResultStatus, RunId, Steer,

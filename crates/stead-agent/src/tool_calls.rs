@@ -1,9 +1,9 @@
 //! The calls of one step: through the gate, then run, each with its intent and result on record.
 
+use crate::active_run::{ActiveRun, RunStop};
 use crate::admission::{Admission, AdmittedCall};
 use crate::halt::Halt;
 use crate::hooks::HookResults;
-use crate::live::{ActiveRun, RunStop};
 use crate::steering::{has_steering, skipped_result};
 use futures_util::{FutureExt, StreamExt};
 use std::sync::Arc;

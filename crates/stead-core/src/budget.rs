@@ -337,7 +337,6 @@ mod tests {
         }
     }
 
-    // 5.7
     #[test]
     fn a_call_is_granted_whole_or_shortened_or_refused_by_the_tightest_limit() {
         let estimate = CallEstimate {

@@ -471,7 +471,6 @@ fn a_skill_is_active_until_a_rewind_before_its_body() {
     assert_eq!(active(&state), []);
 }
 
-// 5.7
 #[test]
 fn what_a_summary_cost_before_the_first_answer_counts_and_a_run_taken_up_again_goes_on_with_its_budget()
  {
@@ -540,7 +539,6 @@ fn what_a_summary_cost_before_the_first_answer_counts_and_a_run_taken_up_again_g
     assert_eq!((run.raised, state.raised), (raise, raise));
 }
 
-// Acceptance 6.7
 #[test]
 fn a_hook_changes_the_arguments_of_a_call_that_has_not_begun_and_nothing_else() {
     let run = run_id(1);

@@ -1,12 +1,12 @@
 //! From a name to a model that can be asked.
 
 use crate::catalogue::lookup;
-use crate::describe::limits_queries;
 use crate::http::{HttpModel, HttpSettings, is_loopback};
 use crate::local::{LOCAL_PROVIDERS, connect_local};
+use crate::overrides::WithOverrides;
 use crate::providers::{KeyNeed, Provider, WireKind, find, providers};
+use crate::reported_limits::limits_queries;
 use crate::retry::{FallbackModel, RetryingModel};
-use crate::told::WithOverrides;
 use crate::wire::anthropic::Anthropic;
 use crate::wire::gemini::Gemini;
 use crate::wire::openai::OpenAi;

@@ -1,7 +1,7 @@
 //! A model behind HTTP: any wire, streamed or whole.
 
 use crate::classify::{classify, retry_after};
-use crate::describe::{LimitsQuery, UrlBase};
+use crate::reported_limits::{LimitsQuery, UrlBase};
 use crate::sse::SseParser;
 use crate::wire::{self, Decoder, Wire, WireMode};
 use crate::{Abilities, Delta, Model, ModelError, Reply, ReportedLimits, Request, Timeouts};

@@ -1,7 +1,7 @@
 //! A model that plays a script: deterministic, with no network and no key.
 
 mod condition;
-mod pieces;
+mod deltas;
 mod script;
 #[cfg(test)]
 mod tests;

@@ -10,16 +10,16 @@
 //! tool) do not matter where the conversation is the same; a conversation that differs is an error
 //! that names the first message that does.
 
-mod print;
+mod fingerprint;
 #[cfg(test)]
 mod tests;
 
 use crate::files::{self, AppendFile};
 use crate::{Abilities, Delta, Model, ModelError, Reply, ReportedLimits, Request};
+use fingerprint::Fingerprint;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};
-use print::Fingerprint;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,6 +1,6 @@
 //! Running a child process whose output may never end.
 
-use crate::family::ProcessTree;
+use crate::process_tree::ProcessTree;
 use crate::{ExecOutcome, OutputSink, SandboxError, SinkState};
 use rustix::process::Signal;
 use std::io;

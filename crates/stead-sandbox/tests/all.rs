@@ -1,13 +1,13 @@
-//! Commands on the host: what they see, how they end, and that nothing of them is left.
+//! The place for tests of commands on the host; this file has their shared support.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "all/ends.rs"]
-mod ends;
-#[path = "all/host.rs"]
-mod host;
-#[path = "all/killed.rs"]
-mod killed;
+#[path = "all/host_environment.rs"]
+mod host_environment;
+#[path = "all/killed_parent.rs"]
+mod killed_parent;
+#[path = "all/process_cleanup.rs"]
+mod process_cleanup;
 
 use futures_util::future::BoxFuture;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! The index: what it is told, and what it knows.
 
 use crate::error::{SqliteFault, classify_error};
-use crate::file::{self, IndexConnections};
+use crate::index_file::{self, IndexConnections};
 use crate::rows::{BATCH_ROWS, rows};
 use crate::{IndexError, SearchSource, SearchSourceKind, SourceLine};
 use serde_json::Value;
@@ -44,7 +44,7 @@ impl Index {
     /// or is damaged, is replaced by an empty one.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, IndexError> {
         let path = path.as_ref();
-        let opened = file::open(path)
+        let opened = index_file::open(path)
             .await
             .map_err(|error| unavailable(&path.display().to_string(), &error))?;
         Ok(Self::of(Some(path.to_owned()), opened))
@@ -52,7 +52,7 @@ impl Index {
 
     /// An index that ends with the process.
     pub async fn in_memory() -> Result<Self, IndexError> {
-        let opened = file::in_memory()
+        let opened = index_file::in_memory()
             .await
             .map_err(|error| unavailable(MEMORY, &error))?;
         Ok(Self::of(None, opened))
@@ -252,7 +252,7 @@ impl Index {
                 let old = self.connections();
                 old.writer.close().await;
                 old.readers.close().await;
-                let made = file::replace(path).await;
+                let made = index_file::replace(path).await;
                 let made =
                     made.map_err(|error| unavailable(&path.display().to_string(), &error))?;
                 *self

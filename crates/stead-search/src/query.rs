@@ -1,6 +1,6 @@
 //! What is asked, and how it is read.
 
-use crate::words::{SearchToken, TokenKind, tokenize};
+use crate::tokenizer::{SearchToken, TokenKind, tokenize};
 use crate::{IndexError, SearchSourceKind};
 use jiff::Timestamp;
 
@@ -229,7 +229,6 @@ mod tests {
         }
     }
 
-    // 5.6
     #[test]
     fn a_query_is_its_words_and_what_must_stand_together() {
         #[rustfmt::skip]

@@ -2,7 +2,7 @@
 //! everywhere.
 
 use crate::query::QueryTerms;
-use crate::words::{TokenKind, TokenizedText};
+use crate::tokenizer::{TokenKind, TokenizedText};
 use std::collections::HashMap;
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
 //! Lines as they are kept: in pieces of bounded size, with their words.
 
-use crate::words::tokenize;
+use crate::tokenizer::tokenize;
 use crate::{SearchSource, SourceLine};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};

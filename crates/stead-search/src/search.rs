@@ -5,7 +5,7 @@ use crate::index::Index;
 use crate::query::{ParsedQuery, QueryTerms, parse};
 use crate::rank::{Ranked, rank, recency};
 use crate::snippet::snippet;
-use crate::words::tokenize;
+use crate::tokenizer::tokenize;
 use crate::{IndexError, LineSpeaker, Query, SearchSource, SearchSourceKind, literal};
 use jiff::Timestamp;
 use serde::Serialize;

@@ -1,5 +1,4 @@
-//! What the engine promises: relevance on a fixed corpus, files that may be damaged or shared,
-//! lines that grow.
+//! The place for tests of the search engine; this file has their shared support.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,18 +7,18 @@
     reason = "a test that cannot go on fails"
 )]
 
-#[path = "all/files.rs"]
-mod files;
-#[path = "all/growth.rs"]
-mod growth;
 #[path = "all/hybrid.rs"]
 mod hybrid;
+#[path = "all/index_file.rs"]
+mod index_file;
 #[path = "all/queries.rs"]
 mod queries;
 #[path = "all/relevance.rs"]
 mod relevance;
-#[path = "all/speed.rs"]
-mod speed;
+#[path = "all/scaling.rs"]
+mod scaling;
+#[path = "all/source_updates.rs"]
+mod source_updates;
 
 use stead_search::{Index, Query, SearchResults, SearchSource, SearchSourceKind, SourceLine};
 

@@ -21,20 +21,19 @@
 //! # });
 //! ```
 
-mod changes;
 mod connect;
 mod contract;
 mod disk;
 mod error;
-mod filestore;
+mod file_store;
 mod line_log;
 mod local;
-mod memory;
+mod memory_store;
 mod redis;
 mod sessions;
 mod sql;
+mod undo_log;
 
-pub use changes::{FileUndoLog, LoggedRun, PreImage, RunKey, StoreUndoLog, UndoLog};
 pub use connect::connect;
 pub use contract::{
     AcquireOutcome, Claim, ClaimedJob, DeadLetter, DocVersion, Document, DocumentChange, Documents,
@@ -44,12 +43,13 @@ pub use contract::{
 };
 pub use disk::{Disk, OsDisk, open_dir};
 pub use error::StoreError;
-pub use filestore::FileStore;
+pub use file_store::FileStore;
 pub use line_log::{FileLineLog, LineLog, RewriteLines, StoreLineLog};
-pub use memory::MemoryStore;
+pub use memory_store::MemoryStore;
 pub use redis::RedisStore;
 pub use sessions::{
     FileSessions, Holder, ImportOutcome, JournalWriter, LockWait, OpenedSession, Position,
     ProcessIdentity, SessionSummary, Sessions, StoreSessions, TornTail,
 };
 pub use sql::SqlStore;
+pub use undo_log::{FileUndoLog, LoggedRun, PreImage, RunKey, StoreUndoLog, UndoLog};

@@ -1,5 +1,4 @@
-//! Sessions of earlier formats are read for ever. The files in `golden/` never change: a new format
-//! gets new files beside them.
+//! The place for tests of reading journals of earlier formats.
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

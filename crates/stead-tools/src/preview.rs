@@ -297,7 +297,6 @@ mod tests {
     }
 
     proptest! {
-        // 5.8
         #[test]
         fn the_ends_are_those_of_the_text_and_never_overlap(text in "[a-zé日\u{1f600}\n]{16,3000}", limit in 1u64..3000) {
             let preview = Preview::of(PreviewKind::Output, &text, limit);

@@ -1,25 +1,26 @@
-//! The file tools as a model uses them: through the registry, on the local disk.
+//! The place for tests of the built-in tools, called through the registry on the local disk; this
+//! file has their shared support.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "all/changing.rs"]
-mod changing;
 #[path = "all/execute.rs"]
 mod execute;
-#[path = "all/finding.rs"]
-mod finding;
-#[path = "all/planning.rs"]
-mod planning;
-#[path = "all/reading.rs"]
-mod reading;
+#[path = "all/reading_files.rs"]
+mod reading_files;
 #[path = "all/registry.rs"]
 mod registry;
+#[path = "all/searching_files.rs"]
+mod searching_files;
 #[path = "all/shell.rs"]
 mod shell;
 #[path = "all/tasks.rs"]
 mod tasks;
-#[path = "all/title.rs"]
-mod title;
+#[path = "all/title_surface.rs"]
+mod title_surface;
+#[path = "all/todos_and_plan.rs"]
+mod todos_and_plan;
+#[path = "all/writing_files.rs"]
+mod writing_files;
 
 use serde_json::Value;
 use std::path::PathBuf;

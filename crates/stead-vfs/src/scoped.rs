@@ -5,8 +5,7 @@ use crate::search::{
     Bounds, FileSearchError, GlobQuery, GlobResult, GrepQuery, GrepResult, Search,
 };
 use crate::{
-    DirEntry, Expect, FileKind, ReadRange, Stat, VPath, Version, Vfs, VfsError, Walk, find,
-    relocate,
+    DirEntry, Expect, FileKind, ReadRange, Stat, VPath, Version, Vfs, VfsError, Walk, find, rebase,
 };
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -80,7 +79,7 @@ impl Scoped {
     }
 
     fn map_error(&self, error: VfsError) -> VfsError {
-        relocate::error(error, |path| self.to_scoped(path))
+        rebase::error(error, |path| self.to_scoped(path))
     }
 
     /// What `found` is at the root, where a missing prefix means that nothing was written yet.

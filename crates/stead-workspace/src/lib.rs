@@ -25,43 +25,44 @@
 //!   turn.
 //! - [`skills`]: the Agent Skills standard. [`Place`]: where the tree and its sessions lie.
 
+mod agent_spec;
 mod approval;
 mod budget;
 mod client_tool;
 mod compaction;
 mod config;
 mod definition;
-mod document;
 mod dotenv;
 mod execute;
+mod feature_switch;
 mod filesystem;
 mod finding;
+mod for_agent;
 mod front_matter;
 mod hooks;
 mod layout;
 mod memory;
 mod offload;
-pub mod order;
 mod place;
 mod plan;
 mod policy;
 mod profile;
 mod prompt;
 mod queue;
-mod reader;
-mod role;
 mod scaffold;
 mod schedule;
 mod schema;
 mod search;
+pub mod section_order;
+mod settings_document;
 pub mod skills;
-mod spec;
-mod strict;
-mod switch;
+mod strict_value;
+mod text_reader;
 mod tool_lists;
 mod variables;
 mod workspace;
 
+pub use agent_spec::{AgentMode, AgentRole, AgentSpec, SpecPolicy, SubagentIsolation};
 pub use approval::{Approval, ApprovalCondition};
 pub use budget::BudgetSettings;
 pub use client_tool::ClientToolSettings;
@@ -70,13 +71,14 @@ pub use config::{AgentConfig, SkillMode, SkillSettings};
 pub use definition::{
     ContextFile, ContextRendering, Definition, FixedText, Nested, SettingOrigin, WorkspacePaths,
 };
-pub use document::SettingsDocument;
 pub use dotenv::parse_dotenv;
 pub use execute::ExecuteSettings;
+pub use feature_switch::{DisabledFeatures, FeatureSwitch};
 pub use filesystem::{
     FilesystemMode, FilesystemSettings, IsolationScope, Project, ProjectSettings, SessionSettings,
 };
 pub use finding::{Finding, Severity, SourcePosition};
+pub use for_agent::general_purpose;
 pub use front_matter::FrontMatter;
 pub use hooks::{
     Capability, Handler, HookEvent, HookSpec, HookTrigger, HttpMethod, Matcher, OnFailure, Program,
@@ -100,14 +102,12 @@ pub use profile::{
 };
 pub use prompt::{Prompt, Section, SectionCut, SectionGroup, element, enclose, escape_xml};
 pub use queue::{DropPolicy, QueueMode, QueueSettings};
-pub use reader::{Excerpt, ReadWindow, TextReader};
-pub use role::general_purpose;
 pub use scaffold::{ScaffoldFile, scaffold};
 pub use schema::{agent_schema, profile_schema, tools_schema};
 pub use search::{ConfiguredEmbedder, SearchSettings};
-pub use spec::{AgentMode, AgentRole, AgentSpec, SpecPolicy, SubagentIsolation};
+pub use settings_document::SettingsDocument;
 pub use stead_tools::Surface;
 use stead_tools::closest_name;
-pub use switch::{DisabledFeatures, FeatureSwitch};
+pub use text_reader::{Excerpt, ReadWindow, TextReader};
 pub use tool_lists::{EmptyAllow, McpServer, ToolLists, ToolsConfig, Transport, tool_problem};
 pub use workspace::{SkillTrees, SubagentSpecs, Workspace, WorkspaceError};

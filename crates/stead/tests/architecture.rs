@@ -1,5 +1,5 @@
-//! Rules of the house that no compiler knows: which way the arrows go, how long a file may be, and
-//! which doors lead outside.
+//! The place for tests of rules about the code base: crate dependencies, file length, and which
+//! crates may touch the outside world.
 
 #![allow(
     clippy::unwrap_used,

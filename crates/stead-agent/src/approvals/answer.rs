@@ -1,7 +1,7 @@
 //! Answers from any process: checked against the question, then on record.
 
 use super::OpenQuestion;
-use super::asking::offer_grant;
+use super::question::offer_grant;
 use crate::admission::prepare;
 use crate::gate::{GrantScope, judge};
 use crate::session::IfMissing;

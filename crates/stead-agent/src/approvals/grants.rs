@@ -1,7 +1,7 @@
 //! What people allowed for good: one document of the place, per agent and owner.
 
 use super::ApprovalError;
-use crate::budget::ledger;
+use crate::budget::shared_document;
 use crate::gate::{Grant, GrantScope};
 use crate::{Agent, AgentError};
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,8 @@ impl Default for GrantDocument {
 impl Agent {
     /// What people allowed `owner` for good, oldest first.
     pub async fn grants(&self, owner: &Owner) -> Result<Vec<Grant>, AgentError> {
-        let book: GrantDocument = ledger::read(&self.parts.place.state(owner), GRANTS_KEY).await?;
+        let book: GrantDocument =
+            shared_document::read(&self.parts.place.state(owner), GRANTS_KEY).await?;
         Ok(book.grants)
     }
 
@@ -48,7 +49,7 @@ impl Agent {
         (rule, by): (&str, &str),
     ) -> Result<Grant, AgentError> {
         let state = self.parts.place.state(owner);
-        let made = ledger::update(
+        let made = shared_document::update(
             &state,
             GRANTS_KEY,
             |book: &mut GrantDocument| -> Result<Grant, AgentError> {
@@ -85,7 +86,7 @@ impl Agent {
     /// one.
     pub async fn revoke(&self, owner: &Owner, id: &str) -> Result<Grant, AgentError> {
         let state = self.parts.place.state(owner);
-        let gone = ledger::update(
+        let gone = shared_document::update(
             &state,
             GRANTS_KEY,
             |book: &mut GrantDocument| -> Result<Grant, AgentError> {

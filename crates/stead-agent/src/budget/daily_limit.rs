@@ -1,6 +1,6 @@
 //! What a day may cost, shared by all sessions, processes and machines of an owner.
 
-use super::{BudgetError, ledger};
+use super::{BudgetError, shared_document};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use stead_core::{
@@ -83,7 +83,7 @@ impl DailyLimit {
         let id = DocVersion::fresh().to_string();
         let now_ms = now.as_millisecond();
         let by = ProcessIdentity::fresh();
-        let grant = ledger::update(
+        let grant = shared_document::update(
             &self.state,
             &key,
             |book: &mut DailyBudgetDocument| -> Result<CallReservation, BudgetError> {
@@ -112,7 +112,7 @@ impl DailyLimit {
             book.spent += taken;
             Ok(())
         };
-        ledger::update(&self.state, &key, close).await
+        shared_document::update(&self.state, &key, close).await
     }
 
     pub(super) async fn raise(&self, more: SpendAmount) -> Result<(), StoreError> {
@@ -120,7 +120,7 @@ impl DailyLimit {
             book.raised += more;
             Ok(())
         };
-        ledger::update(&self.state, &self.key(jiff::Timestamp::now()), add).await
+        shared_document::update(&self.state, &self.key(jiff::Timestamp::now()), add).await
     }
 
     fn key(&self, now: jiff::Timestamp) -> String {

@@ -5,7 +5,7 @@
 //! what a day may, in a document that all processes of the owner share.
 
 mod daily_limit;
-pub(crate) mod ledger;
+pub(crate) mod shared_document;
 mod unsettled_calls;
 
 use crate::{Agent, AgentError, Session};

@@ -1,6 +1,6 @@
 //! Calls that broke off, so that no journal says what they cost. A limit counts them all the same.
 
-use super::ledger;
+use super::shared_document;
 use serde::{Deserialize, Serialize};
 use stead_core::{SessionId, SpendAmount};
 use stead_store::StoreError;
@@ -37,7 +37,7 @@ impl UnsettledCalls {
     }
 
     pub(super) async fn all(&self) -> Result<Vec<UnsettledCall>, StoreError> {
-        ledger::read(&self.state, &self.key).await
+        shared_document::read(&self.state, &self.key).await
     }
 
     pub(super) async fn add(&self, amount: SpendAmount) -> Result<(), StoreError> {
@@ -54,6 +54,6 @@ impl UnsettledCalls {
             }
             Ok(())
         };
-        ledger::update(&self.state, &self.key, add).await
+        shared_document::update(&self.state, &self.key, add).await
     }
 }

@@ -4,7 +4,7 @@ use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
 use stead_workspace::{
     AgentSpec, FixedText, PlaceKind, ProjectAccess, Section, Surface, WorkspaceError, enclose,
-    order,
+    section_order,
 };
 
 const BASE_PROMPT: &str = "You are an agent that works in a folder of plain files, the workspace, with the tools you are given. \
@@ -30,15 +30,16 @@ impl Feature for BaseFeature {
             let section =
                 |title: &str, order, text: String| Section::new(title, self.name(), order, text);
             let config = &definition.config;
-            let mut sections = vec![section("base", order::BASE, BASE_PROMPT.to_owned())];
+            let mut sections = vec![section("base", section_order::BASE, BASE_PROMPT.to_owned())];
             if let Some(description) = &config.description {
                 let text = format!("What you are for: {}", description.trim());
-                sections
-                    .push(section("purpose", order::PURPOSE, text).with_source(settings_file(cx)));
+                sections.push(
+                    section("purpose", section_order::PURPOSE, text).with_source(settings_file(cx)),
+                );
             }
             if let Some(prompt) = &config.system_prompt {
                 sections.push(
-                    section("persona", order::PERSONA, prompt.trim().to_owned())
+                    section("persona", section_order::PERSONA, prompt.trim().to_owned())
                         .with_source(settings_file(cx)),
                 );
             }
@@ -49,16 +50,22 @@ impl Feature for BaseFeature {
                     .is_some_and(AgentSpec::is_general_purpose)
             });
             sections.extend(definition.texts.iter().map(|text| match told {
-                Some(prompt) if text.order == order::PERSONA => self.fixed_section(&FixedText {
-                    text: prompt.clone(),
-                    ..text.clone()
-                }),
+                Some(prompt) if text.order == section_order::PERSONA => {
+                    self.fixed_section(&FixedText {
+                        text: prompt.clone(),
+                        ..text.clone()
+                    })
+                }
                 Some(_) | None => self.fixed_section(text),
             }));
             if let Some(text) = workspace_section(cx) {
-                sections.push(section("workspace", order::WORKSPACE, text));
+                sections.push(section("workspace", section_order::WORKSPACE, text));
             }
-            sections.push(section("session", order::SESSION, session_section(cx)));
+            sections.push(section(
+                "session",
+                section_order::SESSION,
+                session_section(cx),
+            ));
             Ok(sections.into())
         })
     }

@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use stead_vfs::VPath;
 use stead_workspace::{
     ContextFile, ContextRendering, Nested, ReadWindow, Section, SectionCut, WorkspaceError,
-    enclose, order,
+    enclose, section_order,
 };
 
 /// A larger file is not a persona but a mistake.
@@ -30,12 +30,12 @@ impl Feature for ContextFeature {
             let mut sections = Vec::new();
             for (i, file) in cx.definition().paths.context.iter().enumerate() {
                 let order = match (i, file.rendering) {
-                    (_, ContextRendering::Notes) => order::NOTES,
+                    (_, ContextRendering::Notes) => section_order::NOTES,
                     (0, ContextRendering::Whole | ContextRendering::WithoutComments) => {
-                        order::CONTEXT
+                        section_order::CONTEXT
                     }
                     (_, ContextRendering::Whole | ContextRendering::WithoutComments) => {
-                        order::MORE_CONTEXT
+                        section_order::MORE_CONTEXT
                     }
                 };
                 let chain = read_chain(cx, file).await?;
@@ -129,7 +129,7 @@ fn chain_section(
         return None;
     }
     texts.reverse();
-    let title = if order == order::CONTEXT {
+    let title = if order == section_order::CONTEXT {
         "persona".to_owned()
     } else {
         file.path.to_string()

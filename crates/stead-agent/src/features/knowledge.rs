@@ -4,7 +4,7 @@ use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use stead_vfs::{FileKind, VPath, VfsError};
-use stead_workspace::{ReadWindow, Section, SectionCut, WorkspaceError, enclose, order};
+use stead_workspace::{ReadWindow, Section, SectionCut, WorkspaceError, enclose, section_order};
 
 /// The entry, in the folder of knowledge.
 const ENTRY: &str = "KNOWLEDGE.md";
@@ -56,7 +56,7 @@ impl Feature for KnowledgeFeature {
                 });
             }
             let text = enclose("domain_knowledge_context", &parts.join("\n\n"));
-            let mut shown = Section::new("knowledge", self.name(), order::KNOWLEDGE, text)
+            let mut shown = Section::new("knowledge", self.name(), section_order::KNOWLEDGE, text)
                 .as_loaded_file()
                 .with_cuts(cuts);
             shown.sources.extend(source);
@@ -64,7 +64,7 @@ impl Feature for KnowledgeFeature {
             let help = Section::new(
                 "domain knowledge",
                 self.name(),
-                order::DOMAIN_KNOWLEDGE,
+                section_order::DOMAIN_KNOWLEDGE,
                 help(cx, folder),
             );
             Ok(vec![help, shown].into())

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use stead_tools::Tool;
 use stead_vfs::VPath;
 use stead_workspace::{
-    FeatureSwitch, ReadWindow, Section, SectionCut, Surface, WorkspaceError, enclose, order,
+    FeatureSwitch, ReadWindow, Section, SectionCut, Surface, WorkspaceError, enclose, section_order,
 };
 
 /// Bytes that a token has at least; the budget is in tokens.
@@ -48,14 +48,18 @@ impl Feature for MemoryFeature {
             if !off(FeatureSwitch::MemoryTools) {
                 sections.extend(
                     recall_help(cx, path)
-                        .map(|text| section("memory recall", order::MEMORY_RECALL, text)),
+                        .map(|text| section("memory recall", section_order::MEMORY_RECALL, text)),
                 );
             }
             if !off(FeatureSwitch::MemoryHooks) {
                 let text = persistence_help(cx, path, &tools);
-                sections.extend(
-                    text.map(|text| section("memory persistence", order::MEMORY_PERSISTENCE, text)),
-                );
+                sections.extend(text.map(|text| {
+                    section(
+                        "memory persistence",
+                        section_order::MEMORY_PERSISTENCE,
+                        text,
+                    )
+                }));
             }
             if !(off(FeatureSwitch::MemoryTools) && off(FeatureSwitch::MemoryHooks)) {
                 sections.extend(self.curated_section(cx, path).await?);
@@ -109,7 +113,7 @@ impl MemoryFeature {
         let section = Section::new(
             "memory",
             self.name(),
-            order::MEMORY,
+            section_order::MEMORY,
             enclose("memory_context", &text),
         );
         Ok(Some(

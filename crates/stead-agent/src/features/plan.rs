@@ -4,7 +4,7 @@ use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
 use stead_core::{AccessKind, VerdictKind};
 use stead_tools::plan_tools;
-use stead_workspace::{Section, WorkspaceError, order};
+use stead_workspace::{Section, WorkspaceError, section_order};
 
 const PLAN_MODE_HELP: &str = "## Plan mode\nWhen a task is large, risky or unclear, or the person asks for a plan, call \
 `plan_enter` before you change anything: then only reading is allowed. Write the plan with `plan_write` and call \
@@ -41,7 +41,7 @@ impl Feature for PlanFeature {
                 Section::new(
                     "plan mode",
                     self.name(),
-                    order::PLAN_MODE,
+                    section_order::PLAN_MODE,
                     PLAN_MODE_HELP.to_owned(),
                 )
             });

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use stead_sandbox::Sandbox;
 use stead_tools::execute_tool;
 use stead_vfs::VPath;
-use stead_workspace::{Section, WorkspaceError, order};
+use stead_workspace::{Section, WorkspaceError, section_order};
 
 const EXECUTE: &str = "execute";
 
@@ -39,7 +39,7 @@ impl Feature for ShellFeature {
             let section = Section::new(
                 "commands",
                 self.name(),
-                order::COMMANDS,
+                section_order::COMMANDS,
                 self.text(cx, seconds),
             );
             Ok(Contribution {

@@ -8,7 +8,7 @@ use stead_core::Owner;
 use stead_vfs::VPath;
 use stead_workspace::skills::{Catalogue, SkillPrompt, load_skill};
 use stead_workspace::{
-    FeatureSwitch, Section, SectionCut, SkillMode, SkillTrees, WorkspaceError, order,
+    FeatureSwitch, Section, SectionCut, SkillMode, SkillTrees, WorkspaceError, section_order,
 };
 
 /// Bytes of the catalogue in the prompt.
@@ -110,7 +110,7 @@ impl SkillsFeature {
             what,
         });
         let section =
-            Section::new("skills", self.name(), order::SKILLS, prompt.text).with_cuts(cut);
+            Section::new("skills", self.name(), section_order::SKILLS, prompt.text).with_cuts(cut);
         catalogue.skills().fold(section, |section, skill| {
             section.with_source(skill.file().to_string())
         })

@@ -4,7 +4,7 @@ use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use stead_tools::{Tool, todo_tools};
-use stead_workspace::{Section, WorkspaceError, order};
+use stead_workspace::{Section, WorkspaceError, section_order};
 
 /// The list of things to do.
 #[derive(Debug)]
@@ -33,7 +33,13 @@ impl Feature for TodosFeature {
                  begin, mark one step as in progress when you start it and as completed as soon as it is done. For \
                  less, do without."
             );
-            Ok(vec![Section::new("todos", self.name(), order::TODOS, text)].into())
+            Ok(vec![Section::new(
+                "todos",
+                self.name(),
+                section_order::TODOS,
+                text,
+            )]
+            .into())
         })
     }
 }

@@ -157,7 +157,6 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    // Acceptance 6.7
     #[test]
     fn both_spellings_say_the_same_and_nothing_says_yes() {
         let patch = HookPatch {
@@ -229,7 +228,6 @@ mod tests {
         }
     }
 
-    // Acceptance 6.7
     #[test]
     fn garbage_and_words_that_nobody_knows_are_no_answer() {
         for (said, told) in [

@@ -1,7 +1,7 @@
 //! Asking one hook, whoever it is.
 
 use super::answer::{HookAnswer, HookDecision, json_in_text, parse_answer};
-use super::gear::{Delegate, HookRuntime};
+use super::runtime::{Delegate, HookRuntime};
 use crate::halt::Halt;
 use crate::{Agent, Budget, DelegationBounds, Purpose, UsageRecord};
 use serde_json::Value;

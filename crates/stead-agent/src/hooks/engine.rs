@@ -4,8 +4,8 @@ use super::ask::{HookContext, HookFailure, ask_hook};
 use super::effect::{
     HookChange, HookEffect, HookVote, MAX_REASON_CHARS, resolve_effect, truncate_chars,
 };
-use super::gear::{Delegate, HookRuntime};
 use super::input::HookInput;
+use super::runtime::{Delegate, HookRuntime};
 use crate::halt::{Halt, HaltReason};
 use std::fmt;
 use std::sync::{Arc, OnceLock};

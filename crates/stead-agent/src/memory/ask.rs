@@ -1,7 +1,7 @@
 //! One question to the model that extracts and merges.
 
 use super::error::MemoryError;
-use super::home::OwnerMemory;
+use super::owner_memory::OwnerMemory;
 use crate::{Agent, Purpose, UsageRecord};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;

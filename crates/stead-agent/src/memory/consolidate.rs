@@ -7,10 +7,10 @@
 
 use super::error::MemoryError;
 use super::fact::Fact;
-use super::home::{FORGOTTEN, OwnerMemory};
-use super::marks::{MergeProgress, MergedDay, Versioned, expected_version, put_change};
 use super::merge::{MergeDecision, apply_decision};
-use super::record::{MergeDiff, MergeRecord};
+use super::merge_record::{MergeDiff, MergeRecord};
+use super::owner_memory::{FORGOTTEN, OwnerMemory};
+use super::progress::{MergeProgress, MergedDay, Versioned, expected_version, put_change};
 use crate::Agent;
 use jiff::civil::Date;
 use jiff::{Timestamp, ToSpan};
@@ -64,7 +64,7 @@ impl Agent {
         scope: Option<&str>,
     ) -> Result<ConsolidationReport, MemoryError> {
         let home =
-            self.owner_memory_of_scope(owner, scope.unwrap_or(super::home::EVERY_SESSION))?;
+            self.owner_memory_of_scope(owner, scope.unwrap_or(super::owner_memory::EVERY_SESSION))?;
         let mut done = ConsolidationReport::default();
         let mut fresh = Vec::new();
         for _ in 0..MAX_BATCHES {
@@ -378,7 +378,7 @@ impl OwnerMemory {
                 // It was put away before, and something came later.
                 Err(VfsError::Exists(_)) => {
                     let (late, _) = self.files.read(&from).await?;
-                    let add = |ledger: &mut super::ledger::FactDocument| {
+                    let add = |ledger: &mut super::fact_document::FactDocument| {
                         let there: HashSet<String> = ledger
                             .lines()
                             .iter()

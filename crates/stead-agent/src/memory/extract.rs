@@ -3,8 +3,8 @@
 use super::credentials::holds_credentials;
 use super::error::MemoryError;
 use super::fact::{FactSource, normalised, one_line, stable_id};
-use super::home::OwnerMemory;
-use super::marks::{ExtractedFact, Extraction};
+use super::owner_memory::OwnerMemory;
+use super::progress::{ExtractedFact, Extraction};
 use super::transcript::{TranscriptChunk, TranscriptSpeaker, TrustLevel};
 use crate::Agent;
 use jiff::civil::Date;

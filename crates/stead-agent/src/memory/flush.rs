@@ -7,8 +7,10 @@
 use super::error::MemoryError;
 use super::extract::{EXTRACT_PROMPT, ExtractionContext};
 use super::fact::Fact;
-use super::home::OwnerMemory;
-use super::marks::{ExtractedFact, Extraction, FlushMark, Versioned, expected_version, put_change};
+use super::owner_memory::OwnerMemory;
+use super::progress::{
+    ExtractedFact, Extraction, FlushMark, Versioned, expected_version, put_change,
+};
 use super::transcript::{TranscriptChunk, first_chunk, pieces};
 use crate::Agent;
 use stead_core::{ChainSum, Entry, JournalLine, Owner, SessionId, text_tokens};

@@ -1,8 +1,8 @@
 //! What is to be done later: looking through a session, merging what was found.
 
 use super::error::MemoryError;
-use super::home::OwnerMemory;
-use super::marks::{MergeProgress, Versioned};
+use super::owner_memory::OwnerMemory;
+use super::progress::{MergeProgress, Versioned};
 use crate::Agent;
 use bytes::Bytes;
 use jiff::Timestamp;

@@ -2,7 +2,7 @@
 //! same text, and doing it twice is the same as once.
 
 use super::fact::{Fact, normalised, one_line, without_sources};
-use super::ledger::FactDocument;
+use super::fact_document::FactDocument;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 use stead_core::text_tokens;

@@ -14,32 +14,32 @@
 mod ask;
 mod consolidate;
 mod credentials;
-mod decide;
 mod error;
 mod extract;
 mod fact;
+mod fact_document;
 mod flush;
-mod home;
 mod job;
-mod ledger;
-mod marks;
 mod merge;
-mod record;
+mod merge_model;
+mod merge_record;
+mod owner_memory;
+mod progress;
 mod review;
 mod tools;
 mod transcript;
-mod work;
+mod worker;
 
 pub use consolidate::ConsolidationReport;
 pub use error::MemoryError;
 pub use fact::{Fact, FactSource, MAX_FACT_CHARS, without_sources};
+pub use fact_document::FactDocument;
 pub use flush::FlushReport;
-pub(crate) use home::FactFiles;
 pub use job::MemoryJob;
-pub use ledger::FactDocument;
-pub use record::{MergeDiff, MergeRecord};
+pub use merge_record::{MergeDiff, MergeRecord};
+pub(crate) use owner_memory::FactFiles;
 pub use review::{
     BlameLine, DeadJob, FactSelection, ForgetResult, LocatedFact, MemoryStatus, ReviewDecision,
 };
 pub(crate) use tools::memory_tools;
-pub use work::{MemoryWorker, WorkerOptions, WorkerReport};
+pub use worker::{MemoryWorker, WorkerOptions, WorkerReport};

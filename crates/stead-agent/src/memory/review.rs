@@ -2,11 +2,11 @@
 
 use super::error::MemoryError;
 use super::fact::{Fact, FactSource, normalised};
-use super::home::{FORGOTTEN, FactFiles, OwnerMemory};
+use super::fact_document::FactDocument;
 use super::job::{MemoryJob, QUEUE};
-use super::ledger::FactDocument;
-use super::marks::{MergeProgress, Versioned};
-use super::record::MergeRecord;
+use super::merge_record::MergeRecord;
+use super::owner_memory::{FORGOTTEN, FactFiles, OwnerMemory};
+use super::progress::{MergeProgress, Versioned};
 use crate::Agent;
 use jiff::{Timestamp, ToSpan};
 use serde::Serialize;

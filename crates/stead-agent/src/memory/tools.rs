@@ -3,7 +3,7 @@
 use super::credentials::holds_credentials;
 use super::error::MemoryError;
 use super::fact::{Fact, FactSource, normalised, stable_id};
-use super::home::FactFiles;
+use super::owner_memory::FactFiles;
 use super::review::{ForgetResult, LocatedFact};
 use jiff::Timestamp;
 use schemars::JsonSchema;

@@ -9,15 +9,15 @@
 //! The folder is part of the tree: the agent can read and search it, and change nothing in it. It
 //! goes with its session, and what it may take is bounded.
 
-mod collect;
+mod cleanup;
 mod copy;
-mod load;
 mod media;
+mod media_loader;
 mod text;
 
-pub(crate) use collect::orphaned_folders;
+pub(crate) use cleanup::orphaned_folders;
 pub use copy::copy_offloaded;
-pub(crate) use load::MediaLoader;
+pub(crate) use media_loader::MediaLoader;
 
 use bytes::Bytes;
 use std::sync::Arc;

@@ -1,6 +1,5 @@
-//! Acceptance 5.7: what a run, a session and a day may spend. Every kind of limit, calls that break
-//! off, a process that dies between reserving and settling, processes that share a day, more money
-//! from a person, an answer that is made shorter.
+//! The place for tests of money and token budgets of a run, a session and a day: reservation,
+//! settlement, raising, shortened answers, dead processes.
 
 use crate::support::{DEADLINE, agent_asking, block_on, journal, listening, session, text};
 use serde_json::json;
@@ -98,7 +97,6 @@ async fn spent(agent: &Arc<Agent>, id: &str) -> SpendAmount {
     }
 }
 
-// 5.7
 #[test]
 fn a_run_without_end_stays_within_every_kind_of_limit() {
     for (budget, most) in [
@@ -175,7 +173,6 @@ fn a_run_without_end_stays_within_every_kind_of_limit() {
     }
 }
 
-// 5.7
 #[test]
 fn a_person_can_raise_every_limit_and_it_is_on_record() {
     for budget in ["run_usd: 1.0", "session_usd: 1.0", "day_usd: 1.0"] {
@@ -250,7 +247,6 @@ fn nothing_is_raised_where_nothing_is_limited_or_a_run_is_open() {
     });
 }
 
-// 5.7
 #[test]
 fn the_last_call_is_shortened_and_goes_on_once_more_is_there() {
     let cut = reply().text("one two").stop(StopReason::MaxTokens);
@@ -340,7 +336,6 @@ async fn estimated(agent: &Arc<Agent>) -> u64 {
         + 20
 }
 
-// 5.7
 #[test]
 fn a_call_that_broke_off_counts_in_full_and_one_that_never_began_not_at_all() {
     let broken = || {
@@ -382,7 +377,6 @@ fn a_call_that_broke_off_counts_in_full_and_one_that_never_began_not_at_all() {
     }
 }
 
-// 5.7
 #[test]
 fn a_call_that_is_made_again_is_paid_twice_or_not_made() {
     let broken = || {
@@ -449,7 +443,6 @@ fn day_budget(agent: &Arc<Agent>) -> Budget {
     agent.budget(&Owner::default())
 }
 
-// 5.7
 #[test]
 fn a_process_that_dies_with_a_reservation_gives_it_back() {
     const TEST: &str = "budgets::a_process_that_dies_with_a_reservation_gives_it_back";
@@ -506,7 +499,6 @@ fn a_process_that_dies_with_a_reservation_gives_it_back() {
     });
 }
 
-// 5.7
 #[test]
 fn processes_that_share_a_day_never_exceed_it_together() {
     const TEST: &str = "budgets::processes_that_share_a_day_never_exceed_it_together";

@@ -1,4 +1,5 @@
-//! Acceptance 5.1 to 5.4: long work goes on past any window, and nothing is lost.
+//! The place for tests of compaction: long runs in a small window, failing summarisers, overflow
+//! recovery, manual compaction and pinned inputs.
 
 use crate::support::{
     agent_on, base_url, block_on, in_parallel, journal, listening, model_name, results, session,
@@ -76,7 +77,6 @@ fn compactions(lines: &[JournalLine]) -> Vec<&Compaction> {
         .collect()
 }
 
-// 5.1
 #[test]
 fn two_thousand_steps_fit_a_small_window_and_keep_what_is_pinned() {
     const STEPS: usize = 2_000;
@@ -205,7 +205,6 @@ enum Failing {
     Overflows,
 }
 
-// 5.2
 #[test]
 fn whatever_a_summariser_does_the_history_stands_and_the_run_goes_on() {
     in_parallel(
@@ -275,7 +274,6 @@ fn whatever_a_summariser_does_the_history_stands_and_the_run_goes_on() {
     );
 }
 
-// 5.3
 #[test]
 fn an_overflow_in_any_wording_leads_to_one_compaction_and_a_retry() {
     let wordings = [
@@ -377,7 +375,6 @@ fn an_overflow_in_any_wording_leads_to_one_compaction_and_a_retry() {
     });
 }
 
-// 5.3
 #[test]
 fn an_overflow_in_the_middle_of_a_stream_is_one_too() {
     let dir = tempfile::tempdir().unwrap();
@@ -431,7 +428,6 @@ fn an_overflow_in_the_middle_of_a_stream_is_one_too() {
     });
 }
 
-// 5.3
 #[test]
 fn one_message_that_alone_is_too_much_is_cut_or_ends_the_run_clearly() {
     // A result: it is cut, and the run goes on.
@@ -653,7 +649,6 @@ fn random_step(dice: &mut Dice) -> FakeAnswer {
     answer
 }
 
-// 5.4
 #[test]
 fn random_histories_are_never_refused_by_a_strict_provider() {
     let cases: Vec<(FakeWire, u64)> = FakeWire::ALL

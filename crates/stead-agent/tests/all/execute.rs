@@ -1,5 +1,5 @@
-//! Commands through the driver: asked about, streamed, bounded, cancelled, and nothing of them is
-//! left. Floods run in a process of their own, so that its memory is its own.
+//! The place for tests of the `execute` tool in a run: approval, own timeout, cancellation,
+//! concurrency and output caps.
 
 use crate::support::{
     agent_with_host, block_on, journal, listening, model, results, session, text,

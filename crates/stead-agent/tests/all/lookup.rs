@@ -1,5 +1,5 @@
-//! Finding what was remembered and said: the tools, on every place, with the newest and without the
-//! untrusted.
+//! The place for tests of the search tools over memory and sessions (memory_search, memory_get,
+//! session_*, recall) on every place, including trust, rules, damage and embeddings.
 
 use crate::support::{agent, block_on, journal, results, session, text};
 use crate::tenants::{in_folder, in_store, template};
@@ -89,7 +89,6 @@ fn remember(dir: &Path) {
     );
 }
 
-// 5.6
 #[test]
 fn memory_is_found_ranked_by_file_and_line_and_only_if_it_is_trusted() {
     let dir = tempfile::tempdir().unwrap();
@@ -237,7 +236,6 @@ const TALK: &str = "
 - text: It is teal.
 ";
 
-// 5.6
 #[test]
 fn a_running_session_recalls_its_newest_words_and_not_its_own_search() {
     let dir = tempfile::tempdir().unwrap();
@@ -470,7 +468,6 @@ fn a_damaged_session_is_told_and_the_others_are_found() {
     });
 }
 
-// 5.6
 #[test]
 fn a_search_survives_whatever_becomes_of_the_index() {
     let dir = tempfile::tempdir().unwrap();
@@ -693,7 +690,6 @@ async fn on(store: Arc<dyn Store>, folder: &Path) -> Arc<dyn Place> {
     ))
 }
 
-// 5.6
 #[test]
 fn memory_and_sqlite_stores_answer_as_the_local_disk_does() {
     assert_same_as_local("memory", async |folder| {
@@ -712,7 +708,6 @@ fn memory_and_sqlite_stores_answer_as_the_local_disk_does() {
     });
 }
 
-// 5.6
 #[test]
 fn servers_answer_as_the_local_disk_does() {
     for kind in [ServerKind::Redis, ServerKind::Postgres, ServerKind::Mysql] {

@@ -1,5 +1,5 @@
-//! What is too long for the conversation lies in a file that the agent can read, on every place and
-//! in every layout; it goes with its session, and takes no more than it may.
+//! The place for tests of offloading long results, messages and media to files: limits, quota,
+//! permissions, forks, cleanup and secrets.
 
 use crate::support::{
     TestTool, agent, agent_on, block_on, blocks, journal, model, results, session, text,
@@ -150,7 +150,6 @@ async fn assert_readable(agent: &Arc<Agent>, owner: &Owner, folder: &str, case: 
     );
 }
 
-// 5.8
 #[test]
 fn a_long_result_is_a_file_on_every_place() {
     block_on(async {
@@ -210,7 +209,6 @@ fn a_long_result_is_a_file_on_every_place() {
     });
 }
 
-// 5.8
 #[test]
 fn what_is_long_is_readable_and_not_writable_in_every_layout() {
     let whole: String = (1..=20_000)
@@ -311,7 +309,6 @@ fn what_is_long_is_readable_and_not_writable_in_every_layout() {
     });
 }
 
-// 5.8
 #[test]
 fn what_is_short_bounded_or_switched_off_stays_as_it_is() {
     let whole = long_text();
@@ -371,7 +368,6 @@ impl Model for Small {
     }
 }
 
-// 5.8
 #[test]
 fn small_windows_shrink_what_may_be_told() {
     let rows: String = (0..600).map(|n| format!("row {n}\n")).collect(); // about 1,500 tokens
@@ -406,7 +402,6 @@ fn small_windows_shrink_what_may_be_told() {
     });
 }
 
-// 5.8
 #[test]
 fn a_long_message_is_a_file_with_all_its_texts_and_keeps_its_media() {
     let whole: String = (1..=20_000)
@@ -462,7 +457,6 @@ fn a_long_message_is_a_file_with_all_its_texts_and_keeps_its_media() {
     });
 }
 
-// 5.8
 #[test]
 fn beyond_the_quota_nothing_is_written_and_the_model_is_told() {
     let whole = "x".repeat(700_000);
@@ -526,7 +520,6 @@ fn beyond_the_quota_nothing_is_written_and_the_model_is_told() {
     });
 }
 
-// 5.8
 #[test]
 fn what_cannot_be_written_stays_if_it_is_not_too_long() {
     let script = "- calls: [{tool: big, args: {}}]\n- text: Done.";
@@ -563,7 +556,6 @@ fn what_cannot_be_written_stays_if_it_is_not_too_long() {
     });
 }
 
-// 5.8
 #[test]
 fn an_image_is_kept_once_and_sent_as_if_it_were_in_the_journal() {
     // 1 × 1 pixel.
@@ -636,7 +628,6 @@ fn an_image_is_kept_once_and_sent_as_if_it_were_in_the_journal() {
     }
 }
 
-// 5.8
 #[test]
 fn a_fork_has_files_of_its_own_and_a_removed_session_leaves_none() {
     let script = reading("agents/main/offload/s");
@@ -693,7 +684,6 @@ fn a_fork_has_files_of_its_own_and_a_removed_session_leaves_none() {
     });
 }
 
-// 5.8
 #[test]
 fn files_of_sessions_that_are_gone_are_collected_and_a_rewind_leaves_them() {
     let script = reading("agents/main/offload/s");
@@ -728,7 +718,6 @@ fn files_of_sessions_that_are_gone_are_collected_and_a_rewind_leaves_them() {
     });
 }
 
-// 5.8
 #[test]
 fn undo_knows_nothing_of_offloaded_files() {
     block_on(async {
@@ -751,7 +740,6 @@ fn undo_knows_nothing_of_offloaded_files() {
     });
 }
 
-// 5.8
 #[test]
 fn no_secret_reaches_an_offloaded_file() {
     block_on(async {
@@ -795,7 +783,6 @@ fn no_secret_reaches_an_offloaded_file() {
     });
 }
 
-// 5.8
 #[test]
 fn a_rule_that_keeps_the_folder_from_being_read_keeps_results_whole() {
     let whole = long_text();

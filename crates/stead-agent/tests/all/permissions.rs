@@ -1,18 +1,7 @@
-//! Acceptance 3.5: random rules, random trees and random accesses, through every file tool.
-//!
-//! Four must agree on each access: the gate when it explains, the tool when it is called, the
-//! guarded place when it is used directly, and an oracle that shares no code with them. What each
-//! part is there to catch:
-//! - spellings (`./`, `//`, a trailing `/`, `..`): a rule passed by writing a path differently;
-//! - links to files and directories, chains, circles, links out: a rule passed by another name;
-//! - names that look alike, dotfiles, glob characters: a pattern that means something else than it
-//!   says;
-//! - whole listings and results, with their notes: a denied name, or the number of them, that
-//!   shows;
-//! - the same question with the denied file gone: an answer that depends on what must not be known;
-//! - the tree after every refusal: a refusal that came too late.
+//! The place for tests of file permission rules under random rules, trees and accesses: gate,
+//! tools, guarded files and an independent oracle agree.
 
-use crate::oracle::{Kind, Node, Op, Rule, Touch, World};
+use crate::permission_oracle::{Kind, Node, Op, Rule, Touch, World};
 use crate::support::{
     agent, block_on, blocks, in_parallel, journal, model, results, session, text,
 };
@@ -685,7 +674,6 @@ async fn scenario(seed: u64, met: &Met, same_answers: &AtomicUsize) {
     }
 }
 
-// 3.5
 #[test]
 fn gate_tools_guarded_place_and_oracle_agree_on_every_access() {
     let met = Met::default();
@@ -769,7 +757,6 @@ fn table(temp: &tempfile::TempDir, calls: &[(&str, Value, ResultStatus, &str)]) 
     });
 }
 
-// 3.5
 #[test]
 fn a_tree_is_refused_as_a_whole_without_a_word_about_what_is_in_it() {
     use ResultStatus::{Denied, Error, Ok};
@@ -848,7 +835,6 @@ fn a_tree_is_refused_as_a_whole_without_a_word_about_what_is_in_it() {
     assert!(temp.path().join("d/e/hidden.pem").exists() && temp.path().join("s/.env").exists());
 }
 
-// 3.5
 #[test]
 fn known_tricks_lead_nowhere() {
     use ResultStatus::{Denied, Error, Ok};
@@ -944,7 +930,6 @@ fn known_tricks_lead_nowhere() {
     );
 }
 
-// 3.5
 #[test]
 fn an_approved_question_runs_and_reads_what_its_rule_covers() {
     let rules = "- {operations: [read, write], paths: [asked], mode: ask}\n\

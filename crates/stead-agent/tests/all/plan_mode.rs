@@ -1,5 +1,5 @@
-//! Acceptance 6.5: while a plan is being made nothing else is written, whichever tool tries, and a
-//! person ends it.
+//! The place for tests of plan mode of one agent: writes are refused by the gate and by the files,
+//! a person ends it, and it survives restarts.
 
 use crate::support::{
     TestTool, agent, agent_on, block_on, journal, listening, model, results, session, text,
@@ -106,7 +106,6 @@ fn is_change(event: &Event) -> bool {
     )
 }
 
-// Acceptance 6.5
 #[test]
 fn every_tool_that_can_change_anything_is_refused_and_a_mixed_batch_runs_its_reads() {
     let calls = [
@@ -215,7 +214,7 @@ fn every_tool_that_can_change_anything_is_refused_and_a_mixed_batch_runs_its_rea
     assert_eq!(server.rejections(), Vec::new());
 }
 
-// Acceptance 6.5: a tool that says it reads gets past the gate, and not past the files; both follow
+// A tool that says it reads gets past the gate, and not past the files; both follow
 // within one run.
 #[test]
 fn the_files_refuse_what_the_gate_lets_through_until_the_plan_is_agreed_to() {

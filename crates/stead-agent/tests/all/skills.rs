@@ -1,5 +1,4 @@
-//! A skill through the whole driver: its body is in the conversation once, on record, and a rewind
-//! takes it out.
+//! The place for tests of loading a skill in a run: once, recorded, and again only after a rewind.
 
 use crate::support::{agent, journal, model, results, session, text};
 use serde_json::json;

@@ -1,6 +1,5 @@
-//! Messages that come while a run goes on: what each mode makes of them, in which order, and that
-//! the history stays valid. All of it as a provider sees it: the server refuses what a real one
-//! would.
+//! The place for tests of messages that arrive during a run: every queue mode, interrupts, skipped
+//! calls, subagents and bounds of the inbox.
 
 use crate::support::{TestTool, agent_on, block_on, journal, model, session, text};
 use futures_util::future::BoxFuture;
@@ -161,7 +160,6 @@ fn twenty_steps(mode: QueueMode, wire: FakeWire) -> Vec<String> {
     news(&server)
 }
 
-// Acceptance 6.6
 #[test]
 fn each_mode_does_what_it_says_in_order_on_every_wire() {
     let plain = |n: usize| match n {
@@ -192,7 +190,6 @@ fn each_mode_does_what_it_says_in_order_on_every_wire() {
     }
 }
 
-// Acceptance 6.6
 #[test]
 fn a_message_during_the_stream_of_the_last_answer_is_heard() {
     let completed = |text| (text, RunOutcome::Completed);
@@ -292,7 +289,6 @@ fn what_comes_once_the_answer_is_there_does_not_take_it_back() {
     }
 }
 
-// Acceptance 6.6
 #[test]
 fn of_calls_side_by_side_those_that_run_come_to_their_end_and_the_others_are_skipped() {
     let server = FakeModel::start_with(|request| match answers(request) {
@@ -353,7 +349,6 @@ fn is_child(request: &RecordedRequest) -> bool {
     request.seen.as_ref().unwrap().user_texts().next() == Some("count")
 }
 
-// Acceptance 6.6
 #[test]
 fn a_message_is_for_the_run_and_not_for_its_child() {
     let dir = tempfile::tempdir().unwrap();

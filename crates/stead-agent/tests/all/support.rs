@@ -1,4 +1,4 @@
-//! An agent in a folder of its own, put together as the binary does it.
+//! Test support: an agent in a temporary folder, assembled as the binary does it.
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};

@@ -1,9 +1,8 @@
-//! Two parties and a thousand sessions each, in one process, on one place: whatever they are
-//! called, neither ever sees a byte of the other. Not in files, searches, prompts, listings,
-//! journals, or the memory of undo.
+//! The place for tests of isolation between owners: files, searches, prompts, listings, journals
+//! and undo on every place and scope.
 
-use super::parties::{Rng, Visit, Witness, marks, names, owner, shares, shares_sessions};
 use super::support::text;
+use super::tenant_fixtures::{Rng, Visit, Witness, marks, names, owner, shares, shares_sessions};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -387,13 +386,11 @@ async fn everything_in(
     everything(folder.path(), place, scope, tenants, sessions).await;
 }
 
-// 3.3
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_parties_and_two_thousand_sessions_in_memory() {
     everything_in("memory:", IsolationScope::User, ["a", "a/b"], 1000).await;
 }
 
-// 3.3
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_parties_and_two_thousand_sessions_in_sqlite() {
     let folder = tempfile::tempdir().unwrap();
@@ -401,7 +398,6 @@ async fn two_parties_and_two_thousand_sessions_in_sqlite() {
     everything_in(&url, IsolationScope::User, ["agents", "users"], 1000).await;
 }
 
-// 3.3
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_parties_on_servers() {
     everything_in(
@@ -427,7 +423,6 @@ async fn two_parties_on_servers() {
     .await;
 }
 
-// 3.3
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_parties_in_every_other_scope() {
     everything_in("memory:", IsolationScope::Session, ["_default", "а"], 80).await;
@@ -435,7 +430,6 @@ async fn two_parties_in_every_other_scope() {
     everything_in("memory:", IsolationScope::Global, ["%2F", "/"], 80).await;
 }
 
-// 3.3
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_parties_in_one_folder() {
     for (scope, tenants) in [
@@ -450,7 +444,6 @@ async fn two_parties_in_one_folder() {
     }
 }
 
-// 3.3
 #[tokio::test]
 async fn whoever_works_on_the_folder_itself_sees_no_folder_of_others() {
     for scope in SCOPES {
@@ -597,7 +590,6 @@ async fn no_two_meet(place: &dyn Place, tenants: &[String]) {
     }
 }
 
-// 3.3
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_pair_of_names_is_taken_for_another() {
     let folder = template();
@@ -629,7 +621,6 @@ async fn no_pair_of_names_is_taken_for_another() {
     }
 }
 
-// 3.3
 #[tokio::test]
 async fn a_scope_is_shared_with_exactly_those_it_names() {
     for scope in SCOPES {

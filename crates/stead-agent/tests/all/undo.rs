@@ -1,8 +1,8 @@
-//! Undo: what a run changed becomes again what it was, and nothing that is someone else's is
-//! touched.
+//! The place for tests of undoing a run: exact restoration, foreign edits, retention limits and
+//! links.
 
+use crate::crash_scenario::contents;
 use crate::support::{agent, block_on, session, text};
-use crate::work::contents;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -61,7 +61,6 @@ async fn worked(dir: &Path) -> (Arc<Agent>, RunId) {
     (agent, report.run)
 }
 
-// 3.8
 #[test]
 fn a_run_with_creates_edits_deletes_and_moves_is_undone_exactly() {
     let dir = tempfile::tempdir().unwrap();
@@ -85,7 +84,6 @@ fn a_run_with_creates_edits_deletes_and_moves_is_undone_exactly() {
     });
 }
 
-// 3.8
 #[test]
 fn a_foreign_edit_is_named_and_nothing_at_all_is_undone() {
     for (foreign, content) in [
@@ -194,7 +192,6 @@ const SWAPS: &str = r#"
 - text: Done.
 "#;
 
-// 3.8
 #[test]
 fn files_and_directories_that_changed_places_change_back() {
     for foreign in [None, Some("edit.txt/deep/mine")] {

@@ -294,7 +294,7 @@ fn a_count_of_the_provider_is_believed_unless_it_cannot_be() {
 }
 
 proptest! {
-    // 5.4: whatever was said and whatever must go, no request has a call without its result or the
+    // Whatever was said and whatever must go, no request has a call without its result or the
     // reverse.
     #[test]
     fn no_plan_ever_parts_a_call_from_its_result(

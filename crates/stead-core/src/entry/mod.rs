@@ -20,13 +20,13 @@
 
 mod call;
 mod compaction;
-mod end;
 mod hook;
+mod run_end;
 
 pub use call::{CallIntent, CallResult, ResultStatus, SkillActivation};
 pub use compaction::{Compaction, CompactionCause, DroppedCounts};
-pub use end::{RunEnd, RunOutcome};
 pub use hook::{HookOutcome, HookRun};
+pub use run_end::{RunEnd, RunOutcome};
 
 use crate::{
     AgentId, Ask, Block, Decision, RunId, SessionChange, SessionId, SessionOrigin, SpendAmount,

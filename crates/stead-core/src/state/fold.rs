@@ -3,7 +3,7 @@
 use super::{
     ActiveSkill, CachedTokenEstimate, ProviderTokenCount, SessionState, TurnMessage, add_cost,
 };
-use crate::change::ChangeAuthor;
+use crate::session_change::ChangeAuthor;
 use crate::{
     Ask, CallResult, CallState, Decision, DecisionKind, Entry, FoldError, HookRun, Message,
     ModelReply, Notice, PendingCall, Run, RunEnd, RunId, SessionChange, SessionStart,

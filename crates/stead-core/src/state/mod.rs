@@ -2,8 +2,8 @@
 
 mod fold;
 
-use crate::change::Changes;
 use crate::context::{RenderedView, message_tokens};
+use crate::session_change::Changes;
 use crate::{
     AgentId, CallState, Entry, EntryKind, Fork, Message, NextAction, PermissionCeiling,
     PermissionMode, PlanStage, Run, RunEnd, RunId, RunLimits, RunOutcome, SessionId, SpendAmount,

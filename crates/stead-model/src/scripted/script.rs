@@ -1,7 +1,7 @@
 //! The format of a script. Reading one is pure; every mistake is reported with its line and column.
 
 use super::condition::Condition;
-use super::pieces;
+use super::deltas;
 use crate::wire::args::parse_args;
 use crate::{Delta, ModelError};
 use serde::Deserialize;
@@ -271,7 +271,7 @@ impl ScriptItem {
         let mut deltas = Vec::new();
         let mut content = Vec::new();
         if let Some(text) = self.thinking {
-            deltas.extend(pieces::thinking(&text, self.chunk));
+            deltas.extend(deltas::thinking(&text, self.chunk));
             content.push(Block::Thinking(Thinking {
                 text,
                 origin: "scripted".into(),
@@ -279,7 +279,7 @@ impl ScriptItem {
             }));
         }
         if let Some(text) = self.text {
-            deltas.extend(pieces::text(&text, self.chunk));
+            deltas.extend(deltas::text(&text, self.chunk));
             content.push(Block::Text { text });
         }
         let calls = self.calls.unwrap_or_default();
@@ -304,7 +304,7 @@ impl ScriptItem {
                     args.to_string()
                 }
             };
-            deltas.extend(pieces::call(index, &name, &raw, self.chunk));
+            deltas.extend(deltas::call(index, &name, &raw, self.chunk));
             let (args, invalid) = parse_args(&raw);
             content.push(Block::ToolCall(ToolCall {
                 id,

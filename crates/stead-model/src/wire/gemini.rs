@@ -4,7 +4,7 @@
 //! sent. Thought signatures may hang on thoughts, calls and texts; that of a text is kept as an
 //! empty thought right after it.
 
-mod answer;
+mod decode;
 #[cfg(test)]
 mod tests;
 
@@ -130,11 +130,11 @@ impl Wire for Gemini {
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {
-        Box::<answer::GeminiDecoder>::default()
+        Box::<decode::GeminiDecoder>::default()
     }
 
     fn parse(&self, body: &[u8]) -> Result<Reply, ModelError> {
-        answer::parse(body)
+        decode::parse(body)
     }
 }
 

@@ -3,7 +3,7 @@
 //! Nothing is stored at the provider (`store: false`): reasoning travels as encrypted content,
 //! which is sent back with its id so that the model continues its thought from step to step.
 
-mod answer;
+mod decode;
 #[cfg(test)]
 mod tests;
 
@@ -87,11 +87,11 @@ impl Wire for Responses {
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {
-        Box::<answer::ResponsesDecoder>::default()
+        Box::<decode::ResponsesDecoder>::default()
     }
 
     fn parse(&self, body: &[u8]) -> Result<Reply, ModelError> {
-        answer::parse(body)
+        decode::parse(body)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Ranking by meaning beside words.
+//! The place for tests of ranking by embeddings beside words.
 
 use crate::{index_of, memory, notes};
 use futures_util::FutureExt;

@@ -1,11 +1,10 @@
-//! What may be asked, and what is answered.
+//! The place for tests of queries: syntax, phrases, symbols, scope, time and limits.
 
 use crate::{found, index_of, memory, notes, places};
 use stead_search::{
     Index, IndexError, LineSpeaker, Query, SearchScope, SearchSource, SearchSourceKind, SourceLine,
 };
 
-// 5.6
 #[tokio::test]
 async fn nothing_that_is_typed_is_an_error_of_syntax() {
     let index = index_of(&["an ordinary line", "x AND y OR NOT z"]).await;

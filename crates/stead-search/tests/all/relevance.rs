@@ -1,4 +1,4 @@
-//! The fixed corpus: `tests/data/documents.txt` and the queries to it.
+//! The place for tests of relevance on the fixed corpus (tests/data/documents.txt).
 
 use stead_search::{Index, Query, SearchSource, SearchSourceKind, SourceLine};
 
@@ -13,7 +13,6 @@ fn rows(text: &'static str) -> impl Iterator<Item = (&'static str, &'static str)
         .map(|line| line.split_once(" | ").unwrap())
 }
 
-// 5.6
 #[tokio::test]
 async fn the_corpus_is_found_in_english_chinese_japanese_korean_and_code() {
     let index = Index::in_memory().await.unwrap();

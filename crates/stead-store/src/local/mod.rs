@@ -3,11 +3,11 @@
 //! No I/O and no clock: the time is handed in, in milliseconds since any moment that stays the
 //! same.
 
-mod grant;
 mod jobs;
+mod lease_record;
 
-pub(crate) use grant::LeaseRecord;
 pub(crate) use jobs::{AddOutcome, JobTable, Settlement};
+pub(crate) use lease_record::LeaseRecord;
 
 use std::time::Duration;
 

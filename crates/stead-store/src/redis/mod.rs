@@ -17,10 +17,10 @@
 //! its last writes. That is noticed and never papered over: numbers of lines are counted, and
 //! tokens and ids are never below the time of day, so that none is given twice.
 
+mod connection;
 mod documents;
 mod journals;
 mod leases;
-mod link;
 mod queue;
 mod reply;
 mod scripts;
@@ -28,7 +28,7 @@ mod scripts;
 use crate::connect::without_credentials;
 use crate::{FencingToken, Space, Store, StoreError};
 use bytes::Bytes;
-use link::RedisLink;
+use connection::RedisLink;
 use redis::Script;
 use reply::ScriptReply;
 use scripts::Scripts;

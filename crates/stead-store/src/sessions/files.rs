@@ -6,7 +6,7 @@
 //! agents/<agent>/context/<session>/agent_state.json   snapshot, derived
 //! ```
 
-use super::group::GroupSync;
+use super::group_sync::GroupSync;
 use super::index::SessionIndex;
 use super::journal::{FileWriter, PendingDirSync, check_lines, read_lines};
 use super::lock::Lock;

@@ -1,6 +1,6 @@
 //! One journal file: reading it with every check, and appending to it.
 
-use super::group::GroupSync;
+use super::group_sync::GroupSync;
 use super::lock::Lock;
 use crate::{Disk, FencingToken, JournalWriter, Position, StoreError, TornTail};
 use bytes::Bytes;

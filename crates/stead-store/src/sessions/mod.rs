@@ -1,7 +1,7 @@
 //! The contract of a place that keeps sessions, and the places that do.
 
 mod files;
-mod group;
+mod group_sync;
 mod holder;
 mod index;
 mod journal;

@@ -226,7 +226,7 @@ async fn damage_in_the_middle_names_file_and_line_and_changes_nothing() {
     }
 }
 
-// Acceptance 6: two processes on one session; a stale lock.
+// Two processes on one session; a stale lock.
 #[tokio::test]
 async fn a_second_writer_is_told_who_holds_the_session_and_can_wait() {
     let dir = tempfile::tempdir().unwrap();

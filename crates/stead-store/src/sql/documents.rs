@@ -1,8 +1,8 @@
 //! Documents in a table.
 
-use super::chain::CteCommit;
+use super::commit_plan::{CommitPlan, FoundVersions, KeyChange, KeyOutcome};
+use super::cte_commit::CteCommit;
 use super::driver::{DbFault, Statement, TransactionKind, Tx, finish};
-use super::plan::{CommitPlan, FoundVersions, KeyChange, KeyOutcome};
 use super::retry::PriorAttempts;
 use super::{SqlStore, placeholders};
 use crate::contract::{

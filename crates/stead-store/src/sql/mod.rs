@@ -8,14 +8,14 @@
 //! connection was lost, is tried again for a while ([`retry`]); an attempt that follows a lost
 //! answer first finds out whether the earlier one was made.
 
-mod chain;
+mod commit_plan;
+mod cte_commit;
 mod dialect;
 mod documents;
 mod driver;
 mod drivers;
 mod journals;
 mod leases;
-mod plan;
 mod queue;
 mod retry;
 mod schema;

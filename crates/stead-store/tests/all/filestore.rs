@@ -1,5 +1,4 @@
-//! The store as files: the suite, what lies on the disk, and what is left when the disk fails or
-//! the process dies at any of its operations.
+//! The place for tests of the file store: conformance, files on disk, disk faults and kills.
 
 use bytes::Bytes;
 use std::path::Path;

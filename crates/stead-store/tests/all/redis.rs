@@ -1,4 +1,5 @@
-//! The store on Redis: the suite, and what happens when the server or an answer is lost.
+//! The place for tests of the Redis store: conformance, lost responses, restarts and
+//! unavailability.
 
 use bytes::Bytes;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Sessions in a store: the same session on every machine, one writer at a time, and no line lost
-//! or woven in.
+//! The place for tests of sessions in a store: one writer, fencing, takeover and moving between
+//! files and stores.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

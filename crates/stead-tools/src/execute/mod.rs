@@ -1,7 +1,7 @@
 //! `execute`: commands.
 
-mod clean;
-mod told;
+mod result;
+mod terminal_codes;
 
 use crate::files::{explain_error, here, parse_path, read_access};
 use crate::title;
@@ -128,11 +128,11 @@ impl TypedTool for Execute {
             .map_err(|error| ToolError::RespondToModel(error.to_string()))?;
         let Output { content, .. } = spill.finish().await;
         let said: String = content.iter().filter_map(block_text).collect();
-        let text = told::render_result(
+        let text = result::render_result(
             ended,
             seconds,
             self.max_seconds(),
-            &clean::strip_terminal_codes(&said),
+            &terminal_codes::strip_terminal_codes(&said),
         );
         match ended {
             ExecOutcome::Exited(_) | ExecOutcome::Signalled(_) | ExecOutcome::OutputFull => {

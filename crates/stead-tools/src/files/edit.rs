@@ -1,7 +1,7 @@
 //! `edit_file`.
 
 use super::diff::{CurrentContent, diff, truncate};
-use super::near;
+use super::edit_hint;
 use super::{MAX_EDIT_BYTES, explain_error, parse_path, pluralize, read_access, write_access};
 use crate::title;
 use crate::{
@@ -207,7 +207,7 @@ impl EditRefusal {
                 )
             }
             Self::Same => "old_string and new_string are the same".to_owned(),
-            Self::Missing => near::missing_text_hint(content, old),
+            Self::Missing => edit_hint::missing_text_hint(content, old),
             Self::Ambiguous { lines } => {
                 let named: Vec<String> = lines
                     .iter()

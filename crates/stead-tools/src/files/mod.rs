@@ -1,12 +1,12 @@
 //! The file tools: one implementation each, for every place and every surface.
 
-mod change;
 mod diff;
 mod edit;
+mod edit_hint;
 mod find;
-mod look;
+mod list;
 mod media;
-mod near;
+mod move_delete;
 mod read;
 mod write;
 
@@ -32,14 +32,14 @@ const FILE_PATH: ArgumentAliases = ArgumentAliases {
 pub fn file_tools() -> Vec<Arc<dyn Tool>> {
     let surface = Surface::Snake;
     vec![
-        typed_tool(look::ListFiles { surface }),
-        typed_tool(look::FileInfo),
+        typed_tool(list::ListFiles { surface }),
+        typed_tool(list::FileInfo),
         typed_tool(read::ReadFile { surface }),
         typed_tool(write::WriteFile { surface }),
         typed_tool(write::OverwriteFile),
         typed_tool(edit::EditFile { surface }),
-        typed_tool(change::DeleteFile),
-        typed_tool(change::MoveFile),
+        typed_tool(move_delete::DeleteFile),
+        typed_tool(move_delete::MoveFile),
         typed_tool(find::GlobFiles { surface }),
         typed_tool(find::GrepFiles { surface }),
     ]

@@ -263,7 +263,6 @@ mod tests {
         }
     }
 
-    // Acceptance 6.1
     #[test]
     fn a_rule_for_a_command_is_none_for_what_that_can_be_made_to_run() {
         let table = [

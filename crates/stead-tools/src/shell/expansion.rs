@@ -1,7 +1,7 @@
 //! Expansions: what begins with `$` or a backtick.
 
 use super::ansi;
-use super::reader::{ParseResult, ShellParser, WordBuilder, name_length};
+use super::parser::{ParseResult, ShellParser, WordBuilder, name_length};
 use super::script::{UnknownCause, slice};
 
 /// Whether `$` stands in double quotes or the like.

@@ -1,6 +1,6 @@
 //! Commands: lists, pipelines, compound and simple ones.
 
-use super::reader::{Heredoc, HeredocBody, HeredocTabs, ParseResult, ShellParser, name_length};
+use super::parser::{Heredoc, HeredocBody, HeredocTabs, ParseResult, ShellParser, name_length};
 use super::script::{
     Assignment, CommandPart, Invocation, Redirect, RedirectKind, ShellWord, UnknownCause,
     WordValue, slice,

@@ -3,7 +3,7 @@
 use super::escapes::find_escape;
 use super::options::OptionSpec;
 use super::pattern::{CommandPattern, NameComparison, PatternMatch};
-use super::reads::{ReadDepth, ReadOnlyCheck, check_read_only};
+use super::read_only::{ReadDepth, ReadOnlyCheck, check_read_only};
 use super::rules::{CommandRules, ReadPolicy};
 use super::script::{CommandPart, Invocation, ShellScript, WordValue};
 use super::wrappers::base_name;

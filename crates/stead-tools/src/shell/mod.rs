@@ -17,19 +17,19 @@
 //! ```
 
 mod ansi;
+mod cross_check;
 mod escapes;
 mod expansion;
 mod grammar;
 mod judge;
-mod opinion;
 mod options;
+mod parser;
 mod pattern;
-mod reader;
-mod reads;
+mod read_only;
+mod read_table;
 mod rules;
 mod script;
 mod suggest;
-mod table;
 mod wrappers;
 
 #[cfg(test)]
@@ -37,7 +37,7 @@ mod tests;
 
 pub use judge::{CommandVerdict, PartVerdict, allows, judge};
 pub use pattern::{CommandPattern, PatternError};
-pub use reads::{ReadDepth, ReadOnlyCheck, check_read_only};
+pub use read_only::{ReadDepth, ReadOnlyCheck, check_read_only};
 pub use rules::{CommandRules, ReadPolicy};
 pub use script::{
     Ambiguity, Assignment, CommandPart, Invocation, Redirect, RedirectKind, ShellScript, ShellWord,
@@ -45,7 +45,7 @@ pub use script::{
 };
 pub use suggest::suggest_rules;
 
-use reader::ShellParser;
+use parser::ShellParser;
 
 /// A longer command line is not read.
 const MAX_BYTES: usize = 64 * 1024;
@@ -84,7 +84,7 @@ fn parse_within(command: &str, level: usize) -> ShellScript {
         mut script, names, ..
     } = reader;
     if script.ambiguity.is_none()
-        && let Err(unclear) = opinion::cross_check(command, &names)
+        && let Err(unclear) = cross_check::cross_check(command, &names)
     {
         script.mark_ambiguous(unclear.reason, unclear.at);
     }

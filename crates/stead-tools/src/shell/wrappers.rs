@@ -1,7 +1,7 @@
 //! Commands that run other commands.
 
 use super::options::OptionSpec;
-use super::reader::name_length;
+use super::parser::name_length;
 use super::script::{
     Assignment, CommandPart, Invocation, RedirectKind, ShellScript, ShellWord, UnknownCause,
     WordValue,

@@ -5,16 +5,16 @@
 //! second.
 
 mod deltas;
+mod file;
 mod quota;
-mod sink;
 
 pub use quota::Quota;
 
 use crate::preview::{Preview, StoredExtent};
 use crate::{Output, ReadTools};
 use deltas::OutputDeltas;
+use file::{SpillFile, SpillFileEnd};
 use futures_util::future::BoxFuture;
-use sink::{SpillFile, SpillFileEnd};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;

@@ -61,7 +61,6 @@ fn text(output: &Output) -> &str {
     }
 }
 
-// 5.8
 #[tokio::test]
 async fn what_fits_into_memory_is_given_back_and_leaves_no_file() {
     let held = held(SpillSite::CAP_BYTES, 512 * MB as u64, &[]);
@@ -76,7 +75,6 @@ async fn what_fits_into_memory_is_given_back_and_leaves_no_file() {
     assert_eq!(held.heard.lock().unwrap().concat(), "some\nbytes é\n");
 }
 
-// 5.8
 #[tokio::test]
 async fn a_long_output_is_in_the_file_to_the_last_byte() {
     let held = held(SpillSite::CAP_BYTES, 512 * MB as u64, &[]);
@@ -100,7 +98,6 @@ async fn a_long_output_is_in_the_file_to_the_last_byte() {
     assert_eq!(held.names().await, ["c1-2.txt", "c1-3.txt", "c1.txt"]);
 }
 
-// 5.8
 #[tokio::test]
 async fn beyond_the_cap_and_the_quota_only_the_true_end_is_kept_and_the_writer_is_told() {
     let cases = [
@@ -152,7 +149,6 @@ async fn beyond_the_cap_and_the_quota_only_the_true_end_is_kept_and_the_writer_i
     }
 }
 
-// 5.8
 #[tokio::test]
 async fn binary_data_is_kept_as_it_is_and_not_shown() {
     let held = held(SpillSite::CAP_BYTES, 512 * MB as u64, &[]);
@@ -189,7 +185,6 @@ async fn no_secret_reaches_the_file_however_it_is_cut() {
     );
 }
 
-// 5.8
 #[tokio::test]
 async fn listeners_are_told_a_few_times_a_second_and_a_little() {
     let held = held(SpillSite::CAP_BYTES, 512 * MB as u64, &[]);
@@ -209,7 +204,6 @@ async fn listeners_are_told_a_few_times_a_second_and_a_little() {
     assert!(heard.iter().all(|piece| piece.len() <= 4096));
 }
 
-// 5.8
 #[tokio::test]
 async fn a_spill_that_is_dropped_leaves_nothing() {
     let held = held(SpillSite::CAP_BYTES, 512 * MB as u64, &[]);

@@ -6,12 +6,12 @@
 
 mod command;
 mod find;
-mod look;
+mod read;
 mod write;
 
 pub(crate) use command::BashForm;
 pub(crate) use find::{GlobForm, GrepForm};
-pub(crate) use look::{LsForm, ReadForm};
+pub(crate) use read::{LsForm, ReadForm};
 pub(crate) use write::{EditForm, WriteForm};
 
 use crate::{ArgumentAliases, Tool, schema};

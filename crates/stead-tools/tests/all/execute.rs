@@ -1,4 +1,5 @@
-//! Commands as a model gives them.
+//! The place for tests of the `execute` tool: working folder, timeout, errors and its facts for the
+//! gate.
 
 use super::Session;
 use serde_json::{Value, json};

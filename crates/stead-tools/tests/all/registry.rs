@@ -1,4 +1,5 @@
-//! Names, aliases and arguments.
+//! The place for tests of tool and argument names: aliases, schemas, refusals, duplicate and
+//! excluded names.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

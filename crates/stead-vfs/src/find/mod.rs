@@ -7,7 +7,7 @@
 //! so the search ends with the first one beyond the limit.
 
 mod content;
-mod names;
+mod file_walk;
 mod stop;
 
 use crate::glob::{DotFiles, PathGlob};
@@ -17,10 +17,10 @@ use crate::search::{
 };
 use crate::{FileKind, VPath, Vfs, VfsError};
 use content::{ContentSearch, FileSearchOutcome};
+use file_walk::FileWalk;
 use futures_util::{StreamExt, stream};
-use names::FileWalk;
 
-pub(crate) use names::ignores_above;
+pub(crate) use file_walk::ignores_above;
 pub(crate) use stop::{SearchInterrupted, SearchStop};
 
 /// Files searched at once.

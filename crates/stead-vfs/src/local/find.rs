@@ -2,8 +2,8 @@
 
 use super::LocalInner;
 use super::error;
+use super::first_results::FirstResults;
 use super::ignores;
-use super::keep::FirstResults;
 use super::root::{self, READING};
 use super::walk::{self, Visitor, WalkStart, WalkStop, walk};
 use crate::glob::{DotFiles, PathGlob};

@@ -1,14 +1,14 @@
 //! A directory of the local disk.
 
-mod change;
+mod dir_lock;
 mod error;
 mod find;
-mod hold;
+mod first_results;
 mod ignores;
-mod keep;
 mod root;
 mod sweep;
 mod walk;
+mod write;
 
 use crate::lines::{self, BLOCK_BYTES, LineIndex, LineRange, LineScan, LineWindow};
 use crate::search::{
@@ -262,8 +262,8 @@ impl LocalInner {
 
     fn list(&self, path: &VPath, dir: &File) -> Result<Vec<DirEntry>, VfsError> {
         let text = Path::new(path.as_str());
-        let names = change::names(dir).map_err(|e| error::at(path, e))?;
-        let names = names.iter().filter(|name| !change::is_temporary(name));
+        let names = write::names(dir).map_err(|e| error::at(path, e))?;
+        let names = names.iter().filter(|name| !write::is_temporary(name));
         let mut entries: Vec<DirEntry> = names
             .filter_map(|name| self.entry(dir, text, name))
             .collect();

@@ -1,8 +1,8 @@
 //! One place over another.
 
-mod change;
-mod look;
 mod masks;
+mod read;
+mod write;
 
 use crate::lines::{LineRange, LineWindow};
 use crate::search::{

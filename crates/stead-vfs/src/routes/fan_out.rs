@@ -16,7 +16,7 @@ use crate::ignores::{Ignores, IsDir};
 use crate::search::{
     Bounds, FileSearchError, GlobQuery, GlobResult, GrepQuery, GrepResult, Visible,
 };
-use crate::{FileMatches, VPath, Vfs, VfsError, find, relocate};
+use crate::{FileMatches, VPath, Vfs, VfsError, find, rebase};
 use futures_util::future::join_all;
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ impl Routes {
                     };
                     let found = part.vfs.search().glob(query, bounds).await;
                     let mut found = found
-                        .map_err(|e| relocate::search_error(e, |own| full_path(&part.at, own)))?;
+                        .map_err(|e| rebase::search_error(e, |own| full_path(&part.at, own)))?;
                     found
                         .paths
                         .iter_mut()
@@ -162,7 +162,7 @@ impl Routes {
                     };
                     let found = part.vfs.search().grep(query, bounds).await;
                     let mut found = found
-                        .map_err(|e| relocate::search_error(e, |own| full_path(&part.at, own)))?;
+                        .map_err(|e| rebase::search_error(e, |own| full_path(&part.at, own)))?;
                     found
                         .files
                         .iter_mut()

@@ -1,14 +1,14 @@
 //! Several places as one tree.
 
-mod change;
 mod fan_out;
-mod look;
+mod read;
+mod write;
 
 use crate::lines::{LineRange, LineWindow};
 use crate::search::{
     Bounds, FileSearchError, GlobQuery, GlobResult, GrepQuery, GrepResult, Search,
 };
-use crate::{DirEntry, Expect, ReadRange, Stat, VPath, Version, Vfs, VfsError, Walk, relocate};
+use crate::{DirEntry, Expect, ReadRange, Stat, VPath, Version, Vfs, VfsError, Walk, rebase};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
@@ -85,7 +85,7 @@ impl Route<'_> {
     }
 
     fn map_error(&self, error: VfsError) -> VfsError {
-        relocate::error(error, |own| self.to_full(own))
+        rebase::error(error, |own| self.to_full(own))
     }
 }
 

@@ -280,7 +280,6 @@ fn rules_that_never_decide_are_told_with_the_reason() {
     );
 }
 
-// 5.8
 #[test]
 fn what_was_offloaded_can_be_read_and_not_changed_in_every_layout() {
     let layouts = [

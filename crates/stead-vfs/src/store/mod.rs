@@ -19,10 +19,10 @@ mod error;
 mod node;
 mod parents;
 mod read;
+mod retry;
 mod stream;
 mod sweep;
 mod tree;
-mod tries;
 mod write;
 
 use crate::lines::{self, LineRange, LineWindow};

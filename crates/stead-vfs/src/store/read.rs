@@ -3,7 +3,7 @@
 use super::StoreVfs;
 use super::error;
 use super::node::{self, Chunks, FileNode, LevelKey, NodeMeta};
-use super::tries::RetryBackoff;
+use super::retry::RetryBackoff;
 use crate::{DirEntry, ReadRange, Stat, VPath, Version, VfsError, Walk};
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};

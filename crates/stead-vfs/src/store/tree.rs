@@ -3,9 +3,9 @@
 use super::chunks::LeftoverChunks;
 use super::error;
 use super::node::{self, Chunks, FileNode};
-use super::tries::RetryBackoff;
+use super::retry::RetryBackoff;
 use super::{Committed, StoreVfs};
-use crate::{PathError, VPath, VfsError, relocate};
+use crate::{PathError, VPath, VfsError, rebase};
 use std::collections::HashMap;
 use stead_store::{DocVersion, DocumentChange, Expected};
 
@@ -92,7 +92,7 @@ impl StoreVfs {
         while tries.next_try().await {
             let parts = self.load_tree(from, MAX_MOVED).await?;
             if from != to && from.contains(to) {
-                return Err(relocate::into_itself(from));
+                return Err(rebase::into_itself(from));
             }
             if to.is_root() {
                 return Err(VfsError::Denied(to.clone()));

@@ -3,7 +3,7 @@
 use super::chunks::{INLINE_BYTES, LeftoverChunks, Uploaded};
 use super::error;
 use super::node::{self, FileNode, NodeMeta};
-use super::tries::RetryBackoff;
+use super::retry::RetryBackoff;
 use super::{Committed, StoreVfs};
 use crate::{ContentHash, Expect, VPath, Version, VfsError};
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! A place that is frozen: all of it is read as before, and nothing of it changes but the one file.
+//! The place for tests of frozen files: reads pass, writes are refused except to one file.
 
 use super::{World, p};
 use futures_util::future::BoxFuture;
@@ -48,7 +48,7 @@ const CHANGES: [Change; 8] = [
     }),
 ];
 
-// Acceptance 6.5: where the gate were wrong, the files still refuse.
+// Where the gate were wrong, the files still refuse.
 #[tokio::test]
 async fn while_it_is_frozen_nothing_changes_but_the_one_file() {
     let inner: Arc<dyn Vfs> = Arc::new(StoreVfs::in_memory());

@@ -1,8 +1,5 @@
-//! A guarded place, used directly: every operation asks, and what is hidden leaves no trace.
-//!
-//! That its verdicts are the right ones is shown by the permission fuzz of `stead-agent`; here is
-//! what needs a hand-made tree: rights that differ by operation, limits, and names nobody can
-//! write.
+//! The place for tests of guarded files: hidden paths leave no trace, read and write rights,
+//! limits, nested guards.
 
 use super::{World, p};
 use std::ffi::OsStr;

@@ -1,12 +1,12 @@
-//! The conformance suite, on every place there is and on what is put together from them.
+//! The place for tests of the VFS conformance suite on every backend.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod combined;
-mod shaky;
-mod stores;
+mod composed;
+mod faulty_store;
+mod store_backend;
 
-use shaky::Shaky;
+use faulty_store::Shaky;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use stead_store::{Disk, MemoryStore, Space};

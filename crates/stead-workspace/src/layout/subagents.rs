@@ -239,7 +239,6 @@ mod tests {
         )
     }
 
-    // 4.2
     #[test]
     fn every_field_arrives_and_what_has_no_effect_is_told_to_come_later() {
         let base = || AgentSpec {

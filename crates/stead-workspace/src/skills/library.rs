@@ -1,7 +1,7 @@
 //! Finding skills, and remembering what their files said.
 
 use super::catalogue::{Catalogue, Consequence, SkillFinding};
-use super::load::{self, MAX_FILE_BYTES, parse_skill, too_large};
+use super::parse::{self, MAX_FILE_BYTES, parse_skill, too_large};
 use super::render::SkillBody;
 use super::source::{
     SourceError, install,
@@ -391,7 +391,7 @@ fn may_hold_skills(entry: &DirEntry) -> bool {
 }
 
 /// The whole SKILL.md of a skill as it is now, and what it says.
-pub(crate) async fn read_skill(skill: &Skill) -> Result<(bytes::Bytes, load::SkillText), String> {
+pub(crate) async fn read_skill(skill: &Skill) -> Result<(bytes::Bytes, parse::SkillText), String> {
     let path = skill.file();
     let range = ReadRange {
         offset: 0,

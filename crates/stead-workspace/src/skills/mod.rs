@@ -29,18 +29,18 @@
 mod catalogue;
 mod check;
 mod library;
-mod load;
+mod parse;
 mod problem;
 mod render;
 mod skill;
 mod source;
-mod standard;
 mod tool;
+mod validate;
 mod yaml;
 
 pub use catalogue::{Catalogue, Consequence, Shadowed, SkillFinding};
 pub use library::SkillLibrary;
-pub use load::{SkillFlavor, SkillHeader, SkillText, parse_skill};
+pub use parse::{SkillFlavor, SkillHeader, SkillText, parse_skill};
 pub use problem::SkillProblem;
 pub use render::SkillPrompt;
 pub use skill::{SKILL_FILE, Skill, SkillLayer, SkillOrigin};
@@ -49,5 +49,5 @@ pub use source::{
     Installation, InstalledSkill, InstalledSource, MANIFEST, SKILLS_DIR, SkillProgress,
     SkillSource, SourceError, SourceKind, publish, published_tree,
 };
-pub use standard::{MAX_COMPATIBILITY_CHARS, MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, validate};
 pub use tool::load_skill;
+pub use validate::{MAX_COMPATIBILITY_CHARS, MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, validate};

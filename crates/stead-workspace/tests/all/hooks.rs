@@ -1,5 +1,4 @@
-//! Acceptance 6.7: hooks of both layouts that have them come to the same, and mistakes are told
-//! with their place.
+//! The place for tests of hook definitions of both layouts: events, matchers, handlers and errors.
 
 use crate::support::{path, put};
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,7 +60,6 @@ fn guard() -> HookSpec {
     }
 }
 
-// Acceptance 6.7
 #[tokio::test]
 async fn hooks_of_both_layouts_come_to_the_same() {
     let ours = opened(&[
@@ -96,7 +94,6 @@ async fn hooks_of_both_layouts_come_to_the_same() {
     );
 }
 
-// Acceptance 6.7
 #[tokio::test]
 async fn every_kind_of_handler_arrives() {
     let head = "name: x\nevents: [run_end]\nhandler:";
@@ -173,7 +170,6 @@ async fn every_kind_of_handler_arrives() {
     }
 }
 
-// Acceptance 6.7
 #[tokio::test]
 async fn events_have_one_meaning_under_all_their_names() {
     use HookEvent::*;
@@ -260,7 +256,6 @@ async fn events_have_one_meaning_under_all_their_names() {
     );
 }
 
-// Acceptance 6.7
 #[tokio::test]
 async fn a_matcher_is_found_in_any_of_the_names() {
     let (hooks, _) = opened(&[("AGENTS.md", "Hi."), ("hooks/a.yaml", GUARD)])
@@ -281,7 +276,6 @@ async fn a_matcher_is_found_in_any_of_the_names() {
     assert!(!hooks[0].matches(HookEvent::BeforeModelCall, &["Write"], None));
 }
 
-// Acceptance 6.7
 #[tokio::test]
 async fn mistakes_are_told_with_their_place_and_the_nearest_name() {
     let command = "handler: {type: command, command: x}";
@@ -329,7 +323,6 @@ async fn mistakes_are_told_with_their_place_and_the_nearest_name() {
     );
 }
 
-// Acceptance 6.7
 #[tokio::test]
 async fn what_the_agent_could_change_and_what_has_no_use_are_told() {
     let hook = "name: x\nevents: [before_tool_call]\nhandler: {type: command, command: ./tools/guard.sh -v}\n\

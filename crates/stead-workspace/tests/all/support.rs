@@ -1,4 +1,4 @@
-//! Places, trees and skills for tests.
+//! Test support: places, trees and skills.
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;

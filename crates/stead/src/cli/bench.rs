@@ -3,7 +3,7 @@
 use super::args::{BenchCommand, BenchCommon};
 use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open::{AgentInputs, NoModel, build_agent, open_workspace};
+use super::open_agent::{AgentInputs, NoModel, build_agent, open_workspace};
 use super::print::outln;
 use serde_json::json;
 use std::path::Path;
@@ -111,13 +111,13 @@ pub(crate) async fn bench(env: &ProcessEnv, command: BenchCommand) -> Result<Exi
             workdir,
             lines,
             rounds,
-        } => super::bench_search::bench_search(&workdir, lines, rounds).await,
+        } => super::search::bench_search(&workdir, lines, rounds).await,
         BenchCommand::Children {
             workdir,
             waves,
             width,
-        } => super::bench_children::bench_children(env, &workdir, waves, width).await,
-        BenchCommand::Place(args) => super::bench_place::bench_place(env, &args).await,
+        } => super::subagents::bench_children(env, &workdir, waves, width).await,
+        BenchCommand::Place(args) => super::place::bench_place(env, &args).await,
     }
 }
 

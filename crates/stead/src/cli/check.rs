@@ -4,7 +4,7 @@ use super::args::{CheckArgs, GlobalArgs};
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::locate::{open_options, with_folder, workspace_dir};
-use super::open::{
+use super::open_agent::{
     AgentInputs, NoModel, build_agent, build_sandbox, owner, resolve_model_files, variable,
 };
 use super::print::outln;

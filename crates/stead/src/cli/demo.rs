@@ -3,7 +3,7 @@
 use super::args::{DemoArgs, GlobalArgs, OutputFormat};
 use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open::{AgentInputs, build_agent, open_workspace};
+use super::open_agent::{AgentInputs, build_agent, open_workspace};
 use super::print::outln;
 use super::render::Renderer;
 use super::style::Style;

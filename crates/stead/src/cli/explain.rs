@@ -4,7 +4,7 @@ use super::args::{ExplainArgs, GlobalArgs};
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::locate::{open_options, workspace_dir};
-use super::open::{NoModel, open_workspace, without_model};
+use super::open_agent::{NoModel, open_workspace, without_model};
 use super::print::outln;
 use super::style::Style;
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use super::args::{GcArgs, GlobalArgs};
 use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open::{CommandModelUse, open_agent};
+use super::open_agent::{CommandModelUse, open_agent};
 use super::print::outln;
 use std::path::Path;
 use std::process::ExitCode;

@@ -4,7 +4,7 @@ use super::args::{GlobalArgs, ModelsArgs};
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::locate::{open_options, workspace_dir};
-use super::open::{open_workspace, resolve_model_files, variable, without_model};
+use super::open_agent::{open_workspace, resolve_model_files, variable, without_model};
 use super::print::outln;
 use super::style::Style;
 use super::usage::group_thousands;

@@ -3,7 +3,7 @@
 use super::args::{GlobalArgs, PromptArgs};
 use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open::{CommandModelUse, open_agent};
+use super::open_agent::{CommandModelUse, open_agent};
 use super::print::outln;
 use super::style::Style;
 use serde_json::json;

@@ -4,7 +4,7 @@ use super::args::{GlobalArgs, OutputFormat, RunArgs, RunFlags};
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::memory::background;
-use super::open::{CommandModelUse, open_agent, session_id, with_session_agent};
+use super::open_agent::{CommandModelUse, open_agent, session_id, with_session_agent};
 use super::print::errln;
 use super::render::Renderer;
 use super::signals::Signals;

@@ -4,7 +4,7 @@ use super::args::{ExportFormat, GlobalArgs, OutputFormat, SearchBounds, Sessions
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::memory::{lookup_error, show_found as show_hits};
-use super::open::{CommandModelUse, open_agent, session_id};
+use super::open_agent::{CommandModelUse, open_agent, session_id};
 use super::print::outln;
 use super::render::{Renderer, tokens_line};
 use super::signals::Signals;

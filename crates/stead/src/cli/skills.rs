@@ -1,22 +1,22 @@
 //! `stead skills`: installing, listing, publishing and checking skills.
 
-mod layers;
+mod context;
 mod list;
-mod watch;
+mod progress;
 
 use super::args::{GlobalArgs, SkillsCommand};
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::print::{errln, outln};
 use super::style::Style;
-pub(crate) use layers::SkillContext;
+pub(crate) use context::SkillContext;
+use progress::with_progress;
 use std::path::Path;
 use std::process::ExitCode;
 use stead::workspace::skills::{
     FetchedSkills, InstallOutcome, Installation, InstalledSource, SkillOrigin, SkillProgress,
     SkillSource, SourceError, publish,
 };
-use watch::with_progress;
 
 pub(crate) async fn skills(
     common: &GlobalArgs,

@@ -3,7 +3,7 @@
 use super::args::{GlobalArgs, ToolArgs};
 use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open::{CommandModelUse, open_agent};
+use super::open_agent::{CommandModelUse, open_agent};
 use super::print::{errln, outln};
 use super::signals::Signals;
 use super::style::Style;

@@ -2,7 +2,7 @@
 
 use super::approvals::colour_diff;
 use super::error::CliError;
-use super::open::session_id;
+use super::open_agent::session_id;
 use super::print::outln;
 use super::style::Style;
 use serde_json::json;

@@ -4,7 +4,7 @@ use super::args::{CopyArgs, GlobalArgs, WorkspaceCommand};
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::locate::{open_options, workspace_dir};
-use super::open::{connect_store, open_workspace, owner, without_model};
+use super::open_agent::{connect_store, open_workspace, owner, without_model};
 use super::print::{err, errln, outln};
 use super::style::Style;
 use serde_json::json;

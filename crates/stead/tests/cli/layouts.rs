@@ -1,5 +1,5 @@
-//! 4.1: a workspace of each kind runs as it is. What the model is sent is kept as a snapshot, and
-//! so is what `stead prompt` shows; no file that was there is changed.
+//! The place for tests of a workspace of each layout runs unchanged; snapshots of prompts and
+//! requests.
 
 use crate::support::{Done, Folder, done, endpoints};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! The same workspace in every place: sessions that move between machines, holders that are
-//! overtaken, servers that restart, users who do not see each other.
+//! The place for tests of one workspace in every place: session migration, fencing, server
+//! restarts, push and pull, users, attached projects.
 
 use crate::support::{Done, Folder, endpoints};
 use rustix::process::{Pid, Signal, kill_process};
@@ -75,7 +75,6 @@ fn read(folder: &Folder, path: &str) -> Done {
     folder.run(&["tool", "read_file", &json!({"file_path": path}).to_string()])
 }
 
-// 3.6
 #[test]
 fn a_session_begun_by_a_process_that_is_killed_goes_on_in_another_folder() {
     for (url, _guard) in stores() {
@@ -129,7 +128,6 @@ fn a_session_begun_by_a_process_that_is_killed_goes_on_in_another_folder() {
     }
 }
 
-// 3.4
 #[test]
 fn a_holder_that_sleeps_through_its_lease_is_fenced_off_and_the_journal_is_linear() {
     let tests = stores().into_iter().map(|(url, guard)| {
@@ -183,7 +181,6 @@ fn a_holder_that_sleeps_through_its_lease_is_fenced_off_and_the_journal_is_linea
         .for_each(|test| test.join().unwrap());
 }
 
-// 3.4
 #[test]
 fn a_server_that_restarts_in_the_middle_of_a_run_loses_nothing_that_was_acknowledged() {
     let tests = [ServerKind::Redis, ServerKind::Postgres, ServerKind::Mysql].map(|kind| {

@@ -1,6 +1,6 @@
 //! `memory_search` and `memory_get`.
 
-use super::words::{SearchArgs, format_date, format_hits, to_tool_error};
+use super::format::{SearchArgs, format_date, format_hits, to_tool_error};
 use crate::lookup::{Lookup, MemoryFiles};
 use schemars::JsonSchema;
 use serde::Deserialize;

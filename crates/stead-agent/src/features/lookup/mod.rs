@@ -1,9 +1,9 @@
 //! Tools that look up what was remembered and what was said.
 
+mod format;
 mod memory;
 mod recall;
 mod sessions;
-mod words;
 
 use super::{Contribution, Feature, TurnCx};
 use crate::lookup::{Lookup, MemoryFiles};

@@ -1,6 +1,6 @@
 //! `recall`: the whole of the running session, whatever the model is still shown of it.
 
-use super::words::{format_date, format_hits, page, parse_query, to_tool_error};
+use super::format::{format_date, format_hits, page, parse_query, to_tool_error};
 use crate::lookup::{Lookup, entry_text};
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,6 +1,6 @@
 //! `session_search`, `session_list` and `session_history`.
 
-use super::words::{SearchArgs, format_date, format_hits, page, to_tool_error};
+use super::format::{SearchArgs, format_date, format_hits, page, to_tool_error};
 use crate::lookup::{Lookup, entry_text};
 use jiff::Timestamp;
 use schemars::JsonSchema;

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use stead_tools::{Tool, typed_tool};
 use stead_workspace::{
-    AgentSpec, Section, SectionCut, SubagentSpecs, WorkspaceError, element, general_purpose, order,
+    AgentSpec, Section, SectionCut, SubagentSpecs, WorkspaceError, element, general_purpose,
+    section_order,
 };
 use switch::SwitchAgentTool;
 
@@ -112,7 +113,7 @@ impl SubagentsFeature {
         );
         Some(self.section(
             "subagents",
-            order::SUBAGENTS,
+            section_order::SUBAGENTS,
             ("available_subagents", "agent"),
             &help,
             &listed,
@@ -159,7 +160,7 @@ impl SubagentsFeature {
         );
         let section = self.section(
             "switches",
-            order::SWITCHES,
+            section_order::SWITCHES,
             ("available_agent_switches", "agent"),
             &help,
             &listed,

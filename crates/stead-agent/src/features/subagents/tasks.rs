@@ -1,6 +1,6 @@
 //! The tools to hand work to others, and to hear of it.
 
-use crate::crew::{Subagents, TaskRecord, TaskRequest, TaskWait};
+use crate::subagents::{Subagents, TaskRecord, TaskRequest, TaskWait};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;

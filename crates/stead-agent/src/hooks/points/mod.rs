@@ -1,18 +1,18 @@
 //! Where in a run hooks are asked. Each place in the driver is one line that calls one of these.
 
 mod calls;
-mod life;
-mod outside;
+mod lifecycle;
+mod sessionless;
 mod system_context;
 
-pub(crate) use outside::SessionlessHooks;
+pub(crate) use sessionless::SessionlessHooks;
 pub(crate) use system_context::HookedReply;
 
 use super::ask::HookContext;
 use super::engine::{HookResults, HookVerdict};
 use super::input::HookInput;
 use crate::AgentError;
-use crate::live::{ActiveRun, RunStop};
+use crate::active_run::{ActiveRun, RunStop};
 use serde_json::Map;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -3,7 +3,7 @@
 use super::super::effect::HookChange;
 use super::super::engine::HookVerdict;
 use super::super::input::{HookInput, truncate_for_hooks};
-use crate::live::{ActiveRun, RunStop};
+use crate::active_run::{ActiveRun, RunStop};
 use serde_json::{Value, json};
 use stead_core::{Block, CompactionCause, DroppedCounts, Entry, Message, StopReason};
 use stead_model::{Request, SystemPart};

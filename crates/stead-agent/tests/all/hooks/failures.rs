@@ -1,11 +1,11 @@
-//! Hooks that give no answer that counts.
+//! The place for tests of hooks without a valid answer: fail-closed guards, fail-open observers,
+//! answers an event does not allow, secrets.
 
 use super::{Scene, writes};
 use crate::support::{block_on, results};
 use std::time::Instant;
 use stead_core::{HookOutcome, ResultStatus, RunOutcome};
 
-// Acceptance 6.7
 #[test]
 fn no_answer_is_a_no_of_a_guard_and_nothing_of_others() {
     for (script, outcome, said) in [
@@ -89,7 +89,6 @@ fn no_answer_is_a_no_of_a_guard_and_nothing_of_others() {
     }
 }
 
-// Acceptance 6.7
 #[test]
 fn a_failure_is_closed_before_things_and_open_after_them() {
     for (event, goes_on) in [
@@ -115,7 +114,6 @@ fn a_failure_is_closed_before_things_and_open_after_them() {
     }
 }
 
-// Acceptance 6.7
 #[test]
 fn what_cannot_be_said_at_an_event_is_a_failure() {
     for (event, answer, said) in [
@@ -164,7 +162,6 @@ fn what_cannot_be_said_at_an_event_is_a_failure() {
     }
 }
 
-// Acceptance 6.7
 #[test]
 fn arguments_that_hold_a_secret_are_refused() {
     let scene = Scene::new(writes());

@@ -1,12 +1,11 @@
-//! Acceptance 6.7: hooks are asked once at each place, change only what they declared, and a guard
-//! that gives no answer is a closed door.
+//! The place for tests of hooks in a run; this file has their shared support.
 
-mod asked;
+mod changes;
+mod events;
 mod failures;
 mod handlers;
-mod lives;
-mod outside;
-mod rewrites;
+mod process_lifetime;
+mod sessionless;
 
 use crate::support::{journal, listening, model, session, text};
 use serde_json::{Value, json};

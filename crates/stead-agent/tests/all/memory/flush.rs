@@ -1,4 +1,5 @@
-//! Looking through sessions: what is found, when, and how often.
+//! The place for tests of extracting facts from sessions: timing, marks, chunks, failing models,
+//! owners and volume.
 
 use super::{
     Obedient, agent, agent_at, agent_of, curated, hasty, of_days, read, say, say_as, texts, work,
@@ -14,7 +15,6 @@ use stead_store::{DocVersion, MemoryStore, OsDisk, Store};
 use stead_testkit::servers::{ServerKind, shared};
 use stead_workspace::{IsolationScope, Place};
 
-// 5.5
 #[test]
 fn the_reply_is_there_before_anything_is_looked_through() {
     block_on(async {
@@ -57,7 +57,6 @@ fn remembered_files(dir: &std::path::Path) -> usize {
     usize::from(dir.join("MEMORY.md").exists()) + usize::from(dir.join("memory").exists())
 }
 
-// 5.5
 #[test]
 fn only_what_came_after_the_mark_is_shown_and_what_was_rewound_is_not() {
     block_on(async {
@@ -99,7 +98,6 @@ fn only_what_came_after_the_mark_is_shown_and_what_was_rewound_is_not() {
     });
 }
 
-// 5.5
 #[test]
 fn nothing_is_looked_through_where_it_is_switched_off() {
     block_on(async {
@@ -143,7 +141,6 @@ fn nothing_is_looked_through_where_it_is_switched_off() {
     });
 }
 
-// 5.5
 #[test]
 fn a_long_session_is_shown_in_parts_that_take_at_most_half_of_the_window() {
     const WINDOW: u64 = 4_000;
@@ -178,7 +175,6 @@ fn a_long_session_is_shown_in_parts_that_take_at_most_half_of_the_window() {
     });
 }
 
-// 5.5
 #[test]
 fn a_model_that_fails_is_asked_again_and_given_up_in_the_end_which_is_told() {
     block_on(async {
@@ -254,7 +250,6 @@ async fn assert_each_user_has_a_memory(dir: &std::path::Path, place: Arc<dyn Pla
     assert_eq!(about, 4, "{what}");
 }
 
-// 5.5
 #[test]
 fn users_have_marks_and_memories_of_their_own_in_every_place() {
     block_on(async {
@@ -277,7 +272,6 @@ fn users_have_marks_and_memories_of_their_own_in_every_place() {
     });
 }
 
-// 5.5
 #[test]
 fn users_have_marks_and_memories_of_their_own_on_servers() {
     block_on(async {
@@ -291,7 +285,6 @@ fn users_have_marks_and_memories_of_their_own_on_servers() {
     });
 }
 
-// 5.5
 #[test]
 fn ten_thousand_facts_are_remembered_each_once_in_bounded_time() {
     const RUNS: usize = 50;

@@ -1,4 +1,5 @@
-//! Merging into curated memory, with people and other processes at the same files.
+//! The place for tests of merging facts into curated memory: concurrent human edits, unusable
+//! models, schedule, and the save and forget tools.
 
 use super::{Obedient, agent, agent_of, curated, of_days, prompt, read, say, step, work};
 use crate::support::{block_on, text};
@@ -10,7 +11,6 @@ use stead_model::ModelError;
 use stead_store::OsDisk;
 use tokio_util::sync::CancellationToken;
 
-// 5.5
 #[test]
 fn what_a_person_writes_meanwhile_stays_and_is_in_the_next_prompt() {
     block_on(async {
@@ -51,7 +51,6 @@ fn what_a_person_writes_meanwhile_stays_and_is_in_the_next_prompt() {
     });
 }
 
-// 5.5
 #[test]
 fn a_model_of_no_use_is_done_without() {
     block_on(async {
@@ -93,7 +92,6 @@ fn a_model_of_no_use_is_done_without() {
     });
 }
 
-// 5.5
 #[test]
 fn merges_wait_for_their_time_and_old_days_are_put_away() {
     block_on(async {

@@ -1,9 +1,9 @@
-//! Acceptance 5.5: what is remembered survives kills, crowds and other people's words.
+//! The place for tests of long-term memory; this file has their shared support.
 
+mod crashes;
 mod flush;
-mod kills;
 mod merge;
-mod trust;
+mod untrusted;
 
 use crate::support::text;
 use futures_util::stream::BoxStream;

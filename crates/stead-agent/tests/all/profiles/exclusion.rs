@@ -1,7 +1,8 @@
-//! What a profile excludes cannot be called: by no name, through no door, whatever else allows it.
+//! The place for tests of tools that a profile excludes: refused under every name, at every entry
+//! point and in subagents.
 
 use super::{Named, agent, outcomes, put, task, workspace};
-use crate::crew::{Says, records};
+use crate::subagents::{Says, records};
 use crate::support::{block_on, journal, results, session, text};
 use serde_json::json;
 use stead_agent::{ApprovalPolicy, RunOptions};

@@ -1,11 +1,11 @@
-//! Profiles: what the harness does differently for some models, as the model and the gate see it.
+//! The place for tests of model profiles in a run; this file has their shared support.
 
-mod acting;
+mod active_model;
+mod builtin_agent;
 mod exclusion;
-mod helper;
 mod request;
 
-use crate::crew::{Says, answers};
+use crate::subagents::{Says, answers};
 use crate::support::results;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;

@@ -1,7 +1,7 @@
-//! What a profile changes of a request, on every wire.
+//! The place for tests of what a profile changes in a request, on every model wire.
 
 use super::{Named, agent, put, workspace};
-use crate::crew::Says;
+use crate::subagents::Says;
 use crate::support::{TestTool, agent_asking, block_on, model, model_name, session, text};
 use serde_json::{Value, json};
 use stead_agent::{Agent, AgentError, RunOptions};

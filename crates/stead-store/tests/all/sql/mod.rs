@@ -1,10 +1,10 @@
-//! The store in a database.
+//! The place for tests of the SQL stores; this file has their shared support.
 
-mod behind;
-mod lost;
+mod direct_access;
+mod lost_responses;
 mod proxy;
 mod races;
-mod setup;
+mod schema_setup;
 mod suite;
 
 use std::sync::Arc;

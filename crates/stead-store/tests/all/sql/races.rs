@@ -1,4 +1,4 @@
-//! What only shows when several do it at once.
+//! The place for tests of concurrent commits, takeovers and dropped operations on a SQL store.
 
 use super::*;
 use stead_store::{Documents, StoreError};
@@ -76,7 +76,7 @@ async fn a_commit_waits_for_a_takeover_and_is_fenced_off() {
                 .await
                 .unwrap();
             let fence = take(&*store, &space, "l", "one", Claim::Free).await;
-            let takeover = behind::begin_takeover(&url, &space, "l").await;
+            let takeover = direct_access::begin_takeover(&url, &space, "l").await;
             let mut committing = JoinSet::new();
             let store = store.clone();
             let within = space.clone();

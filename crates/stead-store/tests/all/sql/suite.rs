@@ -1,4 +1,4 @@
-//! The suite of all stores, on each database.
+//! The place for tests of the store conformance suite on each SQL database.
 
 mod sqlite_file {
     use std::sync::Arc;

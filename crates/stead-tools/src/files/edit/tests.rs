@@ -112,6 +112,6 @@ proptest! {
     /// Whatever is asked for, hints cost little and never fail.
     #[test]
     fn a_hint_is_given_for_anything(content in text(60), old in text(12)) {
-        prop_assert!(near::missing_text_hint(content.as_bytes(), &old).starts_with("old_string was not found"));
+        prop_assert!(edit_hint::missing_text_hint(content.as_bytes(), &old).starts_with("old_string was not found"));
     }
 }

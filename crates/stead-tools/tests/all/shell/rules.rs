@@ -1,4 +1,4 @@
-//! Rules, reads and suggestions, case by case.
+//! The place for tests of command rules, read-only detection and suggested patterns, case by case.
 
 use super::rules;
 use stead_core::VerdictKind::{self, Allow, Ask, Deny};

@@ -1,6 +1,6 @@
 //! `.openharness/actions/*/ACTION.yaml`: commands of the workspace.
 
-use super::words::is_valid_name;
+use super::common::is_valid_name;
 use crate::layout::Draft;
 use crate::variables::VariableSyntax;
 use crate::{SettingsDocument, Severity};

@@ -1,8 +1,8 @@
 //! `agents/*.md`: the definitions of agents, of the workspace and of the platform.
 
+use super::common::{TextOr, note_inactive_under};
 use super::list_definitions;
 use super::models::TOP_P_INACTIVE;
-use super::words::{TextOr, note_inactive_under};
 use crate::layout::{Draft, SettingsRoot, SettingsText};
 use crate::{
     AgentMode, AgentSpec, Finding, FrontMatter, SettingsDocument, SourcePosition, SpecPolicy,

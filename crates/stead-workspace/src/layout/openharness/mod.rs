@@ -6,25 +6,26 @@
 
 mod actions;
 mod agents;
+mod common;
 mod models;
-mod native;
+mod native_tools;
 mod prompts;
 mod references;
 mod servers;
 mod settings;
-mod words;
 
 use self::agents::OpenharnessAgent;
-use self::native::NativeTools;
+pub(crate) use self::common::{TextOr, first_duplicate, is_valid_name, suggestion};
+use self::native_tools::NativeTools;
 pub(crate) use self::prompts::TextSource;
 use self::references::{AgentRank, ReferenceTable};
 use self::settings::{OpenharnessSettings, WorkspaceKind};
-pub(crate) use self::words::{TextOr, first_duplicate, is_valid_name, suggestion};
 use super::stead::add_configured_dirs;
 use super::{Draft, Layout, LoadCx, SettingsRoot};
-use crate::role::{policy, with_implied_tools};
+use crate::for_agent::{policy, with_implied_tools};
 use crate::{
-    AgentSpec, ContextFile, Finding, FixedText, Policy, Severity, Surface, WorkspacePaths, order,
+    AgentSpec, ContextFile, Finding, FixedText, Policy, Severity, Surface, WorkspacePaths,
+    section_order,
 };
 use std::collections::BTreeMap;
 use stead_vfs::{FileKind, Protected, VPath};
@@ -311,7 +312,7 @@ fn referenced_skills(agents: &BTreeMap<String, OpenharnessAgent>) -> Vec<String>
 fn agent_prompt_text(spec: &AgentSpec) -> FixedText {
     FixedText {
         title: format!("agent {}", spec.name),
-        order: order::PERSONA,
+        order: section_order::PERSONA,
         source: spec.source.clone(),
         text: spec.prompt.clone(),
         tag: None,

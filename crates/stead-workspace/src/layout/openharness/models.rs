@@ -1,6 +1,6 @@
 //! `models/*.yaml`: models by name, of the workspace and of the platform, and what refers to them.
 
-use super::words::{TextOr, note_inactive_under, suggestion};
+use super::common::{TextOr, note_inactive_under, suggestion};
 use super::{list_definitions, settings::OpenharnessSettings};
 use crate::layout::{Draft, ModelUse, SettingsRoot};
 use crate::variables::{UnsetVariable, VariableSyntax};

@@ -1,12 +1,12 @@
 //! `.openharness/prompts.yaml`, or `system_prompt:` of the settings: what is said beside the
 //! agent's own words.
 
+use super::common::{TextOr, first_duplicate, suggestion};
 use super::models::ResolvedModel;
 use super::settings::OpenharnessSettings;
-use super::words::{TextOr, first_duplicate, suggestion};
 use crate::layout::{Draft, SettingsRoot};
 use crate::variables::VariableSyntax;
-use crate::{FixedText, SettingsDocument, Severity, order};
+use crate::{FixedText, SettingsDocument, Severity, section_order};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use stead_model::providers;
@@ -62,15 +62,15 @@ impl PromptSegment {
     /// Where it stands unless told otherwise.
     fn default_order(self) -> u16 {
         match self {
-            Self::Base => order::BASE,
-            Self::LlmOptimized => order::BASE + 1,
-            Self::Agent => order::PERSONA,
-            Self::ProjectAgentsMd => order::CONTEXT,
-            Self::Skills => order::SKILLS,
-            Self::Actions => order::ACTIONS,
-            Self::AgentSwitches => order::SWITCHES,
-            Self::Subagents => order::SUBAGENTS,
-            Self::Environment => order::SESSION,
+            Self::Base => section_order::BASE,
+            Self::LlmOptimized => section_order::BASE + 1,
+            Self::Agent => section_order::PERSONA,
+            Self::ProjectAgentsMd => section_order::CONTEXT,
+            Self::Skills => section_order::SKILLS,
+            Self::Actions => section_order::ACTIONS,
+            Self::AgentSwitches => section_order::SWITCHES,
+            Self::Subagents => section_order::SUBAGENTS,
+            Self::Environment => section_order::SESSION,
         }
     }
 }
@@ -247,7 +247,7 @@ impl LocatedPrompts {
             draft.note(self.document.error(&at, format!("{at}: is listed twice")));
         }
         let mut placed: Vec<(PromptSegment, u16)> = Vec::new();
-        let mut next = order::BASE;
+        let mut next = section_order::BASE;
         for (i, segment) in list.iter().flatten().enumerate() {
             match segment {
                 PromptSegment::Base | PromptSegment::LlmOptimized | PromptSegment::Agent => {

@@ -2,9 +2,9 @@
 //! there.
 
 use super::agents::{NameList, OpenharnessAgent, OpenharnessModelChoice};
+use super::common::suggestion;
 use super::models::{OpenharnessModels, ResolvedModel, unresolved_severity};
-use super::native::{NativeToolState, NativeTools};
-use super::words::suggestion;
+use super::native_tools::{NativeToolState, NativeTools};
 use crate::layout::{Draft, SettingsRoot};
 use crate::{AgentMode, FrontMatter, Severity};
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! `.openharness/settings.yaml`.
 
+use super::common::TextOr;
 use super::models::ModelAlias;
 use super::prompts::PromptsFile;
-use super::words::TextOr;
 use crate::layout::{Draft, SettingsRoot};
 use crate::variables::VariableSyntax;
 use crate::{FeatureSwitch, SettingsDocument};

@@ -4,17 +4,17 @@
 mod channel;
 mod cron;
 mod heartbeat;
-mod merge;
+mod layers;
 mod model;
-mod name;
 mod settings;
 mod tools;
+mod workspace_name;
 
-pub use name::{WorkspaceNameError, check_workspace_name};
+pub use workspace_name::{WorkspaceNameError, check_workspace_name};
 
 use super::{Draft, Layout, LoadCx, stead};
 use crate::{ContextFile, ContextRendering, Finding, Severity, SkillMode, WorkspacePaths};
-use merge::ConfigLayers;
+use layers::ConfigLayers;
 use settings::{OpenpawMemory, OpenpawSettings};
 use std::collections::BTreeMap;
 use stead_core::AgentId;
@@ -328,8 +328,8 @@ fn set_agent_id(draft: &mut Draft<'_>, settings: &OpenpawSettings) {
     let id = settings
         .name
         .as_deref()
-        .and_then(name::agent_id)
-        .or_else(|| folder.and_then(name::agent_id));
+        .and_then(workspace_name::agent_id)
+        .or_else(|| folder.and_then(workspace_name::agent_id));
     draft.config.name = Some(id.unwrap_or_else(AgentId::main));
 }
 

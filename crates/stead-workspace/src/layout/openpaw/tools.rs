@@ -1,6 +1,6 @@
 //! Tools of OpenPaw: which of ours its settings take away, and those a workspace brings itself.
 
-use super::merge::ConfigLayers;
+use super::layers::ConfigLayers;
 use super::settings::OpenpawSettings;
 use crate::layout::Draft;
 use crate::{Approval, FeatureSwitch, Finding, Severity};

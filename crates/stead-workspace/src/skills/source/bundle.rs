@@ -3,7 +3,7 @@
 
 use super::archive::{MAX_ENTRIES, MAX_UNPACKED_BYTES, case_folded};
 use super::{SkillProgress, SourceError};
-use crate::skills::load::parse_skill;
+use crate::skills::parse::parse_skill;
 use crate::skills::{SKILL_FILE, SkillFlavor, SkillProblem};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};

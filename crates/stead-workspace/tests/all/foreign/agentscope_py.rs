@@ -1,4 +1,4 @@
-//! A work directory of AgentScope's Python workspaces: what arrives where.
+//! The place for tests of loading AgentScope Python workspaces.
 
 use super::{fixture, lines, open, path, tree};
 use stead_vfs::{Protected, VPath};
@@ -11,7 +11,6 @@ fn of(agent: &str) -> OpenOptions {
     }
 }
 
-// 4.1
 #[tokio::test]
 async fn servers_skills_and_sessions_arrive() {
     let definition = open(&fixture("agentscope-py"), &of("analyst"))
@@ -54,7 +53,6 @@ async fn servers_skills_and_sessions_arrive() {
     assert_eq!(found, expected);
 }
 
-// 4.1
 #[tokio::test]
 async fn an_agent_has_its_own_skills_or_else_those_of_the_seed() {
     let skill = |folder: &str| {
@@ -89,7 +87,6 @@ async fn an_agent_has_its_own_skills_or_else_those_of_the_seed() {
     }
 }
 
-// 4.2
 #[tokio::test]
 async fn the_first_version_is_a_bare_list() {
     let list = r#"[{"name": "a", "is_stateful": true, "mcp_config": {"type": "stdio_mcp", "command": "x", "args": [], "env": null}},
@@ -113,7 +110,6 @@ async fn the_first_version_is_a_bare_list() {
     }
 }
 
-// 4.7
 #[tokio::test]
 async fn mistakes_have_a_place() {
     let http = r#"{"name": "a", "mcp_config": {"type": "http_mcp", "url": "http://x"}"#;

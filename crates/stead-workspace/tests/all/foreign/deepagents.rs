@@ -1,4 +1,4 @@
-//! A folder of Deep Agents: what arrives where.
+//! The place for tests of loading Deep Agents folders.
 
 use super::{failing, fixture, open, path};
 use stead_vfs::Protected;
@@ -33,7 +33,6 @@ fn parts(context: &[&str], skills: &[&str]) -> WorkspacePaths {
     }
 }
 
-// 4.1
 #[tokio::test]
 async fn memory_files_and_skills_arrive_and_more_can_be_given() {
     let files = fixture("deepagents");
@@ -137,7 +136,6 @@ async fn agents_that_work_can_be_handed_to_arrive() {
     }
 }
 
-// 4.7
 #[tokio::test]
 async fn what_is_given_must_lie_in_the_folder() {
     let options = OpenOptions {

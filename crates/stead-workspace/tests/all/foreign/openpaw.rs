@@ -1,4 +1,4 @@
-//! A workspace of OpenPaw: what arrives where.
+//! The place for tests of loading OpenPaw workspaces.
 
 use super::{Tree, failing, files, fixture, lines, open, path, tree};
 use stead_core::AgentId;
@@ -30,7 +30,6 @@ fn flat(nested: &Tree) -> Tree {
         .collect()
 }
 
-// 4.1
 #[tokio::test]
 async fn persona_model_limits_and_secrets_arrive_where_they_should() {
     let definition = open(&fixture("openpaw"), &options()).await.unwrap();
@@ -121,7 +120,6 @@ async fn persona_model_limits_and_secrets_arrive_where_they_should() {
     );
 }
 
-// 4.1
 #[tokio::test]
 async fn the_older_form_gives_the_same_definition() {
     let nested = fixture("openpaw");
@@ -149,7 +147,6 @@ async fn the_older_form_gives_the_same_definition() {
     assert_eq!(flat, moved);
 }
 
-// 4.1
 #[tokio::test]
 async fn what_many_workspaces_share_lies_below_the_settings_of_each() {
     let platform = files(&fixture("openpaw-platform")).await;
@@ -211,7 +208,6 @@ async fn what_many_workspaces_share_lies_below_the_settings_of_each() {
     );
 }
 
-// 4.1
 #[tokio::test]
 async fn the_agents_id_is_its_name_or_its_folders_name_or_main() {
     for (settings, folder, expected) in [
@@ -238,7 +234,6 @@ async fn the_agents_id_is_its_name_or_its_folders_name_or_main() {
     }
 }
 
-// 4.2
 #[tokio::test]
 async fn the_four_files_and_the_folders_name_are_checked() {
     let files = tree(&[

@@ -1,4 +1,5 @@
-//! Every key of OpenPaw's settings: what it does here, or that it is understood and comes later.
+//! The place for tests of every key of OpenPaw's settings: its effect, or a note that it is not
+//! supported yet.
 
 use super::{files, open, tree};
 use stead_workspace::{
@@ -53,7 +54,6 @@ fn with_model(config: &mut AgentConfig) {
     model(config);
 }
 
-// 4.2
 fn asks(asks: bool) -> Approval {
     Approval {
         asks,
@@ -186,7 +186,6 @@ async fn every_key_has_an_effect_or_is_told_to_be_for_later() {
     }
 }
 
-// 4.2
 #[tokio::test]
 async fn every_key_of_the_global_file_has_an_effect_or_is_told_to_be_for_later() {
     let plain = opened("", "").await;

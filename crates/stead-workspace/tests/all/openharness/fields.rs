@@ -1,4 +1,5 @@
-//! Every field of the layout's files, each with its effect or the note that it has none yet. // 4.2
+//! The place for tests of every field of OpenHarness files: its effect, or a note that it is not
+//! supported yet.
 
 use super::*;
 use stead_workspace::{AgentMode, FeatureSwitch, Policy};

@@ -5,7 +5,7 @@ use super::{QuestionSelection, answerer, find_question, open_questions, to_json}
 use crate::cli::args::GlobalArgs;
 use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
-use crate::cli::open::{CommandModelUse, open_agent};
+use crate::cli::open_agent::{CommandModelUse, open_agent};
 use crate::cli::print::{errln, outln};
 use crate::cli::run::{RunView, exit_code, resume_command, resume_session};
 use crate::cli::style::Style;

@@ -3,12 +3,12 @@
 mod answer;
 pub(crate) mod args;
 mod show;
-mod terminal;
+mod terminal_approver;
 
 use super::args::GlobalArgs;
 use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open::{CommandModelUse, open_agent};
+use super::open_agent::{CommandModelUse, open_agent};
 use super::print::outln;
 use super::sessions::find_session;
 use super::style::Style;
@@ -18,7 +18,7 @@ use std::io::Read;
 use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{Agent, ApprovalAnswer, OpenQuestion};
-pub(crate) use terminal::TerminalApprover;
+pub(crate) use terminal_approver::TerminalApprover;
 
 pub(crate) async fn approvals(
     common: &GlobalArgs,

@@ -7,10 +7,10 @@
 //! went on or by a signal.
 
 mod app;
-mod ask;
+mod approver;
 mod complete;
 mod editor;
-mod feed;
+mod event_buffer;
 mod markdown;
 mod slash;
 mod state;

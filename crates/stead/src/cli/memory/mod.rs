@@ -13,7 +13,7 @@ pub(crate) use search::{lookup_error, print_hits as show_found};
 use super::args::GlobalArgs;
 use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open::{CommandModelUse, open_agent};
+use super::open_agent::{CommandModelUse, open_agent};
 use super::print::outln;
 use super::style::Style;
 use args::{JsonArgs, MemoryCommand, ModelArgs};

@@ -3,7 +3,7 @@
 use super::args::JsonArgs;
 use super::print_json_if_asked;
 use crate::cli::error::CliError;
-use crate::cli::open::session_id;
+use crate::cli::open_agent::session_id;
 use crate::cli::print::outln;
 use std::process::ExitCode;
 use std::time::Duration;

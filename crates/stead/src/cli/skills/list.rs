@@ -1,6 +1,6 @@
 //! `stead skills list` and `check`.
 
-use super::layers::SkillContext;
+use super::context::SkillContext;
 use super::{SkillsFormat, counted, is_workspace_owned, short_pin};
 use crate::cli::args::GlobalArgs;
 use crate::cli::env::ProcessEnv;

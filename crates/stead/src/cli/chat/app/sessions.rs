@@ -5,7 +5,7 @@ use super::super::transcript::Tone;
 use super::{App, SESSIONS_SHOWN};
 use crate::cli::args::GlobalArgs;
 use crate::cli::error::CliError;
-use crate::cli::open::{CommandModelUse, open_agent};
+use crate::cli::open_agent::{CommandModelUse, open_agent};
 use crate::cli::render::tokens_line;
 use std::sync::Arc;
 use stead::agent::{Agent, AgentError, ArchiveTag, Pinned, Session};
