@@ -1,7 +1,6 @@
 //! What becomes of a call: what the gate says of it, and all that the gate must know.
 
 use crate::approvals::ask_if_client_executes;
-use crate::gate::{CommandFacts, RuleMatch, SessionPermissions, is_allowed, judge};
 use crate::prompt_sources::PromptSources as Prompts;
 use crate::{Agent, CallFacts, Session, TaintedWrite};
 use serde_json::Value;
@@ -11,6 +10,7 @@ use stead_core::{
     AccessKind, Ask, CallState, Owner, PathAccess, PendingCall, ResultStatus, RunId, ToolCall,
     ToolEffect, Verdict, VerdictKind, args_hash,
 };
+use stead_gate::{CommandFacts, RuleMatch, SessionPermissions, is_allowed, judge};
 use stead_tools::{Executor, Registry, Tool};
 use stead_vfs::{Guarded, VPath, Vfs, VfsError};
 use stead_workspace::PROJECT;

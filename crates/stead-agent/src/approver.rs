@@ -1,11 +1,11 @@
 //! Who answers when the gate says Ask.
 
-use crate::gate::GrantScope;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 use stead_core::AskTerms;
+use stead_gate::GrantScope;
 
 /// A question about one call.
 #[derive(Debug, Clone, PartialEq)]

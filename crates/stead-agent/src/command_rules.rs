@@ -1,10 +1,10 @@
 //! What the rules for commands say about a call that runs one.
 
 use crate::Agent;
-use crate::gate::{CommandFacts, ReadOnlyStatus, RuleMatch};
 use serde_json::Value;
 use stead_core::{AccessKind, PathAccess, PathScope, Verdict, VerdictKind};
-use stead_tools::shell::{self, CommandVerdict, ReadDepth};
+use stead_gate::{CommandFacts, ReadOnlyStatus, RuleMatch};
+use stead_shell::{CommandVerdict, ReadDepth};
 use stead_vfs::{Rules, VPath, Vfs, VfsError};
 
 /// What a command that only reads would look at.
@@ -19,7 +19,7 @@ pub(crate) struct CommandReads {
 impl Agent {
     /// Judges a command. What it reads is for the file rules.
     pub(crate) fn judge_command(&self, text: &str, args: &Value) -> (CommandFacts, CommandReads) {
-        let judgement = shell::judge(&self.parts.workspace.config().commands, text);
+        let judgement = stead_shell::judge(&self.parts.workspace.config().commands, text);
         let reads = if judgement.reads.is_some() {
             ReadOnlyStatus::Yes
         } else {

@@ -18,7 +18,6 @@ mod compaction;
 mod driver;
 mod error;
 mod features;
-mod gate;
 mod gc;
 mod halt;
 mod hooks;
@@ -54,10 +53,6 @@ pub use builder::{AgentBuilder, BuildError, hook_model, side_model};
 pub use compaction::Pinned;
 pub use error::AgentError;
 pub use features::{Contribution, Feature, TurnCx, user_folder};
-pub use gate::{
-    CallFacts, CommandFacts, GateRules, Grant, GrantScope, ReadOnlyStatus, RuleMatch,
-    SessionPermissions, TaintedWrite, judge,
-};
 pub use gc::{GcMode, GcReport};
 pub use hooks::{Delegate, HookRuntime, Hooks};
 pub use inbox::{Inbox, QueuedMessage, SendOutcome};
@@ -74,6 +69,10 @@ pub use model_facts::UNKNOWN_WINDOW_TOKENS;
 pub use offload::copy_offloaded;
 pub use session::{RewindPoint, Session};
 pub use sessionless::SessionlessResult;
+pub use stead_gate::{
+    CallFacts, CommandFacts, GateRules, Grant, GrantScope, ReadOnlyStatus, RuleMatch,
+    SessionPermissions, TaintedWrite, judge,
+};
 pub use steering::INTERRUPTED;
 pub use subagents::{
     DelegationBounds, Subagents, TaskRecord, TaskRequest, TaskStatus, TaskWait, WaitingTask,

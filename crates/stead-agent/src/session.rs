@@ -2,7 +2,6 @@
 
 use crate::active_run::ActiveRun;
 use crate::driver::RunEnding;
-use crate::gate::Grant;
 use crate::halt::Halt;
 use crate::hooks::PendingHookOutput;
 use crate::offload::{MediaLoader, Offload};
@@ -15,6 +14,7 @@ use stead_core::{
     Block, Entry, EventKind, Fork, Notice, NoticeLevel, Owner, Pin, Rewind, Run, RunId, RunOutcome,
     SessionId, SessionOrigin, SessionState, SpendAmount, SubagentOrigin, TurnMessage, UserInput,
 };
+use stead_gate::Grant;
 use stead_store::{JournalWriter, LockWait, OpenedSession, Position, RunKey, Sessions, StoreError};
 use stead_tools::{ActiveSkills, FileVersions, ReadTools, Registry};
 use stead_vfs::{Freeze, Frozen, Recorded, Vfs};

@@ -2,7 +2,6 @@
 
 use crate::admission::{Admission, AdmittedCall, AskedCall, GateContext, prepare};
 use crate::approvals::ask_if_client_executes;
-use crate::gate::{SessionPermissions, judge};
 use crate::halt::Halt;
 use crate::hooks::SessionlessHooks;
 use crate::tool_calls::{execute, tool_cx};
@@ -13,6 +12,7 @@ use std::time::Duration;
 use stead_core::{
     Block, CallState, NoticeLevel, PendingCall, ResultStatus, RunId, SessionId, ToolCall, Verdict,
 };
+use stead_gate::{SessionPermissions, judge};
 use stead_tools::{CallOrigin, Registry};
 use stead_vfs::Vfs;
 use tokio_util::sync::CancellationToken;

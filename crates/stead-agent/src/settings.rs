@@ -3,13 +3,13 @@
 
 use crate::active_run::ActiveRun;
 use crate::admission::GateContext;
-use crate::gate::SessionPermissions;
 use crate::session::IfMissing;
 use crate::{AgentError, Session};
 use stead_core::{
     Block, Entry, EventKind, JournalLine, PermissionMode, PlanModeChange, PlanStage, SessionChange,
     SetEntry, TodoStatus, VerbatimSection,
 };
+use stead_gate::SessionPermissions;
 use stead_store::{JournalWriter, LockWait};
 use stead_tools::{SessionView, checklist};
 use stead_vfs::VPath;

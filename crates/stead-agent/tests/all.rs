@@ -24,10 +24,10 @@ mod crash_scenario;
 mod crashes;
 #[path = "all/disk_faults.rs"]
 mod disk_faults;
-#[path = "all/gate_entry_points/mod.rs"]
-mod gate_entry_points;
 #[path = "all/execute.rs"]
 mod execute;
+#[path = "all/gate_entry_points/mod.rs"]
+mod gate_entry_points;
 #[path = "all/hooks/mod.rs"]
 mod hooks;
 #[path = "all/lookup.rs"]

@@ -20,7 +20,6 @@
 //! Output that may be longer than memory should hold goes through a [`Spill`], which takes that of
 //! commands, too.
 //!
-//! [`shell`] reads command lines and judges them by rules.
 //!
 //! To add a tool, implement [`TypedTool`] and wrap it with [`typed`]: the schema comes from the
 //! type of its arguments.
@@ -35,7 +34,6 @@ mod plan;
 mod preview;
 mod registry;
 mod schema;
-pub mod shell;
 mod similarity;
 mod spill;
 mod surface;

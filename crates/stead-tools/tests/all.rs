@@ -11,8 +11,6 @@ mod reading_files;
 mod registry;
 #[path = "all/searching_files.rs"]
 mod searching_files;
-#[path = "all/shell.rs"]
-mod shell;
 #[path = "all/tasks.rs"]
 mod tasks;
 #[path = "all/title_surface.rs"]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use stead_core::DecisionKind;
-use stead_tools::shell::{self, CommandPart};
+use stead_shell::CommandPart;
 use stead_vfs::VPath;
 
 /// Whether, when and how the calls of a tool wait for a person.
@@ -67,7 +67,7 @@ fn command_matches(name: &str, pattern: &str, line: &str) -> bool {
             .collect();
         matches_wildcard(pattern, &words.join(" "))
     };
-    COMMAND_PARAMETERS.contains(&name) && shell::parse(line).parts.iter().any(part_is_like)
+    COMMAND_PARAMETERS.contains(&name) && stead_shell::parse(line).parts.iter().any(part_is_like)
 }
 
 /// Parameters that hold a command line.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use stead_core::{AgentId, PermissionMode, Price};
 use stead_model::ModelSettings;
-use stead_tools::shell::CommandRules;
+use stead_shell::CommandRules;
 use stead_vfs::Rule;
 
 /// The settings of an agent. All are optional.

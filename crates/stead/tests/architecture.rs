@@ -11,9 +11,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The rooms, top to bottom: a crate may use those after it.
-const HOUSE: [&str; 10] = [
+const HOUSE: [&str; 12] = [
     "stead",
     "stead-agent",
+    "stead-gate",
     "stead-workspace",
     "stead-tools",
     "stead-sandbox",
@@ -21,6 +22,7 @@ const HOUSE: [&str; 10] = [
     "stead-vfs",
     "stead-search",
     "stead-store",
+    "stead-shell",
     "stead-core",
 ];
 const MAX_LINES: usize = 800;

@@ -3,7 +3,6 @@
 use super::OpenQuestion;
 use super::question::offer_grant;
 use crate::admission::prepare;
-use crate::gate::{GrantScope, judge};
 use crate::session::IfMissing;
 use crate::{AgentError, ApprovalAnswer, Grant, Session};
 use serde_json::Value;
@@ -11,6 +10,7 @@ use std::borrow::Cow;
 use stead_core::{
     CallState, Decision, DecisionKind, Entry, PendingCall, RunId, SessionId, ToolCall, VerdictKind,
 };
+use stead_gate::{GrantScope, judge};
 use stead_store::{JournalWriter, LockWait};
 use stead_tools::Registry;
 use stead_vfs::Vfs;

@@ -2,10 +2,10 @@
 
 use super::ApprovalError;
 use crate::budget::shared_document;
-use crate::gate::{Grant, GrantScope};
 use crate::{Agent, AgentError};
 use serde::{Deserialize, Serialize};
 use stead_core::Owner;
+use stead_gate::{Grant, GrantScope};
 use stead_store::DocVersion;
 
 /// The document.

@@ -1,13 +1,13 @@
 //! How a question is put: what the person sees, how it may be answered, by whom and until when.
 
 use crate::admission::resolved_paths;
-use crate::gate::GrantScope;
 use crate::{Agent, CallFacts};
 use serde_json::Value;
 use std::time::Duration;
 use stead_core::{
     AccessKind, AskTerms, DecisionKind, PathAccess, PathScope, ToolCall, Verdict, VerdictKind,
 };
+use stead_gate::GrantScope;
 use stead_tools::{Executor, Registry, Tool};
 use stead_vfs::Vfs;
 

@@ -3,12 +3,12 @@
 use super::ApprovalReply;
 use super::answer::check_reply;
 use super::question::offer_grant;
-use crate::gate::GrantScope;
 use crate::hooks::SessionlessHooks;
 use crate::{
     Agent, ApprovalAnswer, ApprovalPolicy, ApprovalQuestion, CallFacts, SessionlessResult,
 };
 use stead_core::{Ask, CallState, PendingCall, ResultStatus, ToolCall, args_hash};
+use stead_gate::GrantScope;
 use stead_tools::{Registry, Tool};
 use stead_vfs::Vfs;
 

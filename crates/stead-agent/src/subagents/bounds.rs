@@ -1,10 +1,10 @@
 //! What binds whoever works for a session, whichever way the work came to them.
 
 use crate::Session;
-use crate::gate::SessionPermissions;
 use stead_core::{
     ChildFiles, PermissionCeiling, PlanStage, SessionChange, SessionId, SetEntry, SubagentOrigin,
 };
+use stead_gate::SessionPermissions;
 use stead_workspace::{AgentSpec, SubagentIsolation};
 
 /// What binds whoever works for a session.

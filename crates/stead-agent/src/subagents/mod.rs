@@ -17,7 +17,6 @@ pub(crate) use bounds::{TaskIdentity, child_files};
 pub use start_task::{TaskRequest, TaskWait};
 pub use task_records::{TaskRecord, TaskStatus};
 
-use crate::gate::SessionPermissions;
 use crate::{Agent, ApprovalPolicy, Budget, Listener};
 use futures_util::future::BoxFuture;
 use run_task::TaskAssignment;
@@ -26,6 +25,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use stead_core::{Owner, RunId, SessionId};
+use stead_gate::SessionPermissions;
 use stead_vfs::VPath;
 use task_records::TaskRecords;
 use tokio::sync::{Semaphore, watch};

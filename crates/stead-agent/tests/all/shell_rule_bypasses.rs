@@ -10,7 +10,7 @@ use stead_agent::{ApprovalAnswer, ApprovalPolicy, ApprovalQuestion, Approver, Ru
 use stead_core::{Entry, PlanStage, ResultStatus, SessionChange, SetEntry};
 use tokio_util::sync::CancellationToken;
 
-const CATALOGUE: &str = include_str!("../../../stead-tools/tests/data/tricks.txt");
+const CATALOGUE: &str = include_str!("../../../stead-shell/tests/data/rule_bypasses.txt");
 const PREFIXES: &str = "[git status *, ls *, cat *, echo *, npm test]";
 
 /// What each line of the list of known ways around has in the catalogue.

@@ -7,11 +7,11 @@ use super::super::engine::{HookResults, HookVerdict};
 use super::super::input::HookInput;
 use super::calls::{AfterToolHooks, call_input, refuse_secrets};
 use super::{NO_LIMIT, render_context};
-use crate::gate::SessionPermissions;
 use crate::halt::Halt;
 use crate::{Agent, ApprovalAnswer, ApprovalQuestion, DelegationBounds, SessionlessResult};
 use std::sync::Arc;
 use stead_core::{Block, CallResult, NoticeLevel, ResultStatus, RunId, SessionId, ToolCall};
+use stead_gate::SessionPermissions;
 use stead_tools::Registry;
 use stead_workspace::HookEvent;
 

@@ -7,7 +7,7 @@ use stead_agent::{
     Agent, CallFacts, CommandFacts, ReadOnlyStatus, RuleMatch, SessionPermissions, judge,
 };
 use stead_core::{AccessKind, PathAccess, PathScope, Verdict, VerdictKind};
-use stead_tools::{Executor, Registry, SessionView, Tool, shell};
+use stead_tools::{Executor, Registry, SessionView, Tool};
 use stead_vfs::{VPath, Vfs};
 
 /// What a door made of a call.
@@ -95,7 +95,7 @@ pub(super) async fn verdict(
     };
     let mut below = Vec::new();
     let mut command = tool.command(args).map(|text| {
-        let judged = shell::judge(&workspace.config().commands, text);
+        let judged = stead_shell::judge(&workspace.config().commands, text);
         let reads = if judged.reads.is_some() {
             ReadOnlyStatus::Yes
         } else {
@@ -129,7 +129,7 @@ pub(super) async fn verdict(
                     kind: AccessKind::Read,
                     scope: PathScope::Content,
                 });
-                if part.is_allowed_as_read_only() && part.depth == shell::ReadDepth::Below {
+                if part.is_allowed_as_read_only() && part.depth == stead_shell::ReadDepth::Below {
                     below.push(PathAccess {
                         path: path.to_string(),
                         kind: AccessKind::Read,
@@ -139,7 +139,7 @@ pub(super) async fn verdict(
             }
         }
         if judged.parts.iter().any(|part| {
-            part.is_allowed_as_read_only() && part.depth == shell::ReadDepth::Repository
+            part.is_allowed_as_read_only() && part.depth == stead_shell::ReadDepth::Repository
         }) {
             let path = VPath::root().to_string();
             below.push(PathAccess {

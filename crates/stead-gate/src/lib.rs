@@ -107,7 +107,7 @@ pub struct SessionPermissions {
 
 impl SessionPermissions {
     /// What binds those who work for it.
-    pub(crate) fn ceiling_for_subagents(&self) -> PermissionCeiling {
+    pub fn ceiling_for_subagents(&self) -> PermissionCeiling {
         let modes = std::iter::once(self.mode)
             .chain(self.ceiling.modes.iter().copied())
             .collect();
@@ -248,7 +248,7 @@ fn tainted_write_verdict(TaintedWrite { seq, path }: &TaintedWrite) -> Verdict {
 
 impl CallFacts {
     /// A call of what is not here and may never be called.
-    pub(crate) fn of_excluded_tool(tool: &str, why: &str) -> Self {
+    pub fn of_excluded_tool(tool: &str, why: &str) -> Self {
         Self {
             tool: tool.to_owned(),
             effect: ToolEffect::Reads,
@@ -292,6 +292,6 @@ impl CommandFacts {
 }
 
 /// Whether the verdict lets the call run without asking.
-pub(crate) fn is_allowed(verdict: &Verdict) -> bool {
+pub fn is_allowed(verdict: &Verdict) -> bool {
     verdict.kind == VerdictKind::Allow
 }

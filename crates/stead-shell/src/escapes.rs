@@ -5,7 +5,7 @@ use super::wrappers::base_name;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-const TABLE: &str = include_str!("../../data/escapes.txt");
+const TABLE: &str = include_str!("../data/escapes.txt");
 
 /// One line of the table.
 struct EscapeRow {

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use stead_core::VerdictKind;
-//! use stead_tools::shell::{CommandRules, judge};
+//! use stead_shell::{CommandRules, judge};
 //!
 //! let rules: CommandRules = serde_json::from_str(r#"{"allow": ["cargo test *"], "deny": ["rm *"]}"#)?;
 //! assert_eq!(judge(&rules, "cargo test -p core").kind, VerdictKind::Allow);

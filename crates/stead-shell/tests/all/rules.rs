@@ -2,7 +2,7 @@
 
 use super::rules;
 use stead_core::VerdictKind::{self, Allow, Ask, Deny};
-use stead_tools::shell::{
+use stead_shell::{
     CommandPattern, ReadOnlyCheck, allows, check_read_only, judge, parse, suggest_rules,
 };
 
@@ -168,7 +168,7 @@ fn patterns_that_mean_nothing_are_refused_with_a_reason() {
             "{text}"
         );
     }
-    let unknown = serde_json::from_str::<stead_tools::shell::CommandRules>(r#"{"alow": []}"#);
+    let unknown = serde_json::from_str::<stead_shell::CommandRules>(r#"{"alow": []}"#);
     assert!(
         unknown
             .unwrap_err()
@@ -181,8 +181,7 @@ fn patterns_that_mean_nothing_are_refused_with_a_reason() {
 
 #[test]
 fn the_schema_of_the_rules_names_every_key() {
-    let schema =
-        serde_json::to_value(schemars::schema_for!(stead_tools::shell::CommandRules)).unwrap();
+    let schema = serde_json::to_value(schemars::schema_for!(stead_shell::CommandRules)).unwrap();
     let keys: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
     assert_eq!(keys, ["allow", "ask", "deny", "reads"]);
     assert_eq!(schema["additionalProperties"], false);

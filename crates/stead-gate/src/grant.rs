@@ -4,7 +4,7 @@ use super::CallFacts;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use stead_core::{ToolEffect, Verdict};
-use stead_tools::shell;
+
 use stead_vfs::VPath;
 
 /// A call that need not be asked about any more.
@@ -47,7 +47,7 @@ impl GrantScope {
             Self::Commands(patterns) => call
                 .command
                 .as_ref()
-                .is_some_and(|command| shell::allows(patterns, &command.text)),
+                .is_some_and(|command| stead_shell::allows(patterns, &command.text)),
             Self::Folder(folder) => {
                 call.command.is_none() && names_only(call, |path| is_strictly_below(folder, path))
             }
@@ -89,7 +89,7 @@ impl GrantScope {
 
     /// The rule for commands like this one: each of its parts by itself.
     fn commands(command: &str) -> Option<Self> {
-        Some(shell::suggest_rules(command))
+        Some(stead_shell::suggest_rules(command))
             .filter(|patterns| !patterns.is_empty())
             .map(Self::Commands)
     }

@@ -5,9 +5,9 @@ use super::rules;
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
 use stead_core::VerdictKind::{Allow, Deny};
-use stead_tools::shell::{CommandRules, Invocation, allows, judge, parse, suggest_rules};
+use stead_shell::{CommandRules, Invocation, allows, judge, parse, suggest_rules};
 
-const TRICKS: &str = include_str!("../../data/tricks.txt");
+const TRICKS: &str = include_str!("../data/rule_bypasses.txt");
 const HARMLESS: [&str; 9] = [
     "ls",
     "ls -la src",
@@ -273,7 +273,7 @@ proptest! {
     fn what_is_allowed_is_allowed_part_by_part(line in lines()) {
         let rules = generous();
         if judge(&rules, &line).kind == Allow {
-            let alone = |part: &&stead_tools::shell::CommandPart| part.invocation == Invocation::Direct && !part.source.contains("<<");
+            let alone = |part: &&stead_shell::CommandPart| part.invocation == Invocation::Direct && !part.source.contains("<<");
             for part in parse(&line).parts.iter().filter(alone) {
                 prop_assert_eq!(judge(&rules, &part.source).kind, Allow, "{} of {}", part.source, line);
             }

@@ -1,6 +1,6 @@
 //! `data/reads.txt`: commands that only read, and how far.
 
-const TABLE: &str = include_str!("../../data/reads.txt");
+const TABLE: &str = include_str!("../data/reads.txt");
 
 /// One command of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
