@@ -1,63 +1,72 @@
 //! What becomes of a call: what the gate says of it, and all that the gate must know.
 
-use crate::approvals::asked;
-use crate::gate::{Command, Ruled, Terms, is_allowed, judge};
-use crate::standing::Standing as Prompts;
-use crate::{Agent, Judged, Session, Tainted};
+use crate::approvals::ask_if_client_executes;
+use crate::prompt_sources::PromptSources as Prompts;
+use crate::{Agent, CallFacts, Session, TaintedWrite};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use stead_core::{
-    Access, AccessKind, Ask, CallState, Effect, Owner, Pending, ResultStatus, RunId, ToolCall,
-    Verdict, VerdictKind, args_hash,
+    AccessKind, Ask, CallState, Owner, PathAccess, PendingCall, ResultStatus, RunId, ToolCall,
+    ToolEffect, Verdict, VerdictKind, args_hash,
 };
-use stead_tools::{Hands, Registry, Tool};
+use stead_gate::{CommandFacts, RuleMatch, SessionPermissions, is_allowed, judge};
+use stead_tools::{Executor, Registry, Tool};
 use stead_vfs::{Guarded, VPath, Vfs, VfsError};
 use stead_workspace::PROJECT;
 
 /// The conversation that a call is part of, as far as the gate must know it.
-pub(crate) struct Conversation<'a> {
+pub(crate) struct GateContext<'a> {
     pub(crate) owner: &'a Owner,
     /// What binds it beside the rules of its agent.
-    pub(crate) terms: Terms,
+    pub(crate) permissions: SessionPermissions,
     /// The result that first brought in words from outside.
-    pub(crate) tainted: Option<u64>,
+    pub(crate) tainted_since: Option<u64>,
     /// The session, if it is one.
     pub(crate) session: Option<&'a Session>,
 }
 
 /// A call that may run.
-pub(crate) struct Ready {
+pub(crate) struct AdmittedCall {
     pub(crate) call: ToolCall,
     pub(crate) tool: Arc<dyn Tool>,
     pub(crate) args: Value,
     /// Whether its result brings in words from outside.
-    pub(crate) outside: bool,
+    pub(crate) untrusted: bool,
 }
 
 /// A call that waits for a person.
-pub(crate) struct Asked {
+pub(crate) struct AskedCall {
     pub(crate) ask: Ask,
     pub(crate) tool: Arc<dyn Tool>,
-    pub(crate) judged: Judged,
+    pub(crate) facts: CallFacts,
 }
 
 /// What the gate and the registry made of a call.
 pub(crate) enum Admission {
-    Run(Ready),
-    Ask(Box<Asked>),
+    Run(AdmittedCall),
+    Ask(Box<AskedCall>),
     Refuse(ResultStatus, String),
 }
 
 impl Agent {
     /// The gate's verdict on a call of what is not here and would never be callable.
-    pub(crate) fn never(&self, tools: &Registry, name: &str, terms: &Terms) -> Option<Verdict> {
-        let (tool, why) = tools.excluded(name)?;
-        Some(judge(&self.gate, terms, &Judged::excluded(tool, why)))
+    pub(crate) fn excluded_verdict(
+        &self,
+        tools: &Registry,
+        name: &str,
+        terms: &SessionPermissions,
+    ) -> Option<Verdict> {
+        let (tool, why) = tools.exclusion(name)?;
+        Some(judge(
+            &self.gate,
+            terms,
+            &CallFacts::of_excluded_tool(tool, why),
+        ))
     }
 
     /// Tools that its lists deny, as these name them.
-    pub(crate) fn denied(&self) -> Vec<String> {
+    pub(crate) fn denied_tools(&self) -> Vec<String> {
         self.parts
             .workspace
             .definition
@@ -68,7 +77,7 @@ impl Agent {
     }
 
     /// Files as tools see them: the rules hold below every one of them.
-    pub(crate) fn guard(&self, files: Arc<dyn Vfs>) -> Arc<dyn Vfs> {
+    pub(crate) fn guarded_files(&self, files: Arc<dyn Vfs>) -> Arc<dyn Vfs> {
         Arc::new(Guarded::new(files, self.parts.workspace.rules.clone()))
     }
 
@@ -77,10 +86,10 @@ impl Agent {
         tools: &Registry,
         files: &dyn Vfs,
         run: &RunId,
-        pending: Pending,
-        conversation: &Conversation<'_>,
+        pending: PendingCall,
+        conversation: &GateContext<'_>,
     ) -> Admission {
-        let Pending { call, state } = pending;
+        let PendingCall { call, state } = pending;
         match &state {
             CallState::Rejected { by, words } => {
                 let why = words
@@ -109,7 +118,7 @@ impl Agent {
         let (tool, args) = match prepare(tools, &call.name, call.args.clone()) {
             Ok(prepared) => prepared,
             Err(message) => {
-                return match self.never(tools, &call.name, &conversation.terms) {
+                return match self.excluded_verdict(tools, &call.name, &conversation.permissions) {
                     Some(verdict) => {
                         Admission::Refuse(ResultStatus::Denied, format!("denied: {}", verdict.rule))
                     }
@@ -118,7 +127,7 @@ impl Agent {
             }
         };
         let judged = match self
-            .judged((tools, files), &*tool, &args, conversation)
+            .call_facts((tools, files), &*tool, &args, conversation)
             .await
         {
             Ok(judged) => judged,
@@ -126,25 +135,28 @@ impl Agent {
                 return Admission::Refuse(ResultStatus::Denied, format!("denied: {error}"));
             }
         };
-        let verdict = asked(&*tool, judge(&self.gate, &conversation.terms, &judged));
-        let hash = match tool.subject(files).await {
+        let verdict = ask_if_client_executes(
+            &*tool,
+            judge(&self.gate, &conversation.permissions, &judged),
+        );
+        let hash = match tool.approval_subject(files).await {
             Some(subject) => args_hash(&Value::from(vec![call.args.clone(), Value::from(subject)])),
             None => args_hash(&call.args),
         };
-        let approved = tool.hands() == Hands::Ours
+        let approved = tool.executor() == Executor::Harness
             && state
                 == CallState::Approved {
                     args_hash: hash.clone(),
                 };
         match verdict.kind {
-            _ if is_allowed(&verdict) => Admission::Run(self.ready(call, tool, args)),
-            VerdictKind::Ask if approved => Admission::Run(self.ready(call, tool, args)),
+            _ if is_allowed(&verdict) => Admission::Run(self.admitted(call, tool, args)),
+            VerdictKind::Ask if approved => Admission::Run(self.admitted(call, tool, args)),
             VerdictKind::Ask => {
                 let standing = conversation
                     .session
-                    .map(Session::standing)
+                    .map(Session::session_view)
                     .unwrap_or_default();
-                if let Some(why) = tool.refuses(&standing, files).await {
+                if let Some(why) = tool.refusal_reason(&standing, files).await {
                     return Admission::Refuse(ResultStatus::Error, why);
                 }
                 let terms = self.ask_terms(files, &*tool, &judged).await;
@@ -155,7 +167,11 @@ impl Agent {
                     rule: verdict.rule,
                     terms,
                 };
-                Admission::Ask(Box::new(Asked { ask, tool, judged }))
+                Admission::Ask(Box::new(AskedCall {
+                    ask,
+                    tool,
+                    facts: judged,
+                }))
             }
             VerdictKind::Deny | VerdictKind::Allow => {
                 Admission::Refuse(ResultStatus::Denied, format!("denied: {}", verdict.rule))
@@ -164,17 +180,17 @@ impl Agent {
     }
 
     /// A call with all that the gate must know about it.
-    pub(crate) async fn judged(
+    pub(crate) async fn call_facts(
         &self,
         (tools, files): (&Registry, &dyn Vfs),
         tool: &dyn Tool,
         args: &Value,
-        conversation: &Conversation<'_>,
-    ) -> Result<Judged, VfsError> {
+        conversation: &GateContext<'_>,
+    ) -> Result<CallFacts, VfsError> {
         let workspace = &self.parts.workspace;
         let spec = tool.spec();
         let absent = tools.find(&spec.name).is_none();
-        let excluded = tools.excluded(&spec.name).map(|(_, why)| why.to_owned());
+        let excluded = tools.exclusion(&spec.name).map(|(_, why)| why.to_owned());
         // Arguments of a tool that is not there were not checked.
         let mut accesses = if absent {
             Vec::new()
@@ -182,47 +198,55 @@ impl Agent {
             tool.accesses(args)
         };
         let mut command = None;
-        if let Some((judged, looks)) = tool.command(args).map(|text| self.command(text, args)) {
-            let below = looks.ask(&workspace.rules, files).await?;
-            let ruled = below.map_or(judged.ruled, Ruled::By);
-            command = Some(Command { ruled, ..judged });
-            accesses.extend(looks.named);
+        if let Some((judged, looks)) = tool
+            .command(args)
+            .map(|text| self.judge_command(text, args))
+        {
+            let below = looks.ask_about_folders(&workspace.rules, files).await?;
+            let ruled = below.map_or(judged.rule_match, RuleMatch::Matched);
+            command = Some(CommandFacts {
+                rule_match: ruled,
+                ..judged
+            });
+            accesses.extend(looks.named_paths);
         }
-        Ok(Judged {
+        Ok(CallFacts {
             tool: spec.name.clone(),
             effect: spec.risk.effect,
             args: args.clone(),
             unlisted: absent && excluded.is_none(),
             excluded,
-            tainted: self
-                .tainted(files, &spec.name, &accesses, conversation)
+            tainted_write: self
+                .tainted_write(files, &spec.name, &accesses, conversation)
                 .await,
             project: self
                 .parts
                 .place
-                .project()
+                .project_access()
                 .filter(|_| accesses.iter().any(changes_project)),
-            lies: match conversation.terms.granted.is_empty() && self.gate.approvals.is_empty() {
+            resolved_paths: match conversation.permissions.grants.is_empty()
+                && self.gate.approvals.is_empty()
+            {
                 // Only rules for folders ask where paths lie.
                 true => Vec::new(),
-                false => lie(files, &accesses).await,
+                false => resolved_paths(files, &accesses).await,
             },
             command,
-            flagged: tool.always_asks(args),
-            files: stead_vfs::judge(&workspace.rules, files, &accesses).await?,
+            always_asks: tool.always_asks(args),
+            file_verdict: stead_vfs::judge(&workspace.rules, files, &accesses).await?,
         })
     }
 
     /// What the call would change of what later prompts are made from, in a session with words from
     /// outside.
-    async fn tainted(
+    async fn tainted_write(
         &self,
         files: &dyn Vfs,
         tool: &str,
-        accesses: &[Access],
-        conversation: &Conversation<'_>,
-    ) -> Option<Tainted> {
-        let seq = conversation.tainted?;
+        accesses: &[PathAccess],
+        conversation: &GateContext<'_>,
+    ) -> Option<TaintedWrite> {
+        let seq = conversation.tainted_since?;
         // It sees to it itself: what it is given then waits for approval.
         if tool == "memory_save" {
             return None;
@@ -237,33 +261,37 @@ impl Agent {
                 resolved.insert(access.path.clone(), real);
             }
         }
-        let standing = Prompts::new(&self.parts.workspace.definition.tree, conversation.owner);
+        let standing = Prompts::new(&self.parts.workspace.definition.paths, conversation.owner);
         let path = standing
-            .touched(accesses, |path| resolved.get(path).cloned())?
+            .first_changed(accesses, |path| resolved.get(path).cloned())?
             .to_owned();
-        Some(Tainted { seq, path })
+        Some(TaintedWrite { seq, path })
     }
 
-    fn ready(&self, call: ToolCall, tool: Arc<dyn Tool>, args: Value) -> Ready {
-        let outside = self.is_from_outside(&*tool, &args);
-        Ready {
+    fn admitted(&self, call: ToolCall, tool: Arc<dyn Tool>, args: Value) -> AdmittedCall {
+        let outside = self.is_result_untrusted(&*tool, &args);
+        AdmittedCall {
             call,
             tool,
             args,
-            outside,
+            untrusted: outside,
         }
     }
 
     /// Whether a result holds words that nobody here vouches for: those of other machines and
     /// programs, and what is on record of other sessions, which may hold the same.
-    pub(crate) fn is_from_outside(&self, tool: &dyn Tool, args: &Value) -> bool {
-        let of_sessions = |access: &Access| {
+    pub(crate) fn is_result_untrusted(&self, tool: &dyn Tool, args: &Value) -> bool {
+        let of_sessions = |access: &PathAccess| {
             let path = VPath::parse(&access.path);
-            path.is_ok_and(|path| self.records().iter().any(|records| records.contains(&path)))
+            path.is_ok_and(|path| {
+                self.record_folders()
+                    .iter()
+                    .any(|records| records.contains(&path))
+            })
         };
         match tool.spec().risk.effect {
-            Effect::Network | Effect::Executes => true,
-            Effect::Reads | Effect::Writes => tool.accesses(args).iter().any(of_sessions),
+            ToolEffect::Network | ToolEffect::Executes => true,
+            ToolEffect::Reads | ToolEffect::Writes => tool.accesses(args).iter().any(of_sessions),
         }
     }
 }
@@ -275,14 +303,14 @@ pub(crate) fn prepare(
     name: &str,
     args: Value,
 ) -> Result<(Arc<dyn Tool>, Value), String> {
-    match tools.left_out(name) {
+    match tools.filtered_out(name) {
         Some(tool) => Ok((tool.clone(), args)),
         None => tools.prepare(name, args),
     }
 }
 
 /// Where the paths of a call really lie. One that cannot be resolved is refused by the file rules.
-pub(crate) async fn lie(files: &dyn Vfs, accesses: &[Access]) -> Vec<VPath> {
+pub(crate) async fn resolved_paths(files: &dyn Vfs, accesses: &[PathAccess]) -> Vec<VPath> {
     let mut all = Vec::with_capacity(accesses.len());
     for path in accesses
         .iter()
@@ -294,7 +322,7 @@ pub(crate) async fn lie(files: &dyn Vfs, accesses: &[Access]) -> Vec<VPath> {
 }
 
 /// Whether something in the attached project would be changed.
-fn changes_project(access: &Access) -> bool {
+fn changes_project(access: &PathAccess) -> bool {
     let inside =
         || VPath::parse(&access.path).is_ok_and(|path| path.parts().next() == Some(PROJECT));
     access.kind == AccessKind::Write && inside()

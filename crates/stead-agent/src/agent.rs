@@ -1,12 +1,12 @@
 //! What all sessions of an agent share.
 
 use crate::features::{self, Feature};
-use crate::role::{Errands, Models, Roles};
+use crate::workspace_agents::{AgentCache, ModelConnector, SubagentDelegate};
 use crate::{AgentError, GateRules, Hooks, Session};
 use std::fmt;
 use std::sync::Arc;
 use stead_core::{Owner, SessionId, Usage, Usd};
-use stead_model::{Caching, Model, Params, Reply, Reported};
+use stead_model::{Caching, Model, Params, Reply, ReportedLimits};
 use stead_sandbox::Sandbox;
 use stead_store::Sessions;
 use stead_tools::{Registry, Tool, client_tool, known_tool};
@@ -24,9 +24,9 @@ pub struct Agent {
     /// Whom to ask when something happens.
     pub(crate) hooks: Arc<Hooks>,
     /// What the model's endpoint said of it, once it was asked.
-    pub(crate) reported: tokio::sync::OnceCell<Reported>,
+    pub(crate) model_report: tokio::sync::OnceCell<ReportedLimits>,
     /// The same workspace as other agents of it find it.
-    pub(crate) roles: Roles,
+    pub(crate) agent_cache: AgentCache,
 }
 
 impl fmt::Debug for AgentParts {
@@ -50,7 +50,7 @@ pub struct AgentParts {
     /// Settings of each request.
     pub params: Params,
     /// The model that writes summaries, if it is another.
-    pub compactor: Option<Arc<dyn Model>>,
+    pub summary_model: Option<Arc<dyn Model>>,
     /// Where its files and sessions lie.
     pub place: Arc<dyn Place>,
     /// Whose sessions they are, unless said otherwise.
@@ -60,9 +60,9 @@ pub struct AgentParts {
     /// What it can do beside what the harness brings.
     pub tools: Vec<Arc<dyn Tool>>,
     /// The folder of the workspace that is worked in.
-    pub folder: VPath,
+    pub working_folder: VPath,
     /// How models are reached that other agents of the workspace name.
-    pub models: Models,
+    pub model_connector: ModelConnector,
 }
 
 /// The first of `names` that is no tool of this agent and none that is known.
@@ -83,7 +83,7 @@ impl Agent {
         let agent = Self::with_hooks(parts, hooks)?;
         agent
             .hooks
-            .usually_delegate_to(Arc::new(Errands(Arc::downgrade(&agent))));
+            .set_default_delegate(Arc::new(SubagentDelegate(Arc::downgrade(&agent))));
         Ok(agent)
     }
 
@@ -124,15 +124,15 @@ impl Agent {
             approvals: approvals.collect(),
         };
         let reported = tokio::sync::OnceCell::new();
-        let roles = Roles::default();
+        let roles = AgentCache::default();
         Ok(Arc::new(Self {
             parts,
             gate,
             features,
             tools,
             hooks,
-            reported,
-            roles,
+            model_report: reported,
+            agent_cache: roles,
         }))
     }
 
@@ -208,7 +208,7 @@ impl Agent {
         }
         Some(
             caching
-                .price(self.price_by(model, &reply.model)?)
+                .price(self.price_from(model, &reply.model)?)
                 .cost(&reply.usage),
         )
     }

@@ -6,11 +6,11 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use stead_core::{Block, Line, Message, Owner, SessionId, SessionState};
+use stead_core::{Block, JournalLine, Message, Owner, SessionId, SessionState};
 use stead_vfs::{Expect, ReadRange, VPath, Vfs, VfsError};
 
 /// How many conversations may end in one microsecond.
-const MAX_TWINS: usize = 100;
+const MAX_SAME_TIMESTAMP: usize = 100;
 /// Largest archive that is looked at to see whose it is.
 const MAX_READ_BYTES: u64 = 64 * 1024 * 1024;
 
@@ -46,22 +46,22 @@ struct Archive {
     message_count: usize,
     summary: Option<String>,
     tags: Vec<&'static str>,
-    messages: Vec<Said>,
+    messages: Vec<ArchivedMessage>,
     /// The entry of the journal up to which it goes.
     seq: u64,
 }
 
 #[derive(Debug, Serialize)]
-struct Said {
+struct ArchivedMessage {
     timestamp: Timestamp,
     role: &'static str,
     content: String,
-    tool_calls: Vec<Called>,
+    tool_calls: Vec<ArchivedCall>,
     tool_call_id: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
-struct Called {
+struct ArchivedCall {
     id: String,
     name: String,
     args: Value,
@@ -76,7 +76,7 @@ impl Agent {
         session: &SessionId,
         tag: ArchiveTag,
     ) -> Result<Option<VPath>, AgentError> {
-        let Some(folder) = &self.parts.workspace.definition.tree.conversations else {
+        let Some(folder) = &self.parts.workspace.definition.paths.conversations else {
             return Ok(None);
         };
         let lines = self.parts.place.sessions(owner).read(session).await?;
@@ -84,7 +84,7 @@ impl Agent {
         for line in &lines {
             state.apply(line.seq, &line.entry)?;
         }
-        let workspace = self.parts.workspace.config().agent().to_string();
+        let workspace = self.parts.workspace.config().agent_id().to_string();
         let Some(mut archive) = archive(session, &workspace, tag, &lines, &state) else {
             return Ok(None);
         };
@@ -92,7 +92,7 @@ impl Agent {
         let started = archive.conversation_id.clone();
         let file =
             |id: &str, kind: &str| folder.join(&format!("{id}.{kind}")).map_err(VfsError::from);
-        for twin in 1..=MAX_TWINS {
+        for twin in 1..=MAX_SAME_TIMESTAMP {
             if twin > 1 {
                 archive.conversation_id = format!("{started}-{twin}");
             }
@@ -101,7 +101,7 @@ impl Agent {
             match files.write(&json, text.into(), Expect::Absent).await {
                 Ok(_) => {}
                 Err(VfsError::Exists(_) | VfsError::Changed(_))
-                    if is_same(&*files, &json, &archive).await? => {}
+                    if is_same_archive(&*files, &json, &archive).await? => {}
                 Err(VfsError::Exists(_) | VfsError::Changed(_)) => continue,
                 Err(error) => return Err(error.into()),
             }
@@ -110,7 +110,7 @@ impl Agent {
             return match files
                 .write(
                     &markdown,
-                    in_markdown(&archive, zone).into(),
+                    render_markdown(&archive, zone).into(),
                     Expect::Absent,
                 )
                 .await
@@ -124,7 +124,11 @@ impl Agent {
 }
 
 /// Whether the file at `path` is the archive of the same session up to the same entry.
-async fn is_same(files: &dyn Vfs, path: &VPath, archive: &Archive) -> Result<bool, AgentError> {
+async fn is_same_archive(
+    files: &dyn Vfs,
+    path: &VPath,
+    archive: &Archive,
+) -> Result<bool, AgentError> {
     let (bytes, _) = files
         .read(
             path,
@@ -145,14 +149,14 @@ fn archive(
     session: &SessionId,
     workspace: &str,
     tag: ArchiveTag,
-    lines: &[Line],
+    lines: &[JournalLine],
     state: &SessionState,
 ) -> Option<Archive> {
     let times: BTreeMap<u64, Timestamp> = lines.iter().map(|line| (line.seq, line.at)).collect();
     let at = |seq: u64| times.get(&seq).copied();
     let mut messages = Vec::new();
     for turn in &state.turns {
-        said(&turn.message, at(turn.seq)?, &mut messages);
+        push_messages(&turn.message, at(turn.seq)?, &mut messages);
     }
     let last = state.turns.last()?;
     let started_at = at(state.turns.first()?.seq)?;
@@ -171,8 +175,8 @@ fn archive(
     })
 }
 
-fn said(message: &Message, timestamp: Timestamp, out: &mut Vec<Said>) {
-    let plain = |role, content| Said {
+fn push_messages(message: &Message, timestamp: Timestamp, out: &mut Vec<ArchivedMessage>) {
+    let plain = |role, content| ArchivedMessage {
         timestamp,
         role,
         content,
@@ -180,25 +184,25 @@ fn said(message: &Message, timestamp: Timestamp, out: &mut Vec<Said>) {
         tool_call_id: None,
     };
     match message {
-        Message::User { content } => out.push(plain("human", words(content))),
+        Message::User { content } => out.push(plain("human", plain_text(content))),
         Message::Assistant { content } => {
             let called = |block: &Block| match block {
-                Block::ToolCall(call) => Some(Called {
+                Block::ToolCall(call) => Some(ArchivedCall {
                     id: call.id.clone(),
                     name: call.name.clone(),
                     args: call.args.clone(),
                 }),
                 Block::Text { .. } | Block::Media(_) | Block::Thinking(_) => None,
             };
-            out.push(Said {
+            out.push(ArchivedMessage {
                 tool_calls: content.iter().filter_map(called).collect(),
-                ..plain("ai", words(content))
+                ..plain("ai", plain_text(content))
             });
         }
         Message::Tool { results } => {
-            let of = |id: &str, content: &[Block]| Said {
+            let of = |id: &str, content: &[Block]| ArchivedMessage {
                 tool_call_id: Some(id.to_owned()),
-                ..plain("tool", words(content))
+                ..plain("tool", plain_text(content))
             };
             out.extend(results.iter().map(|result| of(&result.id, &result.content)));
         }
@@ -206,7 +210,7 @@ fn said(message: &Message, timestamp: Timestamp, out: &mut Vec<Said>) {
 }
 
 /// What was said, without thinking and calls; media by name.
-fn words(blocks: &[Block]) -> String {
+fn plain_text(blocks: &[Block]) -> String {
     let parts = blocks.iter().filter_map(|block| match block {
         Block::Text { text } => Some(text.clone()),
         Block::Media(media) => Some(format!(
@@ -218,7 +222,7 @@ fn words(blocks: &[Block]) -> String {
     parts.collect::<Vec<String>>().join("\n")
 }
 
-fn in_markdown(archive: &Archive, timezone: Option<&str>) -> String {
+fn render_markdown(archive: &Archive, timezone: Option<&str>) -> String {
     let time = |at: Timestamp| match timezone.and_then(|zone| at.in_tz(zone).ok()) {
         Some(there) => there.strftime("%Y-%m-%d %H:%M:%S %Z").to_string(),
         None => at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),

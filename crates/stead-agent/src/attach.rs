@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use stead_core::{Block, Media};
 use stead_vfs::{FileKind, ReadRange, VPath, Vfs};
-use stead_workspace::Switch;
+use stead_workspace::FeatureSwitch;
 
 /// How much of a text file is attached.
 const MAX_TEXT_BYTES: u64 = 64 * 1024;
@@ -29,11 +29,11 @@ pub async fn attach(files: &dyn Vfs, input: &str) -> Vec<Block> {
         .split_whitespace()
         .filter_map(|word| word.strip_prefix('@'))
     {
-        let Some((path, size)) = find(files, word).await else {
+        let Some((path, size)) = find_attachment(files, word).await else {
             continue;
         };
         if !attached.contains(&path) {
-            blocks.push(block(files, &path, size).await);
+            blocks.push(attachment_block(files, &path, size).await);
             attached.push(path);
         }
     }
@@ -41,7 +41,7 @@ pub async fn attach(files: &dyn Vfs, input: &str) -> Vec<Block> {
 }
 
 /// The file a word names, also with punctuation after it, and its size.
-async fn find(files: &dyn Vfs, word: &str) -> Option<(VPath, u64)> {
+async fn find_attachment(files: &dyn Vfs, word: &str) -> Option<(VPath, u64)> {
     let bare = word.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']', '"', '\'']);
     for text in [word, bare] {
         let Ok(path) = VPath::parse(text) else {
@@ -55,7 +55,7 @@ async fn find(files: &dyn Vfs, word: &str) -> Option<(VPath, u64)> {
     None
 }
 
-async fn block(files: &dyn Vfs, path: &VPath, size: u64) -> Block {
+async fn attachment_block(files: &dyn Vfs, path: &VPath, size: u64) -> Block {
     let lower = path.name().to_lowercase();
     let image = IMAGES.iter().find(|(ending, _)| lower.ends_with(ending));
     let limit = if image.is_some() {
@@ -87,8 +87,8 @@ async fn block(files: &dyn Vfs, path: &VPath, size: u64) -> Block {
             BASE64_STANDARD.encode(&data),
             Some(path.to_string()),
         )),
-        None => match text_of(&data, size) {
-            Some(text) => Block::text(titled(path, text, size)),
+        None => match complete_utf8(&data, size) {
+            Some(text) => Block::text(with_header(path, text, size)),
             None => Block::text(format!(
                 "Attached file {path} was left out: {size} bytes that are not text"
             )),
@@ -97,7 +97,7 @@ async fn block(files: &dyn Vfs, path: &VPath, size: u64) -> Block {
 }
 
 /// The data as text, up to a character that the limit cut in two.
-fn text_of(data: &[u8], size: u64) -> Option<&str> {
+fn complete_utf8(data: &[u8], size: u64) -> Option<&str> {
     if data.contains(&0) {
         return None;
     }
@@ -122,7 +122,7 @@ pub fn fenced(language: &str, text: &str) -> String {
 }
 
 /// The text behind a header that says how much of the file it is.
-fn titled(path: &VPath, text: &str, size: u64) -> String {
+fn with_header(path: &VPath, text: &str, size: u64) -> String {
     let cut = match size > text.len() as u64 {
         true => format!(
             " (its first {} of {size} bytes; read_file has the rest)",
@@ -140,11 +140,16 @@ impl Session {
     /// The input as it is sent: with the files it names as `@path`, unless that is switched off.
     pub async fn input(&self, text: &str) -> Vec<Block> {
         let agent = &self.agent;
-        if agent.workspace().config().disable.has(Switch::AtPaths) {
+        if agent
+            .workspace()
+            .config()
+            .disable
+            .contains(FeatureSwitch::AtPaths)
+        {
             return vec![Block::text(text)];
         }
         // As its tools see them: what a rule denies is not attached either.
-        let files = agent.guard(agent.place().files(&self.owner, &self.id, None));
+        let files = agent.guarded_files(agent.place().files(&self.owner, &self.id, None));
         attach(&*files, text).await
     }
 }

@@ -1,6 +1,6 @@
 //! An agent in a few lines.
 
-use crate::{Agent, AgentError, AgentParts, HookGear, Models};
+use crate::{Agent, AgentError, AgentParts, HookRuntime, ModelConnector};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stead_core::{AgentId, Owner, Redactor};
@@ -10,8 +10,8 @@ use stead_store::OsDisk;
 use stead_tools::Tool;
 use stead_vfs::{LocalVfs, VPath, VfsError};
 use stead_workspace::{
-    Filesystem, Layout, OpenOptions, PlaceError, Profile, ProfileKey, ProfileLayer, ProfileSource,
-    Surface, Switch, ToolLists, Workspace, WorkspaceError, open_place,
+    FeatureSwitch, FilesystemSettings, Layout, OpenOptions, PlaceError, Profile, ProfileKey,
+    ProfileLayer, ProfileSource, Surface, ToolLists, Workspace, WorkspaceError, open_place,
 };
 
 /// Puts an agent together from a folder and what code adds to it. What is set here goes before what
@@ -51,27 +51,27 @@ use stead_workspace::{
 pub struct AgentBuilder {
     workspace: Option<PathBuf>,
     name: Option<String>,
-    model: Given,
+    model: BuilderModel,
     system_prompt: Option<String>,
-    filesystem: Option<Filesystem>,
+    filesystem: Option<FilesystemSettings>,
     memory_tokens: Option<u32>,
     surface: Option<Surface>,
     tools: Vec<Arc<dyn Tool>>,
     profiles: Vec<ProfileLayer>,
     lists: Option<ToolLists>,
-    disable: Vec<Switch>,
+    disable: Vec<FeatureSwitch>,
     owner: Owner,
-    folder: Option<VPath>,
+    working_folder: Option<VPath>,
     options: OpenOptions,
-    variables: Option<Box<Variables>>,
+    variables: Option<Box<VariableLookupFn>>,
 }
 
-type Variables = dyn Fn(&str) -> Option<String> + Send + Sync;
+type VariableLookupFn = dyn Fn(&str) -> Option<String> + Send + Sync;
 
 #[derive(Default)]
-enum Given {
+enum BuilderModel {
     #[default]
-    Nothing,
+    Unset,
     Settings(Box<ModelSettings>),
     Model(Arc<dyn Model>),
 }
@@ -141,7 +141,7 @@ impl AgentBuilder {
 
     /// The model, with settings.
     pub fn model_settings(mut self, settings: ModelSettings) -> Self {
-        self.model = Given::Settings(Box::new(settings));
+        self.model = BuilderModel::Settings(Box::new(settings));
         self
     }
 
@@ -152,7 +152,7 @@ impl AgentBuilder {
 
     /// A model that others use too.
     pub fn model_arc(mut self, model: Arc<dyn Model>) -> Self {
-        self.model = Given::Model(model);
+        self.model = BuilderModel::Model(model);
         self
     }
 
@@ -179,7 +179,7 @@ impl AgentBuilder {
     }
 
     /// Where the tree lies.
-    pub fn filesystem(mut self, filesystem: Filesystem) -> Self {
+    pub fn filesystem(mut self, filesystem: FilesystemSettings) -> Self {
         self.filesystem = Some(filesystem);
         self
     }
@@ -216,7 +216,7 @@ impl AgentBuilder {
     }
 
     /// Switches a part of the harness off.
-    pub fn disable(mut self, switch: Switch) -> Self {
+    pub fn disable(mut self, switch: FeatureSwitch) -> Self {
         self.disable.push(switch);
         self
     }
@@ -229,8 +229,8 @@ impl AgentBuilder {
 
     /// The folder of the workspace that is worked in: `AGENTS.md` files on the way to it are shown
     /// too.
-    pub fn folder(mut self, folder: VPath) -> Self {
-        self.folder = Some(folder);
+    pub fn working_folder(mut self, folder: VPath) -> Self {
+        self.working_folder = Some(folder);
         self
     }
 
@@ -247,7 +247,7 @@ impl AgentBuilder {
     /// Reads the folder and puts the agent together.
     pub async fn build(self) -> Result<Arc<Agent>, BuildError> {
         let dir = self.workspace.ok_or(BuildError::NoWorkspace)?;
-        let variables: Option<Arc<Variables>> = self.variables.map(Arc::from);
+        let variables: Option<Arc<VariableLookupFn>> = self.variables.map(Arc::from);
         let process = |name: &str| variables.as_ref().and_then(|lookup| lookup(name));
         let files = Arc::new(LocalVfs::open(&dir, Arc::new(OsDisk))?);
         let real = dir.canonicalize().ok();
@@ -284,14 +284,14 @@ impl AgentBuilder {
             .clone()
             .filter(|settings| !settings.name.is_empty());
         let (model, params) = match (self.model, set) {
-            (Given::Model(model), set) => (
+            (BuilderModel::Model(model), set) => (
                 model,
                 set.map(|settings| settings.params()).unwrap_or_default(),
             ),
             (given, set) => {
                 let settings = match given {
-                    Given::Settings(settings) => Some(*settings),
-                    Given::Nothing | Given::Model(_) => set,
+                    BuilderModel::Settings(settings) => Some(*settings),
+                    BuilderModel::Unset | BuilderModel::Model(_) => set,
                 };
                 let settings = settings.ok_or(BuildError::NoModel)?;
                 known.extend(secrets(&settings, &lookup));
@@ -304,11 +304,11 @@ impl AgentBuilder {
         workspace.definition.profiles.extend(self.profiles);
         let execute = &workspace.config().execute;
         known.extend(execute.secrets(&lookup));
-        let sandbox = Host::new(execute.environment(&Host::VARIABLES, &process, &lookup));
+        let sandbox = Host::new(execute.environment(&Host::INHERITED_VARIABLES, &process, &lookup));
         let place = open_place(&dir, &workspace, Redactor::new(known)).await?;
         let owner = self.owner;
         let tools = self.tools;
-        let folder = self.folder.unwrap_or(VPath::root());
+        let folder = self.working_folder.unwrap_or(VPath::root());
         let config = workspace.config();
         let side = |name: &Option<String>| {
             let settings = name
@@ -323,27 +323,27 @@ impl AgentBuilder {
         let hook = |settings: &ModelSettings| {
             connect(&hook_model(settings, config.model.as_ref()), &lookup)
         };
-        let gear = HookGear::new(real).connected(&workspace.definition.hooks, hook)?;
+        let gear = HookRuntime::new(real).connect_models(&workspace.definition.hooks, hook)?;
         let own = own.clone();
         let variables = variables.clone();
         let lookup = move |name: &str| own.get(name).cloned().or_else(|| variables.as_ref()?(name));
-        let models = Models::new(move |settings| connect(settings, &lookup));
+        let models = ModelConnector::new(move |settings| connect(settings, &lookup));
         let sandbox: Option<Arc<dyn Sandbox>> = Some(Arc::new(sandbox));
         let parts = AgentParts {
             workspace,
             model,
             memory_model,
             params,
-            compactor,
+            summary_model: compactor,
             place,
             owner,
             sandbox,
             tools,
-            folder,
-            models,
+            working_folder: folder,
+            model_connector: models,
         };
         let agent = Agent::new(parts)?;
-        agent.hooks().equip(gear);
+        agent.hooks().init(gear);
         Ok(agent)
     }
 }

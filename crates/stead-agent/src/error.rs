@@ -36,7 +36,7 @@ pub enum AgentError {
     #[error(
         "there is no agent {0:?} in this workspace any more: bring its definition back, or choose another with `stead run --agent NAME` if the session is your own"
     )]
-    AgentGone(String),
+    AgentRemoved(String),
     /// An agent was chosen that there is not, or that cannot act by itself.
     #[error("there is no agent {name:?} to talk to; there are: {}", .known.join(", "))]
     NoSuchAgent {
@@ -47,10 +47,10 @@ pub enum AgentError {
     },
     /// Nothing to wake a session for.
     #[error("session {0} was told of all its tasks that ended")]
-    NoNews(SessionId),
+    NoFinishedTasks(SessionId),
     /// What is on record of the tasks of subagents cannot be used.
     #[error("{0}")]
-    Crew(String),
+    TaskRecords(String),
     /// A limit in dollars, and a model of which nobody knows what it costs.
     #[error(
         "{setting} is set, but the price of {model} is not known; set `price:` of the model, or \
@@ -71,10 +71,10 @@ pub enum AgentError {
     #[error(
         "the run of session {0} is still open, so its budget is not used up; go on with it as it is"
     )]
-    StillOpen(SessionId),
+    RunStillOpen(SessionId),
     /// An entry did not fit; nothing was done with it.
     #[error(transparent)]
-    Unfit(#[from] FoldError),
+    EntryRejected(#[from] FoldError),
     /// Resume was asked for and nothing is open.
     #[error("session {0} has nothing to resume: its last answer is complete")]
     NothingToResume(SessionId),
@@ -100,7 +100,7 @@ pub enum AgentError {
     },
     /// A hook did not let an input through; nothing of it is on record.
     #[error("hook {hook} refused the input: {reason}")]
-    Blocked {
+    InputBlocked {
         /// The hook.
         hook: String,
         /// Why.

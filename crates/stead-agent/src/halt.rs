@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Why a run was stopped from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Halted {
+pub(crate) enum HaltReason {
     Cancelled,
     /// By a message that goes before it.
     Interrupted,
@@ -22,7 +22,7 @@ pub(crate) enum Halted {
 pub(crate) struct Halt {
     pub(crate) cancel: CancellationToken,
     deadline: Instant,
-    lost: CancellationToken,
+    lease_lost: CancellationToken,
     inbox: Option<Arc<Inbox>>,
 }
 
@@ -33,44 +33,48 @@ impl Halt {
         Self {
             cancel,
             deadline: Instant::now() + limit.min(LONGEST),
-            lost,
+            lease_lost: lost,
             inbox: None,
         }
     }
 
     /// The same, which a message to `inbox` may end.
-    pub(crate) fn heeding(self, inbox: Option<Arc<Inbox>>) -> Self {
+    pub(crate) fn with_inbox(self, inbox: Option<Arc<Inbox>>) -> Self {
         Self { inbox, ..self }
     }
 
-    async fn interrupted(&self) {
+    async fn wait_for_interrupt(&self) {
         match &self.inbox {
-            Some(inbox) => inbox.interrupted().await,
+            Some(inbox) => inbox.wait_for_interrupt().await,
             None => std::future::pending().await,
         }
     }
 
     /// Returns when the run must stop; never before.
-    pub(crate) async fn wait(&self) -> Halted {
+    pub(crate) async fn wait(&self) -> HaltReason {
         tokio::select! {
             biased;
-            () = self.lost.cancelled() => Halted::TakenOver,
-            () = self.cancel.cancelled() => Halted::Cancelled,
-            () = self.interrupted() => Halted::Interrupted,
-            () = tokio::time::sleep_until(self.deadline) => Halted::TimedOut,
+            () = self.lease_lost.cancelled() => HaltReason::TakenOver,
+            () = self.cancel.cancelled() => HaltReason::Cancelled,
+            () = self.wait_for_interrupt() => HaltReason::Interrupted,
+            () = tokio::time::sleep_until(self.deadline) => HaltReason::TimedOut,
         }
     }
 
     /// Whether it must stop now.
-    pub(crate) fn check(&self) -> Result<(), Halted> {
-        if self.lost.is_cancelled() {
-            Err(Halted::TakenOver)
+    pub(crate) fn check(&self) -> Result<(), HaltReason> {
+        if self.lease_lost.is_cancelled() {
+            Err(HaltReason::TakenOver)
         } else if self.cancel.is_cancelled() {
-            Err(Halted::Cancelled)
-        } else if self.inbox.as_ref().is_some_and(|inbox| inbox.interrupts()) {
-            Err(Halted::Interrupted)
+            Err(HaltReason::Cancelled)
+        } else if self
+            .inbox
+            .as_ref()
+            .is_some_and(|inbox| inbox.has_interrupt())
+        {
+            Err(HaltReason::Interrupted)
         } else if Instant::now() >= self.deadline {
-            Err(Halted::TimedOut)
+            Err(HaltReason::TimedOut)
         } else {
             Ok(())
         }

@@ -12,12 +12,12 @@ use tokio::time::Instant;
 /// run ([`RunOptions::inbox`](crate::RunOptions)) and asks it for the next input afterwards.
 #[derive(Debug)]
 pub struct Inbox {
-    held: Mutex<Held>,
-    came: Notify,
+    state: Mutex<InboxState>,
+    arrived: Notify,
 }
 
 #[derive(Debug)]
-struct Held {
+struct InboxState {
     settings: QueueSettings,
     /// What came and was not taken, oldest first.
     waiting: VecDeque<Vec<Block>>,
@@ -26,27 +26,27 @@ struct Held {
     /// A line of each message that was dropped, oldest first.
     digest: VecDeque<String>,
     /// How many more were dropped of which there is no line.
-    forgotten: usize,
+    dropped_without_line: usize,
     /// When the newest came.
-    newest: Option<Instant>,
+    last_arrival: Option<Instant>,
 }
 
 /// A message that waits.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Waiting {
+pub struct QueuedMessage {
     /// What was said.
     pub content: Vec<Block>,
     /// Whether a run was told already, and it is an input of its own afterwards.
-    pub told: bool,
+    pub already_shown: bool,
 }
 
 /// What became of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sent {
+pub enum SendOutcome {
     /// It waits.
-    Waits,
+    Queued,
     /// It waits, and the oldest one no longer does.
-    InPlaceOfTheOldest,
+    ReplacedOldest,
     /// It was refused: too many wait, or nothing was said.
     Refused,
 }
@@ -59,71 +59,71 @@ const MAX_DIGEST: usize = 50;
 impl Inbox {
     /// An empty one.
     pub fn new(settings: QueueSettings) -> Self {
-        let held = Held {
+        let held = InboxState {
             settings,
             waiting: VecDeque::new(),
             backlog: VecDeque::new(),
             digest: VecDeque::new(),
-            forgotten: 0,
-            newest: None,
+            dropped_without_line: 0,
+            last_arrival: None,
         };
         Self {
-            held: Mutex::new(held),
-            came: Notify::new(),
+            state: Mutex::new(held),
+            arrived: Notify::new(),
         }
     }
 
     /// How messages are handled.
     pub fn mode(&self) -> QueueMode {
-        self.held().settings.mode
+        self.lock().settings.mode
     }
 
     /// Handles messages otherwise from here on.
     pub fn set_mode(&self, mode: QueueMode) {
-        self.held().settings.mode = mode;
-        self.came.notify_waiters();
+        self.lock().settings.mode = mode;
+        self.arrived.notify_waiters();
     }
 
     /// How messages are handled, and how many may wait.
     pub fn settings(&self) -> QueueSettings {
-        self.held().settings.clone()
+        self.lock().settings.clone()
     }
 
     /// How many messages wait.
     pub fn len(&self) -> usize {
-        self.held().len()
+        self.lock().len()
     }
 
     /// What waits, oldest first.
-    pub fn waiting(&self) -> Vec<Waiting> {
-        let held = self.held();
-        let told = held.backlog.iter().map(|content| Waiting {
+    pub fn queued(&self) -> Vec<QueuedMessage> {
+        let held = self.lock();
+        let told = held.backlog.iter().map(|content| QueuedMessage {
             content: content.clone(),
-            told: true,
+            already_shown: true,
         });
-        told.chain(held.waiting.iter().map(|content| Waiting {
+        told.chain(held.waiting.iter().map(|content| QueuedMessage {
             content: content.clone(),
-            told: false,
+            already_shown: false,
         }))
         .collect()
     }
 
     /// Takes back all that waits, oldest first: nobody will be told of it. Lines of messages that
     /// were dropped before are forgotten.
-    pub fn take_back(&self) -> Vec<Waiting> {
-        let mut held = self.held();
-        held.dropped();
+    pub fn drain(&self) -> Vec<QueuedMessage> {
+        let mut held = self.lock();
+        held.take_dropped_notice();
         let told = std::mem::take(&mut held.backlog)
             .into_iter()
-            .map(|content| Waiting {
+            .map(|content| QueuedMessage {
                 content,
-                told: true,
+                already_shown: true,
             });
         let rest = std::mem::take(&mut held.waiting)
             .into_iter()
-            .map(|content| Waiting {
+            .map(|content| QueuedMessage {
                 content,
-                told: false,
+                already_shown: false,
             });
         told.chain(rest).collect()
     }
@@ -134,13 +134,13 @@ impl Inbox {
     }
 
     /// Takes a message in.
-    pub fn send(&self, content: Vec<Block>) -> Sent {
+    pub fn send(&self, content: Vec<Block>) -> SendOutcome {
         if content.is_empty() {
-            return Sent::Refused;
+            return SendOutcome::Refused;
         }
-        let sent = self.held().take_in(content);
-        if sent != Sent::Refused {
-            self.came.notify_waiters();
+        let sent = self.lock().enqueue(content);
+        if sent != SendOutcome::Refused {
+            self.arrived.notify_waiters();
         }
         sent
     }
@@ -149,14 +149,14 @@ impl Inbox {
     /// waited for until nobody said anything for a moment.
     pub async fn next_input(&self) -> Option<Vec<Block>> {
         loop {
-            let came = self.came.notified();
+            let came = self.arrived.notified();
             tokio::pin!(came);
             // Registered before the look, as below.
             came.as_mut().enable();
-            let until = match self.held().next_input() {
-                Next::Input(content) => return Some(content),
-                Next::Nothing => return None,
-                Next::At(until) => until,
+            let until = match self.lock().next_input() {
+                NextInput::Input(content) => return Some(content),
+                NextInput::Nothing => return None,
+                NextInput::WaitUntil(until) => until,
             };
             tokio::select! {
                 () = tokio::time::sleep_until(until) => {}
@@ -167,32 +167,32 @@ impl Inbox {
     }
 
     /// Whether a message waits that goes into the run.
-    pub(crate) fn steers(&self) -> bool {
-        self.held().steers()
+    pub(crate) fn has_steering(&self) -> bool {
+        self.lock().has_steering()
     }
 
     /// Returns when a message came that goes into the run.
-    pub(crate) async fn steered(&self) {
-        self.until(Held::steers).await;
+    pub(crate) async fn wait_for_steering(&self) {
+        self.wait_until(InboxState::has_steering).await;
     }
 
     /// What goes into the run.
     pub(crate) fn take_steering(&self) -> Option<Vec<Block>> {
-        let mut held = self.held();
-        if !held.steers() {
+        let mut held = self.lock();
+        if !held.has_steering() {
             return None;
         }
         let all: Vec<Vec<Block>> = held.waiting.drain(..).collect();
         if held.settings.mode == QueueMode::SteerBacklog {
             held.backlog.extend(all.iter().cloned());
         }
-        let dropped = held.dropped();
-        Some(joined(dropped, all))
+        let dropped = held.take_dropped_notice();
+        Some(join_messages(dropped, all))
     }
 
     /// Takes back what went into a run and did not arrive there.
-    pub(crate) fn put_back(&self, content: Vec<Block>) {
-        let mut held = self.held();
+    pub(crate) fn return_steering(&self, content: Vec<Block>) {
+        let mut held = self.lock();
         // What is an input of its own afterwards waits already.
         if held.settings.mode != QueueMode::SteerBacklog {
             held.waiting.push_front(content);
@@ -200,93 +200,95 @@ impl Inbox {
     }
 
     /// Whether a message waits that ends the run.
-    pub(crate) fn interrupts(&self) -> bool {
-        self.held().interrupts()
+    pub(crate) fn has_interrupt(&self) -> bool {
+        self.lock().has_interrupt()
     }
 
     /// Returns when a message came that ends the run.
-    pub(crate) async fn interrupted(&self) {
-        self.until(Held::interrupts).await;
+    pub(crate) async fn wait_for_interrupt(&self) {
+        self.wait_until(InboxState::has_interrupt).await;
     }
 
-    async fn until(&self, so: impl Fn(&Held) -> bool) {
+    async fn wait_until(&self, so: impl Fn(&InboxState) -> bool) {
         loop {
-            let came = self.came.notified();
+            let came = self.arrived.notified();
             tokio::pin!(came);
             // Registered before the look, or a message between the two would be missed.
             came.as_mut().enable();
-            if so(&self.held()) {
+            if so(&self.lock()) {
                 return;
             }
             came.await;
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, InboxState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What comes after a run.
-enum Next {
+enum NextInput {
     Input(Vec<Block>),
-    At(Instant),
+    WaitUntil(Instant),
     Nothing,
 }
 
-impl Held {
+impl InboxState {
     fn len(&self) -> usize {
         self.waiting.len() + self.backlog.len()
     }
 
-    fn steers(&self) -> bool {
+    fn has_steering(&self) -> bool {
         match self.settings.mode {
             QueueMode::Steer | QueueMode::SteerBacklog => !self.waiting.is_empty(),
             QueueMode::Collect | QueueMode::Followup | QueueMode::Interrupt => false,
         }
     }
 
-    fn interrupts(&self) -> bool {
+    fn has_interrupt(&self) -> bool {
         self.settings.mode == QueueMode::Interrupt && !self.waiting.is_empty()
     }
 
-    fn take_in(&mut self, content: Vec<Block>) -> Sent {
+    fn enqueue(&mut self, content: Vec<Block>) -> SendOutcome {
         let full = self.len() >= self.settings.cap as usize;
         if full && self.settings.drop == DropPolicy::New {
-            return Sent::Refused;
+            return SendOutcome::Refused;
         }
-        self.newest = Some(Instant::now());
+        self.last_arrival = Some(Instant::now());
         self.waiting.push_back(content);
         if !full {
-            return Sent::Waits;
+            return SendOutcome::Queued;
         }
         // What a run was told already need not be summed up.
         if self.backlog.pop_front().is_none()
             && let Some(oldest) = self.waiting.pop_front()
             && self.settings.drop == DropPolicy::Summarize
         {
-            self.digest.push_back(line_of(&oldest));
+            self.digest.push_back(digest_line(&oldest));
             if self.digest.len() > MAX_DIGEST {
                 self.digest.pop_front();
-                self.forgotten += 1;
+                self.dropped_without_line += 1;
             }
         }
-        Sent::InPlaceOfTheOldest
+        SendOutcome::ReplacedOldest
     }
 
-    fn next_input(&mut self) -> Next {
+    fn next_input(&mut self) -> NextInput {
         if let Some(content) = self.backlog.pop_front() {
-            return Next::Input(content);
+            return NextInput::Input(content);
         }
         if self.waiting.is_empty() {
-            return Next::Nothing;
+            return NextInput::Nothing;
         }
         let taken = match self.settings.mode {
             QueueMode::Collect => {
                 let pause = Duration::from_millis(self.settings.debounce_ms);
-                let until = self.newest.and_then(|newest| newest.checked_add(pause));
+                let until = self
+                    .last_arrival
+                    .and_then(|newest| newest.checked_add(pause));
                 if let Some(until) = until.filter(|until| Instant::now() < *until) {
-                    return Next::At(until);
+                    return NextInput::WaitUntil(until);
                 }
                 self.waiting.len()
             }
@@ -295,13 +297,13 @@ impl Held {
             QueueMode::Steer | QueueMode::SteerBacklog | QueueMode::Interrupt => self.waiting.len(),
         };
         let taken = self.waiting.drain(..taken).collect();
-        Next::Input(joined(self.dropped(), taken))
+        NextInput::Input(join_messages(self.take_dropped_notice(), taken))
     }
 
     /// What is said of messages that were dropped; none if none was. It is said once.
-    fn dropped(&mut self) -> Option<String> {
+    fn take_dropped_notice(&mut self) -> Option<String> {
         let lines = std::mem::take(&mut self.digest);
-        let forgotten = std::mem::take(&mut self.forgotten);
+        let forgotten = std::mem::take(&mut self.dropped_without_line);
         if lines.is_empty() {
             return None;
         }
@@ -323,7 +325,7 @@ impl Held {
 
 /// Messages as one, in the form of one: first all that was said, and before it what is said of
 /// those that were dropped; then what was attached.
-fn joined(dropped: Option<String>, all: Vec<Vec<Block>>) -> Vec<Block> {
+fn join_messages(dropped: Option<String>, all: Vec<Vec<Block>>) -> Vec<Block> {
     let mut said = Vec::from_iter(dropped);
     let mut attached = Vec::new();
     for content in all {
@@ -341,7 +343,7 @@ fn joined(dropped: Option<String>, all: Vec<Vec<Block>>) -> Vec<Block> {
     said.into_iter().chain(attached).collect()
 }
 
-fn line_of(content: &[Block]) -> String {
+fn digest_line(content: &[Block]) -> String {
     let text = Message::User {
         content: content.to_vec(),
     }

@@ -3,76 +3,84 @@
 //! An [`Agent`] is shared by all its sessions and holds nothing of any of them. A [`Session`] is
 //! owned by one task at a time; between runs it keeps the conversation in memory and nothing open.
 
-mod acting;
+mod active_agent;
+mod active_run;
 mod admission;
 mod agent;
 mod approvals;
-mod approve;
+mod approver;
 mod archive;
 mod attach;
-mod begin;
 mod budget;
 mod builder;
-mod collect;
-mod commands;
-mod compact;
-mod crew;
+mod command_rules;
+mod compaction;
 mod driver;
 mod error;
-mod facts;
 mod features;
-mod gate;
+mod gc;
 mod halt;
 mod hooks;
 mod inbox;
-mod live;
 mod lookup;
 mod memory;
 mod model_call;
+mod model_facts;
 mod offload;
-mod outside;
-mod records;
-mod role;
+mod prompt_sources;
+mod run_trigger;
 mod session;
-mod setting;
-mod standing;
+mod sessionless;
+mod settings;
 mod steering;
+mod subagents;
 mod tool_calls;
-mod turn;
+mod turn_setup;
 mod undo;
+mod untrusted_records;
 mod usage;
+mod workspace_agents;
 
-pub use acting::Leftover;
+pub use active_agent::BackgroundTaskPolicy;
+pub use active_run::{Listener, RunOptions, RunReport};
 pub use agent::{Agent, AgentParts};
-pub use approvals::{Answered, ApprovalError, OpenQuestion, Reply};
-pub use approve::{Answer, Approvals, Approver, Question};
+pub use approvals::{ApprovalError, ApprovalOutcome, ApprovalReply, OpenQuestion};
+pub use approver::{ApprovalAnswer, ApprovalPolicy, ApprovalQuestion, Approver};
 pub use archive::ArchiveTag;
 pub use attach::{attach, fenced};
 pub use budget::{Budget, BudgetError, Reservation};
 pub use builder::{AgentBuilder, BuildError, hook_model, side_model};
-pub use collect::{Collected, Really};
-pub use compact::Pinned;
-pub use crew::{Bound, Crew, Order, TaskRecord, TaskStatus, Wait as TaskWait, WaitingTask};
+pub use compaction::Pinned;
 pub use error::AgentError;
-pub use facts::UNKNOWN_WINDOW_TOKENS;
-pub use features::{Contribution, Feature, TurnCx, own_folder};
-pub use gate::{Command, GateRules, Grant, Granted, Judged, Reads, Ruled, Tainted, Terms, judge};
-pub use hooks::{Delegate, HookGear, Hooks};
-pub use inbox::{Inbox, Sent, Waiting};
-pub use live::{Listener, RunOptions, RunReport};
-pub use lookup::{Looked, Lookup, LookupError, MemoryFiles, Said, said, since, until};
+pub use features::{Contribution, Feature, TurnCx, user_folder};
+pub use gc::{GcMode, GcReport};
+pub use hooks::{Delegate, HookRuntime, Hooks};
+pub use inbox::{Inbox, QueuedMessage, SendOutcome};
+pub use lookup::{
+    EntryText, Lookup, LookupError, LookupResult, MemoryFiles, entry_text, parse_since, parse_until,
+};
 pub use memory::{
-    Background, Blamed, Consolidated, DeadJob, Fact, Flushed, Forgotten, Ledger, MAX_FACT_CHARS,
-    MemoryError, MemoryJob, MemoryStatus, Placed, Record, Review, Shown, Source, Which,
-    WorkOptions, Worked, without_sources,
+    BlameLine, ConsolidationReport, DeadJob, Fact, FactDocument, FactSelection, FactSource,
+    FlushReport, ForgetResult, LocatedFact, MAX_FACT_CHARS, MemoryError, MemoryJob, MemoryStatus,
+    MemoryWorker, MergeDiff, MergeRecord, ReviewDecision, WorkerOptions, WorkerReport,
+    without_sources,
 };
+pub use model_facts::UNKNOWN_WINDOW_TOKENS;
 pub use offload::copy_offloaded;
-pub use outside::Called;
-pub use role::Models;
 pub use session::{RewindPoint, Session};
-pub use steering::INTERRUPTED;
-pub use turn::Turn;
-pub use undo::{Obstacle, Undo, UndoAction, UndoPlan, UndoStep};
-pub use usage::{
-    By, Period, Purpose, Rebuilt, UsageLog, UsageRecord, UsageRow, report as usage_report,
+pub use sessionless::SessionlessResult;
+pub use stead_gate::{
+    CallFacts, CommandFacts, GateRules, Grant, GrantScope, ReadOnlyStatus, RuleMatch,
+    SessionPermissions, TaintedWrite, judge,
 };
+pub use steering::INTERRUPTED;
+pub use subagents::{
+    DelegationBounds, Subagents, TaskRecord, TaskRequest, TaskStatus, TaskWait, WaitingTask,
+};
+pub use turn_setup::TurnSetup;
+pub use undo::{Undo, UndoAction, UndoObstacle, UndoPlan, UndoStep};
+pub use usage::{
+    Purpose, RebuildReport, UsageGrouping, UsageLog, UsagePeriod, UsageRecord, UsageRow,
+    report as usage_report,
+};
+pub use workspace_agents::ModelConnector;

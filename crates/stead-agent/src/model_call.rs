@@ -1,14 +1,14 @@
 //! One question to the model.
 
-use crate::hooks::Seen;
-use crate::live::{Live, Stop};
-use crate::{AgentError, Purpose, Reservation, Turn, UsageRecord};
+use crate::active_run::{ActiveRun, RunStop};
+use crate::hooks::HookedReply;
+use crate::{AgentError, Purpose, Reservation, TurnSetup, UsageRecord};
 use futures_util::StreamExt;
 use std::borrow::Cow;
 use std::time::Instant;
 use stead_core::{
-    Allowance, Block, Entry, Estimate, EventKind, LEAST_ANSWER_TOKENS, Level, ModelReply, Outcome,
-    Redactor, StopReason,
+    Block, CallEstimate, Entry, EventKind, MIN_ANSWER_TOKENS, ModelReply, NoticeLevel, Redactor,
+    RunOutcome, SpendAmount, StopReason,
 };
 use stead_model::{Caching, Delta, ModelError, Params, Reply, Request};
 use stead_store::StoreError;
@@ -21,7 +21,7 @@ fn refuse_secrets(content: &mut [Block], redactor: &Redactor) {
         let Block::ToolCall(call) = block else {
             continue;
         };
-        if matches!(redactor.clean(&call.args.to_string()), Cow::Owned(_)) {
+        if matches!(redactor.redact(&call.args.to_string()), Cow::Owned(_)) {
             call.invalid = Some(
                 "they hold a secret of this machine, which is never passed on; do without it"
                     .to_owned(),
@@ -31,21 +31,21 @@ fn refuse_secrets(content: &mut [Block], redactor: &Redactor) {
 }
 
 /// The longest answer that is reserved for where the model could give a longer one.
-const LONG_ANSWER_TOKENS: u64 = 32_000;
+const MAX_RESERVED_ANSWER_TOKENS: u64 = 32_000;
 /// The same where nobody knows how long its answers are.
-const USUAL_ANSWER_TOKENS: u64 = 8_192;
+const DEFAULT_ANSWER_TOKENS: u64 = 8_192;
 
 /// Calls whose usage is written down together at most.
 const MAX_UNLOGGED: usize = 100;
 
 /// What hooks made of a setting, if it is not as it was before.
-fn changed<T: PartialEq>(now: T, before: T) -> Option<T> {
+fn if_changed<T: PartialEq>(now: T, before: T) -> Option<T> {
     (now != before).then_some(now)
 }
 
 /// Why there is no answer, and whether a part of one had come.
-struct Unheard {
-    stop: Stop,
+struct StreamFailure {
+    stop: RunStop,
     received: Received,
 }
 
@@ -56,20 +56,20 @@ enum Received {
     Something,
 }
 
-impl Live<'_> {
+impl ActiveRun<'_> {
     /// Asks the model and records its answer; if the context turns out not to fit, once more with a
     /// smaller one.
-    pub(crate) async fn answer(&mut self) -> Result<(), Stop> {
-        match self.ask_model().await {
-            Err(Stop::Model(ModelError::ContextOverflow(words))) => {
+    pub(crate) async fn call_model(&mut self) -> Result<(), RunStop> {
+        match self.call_model_once().await {
+            Err(RunStop::Model(ModelError::ContextOverflow(words))) => {
                 let reason = "the context does not fit; it is made smaller".to_owned();
                 self.emit(EventKind::ModelRetry {
                     attempt: 2,
                     wait_ms: 0,
                     reason,
                 });
-                self.recover(words).await?;
-                self.ask_model().await
+                self.recover_from_overflow(words).await?;
+                self.call_model_once().await
             }
             other => other,
         }
@@ -77,7 +77,7 @@ impl Live<'_> {
 
     /// Sends the context and records the whole answer. What it may cost is reserved before, and
     /// what it did cost is written down after it is on record.
-    async fn ask_model(&mut self) -> Result<(), Stop> {
+    async fn call_model_once(&mut self) -> Result<(), RunStop> {
         self.before_context().await?;
         let step = self.session.state.run.as_ref().map_or(0, |run| run.steps) + 1;
         let mut request = Request {
@@ -86,35 +86,35 @@ impl Live<'_> {
             messages: self.messages().await,
             params: self.params.clone(),
             encoded: self.encoded.clone(),
-            instead: Vec::new(),
+            fallback_requests: Vec::new(),
         };
-        self.shape(&mut request).await?;
+        self.apply_request_hooks(&mut request).await?;
         let mut reservation = self.reserve(&mut request).await?;
-        request.instead = self.instead(&request);
+        request.fallback_requests = self.fallback_requests(&request);
         let begun = Instant::now();
         self.emit(EventKind::ModelStarted { step });
-        let reply = match self.hear(&request, &mut reservation).await {
+        let reply = match self.read_stream(&request, &mut reservation).await {
             Ok(reply) => reply,
-            Err(Unheard { stop, received }) => {
+            Err(StreamFailure { stop, received }) => {
                 let closed = match received {
                     Received::Nothing => reservation.release().await,
-                    Received::Something => reservation.keep().await,
+                    Received::Something => reservation.charge_in_full().await,
                 };
-                self.tell_unsettled(closed);
+                self.warn_if_unsettled(closed);
                 return Err(stop);
             }
         };
         let cost = self
             .session
             .agent
-            .cost(&reply, request.of(&reply.model).params.caching);
+            .cost(&reply, request.for_model(&reply.model).params.caching);
         let Reply {
             content,
             usage,
             stop,
             model,
         } = reply;
-        self.cut = reservation
+        self.budget_cut = reservation
             .shortened_by()
             .filter(|_| stop == StopReason::MaxTokens);
         let used = usage.total_tokens();
@@ -131,7 +131,7 @@ impl Live<'_> {
         });
         let mut content = self.session.state.with_unique_ids(content);
         refuse_secrets(&mut content, self.session.sessions.redactor());
-        let Seen {
+        let HookedReply {
             content,
             entries,
             stop: stopped,
@@ -151,7 +151,7 @@ impl Live<'_> {
         // Also if it could not be recorded: the money is spent.
         let settled = reservation.settle(&usage, cost).await;
         let at = recorded?.first().map(|line| line.at);
-        self.tell_unsettled(settled);
+        self.warn_if_unsettled(settled);
         let record = UsageRecord::new(
             self.session.user(),
             &self.session.id,
@@ -162,7 +162,7 @@ impl Live<'_> {
         self.log_usage(UsageRecord {
             at: at.unwrap_or(record.at),
             ms,
-            ..record.of_run(&run).used(usage, cost)
+            ..record.for_run(&run).with_usage(usage, cost)
         })
         .await;
         stopped.map_or(Ok(()), Err)
@@ -170,11 +170,11 @@ impl Live<'_> {
 
     /// Waits for the whole answer. Deltas go to the listener as they come; nothing of an answer
     /// counts before its end was seen.
-    async fn hear(
+    async fn read_stream(
         &mut self,
         request: &Request,
         reservation: &mut Reservation,
-    ) -> Result<Reply, Unheard> {
+    ) -> Result<Reply, StreamFailure> {
         let model = self.session.agent.parts.model.clone();
         let mut stream = model.stream(request);
         let halt = self.halt.clone();
@@ -183,15 +183,18 @@ impl Live<'_> {
             let next = tokio::select! {
                 biased;
                 halted = halt.wait() => Err(halted.into()),
-                delta = stream.next() => delta.unwrap_or(Err(ModelError::Cut)).map_err(Stop::from),
+                delta = stream.next() => delta.unwrap_or(Err(ModelError::Cut)).map_err(RunStop::from),
             };
-            let delta = next.map_err(|stop| Unheard { stop, received })?;
+            let delta = next.map_err(|stop| StreamFailure { stop, received })?;
             if let Delta::Retry { .. } = &delta {
                 if received == Received::Something {
-                    reservation.again().await.map_err(|error| Unheard {
-                        stop: error.into(),
-                        received,
-                    })?;
+                    reservation
+                        .reserve_retry()
+                        .await
+                        .map_err(|error| StreamFailure {
+                            stop: error.into(),
+                            received,
+                        })?;
                 }
                 received = Received::Nothing;
             } else {
@@ -224,33 +227,33 @@ impl Live<'_> {
 
     /// Reserves the most that a request can come to, and shortens the answer it asks for where it
     /// must.
-    async fn reserve(&mut self, request: &mut Request) -> Result<Reservation, Stop> {
+    async fn reserve(&mut self, request: &mut Request) -> Result<Reservation, RunStop> {
         if !self.budget.is_limited() {
-            return Ok(self.budget.reserve(Estimate::NOTHING).await?);
+            return Ok(self.budget.reserve(CallEstimate::FREE).await?);
         }
         let agent = &self.session.agent;
-        let input_tokens = self.session.state.used_tokens(self.head());
+        let input_tokens = self.session.state.used_tokens(self.head_tokens());
         let known = agent
             .longest_answer()
-            .map(|longest| longest.min(LONG_ANSWER_TOKENS));
+            .map(|longest| longest.min(MAX_RESERVED_ANSWER_TOKENS));
         let wanted = request
             .params
             .max_output_tokens
             .map(u64::from)
             .or(known)
-            .unwrap_or(USUAL_ANSWER_TOKENS);
+            .unwrap_or(DEFAULT_ANSWER_TOKENS);
         // What does not fit beside the request cannot be answered either.
         let room = self
             .session
             .window()
             .map_or(u64::MAX, |window| window.saturating_sub(input_tokens));
-        let estimate = Estimate {
+        let estimate = CallEstimate {
             input_tokens,
-            answer_tokens: wanted.min(room.max(LEAST_ANSWER_TOKENS)),
+            answer_tokens: wanted.min(room.max(MIN_ANSWER_TOKENS)),
             thinking_tokens: request.params.thinking_tokens.map_or(0, u64::from),
             price: agent
-                .dearest_price()
-                .map(|price| self.dearest_caching().price(price)),
+                .highest_price()
+                .map(|price| self.most_expensive_caching().price(price)),
         };
         let reservation = self.budget.reserve(estimate).await?;
         request.params.max_output_tokens = reservation.answer_tokens();
@@ -261,7 +264,7 @@ impl Live<'_> {
                 "this answer may have {tokens} tokens at most: more is not left ({setting})"
             );
             self.emit(EventKind::Notice {
-                level: Level::Warning,
+                level: NoticeLevel::Warning,
                 text,
             });
         }
@@ -270,10 +273,10 @@ impl Live<'_> {
 
     /// The request as others are asked it who may answer in the model's place, where their profiles
     /// differ.
-    fn instead(&self, request: &Request) -> Vec<(String, Request)> {
+    fn fallback_requests(&self, request: &Request) -> Vec<(String, Request)> {
         // What hooks added stands behind what the turn began with.
         let added = &request.system[self.system.len().min(request.system.len())..];
-        let of = |(name, turn): &(String, Turn)| {
+        let of = |(name, turn): &(String, TurnSetup)| {
             let system = turn
                 .prompt
                 .parts()
@@ -285,9 +288,9 @@ impl Live<'_> {
             let own = &turn.params;
             let params = Params {
                 max_output_tokens: asked.max_output_tokens,
-                temperature: changed(asked.temperature, before.temperature)
+                temperature: if_changed(asked.temperature, before.temperature)
                     .unwrap_or(own.temperature),
-                thinking_tokens: changed(asked.thinking_tokens, before.thinking_tokens)
+                thinking_tokens: if_changed(asked.thinking_tokens, before.thinking_tokens)
                     .unwrap_or(own.thinking_tokens),
                 ..own.clone()
             };
@@ -304,13 +307,13 @@ impl Live<'_> {
                 },
             )
         };
-        self.others.iter().map(of).collect()
+        self.fallback_setups.iter().map(of).collect()
     }
 
     /// The caching that costs most, of all who may answer.
-    fn dearest_caching(&self) -> Caching {
+    fn most_expensive_caching(&self) -> Caching {
         let all = self
-            .others
+            .fallback_setups
             .iter()
             .map(|(_, turn)| turn.params.caching)
             .chain([self.params.caching]);
@@ -318,7 +321,7 @@ impl Live<'_> {
     }
 
     /// Opens the run's budget, after what a person added to it is on record.
-    pub(crate) async fn fund(&mut self, raise: Allowance) -> Result<(), AgentError> {
+    pub(crate) async fn open_budget(&mut self, raise: SpendAmount) -> Result<(), AgentError> {
         self.session.raise_day(raise).await?;
         self.budget = match &self.options.budget {
             Some(budget) => budget.clone(),
@@ -328,27 +331,27 @@ impl Live<'_> {
     }
 
     /// How the run ends if its budget cut the last answer off.
-    pub(crate) fn cut_off(&mut self) -> Option<(Outcome, Option<String>)> {
-        let setting = self.cut.take()?;
+    pub(crate) fn budget_cut_outcome(&mut self) -> Option<(RunOutcome, Option<String>)> {
+        let setting = self.budget_cut.take()?;
         let reason = format!(
             "the answer was cut off: the budget is used up ({setting}); --raise adds to it"
         );
-        Some((Outcome::Budget, Some(reason)))
+        Some((RunOutcome::Budget, Some(reason)))
     }
 
     /// Sees to it that what a call used is written down: at once where that is one small write to a
     /// file, at the end of the run where it is a question to a store.
     pub(crate) async fn log_usage(&mut self, record: UsageRecord) {
-        self.unlogged.push(record);
+        self.unlogged_usage.push(record);
         match self.session.agent.place().kind() {
-            PlaceKind::Store if self.unlogged.len() < MAX_UNLOGGED => {}
+            PlaceKind::Store if self.unlogged_usage.len() < MAX_UNLOGGED => {}
             PlaceKind::Store | PlaceKind::Local => self.write_usage().await,
         }
     }
 
     /// Writes down what was used. The journal has it, so that a failure loses nothing.
     pub(crate) async fn write_usage(&mut self) {
-        let records = std::mem::take(&mut self.unlogged);
+        let records = std::mem::take(&mut self.unlogged_usage);
         if records.is_empty() {
             return;
         }
@@ -358,17 +361,17 @@ impl Live<'_> {
                 "the usage of this call was not written down: {error}; `stead usage --rebuild` does it"
             );
             self.emit(EventKind::Notice {
-                level: Level::Warning,
+                level: NoticeLevel::Warning,
                 text,
             });
         }
     }
 
-    fn tell_unsettled(&mut self, settled: Result<(), StoreError>) {
+    fn warn_if_unsettled(&mut self, settled: Result<(), StoreError>) {
         if let Err(error) = settled {
             let text = format!("what this call cost could not be taken from the budget: {error}");
             self.emit(EventKind::Notice {
-                level: Level::Warning,
+                level: NoticeLevel::Warning,
                 text,
             });
         }

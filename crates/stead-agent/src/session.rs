@@ -1,24 +1,24 @@
 //! One conversation.
 
-use crate::begin::{Begin, Origin};
-use crate::driver::Ending;
-use crate::gate::Grant;
+use crate::active_run::ActiveRun;
+use crate::driver::RunEnding;
 use crate::halt::Halt;
-use crate::hooks::Hooked;
-use crate::live::Live;
-use crate::offload::{Loader, Offload};
-use crate::{Agent, AgentError, Budget, Crew, Pinned, RunOptions, RunReport};
+use crate::hooks::PendingHookOutput;
+use crate::offload::{MediaLoader, Offload};
+use crate::run_trigger::{RunOrigin, RunTrigger};
+use crate::{Agent, AgentError, Budget, Pinned, RunOptions, RunReport, Subagents};
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use stead_core::{
-    Allowance, Beginning, Block, Entry, EventKind, Fork, Level, Notice, Outcome, Owner, Pin,
-    Rewind, Run, RunId, SessionId, SessionState, Spawned, Turn, UserInput,
+    Block, Entry, EventKind, Fork, Notice, NoticeLevel, Owner, Pin, Rewind, Run, RunId, RunOutcome,
+    SessionId, SessionOrigin, SessionState, SpendAmount, SubagentOrigin, TurnMessage, UserInput,
 };
-use stead_store::{JournalWriter, Opened, Position, RunKey, Sessions, StoreError, Wait};
-use stead_tools::{ActiveSkills, Readers, Registry, Seen};
+use stead_gate::Grant;
+use stead_store::{JournalWriter, LockWait, OpenedSession, Position, RunKey, Sessions, StoreError};
+use stead_tools::{ActiveSkills, FileVersions, ReadTools, Registry};
 use stead_vfs::{Freeze, Frozen, Recorded, Vfs};
-use stead_workspace::Switch;
+use stead_workspace::FeatureSwitch;
 
 /// One conversation of an agent. Owned by one task; between runs it holds no file and no lock.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub struct Session {
     /// The agent of the workspace that acts.
     pub(crate) agent: Arc<Agent>,
     /// The workspace's own.
-    pub(crate) home: Arc<Agent>,
+    pub(crate) workspace_agent: Arc<Agent>,
     pub(crate) owner: Owner,
     pub(crate) id: SessionId,
     /// Where it is kept.
@@ -34,19 +34,19 @@ pub struct Session {
     pub(crate) state: SessionState,
     /// Where the journal ended when we last saw it.
     pub(crate) position: Option<Position>,
-    pub(crate) seen: Arc<Seen>,
-    pub(crate) active: Arc<ActiveSkills>,
+    pub(crate) seen_files: Arc<FileVersions>,
+    pub(crate) active_skills: Arc<ActiveSkills>,
     /// What people allowed for good.
-    pub(crate) granted: Vec<Grant>,
+    pub(crate) grants: Vec<Grant>,
     /// Those who work for it.
-    pub(crate) crew: Arc<Crew>,
+    pub(crate) subagents: Arc<Subagents>,
     /// Those it works with for its parent, while that is at work here: what binds the parent now
     /// binds it, too.
-    pub(crate) above: Option<Arc<Crew>>,
+    pub(crate) parent_subagents: Option<Arc<Subagents>>,
     /// What it begins with, if it is to begin as that of a subagent.
-    pub(crate) spawned: Option<Spawned>,
+    pub(crate) spawned: Option<SubagentOrigin>,
     /// Whether hooks were told that this process has taken it up.
-    pub(crate) taken_up: bool,
+    pub(crate) start_announced: bool,
     /// Switches writing off for its tools.
     pub(crate) freeze: Freeze,
 }
@@ -64,34 +64,34 @@ pub struct RewindPoint {
 
 impl Session {
     pub(crate) fn new(agent: Arc<Agent>, owner: Owner, id: SessionId) -> Self {
-        Self::of_child(agent.clone(), agent, owner, id, None)
+        Self::with_agent(agent.clone(), agent, owner, id, None)
     }
 
     /// A session of `agent`, one of those of the workspace of `home`.
-    pub(crate) fn of_child(
+    pub(crate) fn with_agent(
         home: Arc<Agent>,
         agent: Arc<Agent>,
         owner: Owner,
         id: SessionId,
-        spawned: Option<Spawned>,
+        spawned: Option<SubagentOrigin>,
     ) -> Self {
         let sessions = agent.parts.place.sessions(&owner);
-        let crew = Arc::new(Crew::new(home.clone(), owner.clone(), id.clone()));
+        let crew = Arc::new(Subagents::new(home.clone(), owner.clone(), id.clone()));
         Self {
             agent,
-            home,
+            workspace_agent: home,
             owner,
             id,
             sessions,
             state: SessionState::default(),
             position: None,
-            seen: Arc::default(),
-            active: Arc::default(),
-            granted: Vec::new(),
-            crew,
-            above: None,
+            seen_files: Arc::default(),
+            active_skills: Arc::default(),
+            grants: Vec::new(),
+            subagents: crew,
+            parent_subagents: None,
             spawned,
-            taken_up: false,
+            start_announced: false,
             freeze: Freeze::default(),
         }
     }
@@ -129,14 +129,14 @@ impl Session {
         input: Vec<Block>,
         options: RunOptions,
     ) -> Result<RunReport, AgentError> {
-        self.go(Begin::Input(input), options).await
+        self.start_run(RunTrigger::Input(input), options).await
     }
 
     /// Goes on with a session that was interrupted, parked or stopped, without new input.
     pub async fn resume(&mut self, options: RunOptions) -> Result<RunReport, AgentError> {
-        self.go(
-            Begin::Resume {
-                raise: Allowance::default(),
+        self.start_run(
+            RunTrigger::Resume {
+                raise: SpendAmount::default(),
             },
             options,
         )
@@ -147,10 +147,10 @@ impl Session {
     /// record.
     pub async fn resume_with(
         &mut self,
-        raise: Allowance,
+        raise: SpendAmount,
         options: RunOptions,
     ) -> Result<RunReport, AgentError> {
-        self.go(Begin::Resume { raise }, options).await
+        self.start_run(RunTrigger::Resume { raise }, options).await
     }
 
     /// Loads the session's state without changing anything, so that it can be shown.
@@ -159,15 +159,15 @@ impl Session {
         for line in self.sessions.read(&self.id).await? {
             state.apply(line.seq, &line.entry)?;
         }
-        self.adopt(state);
+        self.replace_state(state);
         self.position = None;
         Ok(())
     }
 
     /// Sees to it that what was said is looked through for what to remember. A run without an
     /// answer taught nothing.
-    async fn remember_later(&self, report: &RunReport) {
-        if report.steps > 0 && report.outcome != Outcome::Parked {
+    async fn enqueue_memory_flush(&self, report: &RunReport) {
+        if report.steps > 0 && report.outcome != RunOutcome::Parked {
             // A queue that cannot be written loses nothing: the next job begins where the last one
             // ended.
             let _ = self
@@ -179,7 +179,7 @@ impl Session {
 
     /// Keeps the memory of undo within its bounds, after one in fifty of the runs that add to it:
     /// looking through it takes the longer the more sessions there are.
-    async fn collect_sometimes(&self, run: &RunId) {
+    async fn collect_garbage_sometimes(&self, run: &RunId) {
         let sum: u32 = run.as_str().bytes().map(u32::from).sum();
         if !sum.is_multiple_of(50) {
             return;
@@ -197,14 +197,21 @@ impl Session {
             .await;
         if records.is_ok_and(|records| !records.is_empty()) {
             // `stead gc` says what is wrong, if anything is.
-            let _ = self.agent.collect(&self.owner, crate::Really::Do).await;
+            let _ = self
+                .agent
+                .collect_garbage(&self.owner, crate::GcMode::Apply)
+                .await;
         }
     }
 
     /// The points that can be returned to, oldest first.
     pub fn rewind_points(&self) -> Vec<RewindPoint> {
-        let inputs = self.state.turns.iter().filter(|turn| turn.opens.is_some());
-        let point = |(i, turn): (usize, &Turn)| RewindPoint {
+        let inputs = self
+            .state
+            .turns
+            .iter()
+            .filter(|turn| turn.starts_run.is_some());
+        let point = |(i, turn): (usize, &TurnMessage)| RewindPoint {
             turn: i + 1,
             text: turn.message.text(),
             before: turn.seq - 1,
@@ -213,23 +220,25 @@ impl Session {
     }
 
     /// Returns to the point before turn `turn` (from 1). Nothing is erased: the journal records it.
-    pub async fn rewind(&mut self, turn: usize, wait: Wait) -> Result<RewindPoint, AgentError> {
-        let mut writer = self.take(wait, Missing::Fail).await?.0;
+    pub async fn rewind(&mut self, turn: usize, wait: LockWait) -> Result<RewindPoint, AgentError> {
+        let mut writer = self.open_for_writing(wait, IfMissing::Fail).await?.0;
         if self.state.run.is_some() {
-            self.write(
+            self.append(
                 &mut *writer,
                 self.state
-                    .close(Outcome::Cancelled, "the session was rewound"),
+                    .close(RunOutcome::Cancelled, "the session was rewound"),
             )
             .await?;
         }
         let point = self.rewind_point(turn)?;
-        self.write(
+        self.append(
             &mut *writer,
             vec![Entry::Rewind(Rewind { to: point.before })],
         )
         .await?;
-        self.sessions.derive(&self.state, writer.position()).await;
+        self.sessions
+            .update_derived(&self.state, writer.position())
+            .await;
         writer.close().await;
         Ok(point)
     }
@@ -242,13 +251,13 @@ impl Session {
             None => self.state.seq,
         };
         let journals = &self.sessions;
-        let parent = Beginning::Fork(Fork {
+        let parent = SessionOrigin::Fork(Fork {
             session: self.id.clone(),
             seq: upto,
         });
         let mut fork = self.agent.session_of(self.owner.clone(), to);
         let mut opened = journals.create(&fork.id, Some(parent)).await?;
-        fork.adopt(opened.state.take().unwrap_or_default());
+        fork.replace_state(opened.state.take().unwrap_or_default());
         let lines = journals.read(&self.id).await?;
         let entries = lines
             .into_iter()
@@ -256,75 +265,80 @@ impl Session {
             .filter(|line| line.seq <= upto)
             .map(|line| line.entry)
             .collect();
-        let entries = self.carried_to(&fork, entries).await?;
-        fork.write(&mut *opened.writer, entries).await?;
+        let entries = self.copy_entries_to(&fork, entries).await?;
+        fork.append(&mut *opened.writer, entries).await?;
         if fork.state.run.is_some() {
             let close = fork
                 .state
-                .close(Outcome::Cancelled, "forked while this run was open");
-            fork.write(&mut *opened.writer, close).await?;
+                .close(RunOutcome::Cancelled, "forked while this run was open");
+            fork.append(&mut *opened.writer, close).await?;
         }
-        journals.derive(&fork.state, opened.writer.position()).await;
+        journals
+            .update_derived(&fork.state, opened.writer.position())
+            .await;
         opened.writer.close().await;
         Ok(fork)
     }
 
     /// Boxed, so that the code of a run is made once, and not in every crate that runs one.
-    pub(crate) fn go(
+    pub(crate) fn start_run(
         &mut self,
-        begin: Begin,
+        begin: RunTrigger,
         options: RunOptions,
     ) -> BoxFuture<'_, Result<RunReport, AgentError>> {
-        Box::pin(self.go_through(begin, options))
+        Box::pin(self.run_to_end(begin, options))
     }
 
-    async fn go_through(
+    async fn run_to_end(
         &mut self,
-        begin: Begin,
+        begin: RunTrigger,
         mut options: RunOptions,
     ) -> Result<RunReport, AgentError> {
         let missing = match begin {
-            Begin::Input(_) => Missing::Create,
-            Begin::Resume { .. } | Begin::Wake => Missing::Fail,
+            RunTrigger::Input(_) => IfMissing::Create,
+            RunTrigger::Resume { .. } | RunTrigger::Wake => IfMissing::Fail,
         };
         self.agent.check_budget()?;
         let raise = match &begin {
-            Begin::Input(_) | Begin::Wake => Allowance::default(),
-            Begin::Resume { raise } => *raise,
+            RunTrigger::Input(_) | RunTrigger::Wake => SpendAmount::default(),
+            RunTrigger::Resume { raise } => *raise,
         };
         // With a workspace that cannot be read nothing is written, nor where an agent is chosen
         // that there is not.
-        let mut turn = self.turn(None).await?;
-        let planned = self.plans();
-        self.check_agent(&options.set).await?;
-        self.granted = self.agent.grants(&self.owner).await?;
+        let mut turn = self.turn_setup(None).await?;
+        let planned = self.is_planning();
+        self.check_chosen_agents(&options.settings).await?;
+        self.grants = self.agent.grants(&self.owner).await?;
         let fresh = RunId::fresh();
         let (begin, mut submitted) = self.submit(begin, &fresh, &options).await?;
-        let (mut writer, torn) = self.take(options.wait, missing).await?;
-        let mut changed = self.take_part(None).await?;
-        self.crew.recover().await.map_err(AgentError::Crew)?;
-        let superseded = self.state.run.is_some() && matches!(begin, Begin::Input(_));
-        let before = self.recorded_agent();
+        let (mut writer, torn) = self.open_for_writing(options.wait, missing).await?;
+        let mut changed = self.switch_to_recorded_agent(None).await?;
+        self.subagents
+            .recover_tasks()
+            .await
+            .map_err(AgentError::TaskRecords)?;
+        let superseded = self.state.run.is_some() && matches!(begin, RunTrigger::Input(_));
+        let before = self.agent_from_journal_or_default();
         let set = self
-            .put(&mut *writer, std::mem::take(&mut options.set))
+            .record_settings(&mut *writer, std::mem::take(&mut options.settings))
             .await?;
-        changed |= self.take_part(None).await? || self.plans() != planned;
-        let switched = self.state.runs > 0 && self.recorded_agent() != before;
+        changed |= self.switch_to_recorded_agent(None).await? || self.is_planning() != planned;
+        let switched = self.state.runs > 0 && self.agent_from_journal_or_default() != before;
         if changed {
-            turn = self.turn(writer.fence()).await?;
+            turn = self.turn_setup(writer.fence()).await?;
         }
         let begin = match begin {
-            Begin::Input(content) => {
+            RunTrigger::Input(content) => {
                 let files = self.files(writer.fence());
                 let content = self
-                    .shortened(self.offload(&files, &turn.tools), &fresh, content)
+                    .offload_input(self.offload(&files, &turn.tools), &fresh, content)
                     .await;
-                Begin::Input(self.introduced(self.reminded(content)))
+                RunTrigger::Input(self.with_agent_reminder(self.with_plan_reminder(content)))
             }
-            other @ (Begin::Resume { .. } | Begin::Wake) => other,
+            other @ (RunTrigger::Resume { .. } | RunTrigger::Wake) => other,
         };
-        let (mut opening, origin) = self.opening(begin, fresh)?;
-        let resumed = origin != Origin::Input;
+        let (mut opening, origin) = self.opening_entries(begin, fresh)?;
+        let resumed = origin != RunOrigin::Input;
         let run = match (&opening.last(), &self.state.run) {
             (Some(Entry::User(UserInput { run, .. }) | Entry::Notice(Notice { run, .. })), _) => {
                 run.clone()
@@ -339,16 +353,16 @@ impl Session {
         opening.extend(submitted.entries(&run, &opening));
         let session = self.id.clone();
         let model = self.agent.parts.model.name().to_owned();
-        let mut live = self.live(writer, run, turn, options);
+        let mut live = self.active_run(writer, run, turn, options);
         live.record(opening).await?;
         live.emit(EventKind::RunStarted {
             session: session.clone(),
             model: model.clone(),
             resumed,
         });
-        live.tell_changes(&set);
+        live.notify_setting_changes(&set);
         if switched {
-            let to = live.session.agent.acting();
+            let to = live.session.agent.agent_name();
             live.emit(EventKind::AgentSwitched {
                 from: before,
                 to,
@@ -360,67 +374,69 @@ impl Session {
                 "the run before was still open; it is closed, and its open calls are skipped"
                     .to_owned();
             live.emit(EventKind::Notice {
-                level: Level::Warning,
+                level: NoticeLevel::Warning,
                 text,
             });
         }
         if let Some(torn) = torn {
             live.emit(EventKind::Notice {
-                level: Level::Warning,
+                level: NoticeLevel::Warning,
                 text: torn,
             });
         }
-        let driven = match live.fund(raise).await {
+        let driven = match live.open_budget(raise).await {
             Ok(()) => {
-                live.man();
-                live.begin(submitted, origin.as_str()).await
+                live.start_subagents();
+                live.begin_with_hooks(submitted, origin.as_str()).await
             }
             Err(error) => Err(error.into()),
         };
-        live.dismiss(&driven).await;
+        live.stop_subagents(&driven).await;
         let driven = match driven {
             Ok(ending) => Ok(ending),
-            Err(stop) => live.wind_up(stop).await,
+            Err(stop) => live.close_run(stop).await,
         };
         let ending = match driven {
             Ok(ending) => ending,
             Err(error) => {
                 live.report(
                     &session,
-                    &Ending {
-                        outcome: Outcome::Failed,
+                    &RunEnding {
+                        outcome: RunOutcome::Failed,
                         reason: Some(error.to_string()),
                     },
                 );
                 return Err(error);
             }
         };
-        live.ended(&ending).await;
+        live.run_end_hooks(&ending).await;
         live.write_usage().await;
         let mut report = live.report(&session, &ending);
         let writer = live.writer;
-        report.waiting = self.crew.waiting().await;
-        self.sessions.derive(&self.state, writer.position()).await;
+        report.waiting = self.subagents.waiting_tasks().await;
+        self.sessions
+            .update_derived(&self.state, writer.position())
+            .await;
         writer.close().await;
-        self.remember_later(&report).await;
-        self.collect_sometimes(&report.run).await;
+        self.enqueue_memory_flush(&report).await;
+        self.collect_garbage_sometimes(&report.run).await;
         Ok(report)
     }
 
     /// What a run works with.
-    pub(crate) fn live(
+    pub(crate) fn active_run(
         &mut self,
         writer: Box<dyn JournalWriter>,
         run: RunId,
-        turn: crate::Turn,
+        turn: crate::TurnSetup,
         options: RunOptions,
-    ) -> Live<'_> {
-        self.refreeze();
+    ) -> ActiveRun<'_> {
+        self.update_freeze();
         let place = self.agent.parts.place.clone();
         let files = self.files(writer.fence());
         let limit = Duration::from_secs(self.agent.policy().run_timeout_seconds);
-        let halt =
-            Halt::new(options.cancel.clone(), limit, writer.lost()).heeding(options.inbox.clone());
+        let halt = Halt::new(options.cancel.clone(), limit, writer.lease_lost())
+            .with_inbox(options.inbox.clone());
         let key = RunKey {
             session: self.id.clone(),
             run: run.clone(),
@@ -431,31 +447,34 @@ impl Session {
             key,
         ));
         let offload = self.offload(&files, &turn.tools);
-        let loader = Loader::new(
+        let loader = MediaLoader::new(
             files.clone(),
-            self.agent.workspace().definition.tree.runtime.clone(),
+            self.agent.workspace().definition.paths.runtime.clone(),
         );
-        Live {
-            tool_files: Arc::new(Frozen::new(self.agent.guard(recorded), self.freeze.clone())),
+        ActiveRun {
+            tool_files: Arc::new(Frozen::new(
+                self.agent.guarded_files(recorded),
+                self.freeze.clone(),
+            )),
             session: self,
             writer,
             run,
             system: turn.prompt.parts().into(),
             tools: turn.tools,
             params: turn.params,
-            others: turn.others,
+            fallback_setups: turn.fallback_setups,
             options,
             halt,
             files,
             offload,
             loader,
             encoded: Arc::default(),
-            head: OnceLock::new(),
-            unlogged: Vec::new(),
-            events: 0,
+            head_tokens: OnceLock::new(),
+            unlogged_usage: Vec::new(),
+            event_count: 0,
             budget: Budget::unlimited(),
-            cut: None,
-            hooked: Hooked::default(),
+            budget_cut: None,
+            hook_output: PendingHookOutput::default(),
         }
     }
 
@@ -463,40 +482,40 @@ impl Session {
     /// name its folder.
     pub(crate) fn offload(&self, files: &Arc<dyn Vfs>, tools: &Registry) -> Option<Offload> {
         let workspace = self.agent.workspace();
-        if workspace.config().disable.has(Switch::Offload) {
+        if workspace.config().disable.contains(FeatureSwitch::Offload) {
             return None;
         }
-        let readers = Readers::among(tools, tools.surface());
+        let readers = ReadTools::available_in(tools, tools.surface());
         let redactor = self.sessions.redactor().clone();
         Offload::new(workspace, &self.id, files.clone(), redactor, readers).ok()
     }
 
     /// An input as it goes on record.
-    async fn shortened(
+    async fn offload_input(
         &self,
         offload: Option<Offload>,
         run: &RunId,
         content: Vec<Block>,
     ) -> Vec<Block> {
         match offload {
-            Some(offload) => offload.input(run, content, self.window()).await,
+            Some(offload) => offload.offload_input(run, content, self.window()).await,
             None => content,
         }
     }
 
     /// Takes the session for writing and brings our state up to date. Also returns what was torn.
-    pub(crate) async fn take(
+    pub(crate) async fn open_for_writing(
         &mut self,
-        wait: Wait,
-        missing: Missing,
+        wait: LockWait,
+        missing: IfMissing,
     ) -> Result<(Box<dyn JournalWriter>, Option<String>), AgentError> {
         let journals = self.sessions.clone();
         let mut opened = journals.open(&self.id, self.position, wait).await;
-        if matches!(opened, Err(StoreError::NotFound(_))) && missing == Missing::Create {
+        if matches!(opened, Err(StoreError::NotFound(_))) && missing == IfMissing::Create {
             let from = self
                 .spawned
                 .take()
-                .map(|spawned| Beginning::Spawned(Box::new(spawned)));
+                .map(|spawned| SessionOrigin::Spawned(Box::new(spawned)));
             opened = match journals.create(&self.id, from).await {
                 // Someone else was faster: it is their session now, to be waited for as told.
                 Err(StoreError::Exists(_) | StoreError::Locked { .. }) => {
@@ -505,13 +524,13 @@ impl Session {
                 other => other,
             };
         }
-        let Opened {
+        let OpenedSession {
             state,
             writer,
             torn,
         } = opened?;
         if let Some(state) = state {
-            self.adopt(state);
+            self.replace_state(state);
         }
         self.position = Some(writer.position());
         let torn = torn.map(|torn| {
@@ -523,14 +542,14 @@ impl Session {
         Ok((writer, torn))
     }
 
-    fn adopt(&mut self, state: SessionState) {
-        self.seen = Arc::new(Seen::new(state.seen.clone()));
-        self.active = Arc::new(ActiveSkills::new(&state.skills));
+    fn replace_state(&mut self, state: SessionState) {
+        self.seen_files = Arc::new(FileVersions::new(state.seen.clone()));
+        self.active_skills = Arc::new(ActiveSkills::new(&state.skills));
         self.state = state;
-        self.refreeze();
+        self.update_freeze();
     }
 
-    pub(crate) async fn write(
+    pub(crate) async fn append(
         &mut self,
         writer: &mut dyn JournalWriter,
         entries: Vec<Entry>,
@@ -556,21 +575,21 @@ impl Session {
 
 /// What to do about a session that does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Missing {
+pub(crate) enum IfMissing {
     Create,
     Fail,
 }
 
-impl Live<'_> {
-    fn report(&mut self, session: &SessionId, ending: &Ending) -> RunReport {
+impl ActiveRun<'_> {
+    fn report(&mut self, session: &SessionId, ending: &RunEnding) -> RunReport {
         let state = &self.session.state;
         let text = state.final_text();
         let (steps, usage, cost) = self.session.last_run_totals();
-        let Ending { outcome, reason } = ending;
+        let RunEnding { outcome, reason } = ending;
         let redactor = self.session.sessions.redactor();
         let reason = reason
             .as_ref()
-            .map(|reason| redactor.clean(reason).into_owned());
+            .map(|reason| redactor.redact(reason).into_owned());
         self.emit(EventKind::RunEnded {
             outcome: *outcome,
             reason: reason.clone(),

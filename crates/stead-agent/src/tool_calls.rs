@@ -1,19 +1,20 @@
 //! The calls of one step: through the gate, then run, each with its intent and result on record.
 
-use crate::admission::{Admission, Ready};
+use crate::active_run::{ActiveRun, RunStop};
+use crate::admission::{Admission, AdmittedCall};
 use crate::halt::Halt;
-use crate::hooks::Fired;
-use crate::live::{Live, Stop};
-use crate::steering::{is_steered, skipped};
+use crate::hooks::HookResults;
+use crate::steering::{has_steering, skipped_result};
 use futures_util::{FutureExt, StreamExt};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_core::{
-    Ask, AskTerms, Block, CallIntent, CallResult, Effect, Entry, EventKind, Pending, ResultStatus,
-    Risk, RunId, ToolCall, args_hash,
+    Ask, AskTerms, Block, CallIntent, CallResult, Entry, EventKind, PendingCall, ResultStatus,
+    Risk, RunId, ToolCall, ToolEffect, args_hash,
 };
 use stead_tools::{
-    ActiveSkills, Length, Origin, Output, Seen, Spills, Standing, ToolCx, ToolError,
+    ActiveSkills, CallOrigin, FileVersions, Output, OutputLength, SessionView, SpillFactory,
+    ToolCx, ToolError,
 };
 use stead_vfs::Vfs;
 use tokio::sync::mpsc;
@@ -25,14 +26,14 @@ const MAX_WAITING_DELTAS: usize = 64;
 /// How much of a result an event shows.
 const PREVIEW_CHARS: usize = 400;
 
-impl Live<'_> {
+impl ActiveRun<'_> {
     /// Puts the calls through the gate and runs what it allows: neighbours that are parallel-safe
     /// together, all others alone, in the model's order.
-    pub(crate) async fn run_tools(&mut self, calls: Vec<Pending>) -> Result<(), Stop> {
-        let mut together: Vec<Ready> = Vec::new();
+    pub(crate) async fn run_tools(&mut self, calls: Vec<PendingCall>) -> Result<(), RunStop> {
+        let mut together: Vec<AdmittedCall> = Vec::new();
         let mut asks = false;
         for pending in calls {
-            if self.is_steered() {
+            if self.has_steering() {
                 self.run_batch(std::mem::take(&mut together)).await?;
                 if self.skip_pending(&pending).await? {
                     continue;
@@ -43,12 +44,18 @@ impl Live<'_> {
             if asks {
                 let session = &*self.session;
                 let again = pending.clone();
-                let conversation = session.conversation();
+                let conversation = session.gate_context();
                 let admitted = session
                     .agent
-                    .admit(self.hands(), &*self.files, &self.run, again, &conversation)
+                    .admit(
+                        self.callable_tools(),
+                        &*self.files,
+                        &self.run,
+                        again,
+                        &conversation,
+                    )
                     .await;
-                if matches!(admitted, Admission::Run(ready) if !leaves_no_trace(ready.tool.spec().risk))
+                if matches!(admitted, Admission::Run(ready) if !is_safe_to_repeat(ready.tool.spec().risk))
                 {
                     continue;
                 }
@@ -62,11 +69,11 @@ impl Live<'_> {
                 session
                     .agent
                     .admit(
-                        self.hands(),
+                        self.callable_tools(),
                         &*self.files,
                         &self.run,
                         pending,
-                        &session.conversation(),
+                        &session.gate_context(),
                     )
                     .await
             };
@@ -110,11 +117,11 @@ impl Live<'_> {
                         result.untrusted = self
                             .session
                             .agent
-                            .responds_from_outside(self.hands(), &call);
+                            .is_response_untrusted(self.callable_tools(), &call);
                         if let Some(offload) = &self.offload {
                             let window = self.session.window();
                             result.content = offload
-                                .result(&call.id, Length::Any, result.content, window)
+                                .offload_result(&call.id, OutputLength::Any, result.content, window)
                                 .await;
                         }
                     }
@@ -136,7 +143,7 @@ impl Live<'_> {
         call: &ToolCall,
         status: ResultStatus,
         text: String,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), RunStop> {
         let ToolCall { id, name, args, .. } = call.clone();
         self.emit(EventKind::ToolStarted { id, name, args });
         let result = refusal(&self.run, &call.id, status, text);
@@ -145,17 +152,19 @@ impl Live<'_> {
 
     /// Records the intents, runs the calls, and records each result as it comes. One failing call
     /// never touches the others. After a new message none is begun.
-    async fn run_batch(&mut self, batch: Vec<Ready>) -> Result<(), Stop> {
+    async fn run_batch(&mut self, batch: Vec<AdmittedCall>) -> Result<(), RunStop> {
         if batch.is_empty() {
             return Ok(());
         }
         self.halt.check()?;
-        if self.is_steered() {
-            return self.skip(batch.into_iter().map(|ready| ready.call)).await;
+        if self.has_steering() {
+            return self
+                .skip_calls(batch.into_iter().map(|ready| ready.call))
+                .await;
         }
         let first = batch
             .iter()
-            .filter(|ready| !leaves_no_trace(ready.tool.spec().risk));
+            .filter(|ready| !is_safe_to_repeat(ready.tool.spec().risk));
         let intents: Vec<Entry> = first
             .map(|ready| Entry::Call(intent(&self.run, ready)))
             .collect();
@@ -175,22 +184,25 @@ impl Live<'_> {
                 name,
                 args: ready.args.clone(),
             });
-            let known = (self.session.seen.clone(), self.session.active.clone());
-            let origin = Origin {
+            let known = (
+                self.session.seen_files.clone(),
+                self.session.active_skills.clone(),
+            );
+            let origin = CallOrigin {
                 session: self.session.id.clone(),
                 seq: self.session.state.seq,
                 call: ready.call.id.clone(),
-                tainted: self.session.state.tainted,
+                tainted_by: self.session.state.tainted,
             };
             let spills = self.spills(&ready.call.id, &deltas);
-            let standing = self.session.standing();
+            let standing = self.session.session_view();
             let cx = ToolCx {
                 spills,
-                standing,
+                session: standing,
                 ..tool_cx(self.tool_files.clone(), known, origin, &self.halt)
             };
-            let length = ready.tool.length();
-            let late = leaves_no_trace(ready.tool.spec().risk)
+            let length = ready.tool.output_length();
+            let late = is_safe_to_repeat(ready.tool.spec().risk)
                 .then(|| Entry::Call(intent(&self.run, &ready)));
             let limit = ready.tool.timeout(&ready.args).unwrap_or(usual);
             let after = self.after_tool(&ready.call);
@@ -199,20 +211,20 @@ impl Live<'_> {
             let inbox = self.options.inbox.clone();
             running.push(async move {
                 // Its turn may come long after that of the first.
-                if is_steered(inbox.as_ref()) {
-                    let result = skipped(&run, &ready.call.id);
+                if has_steering(inbox.as_ref()) {
+                    let result = skipped_result(&run, &ready.call.id);
                     return (
                         None,
                         length,
                         (
                             ready.tool.spec().name.clone(),
-                            (result, Fired::default()),
+                            (result, HookResults::default()),
                             None,
                         ),
                     );
                 }
                 let (name, result, stop) = execute(run, ready, cx, halt, limit).await;
-                (late, length, (name, after.see(result).await, stop))
+                (late, length, (name, after.run(result).await, stop))
             });
         }
         let mut running = futures_util::stream::iter(running).buffer_unordered(width.max(1));
@@ -232,14 +244,14 @@ impl Live<'_> {
             while let Ok((id, text)) = told.try_recv() {
                 self.emit(EventKind::ToolOutputDelta { id, text });
             }
-            let hooked = self.add_words(fired, &mut result).await?;
+            let hooked = self.apply_after_tool_results(fired, &mut result).await?;
             if let Some(offload) = &self.offload {
                 result.content = offload
-                    .result(&result.id, length, result.content, self.session.window())
+                    .offload_result(&result.id, length, result.content, self.session.window())
                     .await;
             }
             self.record_result(&name, late, result).await?;
-            fatal = fatal.or(stop.map(Stop::Tool)).or(hooked);
+            fatal = fatal.or(stop.map(RunStop::Tool)).or(hooked);
         }
         match fatal {
             Some(stop) => Err(stop),
@@ -248,9 +260,9 @@ impl Live<'_> {
     }
 
     /// Where the output of a call goes while it runs; listeners hear of it as far as they keep up.
-    fn spills(&self, call: &str, deltas: &mpsc::Sender<(String, String)>) -> Spills {
+    fn spills(&self, call: &str, deltas: &mpsc::Sender<(String, String)>) -> SpillFactory {
         let Some(offload) = &self.offload else {
-            return Spills::default();
+            return SpillFactory::default();
         };
         let id = call.to_owned();
         let deltas = deltas.clone();
@@ -265,14 +277,16 @@ impl Live<'_> {
         name: &str,
         late: Option<Entry>,
         mut result: CallResult,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), RunStop> {
         let agent = self.session.agent.clone();
         let sessions = self.session.sessions.clone();
         if let Some(note) = self.session.edit_note(&result.id) {
             result.content.insert(0, Block::text(note));
         }
-        result.untrusted =
-            result.untrusted || agent.shows_outside(&*sessions, &result.content).await;
+        result.untrusted = result.untrusted
+            || agent
+                .shows_untrusted_records(&*sessions, &result.content)
+                .await;
         let entries = late.into_iter().chain([Entry::Result(result)]).collect();
         let lines = self.record(entries).await?;
         for line in &lines {
@@ -284,7 +298,7 @@ impl Live<'_> {
                 ..
             }) = &line.entry
             {
-                let preview = if self.hooked.hides(id) {
+                let preview = if self.hook_output.take_suppressed(id) {
                     String::new()
                 } else {
                     preview(content)
@@ -300,41 +314,41 @@ impl Live<'_> {
                 });
             }
         }
-        self.tell_changes(&lines);
+        self.notify_setting_changes(&lines);
         Ok(())
     }
 }
 
 pub(crate) fn tool_cx(
     vfs: Arc<dyn Vfs>,
-    (seen, active): (Arc<Seen>, Arc<ActiveSkills>),
-    origin: Origin,
+    (seen, active): (Arc<FileVersions>, Arc<ActiveSkills>),
+    origin: CallOrigin,
     halt: &Halt,
 ) -> ToolCx {
     ToolCx {
         vfs,
-        seen,
-        active,
+        file_versions: seen,
+        active_skills: active,
         cancel: halt.cancel.child_token(),
         origin,
-        spills: Spills::default(),
-        standing: Standing::default(),
+        spills: SpillFactory::default(),
+        session: SessionView::default(),
     }
 }
 
 /// Runs one call to its result, whatever happens: time limit, cancellation and panic included.
 pub(crate) async fn execute(
     run: RunId,
-    ready: Ready,
+    ready: AdmittedCall,
     cx: ToolCx,
     halt: Halt,
     limit: Duration,
 ) -> (String, CallResult, Option<String>) {
-    let Ready {
+    let AdmittedCall {
         call,
         tool,
         args,
-        outside,
+        untrusted: outside,
     } = ready;
     let name = tool.spec().name.clone();
     let started = Instant::now();
@@ -365,8 +379,8 @@ pub(crate) async fn execute(
     let (status, output, stop) = match done {
         Ok(Ok(Ok(output))) if output.failed => (ResultStatus::Error, output, None),
         Ok(Ok(Ok(output))) => (ResultStatus::Ok, output, None),
-        Ok(Ok(Err(ToolError::Tell(text)))) => (failed, Output::text(text), None),
-        Ok(Ok(Err(ToolError::Stop(text)))) => {
+        Ok(Ok(Err(ToolError::RespondToModel(text)))) => (failed, Output::text(text), None),
+        Ok(Ok(Err(ToolError::Fatal(text)))) => {
             (ResultStatus::Error, Output::text(text.clone()), Some(text))
         }
         Ok(Err(_panic)) => (
@@ -381,36 +395,36 @@ pub(crate) async fn execute(
         id: call.id,
         status,
         content: output.content,
-        seen: output.seen,
+        seen: output.file_versions,
         activates: output.activates,
         untrusted: outside || output.untrusted,
         change: output.change,
-        tasks: output.tasks,
+        tasks: output.finished_tasks,
         ms: started.elapsed().as_millis() as u64,
     };
     (name, result, stop)
 }
 
-fn intent(run: &RunId, ready: &Ready) -> CallIntent {
+fn intent(run: &RunId, ready: &AdmittedCall) -> CallIntent {
     let spec = ready.tool.spec();
     CallIntent {
         run: run.clone(),
         id: ready.call.id.clone(),
         tool: spec.name.clone(),
         args_hash: args_hash(&ready.call.args),
-        changes: changes(spec.risk),
+        changes: has_side_effects(spec.risk),
         repeatable: spec.risk.repeatable,
     }
 }
 
-fn changes(risk: Risk) -> bool {
-    risk.effect > Effect::Reads
+fn has_side_effects(risk: Risk) -> bool {
+    risk.effect > ToolEffect::Reads
 }
 
 /// Whether it is all the same if the process dies during a call: then its intent need not be on
 /// record before it begins, and goes there with the result, in one write.
-fn leaves_no_trace(risk: Risk) -> bool {
-    !changes(risk) && risk.repeatable
+fn is_safe_to_repeat(risk: Risk) -> bool {
+    !has_side_effects(risk) && risk.repeatable
 }
 
 fn refusal(run: &RunId, id: &str, status: ResultStatus, text: String) -> CallResult {

@@ -10,9 +10,10 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use stead_core::{Entry, Owner, ResultStatus, RunId, SessionId};
-use stead_store::{ChangeLog, RunKey, Wait};
+use stead_store::{LockWait, RunKey, UndoLog};
 use stead_vfs::{
-    ChangeRecord, ContentHash, Expect, FileKind, ReadRange, VPath, Version, Vfs, VfsError, Was,
+    ChangeRecord, ContentHash, Expect, FileKind, FileState, ReadRange, VPath, Version, Vfs,
+    VfsError,
 };
 
 /// What undoing would do.
@@ -21,7 +22,7 @@ pub struct UndoPlan {
     /// What would be done, in the order of paths.
     pub steps: Vec<UndoStep>,
     /// Why it cannot be done.
-    pub obstacles: Vec<Obstacle>,
+    pub obstacles: Vec<UndoObstacle>,
     runs: Vec<RunKey>,
 }
 
@@ -56,7 +57,7 @@ pub enum UndoAction {
 
 /// Why a path cannot be put back.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Obstacle {
+pub enum UndoObstacle {
     /// It is not what the run left.
     #[error("{0} was changed since, by someone else")]
     Changed(VPath),
@@ -65,7 +66,7 @@ pub enum Obstacle {
     Forgotten(RunId),
     /// What was there before was not kept.
     #[error("{path} cannot be put back: {reason}")]
-    Unkept {
+    NotCaptured {
         /// The path.
         path: VPath,
         /// Why.
@@ -77,7 +78,7 @@ pub enum Obstacle {
 #[derive(Debug)]
 pub struct Undo {
     files: Arc<dyn Vfs>,
-    log: Arc<dyn ChangeLog>,
+    log: Arc<dyn UndoLog>,
 }
 
 impl Agent {
@@ -102,14 +103,14 @@ impl Agent {
             .parts
             .place
             .sessions(owner)
-            .open(session, None, Wait::No)
+            .open(session, None, LockWait::No)
             .await?;
         let undo = self.undo(owner, session);
         let mut plan = undo.plan(session, runs).await;
-        let forgotten = self.forgotten(owner, session, runs, &undo).await;
+        let forgotten = self.forgotten_runs(owner, session, runs, &undo).await;
         if let (Ok(plan), Ok(forgotten)) = (&mut plan, forgotten) {
             plan.obstacles
-                .extend(forgotten.into_iter().map(Obstacle::Forgotten));
+                .extend(forgotten.into_iter().map(UndoObstacle::Forgotten));
         }
         let undone = match plan {
             Ok(plan) if plan.obstacles.is_empty() => undo.apply(&plan).await.map(|()| plan),
@@ -121,7 +122,7 @@ impl Agent {
 
     /// Those of `runs` that changed something, as the journal says, and of which nothing is on
     /// record.
-    async fn forgotten(
+    async fn forgotten_runs(
         &self,
         owner: &Owner,
         session: &SessionId,
@@ -183,7 +184,7 @@ impl Undo {
     pub async fn newest(&self, session: Option<&SessionId>) -> Result<Option<RunKey>, AgentError> {
         let runs = self.log.runs().await?.into_iter().map(|run| run.key).rev();
         for key in runs.filter(|key| session.is_none_or(|session| key.session == *session)) {
-            if !net(&self.records(&key).await?).is_empty() {
+            if !net_changes(&self.records(&key).await?).is_empty() {
                 return Ok(Some(key));
             }
         }
@@ -211,22 +212,22 @@ impl Undo {
             runs,
             ..UndoPlan::default()
         };
-        let mut net_of_all: BTreeMap<String, (Was, Was)> = BTreeMap::new();
+        let mut net_of_all: BTreeMap<String, (FileState, FileState)> = BTreeMap::new();
         for run in &plan.runs {
-            for (path, (before, after)) in net(&self.records(run).await?) {
+            for (path, (before, after)) in net_changes(&self.records(run).await?) {
                 let known = net_of_all
                     .entry(path)
-                    .or_insert_with(|| (before, Was::Absent));
+                    .or_insert_with(|| (before, FileState::Absent));
                 known.1 = after;
             }
         }
         let mut cleared = Vec::new();
         for (path, (before, after)) in net_of_all {
             let path = VPath::parse(&path).map_err(VfsError::from)?;
-            cleared.extend(self.consider(&mut plan, path, before, after).await?);
+            cleared.extend(self.plan_path(&mut plan, path, before, after).await?);
         }
         for directory in cleared {
-            self.clear(&mut plan, &directory).await?;
+            self.plan_directory_removal(&mut plan, &directory).await?;
         }
         Ok(plan)
     }
@@ -248,7 +249,11 @@ impl Undo {
 
     /// A directory must make room for the file it replaced: nothing may be in it but what goes
     /// anyway.
-    async fn clear(&self, plan: &mut UndoPlan, directory: &VPath) -> Result<(), AgentError> {
+    async fn plan_directory_removal(
+        &self,
+        plan: &mut UndoPlan,
+        directory: &VPath,
+    ) -> Result<(), AgentError> {
         let goes: BTreeSet<&VPath> = plan
             .steps
             .iter()
@@ -270,7 +275,7 @@ impl Undo {
             .map(|(path, _)| path)
             .find(|path| !goes.contains(path));
         match foreign {
-            Some(path) => plan.obstacles.push(Obstacle::Changed(path)),
+            Some(path) => plan.obstacles.push(UndoObstacle::Changed(path)),
             None => plan.steps.push(UndoStep {
                 path: directory.clone(),
                 action: UndoAction::RemoveDirectory,
@@ -282,14 +287,14 @@ impl Undo {
 
     /// Adds what is to be done about a path. Gives it back if a directory there must make room
     /// first.
-    async fn consider(
+    async fn plan_path(
         &self,
         plan: &mut UndoPlan,
         path: VPath,
-        before: Was,
-        after: Was,
+        before: FileState,
+        after: FileState,
     ) -> Result<Option<VPath>, AgentError> {
-        let (now, version) = self.now(&path).await?;
+        let (now, version) = self.current_state(&path).await?;
         let mut step = |action| {
             plan.steps.push(UndoStep {
                 path: path.clone(),
@@ -297,44 +302,51 @@ impl Undo {
             })
         };
         match (before, after) {
-            (before, _) if same(&before, &now) => {}
-            (Was::Unkept(reason), _) => plan.obstacles.push(Obstacle::Unkept { path, reason }),
+            (before, _) if is_same_state(&before, &now) => {}
+            (FileState::Unkept(reason), _) => plan
+                .obstacles
+                .push(UndoObstacle::NotCaptured { path, reason }),
             // Others may have put something into it, or removed it: neither is ours to judge.
-            (Was::Absent, Was::Directory) if now == Was::Directory => {
+            (FileState::Absent, FileState::Directory) if now == FileState::Directory => {
                 step(UndoAction::RemoveDirectory)
             }
-            (Was::Absent, Was::Directory) => {}
-            (Was::Directory, _) if now == Was::Absent => step(UndoAction::MakeDirectory),
-            (_, after) if !same(&after, &now) => plan.obstacles.push(Obstacle::Changed(path)),
-            (Was::Absent, _) => step(UndoAction::Remove),
-            (Was::Directory, _) => {
+            (FileState::Absent, FileState::Directory) => {}
+            (FileState::Directory, _) if now == FileState::Absent => {
+                step(UndoAction::MakeDirectory)
+            }
+            (_, after) if !is_same_state(&after, &now) => {
+                plan.obstacles.push(UndoObstacle::Changed(path))
+            }
+            (FileState::Absent, _) => step(UndoAction::Remove),
+            (FileState::Directory, _) => {
                 step(UndoAction::Remove);
                 step(UndoAction::MakeDirectory);
             }
-            (Was::File { hash, .. }, _) if self.image(&hash).await?.is_none() => {
+            (FileState::File { hash, .. }, _) if self.saved_content(&hash).await?.is_none() => {
                 let reason = "its earlier content is no longer kept".to_owned();
-                plan.obstacles.push(Obstacle::Unkept { path, reason });
+                plan.obstacles
+                    .push(UndoObstacle::NotCaptured { path, reason });
             }
-            (Was::File { hash, mode }, _) => {
+            (FileState::File { hash, mode }, _) => {
                 step(UndoAction::Restore {
                     hash,
                     mode,
                     over: version,
                 });
-                return Ok((now == Was::Directory).then_some(path));
+                return Ok((now == FileState::Directory).then_some(path));
             }
         }
         Ok(None)
     }
 
     /// The content that a step would restore; none if it is not kept, or not whole.
-    pub async fn image(&self, hash: &str) -> Result<Option<Bytes>, AgentError> {
+    pub async fn saved_content(&self, hash: &str) -> Result<Option<Bytes>, AgentError> {
         let image = self.log.image(hash).await?;
         Ok(image.filter(|image| ContentHash::of(image).to_string() == hash))
     }
 
     /// The content of a file as it is now; none if there is none.
-    pub async fn current(&self, path: &VPath) -> Result<Option<Bytes>, AgentError> {
+    pub async fn current_content(&self, path: &VPath) -> Result<Option<Bytes>, AgentError> {
         match self.files.read(path, ReadRange::ALL).await {
             Ok((content, _)) => Ok(Some(content)),
             Err(VfsError::NotFound(_) | VfsError::IsDirectory(_) | VfsError::NotDirectory(_)) => {
@@ -375,7 +387,7 @@ impl Undo {
             let UndoAction::Restore { hash, mode, over } = &step.action else {
                 continue;
             };
-            let Some(content) = self.image(hash).await? else {
+            let Some(content) = self.saved_content(hash).await? else {
                 continue;
             };
             let expect = over.clone().map_or(Expect::Absent, Expect::Version);
@@ -387,34 +399,40 @@ impl Undo {
         for run in &plan.runs {
             // Not merely forgotten: that there is nothing left to undo must be told from not
             // knowing.
-            self.log.forget(run).await?;
+            self.log.delete_run(run).await?;
             let line = serde_json::to_string(&ChangeRecord::Undone).unwrap_or_default();
             self.log.record(run, line, Vec::new()).await?;
         }
         Ok(())
     }
 
-    async fn now(&self, path: &VPath) -> Result<(Was, Option<Version>), AgentError> {
+    async fn current_state(
+        &self,
+        path: &VPath,
+    ) -> Result<(FileState, Option<Version>), AgentError> {
         // Changes were recorded with links followed; one that stands there now leads to another's
         // file.
         if self.files.resolve(path).await.is_ok_and(|end| end != *path) {
-            return Ok((Was::Unkept("a link leads elsewhere".to_owned()), None));
+            return Ok((FileState::Unkept("a link leads elsewhere".to_owned()), None));
         }
         let stat = match self.files.stat(path).await {
             Ok(stat) => stat,
             Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => {
-                return Ok((Was::Absent, None));
+                return Ok((FileState::Absent, None));
             }
             Err(error) => return Err(error.into()),
         };
         Ok(match stat.kind {
-            FileKind::Directory => (Was::Directory, None),
-            FileKind::Other => (Was::Unkept("it is not a regular file".to_owned()), None),
+            FileKind::Directory => (FileState::Directory, None),
+            FileKind::Other => (
+                FileState::Unkept("it is not a regular file".to_owned()),
+                None,
+            ),
             FileKind::File => {
                 let (content, version) = self.files.read(path, ReadRange::ALL).await?;
                 let hash = ContentHash::of(&content).to_string();
                 (
-                    Was::File {
+                    FileState::File {
                         hash,
                         mode: stat.mode,
                     },
@@ -426,7 +444,7 @@ impl Undo {
 }
 
 /// What was at each path before the first change and after the last, since anything was taken back.
-fn net(records: &[ChangeRecord]) -> BTreeMap<String, (Was, Was)> {
+fn net_changes(records: &[ChangeRecord]) -> BTreeMap<String, (FileState, FileState)> {
     let done = records
         .iter()
         .rposition(|record| *record == ChangeRecord::Undone)
@@ -439,7 +457,7 @@ fn net(records: &[ChangeRecord]) -> BTreeMap<String, (Was, Was)> {
             ChangeRecord::Change { .. } | ChangeRecord::Undone => None,
         })
         .collect();
-    let mut net: BTreeMap<String, (Was, Was)> = BTreeMap::new();
+    let mut net: BTreeMap<String, (FileState, FileState)> = BTreeMap::new();
     for record in records {
         let ChangeRecord::Change { id, paths } = record else {
             continue;
@@ -458,12 +476,20 @@ fn net(records: &[ChangeRecord]) -> BTreeMap<String, (Was, Was)> {
 
 /// Whether two states are the same for a person: content counts, permission bits where both are
 /// known.
-fn same(a: &Was, b: &Was) -> bool {
+fn is_same_state(a: &FileState, b: &FileState) -> bool {
     match (a, b) {
-        (Was::File { hash: a, mode: m }, Was::File { hash: b, mode: n }) => {
+        (FileState::File { hash: a, mode: m }, FileState::File { hash: b, mode: n }) => {
             a == b && (m.is_none() || n.is_none() || m.map(|m| m & 0o777) == n.map(|n| n & 0o777))
         }
-        (Was::Absent, Was::Absent) | (Was::Directory, Was::Directory) => true,
-        (Was::Absent | Was::Directory | Was::File { .. } | Was::Unkept(_), _) => false,
+        (FileState::Absent, FileState::Absent) | (FileState::Directory, FileState::Directory) => {
+            true
+        }
+        (
+            FileState::Absent
+            | FileState::Directory
+            | FileState::File { .. }
+            | FileState::Unkept(_),
+            _,
+        ) => false,
     }
 }

@@ -1,89 +1,88 @@
-//! The first capability's acceptance list, through the whole driver: real files, a real journal,
-//! and a model server that refuses what the providers refuse.
+//! The place for tests of the agent loop against scripted and fake models; one module per subject.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "all/answer_kills.rs"]
-mod answer_kills;
-#[path = "all/answers.rs"]
-mod answers;
-#[path = "all/appending.rs"]
-mod appending;
-#[path = "all/approvals.rs"]
-mod approvals;
-#[path = "all/archives.rs"]
-mod archives;
-#[path = "all/attacks.rs"]
-mod attacks;
-#[path = "all/bounds.rs"]
-mod bounds;
+#[path = "all/agent_switching.rs"]
+mod agent_switching;
+#[path = "all/approval_answers.rs"]
+mod approval_answers;
+#[path = "all/approval_crashes.rs"]
+mod approval_crashes;
+#[path = "all/broken_model_streams.rs"]
+mod broken_model_streams;
 #[path = "all/budgets.rs"]
 mod budgets;
 #[path = "all/compaction.rs"]
 mod compaction;
-#[path = "all/crew.rs"]
-mod crew;
-#[path = "all/crowd.rs"]
-mod crowd;
-#[path = "all/doors/mod.rs"]
-mod doors;
-#[path = "all/endless.rs"]
-mod endless;
+#[path = "all/concurrent_appends.rs"]
+mod concurrent_appends;
+#[path = "all/conversation_archives.rs"]
+mod conversation_archives;
+#[path = "all/crash_scenario.rs"]
+mod crash_scenario;
+#[path = "all/crashes.rs"]
+mod crashes;
+#[path = "all/disk_faults.rs"]
+mod disk_faults;
 #[path = "all/execute.rs"]
 mod execute;
-#[path = "all/faults.rs"]
-mod faults;
+#[path = "all/gate_entry_points/mod.rs"]
+mod gate_entry_points;
 #[path = "all/hooks/mod.rs"]
 mod hooks;
-#[path = "all/hostile.rs"]
-mod hostile;
-#[path = "all/kills.rs"]
-mod kills;
 #[path = "all/lookup.rs"]
 mod lookup;
+#[path = "all/malicious_model.rs"]
+mod malicious_model;
+#[path = "all/many_sessions.rs"]
+mod many_sessions;
 #[path = "all/memory/mod.rs"]
 mod memory;
 #[path = "all/offload.rs"]
 mod offload;
-#[path = "all/offload_kills.rs"]
-mod offload_kills;
-#[path = "all/oracle.rs"]
-mod oracle;
-#[path = "all/parties.rs"]
-mod parties;
+#[path = "all/offload_crashes.rs"]
+mod offload_crashes;
+#[path = "all/parked_calls.rs"]
+mod parked_calls;
+#[path = "all/path_escapes.rs"]
+mod path_escapes;
+#[path = "all/permission_oracle.rs"]
+mod permission_oracle;
 #[path = "all/permissions.rs"]
 mod permissions;
-#[path = "all/plan_doors.rs"]
-mod plan_doors;
 #[path = "all/plan_mode.rs"]
 mod plan_mode;
-#[path = "all/planning.rs"]
-mod planning;
-#[path = "all/prefix.rs"]
-mod prefix;
+#[path = "all/plan_mode_bypasses.rs"]
+mod plan_mode_bypasses;
 #[path = "all/profiles/mod.rs"]
 mod profiles;
-#[path = "all/seams.rs"]
-mod seams;
+#[path = "all/prompt_cache_prefix.rs"]
+mod prompt_cache_prefix;
+#[path = "all/run_limits.rs"]
+mod run_limits;
+#[path = "all/shell_rule_bypasses.rs"]
+mod shell_rule_bypasses;
 #[path = "all/skills.rs"]
 mod skills;
 #[path = "all/steering.rs"]
 mod steering;
-#[path = "all/streams.rs"]
-mod streams;
+#[path = "all/subagents.rs"]
+mod subagents;
+#[path = "all/subagents_plan_mode.rs"]
+mod subagents_plan_mode;
 #[path = "all/support.rs"]
 mod support;
+#[path = "all/tenant_fixtures.rs"]
+mod tenant_fixtures;
 #[path = "all/tenants.rs"]
 mod tenants;
-#[path = "all/three_agents.rs"]
-mod three_agents;
-#[path = "all/titles.rs"]
-mod titles;
-#[path = "all/tricks.rs"]
-mod tricks;
-#[path = "all/turns.rs"]
-mod turns;
+#[path = "all/todos_plans_and_modes.rs"]
+mod todos_plans_and_modes;
+#[path = "all/tool_titles.rs"]
+mod tool_titles;
+#[path = "all/turn_setup.rs"]
+mod turn_setup;
+#[path = "all/unbounded_output.rs"]
+mod unbounded_output;
 #[path = "all/undo.rs"]
 mod undo;
-#[path = "all/work.rs"]
-mod work;

@@ -47,7 +47,7 @@ impl AskTerms {
     }
 
     /// Whether it may be answered so.
-    pub fn takes(&self, kind: DecisionKind) -> bool {
+    pub fn accepts(&self, kind: DecisionKind) -> bool {
         self.allowed().contains(&kind)
     }
 

@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The shortest answer worth asking for, in tokens.
-pub const LEAST_ANSWER_TOKENS: u64 = 256;
+pub const MIN_ANSWER_TOKENS: u64 = 256;
 
 /// What a limit is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Span {
+pub enum BudgetScope {
     /// One run, and those that take it up again.
     Run,
     /// One session.
@@ -18,7 +18,7 @@ pub enum Span {
     Day,
 }
 
-impl Span {
+impl BudgetScope {
     /// The name it has in settings: `run` of `budget.run_usd`.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -31,7 +31,7 @@ impl Span {
 
 /// What a limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Unit {
+pub enum BudgetUnit {
     /// Money.
     Usd,
     /// Tokens, sent and received.
@@ -40,36 +40,36 @@ pub enum Unit {
 
 /// The most that may be spent; none = as much as it takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Cap {
+pub struct SpendLimit {
     /// Money.
     pub usd: Option<Usd>,
     /// Tokens.
     pub tokens: Option<u64>,
 }
 
-impl Cap {
+impl SpendLimit {
     /// Whether anything is limited.
-    pub fn is_limit(&self) -> bool {
+    pub fn is_limited(&self) -> bool {
         *self != Self::default()
     }
 }
 
 /// A limit, and how much of it is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Account {
+pub struct BudgetAccount {
     /// What it is about.
-    pub span: Span,
+    pub scope: BudgetScope,
     /// The limit.
-    pub cap: Cap,
+    pub limit: SpendLimit,
     /// What a person added to it.
-    pub raised: Allowance,
+    pub raised: SpendAmount,
     /// What is spent, and what is reserved for calls on their way.
-    pub gone: Allowance,
+    pub used: SpendAmount,
 }
 
 /// What one call may come to.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Estimate {
+pub struct CallEstimate {
     /// Tokens of the request.
     pub input_tokens: u64,
     /// Tokens of the longest answer, without thinking.
@@ -82,49 +82,49 @@ pub struct Estimate {
 
 /// A call that may be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Grant {
+pub struct CallReservation {
     /// Tokens of the longest answer it may ask for, without thinking.
     pub answer_tokens: u64,
     /// The most it will come to.
-    pub reserved: Allowance,
+    pub reserved: SpendAmount,
     /// The limit that made the answer shorter, if one did.
-    pub shortened_by: Option<(Span, Unit)>,
+    pub limited_by: Option<(BudgetScope, BudgetUnit)>,
 }
 
 /// A limit that leaves too little for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub struct Exhausted {
+pub struct BudgetExhausted {
     /// What the limit is about.
-    pub span: Span,
+    pub scope: BudgetScope,
     /// What it counts.
-    pub unit: Unit,
+    pub unit: BudgetUnit,
     /// The limit, with what a person added to it.
-    pub limit: Allowance,
+    pub limit: SpendAmount,
     /// How much of it is gone.
-    pub gone: Allowance,
+    pub used: SpendAmount,
     /// The least that the call takes.
-    pub needed: Allowance,
+    pub needed: SpendAmount,
 }
 
-impl fmt::Display for Exhausted {
+impl fmt::Display for BudgetExhausted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
-            span,
+            scope: span,
             unit,
             limit,
-            gone,
+            used: gone,
             needed,
         } = self;
-        let key = setting(*span, *unit);
+        let key = budget_setting_name(*span, *unit);
         let span = span.as_str();
         match unit {
-            Unit::Usd => write!(
+            BudgetUnit::Usd => write!(
                 f,
                 "the budget of this {span} is used up: {} of {} is gone ({key}), and the next call takes {} or more; \
                  --raise 0.50 adds half a dollar",
                 gone.usd, limit.usd, needed.usd
             ),
-            Unit::Tokens => write!(
+            BudgetUnit::Tokens => write!(
                 f,
                 "the budget of this {span} is used up: {} of {} tokens are gone ({key}), and the next call takes {} \
                  or more; --raise 50000t adds 50000",
@@ -135,17 +135,17 @@ impl fmt::Display for Exhausted {
 }
 
 /// The setting that gives a limit.
-pub fn setting(span: Span, unit: Unit) -> String {
+pub fn budget_setting_name(span: BudgetScope, unit: BudgetUnit) -> String {
     let unit = match unit {
-        Unit::Usd => "usd",
-        Unit::Tokens => "tokens",
+        BudgetUnit::Usd => "usd",
+        BudgetUnit::Tokens => "tokens",
     };
     format!("budget.{}_{unit}", span.as_str())
 }
 
-impl Estimate {
+impl CallEstimate {
     /// A call that costs nothing.
-    pub const NOTHING: Self = Self {
+    pub const FREE: Self = Self {
         input_tokens: 0,
         answer_tokens: 0,
         thinking_tokens: 0,
@@ -154,40 +154,46 @@ impl Estimate {
 
     /// Whether the call fits into what is left of every account; if only a shorter answer does, how
     /// long it may be.
-    pub fn fit(&self, accounts: &[Account]) -> Result<Grant, Exhausted> {
-        let least = self.thinking_tokens + LEAST_ANSWER_TOKENS.min(self.answer_tokens);
+    pub fn reserve(&self, accounts: &[BudgetAccount]) -> Result<CallReservation, BudgetExhausted> {
+        let least = self.thinking_tokens + MIN_ANSWER_TOKENS.min(self.answer_tokens);
         let mut output = self.thinking_tokens + self.answer_tokens;
         let mut shortened_by = None;
         for account in accounts {
-            for (unit, room) in self.rooms(account) {
+            for (unit, room) in self.output_limits(account) {
                 let Some(room) = room.filter(|room| *room >= least) else {
                     return Err(self.exhausted(account, unit, least));
                 };
                 if room < output {
-                    (output, shortened_by) = (room, Some((account.span, unit)));
+                    (output, shortened_by) = (room, Some((account.scope, unit)));
                 }
             }
         }
         let answer_tokens = output - self.thinking_tokens;
-        Ok(Grant {
+        Ok(CallReservation {
             answer_tokens,
             reserved: self.with_output(output),
-            shortened_by,
+            limited_by: shortened_by,
         })
     }
 
     /// Tokens of output that each limit of `account` has room for; none if not even the request
     /// fits.
-    fn rooms(&self, account: &Account) -> impl Iterator<Item = (Unit, Option<u64>)> {
-        let Account {
-            cap, raised, gone, ..
+    fn output_limits(
+        &self,
+        account: &BudgetAccount,
+    ) -> impl Iterator<Item = (BudgetUnit, Option<u64>)> {
+        let BudgetAccount {
+            limit: cap,
+            raised,
+            used: gone,
+            ..
         } = *account;
         let input = self.with_output(0);
         let tokens = cap.tokens.map(|cap| {
             let left = cap
                 .saturating_add(raised.tokens)
                 .saturating_sub(gone.tokens);
-            (Unit::Tokens, left.checked_sub(input.tokens))
+            (BudgetUnit::Tokens, left.checked_sub(input.tokens))
         });
         let per_token = self.price.map_or(0.0, |price| price.output);
         let usd = cap.usd.map(|cap| {
@@ -201,16 +207,16 @@ impl Estimate {
                     true => (left as f64 / (per_token * NANOS_PER_TOKEN)) as u64,
                     false => u64::MAX,
                 });
-            (Unit::Usd, room)
+            (BudgetUnit::Usd, room)
         });
         usd.into_iter().chain(tokens)
     }
 
     /// What the call comes to at most with so much output.
-    fn with_output(&self, output_tokens: u64) -> Allowance {
+    fn with_output(&self, output_tokens: u64) -> SpendAmount {
         let tokens = self.input_tokens.saturating_add(output_tokens);
         let Some(price) = self.price else {
-            return Allowance {
+            return SpendAmount {
                 usd: Usd::default(),
                 tokens,
             };
@@ -222,29 +228,34 @@ impl Estimate {
             .max(price.cache_read.unwrap_or(0.0));
         let dollars_per_million =
             self.input_tokens as f64 * input + output_tokens as f64 * price.output;
-        Allowance {
+        SpendAmount {
             usd: Usd::from_nanos((dollars_per_million * NANOS_PER_TOKEN).round() as u64),
             tokens,
         }
     }
 
-    fn exhausted(&self, account: &Account, unit: Unit, least_output: u64) -> Exhausted {
-        let Account {
-            span,
-            cap,
+    fn exhausted(
+        &self,
+        account: &BudgetAccount,
+        unit: BudgetUnit,
+        least_output: u64,
+    ) -> BudgetExhausted {
+        let BudgetAccount {
+            scope: span,
+            limit: cap,
             raised,
-            gone,
+            used: gone,
         } = *account;
-        let mut limit = Allowance {
+        let mut limit = SpendAmount {
             usd: cap.usd.unwrap_or_default(),
             tokens: cap.tokens.unwrap_or_default(),
         };
         limit += raised;
-        Exhausted {
-            span,
+        BudgetExhausted {
+            scope: span,
             unit,
             limit,
-            gone,
+            used: gone,
             needed: self.with_output(least_output),
         }
     }
@@ -255,7 +266,7 @@ const NANOS_PER_TOKEN: f64 = 1e3;
 
 /// Money and tokens that may be spent beyond a budget.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Allowance {
+pub struct SpendAmount {
     /// Money.
     #[serde(default)]
     pub usd: Usd,
@@ -264,7 +275,7 @@ pub struct Allowance {
     pub tokens: u64,
 }
 
-impl Allowance {
+impl SpendAmount {
     /// Whether it is nothing.
     pub fn is_zero(&self) -> bool {
         *self == Self::default()
@@ -279,7 +290,7 @@ impl Allowance {
     }
 }
 
-impl std::ops::Add for Allowance {
+impl std::ops::Add for SpendAmount {
     type Output = Self;
 
     fn add(mut self, other: Self) -> Self {
@@ -288,7 +299,7 @@ impl std::ops::Add for Allowance {
     }
 }
 
-impl std::ops::AddAssign for Allowance {
+impl std::ops::AddAssign for SpendAmount {
     fn add_assign(&mut self, other: Self) {
         self.usd += other.usd;
         self.tokens = self.tokens.saturating_add(other.tokens);
@@ -306,103 +317,108 @@ mod tests {
         cache_write: Some(4.0),
     };
 
-    fn account(usd: Option<f64>, tokens: Option<u64>, gone: Allowance) -> Account {
-        let cap = Cap {
+    fn account(usd: Option<f64>, tokens: Option<u64>, gone: SpendAmount) -> BudgetAccount {
+        let cap = SpendLimit {
             usd: usd.and_then(Usd::from_dollars),
             tokens,
         };
-        Account {
-            span: Span::Run,
-            cap,
-            raised: Allowance::default(),
-            gone,
+        BudgetAccount {
+            scope: BudgetScope::Run,
+            limit: cap,
+            raised: SpendAmount::default(),
+            used: gone,
         }
     }
 
-    fn spent(dollars: f64, tokens: u64) -> Allowance {
-        Allowance {
+    fn spent(dollars: f64, tokens: u64) -> SpendAmount {
+        SpendAmount {
             usd: Usd::from_dollars(dollars).unwrap(),
             tokens,
         }
     }
 
-    // 5.7
     #[test]
     fn a_call_is_granted_whole_or_shortened_or_refused_by_the_tightest_limit() {
-        let estimate = Estimate {
+        let estimate = CallEstimate {
             input_tokens: 10_000,
             answer_tokens: 4_000,
             thinking_tokens: 0,
             price: Some(PRICE),
         };
         // 10,000 at the price of cache writes are 0.04, 4,000 of answer another 0.04.
-        let whole = Grant {
+        let whole = CallReservation {
             answer_tokens: 4_000,
             reserved: spent(0.08, 14_000),
-            shortened_by: None,
+            limited_by: None,
         };
-        let short = |answer_tokens, by| Grant {
+        let short = |answer_tokens, by| CallReservation {
             answer_tokens,
             reserved: spent(0.04 + answer_tokens as f64 * 1e-5, 10_000 + answer_tokens),
-            shortened_by: Some((Span::Run, by)),
+            limited_by: Some((BudgetScope::Run, by)),
         };
-        let none = Allowance::default();
+        let none = SpendAmount::default();
         let table = [
             (vec![], Ok(whole)),
             (vec![account(None, None, none)], Ok(whole)),
             (vec![account(Some(0.08), Some(14_000), none)], Ok(whole)),
             (
                 vec![account(Some(0.07), None, none)],
-                Ok(short(3_000, Unit::Usd)),
+                Ok(short(3_000, BudgetUnit::Usd)),
             ),
             (
                 vec![account(None, Some(11_000), none)],
-                Ok(short(1_000, Unit::Tokens)),
+                Ok(short(1_000, BudgetUnit::Tokens)),
             ),
             (
                 vec![account(Some(0.07), Some(10_256), none)],
-                Ok(short(256, Unit::Tokens)),
+                Ok(short(256, BudgetUnit::Tokens)),
             ),
-            (vec![account(None, Some(10_255), none)], Err(Unit::Tokens)),
-            (vec![account(Some(0.0425), None, none)], Err(Unit::Usd)),
-            (vec![account(Some(0.01), None, none)], Err(Unit::Usd)),
+            (
+                vec![account(None, Some(10_255), none)],
+                Err(BudgetUnit::Tokens),
+            ),
+            (
+                vec![account(Some(0.0425), None, none)],
+                Err(BudgetUnit::Usd),
+            ),
+            (vec![account(Some(0.01), None, none)], Err(BudgetUnit::Usd)),
             (
                 vec![account(Some(1.0), None, spent(0.93, 0))],
-                Ok(short(3_000, Unit::Usd)),
+                Ok(short(3_000, BudgetUnit::Usd)),
             ),
             (
                 vec![account(Some(1.0), None, spent(2.0, 0))],
-                Err(Unit::Usd),
+                Err(BudgetUnit::Usd),
             ),
         ];
         for (accounts, want) in table {
-            let got = estimate.fit(&accounts);
+            let got = estimate.reserve(&accounts);
             assert_eq!(
                 got.map_err(|exhausted| exhausted.unit),
                 want,
                 "{accounts:?}"
             );
         }
-        let raised = Account {
+        let raised = BudgetAccount {
             raised: spent(0.07, 0),
             ..account(Some(1.0), None, spent(1.0, 0))
         };
         assert_eq!(
-            estimate.fit(&[raised]),
-            Ok(short(3_000, Unit::Usd)),
+            estimate.reserve(&[raised]),
+            Ok(short(3_000, BudgetUnit::Usd)),
             "what a person adds counts"
         );
     }
 
     #[test]
     fn thinking_is_part_of_the_answer_and_is_never_cut_off() {
-        let estimate = Estimate {
+        let estimate = CallEstimate {
             input_tokens: 1_000,
             answer_tokens: 500,
             thinking_tokens: 2_000,
             price: Some(PRICE),
         };
-        let fit = |tokens| estimate.fit(&[account(None, Some(tokens), Allowance::default())]);
+        let fit = |tokens| estimate.reserve(&[account(None, Some(tokens), SpendAmount::default())]);
         assert_eq!(fit(3_500).unwrap().answer_tokens, 500);
         assert_eq!(fit(3_300).unwrap().answer_tokens, 300);
         assert!(fit(3_255).is_err());
@@ -410,24 +426,24 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_limit_the_amounts_and_the_way_on() {
-        let estimate = Estimate {
+        let estimate = CallEstimate {
             input_tokens: 1_000,
             answer_tokens: 500,
             thinking_tokens: 0,
             price: Some(PRICE),
         };
         let by_tokens = account(None, Some(2_000), spent(0.0, 1_900));
-        let said = estimate.fit(&[by_tokens]).unwrap_err().to_string();
+        let said = estimate.reserve(&[by_tokens]).unwrap_err().to_string();
         assert_eq!(
             said,
             "the budget of this run is used up: 1900 of 2000 tokens are gone (budget.run_tokens), and the next call \
              takes 1256 or more; --raise 50000t adds 50000"
         );
-        let by_money = Account {
-            span: Span::Day,
+        let by_money = BudgetAccount {
+            scope: BudgetScope::Day,
             ..account(Some(0.5), None, spent(0.499, 0))
         };
-        let said = estimate.fit(&[by_money]).unwrap_err().to_string();
+        let said = estimate.reserve(&[by_money]).unwrap_err().to_string();
         assert_eq!(
             said,
             "the budget of this day is used up: $0.4990 of $0.5000 is gone (budget.day_usd), and the next call takes \

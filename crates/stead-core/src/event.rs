@@ -2,8 +2,8 @@
 //! it.
 
 use crate::{
-    Block, Cause, Change, DecisionKind, Dropped, Outcome, PermissionMode, PlanStage, Redactor,
-    ResultStatus, RunId, SessionId, StopReason, Todo, Usage, Usd,
+    Block, CompactionCause, DecisionKind, DroppedCounts, PermissionMode, PlanStage, Redactor,
+    ResultStatus, RunId, RunOutcome, SessionChange, SessionId, StopReason, Todo, Usage, Usd,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -96,16 +96,16 @@ pub enum EventKind {
     /// A summary of the older part of the conversation is being made, which takes a while.
     CompactionStarted {
         /// Why.
-        cause: Cause,
+        cause: CompactionCause,
         /// Tokens of the context now.
         before_tokens: u64,
     },
     /// The model is shown less of the conversation from here on.
     Compacted {
         /// Why.
-        cause: Cause,
+        cause: CompactionCause,
         /// What is no longer shown.
-        dropped: Dropped,
+        dropped: DroppedCounts,
         /// Whether a summary stands for the older part.
         summarised: bool,
         /// Tokens before.
@@ -210,14 +210,14 @@ pub enum EventKind {
     /// Something a person should know.
     Notice {
         /// How grave.
-        level: Level,
+        level: NoticeLevel,
         /// In words.
         text: String,
     },
     /// The run ended or parked; always the last event.
     RunEnded {
         /// How.
-        outcome: Outcome,
+        outcome: RunOutcome,
         /// More words, where there are any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
@@ -242,8 +242,8 @@ impl EventKind {
     /// The same event without any secret that `redactor` knows. Arguments and what a person said
     /// are as they are: they come from the journal, where no secret is. A secret whose pieces come
     /// in two deltas is not seen.
-    pub fn clean(self, redactor: &Redactor) -> Self {
-        let clean = |text: String| redactor.clean_owned(text);
+    pub fn redacted(self, redactor: &Redactor) -> Self {
+        let clean = |text: String| redactor.redact_owned(text);
         match self {
             Self::TextDelta { text } => Self::TextDelta { text: clean(text) },
             Self::ThinkingDelta { text } => Self::ThinkingDelta { text: clean(text) },
@@ -305,12 +305,12 @@ impl EventKind {
     }
 
     /// What listeners are told of a change of how a session goes on, as it is on record.
-    pub fn of_change(change: &Change) -> Option<Self> {
+    pub fn from_change(change: &SessionChange) -> Option<Self> {
         match change.clone() {
-            Change::Todos { todos } => Some(Self::Todos { todos }),
-            Change::Plan { plan } => Some(Self::Plan { stage: plan }),
-            Change::Mode { to } => Some(Self::Mode { to }),
-            Change::Agent { .. } | Change::Ceiling(_) => None,
+            SessionChange::Todos { todos } => Some(Self::Todos { todos }),
+            SessionChange::Plan { plan } => Some(Self::Plan { stage: plan }),
+            SessionChange::Mode { to } => Some(Self::Mode { to }),
+            SessionChange::Agent { .. } | SessionChange::Ceiling(_) => None,
         }
     }
 }
@@ -318,7 +318,7 @@ impl EventKind {
 /// How grave a notice is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Level {
+pub enum NoticeLevel {
     /// Good to know.
     Info,
     /// Something was not as it should be, and was handled.
@@ -350,12 +350,12 @@ mod tests {
                 reason: text(),
             },
             EventKind::Notice {
-                level: Level::Info,
+                level: NoticeLevel::Info,
                 text: text(),
             },
         ];
         for event in events {
-            let told = serde_json::to_string(&event.clean(&redactor)).unwrap();
+            let told = serde_json::to_string(&event.redacted(&redactor)).unwrap();
             assert!(
                 told.contains("it is [redacted]!") && !told.contains("sk-secret"),
                 "{told}"
@@ -364,8 +364,9 @@ mod tests {
     }
     #[test]
     fn changes_are_told_in_a_stable_form() {
-        let event =
-            |change: &Change| serde_json::to_value(EventKind::of_change(change).unwrap()).unwrap();
+        let event = |change: &SessionChange| {
+            serde_json::to_value(EventKind::from_change(change).unwrap()).unwrap()
+        };
         let todos = vec![Todo {
             content: "a".into(),
             status: crate::TodoStatus::InProgress,
@@ -379,21 +380,21 @@ mod tests {
         };
         #[rustfmt::skip]
         let table = [
-            (Change::Todos { todos }, r#"{"type":"todos","todos":[{"content":"a","status":"in_progress"}]}"#),
-            (Change::Plan { plan: Some(making) }, r#"{"type":"plan","stage":"making","file":"plans/PLAN.md"}"#),
-            (Change::Plan { plan: Some(agreed) },
+            (SessionChange::Todos { todos }, r#"{"type":"todos","todos":[{"content":"a","status":"in_progress"}]}"#),
+            (SessionChange::Plan { plan: Some(making) }, r#"{"type":"plan","stage":"making","file":"plans/PLAN.md"}"#),
+            (SessionChange::Plan { plan: Some(agreed) },
                 r#"{"type":"plan","stage":"agreed","file":"plans/PLAN.md","text":"1. a"}"#),
-            (Change::Plan { plan: None }, r#"{"type":"plan"}"#),
-            (Change::Mode { to: PermissionMode::Explore }, r#"{"type":"mode","to":"explore"}"#),
+            (SessionChange::Plan { plan: None }, r#"{"type":"plan"}"#),
+            (SessionChange::Mode { to: PermissionMode::Explore }, r#"{"type":"mode","to":"explore"}"#),
         ];
         for (change, json) in table {
             let told = event(&change);
             assert_eq!(told, serde_json::from_str::<Value>(json).unwrap());
             let back: EventKind = serde_json::from_value(told).unwrap();
-            assert_eq!(Some(back), EventKind::of_change(&change));
+            assert_eq!(Some(back), EventKind::from_change(&change));
         }
         assert_eq!(
-            EventKind::of_change(&Change::Agent { to: "x".into() }),
+            EventKind::from_change(&SessionChange::Agent { to: "x".into() }),
             None
         );
     }

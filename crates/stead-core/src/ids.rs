@@ -201,7 +201,7 @@ impl AgentId {
 
 impl SessionId {
     /// Stands where something is done outside any session.
-    pub fn outside() -> Self {
+    pub fn sessionless() -> Self {
         Self("outside".into())
     }
 

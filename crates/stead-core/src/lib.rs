@@ -19,44 +19,48 @@
 
 mod ask;
 mod budget;
-mod change;
 mod context;
 mod entry;
 mod event;
 mod ids;
-mod line;
+mod journal_line;
 mod message;
-mod mode;
-mod money;
+mod permission_mode;
 mod redact;
 mod repeat;
 mod run;
-mod spawned;
+mod session_change;
+mod session_origin;
 mod state;
 mod tool;
+mod usage;
 mod verdict;
 
 pub use ask::{Ask, AskTerms, Decision, DecisionKind};
 pub use budget::{
-    Account, Allowance, Cap, Estimate, Exhausted, Grant, LEAST_ANSWER_TOKENS, Span, Unit, setting,
+    BudgetAccount, BudgetExhausted, BudgetScope, BudgetUnit, CallEstimate, CallReservation,
+    MIN_ANSWER_TOKENS, SpendAmount, SpendLimit, budget_setting_name,
 };
-pub use change::{Change, PlanNews, PlanStage, Todo, TodoStatus};
-pub use context::{Kept, Plan, Room, View, media_tokens, message_tokens, spec_tokens, text_tokens};
+pub use context::{
+    CompactionPlan, ContextBudget, ContextView, VerbatimSection, media_tokens, message_tokens,
+    spec_tokens, text_tokens,
+};
 pub use entry::{
-    Activation, CallIntent, CallResult, Cause, Compaction, Dropped, Entry, FORMAT_VERSION, Fork,
-    HookOutcome, HookRun, Kind, ModelReply, Notice, Outcome, Pin, ResultStatus, Rewind, RunEnd,
-    SessionStart, Set, Steer, UserInput,
+    CallIntent, CallResult, Compaction, CompactionCause, DroppedCounts, Entry, EntryKind,
+    FORMAT_VERSION, Fork, HookOutcome, HookRun, ModelReply, Notice, Pin, ResultStatus, Rewind,
+    RunEnd, RunOutcome, SessionStart, SetEntry, SkillActivation, Steer, UserInput,
 };
-pub use event::{Event, EventKind, Level};
+pub use event::{Event, EventKind, NoticeLevel};
 pub use ids::{AgentId, IdError, NameError, Owner, RunId, SessionId, TenantId, UserId};
-pub use line::{ChainSum, Line, LineError, decode_line, encode_line};
+pub use journal_line::{ChainSum, JournalLine, LineError, decode_line, encode_line};
 pub use message::{Block, Media, Message, Thinking, ToolCall, ToolResult};
-pub use mode::PermissionMode;
-pub use money::{Price, StopReason, Usage, Usd};
+pub use permission_mode::PermissionMode;
 pub use redact::{RedactStream, Redactor};
-pub use repeat::{RepeatGuard, Repeated};
-pub use run::{CallState, Limits, Next, Pending, Run};
-pub use spawned::{Beginning, Ceiling, ChildFiles, Spawned};
-pub use state::{ActiveSkill, FoldError, SessionState, Turn};
-pub use tool::{Access, AccessKind, Effect, Reach, Risk, ToolSpec, args_hash};
+pub use repeat::{RepeatGuard, Repetition};
+pub use run::{CallState, NextAction, PendingCall, Run, RunLimits};
+pub use session_change::{PlanModeChange, PlanStage, SessionChange, Todo, TodoStatus};
+pub use session_origin::{ChildFiles, PermissionCeiling, SessionOrigin, SubagentOrigin};
+pub use state::{ActiveSkill, FoldError, SessionState, TurnMessage};
+pub use tool::{AccessKind, PathAccess, PathScope, Risk, ToolEffect, ToolSpec, args_hash};
+pub use usage::{Price, StopReason, Usage, Usd};
 pub use verdict::{Verdict, VerdictKind};

@@ -39,7 +39,7 @@ impl Redactor {
     }
 
     /// `text` without any known secret; borrowed when there is none in it.
-    pub fn clean<'a>(&self, text: &'a str) -> std::borrow::Cow<'a, str> {
+    pub fn redact<'a>(&self, text: &'a str) -> std::borrow::Cow<'a, str> {
         let mut out = std::borrow::Cow::Borrowed(text);
         for (secret, mask) in &self.secrets {
             if out.contains(secret.as_str()) {
@@ -50,8 +50,8 @@ impl Redactor {
     }
 
     /// The same for text that is owned: given back as it is when there is no secret in it.
-    pub fn clean_owned(&self, text: String) -> String {
-        match self.clean(&text) {
+    pub fn redact_owned(&self, text: String) -> String {
+        match self.redact(&text) {
             std::borrow::Cow::Borrowed(_) => None,
             std::borrow::Cow::Owned(cleaned) => Some(cleaned),
         }
@@ -96,16 +96,16 @@ impl RedactStream {
         }
         self.held.extend_from_slice(piece);
         let end = self.held.len().saturating_sub(self.held_bytes);
-        std::borrow::Cow::Owned(self.give(end))
+        std::borrow::Cow::Owned(self.take_redacted(end))
     }
 
     /// The rest.
     pub fn finish(&mut self) -> Vec<u8> {
-        self.give(self.held.len())
+        self.take_redacted(self.held.len())
     }
 
     /// What is held up to `end`, or further if a secret goes on there.
-    fn give(&mut self, end: usize) -> Vec<u8> {
+    fn take_redacted(&mut self, end: usize) -> Vec<u8> {
         let mut clean = Vec::with_capacity(end);
         let mut at = 0;
         while let Some((start, len)) = self.first_secret(at).filter(|(start, _)| *start < end) {
@@ -141,11 +141,11 @@ mod tests {
         let once = serde_json::to_string(&secret).unwrap();
         let twice = serde_json::to_string(&once).unwrap();
         for text in [secret, once, twice] {
-            let clean = redactor.clean(&text).into_owned();
+            let clean = redactor.redact(&text).into_owned();
             assert!(clean.contains(MASK) && !clean.contains("1234"), "{clean}");
         }
         assert!(matches!(
-            redactor.clean("ab stays"),
+            redactor.redact("ab stays"),
             std::borrow::Cow::Borrowed(_)
         ));
     }
@@ -186,7 +186,7 @@ mod tests {
     fn a_secret_inside_a_longer_one_leaves_no_rest() {
         let redactor = Redactor::new(["secret".to_owned(), "secret-longer".to_owned()]);
         assert_eq!(
-            redactor.clean("x secret-longer y secret"),
+            redactor.redact("x secret-longer y secret"),
             "x [redacted] y [redacted]"
         );
     }

@@ -14,7 +14,7 @@ pub struct RepeatGuard {
 
 /// How often the run has just gone round the same circle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Repeated {
+pub struct Repetition {
     /// Steps in one round.
     pub period: usize,
     /// Rounds in a row, the first included.
@@ -32,13 +32,13 @@ impl RepeatGuard {
     }
 
     /// The circle with the most rounds that ends at the newest step.
-    pub fn rounds(&self) -> Repeated {
+    pub fn longest_repetition(&self) -> Repetition {
         let rounds_of = |period: usize| {
             let newest_first = |i: usize| self.recent[self.recent.len() - 1 - i];
             let matching = (period..self.recent.len())
                 .take_while(|&i| newest_first(i) == newest_first(i % period))
                 .count();
-            Repeated {
+            Repetition {
                 period,
                 rounds: (matching / period) as u32 + 1,
             }
@@ -52,7 +52,7 @@ impl RepeatGuard {
                     best
                 }
             })
-            .unwrap_or(Repeated {
+            .unwrap_or(Repetition {
                 period: 1,
                 rounds: 0,
             })
@@ -66,7 +66,7 @@ mod tests {
     fn rounds(steps: &[u64]) -> (usize, u32) {
         let mut guard = RepeatGuard::default();
         steps.iter().for_each(|&s| guard.record(s, 6));
-        let r = guard.rounds();
+        let r = guard.longest_repetition();
         (r.period, r.rounds)
     }
 

@@ -1,7 +1,7 @@
 //! The Run machine: what to do next, decided without doing anything.
 
 use crate::{
-    Allowance, AskTerms, Block, CallResult, Outcome, RepeatGuard, RunId, StopReason, ToolCall,
+    AskTerms, Block, CallResult, RepeatGuard, RunId, RunOutcome, SpendAmount, StopReason, ToolCall,
     ToolResult, Usage, Usd,
 };
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// Bounds of a run that the machine itself enforces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct RunLimits {
     /// Model calls at most.
     pub max_steps: u32,
     /// Rounds of the same circle after which the model is told; 0 = never.
@@ -19,7 +19,7 @@ pub struct Limits {
     pub repeat_end: u32,
 }
 
-impl Default for Limits {
+impl Default for RunLimits {
     fn default() -> Self {
         Self {
             max_steps: 200,
@@ -31,24 +31,24 @@ impl Default for Limits {
 
 /// What the driver has to do now.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Next {
+pub enum NextAction {
     /// No run is open.
     Idle,
     /// Send the context to the model.
     CallModel,
     /// Put these calls through the gate and run what it allows.
-    RunTools(Vec<Pending>),
+    RunTools(Vec<PendingCall>),
     /// Tell the model this, then ask again.
     Nudge(String),
     /// Wait for a person: these calls have been asked about.
-    AwaitDecision(Vec<Pending>),
+    AwaitDecision(Vec<PendingCall>),
     /// Record the end.
-    Done(Outcome, Option<String>),
+    Done(RunOutcome, Option<String>),
 }
 
 /// A call of the current step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Pending {
+pub struct PendingCall {
     /// The call.
     pub call: ToolCall,
     /// How far it has come.
@@ -111,7 +111,7 @@ pub struct Run {
     /// Model calls made.
     pub steps: u32,
     /// Calls of the current step, in the model's order; empty between steps.
-    pub pending: Vec<Pending>,
+    pub pending: Vec<PendingCall>,
     /// Why the newest answer stopped, if it had no calls.
     pub answered: Option<StopReason>,
     /// Tokens used so far.
@@ -120,10 +120,10 @@ pub struct Run {
     pub cost: Option<Usd>,
     /// What the run that this one takes up again had spent.
     #[serde(default)]
-    pub carried: Allowance,
+    pub carried: SpendAmount,
     /// What a person added to the budget.
     #[serde(default)]
-    pub raised: Allowance,
+    pub raised: SpendAmount,
     /// Who changed the arguments of a call of this step, by call.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub edited: BTreeMap<String, String>,
@@ -143,8 +143,8 @@ impl Run {
             answered: None,
             usage: Usage::default(),
             cost: None,
-            carried: Allowance::default(),
-            raised: Allowance::default(),
+            carried: SpendAmount::default(),
+            raised: SpendAmount::default(),
             edited: BTreeMap::new(),
             guard: RepeatGuard::default(),
             nudged: false,
@@ -152,7 +152,7 @@ impl Run {
     }
 
     /// This run as one that takes `before` up again, with `raise` more to spend.
-    pub(crate) fn after(self, before: &Self, raise: Allowance) -> Self {
+    pub(crate) fn resuming(self, before: &Self, raise: SpendAmount) -> Self {
         let carried = before.spent();
         let mut raised = before.raised;
         raised += raise;
@@ -169,18 +169,18 @@ impl Run {
     }
 
     /// What was spent on this run and those it takes up, as far as known.
-    pub fn spent(&self) -> Allowance {
-        let Allowance { mut usd, tokens } = self.carried;
+    pub fn spent(&self) -> SpendAmount {
+        let SpendAmount { mut usd, tokens } = self.carried;
         usd += self.cost.unwrap_or_default();
-        Allowance {
+        SpendAmount {
             usd,
             tokens: tokens.saturating_add(self.usage.total_tokens()),
         }
     }
 
     /// What to do now. A pure function of what has happened.
-    pub fn next(&self, limits: &Limits) -> Next {
-        let asked: Vec<&Pending> = self
+    pub fn next(&self, limits: &RunLimits) -> NextAction {
+        let asked: Vec<&PendingCall> = self
             .pending
             .iter()
             .filter(|p| matches!(p.state, CallState::Asked { .. }))
@@ -196,42 +196,42 @@ impl Run {
             | CallState::Responded { .. } => asked.is_empty(),
             CallState::Asked { .. } | CallState::Done { .. } => false,
         });
-        let open: Vec<Pending> = open.cloned().collect();
+        let open: Vec<PendingCall> = open.cloned().collect();
         if !open.is_empty() {
-            return Next::RunTools(open);
+            return NextAction::RunTools(open);
         }
         if !asked.is_empty() {
-            return Next::AwaitDecision(asked.into_iter().cloned().collect());
+            return NextAction::AwaitDecision(asked.into_iter().cloned().collect());
         }
         if let Some(stop) = &self.answered {
-            return Next::Done(Outcome::Completed, cut_short(stop));
+            return NextAction::Done(RunOutcome::Completed, cut_short_reason(stop));
         }
-        let circle = self.guard.rounds();
+        let circle = self.guard.longest_repetition();
         if limits.repeat_end > 0 && circle.rounds >= limits.repeat_end {
             let reason = format!(
                 "going in circles: the same {} gave the same results {} times",
-                steps(circle.period),
+                step_count(circle.period),
                 circle.rounds
             );
-            return Next::Done(Outcome::Failed, Some(reason));
+            return NextAction::Done(RunOutcome::Failed, Some(reason));
         }
         if limits.repeat_nudge > 0 && circle.rounds >= limits.repeat_nudge && !self.nudged {
-            return Next::Nudge(format!(
+            return NextAction::Nudge(format!(
                 "You have repeated the same {} {} times with the same results. Change your approach, or say what is missing.",
-                steps(circle.period),
+                step_count(circle.period),
                 circle.rounds
             ));
         }
         if self.steps >= limits.max_steps {
-            return Next::Done(
-                Outcome::StepLimit,
+            return NextAction::Done(
+                RunOutcome::StepLimit,
                 Some(format!(
                     "stopped after {} model calls (policy.max_steps)",
                     self.steps
                 )),
             );
         }
-        Next::CallModel
+        NextAction::CallModel
     }
 
     /// Ends the step if every call has its result: gives the results and records the step with the
@@ -248,7 +248,7 @@ impl Run {
         let mut hasher = Sha256::new();
         let mut results = Vec::with_capacity(self.pending.len());
         // Not `drain`: a session that waits should not keep room for calls.
-        for Pending { call, state } in std::mem::take(&mut self.pending) {
+        for PendingCall { call, state } in std::mem::take(&mut self.pending) {
             let CallState::Done { result } = state else {
                 continue;
             };
@@ -271,14 +271,14 @@ impl Run {
             .take(8)
             .fold(0u64, |n, byte| n << 8 | u64::from(*byte));
         self.guard.record(hash, MAX_ROUNDS_KEPT);
-        if self.guard.rounds().rounds <= 1 {
+        if self.guard.longest_repetition().rounds <= 1 {
             self.nudged = false;
         }
         Some(results)
     }
 
     /// The result of a call that nobody will ever finish, fit for the model's eyes.
-    pub fn lost_call(&self, pending: &Pending) -> CallResult {
+    pub fn interrupted_result(&self, pending: &PendingCall) -> CallResult {
         use crate::ResultStatus;
         let (status, text) = match pending.state {
             CallState::Begun { .. } => (
@@ -318,7 +318,7 @@ const MAX_NOTED_CHARS: usize = 2_000;
 /// Enough rounds to see any sensible `repeat_end`.
 const MAX_ROUNDS_KEPT: u32 = 16;
 
-fn steps(n: usize) -> String {
+fn step_count(n: usize) -> String {
     if n == 1 {
         "step".to_owned()
     } else {
@@ -326,7 +326,7 @@ fn steps(n: usize) -> String {
     }
 }
 
-fn cut_short(stop: &StopReason) -> Option<String> {
+fn cut_short_reason(stop: &StopReason) -> Option<String> {
     match stop {
         StopReason::EndTurn | StopReason::ToolUse | StopReason::StopSequence => None,
         StopReason::MaxTokens => Some("the answer was cut at the model's output limit".to_owned()),

@@ -24,7 +24,7 @@ pub struct ToolSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Risk {
     /// The strongest thing it can do.
-    pub effect: Effect,
+    pub effect: ToolEffect,
     /// Whether it may run beside other calls of the same step.
     pub parallel_safe: bool,
     /// Whether running it twice is the same as once, so that an interrupted call may be run again.
@@ -46,7 +46,7 @@ pub struct Risk {
     schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Effect {
+pub enum ToolEffect {
     /// Changes nothing.
     Reads,
     /// Changes files of the workspace.
@@ -60,13 +60,13 @@ pub enum Effect {
 impl Risk {
     /// A tool that only reads: parallel, repeatable.
     pub const READS: Self = Self {
-        effect: Effect::Reads,
+        effect: ToolEffect::Reads,
         parallel_safe: true,
         repeatable: true,
     };
     /// A tool that changes files: one at a time, never repeated on its own.
     pub const WRITES: Self = Self {
-        effect: Effect::Writes,
+        effect: ToolEffect::Writes,
         parallel_safe: false,
         repeatable: false,
     };
@@ -74,18 +74,18 @@ impl Risk {
 
 /// One path a call would touch, for the gate. The text is as the model wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Access {
+pub struct PathAccess {
     /// The path argument.
     pub path: String,
     /// What would be done to it.
     pub kind: AccessKind,
     /// How far it goes.
-    pub reach: Reach,
+    pub scope: PathScope,
 }
 
 /// How much of a path a call touches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reach {
+pub enum PathScope {
     /// What the path leads to.
     Content,
     /// The path itself, not what it leads to if it is a link, and everything below it.

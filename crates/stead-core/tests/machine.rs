@@ -67,7 +67,7 @@ impl World {
     }
 
     fn say(&mut self, text: &str) {
-        for entry in self.state.close(Outcome::Cancelled, "superseded") {
+        for entry in self.state.close(RunOutcome::Cancelled, "superseded") {
             self.record(entry);
         }
         self.runs += 1;
@@ -82,7 +82,7 @@ impl World {
                         .state
                         .turns
                         .iter()
-                        .filter(|t| t.opens.is_some())
+                        .filter(|t| t.starts_run.is_some())
                         .map(|t| t.seq)
                         .collect();
                     if let Some(seq) = inputs.get(*nth) {
@@ -93,7 +93,7 @@ impl World {
             };
         };
         let id = run.id;
-        match (act, self.state.next(&Limits::default())) {
+        match (act, self.state.next(&RunLimits::default())) {
             (Act::Say, _) => self.say("more"),
             (Act::Crash, _) => self
                 .state
@@ -102,11 +102,11 @@ impl World {
                 .for_each(|entry| self.record(entry)),
             (Act::Cancel, _) => {
                 self.state
-                    .close(Outcome::Cancelled, "stop")
+                    .close(RunOutcome::Cancelled, "stop")
                     .into_iter()
                     .for_each(|entry| self.record(entry));
             }
-            (Act::Decide { yes }, Next::AwaitDecision(asked)) => {
+            (Act::Decide { yes }, NextAction::AwaitDecision(asked)) => {
                 let args_hash = args_hash(&asked[0].call.args);
                 let call = asked[0].call.id.clone();
                 self.record(Entry::Decision(Decision {
@@ -120,7 +120,7 @@ impl World {
                     responds: false,
                 }));
             }
-            (Act::AskNext, Next::RunTools(open)) if open[0].state == CallState::New => {
+            (Act::AskNext, NextAction::RunTools(open)) if open[0].state == CallState::New => {
                 let call = open[0].call.id.clone();
                 let args_hash = args_hash(&open[0].call.args);
                 self.record(Entry::Ask(Ask {
@@ -131,7 +131,7 @@ impl World {
                     terms: AskTerms::default(),
                 }));
             }
-            (_, Next::RunTools(open)) => {
+            (_, NextAction::RunTools(open)) => {
                 let call = open[0].call.id.clone();
                 if matches!(open[0].state, CallState::New | CallState::Approved { .. }) {
                     self.record(Entry::Call(CallIntent {
@@ -167,7 +167,7 @@ impl World {
                     id: call_id,
                     text,
                 },
-                Next::CallModel,
+                NextAction::CallModel,
             ) => {
                 let mut content: Vec<Block> = (0..*calls)
                     .map(|n| {
@@ -202,13 +202,13 @@ impl World {
                 };
                 self.record(Entry::Model(reply));
             }
-            (_, Next::Nudge(text)) => self.record(Entry::Notice(Notice::new(id, text))),
-            (_, Next::Done(outcome, reason)) => self.record(Entry::End(RunEnd {
+            (_, NextAction::Nudge(text)) => self.record(Entry::Notice(Notice::new(id, text))),
+            (_, NextAction::Done(outcome, reason)) => self.record(Entry::End(RunEnd {
                 run: id,
                 outcome,
                 reason,
             })),
-            (_, Next::CallModel | Next::AwaitDecision(_) | Next::Idle) => {}
+            (_, NextAction::CallModel | NextAction::AwaitDecision(_) | NextAction::Idle) => {}
         }
     }
 }
@@ -276,7 +276,7 @@ proptest! {
             world.step(act);
             if let Some(run) = &world.state.run {
                 let copy: Run = serde_json::from_str(&serde_json::to_string(run).unwrap()).unwrap();
-                prop_assert_eq!(copy.next(&Limits::default()), run.next(&Limits::default()));
+                prop_assert_eq!(copy.next(&RunLimits::default()), run.next(&RunLimits::default()));
                 prop_assert_eq!(&copy, run);
             }
         }
@@ -308,7 +308,7 @@ fn an_entry_that_does_not_fit_changes_nothing() {
         Entry::Rewind(Rewind { to: 0 }),
         Entry::End(RunEnd {
             run: run_id(9),
-            outcome: Outcome::Completed,
+            outcome: RunOutcome::Completed,
             reason: None,
         }),
     ] {
@@ -327,20 +327,20 @@ fn a_circle_is_named_at_three_rounds_and_ended_at_six() {
     world.say("go");
     let mut nudges = Vec::new();
     for step in 1..20 {
-        match world.state.next(&Limits::default()) {
-            Next::Nudge(text) => {
+        match world.state.next(&RunLimits::default()) {
+            NextAction::Nudge(text) => {
                 nudges.push(step);
                 let run = run_id(1);
                 world.record(Entry::Notice(Notice::new(run, text)));
             }
-            Next::Done(outcome, reason) => {
-                assert_eq!(outcome, Outcome::Failed);
+            NextAction::Done(outcome, reason) => {
+                assert_eq!(outcome, RunOutcome::Failed);
                 assert!(reason.unwrap().contains("6 times"));
                 assert_eq!(nudges.len(), 1);
                 assert_eq!(world.state.run.unwrap().steps, 6);
                 return;
             }
-            Next::CallModel => {
+            NextAction::CallModel => {
                 let call = ToolCall {
                     id: String::new(),
                     name: "t".into(),
@@ -360,7 +360,7 @@ fn a_circle_is_named_at_three_rounds_and_ended_at_six() {
                     stop,
                 }));
             }
-            Next::RunTools(_) => world.step(&Act::Answer {
+            NextAction::RunTools(_) => world.step(&Act::Answer {
                 calls: 0,
                 id: 0,
                 text: false,
@@ -425,7 +425,7 @@ fn a_skill_is_active_until_a_rewind_before_its_body() {
             stop: StopReason::ToolUse,
         };
         record(&mut state, Entry::Model(reply));
-        let activates = Some(Activation {
+        let activates = Some(SkillActivation {
             skill: format!("skill-{n}"),
             version: version.into(),
         });
@@ -448,7 +448,7 @@ fn a_skill_is_active_until_a_rewind_before_its_body() {
             &mut state,
             Entry::End(RunEnd {
                 run: run_id(n),
-                outcome: Outcome::Completed,
+                outcome: RunOutcome::Completed,
                 reason: None,
             }),
         );
@@ -471,7 +471,6 @@ fn a_skill_is_active_until_a_rewind_before_its_body() {
     assert_eq!(active(&state), []);
 }
 
-// 5.7
 #[test]
 fn what_a_summary_cost_before_the_first_answer_counts_and_a_run_taken_up_again_goes_on_with_its_budget()
  {
@@ -485,9 +484,9 @@ fn what_a_summary_cost_before_the_first_answer_counts_and_a_run_taken_up_again_g
     let cost = |nanos| Some(Usd::from_nanos(nanos));
     let summary = Compaction {
         run: Some(first.clone()),
-        cause: Cause::Limit,
-        view: View::default(),
-        dropped: Dropped::default(),
+        cause: CompactionCause::Limit,
+        view: ContextView::default(),
+        dropped: DroppedCounts::default(),
         before_tokens: 0,
         after_tokens: 0,
         window: None,
@@ -507,7 +506,7 @@ fn what_a_summary_cost_before_the_first_answer_counts_and_a_run_taken_up_again_g
         cost: cost(2),
         stop,
     };
-    let raise = Allowance {
+    let raise = SpendAmount {
         usd: Usd::from_nanos(9),
         tokens: 0,
     };
@@ -517,7 +516,7 @@ fn what_a_summary_cost_before_the_first_answer_counts_and_a_run_taken_up_again_g
         Entry::Model(reply),
         Entry::End(RunEnd {
             run: first,
-            outcome: Outcome::Budget,
+            outcome: RunOutcome::Budget,
             reason: None,
         }),
         Entry::User(UserInput {
@@ -532,7 +531,7 @@ fn what_a_summary_cost_before_the_first_answer_counts_and_a_run_taken_up_again_g
     let run = state.run.unwrap();
     assert_eq!(
         run.carried,
-        Allowance {
+        SpendAmount {
             usd: Usd::from_nanos(7),
             tokens: 220
         }
@@ -540,7 +539,6 @@ fn what_a_summary_cost_before_the_first_answer_counts_and_a_run_taken_up_again_g
     assert_eq!((run.raised, state.raised), (raise, raise));
 }
 
-// Acceptance 6.7
 #[test]
 fn a_hook_changes_the_arguments_of_a_call_that_has_not_begun_and_nothing_else() {
     let run = run_id(1);
@@ -586,13 +584,13 @@ fn a_hook_changes_the_arguments_of_a_call_that_has_not_begun_and_nothing_else() 
         args: json!({"n": 2}),
         ..call
     };
-    let pending = Pending {
+    let pending = PendingCall {
         call: changed.clone(),
         state: CallState::New,
     };
     assert_eq!(
-        state.next(&Limits::default()),
-        Next::RunTools(vec![pending])
+        state.next(&RunLimits::default()),
+        NextAction::RunTools(vec![pending])
     );
     // What the model said stays as it said it.
     assert_eq!(state.turns, before.turns);

@@ -68,7 +68,7 @@ impl Abilities {
 
     /// The request without what the model cannot do. What it cannot look at is replaced by words
     /// where it is written.
-    pub(crate) fn fit(self, request: &Request) -> Cow<'_, Request> {
+    pub(crate) fn restrict(self, request: &Request) -> Cow<'_, Request> {
         let thinks = self.has(Ability::Thinking) || request.params.thinking_tokens.is_none();
         let calls = self.has(Ability::Tools) || request.tools.is_empty();
         if thinks && calls {
@@ -169,7 +169,7 @@ mod tests {
             let fitted = abilities
                 .parse::<Abilities>()
                 .unwrap()
-                .fit(&request)
+                .restrict(&request)
                 .into_owned();
             assert_eq!(
                 (fitted.params.thinking_tokens, fitted.tools.len()),

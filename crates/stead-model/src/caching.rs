@@ -52,8 +52,8 @@ impl Serialize for Caching {
 
 impl<'de> Deserialize<'de> for Caching {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Named;
-        impl Visitor<'_> for Named {
+        struct CachingVisitor;
+        impl Visitor<'_> for CachingVisitor {
             type Value = Caching;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("`off`, `5m` or `1h`")
@@ -69,7 +69,7 @@ impl<'de> Deserialize<'de> for Caching {
                 known.ok_or_else(|| E::custom(format!("{name:?} is none of `off`, `5m` and `1h`")))
             }
         }
-        deserializer.deserialize_any(Named)
+        deserializer.deserialize_any(CachingVisitor)
     }
 }
 

@@ -28,8 +28,8 @@ pub fn lookup(name: &str) -> Option<ModelInfo> {
         "responses" => "openai",
         name => name,
     };
-    let stands_for = |row: &Row<'_>| {
-        row.provider == provider && model.strip_prefix(row.model).is_some_and(is_version)
+    let stands_for = |row: &CatalogueRow<'_>| {
+        row.provider == provider && model.strip_prefix(row.model).is_some_and(is_version_suffix)
     };
     ROWS.iter()
         .filter(|row| stands_for(row))
@@ -45,7 +45,7 @@ pub fn known_models() -> impl Iterator<Item = (String, ModelInfo)> {
 
 /// Whether `rest` only dates a model: `-20250514`, `-2024-08-06`, `@20250514`, `-preview-05-20`,
 /// `-latest`.
-fn is_version(rest: &str) -> bool {
+fn is_version_suffix(rest: &str) -> bool {
     let dates = |part: &str| part.len() > 1 && part.bytes().all(|byte| byte.is_ascii_digit());
     let names = |part: &str| matches!(part, "latest" | "preview" | "exp");
     match rest.strip_prefix(['-', '@']) {
@@ -54,17 +54,17 @@ fn is_version(rest: &str) -> bool {
     }
 }
 
-struct Row<'a> {
+struct CatalogueRow<'a> {
     provider: &'a str,
     model: &'a str,
     info: ModelInfo,
 }
 
 /// Its rows, read once: every step looks a model up several times.
-static ROWS: LazyLock<Vec<Row<'static>>> =
-    LazyLock::new(|| TABLE.lines().filter_map(row).collect());
+static ROWS: LazyLock<Vec<CatalogueRow<'static>>> =
+    LazyLock::new(|| TABLE.lines().filter_map(parse_row).collect());
 
-fn row(line: &str) -> Option<Row<'_>> {
+fn parse_row(line: &str) -> Option<CatalogueRow<'_>> {
     let mut columns = line.split_ascii_whitespace();
     let (provider, model) = columns.next()?.split_once(':')?;
     let info = ModelInfo {
@@ -78,7 +78,7 @@ fn row(line: &str) -> Option<Row<'_>> {
         },
         abilities: columns.next()?.parse().ok()?,
     };
-    columns.next().is_none().then_some(Row {
+    columns.next().is_none().then_some(CatalogueRow {
         provider,
         model,
         info,
@@ -97,7 +97,7 @@ mod tests {
             .filter(|line| !line.is_empty() && !line.starts_with('#'))
             .collect();
         for line in &written {
-            let row = row(line).unwrap_or_else(|| panic!("{line}"));
+            let row = parse_row(line).unwrap_or_else(|| panic!("{line}"));
             let Price {
                 input,
                 output,

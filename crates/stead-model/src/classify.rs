@@ -8,7 +8,7 @@ use std::time::Duration;
 const MAX_MESSAGE_CHARS: usize = 2000;
 
 /// A status for errors that arrive inside an answer which began with HTTP 200.
-pub(crate) const IN_STREAM: u16 = 200;
+pub(crate) const IN_STREAM_STATUS: u16 = 200;
 
 /// Wordings of "the prompt does not fit", in lower case.
 const OVERFLOW: &[&str] = &[
@@ -86,18 +86,22 @@ const BUSY: &[&str] = &[
 /// The meaning of an error answer: its status, the wait its headers ask for, and its body.
 /// With [`IN_STREAM`] the body is an error object met inside a stream.
 pub(crate) fn classify(status: u16, retry_after: Option<Duration>, body: &[u8]) -> ModelError {
-    let said = Said::read(body);
+    let said = ErrorBody::parse(body);
     let status = match (status, said.status) {
-        (IN_STREAM, Some(inner)) => inner,
+        (IN_STREAM_STATUS, Some(inner)) => inner,
         (outer, _) => outer,
     };
     let retry_after = retry_after.or(said.retry_after);
     let message = said.message(status);
-    let any = |wordings: &[&str]| wordings.iter().any(|wording| said.words.contains(wording));
+    let any = |wordings: &[&str]| {
+        wordings
+            .iter()
+            .any(|wording| said.search_text.contains(wording))
+    };
 
     // "Request too large" per minute is a 429 and no overflow: only the code may say so there.
-    let overflows = any(OVERFLOW) || sounds_like_overflow(&said.words);
-    if overflows && (status != 429 || said.words.contains("context_length_exceeded"))
+    let overflows = any(OVERFLOW) || mentions_overflow(&said.search_text);
+    if overflows && (status != 429 || said.search_text.contains("context_length_exceeded"))
         || status == 413
     {
         return ModelError::ContextOverflow(message);
@@ -139,7 +143,7 @@ pub(crate) fn classify(status: u16, retry_after: Option<Duration>, body: &[u8]) 
 /// Whether words that are in no table say that the prompt is too long: what it is about, and that
 /// it is too much. A limit of the answer alone is another matter, for a shorter prompt does not
 /// help there.
-fn sounds_like_overflow(words: &str) -> bool {
+fn mentions_overflow(words: &str) -> bool {
     const ABOUT: [&str; 7] = [
         "context length",
         "context window",
@@ -186,21 +190,21 @@ pub(crate) fn retry_after<'a>(
 }
 
 /// What an error body says, whichever of the many shapes it has.
-struct Said {
+struct ErrorBody {
     text: String,
     /// Type, code, status and message in lower case, to look for wordings in.
-    words: String,
+    search_text: String,
     /// A status that the body itself names.
     status: Option<u16>,
     retry_after: Option<Duration>,
 }
 
-impl Said {
-    fn read(body: &[u8]) -> Self {
+impl ErrorBody {
+    fn parse(body: &[u8]) -> Self {
         let Ok(value) = serde_json::from_slice::<Value>(body) else {
             let text = String::from_utf8_lossy(body).trim().to_owned();
             return Self {
-                words: text.to_lowercase(),
+                search_text: text.to_lowercase(),
                 text,
                 status: None,
                 retry_after: None,
@@ -256,7 +260,7 @@ impl Said {
             .and_then(|s| Duration::try_from_secs_f64(s).ok());
         Self {
             text,
-            words,
+            search_text: words,
             status,
             retry_after,
         }

@@ -1,17 +1,17 @@
 //! From a name to a model that can be asked.
 
 use crate::catalogue::lookup;
-use crate::describe::inquiries;
 use crate::http::{HttpModel, HttpSettings, is_loopback};
-use crate::local::{LOCAL, local};
+use crate::local::{LOCAL_PROVIDERS, connect_local};
+use crate::overrides::WithOverrides;
 use crate::providers::{KeyNeed, Provider, WireKind, find, providers};
-use crate::retry::{Fallback, Retrying};
-use crate::told::Told;
+use crate::reported_limits::limits_queries;
+use crate::retry::{FallbackModel, RetryingModel};
 use crate::wire::anthropic::Anthropic;
 use crate::wire::gemini::Gemini;
 use crate::wire::openai::OpenAi;
 use crate::wire::responses::Responses;
-use crate::wire::{Mode, Wire};
+use crate::wire::{Wire, WireMode};
 use crate::{Abilities, Model, ModelError, ModelSettings};
 use std::sync::Arc;
 use stead_core::Price;
@@ -19,7 +19,7 @@ use stead_core::Price;
 const DEFAULT_MAX_RETRIES: u32 = 4;
 
 /// The environment, as the binary's config loader read it.
-pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// `provider:model`, parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl std::fmt::Display for ModelName {
 
 /// The model that `settings` describe, with its retries and fallbacks. Nothing is sent yet; what is
 /// missing or wrong in the settings is said now.
-pub fn connect(settings: &ModelSettings, env: Env<'_>) -> Result<Arc<dyn Model>, ModelError> {
+pub fn connect(settings: &ModelSettings, env: EnvLookup<'_>) -> Result<Arc<dyn Model>, ModelError> {
     let first = connect_one(settings, env)?;
     if settings.fallbacks.is_empty() {
         return Ok(first);
@@ -79,7 +79,7 @@ pub fn connect(settings: &ModelSettings, env: Env<'_>) -> Result<Arc<dyn Model>,
         };
         connect_one(&own, env)
     });
-    Ok(Arc::new(Fallback::new(
+    Ok(Arc::new(FallbackModel::new(
         first,
         others.collect::<Result<_, _>>()?,
     )))
@@ -88,18 +88,22 @@ pub fn connect(settings: &ModelSettings, env: Env<'_>) -> Result<Arc<dyn Model>,
 /// Whether a model of this name could be connected to, as far as its name tells.
 pub fn check_name(name: &str) -> Result<(), ModelError> {
     let name: ModelName = name.parse()?;
-    let known = LOCAL.contains(&name.provider.as_str()) || find(&name.provider).is_some();
-    if known { Ok(()) } else { Err(unknown(&name)) }
+    let known = LOCAL_PROVIDERS.contains(&name.provider.as_str()) || find(&name.provider).is_some();
+    if known {
+        Ok(())
+    } else {
+        Err(unknown_provider(&name))
+    }
 }
 
 /// The usual name of the provider that `name` means; none if there is none.
 pub fn provider_name(name: &str) -> Option<&'static str> {
-    let local = LOCAL.into_iter().find(|local| *local == name);
+    let local = LOCAL_PROVIDERS.into_iter().find(|local| *local == name);
     local.or_else(|| find(name).map(|provider| provider.name))
 }
 
 /// Whether a provider can be told how long to keep the beginning of a request.
-pub fn takes_caching(provider: &str) -> bool {
+pub fn supports_caching(provider: &str) -> bool {
     find(provider).is_some_and(|provider| match provider.wire {
         WireKind::Anthropic => true,
         WireKind::OpenAi(_) | WireKind::Responses | WireKind::Gemini => false,
@@ -107,7 +111,7 @@ pub fn takes_caching(provider: &str) -> bool {
 }
 
 /// The values of all keys that a model could be reached with, so that they can be kept out of logs.
-pub fn secrets(settings: &ModelSettings, env: Env<'_>) -> Vec<String> {
+pub fn secrets(settings: &ModelSettings, env: EnvLookup<'_>) -> Vec<String> {
     let variables = providers()
         .iter()
         .flat_map(|provider| provider.key_variables);
@@ -123,26 +127,32 @@ pub fn secrets(settings: &ModelSettings, env: Env<'_>) -> Vec<String> {
     keys
 }
 
-fn connect_one(settings: &ModelSettings, env: Env<'_>) -> Result<Arc<dyn Model>, ModelError> {
+fn connect_one(settings: &ModelSettings, env: EnvLookup<'_>) -> Result<Arc<dyn Model>, ModelError> {
     let max_retries = settings.max_retries.unwrap_or(DEFAULT_MAX_RETRIES);
-    let retrying: Arc<dyn Model> = Arc::new(Retrying::new(bare(settings, env)?, max_retries));
+    let retrying: Arc<dyn Model> = Arc::new(RetryingModel::new(
+        connect_without_retries(settings, env)?,
+        max_retries,
+    ));
     let window = settings.context_window.map(u64::from);
     let abilities = abilities(settings);
     if window.is_none() && abilities.is_none() {
         return Ok(retrying);
     }
-    Ok(Arc::new(Told {
+    Ok(Arc::new(WithOverrides {
         inner: retrying,
-        window,
+        context_window: window,
         abilities,
     }))
 }
 
 /// The model by itself. Retries go around it, so that a recorder hears every attempt.
-fn bare(settings: &ModelSettings, env: Env<'_>) -> Result<Arc<dyn Model>, ModelError> {
+fn connect_without_retries(
+    settings: &ModelSettings,
+    env: EnvLookup<'_>,
+) -> Result<Arc<dyn Model>, ModelError> {
     let name: ModelName = settings.name.parse()?;
     let recorded = |inner: &str| {
-        bare(
+        connect_without_retries(
             &ModelSettings {
                 name: inner.to_owned(),
                 ..settings.clone()
@@ -150,10 +160,10 @@ fn bare(settings: &ModelSettings, env: Env<'_>) -> Result<Arc<dyn Model>, ModelE
             env,
         )
     };
-    if let Some(model) = local(&name.provider, &name.model, settings.price, recorded) {
+    if let Some(model) = connect_local(&name.provider, &name.model, settings.price, recorded) {
         return model;
     }
-    let provider = find(&name.provider).ok_or_else(|| unknown(&name))?;
+    let provider = find(&name.provider).ok_or_else(|| unknown_provider(&name))?;
     Ok(Arc::new(HttpModel::new(http_settings(
         provider, &name, settings, env,
     )?)?))
@@ -163,9 +173,9 @@ fn http_settings(
     provider: &'static Provider,
     name: &ModelName,
     settings: &ModelSettings,
-    env: Env<'_>,
+    env: EnvLookup<'_>,
 ) -> Result<HttpSettings, ModelError> {
-    let Reach { base_url, key } = reach(
+    let Endpoint { base_url, key } = resolve_endpoint(
         provider,
         name,
         settings.base_url.as_ref(),
@@ -174,35 +184,35 @@ fn http_settings(
     )?;
     Ok(HttpSettings {
         name: name.to_string(),
-        base_url: below_version(provider.wire, &base_url).to_owned(),
-        wire: wire(provider.wire, &name.model),
+        base_url: without_version(provider.wire, &base_url).to_owned(),
+        wire: wire_for(provider.wire, &name.model),
         key,
         price: price(name, settings),
         abilities: abilities(settings).or_else(|| Some(lookup(&name.to_string())?.abilities)),
-        inquiries: inquiries(provider.wire, &name.model),
+        limits_queries: limits_queries(provider.wire, &name.model),
         mode: if settings.stream == Some(false) {
-            Mode::Whole
+            WireMode::Whole
         } else {
-            Mode::Stream
+            WireMode::Stream
         },
         timeouts: settings.timeouts.clone(),
     })
 }
 
 /// Where a provider is reached, and with what.
-pub(crate) struct Reach {
+pub(crate) struct Endpoint {
     pub(crate) base_url: String,
     pub(crate) key: Option<String>,
 }
 
 /// Where `provider` is reached: as set, or by its variables, or where it is at home.
-pub(crate) fn reach(
+pub(crate) fn resolve_endpoint(
     provider: &'static Provider,
     name: &ModelName,
     base_url: Option<&String>,
     api_key: Option<&String>,
-    env: Env<'_>,
-) -> Result<Reach, ModelError> {
+    env: EnvLookup<'_>,
+) -> Result<Endpoint, ModelError> {
     let given = |text: Option<String>| {
         text.map(|text| text.trim().to_owned())
             .filter(|text| !text.is_empty())
@@ -210,7 +220,7 @@ pub(crate) fn reach(
     let base_url = given(base_url.cloned())
         .or_else(|| given(env(provider.base_url_variable)))
         .or_else(|| provider.base_url.map(str::to_owned))
-        .ok_or_else(|| missing(name, "base_url", provider.base_url_variable))?;
+        .ok_or_else(|| missing_setting(name, "base_url", provider.base_url_variable))?;
     let key = given(api_key.cloned()).or_else(|| {
         provider
             .key_variables
@@ -219,16 +229,16 @@ pub(crate) fn reach(
     });
     let local = reqwest::Url::parse(&base_url).is_ok_and(|url| is_loopback(&url));
     if key.is_none() && provider.key == KeyNeed::Required && !local {
-        return Err(missing(
+        return Err(missing_setting(
             name,
             "api_key",
             provider.key_variables.first().copied().unwrap_or_default(),
         ));
     }
-    Ok(Reach { base_url, key })
+    Ok(Endpoint { base_url, key })
 }
 
-fn wire(kind: WireKind, model: &str) -> Box<dyn Wire> {
+fn wire_for(kind: WireKind, model: &str) -> Box<dyn Wire> {
     match kind {
         WireKind::Anthropic => Box::new(Anthropic::new(model)),
         WireKind::OpenAi(dialect) => Box::new(OpenAi::new(model, dialect)),
@@ -238,7 +248,7 @@ fn wire(kind: WireKind, model: &str) -> Box<dyn Wire> {
 }
 
 /// Anthropic's base URL is the one above `/v1`, yet people also write the other.
-fn below_version(kind: WireKind, base_url: &str) -> &str {
+fn without_version(kind: WireKind, base_url: &str) -> &str {
     let base_url = base_url.trim_end_matches('/');
     match kind {
         WireKind::Anthropic => base_url.strip_suffix("/v1").unwrap_or(base_url),
@@ -259,17 +269,17 @@ fn abilities(settings: &ModelSettings) -> Option<Abilities> {
         .map(|abilities| abilities.iter().copied().collect())
 }
 
-fn missing(name: &ModelName, field: &str, variable: &str) -> ModelError {
+fn missing_setting(name: &ModelName, field: &str, variable: &str) -> ModelError {
     ModelError::Config(format!(
         "{name} needs {field}: set the variable {variable}, or `{field}` in the model's settings"
     ))
 }
 
-fn unknown(name: &ModelName) -> ModelError {
+fn unknown_provider(name: &ModelName) -> ModelError {
     let known: Vec<&str> = providers()
         .iter()
         .map(|provider| provider.name)
-        .chain(LOCAL)
+        .chain(LOCAL_PROVIDERS)
         .collect();
     ModelError::Config(format!(
         "{name}: no provider is named {:?}; known are {}",

@@ -1,10 +1,10 @@
 //! Texts as vectors, from any endpoint that speaks OpenAI's `POST /embeddings`.
 
 use crate::classify::{classify, retry_after};
-use crate::connect::{Reach, reach};
-use crate::http::{client, is_web_page, network, seconds};
+use crate::connect::{Endpoint, resolve_endpoint};
+use crate::http::{client, is_web_page, network_error, parse_seconds};
 use crate::providers::{WireKind, find};
-use crate::{Env, ModelError, ModelName};
+use crate::{EnvLookup, ModelError, ModelName};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Response, Url};
 use serde::{Deserialize, Serialize};
@@ -52,7 +52,7 @@ impl EmbeddingSettings {
     /// What is wrong with the settings, whatever the environment.
     pub fn problem(&self) -> Option<String> {
         self.provider()
-            .and_then(|_| seconds(&self.name, "timeout_seconds", self.timeout_seconds))
+            .and_then(|_| parse_seconds(&self.name, "timeout_seconds", self.timeout_seconds))
             .err()
             .map(|e| e.to_string())
     }
@@ -93,9 +93,9 @@ pub struct Embedder {
 impl Embedder {
     /// The endpoint that `settings` describe. Nothing is sent yet; what is missing or wrong is said
     /// now.
-    pub fn new(settings: &EmbeddingSettings, env: Env<'_>) -> Result<Self, ModelError> {
+    pub fn new(settings: &EmbeddingSettings, env: EnvLookup<'_>) -> Result<Self, ModelError> {
         let (name, provider) = settings.provider()?;
-        let Reach { base_url, key } = reach(
+        let Endpoint { base_url, key } = resolve_endpoint(
             provider,
             &name,
             settings.base_url.as_ref(),
@@ -123,7 +123,7 @@ impl Embedder {
             dimensions: settings.dimensions,
             url,
             headers,
-            timeout: seconds(&settings.name, "timeout_seconds", settings.timeout_seconds)?,
+            timeout: parse_seconds(&settings.name, "timeout_seconds", settings.timeout_seconds)?,
             redactor: Redactor::new(key),
             client: OnceLock::new(),
             name: name.to_string(),
@@ -143,7 +143,7 @@ impl Embedder {
     pub async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, ModelError> {
         let mut vectors = Vec::with_capacity(texts.len());
         for batch in texts.chunks(BATCH_TEXTS) {
-            let answer = tokio::time::timeout(self.timeout, self.ask(batch)).await;
+            let answer = tokio::time::timeout(self.timeout, self.request_batch(batch)).await;
             let answer = answer.unwrap_or_else(|_| {
                 Err(ModelError::TimedOut(format!(
                     "no vectors within {:?}",
@@ -151,13 +151,13 @@ impl Embedder {
                 )))
             });
             vectors.extend(answer.map_err(|error| {
-                error.map_words(|words| self.redactor.clean(&words).into_owned())
+                error.map_message(|words| self.redactor.redact(&words).into_owned())
             })?);
         }
         Ok(vectors)
     }
 
-    async fn ask(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, ModelError> {
+    async fn request_batch(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, ModelError> {
         let input: Vec<String> = texts
             .iter()
             .map(|text| text.chars().take(MAX_TEXT_CHARS).collect())
@@ -175,7 +175,7 @@ impl Embedder {
             .post(self.url.clone())
             .headers(self.headers.clone())
             .body(body.to_string());
-        let response = call.send().await.map_err(network)?;
+        let response = call.send().await.map_err(network_error)?;
         let status = response.status();
         let header = |name: &str| {
             response
@@ -192,7 +192,7 @@ impl Embedder {
                 "the endpoint answered with a web page; check the base URL".to_owned(),
             ));
         }
-        let body = read(response).await?;
+        let body = read_body(response).await?;
         if !status.is_success() {
             let header = |name: &str| {
                 if name == "retry-after-ms" {
@@ -211,9 +211,9 @@ impl Embedder {
     }
 }
 
-async fn read(mut response: Response) -> Result<Vec<u8>, ModelError> {
+async fn read_body(mut response: Response) -> Result<Vec<u8>, ModelError> {
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(network)? {
+    while let Some(chunk) = response.chunk().await.map_err(network_error)? {
         if body.len() + chunk.len() > MAX_ANSWER_BYTES {
             return Err(ModelError::Protocol(format!(
                 "the answer has more than {MAX_ANSWER_BYTES} bytes"
@@ -227,16 +227,17 @@ async fn read(mut response: Response) -> Result<Vec<u8>, ModelError> {
 /// The vectors of an answer, in the order of the `count` texts: it may list them in another.
 fn parse(body: &[u8], count: usize) -> Result<Vec<Vec<f32>>, ModelError> {
     #[derive(Deserialize)]
-    struct Answer {
-        data: Vec<Item>,
+    struct EmbeddingResponse {
+        data: Vec<EmbeddingVector>,
     }
     #[derive(Deserialize)]
-    struct Item {
+    struct EmbeddingVector {
         index: Option<usize>,
         embedding: Vec<f32>,
     }
     let odd = |words: String| ModelError::Protocol(words);
-    let answer: Answer = serde_json::from_slice(body).map_err(|error| odd(error.to_string()))?;
+    let answer: EmbeddingResponse =
+        serde_json::from_slice(body).map_err(|error| odd(error.to_string()))?;
     let mut vectors = vec![Vec::new(); count];
     for (at, item) in answer.data.into_iter().enumerate() {
         let index = item.index.unwrap_or(at);

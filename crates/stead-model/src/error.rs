@@ -94,7 +94,7 @@ impl ModelError {
     }
 
     /// The same error with its words changed by `edit`, for example to remove a secret.
-    pub(crate) fn map_words(self, edit: impl FnOnce(String) -> String) -> Self {
+    pub(crate) fn map_message(self, edit: impl FnOnce(String) -> String) -> Self {
         match self {
             Self::ContextOverflow(words) => Self::ContextOverflow(edit(words)),
             Self::RateLimited {

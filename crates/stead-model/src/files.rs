@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 
 /// Reads a whole text file.
 pub(crate) fn read(path: &Path) -> Result<String, ModelError> {
-    std::fs::read_to_string(path).map_err(|error| unusable(path, "read", &error))
+    std::fs::read_to_string(path).map_err(|error| file_error(path, "read", &error))
 }
 
 /// A file of lines that only grows.
 #[derive(Debug)]
-pub(crate) struct Lines {
+pub(crate) struct AppendFile {
     path: PathBuf,
     file: File,
 }
 
-impl Lines {
+impl AppendFile {
     /// Opens it for appending, readable by its owner only. A last line that a crash left without
     /// its end is removed, so that the next one starts on its own.
     pub(crate) fn open(path: &Path) -> Result<Self, ModelError> {
@@ -41,7 +41,7 @@ impl Lines {
             }
             Ok(file)
         };
-        let file = open().map_err(|error| unusable(path, "write", &error))?;
+        let file = open().map_err(|error| file_error(path, "write", &error))?;
         Ok(Self {
             path: path.to_owned(),
             file,
@@ -53,11 +53,11 @@ impl Lines {
         line.push('\n');
         self.file
             .write_all(line.as_bytes())
-            .map_err(|error| unusable(&self.path, "write", &error))
+            .map_err(|error| file_error(&self.path, "write", &error))
     }
 }
 
-fn unusable(path: &Path, verb: &str, error: &std::io::Error) -> ModelError {
+fn file_error(path: &Path, verb: &str, error: &std::io::Error) -> ModelError {
     let path = path.display();
     match error.kind() {
         ErrorKind::NotFound => ModelError::Config(format!(

@@ -1,10 +1,10 @@
 //! A model behind HTTP: any wire, streamed or whole.
 
 use crate::classify::{classify, retry_after};
-use crate::describe::{Below, Inquiry};
+use crate::reported_limits::{LimitsQuery, UrlBase};
 use crate::sse::SseParser;
-use crate::wire::{self, Decoder, Mode, Wire};
-use crate::{Abilities, Delta, Model, ModelError, Reply, Reported, Request, Timeouts};
+use crate::wire::{self, Decoder, Wire, WireMode};
+use crate::{Abilities, Delta, Model, ModelError, Reply, ReportedLimits, Request, Timeouts};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -41,8 +41,8 @@ pub(crate) struct HttpSettings {
     /// What it can take and do, if known.
     pub(crate) abilities: Option<Abilities>,
     /// How its endpoint is asked about it.
-    pub(crate) inquiries: Vec<Inquiry>,
-    pub(crate) mode: Mode,
+    pub(crate) limits_queries: Vec<LimitsQuery>,
+    pub(crate) mode: WireMode,
     pub(crate) timeouts: Timeouts,
 }
 
@@ -56,9 +56,9 @@ pub(crate) struct HttpModel {
     headers: HeaderMap,
     price: Option<Price>,
     abilities: Option<Abilities>,
-    inquiries: Vec<Inquiry>,
-    mode: Mode,
-    limits: Limits,
+    limits_queries: Vec<LimitsQuery>,
+    mode: WireMode,
+    limits: HttpTimeouts,
     redactor: Redactor,
     /// Made on first use: loading root certificates takes milliseconds, and a fallback may never be
     /// asked.
@@ -66,7 +66,7 @@ pub(crate) struct HttpModel {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Limits {
+struct HttpTimeouts {
     connect: Duration,
     idle: Duration,
     total: Duration,
@@ -81,7 +81,7 @@ impl HttpModel {
             key,
             price,
             abilities,
-            inquiries,
+            limits_queries: inquiries,
             mode,
             timeouts,
         } = settings;
@@ -89,23 +89,23 @@ impl HttpModel {
         let endpoint = wire.endpoint(mode);
         let url = format!("{base_url}/{}", endpoint.trim_start_matches('/'));
         let url = Url::parse(&url)
-            .map_err(|error| config(&name, &format!("the base URL is not one: {error}")))?;
+            .map_err(|error| config_error(&name, &format!("the base URL is not one: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(config(
+            return Err(config_error(
                 &name,
                 "the base URL must begin with http:// or https://",
             ));
         }
         let headers = headers(wire.as_ref(), mode, key.as_deref())
-            .map_err(|problem| config(&name, problem))?;
-        let total = seconds(&name, "total_seconds", timeouts.total_seconds)?;
-        let idle = seconds(&name, "idle_seconds", timeouts.idle_seconds)?;
-        let limits = Limits {
-            connect: seconds(&name, "connect_seconds", timeouts.connect_seconds)?,
+            .map_err(|problem| config_error(&name, problem))?;
+        let total = parse_seconds(&name, "total_seconds", timeouts.total_seconds)?;
+        let idle = parse_seconds(&name, "idle_seconds", timeouts.idle_seconds)?;
+        let limits = HttpTimeouts {
+            connect: parse_seconds(&name, "connect_seconds", timeouts.connect_seconds)?,
             idle: match mode {
-                Mode::Stream => idle,
+                WireMode::Stream => idle,
                 // Until a whole answer is written there is nothing to send.
-                Mode::Whole => total,
+                WireMode::Whole => total,
             },
             total,
         };
@@ -119,7 +119,7 @@ impl HttpModel {
             headers,
             price,
             abilities,
-            inquiries,
+            limits_queries: inquiries,
             mode,
             limits,
             redactor,
@@ -134,10 +134,10 @@ impl HttpModel {
             .map_err(Clone::clone)
     }
 
-    async fn open(&self, request: &Request, deadline: Instant) -> Result<Phase, ModelError> {
-        let request = &*self
-            .abilities
-            .map_or(Cow::Borrowed(request), |abilities| abilities.fit(request));
+    async fn open(&self, request: &Request, deadline: Instant) -> Result<AnswerPhase, ModelError> {
+        let request = &*self.abilities.map_or(Cow::Borrowed(request), |abilities| {
+            abilities.restrict(request)
+        });
         let body = wire::encode(self.wire.as_ref(), request, self.mode, self.abilities);
         let call = self
             .client()?
@@ -145,9 +145,9 @@ impl HttpModel {
             .headers(self.headers.clone())
             .body(body);
         let response = self
-            .in_time(deadline, call.send())
+            .with_timeout(deadline, call.send())
             .await?
-            .map_err(|error| self.unreached(error))?;
+            .map_err(|error| self.send_error(error))?;
         let status = response.status();
         if !status.is_success() {
             let header = |name: &str| response.headers().get(name)?.to_str().ok();
@@ -162,10 +162,13 @@ impl HttpModel {
         }
         let content_type = content_type(&response);
         // Some servers answer whole whatever they were asked for.
-        if self.mode == Mode::Whole || content_type.starts_with(b"application/json") {
-            return self.read_whole(response, deadline).await.map(Phase::Whole);
+        if self.mode == WireMode::Whole || content_type.starts_with(b"application/json") {
+            return self
+                .read_whole(response, deadline)
+                .await
+                .map(AnswerPhase::Whole);
         }
-        Ok(Phase::Streaming(Streaming {
+        Ok(AnswerPhase::Streaming(Streaming {
             response,
             parser: SseParser::default(),
             decoder: self.wire.decoder(),
@@ -175,21 +178,21 @@ impl HttpModel {
 
     /// What the endpoint says of the model, asked in every way that is known for it until the
     /// window is told.
-    async fn ask_about(&self) -> Reported {
-        for inquiry in &self.inquiries {
-            let reported = self.inquire(inquiry).await.unwrap_or_default();
-            if reported.window.is_some() {
+    async fn fetch_limits(&self) -> ReportedLimits {
+        for inquiry in &self.limits_queries {
+            let reported = self.query_limits(inquiry).await.unwrap_or_default();
+            if reported.context_window.is_some() {
                 return reported;
             }
         }
-        Reported::default()
+        ReportedLimits::default()
     }
 
-    async fn inquire(&self, inquiry: &Inquiry) -> Option<Reported> {
+    async fn query_limits(&self, inquiry: &LimitsQuery) -> Option<ReportedLimits> {
         let server = self.url.origin().ascii_serialization();
-        let start = match inquiry.below {
-            Below::Base => &self.base_url,
-            Below::Server => &server,
+        let start = match inquiry.url_base {
+            UrlBase::Base => &self.base_url,
+            UrlBase::Server => &server,
         };
         let client = self.client().ok()?;
         let url = Url::parse(&format!("{start}/{}", inquiry.path)).ok()?;
@@ -209,16 +212,16 @@ impl HttpModel {
             }
             body.extend_from_slice(&chunk);
         }
-        Some((inquiry.read)(
+        Some((inquiry.parse)(
             &serde_json::from_slice(&body).ok()?,
             self.wire.model(),
         ))
     }
 
     /// Why a request did not arrive: where there is nobody, what to look at is the address.
-    fn unreached(&self, error: reqwest::Error) -> ModelError {
+    fn send_error(&self, error: reqwest::Error) -> ModelError {
         if !error.is_connect() || error.is_timeout() {
-            return network(error);
+            return network_error(error);
         }
         // Without path and user: they may hold a key.
         let origin = self.url.origin().ascii_serialization();
@@ -238,12 +241,12 @@ impl HttpModel {
     ) -> Result<Reply, ModelError> {
         let mut body = Vec::new();
         while let Some(chunk) = self
-            .in_time(deadline, response.chunk())
+            .with_timeout(deadline, response.chunk())
             .await?
-            .map_err(network)?
+            .map_err(network_error)?
         {
             if body.len() + chunk.len() > MAX_ANSWER_BYTES {
-                return Err(too_long());
+                return Err(answer_too_long());
             }
             body.extend_from_slice(&chunk);
         }
@@ -252,7 +255,7 @@ impl HttpModel {
 
     async fn read_error(&self, mut response: Response, deadline: Instant) -> Vec<u8> {
         let mut body = Vec::new();
-        while let Ok(Ok(Some(chunk))) = self.in_time(deadline, response.chunk()).await {
+        while let Ok(Ok(Some(chunk))) = self.with_timeout(deadline, response.chunk()).await {
             let room = MAX_ERROR_BYTES - body.len();
             body.extend_from_slice(&chunk[..chunk.len().min(room)]);
             if body.len() == MAX_ERROR_BYTES {
@@ -263,7 +266,7 @@ impl HttpModel {
     }
 
     /// Waits for `future`, but neither longer than the idle limit nor past the answer's deadline.
-    async fn in_time<T>(
+    async fn with_timeout<T>(
         &self,
         deadline: Instant,
         future: impl Future<Output = T>,
@@ -289,10 +292,10 @@ impl Model for HttpModel {
         self.price
     }
 
-    fn describe(&self) -> BoxFuture<'_, Reported> {
+    fn describe(&self) -> BoxFuture<'_, ReportedLimits> {
         let limit = Duration::from_secs(DESCRIBE_SECONDS);
         Box::pin(async move {
-            tokio::time::timeout(limit, self.ask_about())
+            tokio::time::timeout(limit, self.fetch_limits())
                 .await
                 .unwrap_or_default()
         })
@@ -300,17 +303,17 @@ impl Model for HttpModel {
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
         let deadline = Instant::now() + self.limits.total;
-        let answer = Answer {
+        let answer = HttpAnswer {
             model: self,
             request,
             deadline,
-            phase: Phase::New,
+            phase: AnswerPhase::New,
             ready: VecDeque::new(),
         };
         Box::pin(stream::unfold(answer, |mut answer| async move {
             let item = answer.next().await?;
             let item = item.map_err(|error| {
-                error.map_words(|words| answer.model.redactor.clean(&words).into_owned())
+                error.map_message(|words| answer.model.redactor.redact(&words).into_owned())
             });
             Some((item, answer))
         }))
@@ -318,15 +321,15 @@ impl Model for HttpModel {
 }
 
 /// One answer on its way.
-struct Answer<'a> {
+struct HttpAnswer<'a> {
     model: &'a HttpModel,
     request: &'a Request,
     deadline: Instant,
-    phase: Phase,
+    phase: AnswerPhase,
     ready: VecDeque<Delta>,
 }
 
-enum Phase {
+enum AnswerPhase {
     New,
     Streaming(Streaming),
     Whole(Reply),
@@ -340,14 +343,14 @@ struct Streaming {
     received_bytes: usize,
 }
 
-impl Answer<'_> {
+impl HttpAnswer<'_> {
     async fn next(&mut self) -> Option<Result<Delta, ModelError>> {
         loop {
             if let Some(delta) = self.ready.pop_front() {
                 return Some(Ok(delta));
             }
             match self.advance().await {
-                Ok(Phase::Ended) if self.ready.is_empty() => return None,
+                Ok(AnswerPhase::Ended) if self.ready.is_empty() => return None,
                 Ok(phase) => self.phase = phase,
                 Err(error) => return Some(Err(error)),
             }
@@ -355,25 +358,25 @@ impl Answer<'_> {
     }
 
     /// Does the next piece of work; the phase is `Ended` meanwhile, and stays so after a failure.
-    async fn advance(&mut self) -> Result<Phase, ModelError> {
-        match std::mem::replace(&mut self.phase, Phase::Ended) {
-            Phase::New => self.model.open(self.request, self.deadline).await,
-            Phase::Streaming(streaming) => self.read(streaming).await,
-            Phase::Whole(reply) => {
+    async fn advance(&mut self) -> Result<AnswerPhase, ModelError> {
+        match std::mem::replace(&mut self.phase, AnswerPhase::Ended) {
+            AnswerPhase::New => self.model.open(self.request, self.deadline).await,
+            AnswerPhase::Streaming(streaming) => self.read(streaming).await,
+            AnswerPhase::Whole(reply) => {
                 self.ready.extend(reply.deltas());
-                self.done(reply);
-                Ok(Phase::Ended)
+                self.finish_with(reply);
+                Ok(AnswerPhase::Ended)
             }
-            Phase::Ended => Ok(Phase::Ended),
+            AnswerPhase::Ended => Ok(AnswerPhase::Ended),
         }
     }
 
-    async fn read(&mut self, mut streaming: Streaming) -> Result<Phase, ModelError> {
+    async fn read(&mut self, mut streaming: Streaming) -> Result<AnswerPhase, ModelError> {
         let chunk = self
             .model
-            .in_time(self.deadline, streaming.response.chunk())
+            .with_timeout(self.deadline, streaming.response.chunk())
             .await?
-            .map_err(network)?;
+            .map_err(network_error)?;
         let Streaming {
             response,
             mut parser,
@@ -387,7 +390,7 @@ impl Answer<'_> {
             Some(chunk) => {
                 received_bytes += chunk.len();
                 if received_bytes > MAX_ANSWER_BYTES {
-                    return Err(too_long());
+                    return Err(answer_too_long());
                 }
                 parser.push(&chunk, &mut sink)?;
             }
@@ -402,8 +405,8 @@ impl Answer<'_> {
                     if !ended {
                         drain(response).await;
                     }
-                    self.done(*reply);
-                    return Ok(Phase::Ended);
+                    self.finish_with(*reply);
+                    return Ok(AnswerPhase::Ended);
                 }
                 delta @ (Delta::Text(_)
                 | Delta::Thinking(_)
@@ -415,7 +418,7 @@ impl Answer<'_> {
         if ended {
             Err(ModelError::Cut)
         } else {
-            Ok(Phase::Streaming(Streaming {
+            Ok(AnswerPhase::Streaming(Streaming {
                 response,
                 parser,
                 decoder,
@@ -424,7 +427,7 @@ impl Answer<'_> {
         }
     }
 
-    fn done(&mut self, reply: Reply) {
+    fn finish_with(&mut self, reply: Reply) {
         let reply = Reply {
             model: self.model.name.clone(),
             ..reply
@@ -457,7 +460,7 @@ pub(crate) fn client(url: &Url, connect_timeout: Duration) -> Result<Client, Mod
     };
     builder
         .build()
-        .map_err(|error| ModelError::Config(format!("HTTP client: {}", causes(&error))))
+        .map_err(|error| ModelError::Config(format!("HTTP client: {}", error_chain(&error))))
 }
 
 /// The TLS configuration. For `http:` it is an empty one that trusts nobody and costs nothing to
@@ -498,10 +501,10 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
             .is_ok_and(|ip| ip.is_loopback())
 }
 
-fn headers(wire: &dyn Wire, mode: Mode, key: Option<&str>) -> Result<HeaderMap, &'static str> {
+fn headers(wire: &dyn Wire, mode: WireMode, key: Option<&str>) -> Result<HeaderMap, &'static str> {
     let accept = match mode {
-        Mode::Stream => "text/event-stream",
-        Mode::Whole => "application/json",
+        WireMode::Stream => "text/event-stream",
+        WireMode::Whole => "application/json",
     };
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -523,38 +526,38 @@ fn headers_for(headers: &HeaderMap, accept: &'static str) -> HeaderMap {
     headers
 }
 
-pub(crate) fn seconds(name: &str, field: &str, seconds: f64) -> Result<Duration, ModelError> {
+pub(crate) fn parse_seconds(name: &str, field: &str, seconds: f64) -> Result<Duration, ModelError> {
     // Longer than a year is no limit, and would overflow the clock.
     const YEAR_SECONDS: f64 = 365.0 * 86_400.0;
     match Duration::try_from_secs_f64(seconds.min(YEAR_SECONDS)) {
         Ok(duration) if !duration.is_zero() => Ok(duration),
-        Ok(_) | Err(_) => Err(config(
+        Ok(_) | Err(_) => Err(config_error(
             name,
             &format!("timeouts.{field} must be more than 0, not {seconds}"),
         )),
     }
 }
 
-fn config(name: &str, problem: &str) -> ModelError {
+fn config_error(name: &str, problem: &str) -> ModelError {
     ModelError::Config(format!("{name}: {problem}"))
 }
 
-fn too_long() -> ModelError {
+fn answer_too_long() -> ModelError {
     ModelError::Protocol(format!("the answer has more than {MAX_ANSWER_BYTES} bytes"))
 }
 
-pub(crate) fn network(error: reqwest::Error) -> ModelError {
+pub(crate) fn network_error(error: reqwest::Error) -> ModelError {
     let kind = if error.is_timeout() {
         ModelError::TimedOut
     } else {
         ModelError::Network
     };
     // The URL may hold a key.
-    kind(causes(&error.without_url()))
+    kind(error_chain(&error.without_url()))
 }
 
 /// An error with its causes: the outermost alone ("error sending request") explains nothing.
-fn causes(error: &dyn std::error::Error) -> String {
+fn error_chain(error: &dyn std::error::Error) -> String {
     let mut words = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {

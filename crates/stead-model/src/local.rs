@@ -6,11 +6,11 @@ use std::sync::Arc;
 use stead_core::Price;
 
 /// The providers of this module.
-pub(crate) const LOCAL: [&str; 3] = ["scripted", "record", "replay"];
+pub(crate) const LOCAL_PROVIDERS: [&str; 3] = ["scripted", "record", "replay"];
 
 /// The model `provider:rest`, if `provider` is one of this module's. `price` is what the settings
 /// say; `connect` makes the model that a recorder asks, from its `provider:model` name.
-pub(crate) fn local(
+pub(crate) fn connect_local(
     provider: &str,
     rest: &str,
     price: Option<Price>,
@@ -24,12 +24,12 @@ pub(crate) fn local(
         "replay" => {
             Some(Replay::load(Path::new(rest)).map(|model| Arc::new(model.with_price(price)) as _))
         }
-        "record" => Some(record(rest, connect)),
+        "record" => Some(connect_recorder(rest, connect)),
         _ => None,
     }
 }
 
-fn record(
+fn connect_recorder(
     rest: &str,
     connect: impl FnOnce(&str) -> Result<Arc<dyn Model>, ModelError>,
 ) -> Result<Arc<dyn Model>, ModelError> {
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(recorder.name(), format!("scripted:{script}"));
         let replay = open(&format!("replay:{tape}")).unwrap();
         assert_eq!(replay.complete(&request).await, Ok(recorded.clone()));
-        assert_eq!(replay.price_of(&recorded.model), Some(PRICE));
+        assert_eq!(replay.price_for(&recorded.model), Some(PRICE));
     }
 
     #[test]

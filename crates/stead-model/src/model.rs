@@ -1,6 +1,6 @@
 //! The contract of a model, on one screen.
 
-use crate::{Abilities, Caching, ModelError, Reported};
+use crate::{Abilities, Caching, ModelError, ReportedLimits};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
@@ -22,7 +22,7 @@ pub trait Model: Debug + Send + Sync {
     fn price(&self) -> Option<Price>;
 
     /// What the tokens of an answer cost that came from `answered_by`, a [`Reply::model`].
-    fn price_of(&self, answered_by: &str) -> Option<Price> {
+    fn price_for(&self, answered_by: &str) -> Option<Price> {
         if answered_by == self.name() {
             self.price()
         } else {
@@ -31,12 +31,12 @@ pub trait Model: Debug + Send + Sync {
     }
 
     /// Tokens that fit into one request, its answer included, if known.
-    fn window(&self) -> Option<u64> {
+    fn context_window(&self) -> Option<u64> {
         crate::lookup(self.name()).map(|info| u64::from(info.context_tokens))
     }
 
     /// The longest answer in tokens, if known.
-    fn longest_answer(&self) -> Option<u64> {
+    fn max_output_tokens(&self) -> Option<u64> {
         crate::lookup(self.name()).map(|info| u64::from(info.max_output_tokens))
     }
 
@@ -47,8 +47,8 @@ pub trait Model: Debug + Send + Sync {
 
     /// What its endpoint says of it. That is another request, with a deadline of its own; what
     /// fails says nothing.
-    fn describe(&self) -> BoxFuture<'_, Reported> {
-        Box::pin(std::future::ready(Reported::default()))
+    fn describe(&self) -> BoxFuture<'_, ReportedLimits> {
+        Box::pin(std::future::ready(ReportedLimits::default()))
     }
 
     /// Asks it. The stream ends with exactly one [`Delta::Done`], or with an error; an answer whose
@@ -159,13 +159,13 @@ pub struct Request {
     pub encoded: Arc<Encoded>,
     /// What others are asked who may answer in the model's place, by their names, where that is not
     /// the same.
-    pub instead: Vec<(String, Request)>,
+    pub fallback_requests: Vec<(String, Request)>,
 }
 
 impl Request {
     /// What the model of this name is asked.
-    pub fn of(&self, model: &str) -> &Self {
-        self.instead
+    pub fn for_model(&self, model: &str) -> &Self {
+        self.fallback_requests
             .iter()
             .find(|(name, _)| name == model)
             .map_or(self, |(_, request)| request)
@@ -230,10 +230,10 @@ pub(crate) struct EncodedPrefix {
 pub(crate) struct EncodedHead {
     pub(crate) model: String,
     /// Whether no message follows: then there is no comma to come.
-    pub(crate) bare: bool,
+    pub(crate) has_no_messages: bool,
     pub(crate) system: Arc<[SystemPart]>,
     pub(crate) tools: Arc<[ToolSpec]>,
     pub(crate) params: Params,
-    pub(crate) mode: crate::wire::Mode,
+    pub(crate) mode: crate::wire::WireMode,
     pub(crate) bytes: Vec<u8>,
 }

@@ -1,6 +1,6 @@
 //! The providers, as a table.
 
-use crate::wire::openai::{Dialect, EffortField, LimitField};
+use crate::wire::openai::{ChatDialect, EffortField, LimitField};
 
 /// A provider that can be named before the colon of `provider:model`.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub enum KeyNeed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WireKind {
     Anthropic,
-    OpenAi(Dialect),
+    OpenAi(ChatDialect),
     Responses,
     Gemini,
 }
@@ -50,10 +50,10 @@ pub(crate) fn find(name: &str) -> Option<&'static Provider> {
         .find(|provider| provider.name == name || provider.aliases.contains(&name))
 }
 
-const fn compatible(name: &'static str, thinking_back: Option<&'static str>) -> WireKind {
+const fn openai_compatible(name: &'static str, thinking_back: Option<&'static str>) -> WireKind {
     let limit = LimitField::MaxTokens;
     let effort = EffortField::Grade;
-    WireKind::OpenAi(Dialect {
+    WireKind::OpenAi(ChatDialect {
         name,
         limit,
         effort,
@@ -80,7 +80,7 @@ const PROVIDERS: &[Provider] = &[
         base_url_variable: "OPENAI_BASE_URL",
         key_variables: &["OPENAI_API_KEY"],
         key: KeyNeed::Required,
-        wire: WireKind::OpenAi(Dialect {
+        wire: WireKind::OpenAi(ChatDialect {
             name: "openai",
             limit: LimitField::MaxCompletionTokens,
             effort: EffortField::Grade,
@@ -112,7 +112,7 @@ const PROVIDERS: &[Provider] = &[
         base_url_variable: "OPENAI_COMPATIBLE_BASE_URL",
         key_variables: &["OPENAI_COMPATIBLE_API_KEY"],
         key: KeyNeed::Optional,
-        wire: compatible("openai-compatible", REASONING_CONTENT),
+        wire: openai_compatible("openai-compatible", REASONING_CONTENT),
     },
     Provider {
         name: "ollama",
@@ -121,7 +121,7 @@ const PROVIDERS: &[Provider] = &[
         base_url_variable: "OLLAMA_BASE_URL",
         key_variables: &["OLLAMA_API_KEY"],
         key: KeyNeed::Optional,
-        wire: compatible("ollama", Some("reasoning")),
+        wire: openai_compatible("ollama", Some("reasoning")),
     },
     Provider {
         name: "vllm",
@@ -130,7 +130,7 @@ const PROVIDERS: &[Provider] = &[
         base_url_variable: "VLLM_BASE_URL",
         key_variables: &["VLLM_API_KEY"],
         key: KeyNeed::Optional,
-        wire: compatible("vllm", REASONING_CONTENT),
+        wire: openai_compatible("vllm", REASONING_CONTENT),
     },
     Provider {
         name: "llamacpp",
@@ -139,7 +139,7 @@ const PROVIDERS: &[Provider] = &[
         base_url_variable: "LLAMACPP_BASE_URL",
         key_variables: &["LLAMACPP_API_KEY"],
         key: KeyNeed::Optional,
-        wire: compatible("llamacpp", REASONING_CONTENT),
+        wire: openai_compatible("llamacpp", REASONING_CONTENT),
     },
     Provider {
         name: "lmstudio",
@@ -148,7 +148,7 @@ const PROVIDERS: &[Provider] = &[
         base_url_variable: "LMSTUDIO_BASE_URL",
         key_variables: &["LMSTUDIO_API_KEY"],
         key: KeyNeed::Optional,
-        wire: compatible("lmstudio", None),
+        wire: openai_compatible("lmstudio", None),
     },
     Provider {
         name: "deepseek",
@@ -157,7 +157,7 @@ const PROVIDERS: &[Provider] = &[
         base_url_variable: "DEEPSEEK_BASE_URL",
         key_variables: &["DEEPSEEK_API_KEY"],
         key: KeyNeed::Required,
-        wire: compatible("deepseek", REASONING_CONTENT),
+        wire: openai_compatible("deepseek", REASONING_CONTENT),
     },
     Provider {
         name: "openrouter",
@@ -166,7 +166,7 @@ const PROVIDERS: &[Provider] = &[
         base_url_variable: "OPENROUTER_BASE_URL",
         key_variables: &["OPENROUTER_API_KEY"],
         key: KeyNeed::Required,
-        wire: WireKind::OpenAi(Dialect {
+        wire: WireKind::OpenAi(ChatDialect {
             name: "openrouter",
             limit: LimitField::MaxTokens,
             effort: EffortField::Budget,
@@ -180,7 +180,7 @@ const PROVIDERS: &[Provider] = &[
         base_url_variable: "GROQ_BASE_URL",
         key_variables: &["GROQ_API_KEY"],
         key: KeyNeed::Required,
-        wire: compatible("groq", None),
+        wire: openai_compatible("groq", None),
     },
     Provider {
         name: "mistral",
@@ -189,7 +189,7 @@ const PROVIDERS: &[Provider] = &[
         base_url_variable: "MISTRAL_BASE_URL",
         key_variables: &["MISTRAL_API_KEY"],
         key: KeyNeed::Required,
-        wire: compatible("mistral", None),
+        wire: openai_compatible("mistral", None),
     },
     Provider {
         name: "xai",
@@ -198,7 +198,7 @@ const PROVIDERS: &[Provider] = &[
         base_url_variable: "XAI_BASE_URL",
         key_variables: &["XAI_API_KEY"],
         key: KeyNeed::Required,
-        wire: compatible("xai", None),
+        wire: openai_compatible("xai", None),
     },
     Provider {
         name: "together",
@@ -207,7 +207,7 @@ const PROVIDERS: &[Provider] = &[
         base_url_variable: "TOGETHER_BASE_URL",
         key_variables: &["TOGETHER_API_KEY"],
         key: KeyNeed::Required,
-        wire: compatible("together", None),
+        wire: openai_compatible("together", None),
     },
     Provider {
         name: "fireworks",
@@ -216,7 +216,7 @@ const PROVIDERS: &[Provider] = &[
         base_url_variable: "FIREWORKS_BASE_URL",
         key_variables: &["FIREWORKS_API_KEY"],
         key: KeyNeed::Required,
-        wire: compatible("fireworks", REASONING_CONTENT),
+        wire: openai_compatible("fireworks", REASONING_CONTENT),
     },
     Provider {
         name: "cerebras",
@@ -225,7 +225,7 @@ const PROVIDERS: &[Provider] = &[
         base_url_variable: "CEREBRAS_BASE_URL",
         key_variables: &["CEREBRAS_API_KEY"],
         key: KeyNeed::Required,
-        wire: compatible("cerebras", None),
+        wire: openai_compatible("cerebras", None),
     },
     Provider {
         name: "moonshot",
@@ -234,7 +234,7 @@ const PROVIDERS: &[Provider] = &[
         base_url_variable: "MOONSHOT_BASE_URL",
         key_variables: &["MOONSHOT_API_KEY"],
         key: KeyNeed::Required,
-        wire: compatible("moonshot", REASONING_CONTENT),
+        wire: openai_compatible("moonshot", REASONING_CONTENT),
     },
     Provider {
         name: "dashscope",
@@ -243,7 +243,7 @@ const PROVIDERS: &[Provider] = &[
         base_url_variable: "DASHSCOPE_BASE_URL",
         key_variables: &["DASHSCOPE_API_KEY"],
         key: KeyNeed::Required,
-        wire: compatible("dashscope", None),
+        wire: openai_compatible("dashscope", None),
     },
 ];
 

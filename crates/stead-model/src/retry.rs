@@ -1,6 +1,6 @@
 //! Asking again: the same model after a pause, then the next one.
 
-use crate::{Abilities, Delta, Model, ModelError, Reported, Request};
+use crate::{Abilities, Delta, Model, ModelError, ReportedLimits, Request};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
@@ -16,18 +16,18 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// The longest pause a provider may ask for.
 const MAX_ASKED_PAUSE: Duration = Duration::from_secs(120);
 
-type Deltas<'a> = BoxStream<'a, Result<Delta, ModelError>>;
+type DeltaStream<'a> = BoxStream<'a, Result<Delta, ModelError>>;
 
 /// A model that is asked again after failures that may pass. Each new attempt is announced by a
 /// [`Delta::Retry`], which makes everything before it void.
-pub(crate) struct Retrying {
+pub(crate) struct RetryingModel {
     inner: Arc<dyn Model>,
     max_retries: u32,
     /// Where in its range a pause lies, from 0 to 1, so that many clients do not come back at once.
     jitter: fn() -> f64,
 }
 
-impl Retrying {
+impl RetryingModel {
     pub(crate) fn new(inner: Arc<dyn Model>, max_retries: u32) -> Self {
         Self {
             inner,
@@ -45,7 +45,7 @@ impl Retrying {
     }
 }
 
-impl fmt::Debug for Retrying {
+impl fmt::Debug for RetryingModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Retrying")
             .field("inner", &self.inner)
@@ -54,7 +54,7 @@ impl fmt::Debug for Retrying {
     }
 }
 
-impl Model for Retrying {
+impl Model for RetryingModel {
     fn name(&self) -> &str {
         self.inner.name()
     }
@@ -67,51 +67,51 @@ impl Model for Retrying {
         self.inner.price()
     }
 
-    fn window(&self) -> Option<u64> {
-        self.inner.window()
+    fn context_window(&self) -> Option<u64> {
+        self.inner.context_window()
     }
 
-    fn longest_answer(&self) -> Option<u64> {
-        self.inner.longest_answer()
+    fn max_output_tokens(&self) -> Option<u64> {
+        self.inner.max_output_tokens()
     }
 
     fn abilities(&self) -> Option<Abilities> {
         self.inner.abilities()
     }
 
-    fn describe(&self) -> BoxFuture<'_, Reported> {
+    fn describe(&self) -> BoxFuture<'_, ReportedLimits> {
         self.inner.describe()
     }
 
-    fn price_of(&self, answered_by: &str) -> Option<Price> {
-        self.inner.price_of(answered_by)
+    fn price_for(&self, answered_by: &str) -> Option<Price> {
+        self.inner.price_for(answered_by)
     }
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
-        enum Now<'a> {
-            Asking(Deltas<'a>),
+        enum RetryState<'a> {
+            Asking(DeltaStream<'a>),
             Pausing(Duration),
             Ended,
         }
-        let start = (Now::Asking(self.inner.stream(request)), 1);
+        let start = (RetryState::Asking(self.inner.stream(request)), 1);
         Box::pin(stream::unfold(
             start,
             move |(mut now, attempt)| async move {
-                if let Now::Pausing(pause) = now {
+                if let RetryState::Pausing(pause) = now {
                     tokio::time::sleep(pause).await;
-                    now = Now::Asking(self.inner.stream(request));
+                    now = RetryState::Asking(self.inner.stream(request));
                 }
-                let Now::Asking(mut deltas) = now else {
+                let RetryState::Asking(mut deltas) = now else {
                     return None;
                 };
                 match deltas.next().await? {
-                    Ok(delta) => Some((Ok(delta), (Now::Asking(deltas), attempt))),
+                    Ok(delta) => Some((Ok(delta), (RetryState::Asking(deltas), attempt))),
                     Err(error) if error.is_transient() && attempt <= self.max_retries => {
                         let pause = self.pause(attempt, &error);
-                        let delta = retry(attempt + 1, pause, error.to_string());
-                        Some((Ok(delta), (Now::Pausing(pause), attempt + 1)))
+                        let delta = retry_delta(attempt + 1, pause, error.to_string());
+                        Some((Ok(delta), (RetryState::Pausing(pause), attempt + 1)))
                     }
-                    Err(error) => Some((Err(error), (Now::Ended, attempt))),
+                    Err(error) => Some((Err(error), (RetryState::Ended, attempt))),
                 }
             },
         ))
@@ -120,12 +120,12 @@ impl Model for Retrying {
 
 /// Models to ask one after the other, for as long as they fail in ways that another may not.
 #[derive(Debug)]
-pub(crate) struct Fallback {
+pub(crate) struct FallbackModel {
     first: Arc<dyn Model>,
     others: Vec<Arc<dyn Model>>,
 }
 
-impl Fallback {
+impl FallbackModel {
     pub(crate) fn new(first: Arc<dyn Model>, others: Vec<Arc<dyn Model>>) -> Self {
         Self { first, others }
     }
@@ -136,7 +136,7 @@ impl Fallback {
 }
 
 /// Whether another model may succeed where this error came from.
-fn another_may_help(error: &ModelError) -> bool {
+fn should_fall_back(error: &ModelError) -> bool {
     match error {
         ModelError::Auth(_) | ModelError::Quota(_) | ModelError::NotFound(_) => true,
         ModelError::RateLimited { .. }
@@ -149,7 +149,7 @@ fn another_may_help(error: &ModelError) -> bool {
     }
 }
 
-impl Model for Fallback {
+impl Model for FallbackModel {
     fn name(&self) -> &str {
         self.first.name()
     }
@@ -162,30 +162,30 @@ impl Model for Fallback {
         self.first.price()
     }
 
-    fn window(&self) -> Option<u64> {
-        self.first.window()
+    fn context_window(&self) -> Option<u64> {
+        self.first.context_window()
     }
 
-    fn longest_answer(&self) -> Option<u64> {
-        self.first.longest_answer()
+    fn max_output_tokens(&self) -> Option<u64> {
+        self.first.max_output_tokens()
     }
 
     fn abilities(&self) -> Option<Abilities> {
         self.first.abilities()
     }
 
-    fn describe(&self) -> BoxFuture<'_, Reported> {
+    fn describe(&self) -> BoxFuture<'_, ReportedLimits> {
         self.first.describe()
     }
 
-    fn price_of(&self, answered_by: &str) -> Option<Price> {
-        self.models().find_map(|model| model.price_of(answered_by))
+    fn price_for(&self, answered_by: &str) -> Option<Price> {
+        self.models().find_map(|model| model.price_for(answered_by))
     }
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
         let first = (
             self.first.name(),
-            self.first.stream(request.of(self.first.name())),
+            self.first.stream(request.for_model(self.first.name())),
         );
         let start = (Some(first), self.others.iter(), 1);
         Box::pin(stream::unfold(
@@ -211,12 +211,12 @@ impl Model for Fallback {
                         | Delta::CallArgs { .. }
                         | Delta::Done(_)),
                     ) => Some((Ok(delta), (Some((name, deltas)), others, attempt))),
-                    Err(error) => match others.next().filter(|_| another_may_help(&error)) {
+                    Err(error) => match others.next().filter(|_| should_fall_back(&error)) {
                         Some(next) => {
                             let reason =
                                 format!("{name}: {error}; {} is asked instead", next.name());
-                            let delta = retry(attempt + 1, Duration::ZERO, reason);
-                            let asked = next.stream(request.of(next.name()));
+                            let delta = retry_delta(attempt + 1, Duration::ZERO, reason);
+                            let asked = next.stream(request.for_model(next.name()));
                             Some((Ok(delta), (Some((next.name(), asked)), others, attempt + 1)))
                         }
                         None => Some((Err(error), (None, others, attempt))),
@@ -227,7 +227,7 @@ impl Model for Fallback {
     }
 }
 
-fn retry(attempt: u32, pause: Duration, reason: String) -> Delta {
+fn retry_delta(attempt: u32, pause: Duration, reason: String) -> Delta {
     Delta::Retry {
         attempt,
         wait_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX),

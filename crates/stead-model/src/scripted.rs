@@ -1,16 +1,16 @@
 //! A model that plays a script: deterministic, with no network and no key.
 
 mod condition;
-mod pieces;
+mod deltas;
 mod script;
 #[cfg(test)]
 mod tests;
 
 use crate::{Delta, Model, ModelError, Reply, Request, files};
-use condition::{Condition, Seen};
+use condition::{Condition, SentPrompt};
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
-use script::{Act, Answer, GivenUsage, Pieces, Script};
+use script::{ModelScript, ScriptAction, ScriptAnswer, ScriptDeltas, ScriptUsage};
 use serde::Serialize;
 use std::io;
 use std::path::Path;
@@ -59,20 +59,20 @@ const BYTES_PER_TOKEN: usize = 4;
 pub struct ScriptedModel {
     name: String,
     file: String,
-    script: Script,
+    script: ModelScript,
     price: Option<Price>,
 }
 
 /// What a call gets.
-enum Turn<'a> {
-    Answer(&'a Answer),
-    Failure(&'a Pieces, ModelError),
+enum ScriptTurn<'a> {
+    Answer(&'a ScriptAnswer),
+    Failure(&'a ScriptDeltas, ModelError),
 }
 
 impl ScriptedModel {
     /// Reads a script from its text; `file` is what messages call it.
     pub fn parse(file: &str, text: &str) -> Result<Self, ModelError> {
-        let script = Script::parse(file, text)?;
+        let script = ModelScript::parse(file, text)?;
         Ok(Self {
             name: format!("scripted:{file}"),
             file: file.to_owned(),
@@ -92,25 +92,25 @@ impl ScriptedModel {
     }
 
     /// Plays the conversation through the script up to the answer asked for.
-    fn turn(&self, request: &Request) -> Result<Turn<'_>, ModelError> {
+    fn next_turn(&self, request: &Request) -> Result<ScriptTurn<'_>, ModelError> {
         let mut next = 0;
         let mut call = 0;
-        let mut views = Seen::each(request).peekable();
+        let mut views = SentPrompt::for_each_answer(request).peekable();
         while let Some(seen) = views.next() {
             call += 1;
             let now = views.peek().is_none();
             let holds = |condition: &Condition| condition.holds(&seen);
             let acts = self
-                .order(next)
-                .filter_map(|at| Some((at, self.script.steps[at].act(&holds)?)));
+                .candidate_steps(next)
+                .filter_map(|at| Some((at, self.script.steps[at].action_when(&holds)?)));
             let mut taken = None;
             for (at, act) in acts {
                 match act {
-                    Act::Fail(failure) if now && failure.take() => {
-                        return Ok(Turn::Failure(&failure.pieces, failure.error.clone()));
+                    ScriptAction::Fail(failure) if now && failure.take_occurrence() => {
+                        return Ok(ScriptTurn::Failure(&failure.pieces, failure.error.clone()));
                     }
-                    Act::Fail(_) => {}
-                    Act::Answer(answer) => {
+                    ScriptAction::Fail(_) => {}
+                    ScriptAction::Answer(answer) => {
                         taken = Some((at, answer));
                         break;
                     }
@@ -118,7 +118,7 @@ impl ScriptedModel {
             }
             let (at, answer) = taken.ok_or_else(|| self.no_answer(call, next))?;
             if now {
-                return self.expected(at, answer, &seen);
+                return self.check_expectation(at, answer, &seen);
             }
             next = at + 1;
         }
@@ -126,19 +126,19 @@ impl ScriptedModel {
     }
 
     /// The steps that may be taken, in order, when those before `next` have been.
-    fn order(&self, next: usize) -> impl Iterator<Item = usize> {
+    fn candidate_steps(&self, next: usize) -> impl Iterator<Item = usize> {
         let again = if self.script.looped { 0..next } else { 0..0 };
         (next..self.script.steps.len()).chain(again)
     }
 
-    fn expected<'a>(
+    fn check_expectation<'a>(
         &'a self,
         at: usize,
-        answer: &'a Answer,
-        seen: &Seen<'_>,
-    ) -> Result<Turn<'a>, ModelError> {
-        match answer.expect.missing(seen) {
-            None => Ok(Turn::Answer(answer)),
+        answer: &'a ScriptAnswer,
+        seen: &SentPrompt<'_>,
+    ) -> Result<ScriptTurn<'a>, ModelError> {
+        match answer.expect.first_missing(seen) {
+            None => Ok(ScriptTurn::Answer(answer)),
             Some(missing) => {
                 let file = &self.file;
                 let line = self.script.steps[at].line;
@@ -150,7 +150,7 @@ impl ScriptedModel {
     }
 
     fn no_answer(&self, call: usize, next: usize) -> ModelError {
-        let why = match self.order(next).next() {
+        let why = match self.candidate_steps(next).next() {
             None => "it ends before that",
             Some(_) => "no remaining item's `when` holds",
         };
@@ -160,8 +160,8 @@ impl ScriptedModel {
         ))
     }
 
-    fn reply(&self, answer: &Answer, request: &Request) -> Reply {
-        let GivenUsage {
+    fn reply(&self, answer: &ScriptAnswer, request: &Request) -> Reply {
+        let ScriptUsage {
             input_tokens,
             cache_read_tokens,
             cache_write_tokens,
@@ -169,10 +169,11 @@ impl ScriptedModel {
             reasoning_tokens,
         } = answer.usage;
         let usage = Usage {
-            input_tokens: input_tokens.unwrap_or_else(|| sent_tokens(request)),
+            input_tokens: input_tokens.unwrap_or_else(|| estimate_input_tokens(request)),
             cache_read_tokens,
             cache_write_tokens,
-            output_tokens: output_tokens.unwrap_or_else(|| tokens(bytes(&answer.content))),
+            output_tokens: output_tokens
+                .unwrap_or_else(|| estimate_tokens(json_bytes(&answer.content))),
             reasoning_tokens,
         };
         Reply {
@@ -194,12 +195,12 @@ impl Model for ScriptedModel {
     }
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
-        let (pieces, end) = match self.turn(request) {
-            Ok(Turn::Answer(answer)) => (
+        let (pieces, end) = match self.next_turn(request) {
+            Ok(ScriptTurn::Answer(answer)) => (
                 &answer.pieces,
                 Ok(Delta::Done(Box::new(self.reply(answer, request)))),
             ),
-            Ok(Turn::Failure(pieces, error)) => (pieces, Err(error)),
+            Ok(ScriptTurn::Failure(pieces, error)) => (pieces, Err(error)),
             Err(error) => return stream::iter([Err(error)]).boxed(),
         };
         let all = stream::iter(pieces.deltas.iter().cloned().map(Ok).chain([end]));
@@ -215,32 +216,32 @@ impl Model for ScriptedModel {
     }
 }
 
-fn sent_tokens(request: &Request) -> u64 {
+fn estimate_input_tokens(request: &Request) -> u64 {
     let system: usize = request.system.iter().map(|part| part.text.len()).sum();
     let tools: usize = request
         .tools
         .iter()
-        .map(|tool| tool.description.len() + bytes(&tool.parameters))
+        .map(|tool| tool.description.len() + json_bytes(&tool.parameters))
         .sum();
-    let messages: usize = request.messages.iter().map(bytes).sum();
-    tokens(system + tools + messages)
+    let messages: usize = request.messages.iter().map(json_bytes).sum();
+    estimate_tokens(system + tools + messages)
 }
 
-fn tokens(bytes: usize) -> u64 {
+fn estimate_tokens(bytes: usize) -> u64 {
     bytes.div_ceil(BYTES_PER_TOKEN) as u64
 }
 
 /// How long a value is as JSON.
-fn bytes(value: &impl Serialize) -> usize {
-    let mut count = Count(0);
+fn json_bytes(value: &impl Serialize) -> usize {
+    let mut count = ByteCounter(0);
     // Counting cannot fail.
     let _ = serde_json::to_writer(&mut count, value);
     count.0
 }
 
-struct Count(usize);
+struct ByteCounter(usize);
 
-impl io::Write for Count {
+impl io::Write for ByteCounter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 += bytes.len();
         Ok(bytes.len())

@@ -50,7 +50,7 @@ pub struct ModelSettings {
 impl ModelSettings {
     /// The same with `provider` and `model` put together as `name`; or what is wrong, and with
     /// which key.
-    pub fn joined(self) -> Result<Self, (&'static str, String)> {
+    pub fn with_joined_name(self) -> Result<Self, (&'static str, String)> {
         let refused = |key: &'static str, message: &str| Err((key, message.to_owned()));
         let Self {
             name,

@@ -20,11 +20,11 @@ pub(crate) struct SseParser {
 }
 
 /// Takes one event: its name (empty when it has none) and its data.
-pub(crate) type Sink<'a> = &'a mut dyn FnMut(&str, &str) -> Result<(), ModelError>;
+pub(crate) type EventSink<'a> = &'a mut dyn FnMut(&str, &str) -> Result<(), ModelError>;
 
 impl SseParser {
     /// Takes in the next bytes; `sink` gets every event that they complete.
-    pub(crate) fn push(&mut self, mut bytes: &[u8], sink: Sink<'_>) -> Result<(), ModelError> {
+    pub(crate) fn push(&mut self, mut bytes: &[u8], sink: EventSink<'_>) -> Result<(), ModelError> {
         while let Some((&first, rest)) = bytes.split_first() {
             if std::mem::take(&mut self.after_cr) && first == b'\n' {
                 bytes = rest;
@@ -43,7 +43,7 @@ impl SseParser {
 
     /// The stream has ended. An event without its closing blank line still counts: servers forget
     /// the line, and half a JSON text cannot be mistaken for a whole one.
-    pub(crate) fn finish(mut self, sink: Sink<'_>) -> Result<(), ModelError> {
+    pub(crate) fn finish(mut self, sink: EventSink<'_>) -> Result<(), ModelError> {
         if !self.line.is_empty() {
             self.end_line(sink)?;
         }
@@ -60,7 +60,7 @@ impl SseParser {
         Ok(())
     }
 
-    fn end_line(&mut self, sink: Sink<'_>) -> Result<(), ModelError> {
+    fn end_line(&mut self, sink: EventSink<'_>) -> Result<(), ModelError> {
         let mut line = std::mem::take(&mut self.line);
         let skip = if self.after_first_line || !line.starts_with(BOM) {
             0
@@ -96,7 +96,7 @@ impl SseParser {
         }
     }
 
-    fn dispatch(&mut self, sink: Sink<'_>) -> Result<(), ModelError> {
+    fn dispatch(&mut self, sink: EventSink<'_>) -> Result<(), ModelError> {
         let sent = if std::mem::take(&mut self.has_data) {
             sink(&self.event, &self.data)
         } else {

@@ -10,16 +10,16 @@
 //! tool) do not matter where the conversation is the same; a conversation that differs is an error
 //! that names the first message that does.
 
-mod print;
+mod fingerprint;
 #[cfg(test)]
 mod tests;
 
-use crate::files::{self, Lines};
-use crate::{Abilities, Delta, Model, ModelError, Reply, Reported, Request};
+use crate::files::{self, AppendFile};
+use crate::{Abilities, Delta, Model, ModelError, Reply, ReportedLimits, Request};
+use fingerprint::Fingerprint;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};
-use print::Fingerprint;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,9 +28,9 @@ use stead_core::{Block, Price, StopReason, Usage};
 
 /// One answer on a tape.
 #[derive(Debug, Serialize, Deserialize)]
-struct Take {
+struct TapeEntry {
     asked: Fingerprint,
-    pieces: Vec<Piece>,
+    pieces: Vec<TapeDelta>,
     #[serde(with = "ReplyForm")]
     reply: Reply,
 }
@@ -38,7 +38,7 @@ struct Take {
 /// A piece of an answer, as it is written.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Piece {
+enum TapeDelta {
     Text(String),
     Thinking(String),
     Call { index: u32, name: String },
@@ -55,13 +55,13 @@ struct ReplyForm {
     model: String,
 }
 
-impl From<Piece> for Delta {
-    fn from(piece: Piece) -> Self {
+impl From<TapeDelta> for Delta {
+    fn from(piece: TapeDelta) -> Self {
         match piece {
-            Piece::Text(text) => Self::Text(text),
-            Piece::Thinking(text) => Self::Thinking(text),
-            Piece::Call { index, name } => Self::CallStarted { index, name },
-            Piece::Args { index, json } => Self::CallArgs { index, json },
+            TapeDelta::Text(text) => Self::Text(text),
+            TapeDelta::Thinking(text) => Self::Thinking(text),
+            TapeDelta::Call { index, name } => Self::CallStarted { index, name },
+            TapeDelta::Args { index, json } => Self::CallArgs { index, json },
         }
     }
 }
@@ -70,7 +70,7 @@ impl From<Piece> for Delta {
 #[derive(Debug)]
 pub struct Recorder {
     model: Arc<dyn Model>,
-    tape: Arc<Mutex<Lines>>,
+    tape: Arc<Mutex<AppendFile>>,
 }
 
 impl Recorder {
@@ -78,12 +78,12 @@ impl Recorder {
     pub fn new(model: Arc<dyn Model>, path: &Path) -> Result<Self, ModelError> {
         Ok(Self {
             model,
-            tape: Arc::new(Mutex::new(Lines::open(path)?)),
+            tape: Arc::new(Mutex::new(AppendFile::open(path)?)),
         })
     }
 }
 
-fn keep(tape: &Mutex<Lines>, take: &Take) -> Result<(), ModelError> {
+fn append_entry(tape: &Mutex<AppendFile>, take: &TapeEntry) -> Result<(), ModelError> {
     let line =
         serde_json::to_string(take).map_err(|error| ModelError::Config(error.to_string()))?;
     tape.lock()
@@ -100,23 +100,23 @@ impl Model for Recorder {
         self.model.price()
     }
 
-    fn price_of(&self, answered_by: &str) -> Option<Price> {
-        self.model.price_of(answered_by)
+    fn price_for(&self, answered_by: &str) -> Option<Price> {
+        self.model.price_for(answered_by)
     }
 
-    fn window(&self) -> Option<u64> {
-        self.model.window()
+    fn context_window(&self) -> Option<u64> {
+        self.model.context_window()
     }
 
-    fn longest_answer(&self) -> Option<u64> {
-        self.model.longest_answer()
+    fn max_output_tokens(&self) -> Option<u64> {
+        self.model.max_output_tokens()
     }
 
     fn abilities(&self) -> Option<Abilities> {
         self.model.abilities()
     }
 
-    fn describe(&self) -> BoxFuture<'_, Reported> {
+    fn describe(&self) -> BoxFuture<'_, ReportedLimits> {
         self.model.describe()
     }
 
@@ -128,13 +128,13 @@ impl Model for Recorder {
                 return Ok(None);
             };
             match &delta {
-                Delta::Text(text) => heard.push(Piece::Text(text.clone())),
-                Delta::Thinking(text) => heard.push(Piece::Thinking(text.clone())),
-                Delta::CallStarted { index, name } => heard.push(Piece::Call {
+                Delta::Text(text) => heard.push(TapeDelta::Text(text.clone())),
+                Delta::Thinking(text) => heard.push(TapeDelta::Thinking(text.clone())),
+                Delta::CallStarted { index, name } => heard.push(TapeDelta::Call {
                     index: *index,
                     name: name.clone(),
                 }),
-                Delta::CallArgs { index, json } => heard.push(Piece::Args {
+                Delta::CallArgs { index, json } => heard.push(TapeDelta::Args {
                     index: *index,
                     json: json.clone(),
                 }),
@@ -142,13 +142,14 @@ impl Model for Recorder {
                 // Kept before it is passed on: what was acted upon can always be replayed.
                 Delta::Done(reply) => {
                     let pieces = std::mem::take(&mut heard);
-                    let take = Take {
+                    let take = TapeEntry {
                         asked: Fingerprint::of(request),
                         pieces,
                         reply: (**reply).clone(),
                     };
                     let tape = self.tape.clone();
-                    let kept = tokio::task::spawn_blocking(move || keep(&tape, &take)).await;
+                    let kept =
+                        tokio::task::spawn_blocking(move || append_entry(&tape, &take)).await;
                     kept.map_err(|error| {
                         ModelError::Config(format!("recording failed: {error}"))
                     })??;
@@ -164,16 +165,16 @@ impl Model for Recorder {
 #[derive(Debug)]
 pub struct Replay {
     name: String,
-    source: Source,
+    source: ReplaySource,
     price: Option<Price>,
 }
 
 #[derive(Debug)]
-enum Source {
+enum ReplaySource {
     /// Answers found by what was asked.
-    Tape { file: String, takes: Vec<Take> },
+    Tape { file: String, takes: Vec<TapeEntry> },
     /// Answers given one after the other.
-    Row {
+    Sequence {
         replies: Vec<Reply>,
         next: AtomicUsize,
     },
@@ -194,10 +195,10 @@ impl Replay {
                 ))
             })
         };
-        let takes = lines.enumerate().map(take).collect::<Result<_, _>>()?;
-        let source = Source::Tape {
+        let entries = lines.enumerate().map(take).collect::<Result<_, _>>()?;
+        let source = ReplaySource::Tape {
             file: file.to_owned(),
-            takes,
+            takes: entries,
         };
         Ok(Self {
             name: format!("replay:{file}"),
@@ -213,7 +214,7 @@ impl Replay {
 
     /// Gives `replies` one after the other, whatever is asked.
     pub fn from_replies(replies: Vec<Reply>) -> Self {
-        let source = Source::Row {
+        let source = ReplaySource::Sequence {
             replies,
             next: AtomicUsize::new(0),
         };
@@ -229,16 +230,16 @@ impl Replay {
         Self { price, ..self }
     }
 
-    fn answer(&self, request: &Request) -> Result<(Vec<Delta>, Reply), ModelError> {
+    fn next_answer(&self, request: &Request) -> Result<(Vec<Delta>, Reply), ModelError> {
         match &self.source {
-            Source::Tape { file, takes } => {
-                let take = find(file, takes, &Fingerprint::of(request))?;
+            ReplaySource::Tape { file, takes } => {
+                let take = find_entry(file, takes, &Fingerprint::of(request))?;
                 Ok((
                     take.pieces.iter().cloned().map(Delta::from).collect(),
                     take.reply.clone(),
                 ))
             }
-            Source::Row { replies, next } => {
+            ReplaySource::Sequence { replies, next } => {
                 let call = next.fetch_add(1, Ordering::AcqRel);
                 let reply = replies.get(call).cloned().ok_or_else(|| {
                     let call = call + 1;
@@ -254,7 +255,11 @@ impl Replay {
 }
 
 /// The answer to the same request; failing that, to the same conversation.
-fn find<'a>(file: &str, takes: &'a [Take], asked: &Fingerprint) -> Result<&'a Take, ModelError> {
+fn find_entry<'a>(
+    file: &str,
+    takes: &'a [TapeEntry],
+    asked: &Fingerprint,
+) -> Result<&'a TapeEntry, ModelError> {
     let same = takes.iter().find(|take| take.asked == *asked);
     let alike = || {
         takes
@@ -265,7 +270,7 @@ fn find<'a>(file: &str, takes: &'a [Take], asked: &Fingerprint) -> Result<&'a Ta
         let nearest = takes
             .iter()
             .map(|take| &take.asked)
-            .max_by_key(|recorded| recorded.likeness(asked));
+            .max_by_key(|recorded| recorded.similarity(asked));
         let why = match nearest {
             Some(recorded) => recorded.difference(asked),
             None => "the tape is empty".into(),
@@ -292,10 +297,10 @@ impl Model for Replay {
             }
         };
         match &self.source {
-            Source::Tape { takes, .. } => {
+            ReplaySource::Tape { takes, .. } => {
                 takes.iter().for_each(|take| add(take.reply.model.as_str()))
             }
-            Source::Row { replies, .. } => {
+            ReplaySource::Sequence { replies, .. } => {
                 replies.iter().for_each(|reply| add(reply.model.as_str()))
             }
         }
@@ -303,12 +308,12 @@ impl Model for Replay {
     }
 
     /// Answers keep the name of the model that gave them; here they cost what this replay does.
-    fn price_of(&self, _answered_by: &str) -> Option<Price> {
+    fn price_for(&self, _answered_by: &str) -> Option<Price> {
         self.price
     }
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
-        match self.answer(request) {
+        match self.next_answer(request) {
             Err(error) => stream::iter([Err(error)]).boxed(),
             Ok((pieces, reply)) => {
                 let done = Delta::Done(Box::new(reply));

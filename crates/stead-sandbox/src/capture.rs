@@ -1,7 +1,7 @@
 //! Running a child process whose output may never end.
 
-use crate::family::Family;
-use crate::{Ended, Room, SandboxError, Sink};
+use crate::process_tree::ProcessTree;
+use crate::{ExecOutcome, OutputSink, SandboxError, SinkState};
 use rustix::process::Signal;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,11 +21,11 @@ pub(crate) const TERM_GRACE: Duration = Duration::from_millis(300);
 /// How long what a process left in its pipe is waited for: something it started may hold it open.
 pub(crate) const DRAIN_GRACE: Duration = Duration::from_millis(200);
 /// Beyond any life of a process, and within any clock.
-pub(crate) const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+pub(crate) const MAX_TIMEOUT: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// What bounds a child process.
 #[derive(Debug, Clone)]
-pub struct Capture {
+pub struct ExecLimits {
     /// How long it may run.
     pub timeout: Duration,
     /// Stops it.
@@ -44,46 +44,46 @@ pub struct Capture {
 /// run.
 pub async fn capture(
     mut command: Command,
-    sink: &mut dyn Sink,
-    bounds: &Capture,
-) -> Result<Ended, SandboxError> {
-    let deadline = Instant::now() + bounds.timeout.min(LONGEST);
-    let mut family = Family::begin(&mut command).map_err(SandboxError::Start)?;
-    let begun = begin(command);
+    sink: &mut dyn OutputSink,
+    bounds: &ExecLimits,
+) -> Result<ExecOutcome, SandboxError> {
+    let deadline = Instant::now() + bounds.timeout.min(MAX_TIMEOUT);
+    let mut family = ProcessTree::attach(&mut command).map_err(SandboxError::Start)?;
+    let begun = spawn(command);
     let (mut child, mut output) = match begun {
         Ok(begun) => begun,
         Err(error) => {
-            family.end().await;
+            family.kill_all().await;
             return Err(SandboxError::Start(error));
         }
     };
     let ended = tokio::select! {
         biased;
-        () = bounds.cancel.cancelled() => Ok(Ended::Cancelled),
-        () = sleep_until(deadline) => Ok(Ended::TimedOut),
-        ended = run(&mut child, &mut output, sink) => ended,
+        () = bounds.cancel.cancelled() => Ok(ExecOutcome::Cancelled),
+        () = sleep_until(deadline) => Ok(ExecOutcome::TimedOut),
+        ended = copy_output(&mut child, &mut output, sink) => ended,
     };
     match ended {
-        Ok(Ended::Exited(_) | Ended::Signalled(_)) | Err(_) => {}
-        Ok(Ended::TimedOut | Ended::Cancelled | Ended::Full) => {
-            if !matches!(ended, Ok(Ended::Full)) {
+        Ok(ExecOutcome::Exited(_) | ExecOutcome::Signalled(_)) | Err(_) => {}
+        Ok(ExecOutcome::TimedOut | ExecOutcome::Cancelled | ExecOutcome::OutputFull) => {
+            if !matches!(ended, Ok(ExecOutcome::OutputFull)) {
                 // What it said before counts, even if nobody had listened yet; whether there is
                 // room for more does not.
-                let _ = sink.write(output.present()).await;
+                let _ = sink.write(output.read_available()).await;
             }
             family.signal(Signal::TERM);
-            let _ = timeout(TERM_GRACE, last_words(&mut child, &mut output)).await;
+            let _ = timeout(TERM_GRACE, drain_until_exit(&mut child, &mut output)).await;
         }
     }
     // It fails only if it has ended.
     let _ = child.start_kill();
-    family.end().await;
+    family.kill_all().await;
     child.wait().await.map_err(SandboxError::Lost)?;
     ended.map_err(SandboxError::Lost)
 }
 
 /// Starts it with one pipe for both its outputs, so that they stay in order.
-fn begin(mut command: Command) -> io::Result<(Child, Pipe)> {
+fn spawn(mut command: Command) -> io::Result<(Child, OutputPipe)> {
     let (reader, writer) = io::pipe()?;
     command
         .stdin(Stdio::null())
@@ -96,7 +96,7 @@ fn begin(mut command: Command) -> io::Result<(Child, Pipe)> {
     let source = pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?;
     Ok((
         child,
-        Pipe {
+        OutputPipe {
             source: Some(source),
             buffer: vec![0; READ_BYTES].into(),
         },
@@ -104,32 +104,36 @@ fn begin(mut command: Command) -> io::Result<(Child, Pipe)> {
 }
 
 /// Until it has ended and said all, or no more is kept.
-async fn run(child: &mut Child, output: &mut Pipe, sink: &mut dyn Sink) -> io::Result<Ended> {
+async fn copy_output(
+    child: &mut Child,
+    output: &mut OutputPipe,
+    sink: &mut dyn OutputSink,
+) -> io::Result<ExecOutcome> {
     let mut exited: Option<(ExitStatus, Instant)> = None;
     loop {
         let drained = match exited {
-            Some((status, _)) if output.source.is_none() => return Ok(of_status(status)),
+            Some((status, _)) if output.source.is_none() => return Ok(exit_outcome(status)),
             Some((_, at)) => at + DRAIN_GRACE,
             None => Instant::now(),
         };
         let said = tokio::select! {
             biased;
             // First, or whoever holds the pipe and goes on writing would never be left.
-            () = sleep_until(drained), if exited.is_some() => output.rest(),
+            () = sleep_until(drained), if exited.is_some() => output.read_remaining(),
             read = output.fill(), if output.source.is_some() => &output.buffer[..read?],
             status = child.wait(), if exited.is_none() => {
                 exited = Some((status?, Instant::now()));
                 continue;
             }
         };
-        if sink.write(said).await == Room::Full {
-            return Ok(Ended::Full);
+        if sink.write(said).await == SinkState::Full {
+            return Ok(ExecOutcome::OutputFull);
         }
     }
 }
 
 /// Until it has ended. What it says on its way out is read, so that nothing keeps it, and not kept.
-async fn last_words(child: &mut Child, output: &mut Pipe) {
+async fn drain_until_exit(child: &mut Child, output: &mut OutputPipe) {
     loop {
         tokio::select! {
             biased;
@@ -143,21 +147,21 @@ async fn last_words(child: &mut Child, output: &mut Pipe) {
     }
 }
 
-pub(crate) fn of_status(status: ExitStatus) -> Ended {
+pub(crate) fn exit_outcome(status: ExitStatus) -> ExecOutcome {
     match (status.code(), status.signal()) {
-        (Some(code), _) => Ended::Exited(code),
-        (None, signal) => Ended::Signalled(signal.unwrap_or_default()),
+        (Some(code), _) => ExecOutcome::Exited(code),
+        (None, signal) => ExecOutcome::Signalled(signal.unwrap_or_default()),
     }
 }
 
 /// Both outputs of a child.
-struct Pipe {
+struct OutputPipe {
     /// None once it has ended.
     source: Option<pipe::Receiver>,
     buffer: Box<[u8]>,
 }
 
-impl Pipe {
+impl OutputPipe {
     /// Reads what there is; nothing once it has ended.
     async fn fill(&mut self) -> io::Result<usize> {
         let Some(source) = &mut self.source else {
@@ -171,7 +175,7 @@ impl Pipe {
     }
 
     /// What is in it now. The pipe itself is asked: the runtime may not have heard of it yet.
-    fn present(&mut self) -> &[u8] {
+    fn read_available(&mut self) -> &[u8] {
         let read = self
             .source
             .as_ref()
@@ -180,8 +184,8 @@ impl Pipe {
     }
 
     /// What is in it now, and no more after it.
-    fn rest(&mut self) -> &[u8] {
-        let read = self.present().len();
+    fn read_remaining(&mut self) -> &[u8] {
+        let read = self.read_available().len();
         self.source = None;
         &self.buffer[..read]
     }

@@ -1,6 +1,9 @@
 //! The machine itself.
 
-use crate::{Capture, Ended, Exec, Isolation, Kind, Sandbox, SandboxError, Sink, capture};
+use crate::{
+    Exec, ExecLimits, ExecOutcome, Isolation, OutputSink, Sandbox, SandboxError, SandboxKind,
+    capture,
+};
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +15,7 @@ const SH: &str = "/bin/sh";
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// What every command is told, unless the caller says otherwise: there is no terminal to draw on or
 /// to ask at.
-const FIXED: [(&str, &str); 7] = [
+const DEFAULT_ENV: [(&str, &str); 7] = [
     ("TERM", "dumb"),
     ("GIT_TERMINAL_PROMPT", "0"),
     // A folder that only looks like a repository, and a repository's own settings, say nothing
@@ -42,7 +45,7 @@ impl Host {
     /// Variables of this process that commands may see: what a program needs to find its way, and
     /// none that holds a key. The last is the mark of a command that this process itself belongs
     /// to.
-    pub const VARIABLES: [&str; 19] = [
+    pub const INHERITED_VARIABLES: [&str; 19] = [
         "PATH",
         "HOME",
         "USER",
@@ -61,16 +64,16 @@ impl Host {
         "LC_TIME",
         "LC_PAPER",
         "LC_MEASUREMENT",
-        crate::MARK,
+        crate::EXEC_ID_ENV,
     ];
 
     /// Gives every command the variables `env`; a `PATH` is added if there is none.
     pub fn new(env: impl IntoIterator<Item = (String, String)>) -> Self {
-        let fixed = FIXED.into_iter().chain([("PATH", PATH)]);
+        let fixed = DEFAULT_ENV.into_iter().chain([("PATH", PATH)]);
         let fixed = fixed.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let env: BTreeMap<String, String> = fixed.chain(env).collect();
-        let shell =
-            bash(env.get("PATH").map_or(PATH, String::as_str)).unwrap_or_else(|| PathBuf::from(SH));
+        let shell = find_bash(env.get("PATH").map_or(PATH, String::as_str))
+            .unwrap_or_else(|| PathBuf::from(SH));
         Self { env, shell }
     }
 
@@ -81,7 +84,7 @@ impl Host {
 }
 
 /// The first `bash` on the path.
-fn bash(path: &str) -> Option<PathBuf> {
+fn find_bash(path: &str) -> Option<PathBuf> {
     let folders = path.split(':').filter(|folder| folder.starts_with('/'));
     folders
         .map(|folder| Path::new(folder).join("bash"))
@@ -99,8 +102,8 @@ impl fmt::Debug for Host {
 }
 
 impl Sandbox for Host {
-    fn kind(&self) -> Kind {
-        Kind::Host
+    fn kind(&self) -> SandboxKind {
+        SandboxKind::Host
     }
 
     fn describe(&self) -> String {
@@ -115,8 +118,8 @@ impl Sandbox for Host {
     fn exec<'a>(
         &'a self,
         exec: Exec,
-        sink: &'a mut dyn Sink,
-    ) -> BoxFuture<'a, Result<Ended, SandboxError>> {
+        sink: &'a mut dyn OutputSink,
+    ) -> BoxFuture<'a, Result<ExecOutcome, SandboxError>> {
         Box::pin(async move {
             let Exec {
                 command: text,
@@ -132,7 +135,7 @@ impl Sandbox for Host {
                 .env_clear()
                 .envs(&self.env)
                 .envs(env);
-            capture(command, sink, &Capture { timeout, cancel }).await
+            capture(command, sink, &ExecLimits { timeout, cancel }).await
         })
     }
 }

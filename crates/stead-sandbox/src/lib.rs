@@ -31,16 +31,16 @@
 //! hears a short answer.
 
 mod capture;
-mod dialogue;
-mod family;
 mod host;
+mod orphans;
+mod process_tree;
+mod run_with_input;
 mod sandbox;
 mod sink;
-mod strays;
 
-pub use capture::{Capture, capture};
-pub use dialogue::{Dialogue, converse};
-pub use family::MARK;
+pub use capture::{ExecLimits, capture};
 pub use host::Host;
-pub use sandbox::{Ended, Exec, Isolation, Kind, Sandbox, SandboxError, Walled};
-pub use sink::{Room, Sink};
+pub use process_tree::EXEC_ID_ENV;
+pub use run_with_input::{CommandOutput, run_with_input};
+pub use sandbox::{Access, Exec, ExecOutcome, Isolation, Sandbox, SandboxError, SandboxKind};
+pub use sink::{OutputSink, SinkState};

@@ -1,6 +1,6 @@
 //! The contract of a sandbox, on one screen.
 
-use crate::Sink;
+use crate::OutputSink;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 /// Runs commands somewhere.
 pub trait Sandbox: Debug + Send + Sync {
     /// What kind it is.
-    fn kind(&self) -> Kind;
+    fn kind(&self) -> SandboxKind;
 
     /// Where a command runs and what reads it, in words that follow "Commands run ".
     fn describe(&self) -> String;
@@ -28,13 +28,13 @@ pub trait Sandbox: Debug + Send + Sync {
     fn exec<'a>(
         &'a self,
         exec: Exec,
-        sink: &'a mut dyn Sink,
-    ) -> BoxFuture<'a, Result<Ended, SandboxError>>;
+        sink: &'a mut dyn OutputSink,
+    ) -> BoxFuture<'a, Result<ExecOutcome, SandboxError>>;
 }
 
 /// The kinds of sandboxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum SandboxKind {
     /// None: the machine itself.
     Host,
 }
@@ -43,30 +43,30 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Isolation {
     /// Files outside the workspace, and other processes.
-    pub machine: Walled,
+    pub machine: Access,
     /// Other machines.
-    pub network: Walled,
+    pub network: Access,
 }
 
 /// Whether there is a wall before something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Walled {
+pub enum Access {
     /// There is.
-    Off,
+    Blocked,
     /// There is none: commands reach it.
-    Open,
+    Allowed,
 }
 
 impl Isolation {
     /// Commands can do all that whoever runs this process can.
     pub const NONE: Self = Self {
-        machine: Walled::Open,
-        network: Walled::Open,
+        machine: Access::Allowed,
+        network: Access::Allowed,
     };
 
     /// Whether a command is outside any sandbox, so that a person must agree to it.
     pub fn is_none(self) -> bool {
-        self.machine == Walled::Open
+        self.machine == Access::Allowed
     }
 }
 
@@ -87,7 +87,7 @@ pub struct Exec {
 
 impl Exec {
     /// How long a command may run, unless said otherwise.
-    pub const TIMEOUT: Duration = Duration::from_secs(120);
+    pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 
     /// `command` in the folder `cwd`.
     pub fn new(command: impl Into<String>, cwd: impl Into<PathBuf>) -> Self {
@@ -98,25 +98,25 @@ impl Exec {
             command,
             cwd,
             env: BTreeMap::new(),
-            timeout: Self::TIMEOUT,
+            timeout: Self::DEFAULT_TIMEOUT,
             cancel,
         }
     }
 
     /// The same with another time limit.
-    pub fn within(self, timeout: Duration) -> Self {
+    pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
     }
 
     /// The same, stopped by `cancel`.
-    pub fn until(self, cancel: CancellationToken) -> Self {
+    pub fn with_cancel(self, cancel: CancellationToken) -> Self {
         Self { cancel, ..self }
     }
 }
 
 /// How a command came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum ExecOutcome {
     /// By itself, with this code.
     Exited(i32),
     /// By this signal.
@@ -126,7 +126,7 @@ pub enum Ended {
     /// Stopped: it was cancelled.
     Cancelled,
     /// Stopped: no more of its output is kept.
-    Full,
+    OutputFull,
 }
 
 /// Why a command did not run, or nobody knows how it ended.

@@ -1,19 +1,19 @@
-//! Commands on the host: what they see, how they end, and that nothing of them is left.
+//! The place for tests of commands on the host; this file has their shared support.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "all/ends.rs"]
-mod ends;
-#[path = "all/host.rs"]
-mod host;
-#[path = "all/killed.rs"]
-mod killed;
+#[path = "all/host_environment.rs"]
+mod host_environment;
+#[path = "all/killed_parent.rs"]
+mod killed_parent;
+#[path = "all/process_cleanup.rs"]
+mod process_cleanup;
 
 use futures_util::future::BoxFuture;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use stead_sandbox::{Ended, Exec, Host, Room, Sandbox, SandboxError, Sink};
+use stead_sandbox::{Exec, ExecOutcome, Host, OutputSink, Sandbox, SandboxError, SinkState};
 
 /// Keeps the beginning of what is written.
 #[derive(Default)]
@@ -22,13 +22,13 @@ struct Said(Vec<u8>);
 /// What it keeps.
 const MAX_SAID_BYTES: usize = 1024 * 1024;
 
-impl Sink for Said {
-    fn write<'a>(&'a mut self, piece: &'a [u8]) -> BoxFuture<'a, Room> {
+impl OutputSink for Said {
+    fn write<'a>(&'a mut self, piece: &'a [u8]) -> BoxFuture<'a, SinkState> {
         self.0.extend_from_slice(piece);
         let room = if self.0.len() < MAX_SAID_BYTES {
-            Room::Left
+            SinkState::Accepting
         } else {
-            Room::Full
+            SinkState::Full
         };
         Box::pin(async move { room })
     }
@@ -52,14 +52,14 @@ fn trace() -> String {
 
 /// `command` in `dir`, traced.
 fn traced(command: &str, dir: &Path, trace: &str) -> Exec {
-    let exec = Exec::new(command, dir).within(Duration::from_secs(20));
+    let exec = Exec::new(command, dir).with_timeout(Duration::from_secs(20));
     Exec {
         env: [("TRACE".to_owned(), trace.to_owned())].into(),
         ..exec
     }
 }
 
-async fn run(exec: Exec) -> (Result<Ended, SandboxError>, Said) {
+async fn run(exec: Exec) -> (Result<ExecOutcome, SandboxError>, Said) {
     let mut said = Said::default();
     let ended = Host::new([]).exec(exec, &mut said).await;
     (ended, said)

@@ -1,25 +1,25 @@
 //! Which rows are worth a closer look: found with the index alone, without reading a text.
 
-use crate::query::Terms;
-use crate::{Query, Scope};
+use crate::query::QueryTerms;
+use crate::{Query, SearchScope};
 use sqlx::sqlite::SqliteArguments;
 use sqlx::{AssertSqlSafe, Row, Sqlite, SqlitePool};
 use std::collections::HashMap;
 
 /// Rows of one word that are looked at, those indexed last first. A word that is in more lines says
 /// little.
-const SCANNED_ROWS: i64 = 2000;
+const MAX_ROWS_PER_TERM: i64 = 2000;
 /// Rows that are ranked by their text.
-const RANKED_ROWS: usize = 200;
+const MAX_RANKED_ROWS: usize = 200;
 /// What a word tells that is everywhere.
-const LEAST_WEIGHT: f64 = 0.1;
+const MIN_TERM_WEIGHT: f64 = 0.1;
 /// Sources of a scope that are named in the question to the index; more are compared row by row.
-const NAMED_SOURCES: usize = 32;
+const MAX_SOURCES_IN_QUERY: usize = 32;
 
 /// The rows that a scope and a time cover.
 #[derive(Debug)]
-pub(crate) struct Field {
-    sources: Sources,
+pub(crate) struct SearchFilter {
+    sources: SourceFilter,
     since_ms: Option<i64>,
     until_ms: Option<i64>,
     /// How many rows the scope has, whatever their time.
@@ -27,7 +27,7 @@ pub(crate) struct Field {
 }
 
 #[derive(Debug, PartialEq)]
-enum Sources {
+enum SourceFilter {
     All,
     Kind(i64),
     Ids(Vec<i64>),
@@ -41,9 +41,9 @@ pub(crate) struct Candidates {
     pub(crate) weights: Vec<f64>,
 }
 
-impl Field {
+impl SearchFilter {
     /// What `query` asks to look at.
-    pub(crate) async fn of(pool: &SqlitePool, query: &Query) -> sqlx::Result<Self> {
+    pub(crate) async fn from_query(pool: &SqlitePool, query: &Query) -> sqlx::Result<Self> {
         let all = sqlx::query("SELECT id, kind, name, rows FROM sources")
             .fetch_all(pool)
             .await?;
@@ -53,12 +53,14 @@ impl Field {
             let kind: i64 = row.try_get(1)?;
             let name: String = row.try_get(2)?;
             let covered = match &query.scope {
-                Scope::All => true,
-                Scope::Kind(wanted) => wanted.code() == kind,
-                Scope::Under(wanted, prefix) => {
+                SearchScope::All => true,
+                SearchScope::Kind(wanted) => wanted.code() == kind,
+                SearchScope::Under(wanted, prefix) => {
                     wanted.code() == kind && name.starts_with(prefix.as_str())
                 }
-                Scope::Sources(wanted, names) => wanted.code() == kind && names.contains(&name),
+                SearchScope::Sources(wanted, names) => {
+                    wanted.code() == kind && names.contains(&name)
+                }
             };
             if covered {
                 ids.push(row.try_get(0)?);
@@ -66,10 +68,10 @@ impl Field {
             }
         }
         let sources = match &query.scope {
-            _ if ids.len() == all.len() => Sources::All,
-            Scope::All => Sources::All,
-            Scope::Kind(kind) => Sources::Kind(kind.code()),
-            Scope::Under(..) | Scope::Sources(..) => Sources::Ids(ids),
+            _ if ids.len() == all.len() => SourceFilter::All,
+            SearchScope::All => SourceFilter::All,
+            SearchScope::Kind(kind) => SourceFilter::Kind(kind.code()),
+            SearchScope::Under(..) | SearchScope::Sources(..) => SourceFilter::Ids(ids),
         };
         let ms = |at: Option<jiff::Timestamp>| at.map(|at| at.as_millisecond());
         Ok(Self {
@@ -85,12 +87,12 @@ impl Field {
     }
 
     /// What the index must find beside the words, as it wants to be asked.
-    fn marks(&self) -> Option<String> {
+    fn fts_filter(&self) -> Option<String> {
         match &self.sources {
-            Sources::All => None,
-            Sources::Kind(kind) => Some(format!("scope : \"k{kind}\"")),
-            Sources::Ids(ids) if ids.len() > NAMED_SOURCES => None,
-            Sources::Ids(ids) => {
+            SourceFilter::All => None,
+            SourceFilter::Kind(kind) => Some(format!("scope : \"k{kind}\"")),
+            SourceFilter::Ids(ids) if ids.len() > MAX_SOURCES_IN_QUERY => None,
+            SourceFilter::Ids(ids) => {
                 let names: Vec<String> = ids.iter().map(|id| format!("\"s{id}\"")).collect();
                 Some(format!("scope : ({})", names.join(" OR ")))
             }
@@ -99,7 +101,7 @@ impl Field {
 
     /// Conditions on a row `r`, with the values for their three parameters, after `first - 1`
     /// others.
-    pub(crate) fn conditions(&self, first: usize) -> (String, Bound) {
+    pub(crate) fn conditions(&self, first: usize) -> (String, FilterParams) {
         let mut all = Vec::new();
         if self.since_ms.is_some() {
             all.push(format!("r.at_ms >= ?{first}"));
@@ -108,15 +110,15 @@ impl Field {
             all.push(format!("r.at_ms < ?{}", first + 1));
         }
         let sources = match &self.sources {
-            Sources::All => None,
-            Sources::Kind(kind) => {
+            SourceFilter::All => None,
+            SourceFilter::Kind(kind) => {
                 all.push(format!(
                     "r.source IN (SELECT id FROM sources WHERE kind = ?{})",
                     first + 2
                 ));
                 Some(kind.to_string())
             }
-            Sources::Ids(ids) => {
+            SourceFilter::Ids(ids) => {
                 all.push(format!(
                     "r.source IN (SELECT value FROM json_each(?{}))",
                     first + 2
@@ -131,7 +133,7 @@ impl Field {
         };
         (
             text,
-            Bound {
+            FilterParams {
                 since_ms: self.since_ms,
                 until_ms: self.until_ms,
                 sources,
@@ -140,19 +142,20 @@ impl Field {
     }
 
     /// Whether rows must be compared beside what the index finds.
-    fn compares(&self) -> bool {
-        let many = matches!(&self.sources, Sources::Ids(ids) if ids.len() > NAMED_SOURCES);
+    fn needs_row_check(&self) -> bool {
+        let many =
+            matches!(&self.sources, SourceFilter::Ids(ids) if ids.len() > MAX_SOURCES_IN_QUERY);
         many || self.since_ms.is_some() || self.until_ms.is_some()
     }
 
     /// The rows that match `wanted`, in the language of FTS5; the last indexed first.
-    async fn matching(&self, pool: &SqlitePool, wanted: &str) -> sqlx::Result<Vec<i64>> {
-        let question = match self.marks() {
+    async fn matching_rows(&self, pool: &SqlitePool, wanted: &str) -> sqlx::Result<Vec<i64>> {
+        let question = match self.fts_filter() {
             Some(marks) => format!("{marks} AND {wanted}"),
             None => wanted.to_owned(),
         };
         let (conditions, bound) = self.conditions(2);
-        let rows = match self.compares() {
+        let rows = match self.needs_row_check() {
             false => "words WHERE words MATCH ?1".to_owned(),
             true => format!(
                 "words JOIN rows r ON r.id = words.rowid WHERE words MATCH ?1 AND {conditions}"
@@ -161,11 +164,11 @@ impl Field {
         // One row of JSON: a row each would cost more than finding them.
         let sql = format!(
             "SELECT json_group_array(id) FROM \
-             (SELECT words.rowid AS id FROM {rows} ORDER BY words.rowid DESC LIMIT {SCANNED_ROWS})"
+             (SELECT words.rowid AS id FROM {rows} ORDER BY words.rowid DESC LIMIT {MAX_ROWS_PER_TERM})"
         );
         let query = sqlx::query(AssertSqlSafe(sql)).bind(question);
-        let query = if self.compares() {
-            bound.to(query)
+        let query = if self.needs_row_check() {
+            bound.bind_to(query)
         } else {
             query
         };
@@ -175,16 +178,16 @@ impl Field {
 }
 
 /// Values for the conditions of a [`Field`].
-pub(crate) struct Bound {
+pub(crate) struct FilterParams {
     since_ms: Option<i64>,
     until_ms: Option<i64>,
     sources: Option<String>,
 }
 
-type Question<'q> = sqlx::query::Query<'q, Sqlite, SqliteArguments>;
+type SqliteQuery<'q> = sqlx::query::Query<'q, Sqlite, SqliteArguments>;
 
-impl Bound {
-    pub(crate) fn to(self, query: Question<'_>) -> Question<'_> {
+impl FilterParams {
+    pub(crate) fn bind_to(self, query: SqliteQuery<'_>) -> SqliteQuery<'_> {
         query
             .bind(self.since_ms)
             .bind(self.until_ms)
@@ -195,33 +198,38 @@ impl Bound {
 /// Finds the rows worth ranking: those with the words that tell most, and those with all words.
 pub(crate) async fn candidates(
     pool: &SqlitePool,
-    field: &Field,
-    terms: &Terms,
+    field: &SearchFilter,
+    terms: &QueryTerms,
 ) -> sqlx::Result<Candidates> {
     let mut weights = vec![0.0; terms.words.len()];
     let mut scores: HashMap<i64, f64> = HashMap::new();
-    for at in terms.wanted() {
-        let rows = field.matching(pool, &word(&terms.words[at])).await?;
+    for at in terms.candidate_terms() {
+        let rows = field
+            .matching_rows(pool, &quote_fts_term(&terms.words[at]))
+            .await?;
         weights[at] = weight(rows.len(), field.rows);
         for row in rows {
             *scores.entry(row).or_default() += weights[at];
         }
     }
     let present: Vec<String> = terms
-        .wanted_parts()
+        .required_terms()
         .filter(|&at| weights[at] > 0.0)
-        .map(|at| word(&terms.words[at]))
+        .map(|at| quote_fts_term(&terms.words[at]))
         .collect();
     if present.len() > 1 {
-        let all: f64 = terms.wanted_parts().map(|at| weights[at]).sum();
-        for row in field.matching(pool, &present.join(" AND ")).await? {
+        let all: f64 = terms.required_terms().map(|at| weights[at]).sum();
+        for row in field.matching_rows(pool, &present.join(" AND ")).await? {
             scores.insert(row, all);
         }
     }
     for phrase in &terms.phrases {
         let together = format!("sequence : \"{}\"", phrase.join(" "));
-        let rows: std::collections::HashSet<i64> =
-            field.matching(pool, &together).await?.into_iter().collect();
+        let rows: std::collections::HashSet<i64> = field
+            .matching_rows(pool, &together)
+            .await?
+            .into_iter()
+            .collect();
         // A phrase of frequent words may be where none of them was looked at.
         rows.iter()
             .for_each(|&row| *scores.entry(row).or_default() += 1.0);
@@ -229,7 +237,7 @@ pub(crate) async fn candidates(
     }
     let mut best: Vec<(i64, f64)> = scores.into_iter().collect();
     best.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0)));
-    best.truncate(RANKED_ROWS);
+    best.truncate(MAX_RANKED_ROWS);
     Ok(Candidates {
         ids: best.into_iter().map(|(id, _)| id).collect(),
         weights,
@@ -237,7 +245,7 @@ pub(crate) async fn candidates(
 }
 
 /// Words hold neither quotes nor anything else that FTS5 would read as its own.
-fn word(text: &str) -> String {
+fn quote_fts_term(text: &str) -> String {
     format!("{{sequence beside}} : \"{text}\"")
 }
 
@@ -251,5 +259,5 @@ fn weight(found: usize, all: i64) -> f64 {
     let all = all as f64;
     (1.0 + (all - found + 0.5).max(0.0) / (found + 0.5))
         .ln()
-        .max(LEAST_WEIGHT)
+        .max(MIN_TERM_WEIGHT)
 }

@@ -21,7 +21,7 @@ pub struct EmbedError(pub String);
 
 /// How meaning is asked for.
 #[derive(Debug, Clone, Copy)]
-pub struct Hybrid<'a> {
+pub struct HybridOptions<'a> {
     /// Who tells it.
     pub embed: &'a dyn Embed,
     /// After so long, the search goes on without.

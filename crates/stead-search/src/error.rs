@@ -2,7 +2,7 @@
 
 /// A failed operation. What the index holds is derived, so nothing is ever lost with it.
 #[derive(Debug, thiserror::Error)]
-pub enum SearchError {
+pub enum IndexError {
     /// There is nothing to look for.
     #[error("the query is empty: give one word or more")]
     EmptyQuery,
@@ -24,37 +24,37 @@ pub enum SearchError {
 
 /// What an error of SQLite means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum SqliteFault {
     Damaged,
     Busy,
     Other,
 }
 
 /// By SQLite's extended result codes, whose lowest byte is the plain one.
-pub(crate) fn fault(error: &sqlx::Error) -> Fault {
+pub(crate) fn classify_error(error: &sqlx::Error) -> SqliteFault {
     const ERROR: i32 = 1;
     const BUSY: i32 = 5;
     const LOCKED: i32 = 6;
     const CORRUPT: i32 = 11;
     const NOTADB: i32 = 26;
     let sqlx::Error::Database(error) = error else {
-        return Fault::Other;
+        return SqliteFault::Other;
     };
     let code = error
         .code()
         .and_then(|code| code.parse::<i32>().ok())
         .unwrap_or_default();
     match code & 0xff {
-        CORRUPT | NOTADB => Fault::Damaged,
+        CORRUPT | NOTADB => SqliteFault::Damaged,
         // A table that we made is gone or is another: the file is not what it says it is.
         ERROR
             if ["no such table", "no such column", "vtable constructor"]
                 .iter()
                 .any(|w| error.message().contains(w)) =>
         {
-            Fault::Damaged
+            SqliteFault::Damaged
         }
-        BUSY | LOCKED => Fault::Busy,
-        _ => Fault::Other,
+        BUSY | LOCKED => SqliteFault::Busy,
+        _ => SqliteFault::Other,
     }
 }

@@ -1,9 +1,9 @@
 //! The index: what it is told, and what it knows.
 
-use crate::error::{Fault, fault};
-use crate::file::{self, Connections};
+use crate::error::{SqliteFault, classify_error};
+use crate::index_file::{self, IndexConnections};
 use crate::rows::{BATCH_ROWS, rows};
-use crate::{Kind, Line, SearchError, Source};
+use crate::{IndexError, SearchSource, SearchSourceKind, SourceLine};
 use serde_json::Value;
 use sqlx::{Row, SqliteConnection};
 use std::collections::BTreeMap;
@@ -16,14 +16,14 @@ use std::sync::{PoisonError, RwLock};
 pub struct Index {
     /// None in memory.
     path: Option<PathBuf>,
-    connections: RwLock<Connections>,
+    connections: RwLock<IndexConnections>,
     /// Taken by whoever puts a new file in the place of a damaged one.
-    mending: tokio::sync::Mutex<()>,
+    repair_lock: tokio::sync::Mutex<()>,
 }
 
 /// What came of telling an index about a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Synced {
+pub enum SyncOutcome {
     /// It knew this version.
     Unchanged,
     /// It knows it now.
@@ -32,7 +32,7 @@ pub enum Synced {
 
 /// What came of telling an index how a source grew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Appended {
+pub enum AppendOutcome {
     /// It knows the new lines.
     Added,
     /// It knows another version than the one that grew: it must be given all lines.
@@ -42,59 +42,59 @@ pub enum Appended {
 impl Index {
     /// The index in the file `path`, made if there is none. A file that is no index of this format,
     /// or is damaged, is replaced by an empty one.
-    pub async fn open(path: impl AsRef<Path>) -> Result<Self, SearchError> {
+    pub async fn open(path: impl AsRef<Path>) -> Result<Self, IndexError> {
         let path = path.as_ref();
-        let opened = file::open(path)
+        let opened = index_file::open(path)
             .await
             .map_err(|error| unavailable(&path.display().to_string(), &error))?;
         Ok(Self::of(Some(path.to_owned()), opened))
     }
 
     /// An index that ends with the process.
-    pub async fn in_memory() -> Result<Self, SearchError> {
-        let opened = file::in_memory()
+    pub async fn in_memory() -> Result<Self, IndexError> {
+        let opened = index_file::in_memory()
             .await
             .map_err(|error| unavailable(MEMORY, &error))?;
         Ok(Self::of(None, opened))
     }
 
-    fn of(path: Option<PathBuf>, connections: Connections) -> Self {
+    fn of(path: Option<PathBuf>, connections: IndexConnections) -> Self {
         Self {
             path,
             connections: RwLock::new(connections),
-            mending: tokio::sync::Mutex::default(),
+            repair_lock: tokio::sync::Mutex::default(),
         }
     }
 
     /// Makes `lines` all that is known of `source`, unless `version` is what is known already.
     pub async fn sync(
         &self,
-        source: &Source,
+        source: &SearchSource,
         version: &str,
-        lines: &[Line],
-    ) -> Result<Synced, SearchError> {
+        lines: &[SourceLine],
+    ) -> Result<SyncOutcome, IndexError> {
         let done = self.try_sync(source, version, lines).await;
-        self.checked(done).await
+        self.replace_if_damaged(done).await
     }
 
     async fn try_sync(
         &self,
-        source: &Source,
+        source: &SearchSource,
         version: &str,
-        lines: &[Line],
-    ) -> sqlx::Result<Synced> {
+        lines: &[SourceLine],
+    ) -> sqlx::Result<SyncOutcome> {
         let mut tx = self
             .connections()
             .writer
             .begin_with("BEGIN IMMEDIATE")
             .await?;
-        let known = known(&mut tx, source).await?;
+        let known = find_source(&mut tx, source).await?;
         if known.as_ref().is_some_and(|known| known.version == version) {
-            return Ok(Synced::Unchanged);
+            return Ok(SyncOutcome::Unchanged);
         }
         let id = match known {
             Some(known) => {
-                forget_rows(&mut tx, known.id).await?;
+                delete_rows(&mut tx, known.id).await?;
                 known.id
             }
             None => {
@@ -116,39 +116,39 @@ impl Index {
             .execute(&mut *tx)
             .await?;
         tx.commit().await?;
-        Ok(Synced::Replaced)
+        Ok(SyncOutcome::Replaced)
     }
 
     /// Adds `lines` to a source that only grew from version `from` to `version`.
     pub async fn append(
         &self,
-        source: &Source,
+        source: &SearchSource,
         from: &str,
         version: &str,
-        lines: &[Line],
-    ) -> Result<Appended, SearchError> {
+        lines: &[SourceLine],
+    ) -> Result<AppendOutcome, IndexError> {
         let done = self.try_append(source, from, version, lines).await;
-        self.checked(done).await
+        self.replace_if_damaged(done).await
     }
 
     async fn try_append(
         &self,
-        source: &Source,
+        source: &SearchSource,
         from: &str,
         version: &str,
-        lines: &[Line],
-    ) -> sqlx::Result<Appended> {
+        lines: &[SourceLine],
+    ) -> sqlx::Result<AppendOutcome> {
         let mut tx = self
             .connections()
             .writer
             .begin_with("BEGIN IMMEDIATE")
             .await?;
         // Another process may have added the same lines in the meantime.
-        let Some(known) = known(&mut tx, source)
+        let Some(known) = find_source(&mut tx, source)
             .await?
             .filter(|known| known.version == from)
         else {
-            return Ok(Appended::Stale);
+            return Ok(AppendOutcome::Stale);
         };
         let count = add_rows(&mut tx, source, known.id, lines).await?;
         let set = sqlx::query("UPDATE sources SET version = ?, rows = rows + ? WHERE id = ?");
@@ -158,25 +158,25 @@ impl Index {
             .execute(&mut *tx)
             .await?;
         tx.commit().await?;
-        Ok(Appended::Added)
+        Ok(AppendOutcome::Added)
     }
 
     /// Forgets a source.
-    pub async fn remove(&self, source: &Source) -> Result<(), SearchError> {
+    pub async fn remove(&self, source: &SearchSource) -> Result<(), IndexError> {
         let done = self.try_remove(source).await;
-        self.checked(done).await
+        self.replace_if_damaged(done).await
     }
 
-    async fn try_remove(&self, source: &Source) -> sqlx::Result<()> {
+    async fn try_remove(&self, source: &SearchSource) -> sqlx::Result<()> {
         let mut tx = self
             .connections()
             .writer
             .begin_with("BEGIN IMMEDIATE")
             .await?;
-        let Some(known) = known(&mut tx, source).await? else {
+        let Some(known) = find_source(&mut tx, source).await? else {
             return Ok(());
         };
-        forget_rows(&mut tx, known.id).await?;
+        delete_rows(&mut tx, known.id).await?;
         sqlx::query("DELETE FROM sources WHERE id = ?")
             .bind(known.id)
             .execute(&mut *tx)
@@ -188,20 +188,23 @@ impl Index {
     }
 
     /// Gives back the space of what was forgotten.
-    pub async fn compact(&self) -> Result<(), SearchError> {
+    pub async fn compact(&self) -> Result<(), IndexError> {
         let writer = self.connections().writer;
         let merged = sqlx::query("INSERT INTO words (words) VALUES ('optimize')")
             .execute(&writer)
             .await;
-        self.checked(merged).await?;
+        self.replace_if_damaged(merged).await?;
         let compacted = sqlx::raw_sql("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")
             .execute(&writer)
             .await;
-        self.checked(compacted).await.map(drop)
+        self.replace_if_damaged(compacted).await.map(drop)
     }
 
     /// The sources of one kind that are known, with their versions.
-    pub async fn sources(&self, kind: Kind) -> Result<BTreeMap<String, String>, SearchError> {
+    pub async fn sources(
+        &self,
+        kind: SearchSourceKind,
+    ) -> Result<BTreeMap<String, String>, IndexError> {
         let rows =
             sqlx::query("SELECT name, version FROM sources WHERE kind = ?").bind(kind.code());
         let rows = rows.fetch_all(&self.connections().readers).await;
@@ -210,11 +213,11 @@ impl Index {
                 .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
                 .collect()
         });
-        self.checked(pairs).await
+        self.replace_if_damaged(pairs).await
     }
 
     /// The version that is known of `source`.
-    pub async fn version(&self, source: &Source) -> Result<Option<String>, SearchError> {
+    pub async fn version(&self, source: &SearchSource) -> Result<Option<String>, IndexError> {
         let row = sqlx::query("SELECT version FROM sources WHERE kind = ? AND name = ?");
         let row = row
             .bind(source.kind.code())
@@ -222,10 +225,10 @@ impl Index {
             .fetch_optional(&self.connections().readers)
             .await;
         let version = row.and_then(|row| row.map(|row| row.try_get(0)).transpose());
-        self.checked(version).await
+        self.replace_if_damaged(version).await
     }
 
-    pub(crate) fn connections(&self) -> Connections {
+    pub(crate) fn connections(&self) -> IndexConnections {
         self.connections
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -233,34 +236,37 @@ impl Index {
     }
 
     /// What came of an operation; if the file turns out to be damaged, it is replaced.
-    pub(crate) async fn checked<T>(&self, outcome: sqlx::Result<T>) -> Result<T, SearchError> {
+    pub(crate) async fn replace_if_damaged<T>(
+        &self,
+        outcome: sqlx::Result<T>,
+    ) -> Result<T, IndexError> {
         let error = match outcome {
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
-        match (fault(&error), &self.path) {
-            (Fault::Busy, _) => Err(SearchError::Busy),
-            (Fault::Damaged, Some(path)) => {
+        match (classify_error(&error), &self.path) {
+            (SqliteFault::Busy, _) => Err(IndexError::Busy),
+            (SqliteFault::Damaged, Some(path)) => {
                 tracing::warn!(index = %path.display(), %error, "the search index is damaged");
-                let _one = self.mending.lock().await;
+                let _one = self.repair_lock.lock().await;
                 let old = self.connections();
                 old.writer.close().await;
                 old.readers.close().await;
-                let made = file::replace(path).await;
+                let made = index_file::replace(path).await;
                 let made =
                     made.map_err(|error| unavailable(&path.display().to_string(), &error))?;
                 *self
                     .connections
                     .write()
                     .unwrap_or_else(PoisonError::into_inner) = made;
-                Err(SearchError::Rebuilt)
+                Err(IndexError::Rebuilt)
             }
             // Another call may have found the damage first.
-            (Fault::Other, Some(_)) if matches!(error, sqlx::Error::PoolClosed) => {
-                let _one = self.mending.lock().await;
-                Err(SearchError::Rebuilt)
+            (SqliteFault::Other, Some(_)) if matches!(error, sqlx::Error::PoolClosed) => {
+                let _one = self.repair_lock.lock().await;
+                Err(IndexError::Rebuilt)
             }
-            (Fault::Damaged | Fault::Other, path) => {
+            (SqliteFault::Damaged | SqliteFault::Other, path) => {
                 let place = path
                     .as_ref()
                     .map_or_else(|| MEMORY.to_owned(), |path| path.display().to_string());
@@ -272,19 +278,22 @@ impl Index {
 
 const MEMORY: &str = "in memory";
 
-fn unavailable(place: &str, error: &sqlx::Error) -> SearchError {
-    SearchError::Unavailable {
+fn unavailable(place: &str, error: &sqlx::Error) -> IndexError {
+    IndexError::Unavailable {
         place: place.to_owned(),
         cause: error.to_string(),
     }
 }
 
-struct Known {
+struct IndexedSource {
     id: i64,
     version: String,
 }
 
-async fn known(conn: &mut SqliteConnection, source: &Source) -> sqlx::Result<Option<Known>> {
+async fn find_source(
+    conn: &mut SqliteConnection,
+    source: &SearchSource,
+) -> sqlx::Result<Option<IndexedSource>> {
     let row = sqlx::query("SELECT id, version FROM sources WHERE kind = ? AND name = ?");
     let row = row
         .bind(source.kind.code())
@@ -292,7 +301,7 @@ async fn known(conn: &mut SqliteConnection, source: &Source) -> sqlx::Result<Opt
         .fetch_optional(conn)
         .await?;
     row.map(|row| {
-        Ok(Known {
+        Ok(IndexedSource {
             id: row.try_get(0)?,
             version: row.try_get(1)?,
         })
@@ -300,7 +309,7 @@ async fn known(conn: &mut SqliteConnection, source: &Source) -> sqlx::Result<Opt
     .transpose()
 }
 
-async fn forget_rows(conn: &mut SqliteConnection, source: i64) -> sqlx::Result<()> {
+async fn delete_rows(conn: &mut SqliteConnection, source: i64) -> sqlx::Result<()> {
     let words =
         sqlx::query("DELETE FROM words WHERE rowid IN (SELECT id FROM rows WHERE source = ?)");
     words.bind(source).execute(&mut *conn).await?;
@@ -314,9 +323,9 @@ async fn forget_rows(conn: &mut SqliteConnection, source: i64) -> sqlx::Result<(
 /// Adds the rows of `lines`; gives their number.
 async fn add_rows(
     conn: &mut SqliteConnection,
-    source: &Source,
+    source: &SearchSource,
     id: i64,
-    lines: &[Line],
+    lines: &[SourceLine],
 ) -> sqlx::Result<i64> {
     let last = sqlx::query("SELECT COALESCE(MAX(id), 0) FROM rows")
         .fetch_one(&mut *conn)

@@ -1,6 +1,6 @@
 //! Queries without a word: their signs are looked for as they stand, in a bounded number of rows.
 
-use crate::candidates::Field;
+use crate::candidates::SearchFilter;
 use crate::search::{Hit, StoredRow};
 use sqlx::{AssertSqlSafe, SqlitePool};
 use std::collections::HashSet;
@@ -13,7 +13,7 @@ const MAX_FOUND: usize = 1000;
 /// The newest rows with `signs`.
 pub(crate) async fn search(
     pool: &SqlitePool,
-    field: &Field,
+    field: &SearchFilter,
     signs: &str,
     limit: usize,
 ) -> sqlx::Result<Vec<Hit>> {
@@ -24,7 +24,7 @@ pub(crate) async fn search(
         StoredRow::COLUMNS
     );
     let rows = bound
-        .to(sqlx::query(AssertSqlSafe(sql)).bind(signs))
+        .bind_to(sqlx::query(AssertSqlSafe(sql)).bind(signs))
         .fetch_all(pool)
         .await?;
     let mut rows = rows
@@ -37,7 +37,7 @@ pub(crate) async fn search(
     rows.truncate(limit);
     let hit = |row: StoredRow| {
         let at = row.text.find(signs).unwrap_or_default();
-        row.hit(1.0, &[(0, at..at + signs.len())])
+        row.into_hit(1.0, &[(0, at..at + signs.len())])
     };
     Ok(rows.into_iter().map(hit).collect())
 }

@@ -1,7 +1,7 @@
 //! What is asked, and how it is read.
 
-use crate::words::{Sort, Word, words};
-use crate::{Kind, SearchError};
+use crate::tokenizer::{SearchToken, TokenKind, tokenize};
+use crate::{IndexError, SearchSourceKind};
 use jiff::Timestamp;
 
 /// Most hits that are given at once.
@@ -12,7 +12,7 @@ const MAX_QUERY_CHARS: usize = 1000;
 const MAX_TERMS: usize = 48;
 
 /// English words that say nothing about what is looked for; left out if others remain.
-const EMPTY_WORDS: &str = "a an the and or of to in on at by for from with about as is are was were be been it its this \
+const STOP_WORDS: &str = "a an the and or of to in on at by for from with about as is are was were be been it its this \
     that these those what which who whom when where why how do did does we i you he she they our my your me us them \
     there here can could should would will shall may might must have has had not no any some if then than so";
 
@@ -22,7 +22,7 @@ pub struct Query {
     /// What a person typed. Words between `"` must stand together.
     pub text: String,
     /// Where to look.
-    pub scope: Scope,
+    pub scope: SearchScope,
     /// Not before.
     pub since: Option<Timestamp>,
     /// Before.
@@ -36,7 +36,7 @@ impl Query {
     pub fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
-            scope: Scope::All,
+            scope: SearchScope::All,
             since: None,
             until: None,
             limit: DEFAULT_LIMIT,
@@ -44,7 +44,7 @@ impl Query {
     }
 
     /// The same in a part.
-    pub fn within(self, scope: Scope) -> Self {
+    pub fn in_scope(self, scope: SearchScope) -> Self {
         Self { scope, ..self }
     }
 
@@ -60,32 +60,32 @@ impl Query {
 
 /// The part of an index that is looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
+pub enum SearchScope {
     /// All of it.
     All,
     /// Sources of one kind.
-    Kind(Kind),
+    Kind(SearchSourceKind),
     /// Sources of one kind whose names begin so.
-    Under(Kind, String),
+    Under(SearchSourceKind, String),
     /// These sources of one kind.
-    Sources(Kind, Vec<String>),
+    Sources(SearchSourceKind, Vec<String>),
 }
 
 /// A query as it is looked up.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Parsed {
-    Words(Terms),
+pub(crate) enum ParsedQuery {
+    Words(QueryTerms),
     /// It has no words: its signs are looked for as they stand.
-    Signs(String),
+    Symbols(String),
 }
 
 /// The words of a query.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Terms {
+pub(crate) struct QueryTerms {
     /// Each word once.
     pub(crate) words: Vec<String>,
     /// What should be there: names and words, as indexes into `words`.
-    pub(crate) groups: Vec<Group>,
+    pub(crate) groups: Vec<TermGroup>,
     /// The words in the order in which they were typed.
     pub(crate) sequence: Vec<usize>,
     /// What must stand together.
@@ -94,58 +94,58 @@ pub(crate) struct Terms {
 
 /// A thing that is looked for: all of its parts, or its whole.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Group {
+pub(crate) struct TermGroup {
     pub(crate) parts: Vec<usize>,
     pub(crate) wholes: Vec<usize>,
 }
 
 /// Reads what a person typed.
-pub(crate) fn parse(text: &str) -> Result<Parsed, SearchError> {
+pub(crate) fn parse(text: &str) -> Result<ParsedQuery, IndexError> {
     let text: String = text.trim().chars().take(MAX_QUERY_CHARS).collect();
     if text.is_empty() {
-        return Err(SearchError::EmptyQuery);
+        return Err(IndexError::EmptyQuery);
     }
-    let mut terms = Terms::default();
-    for quoted in quoted(&text) {
-        let sequence = words(quoted)
-            .all
+    let mut terms = QueryTerms::default();
+    for quoted in quoted_phrases(&text) {
+        let sequence = tokenize(quoted)
+            .tokens
             .into_iter()
-            .filter(|word| word.sort.is_sequence());
+            .filter(|word| word.kind.is_sequence());
         let phrase: Vec<String> = sequence.map(|word| word.text).take(MAX_TERMS).collect();
         if !phrase.is_empty() {
             terms.phrases.push(phrase);
         }
     }
-    let found = words(&text);
+    let found = tokenize(&text);
     let mut start = 0;
     for end in found.groups {
-        terms.add(&found.all[start..end]);
+        terms.add(&found.tokens[start..end]);
         start = end;
     }
     if terms.words.is_empty() {
-        return Ok(Parsed::Signs(text));
+        return Ok(ParsedQuery::Symbols(text));
     }
-    terms.leave_out_empty_words();
-    Ok(Parsed::Words(terms))
+    terms.remove_stop_words();
+    Ok(ParsedQuery::Words(terms))
 }
 
 /// What stands between quotes; a quote that is not closed quotes nothing.
-fn quoted(text: &str) -> impl Iterator<Item = &str> {
+fn quoted_phrases(text: &str) -> impl Iterator<Item = &str> {
     let is_quote = |c: char| matches!(c, '"' | '“' | '”' | '「' | '」');
     let pieces: Vec<&str> = text.split(is_quote).collect();
     let closed = pieces.len() - usize::from(pieces.len().is_multiple_of(2));
     pieces.into_iter().take(closed).skip(1).step_by(2)
 }
 
-impl Terms {
-    fn add(&mut self, name: &[Word]) {
-        let mut group = Group::default();
+impl QueryTerms {
+    fn add(&mut self, name: &[SearchToken]) {
+        let mut group = TermGroup::default();
         for word in name {
-            let wanted = match word.sort {
-                Sort::Plain | Sort::Alone | Sort::Pair => &mut group.parts,
-                Sort::Whole => &mut group.wholes,
+            let wanted = match word.kind {
+                TokenKind::Plain | TokenKind::Single | TokenKind::Bigram => &mut group.parts,
+                TokenKind::FullName => &mut group.wholes,
                 // The pairs it is in say more.
-                Sort::Character => continue,
+                TokenKind::Character => continue,
             };
             let known = self.words.iter().position(|known| *known == word.text);
             let Some(at) =
@@ -157,7 +157,7 @@ impl Terms {
                 self.words.push(word.text.clone());
             }
             wanted.push(at);
-            if word.sort != Sort::Whole {
+            if word.kind != TokenKind::FullName {
                 self.sequence.push(at);
             }
         }
@@ -166,9 +166,9 @@ impl Terms {
         }
     }
 
-    fn leave_out_empty_words(&mut self) {
-        let is_empty = |word: &str| EMPTY_WORDS.split_whitespace().any(|empty| empty == word);
-        let says_nothing = |group: &Group| {
+    fn remove_stop_words(&mut self) {
+        let is_empty = |word: &str| STOP_WORDS.split_whitespace().any(|empty| empty == word);
+        let says_nothing = |group: &TermGroup| {
             group.wholes.is_empty() && group.parts.iter().all(|&at| is_empty(&self.words[at]))
         };
         if self.groups.iter().all(says_nothing) {
@@ -180,7 +180,7 @@ impl Terms {
     }
 
     /// The words that should all be there.
-    pub(crate) fn wanted_parts(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn required_terms(&self) -> impl Iterator<Item = usize> {
         let mut all: Vec<usize> = self
             .groups
             .iter()
@@ -192,7 +192,7 @@ impl Terms {
     }
 
     /// The words that make a line a candidate.
-    pub(crate) fn wanted(&self) -> Vec<usize> {
+    pub(crate) fn candidate_terms(&self) -> Vec<usize> {
         let mut all: Vec<usize> = self
             .groups
             .iter()
@@ -217,10 +217,10 @@ mod tests {
 
     fn terms(text: &str) -> (Vec<String>, Vec<Vec<String>>) {
         match parse(text).unwrap() {
-            Parsed::Signs(signs) => panic!("{signs} has words"),
-            Parsed::Words(terms) => {
+            ParsedQuery::Symbols(signs) => panic!("{signs} has words"),
+            ParsedQuery::Words(terms) => {
                 let wanted = terms
-                    .wanted()
+                    .candidate_terms()
                     .into_iter()
                     .map(|at| terms.words[at].clone())
                     .collect();
@@ -229,7 +229,6 @@ mod tests {
         }
     }
 
-    // 5.6
     #[test]
     fn a_query_is_its_words_and_what_must_stand_together() {
         #[rustfmt::skip]
@@ -256,8 +255,11 @@ mod tests {
     #[test]
     fn a_query_without_words_is_looked_for_as_it_stands() {
         for signs in ["=>", "\"\"", "?!", "🎉", "***"] {
-            assert_eq!(parse(signs).unwrap(), Parsed::Signs(signs.to_owned()));
+            assert_eq!(
+                parse(signs).unwrap(),
+                ParsedQuery::Symbols(signs.to_owned())
+            );
         }
-        assert!(matches!(parse(" \n "), Err(SearchError::EmptyQuery)));
+        assert!(matches!(parse(" \n "), Err(IndexError::EmptyQuery)));
     }
 }

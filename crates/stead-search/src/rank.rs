@@ -1,25 +1,25 @@
 //! How well a text answers a query. Pure: the same text, weights and query give the same score
 //! everywhere.
 
-use crate::query::Terms;
-use crate::words::{Sort, Words};
+use crate::query::QueryTerms;
+use crate::tokenizer::{TokenKind, TokenizedText};
 use std::collections::HashMap;
 use std::ops::Range;
 
 /// How fast more of the same word stops to count (the k1 of BM25).
-const SATURATION: f64 = 1.2;
+const BM25_K1: f64 = 1.2;
 /// How much long texts are held back (its b).
-const LENGTH: f64 = 0.4;
+const BM25_B: f64 = 0.4;
 /// Words of an ordinary line.
-const ORDINARY_WORDS: f64 = 20.0;
+const AVERAGE_LINE_WORDS: f64 = 20.0;
 /// What two words of the query that stand together add, of what the lesser of them tells.
-const ADJACENT: f64 = 0.6;
+const ADJACENCY_BONUS: f64 = 0.6;
 /// What the query in its own words adds, of all that its words tell.
-const LITERAL: f64 = 0.5;
+const LITERAL_BONUS: f64 = 0.5;
 /// What the newest gets beside what it says.
-const NEWEST: f64 = 0.05;
+const RECENCY_BONUS: f64 = 0.05;
 /// After so many days, half of that.
-const HALF_DAYS: f64 = 30.0;
+const RECENCY_HALF_LIFE_DAYS: f64 = 30.0;
 
 /// How well a text answers, and where.
 #[derive(Debug)]
@@ -31,11 +31,11 @@ pub(crate) struct Ranked {
 
 /// Ranks `text`, whose words are `words`.
 pub(crate) fn rank(
-    terms: &Terms,
+    terms: &QueryTerms,
     weights: &[f64],
     query: &str,
     text: &str,
-    words: &Words,
+    words: &TokenizedText,
 ) -> Ranked {
     let known: HashMap<&str, usize> = terms
         .words
@@ -47,42 +47,43 @@ pub(crate) fn rank(
     let mut matches = Vec::new();
     let mut order: Vec<Option<usize>> = Vec::new();
     let mut length = 0.0;
-    for word in &words.all {
+    for word in &words.tokens {
         let at = known.get(word.text.as_str()).copied();
         if let Some(at) = at {
             counts[at] += 1;
             matches.push((at, word.span.clone()));
         }
-        match word.sort {
-            Sort::Plain | Sort::Pair | Sort::Alone => order.push(at),
-            Sort::Character | Sort::Whole => {}
+        match word.kind {
+            TokenKind::Plain | TokenKind::Bigram | TokenKind::Single => order.push(at),
+            TokenKind::Character | TokenKind::FullName => {}
         }
-        length += if word.sort.is_sequence() { 1.0 } else { 0.0 };
+        length += if word.kind.is_sequence() { 1.0 } else { 0.0 };
     }
-    let dampening = SATURATION * (1.0 - LENGTH + LENGTH * length / ORDINARY_WORDS);
+    let dampening = BM25_K1 * (1.0 - BM25_B + BM25_B * length / AVERAGE_LINE_WORDS);
     let told: f64 = terms
-        .wanted()
+        .candidate_terms()
         .into_iter()
         .map(|at| (weights[at], f64::from(counts[at])))
-        .map(|(weight, count)| weight * count * (SATURATION + 1.0) / (count + dampening))
+        .map(|(weight, count)| weight * count * (BM25_K1 + 1.0) / (count + dampening))
         .sum();
-    let all: f64 = terms.wanted_parts().map(|at| weights[at]).sum();
-    let literal = terms.sequence.len() > 1 && text.to_lowercase().contains(&bare(query));
-    let bonus = if literal { LITERAL * all } else { 0.0 };
-    let score =
-        told * (0.5 + coverage(terms, weights, &counts)) + adjacent(terms, weights, &order) + bonus;
+    let all: f64 = terms.required_terms().map(|at| weights[at]).sum();
+    let literal = terms.sequence.len() > 1 && text.to_lowercase().contains(&strip_quotes(query));
+    let bonus = if literal { LITERAL_BONUS * all } else { 0.0 };
+    let score = told * (0.5 + coverage(terms, weights, &counts))
+        + adjacency_score(terms, weights, &order)
+        + bonus;
     matches.retain(|(at, _)| weights[*at] > 0.0);
     Ranked { score, matches }
 }
 
 /// A query as it would stand in a text.
-fn bare(query: &str) -> String {
+fn strip_quotes(query: &str) -> String {
     query.trim().trim_matches(['"', '“', '”']).to_lowercase()
 }
 
 /// The part of what is looked for that is there, by what it tells; words that are nowhere count as
 /// the rarest.
-fn coverage(terms: &Terms, weights: &[f64], counts: &[u32]) -> f64 {
+fn coverage(terms: &QueryTerms, weights: &[f64], counts: &[u32]) -> f64 {
     let rarest = weights.iter().copied().fold(1.0, f64::max);
     let telling = |at: usize| {
         if weights[at] > 0.0 {
@@ -111,7 +112,7 @@ fn coverage(terms: &Terms, weights: &[f64], counts: &[u32]) -> f64 {
     if wanted > 0.0 { there / wanted } else { 0.0 }
 }
 
-fn adjacent(terms: &Terms, weights: &[f64], order: &[Option<usize>]) -> f64 {
+fn adjacency_score(terms: &QueryTerms, weights: &[f64], order: &[Option<usize>]) -> f64 {
     let pairs = terms.sequence.windows(2).filter(|pair| pair[0] != pair[1]);
     let together = pairs.filter(|pair| {
         order
@@ -119,11 +120,11 @@ fn adjacent(terms: &Terms, weights: &[f64], order: &[Option<usize>]) -> f64 {
             .any(|next| next == [Some(pair[0]), Some(pair[1])])
     });
     together
-        .map(|pair| ADJACENT * weights[pair[0]].min(weights[pair[1]]))
+        .map(|pair| ADJACENCY_BONUS * weights[pair[0]].min(weights[pair[1]]))
         .sum()
 }
 
 /// What being new adds: `age_days` behind the newest of all that was found.
 pub(crate) fn recency(age_days: f64) -> f64 {
-    1.0 + NEWEST * 0.5_f64.powf(age_days / HALF_DAYS)
+    1.0 + RECENCY_BONUS * 0.5_f64.powf(age_days / RECENCY_HALF_LIFE_DAYS)
 }

@@ -1,7 +1,7 @@
 //! Lines as they are kept: in pieces of bounded size, with their words.
 
-use crate::words::words;
-use crate::{Line, Source};
+use crate::tokenizer::tokenize;
+use crate::{SearchSource, SourceLine};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -14,22 +14,22 @@ pub(crate) const BATCH_ROWS: usize = 500;
 
 /// The rows of a line as JSON: id, source, place, at, voice, hash, text, scope, sequence, beside.
 pub(crate) fn rows<'a>(
-    source: &'a Source,
+    source: &'a SearchSource,
     source_id: i64,
-    lines: &'a [Line],
+    lines: &'a [SourceLine],
     first_id: i64,
 ) -> impl Iterator<Item = Value> + 'a {
     let scope = format!("k{} s{source_id}", source.kind.code());
     let pieces = lines.iter().flat_map(|line| {
-        pieces(&line.text)
+        split_text(&line.text)
             .into_iter()
             .map(move |piece| (line, piece))
     });
     pieces.zip(first_id..).map(move |((line, piece), id)| {
         let mut sequence = String::new();
         let mut beside = String::new();
-        for word in words(&piece).all {
-            let column = if word.sort.is_sequence() {
+        for word in tokenize(&piece).tokens {
+            let column = if word.kind.is_sequence() {
                 &mut sequence
             } else {
                 &mut beside
@@ -43,7 +43,7 @@ pub(crate) fn rows<'a>(
             line.place,
             line.at.map(|at| at.as_millisecond()),
             line.voice.code(),
-            hash(&piece),
+            text_hash(&piece),
             piece,
             scope,
             sequence,
@@ -53,24 +53,24 @@ pub(crate) fn rows<'a>(
 }
 
 /// What tells a text from others.
-pub(crate) fn hash(text: &str) -> i64 {
+pub(crate) fn text_hash(text: &str) -> i64 {
     let mut first = [0; 8];
     first.copy_from_slice(&Sha256::digest(text.as_bytes())[..8]);
     i64::from_le_bytes(first)
 }
 
 /// A text in pieces that end at the end of a row or of a word where they can.
-fn pieces(text: &str) -> Vec<String> {
+fn split_text(text: &str) -> Vec<String> {
     // SQLite ends a text at a NUL.
     let text: String = text
         .chars()
         .map(|c| if c == '\0' { ' ' } else { c })
         .collect();
-    let mut rest = &text[..floor(&text, MAX_LINE_BYTES)];
+    let mut rest = &text[..floor_char_boundary(&text, MAX_LINE_BYTES)];
     let mut pieces = Vec::new();
     while rest.len() > MAX_PIECE_BYTES {
-        let window = &rest[..floor(rest, MAX_PIECE_BYTES)];
-        let late = floor(window, MAX_PIECE_BYTES / 2);
+        let window = &rest[..floor_char_boundary(rest, MAX_PIECE_BYTES)];
+        let late = floor_char_boundary(window, MAX_PIECE_BYTES / 2);
         let end = [
             window[late..].rfind('\n'),
             window[late..].rfind(char::is_whitespace),
@@ -88,7 +88,7 @@ fn pieces(text: &str) -> Vec<String> {
 }
 
 /// The last boundary of a character at or before `at`.
-pub(crate) fn floor(text: &str, at: usize) -> usize {
+pub(crate) fn floor_char_boundary(text: &str, at: usize) -> usize {
     text.floor_char_boundary(at)
 }
 
@@ -100,7 +100,7 @@ mod tests {
     fn a_long_line_is_kept_in_pieces_without_losing_a_word() {
         for word in ["word ", "数据库", "row\n", "longwithoutend"] {
             let text = word.repeat(2000);
-            let pieces = pieces(&text);
+            let pieces = split_text(&text);
             assert!(
                 pieces.iter().all(|piece| piece.len() <= MAX_PIECE_BYTES),
                 "{word}"
@@ -112,7 +112,7 @@ mod tests {
             };
             assert_eq!(strip(&pieces.concat()), strip(&text), "{word}");
         }
-        assert_eq!(pieces(" a\0b "), ["a b"]);
-        assert_eq!(pieces(" \n "), Vec::<String>::new());
+        assert_eq!(split_text(" a\0b "), ["a b"]);
+        assert_eq!(split_text(" \n "), Vec::<String>::new());
     }
 }

@@ -2,9 +2,9 @@
 
 /// Changed with every change of the tables or of how text becomes words: an index of another format
 /// is made anew.
-pub(crate) const FORMAT: i64 = 1;
+pub(crate) const FORMAT_VERSION: i64 = 1;
 /// Any number that no other program uses: `stea`.
-pub(crate) const APPLICATION: i64 = 0x7374_6561;
+pub(crate) const APPLICATION_ID: i64 = 0x7374_6561;
 
 /// What a new file is given. `words` holds no text: words are cut in Rust, so a blank is all that
 /// divides them.

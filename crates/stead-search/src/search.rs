@@ -1,12 +1,12 @@
 //! From a query to its hits.
 
-use crate::candidates::{Field, candidates};
+use crate::candidates::{SearchFilter, candidates};
 use crate::index::Index;
-use crate::query::{Parsed, Terms, parse};
+use crate::query::{ParsedQuery, QueryTerms, parse};
 use crate::rank::{Ranked, rank, recency};
 use crate::snippet::snippet;
-use crate::words::words;
-use crate::{Kind, Query, SearchError, Source, Voice, literal};
+use crate::tokenizer::tokenize;
+use crate::{IndexError, LineSpeaker, Query, SearchSource, SearchSourceKind, literal};
 use jiff::Timestamp;
 use serde::Serialize;
 use sqlx::sqlite::SqliteRow;
@@ -17,7 +17,7 @@ const DAY_MS: f64 = 86_400_000.0;
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Found {
+pub struct SearchResults {
     /// The best first; of equals, by source and place.
     pub hits: Vec<Hit>,
     /// How they were ranked.
@@ -46,7 +46,7 @@ pub enum Ranking {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Hit {
     /// What kind of source it is in.
-    pub kind: Kind,
+    pub kind: SearchSourceKind,
     /// The source.
     pub source: String,
     /// Where in it.
@@ -54,7 +54,7 @@ pub struct Hit {
     /// When it was said.
     pub at: Option<Timestamp>,
     /// Who said it.
-    pub voice: Voice,
+    pub voice: LineSpeaker,
     /// The part of it that matches, on one row.
     pub text: String,
     /// How well it matches; comparable within one answer only.
@@ -63,9 +63,9 @@ pub struct Hit {
 
 impl Index {
     /// The lines that answer `query` best.
-    pub async fn search(&self, query: &Query) -> Result<Found, SearchError> {
+    pub async fn search(&self, query: &Query) -> Result<SearchResults, IndexError> {
         let hits = self.lexical(query, query.bounded_limit()).await?;
-        Ok(Found {
+        Ok(SearchResults {
             hits,
             ranking: Ranking::Lexical,
         })
@@ -75,29 +75,31 @@ impl Index {
         &self,
         query: &Query,
         limit: usize,
-    ) -> Result<Vec<Hit>, SearchError> {
+    ) -> Result<Vec<Hit>, IndexError> {
         let parsed = parse(&query.text)?;
         let pool = self.connections().readers;
         let found = async {
-            let field = Field::of(&pool, query).await?;
+            let field = SearchFilter::from_query(&pool, query).await?;
             if field.is_empty() {
                 return Ok(Vec::new());
             }
             match &parsed {
-                Parsed::Signs(signs) => literal::search(&pool, &field, signs, limit).await,
-                Parsed::Words(terms) => ranked(&pool, &field, query, terms, limit).await,
+                ParsedQuery::Symbols(signs) => literal::search(&pool, &field, signs, limit).await,
+                ParsedQuery::Words(terms) => {
+                    rank_candidates(&pool, &field, query, terms, limit).await
+                }
             }
         };
         let found = found.await;
-        self.checked(found).await
+        self.replace_if_damaged(found).await
     }
 }
 
-async fn ranked(
+async fn rank_candidates(
     pool: &SqlitePool,
-    field: &Field,
+    field: &SearchFilter,
     query: &Query,
-    terms: &Terms,
+    terms: &QueryTerms,
     limit: usize,
 ) -> sqlx::Result<Vec<Hit>> {
     let found = candidates(pool, field, terms).await?;
@@ -110,7 +112,7 @@ async fn ranked(
             &found.weights,
             &query.text,
             &row.text,
-            &words(&row.text),
+            &tokenize(&row.text),
         );
         if let (Some(newest), Some(at)) = (newest, row.at_ms) {
             ranked.score *= recency((newest - at) as f64 / DAY_MS);
@@ -126,18 +128,18 @@ async fn ranked(
     all.truncate(limit);
     Ok(all
         .into_iter()
-        .map(|(row, ranked)| row.hit(ranked.score, &ranked.matches))
+        .map(|(row, ranked)| row.into_hit(ranked.score, &ranked.matches))
         .collect())
 }
 
 /// A row as it is kept.
 #[derive(Debug)]
 pub(crate) struct StoredRow {
-    pub(crate) kind: Kind,
+    pub(crate) kind: SearchSourceKind,
     pub(crate) source: String,
     pub(crate) place: u64,
     pub(crate) at_ms: Option<i64>,
-    voice: Voice,
+    voice: LineSpeaker,
     pub(crate) text: String,
 }
 
@@ -148,11 +150,11 @@ impl StoredRow {
     pub(crate) fn read(row: &SqliteRow) -> sqlx::Result<Self> {
         let odd = |what: &str| sqlx::Error::Decode(format!("{what} is unknown").into());
         Ok(Self {
-            kind: Kind::of(row.try_get(0)?).ok_or_else(|| odd("a kind"))?,
+            kind: SearchSourceKind::from_code(row.try_get(0)?).ok_or_else(|| odd("a kind"))?,
             source: row.try_get(1)?,
             place: u64::try_from(row.try_get::<i64, _>(2)?).map_err(|_| odd("a place"))?,
             at_ms: row.try_get(3)?,
-            voice: Voice::of(row.try_get(4)?).ok_or_else(|| odd("a voice"))?,
+            voice: LineSpeaker::from_code(row.try_get(4)?).ok_or_else(|| odd("a voice"))?,
             text: row.try_get(5)?,
         })
     }
@@ -166,7 +168,7 @@ impl StoredRow {
         ))
     }
 
-    pub(crate) fn hit(self, score: f64, matches: &[(usize, std::ops::Range<usize>)]) -> Hit {
+    pub(crate) fn into_hit(self, score: f64, matches: &[(usize, std::ops::Range<usize>)]) -> Hit {
         let text = snippet(&self.text, matches);
         let at = self
             .at_ms
@@ -182,8 +184,8 @@ impl StoredRow {
         }
     }
 
-    pub(crate) fn as_source(&self) -> (Source, u64) {
-        (Source::new(self.kind, &self.source), self.place)
+    pub(crate) fn as_source(&self) -> (SearchSource, u64) {
+        (SearchSource::new(self.kind, &self.source), self.place)
     }
 }
 

@@ -12,7 +12,7 @@ const LEAD_CHARS: usize = 60;
 pub(crate) fn snippet(text: &str, matches: &[(usize, Range<usize>)]) -> String {
     let starts: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
     if starts.len() <= MAX_CHARS {
-        return one_row(text);
+        return single_line(text);
     }
     let character = |byte: usize| starts.partition_point(|&start| start < byte);
     let window = |first: &Range<usize>| {
@@ -44,10 +44,10 @@ pub(crate) fn snippet(text: &str, matches: &[(usize, Range<usize>)]) -> String {
     let shown = &text[starts[start]..starts.get(end).copied().unwrap_or(text.len())];
     let before = if start > 0 { "…" } else { "" };
     let after = if end < starts.len() { "…" } else { "" };
-    format!("{before}{}{after}", one_row(shown))
+    format!("{before}{}{after}", single_line(shown))
 }
 
-fn one_row(text: &str) -> String {
+fn single_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -1,5 +1,4 @@
-//! What the engine promises: relevance on a fixed corpus, files that may be damaged or shared,
-//! lines that grow.
+//! The place for tests of the search engine; this file has their shared support.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,30 +7,30 @@
     reason = "a test that cannot go on fails"
 )]
 
-#[path = "all/files.rs"]
-mod files;
-#[path = "all/growth.rs"]
-mod growth;
 #[path = "all/hybrid.rs"]
 mod hybrid;
+#[path = "all/index_file.rs"]
+mod index_file;
 #[path = "all/queries.rs"]
 mod queries;
 #[path = "all/relevance.rs"]
 mod relevance;
-#[path = "all/speed.rs"]
-mod speed;
+#[path = "all/scaling.rs"]
+mod scaling;
+#[path = "all/source_updates.rs"]
+mod source_updates;
 
-use stead_search::{Found, Index, Kind, Line, Query, Source};
+use stead_search::{Index, Query, SearchResults, SearchSource, SearchSourceKind, SourceLine};
 
-fn memory(name: &str) -> Source {
-    Source::new(Kind::Memory, name)
+fn memory(name: &str) -> SearchSource {
+    SearchSource::new(SearchSourceKind::Memory, name)
 }
 
-fn notes(texts: &[&str]) -> Vec<Line> {
+fn notes(texts: &[&str]) -> Vec<SourceLine> {
     texts
         .iter()
         .zip(1..)
-        .map(|(text, place)| Line::note(place, *text))
+        .map(|(text, place)| SourceLine::note(place, *text))
         .collect()
 }
 
@@ -46,7 +45,7 @@ async fn index_of(texts: &[&str]) -> Index {
 }
 
 /// The places that were found, best first.
-fn places(found: &Found) -> Vec<(String, u64)> {
+fn places(found: &SearchResults) -> Vec<(String, u64)> {
     found
         .hits
         .iter()

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a server may take to start.
-const STARTING: Duration = Duration::from_secs(8);
-const PAUSE: Duration = Duration::from_millis(200);
+const STARTUP_TIMEOUT: Duration = Duration::from_secs(8);
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
 const SCHEMES: &str =
     "sqlite:, redis://, rediss://, postgres://, mysql://, mariadb://, file: and memory:";
 
@@ -30,7 +30,7 @@ const SCHEMES: &str =
 /// ```
 pub async fn connect(url: &str) -> Result<Arc<dyn Store>, StoreError> {
     let Some((scheme, rest)) = url.split_once(':') else {
-        return Err(unknown(url));
+        return Err(unknown_scheme(url));
     };
     match scheme {
         "memory" if rest.is_empty() => Ok(Arc::new(MemoryStore::new())),
@@ -42,7 +42,7 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Store>, StoreError> {
         "sqlite" | "postgres" | "postgresql" | "mysql" | "mariadb" => {
             Ok(Arc::new(SqlStore::connect(url).await?))
         }
-        _ => Err(unknown(url)),
+        _ => Err(unknown_scheme(url)),
     }
 }
 
@@ -64,7 +64,7 @@ fn folder(rest: &str) -> Result<&Path, StoreError> {
     }
 }
 
-fn unknown(url: &str) -> StoreError {
+fn unknown_scheme(url: &str) -> StoreError {
     // What has no scheme may be anything, even a password alone.
     let scheme = url
         .split_once(':')
@@ -76,12 +76,12 @@ fn unknown(url: &str) -> StoreError {
 
 /// A Redis that is just starting again is waited for, as the databases are.
 async fn redis(url: &str) -> Result<Arc<dyn Store>, StoreError> {
-    let end = Instant::now() + STARTING;
+    let end = Instant::now() + STARTUP_TIMEOUT;
     loop {
         match RedisStore::connect(url).await {
             Ok(store) => return Ok(Arc::new(store)),
             Err(StoreError::Unavailable { .. }) if Instant::now() < end => {
-                tokio::time::sleep(PAUSE).await
+                tokio::time::sleep(RETRY_PAUSE).await
             }
             Err(error) => return Err(error),
         }

@@ -35,7 +35,7 @@ pub enum StoreError {
     },
     /// A line is sound but does not fit those before it.
     #[error("{}:{}: {cause}", .path.display(), .cause.seq)]
-    Unfit {
+    Inconsistent {
         /// The file.
         path: PathBuf,
         /// Why.

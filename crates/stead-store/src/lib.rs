@@ -21,34 +21,35 @@
 //! # });
 //! ```
 
-mod changes;
 mod connect;
 mod contract;
 mod disk;
 mod error;
-mod filestore;
+mod file_store;
 mod line_log;
 mod local;
-mod memory;
+mod memory_store;
 mod redis;
 mod sessions;
 mod sql;
+mod undo_log;
 
-pub use changes::{ChangeLog, FileChanges, Image, LoggedRun, RunKey, StoreChanges};
 pub use connect::connect;
 pub use contract::{
-    Acquired, Change, Claim, Claimed, Dead, DocVersion, Document, Documents, Enqueued, Expected,
-    Fence, Job, Journals, Lease, Leases, Listed, MAX_BODY_BYTES, MAX_KEY_BYTES, MAX_META_BYTES,
-    Queue, Space, Store, Tail, folder_name,
+    AcquireOutcome, Claim, ClaimedJob, DeadLetter, DocVersion, Document, DocumentChange, Documents,
+    EnqueueOutcome, Expected, FencingToken, Job, JournalTail, Journals, Lease, Leases,
+    ListedDocument, MAX_BODY_BYTES, MAX_KEY_BYTES, MAX_META_BYTES, Queue, Space, Store,
+    folder_name,
 };
 pub use disk::{Disk, OsDisk, open_dir};
 pub use error::StoreError;
-pub use filestore::FileStore;
-pub use line_log::{FileLines, LineLog, Rewrite, StoreLines};
-pub use memory::MemoryStore;
+pub use file_store::FileStore;
+pub use line_log::{FileLineLog, LineLog, RewriteLines, StoreLineLog};
+pub use memory_store::MemoryStore;
 pub use redis::RedisStore;
 pub use sessions::{
-    FileSessions, Holder, Imported, JournalWriter, Opened, Position, Sessions, Signature,
-    StoreSessions, Summary, Torn, Wait,
+    FileSessions, Holder, ImportOutcome, JournalWriter, LockWait, OpenedSession, Position,
+    ProcessIdentity, SessionSummary, Sessions, StoreSessions, TornTail,
 };
 pub use sql::SqlStore;
+pub use undo_log::{FileUndoLog, LoggedRun, PreImage, RunKey, StoreUndoLog, UndoLog};

@@ -1,11 +1,10 @@
-//! Sessions of earlier formats are read for ever. The files in `golden/` never change: a new format
-//! gets new files beside them.
+//! The place for tests of reading journals of earlier formats.
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use stead_core::{AgentId, Redactor, SessionId, SessionState};
-use stead_store::{FileSessions, OsDisk, Sessions, Wait};
+use stead_store::{FileSessions, LockWait, OsDisk, Sessions};
 
 /// Journals, and what they fold to: a conversation, and the session of a subagent that is asked,
 /// steered and changed.
@@ -81,7 +80,7 @@ async fn journals_of_format_1_fold_to_what_they_always_did() {
         std::fs::write(&path, journal).unwrap();
 
         let expected: Value = serde_json::from_str(expected).unwrap();
-        let opened = journals.open(&id, None, Wait::No).await.unwrap();
+        let opened = journals.open(&id, None, LockWait::No).await.unwrap();
         assert_eq!(opened.torn, None);
         assert_holds(&folded(&opened.state.unwrap()), &expected, "");
 

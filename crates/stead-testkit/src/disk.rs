@@ -17,12 +17,12 @@ use stead_store::{Disk, OsDisk};
 /// The real disk with one fault planned. Operations are counted from 1.
 #[derive(Debug)]
 pub struct FaultDisk {
-    plan: Plan,
-    done: Mutex<Vec<Op>>,
+    plan: FaultPlan,
+    done: Mutex<Vec<DiskOp>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Plan {
+enum FaultPlan {
     None,
     FailAt(usize, Fault),
     FailFrom(usize, Fault),
@@ -78,16 +78,16 @@ impl Fault {
 
 /// One operation that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Op {
+pub struct DiskOp {
     /// Which.
-    pub kind: OpKind,
+    pub kind: DiskOpKind,
     /// The name of the file or directory; of a rename, the target.
     pub name: PathBuf,
 }
 
 /// The operations of [`Disk`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OpKind {
+pub enum DiskOpKind {
     /// A file is created.
     Create,
     /// Data is written.
@@ -107,15 +107,15 @@ pub enum OpKind {
 }
 
 /// What is to happen to the operation at hand.
-enum Fate {
+enum OpFate {
     Do,
     Fail(io::Error),
     /// Half of the data, then this.
-    Tear(Torn),
+    Tear(TornWrite),
     DoAndDie,
 }
 
-enum Torn {
+enum TornWrite {
     Fail,
     Die,
 }
@@ -123,28 +123,28 @@ enum Torn {
 impl FaultDisk {
     /// A disk that only counts.
     pub fn counting() -> Self {
-        Self::new(Plan::None)
+        Self::new(FaultPlan::None)
     }
 
     /// The `n`th operation fails and does nothing; the others work.
     pub fn fail_at(n: usize, fault: impl Into<Fault>) -> Self {
-        Self::new(Plan::FailAt(n, fault.into()))
+        Self::new(FaultPlan::FailAt(n, fault.into()))
     }
 
     /// The `n`th operation and all after it fail and do nothing.
     pub fn fail_from(n: usize, fault: impl Into<Fault>) -> Self {
-        Self::new(Plan::FailFrom(n, fault.into()))
+        Self::new(FaultPlan::FailFrom(n, fault.into()))
     }
 
     /// The `n`th operation writes half of its data and fails with `ENOSPC`; if it is not a write,
     /// it only fails.
     pub fn tear_at(n: usize) -> Self {
-        Self::new(Plan::TearAt(n))
+        Self::new(FaultPlan::TearAt(n))
     }
 
     /// The process is killed (`SIGKILL`) at the `n`th operation.
     pub fn kill_at(n: usize, point: KillPoint) -> Self {
-        Self::new(Plan::KillAt(n, point))
+        Self::new(FaultPlan::KillAt(n, point))
     }
 
     /// How many operations were asked for so far, the failed ones included.
@@ -153,68 +153,69 @@ impl FaultDisk {
     }
 
     /// The operations that were asked for so far, in order.
-    pub fn ops(&self) -> Vec<Op> {
+    pub fn ops(&self) -> Vec<DiskOp> {
         self.lock().clone()
     }
 
     /// Whether the planned operation was reached.
     pub fn fired(&self) -> bool {
         match self.plan {
-            Plan::None => false,
-            Plan::FailAt(n, _) | Plan::FailFrom(n, _) | Plan::TearAt(n) | Plan::KillAt(n, _) => {
-                self.count() >= n
-            }
+            FaultPlan::None => false,
+            FaultPlan::FailAt(n, _)
+            | FaultPlan::FailFrom(n, _)
+            | FaultPlan::TearAt(n)
+            | FaultPlan::KillAt(n, _) => self.count() >= n,
         }
     }
 
-    fn new(plan: Plan) -> Self {
+    fn new(plan: FaultPlan) -> Self {
         Self {
             plan,
             done: Mutex::default(),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Op>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<DiskOp>> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn fate(&self, kind: OpKind, name: &Path) -> Fate {
+    fn fate(&self, kind: DiskOpKind, name: &Path) -> OpFate {
         let now = {
             let mut done = self.lock();
-            done.push(Op {
+            done.push(DiskOp {
                 kind,
                 name: name.to_owned(),
             });
             done.len()
         };
         match self.plan {
-            Plan::FailAt(n, fault) if now == n => Fate::Fail(fault.error()),
-            Plan::FailFrom(n, fault) if now >= n => Fate::Fail(fault.error()),
-            Plan::TearAt(n) if now == n => Fate::Tear(Torn::Fail),
-            Plan::KillAt(n, KillPoint::Before) if now == n => die(),
-            Plan::KillAt(n, KillPoint::Torn) if now == n => Fate::Tear(Torn::Die),
-            Plan::KillAt(n, KillPoint::After) if now == n => Fate::DoAndDie,
-            Plan::None
-            | Plan::FailAt(..)
-            | Plan::FailFrom(..)
-            | Plan::TearAt(_)
-            | Plan::KillAt(..) => Fate::Do,
+            FaultPlan::FailAt(n, fault) if now == n => OpFate::Fail(fault.error()),
+            FaultPlan::FailFrom(n, fault) if now >= n => OpFate::Fail(fault.error()),
+            FaultPlan::TearAt(n) if now == n => OpFate::Tear(TornWrite::Fail),
+            FaultPlan::KillAt(n, KillPoint::Before) if now == n => die(),
+            FaultPlan::KillAt(n, KillPoint::Torn) if now == n => OpFate::Tear(TornWrite::Die),
+            FaultPlan::KillAt(n, KillPoint::After) if now == n => OpFate::DoAndDie,
+            FaultPlan::None
+            | FaultPlan::FailAt(..)
+            | FaultPlan::FailFrom(..)
+            | FaultPlan::TearAt(_)
+            | FaultPlan::KillAt(..) => OpFate::Do,
         }
     }
 
     /// Does an operation that cannot be torn.
     fn whole<T>(
         &self,
-        kind: OpKind,
+        kind: DiskOpKind,
         name: &Path,
         act: impl FnOnce() -> io::Result<T>,
     ) -> io::Result<T> {
         match self.fate(kind, name) {
-            Fate::Do => act(),
-            Fate::Fail(error) => Err(error),
-            Fate::Tear(Torn::Fail) => Err(Errno::NOSPC.into()),
-            Fate::Tear(Torn::Die) => die(),
-            Fate::DoAndDie => {
+            OpFate::Do => act(),
+            OpFate::Fail(error) => Err(error),
+            OpFate::Tear(TornWrite::Fail) => Err(Errno::NOSPC.into()),
+            OpFate::Tear(TornWrite::Die) => die(),
+            OpFate::DoAndDie => {
                 let _ = act();
                 die()
             }
@@ -242,20 +243,22 @@ fn name_of(file: &File) -> PathBuf {
 
 impl Disk for FaultDisk {
     fn create(&self, dir: BorrowedFd<'_>, name: &Path, mode: u32) -> io::Result<File> {
-        self.whole(OpKind::Create, name, || OsDisk.create(dir, name, mode))
+        self.whole(DiskOpKind::Create, name, || OsDisk.create(dir, name, mode))
     }
 
     fn write_all(&self, file: &File, data: &[u8]) -> io::Result<()> {
         let half = &data[..data.len() / 2];
-        match self.fate(OpKind::Write, &name_of(file)) {
-            Fate::Do => OsDisk.write_all(file, data),
-            Fate::Fail(error) => Err(error),
-            Fate::Tear(Torn::Fail) => OsDisk.write_all(file, half).and(Err(Errno::NOSPC.into())),
-            Fate::Tear(Torn::Die) => {
+        match self.fate(DiskOpKind::Write, &name_of(file)) {
+            OpFate::Do => OsDisk.write_all(file, data),
+            OpFate::Fail(error) => Err(error),
+            OpFate::Tear(TornWrite::Fail) => {
+                OsDisk.write_all(file, half).and(Err(Errno::NOSPC.into()))
+            }
+            OpFate::Tear(TornWrite::Die) => {
                 let _ = OsDisk.write_all(file, half);
                 die()
             }
-            Fate::DoAndDie => {
+            OpFate::DoAndDie => {
                 let _ = OsDisk.write_all(file, data);
                 die()
             }
@@ -263,17 +266,19 @@ impl Disk for FaultDisk {
     }
 
     fn sync(&self, file: &File) -> io::Result<()> {
-        self.whole(OpKind::Sync, &name_of(file), || OsDisk.sync(file))
+        self.whole(DiskOpKind::Sync, &name_of(file), || OsDisk.sync(file))
     }
 
     fn set_mode(&self, file: &File, mode: u32) -> io::Result<()> {
-        self.whole(OpKind::SetMode, &name_of(file), || {
+        self.whole(DiskOpKind::SetMode, &name_of(file), || {
             OsDisk.set_mode(file, mode)
         })
     }
 
     fn set_len(&self, file: &File, len: u64) -> io::Result<()> {
-        self.whole(OpKind::SetLen, &name_of(file), || OsDisk.set_len(file, len))
+        self.whole(DiskOpKind::SetLen, &name_of(file), || {
+            OsDisk.set_len(file, len)
+        })
     }
 
     fn rename(
@@ -284,17 +289,17 @@ impl Disk for FaultDisk {
         to: &Path,
         flags: RenameFlags,
     ) -> io::Result<()> {
-        self.whole(OpKind::Rename, to, || {
+        self.whole(DiskOpKind::Rename, to, || {
             OsDisk.rename(from_dir, from, to_dir, to, flags)
         })
     }
 
     fn remove(&self, dir: BorrowedFd<'_>, name: &Path, flags: AtFlags) -> io::Result<()> {
-        self.whole(OpKind::Remove, name, || OsDisk.remove(dir, name, flags))
+        self.whole(DiskOpKind::Remove, name, || OsDisk.remove(dir, name, flags))
     }
 
     fn create_dir(&self, dir: BorrowedFd<'_>, name: &Path, mode: u32) -> io::Result<()> {
-        self.whole(OpKind::CreateDir, name, || {
+        self.whole(DiskOpKind::CreateDir, name, || {
             OsDisk.create_dir(dir, name, mode)
         })
     }
@@ -325,8 +330,11 @@ mod tests {
         let disk = FaultDisk::counting();
         let (result, text, files) = replace(&disk, dir.path());
         assert_eq!((result.is_ok(), text.as_str(), files), (true, "new!", 1));
-        let kinds: Vec<OpKind> = disk.ops().iter().map(|op| op.kind).collect();
-        assert_eq!(kinds, [OpKind::Create, OpKind::Write, OpKind::Rename]);
+        let kinds: Vec<DiskOpKind> = disk.ops().iter().map(|op| op.kind).collect();
+        assert_eq!(
+            kinds,
+            [DiskOpKind::Create, DiskOpKind::Write, DiskOpKind::Rename]
+        );
         assert_eq!(disk.ops()[2].name, Path::new("a"));
     }
 

@@ -35,11 +35,11 @@ pub mod servers;
 pub mod store_suite;
 pub mod vfs_suite;
 
-pub use disk::{Fault, FaultDisk, KillPoint, Op, OpKind};
-pub use lossy::LossyLine;
+pub use disk::{DiskOp, DiskOpKind, Fault, FaultDisk, KillPoint};
+pub use lossy::LossyProxy;
 pub use model::{
-    Answer, Call, FakeModel, Gate, Mode, Recorded, Seen, Turn, Wire, bench_like, fail, gate, hang,
-    raw, raw_sse, render, reply, reset,
+    AnswerGate, FakeAnswer, FakeModel, FakeWire, ParsedRequest, RecordedRequest, RequestCall,
+    RequestTurn, ResponseMode, bench_like, fail, gate, hang, raw, raw_sse, render, reply, reset,
 };
 pub use pty::Pty;
-pub use reexec::{Child, Death, Ended, Role, child_role};
+pub use reexec::{Child, ChildExit, ChildRole, Death, child_role};

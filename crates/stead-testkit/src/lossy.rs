@@ -8,19 +8,19 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// A proxy in front of a server. What a client asks always arrives; the answers can be lost, and
 /// the connection with them, so that the client cannot know what became of its request.
 #[derive(Debug)]
-pub struct LossyLine {
+pub struct LossyProxy {
     address: SocketAddr,
-    state: Arc<State>,
+    state: Arc<LossyProxyState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LossyProxyState {
     to_lose: AtomicUsize,
     lost: AtomicUsize,
     closed: AtomicBool,
 }
 
-impl LossyLine {
+impl LossyProxy {
     /// A line to `server`, such as `127.0.0.1:6379`. Nothing is lost until asked for.
     pub fn to(server: &str) -> Self {
         let server: SocketAddr = server.parse().expect("an address and a port");
@@ -28,7 +28,7 @@ impl LossyLine {
         let address = listener
             .local_addr()
             .expect("a bound socket has an address");
-        let state = Arc::new(State::default());
+        let state = Arc::new(LossyProxyState::default());
         let shared = state.clone();
         std::thread::spawn(move || {
             for client in listener.incoming() {
@@ -62,7 +62,7 @@ impl LossyLine {
     }
 }
 
-impl Drop for LossyLine {
+impl Drop for LossyProxy {
     fn drop(&mut self) {
         self.state.closed.store(true, Ordering::SeqCst);
         // Wakes the thread that waits for clients.
@@ -70,7 +70,7 @@ impl Drop for LossyLine {
     }
 }
 
-fn join(client: TcpStream, server: TcpStream, state: &Arc<State>) {
+fn join(client: TcpStream, server: TcpStream, state: &Arc<LossyProxyState>) {
     let clone = |stream: &TcpStream| stream.try_clone().expect("a second handle");
     let mut requests = clone(&client);
     let mut to_server = clone(&server);

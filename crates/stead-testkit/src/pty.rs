@@ -20,12 +20,12 @@ use std::time::{Duration, Instant};
 pub struct Pty {
     master: Arc<File>,
     child: Child,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<PtyScreen>>,
     stop: Arc<AtomicBool>,
     reader: Option<JoinHandle<()>>,
 }
 
-struct Seen {
+struct PtyScreen {
     terminal: vt100::Parser,
     raw: Vec<u8>,
 }
@@ -73,7 +73,7 @@ impl Pty {
         drop(slave);
 
         let master = Arc::new(File::from(master));
-        let seen = Arc::new(Mutex::new(Seen {
+        let seen = Arc::new(Mutex::new(PtyScreen {
             terminal: vt100::Parser::new(some(rows), some(columns), 0),
             raw: Vec::new(),
         }));
@@ -177,7 +177,7 @@ impl Pty {
         }
     }
 
-    fn with<T>(&self, look: impl FnOnce(&mut Seen) -> T) -> T {
+    fn with<T>(&self, look: impl FnOnce(&mut PtyScreen) -> T) -> T {
         look(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -233,7 +233,7 @@ fn on_terminal(command: &Command) -> Command {
 }
 
 /// Reads until the terminal ends, or until `stop` is set and nothing more comes.
-fn read(mut master: &File, seen: &Mutex<Seen>, stop: &AtomicBool) {
+fn read(mut master: &File, seen: &Mutex<PtyScreen>, stop: &AtomicBool) {
     let mut buffer = [0; 16 * 1024];
     let wait = Timespec {
         tv_sec: 0,

@@ -35,11 +35,11 @@ pub struct Child {
 
 /// What the parent told the child.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Role(BTreeMap<String, String>);
+pub struct ChildRole(BTreeMap<String, String>);
 
 /// How a child ended, and what it printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
+pub struct ChildExit {
     /// How it died.
     pub death: Death,
     /// Its standard output.
@@ -60,18 +60,18 @@ pub enum Death {
 }
 
 /// In a child: what the parent told it. In any other process: none.
-pub fn child_role() -> Option<Role> {
+pub fn child_role() -> Option<ChildRole> {
     #[expect(
         clippy::disallowed_methods,
         reason = "the environment is how a parent speaks to its child"
     )]
     let told = std::env::var(VARIABLE).ok()?;
-    Some(Role(
+    Some(ChildRole(
         serde_json::from_str(&told).expect("the variable is set by Child::spawn"),
     ))
 }
 
-impl Role {
+impl ChildRole {
     /// The variable of this name. Panics if the parent did not give it.
     pub fn get(&self, name: &str) -> &str {
         self.0
@@ -128,7 +128,7 @@ impl Child {
     }
 
     /// Waits until it has ended, at most as long as `deadline`. Panics if it knows no such test.
-    pub fn wait(mut self, deadline: Duration) -> Ended {
+    pub fn wait(mut self, deadline: Duration) -> ChildExit {
         let end = Instant::now() + deadline;
         let death = loop {
             match self.process.try_wait().expect("a child can be waited for") {
@@ -153,7 +153,7 @@ impl Child {
             "this binary has no test named '{}'",
             self.test
         );
-        Ended {
+        ChildExit {
             death,
             stdout,
             stderr,
@@ -169,7 +169,7 @@ impl Drop for Child {
     }
 }
 
-impl fmt::Display for Ended {
+impl fmt::Display for ChildExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

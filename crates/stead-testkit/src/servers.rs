@@ -23,7 +23,7 @@ const STOP_DEADLINE: Duration = Duration::from_secs(20);
 
 /// A kind of server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ServerKind {
     /// Redis.
     Redis,
     /// PostgreSQL.
@@ -32,7 +32,7 @@ pub enum Kind {
     Mysql,
 }
 
-impl Kind {
+impl ServerKind {
     /// Its name for `scripts/servers.sh`.
     fn name(self) -> &'static str {
         match self {
@@ -55,7 +55,7 @@ impl Kind {
 ///
 /// # Panics
 /// If there is none. A test that lacks its server fails; it does not skip.
-pub fn shared(kind: Kind) -> String {
+pub fn shared(kind: ServerKind) -> String {
     let variable = format!("STEAD_TEST_{}_URL", kind.name().to_uppercase());
     #[expect(
         clippy::disallowed_methods,
@@ -70,16 +70,16 @@ pub fn shared(kind: Kind) -> String {
 /// A server of one's own, on a port and with data of its own. Ended, and its data removed, when
 /// dropped.
 #[derive(Debug)]
-pub struct Server {
-    kind: Kind,
+pub struct TestServer {
+    kind: ServerKind,
     folder: TempDir,
     process: Option<Child>,
     url: String,
 }
 
-impl Server {
+impl TestServer {
     /// A new one that answers.
-    pub fn start(kind: Kind) -> Self {
+    pub fn start(kind: ServerKind) -> Self {
         let folder = TempDir::with_prefix("stead-").expect("a temporary folder");
         let mut server = Self {
             kind,
@@ -187,7 +187,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for TestServer {
     fn drop(&mut self) {
         self.kill();
     }
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_private_server_keeps_its_port_and_data_over_a_kill() {
-        let mut server = Server::start(Kind::Redis);
+        let mut server = TestServer::start(ServerKind::Redis);
         let url = server.url().to_owned();
         assert_eq!(ask(&url, "SET a 1\r\n").unwrap(), "+OK\r\n");
         server.kill();
@@ -275,8 +275,8 @@ mod tests {
 
     #[test]
     fn the_databases_can_be_killed_and_started_again() {
-        for kind in [Kind::Postgres, Kind::Mysql] {
-            let mut server = Server::start(kind);
+        for kind in [ServerKind::Postgres, ServerKind::Mysql] {
+            let mut server = TestServer::start(kind);
             server.pause();
             server.resume();
             server.kill();
@@ -289,9 +289,9 @@ mod tests {
     #[test]
     fn the_shared_servers_are_of_their_kind() {
         for (kind, scheme) in [
-            (Kind::Redis, "redis://"),
-            (Kind::Postgres, "postgres://"),
-            (Kind::Mysql, "mysql://"),
+            (ServerKind::Redis, "redis://"),
+            (ServerKind::Postgres, "postgres://"),
+            (ServerKind::Mysql, "mysql://"),
         ] {
             assert!(shared(kind).starts_with(scheme));
         }

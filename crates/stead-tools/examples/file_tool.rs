@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::time::Instant;
-use stead_tools::{Origin, Registry, Seen, Spills, ToolCx, file_tools};
+use stead_tools::{CallOrigin, FileVersions, Registry, SpillFactory, ToolCx, file_tools};
 use stead_vfs::LocalVfs;
 use tokio_util::sync::CancellationToken;
 
@@ -17,12 +17,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let vfs = Arc::new(LocalVfs::open(dir.as_ref(), Arc::new(stead_store::OsDisk))?);
     let cx = ToolCx {
         vfs,
-        seen: Arc::new(Seen::default()),
-        active: Arc::default(),
+        file_versions: Arc::new(FileVersions::default()),
+        active_skills: Arc::default(),
         cancel: CancellationToken::new(),
-        origin: Origin::default(),
-        spills: Spills::default(),
-        standing: Default::default(),
+        origin: CallOrigin::default(),
+        spills: SpillFactory::default(),
+        session: Default::default(),
     };
     let (tool, args) = Registry::new(file_tools())?.prepare(name, serde_json::from_str(json)?)?;
     for _ in 0..times {

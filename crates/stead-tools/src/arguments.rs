@@ -1,6 +1,6 @@
 //! Making a model's arguments what a tool's schema says.
 
-use crate::{Spellings, nearest};
+use crate::{ArgumentAliases, closest_name};
 use jsonschema::Validator;
 use serde_json::{Map, Value};
 use std::sync::{Arc, OnceLock};
@@ -12,16 +12,16 @@ const MAX_ERRORS: usize = 3;
 const MAX_SHOWN_VALUE_BYTES: usize = 80;
 
 /// Checks the arguments of one tool.
-pub(crate) struct Checker {
+pub(crate) struct ArgumentChecker {
     tool: String,
     schema: Arc<Value>,
-    spellings: Spellings,
+    spellings: ArgumentAliases,
     /// Compiled when first needed: most sessions use few of their tools.
     validator: OnceLock<Result<Validator, String>>,
 }
 
-impl Checker {
-    pub(crate) fn new(spec: &ToolSpec, spellings: Spellings) -> Self {
+impl ArgumentChecker {
+    pub(crate) fn new(spec: &ToolSpec, spellings: ArgumentAliases) -> Self {
         let tool = spec.name.clone();
         let schema = Arc::clone(&spec.parameters);
         Self {
@@ -41,11 +41,11 @@ impl Checker {
                 return Err(format!(
                     "{}: the arguments must be a JSON object, not {}",
                     self.tool,
-                    shown(&other)
+                    display_value(&other)
                 ));
             }
         };
-        self.respell(&mut args);
+        self.apply_aliases(&mut args);
         self.coerce(&mut args);
         let mut problems = self.unknown(&args);
         let args = Value::Object(args);
@@ -63,7 +63,7 @@ impl Checker {
             Ok(validator) => problems.extend(
                 validator
                     .iter_errors(&args)
-                    .filter_map(|error| problem(&error)),
+                    .filter_map(|error| describe_error(&error)),
             ),
         }
         problems.truncate(MAX_ERRORS);
@@ -88,7 +88,7 @@ impl Checker {
         required.is_some_and(|names| names.iter().any(|required| required == name))
     }
 
-    fn respell(&self, args: &mut Map<String, Value>) {
+    fn apply_aliases(&self, args: &mut Map<String, Value>) {
         for &(alias, name) in self.spellings.names {
             if !args.contains_key(name)
                 && let Some(value) = args.remove(alias)
@@ -116,7 +116,7 @@ impl Checker {
                 && !self.requires(name)
             {
                 args.remove(name);
-            } else if let Some(meant) = meant(given, schema) {
+            } else if let Some(meant) = coerced_value(given, schema) {
                 *given = meant;
             }
         }
@@ -128,7 +128,7 @@ impl Checker {
         }
         let names: Vec<&str> = self.properties().map(|(name, _)| name).collect();
         let unknown = args.keys().filter(|name| !names.contains(&name.as_str()));
-        let told = unknown.map(|name| match nearest(name, &names) {
+        let told = unknown.map(|name| match closest_name(name, &names) {
             Some(near) => format!("there is no parameter `{name}`, did you mean `{near}`?"),
             None => format!("there is no parameter `{name}`"),
         });
@@ -167,7 +167,7 @@ impl Checker {
 }
 
 /// A validation error in words; none for what [`Checker::unknown`] says better.
-fn problem(error: &jsonschema::ValidationError<'_>) -> Option<String> {
+fn describe_error(error: &jsonschema::ValidationError<'_>) -> Option<String> {
     use jsonschema::error::ValidationErrorKind as Kind;
     let place = error
         .instance_path()
@@ -197,7 +197,7 @@ fn problem(error: &jsonschema::ValidationError<'_>) -> Option<String> {
                 .filter_map(Value::as_str)
                 .collect();
             let near = given
-                .and_then(|given| nearest(given, &options))
+                .and_then(|given| closest_name(given, &options))
                 .map(|near| format!("; did you mean `{near}`?"));
             let given = given.map_or_else(|| "the value".to_owned(), |given| format!("`{given}`"));
             Some(format!(
@@ -231,7 +231,7 @@ fn allows(schema: &Value, kind: &str) -> bool {
 }
 
 /// What a value of the wrong type stands for, where there is no doubt.
-fn meant(given: &Value, schema: &Value) -> Option<Value> {
+fn coerced_value(given: &Value, schema: &Value) -> Option<Value> {
     match given {
         Value::String(text) if !allows(schema, "string") => match text.trim() {
             "true" if allows(schema, "boolean") => Some(true.into()),
@@ -251,7 +251,7 @@ fn meant(given: &Value, schema: &Value) -> Option<Value> {
     }
 }
 
-fn shown(value: &Value) -> String {
+fn display_value(value: &Value) -> String {
     let text = value.to_string();
     if text.len() <= MAX_SHOWN_VALUE_BYTES {
         text

@@ -1,10 +1,10 @@
 //! Tools that whoever runs the agent carries out.
 
-use crate::{Hands, Output, Tool, ToolCx, ToolError};
+use crate::{Executor, Output, Tool, ToolCx, ToolError};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::sync::Arc;
-use stead_core::{Access, ToolSpec};
+use stead_core::{PathAccess, ToolSpec};
 
 /// A tool that never runs here: each call waits, and its result is what someone answers.
 ///
@@ -26,24 +26,24 @@ use stead_core::{Access, ToolSpec};
 /// assert_eq!(tool.hands(), Hands::Client);
 /// ```
 pub fn client_tool(spec: ToolSpec) -> Arc<dyn Tool> {
-    Arc::new(ClientTool { spec })
+    Arc::new(ClientExecutedTool { spec })
 }
 
-struct ClientTool {
+struct ClientExecutedTool {
     spec: ToolSpec,
 }
 
-impl Tool for ClientTool {
+impl Tool for ClientExecutedTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
-    fn accesses(&self, _: &Value) -> Vec<Access> {
+    fn accesses(&self, _: &Value) -> Vec<PathAccess> {
         Vec::new()
     }
 
-    fn hands(&self) -> Hands {
-        Hands::Client
+    fn executor(&self) -> Executor {
+        Executor::Client
     }
 
     fn call<'a>(&'a self, _: &'a ToolCx, _: Value) -> BoxFuture<'a, Result<Output, ToolError>> {
@@ -51,6 +51,6 @@ impl Tool for ClientTool {
             "{} is carried out by whoever runs the agent; it cannot be called here",
             self.spec.name
         );
-        Box::pin(async move { Err(ToolError::Tell(text)) })
+        Box::pin(async move { Err(ToolError::RespondToModel(text)) })
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use stead_core::{Access, Risk, ToolSpec};
+use stead_core::{PathAccess, Risk, ToolSpec};
 
 /// A tool made of a function: its arguments are a type, whose doc comments are what the model
 /// reads.
@@ -33,7 +33,7 @@ use stead_core::{Access, Risk, ToolSpec};
 /// let tool = function("count_words", "Counts the words of a text.", Risk::READS, count);
 /// assert_eq!(tool.spec().parameters["properties"]["text"]["description"], "The text to count in.");
 /// ```
-pub fn function<A, F, R>(name: &str, description: &str, risk: Risk, run: F) -> Arc<dyn Tool>
+pub fn function_tool<A, F, R>(name: &str, description: &str, risk: Risk, run: F) -> Arc<dyn Tool>
 where
     A: DeserializeOwned + JsonSchema + Send + 'static,
     F: Fn(ToolCx, A) -> R + Send + Sync + 'static,
@@ -43,23 +43,23 @@ where
         name: name.to_owned(),
         aliases: Vec::new(),
         description: description.to_owned(),
-        parameters: schema::of::<A>(),
+        parameters: schema::schema_of::<A>(),
         risk,
     };
-    Arc::new(Function {
+    Arc::new(FunctionTool {
         spec,
         run,
         args: PhantomData,
     })
 }
 
-struct Function<A, F> {
+struct FunctionTool<A, F> {
     spec: ToolSpec,
     run: F,
     args: PhantomData<fn(A)>,
 }
 
-impl<A, F, R> Tool for Function<A, F>
+impl<A, F, R> Tool for FunctionTool<A, F>
 where
     A: DeserializeOwned + Send + 'static,
     F: Fn(ToolCx, A) -> R + Send + Sync + 'static,
@@ -69,15 +69,16 @@ where
         &self.spec
     }
 
-    fn accesses(&self, _: &Value) -> Vec<Access> {
+    fn accesses(&self, _: &Value) -> Vec<PathAccess> {
         Vec::new()
     }
 
     fn call<'a>(&'a self, cx: &'a ToolCx, args: Value) -> BoxFuture<'a, Result<Output, ToolError>> {
         let args = serde_json::from_value(args);
         Box::pin(async move {
-            let told =
-                |error| ToolError::Tell(format!("{}: invalid arguments: {error}", self.spec.name));
+            let told = |error| {
+                ToolError::RespondToModel(format!("{}: invalid arguments: {error}", self.spec.name))
+            };
             (self.run)(cx.clone(), args.map_err(told)?).await
         })
     }

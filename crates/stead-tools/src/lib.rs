@@ -20,7 +20,6 @@
 //! Output that may be longer than memory should hold goes through a [`Spill`], which takes that of
 //! commands, too.
 //!
-//! [`shell`] reads command lines and judges them by rules.
 //!
 //! To add a tool, implement [`TypedTool`] and wrap it with [`typed`]: the schema comes from the
 //! type of its arguments.
@@ -30,13 +29,12 @@ mod client;
 mod execute;
 mod files;
 mod function;
-mod known;
-mod likeness;
+mod known_tools;
 mod plan;
 mod preview;
 mod registry;
 mod schema;
-pub mod shell;
+mod similarity;
 mod spill;
 mod surface;
 mod tasks;
@@ -46,22 +44,25 @@ mod tool;
 mod typed;
 
 pub use client::client_tool;
-pub use execute::{Folders, execute};
+pub use execute::{FolderResolver, execute_tool};
 pub use files::file_tools;
-pub use function::function;
-pub use known::{Here, KnownTool, counts_as, known_names, known_tool, known_tools};
-pub use likeness::{line_diff, nearest};
+pub use function::function_tool;
+pub use known_tools::{
+    Availability, KnownTool, known_names, known_tool, known_tools, rules_follow,
+};
 pub use plan::plan_tools;
-pub use preview::{Noun, Preview, Readers};
+pub use preview::{Preview, PreviewKind, ReadTools};
 pub use registry::{Registry, RegistryError};
-pub use schema::fits;
-pub use spill::{Quota, Spill, SpillSite, Spills};
-pub use stead_sandbox::Room;
+pub use schema::validate_json;
+pub use similarity::{closest_name, line_diff};
+pub use spill::{Quota, Spill, SpillFactory, SpillSite};
+pub use stead_sandbox::SinkState;
 pub use surface::Surface;
 pub use tasks::task_tools;
-pub use title::{TitleForm, Titled};
+pub use title::{TitleForm, TypedTitleForm};
 pub use todos::{checklist, todo_tools};
 pub use tool::{
-    ActiveSkills, Hands, Length, Origin, Output, Seen, Spellings, Standing, Tool, ToolCx, ToolError,
+    ActiveSkills, ArgumentAliases, CallOrigin, Executor, FileVersions, Output, OutputLength,
+    SessionView, Tool, ToolCx, ToolError,
 };
-pub use typed::{TypedTool, typed};
+pub use typed::{TypedTool, typed_tool};

@@ -3,19 +3,22 @@
 //! That nothing else is changed meanwhile is seen to by the gate and by the files; these tools only
 //! say when.
 
-use crate::{Length, Output, Spellings, Standing, Tool, ToolCx, ToolError, TypedTool, typed};
+use crate::{
+    ArgumentAliases, Output, OutputLength, SessionView, Tool, ToolCx, ToolError, TypedTool,
+    typed_tool,
+};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
-use stead_core::{Access, AccessKind, Change, Effect, PlanStage, Reach, Risk};
+use stead_core::{AccessKind, PathAccess, PathScope, PlanStage, Risk, SessionChange, ToolEffect};
 use stead_vfs::{Expect, ReadRange, VPath, Vfs, VfsError};
 
 /// The most that a plan may say, in bytes: it stays in the context as long as the work goes on.
 const MAX_PLAN_BYTES: usize = 32 * 1024;
 /// They change the conversation alone, one after the other.
-const TURNS: Risk = Risk {
-    effect: Effect::Reads,
+const PLAN_MODE_RISK: Risk = Risk {
+    effect: ToolEffect::Reads,
     parallel_safe: false,
     repeatable: true,
 };
@@ -24,9 +27,9 @@ const TURNS: Risk = Risk {
 pub fn plan_tools(file: &VPath) -> Vec<Arc<dyn Tool>> {
     let file = || file.clone();
     vec![
-        typed(PlanEnter { file: file() }),
-        typed(PlanWrite { file: file() }),
-        typed(PlanExit { file: file() }),
+        typed_tool(PlanEnter { file: file() }),
+        typed_tool(PlanWrite { file: file() }),
+        typed_tool(PlanExit { file: file() }),
     ]
 }
 
@@ -36,28 +39,28 @@ struct PlanEnter {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
+struct PlanEnterArgs {}
 
 impl TypedTool for PlanEnter {
-    type Args = Nothing;
+    type Args = PlanEnterArgs;
     const NAME: &'static str = "plan_enter";
     const DESCRIPTION: &'static str = "Begins plan mode: from here on only reading is allowed, until a person agrees to \
         a plan. For work that is large, risky or unclear.";
-    const RISK: Risk = TURNS;
-    const LENGTH: Length = Length::Bounded;
+    const RISK: Risk = PLAN_MODE_RISK;
+    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
 
-    fn accesses(&self, _: &Nothing) -> Vec<Access> {
+    fn accesses(&self, _: &PlanEnterArgs) -> Vec<PathAccess> {
         Vec::new()
     }
 
-    async fn call(&self, cx: &ToolCx, _: Nothing) -> Result<Output, ToolError> {
-        if let Some(file) = making(&cx.standing) {
-            return Err(ToolError::Tell(format!(
+    async fn call(&self, cx: &ToolCx, _: PlanEnterArgs) -> Result<Output, ToolError> {
+        if let Some(file) = draft_file(&cx.session) {
+            return Err(ToolError::RespondToModel(format!(
                 "plan mode is on already: write the plan to {file} with plan_write, then call plan_exit"
             )));
         }
         let file = &self.file;
-        let before = match plan(&*cx.vfs, file).await {
+        let before = match read_plan(&*cx.vfs, file).await {
             Ok(_) => format!(" {file} holds an earlier plan; plan_write replaces it."),
             Err(_) => String::new(),
         };
@@ -68,7 +71,7 @@ impl TypedTool for PlanEnter {
         let stage = PlanStage::Making {
             file: file.to_string(),
         };
-        Ok(Output::text(text).changing(Change::Plan { plan: Some(stage) }))
+        Ok(Output::text(text).with_change(SessionChange::Plan { plan: Some(stage) }))
     }
 }
 
@@ -78,41 +81,41 @@ struct PlanWrite {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Content {
+struct PlanWriteArgs {
     /// The whole plan, in Markdown; it takes the place of the one before.
     content: String,
 }
 
 impl TypedTool for PlanWrite {
-    type Args = Content;
+    type Args = PlanWriteArgs;
     const NAME: &'static str = "plan_write";
     const DESCRIPTION: &'static str = "Writes the plan, in plan mode: what will be done, in which order, what will be \
         changed, and how it will be checked. Replaces the whole text.";
     const RISK: Risk = Risk {
-        effect: Effect::Writes,
+        effect: ToolEffect::Writes,
         parallel_safe: false,
         repeatable: true,
     };
-    const LENGTH: Length = Length::Bounded;
-    const SPELLINGS: Spellings = Spellings {
+    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
+    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
         names: &[("plan", "content"), ("text", "content")],
         values: &[],
     };
 
-    fn accesses(&self, _: &Content) -> Vec<Access> {
+    fn accesses(&self, _: &PlanWriteArgs) -> Vec<PathAccess> {
         vec![access(&self.file, AccessKind::Write)]
     }
 
-    async fn call(&self, cx: &ToolCx, args: Content) -> Result<Output, ToolError> {
+    async fn call(&self, cx: &ToolCx, args: PlanWriteArgs) -> Result<Output, ToolError> {
         let file = &self.file;
-        match making(&cx.standing) {
+        match draft_file(&cx.session) {
             None => {
-                return Err(ToolError::Tell(
+                return Err(ToolError::RespondToModel(
                     "plan mode is not on; plan_enter begins it".to_owned(),
                 ));
             }
             Some(other) if other != file.as_str() => {
-                return Err(ToolError::Tell(format!(
+                return Err(ToolError::RespondToModel(format!(
                     "plan mode began with {other}, and plans go to {file} now; ask the person to leave plan mode"
                 )));
             }
@@ -120,12 +123,12 @@ impl TypedTool for PlanWrite {
         }
         let size = args.content.len();
         if args.content.trim().is_empty() {
-            return Err(ToolError::Tell(
+            return Err(ToolError::RespondToModel(
                 "the plan says nothing: `content` is empty".to_owned(),
             ));
         }
         if size > MAX_PLAN_BYTES {
-            return Err(ToolError::Tell(format!(
+            return Err(ToolError::RespondToModel(format!(
                 "the plan has {size} bytes, and at most {MAX_PLAN_BYTES} are taken; say it in fewer words"
             )));
         }
@@ -134,10 +137,10 @@ impl TypedTool for PlanWrite {
             .vfs
             .write(file, args.content.into(), Expect::Any)
             .await
-            .map_err(tell)?;
+            .map_err(to_tool_error)?;
         let text =
             format!("Wrote the plan to {file} ({lines} lines). When it is ready, call plan_exit.");
-        Ok(Output::text(text).saw(file, &version))
+        Ok(Output::text(text).with_file_version(file, &version))
     }
 }
 
@@ -147,7 +150,7 @@ struct PlanExit {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Summary {
+struct PlanExitArgs {
     /// What the plan comes to, in a line or two, for the person who is asked.
     #[serde(default)]
     #[expect(dead_code, reason = "the person reads it in the question")]
@@ -155,71 +158,74 @@ struct Summary {
 }
 
 impl TypedTool for PlanExit {
-    type Args = Summary;
+    type Args = PlanExitArgs;
     const NAME: &'static str = "plan_exit";
     const DESCRIPTION: &'static str = "Shows the plan to the person and, if they agree, ends plan mode, so that it can \
         be carried out. If they do not, plan mode goes on.";
-    const RISK: Risk = TURNS;
-    const LENGTH: Length = Length::Bounded;
-    const SPELLINGS: Spellings = Spellings {
+    const RISK: Risk = PLAN_MODE_RISK;
+    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
+    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
         names: &[("rationale", "summary")],
         values: &[],
     };
 
-    fn accesses(&self, _: &Summary) -> Vec<Access> {
+    fn accesses(&self, _: &PlanExitArgs) -> Vec<PathAccess> {
         vec![access(&self.file, AccessKind::Read)]
     }
 
-    fn always_asks(&self, _: &Summary) -> Option<String> {
+    fn always_asks(&self, _: &PlanExitArgs) -> Option<String> {
         Some(format!(
             "plan_exit: a person must agree to the plan in {}",
             self.file
         ))
     }
 
-    fn refuses<'a>(
+    fn refusal_reason<'a>(
         &'a self,
-        standing: &'a Standing,
+        standing: &'a SessionView,
         files: &'a dyn Vfs,
     ) -> BoxFuture<'a, Option<String>> {
-        Box::pin(async move { agreed(standing, files).await.err() })
+        Box::pin(async move { approvable_plan(standing, files).await.err() })
     }
 
-    fn subject<'a>(&'a self, files: &'a dyn Vfs) -> BoxFuture<'a, Option<String>> {
-        Box::pin(async move { plan(files, &self.file).await.ok() })
+    fn approval_subject<'a>(&'a self, files: &'a dyn Vfs) -> BoxFuture<'a, Option<String>> {
+        Box::pin(async move { read_plan(files, &self.file).await.ok() })
     }
 
-    async fn preview(&self, files: &dyn Vfs, _: Summary) -> Option<String> {
-        plan(files, &self.file).await.ok()
+    async fn preview(&self, files: &dyn Vfs, _: PlanExitArgs) -> Option<String> {
+        read_plan(files, &self.file).await.ok()
     }
 
-    async fn call(&self, cx: &ToolCx, _: Summary) -> Result<Output, ToolError> {
-        let (file, text) = agreed(&cx.standing, &*cx.vfs)
+    async fn call(&self, cx: &ToolCx, _: PlanExitArgs) -> Result<Output, ToolError> {
+        let (file, text) = approvable_plan(&cx.session, &*cx.vfs)
             .await
-            .map_err(ToolError::Tell)?;
+            .map_err(ToolError::RespondToModel)?;
         let shown = text.replace("</plan", "&lt;/plan");
         let told = format!(
             "The person agreed to the plan, and plan mode is off. Carry it out.\n<plan file=\"{file}\">\n{shown}\n</plan>"
         );
-        Ok(Output::text(told).changing(Change::Plan {
+        Ok(Output::text(told).with_change(SessionChange::Plan {
             plan: Some(PlanStage::Agreed { file, text }),
         }))
     }
 }
 
 /// The plan that can be agreed to, and its file; or why there is none.
-async fn agreed(standing: &Standing, files: &dyn Vfs) -> Result<(String, String), String> {
-    let Some(file) = making(standing) else {
+async fn approvable_plan(
+    standing: &SessionView,
+    files: &dyn Vfs,
+) -> Result<(String, String), String> {
+    let Some(file) = draft_file(standing) else {
         return Err(
             "plan mode is not on, so there is nothing to leave; plan_enter begins it".to_owned(),
         );
     };
     let path = VPath::parse(file).map_err(|error| error.to_string())?;
-    Ok((file.to_owned(), plan(files, &path).await?))
+    Ok((file.to_owned(), read_plan(files, &path).await?))
 }
 
 /// What the plan in `file` says.
-async fn plan(files: &dyn Vfs, file: &VPath) -> Result<String, String> {
+async fn read_plan(files: &dyn Vfs, file: &VPath) -> Result<String, String> {
     let range = ReadRange {
         offset: 0,
         len: MAX_PLAN_BYTES as u64 + 1,
@@ -248,21 +254,21 @@ async fn plan(files: &dyn Vfs, file: &VPath) -> Result<String, String> {
 }
 
 /// The file of the plan that is being made.
-fn making(standing: &Standing) -> Option<&str> {
-    standing.plan.as_ref()?.making()
+fn draft_file(standing: &SessionView) -> Option<&str> {
+    standing.plan.as_ref()?.draft_file()
 }
 
-fn access(file: &VPath, kind: AccessKind) -> Access {
-    Access {
+fn access(file: &VPath, kind: AccessKind) -> PathAccess {
+    PathAccess {
         path: file.as_str().to_owned(),
         kind,
-        reach: Reach::Content,
+        scope: PathScope::Content,
     }
 }
 
-fn tell(error: VfsError) -> ToolError {
+fn to_tool_error(error: VfsError) -> ToolError {
     match error {
-        VfsError::Fenced(_) | VfsError::Unavailable { .. } => ToolError::Stop(error.to_string()),
-        other => ToolError::Tell(other.to_string()),
+        VfsError::Fenced(_) | VfsError::Unavailable { .. } => ToolError::Fatal(error.to_string()),
+        other => ToolError::RespondToModel(other.to_string()),
     }
 }

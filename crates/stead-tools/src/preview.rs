@@ -10,15 +10,15 @@ const MAX_CHARS: usize = 2_000;
 
 /// The tools by which a model can read on, as it knows them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Readers {
+pub struct ReadTools {
     surface: Surface,
     read: Option<&'static str>,
     grep: Option<&'static str>,
 }
 
-impl Readers {
+impl ReadTools {
     /// Those that are among `tools`, as `surface` names them.
-    pub fn among(tools: &Registry, surface: Surface) -> Self {
+    pub fn available_in(tools: &Registry, surface: Surface) -> Self {
         let named = |tool: &'static str| tools.find(tool).map(|_| surface.name(tool));
         Self {
             surface,
@@ -47,7 +47,7 @@ impl Readers {
 
 /// How much of a text was kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kept<'a> {
+pub(crate) enum StoredExtent<'a> {
     /// All of it, in this file.
     All(&'a VPath),
     /// Its beginning, so many bytes in this file.
@@ -58,7 +58,7 @@ pub(crate) enum Kept<'a> {
 
 /// What a long text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Noun {
+pub enum PreviewKind {
     /// What a tool gave back.
     Output,
     /// What a person said.
@@ -68,7 +68,7 @@ pub enum Noun {
 /// The two ends of a text, and how long it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Preview<'a> {
-    noun: Noun,
+    noun: PreviewKind,
     bytes: u64,
     lines: u64,
     /// How it begins; none if it is not text.
@@ -77,7 +77,7 @@ pub struct Preview<'a> {
 
 impl<'a> Preview<'a> {
     /// Of a whole text, so short that it is not longer than a text of `limit_tokens`.
-    pub fn of(noun: Noun, text: &'a str, limit_tokens: u64) -> Self {
+    pub fn of(noun: PreviewKind, text: &'a str, limit_tokens: u64) -> Self {
         let limit = usize::try_from(limit_tokens).unwrap_or(MAX_CHARS);
         // Ends never meet: where characters have many tokens each, a long text is a short one to
         // look at.
@@ -95,7 +95,7 @@ impl<'a> Preview<'a> {
     pub(crate) fn of_ends(bytes: u64, lines: u64, around: Option<(&'a str, &'a str)>) -> Self {
         let ends = around.map(|(start, end)| (head(start, MAX_CHARS), tail(end, MAX_CHARS)));
         Self {
-            noun: Noun::Output,
+            noun: PreviewKind::Output,
             bytes,
             lines,
             ends,
@@ -103,22 +103,22 @@ impl<'a> Preview<'a> {
     }
 
     /// What a model is told of a text that lies in the file `path`.
-    pub fn kept(&self, path: &VPath, readers: &Readers) -> String {
-        self.told(Kept::All(path), readers, "")
+    pub fn render_stored(&self, path: &VPath, readers: &ReadTools) -> String {
+        self.render(StoredExtent::All(path), readers, "")
     }
 
     /// What a model is told of a text that lies nowhere, and why.
-    pub fn lost(&self, why: &str) -> String {
-        self.told(Kept::Nothing, &Readers::default(), why)
+    pub fn render_unstored(&self, why: &str) -> String {
+        self.render(StoredExtent::Nothing, &ReadTools::default(), why)
     }
 
-    pub(crate) fn told(&self, kept: Kept<'_>, readers: &Readers, why: &str) -> String {
+    pub(crate) fn render(&self, kept: StoredExtent<'_>, readers: &ReadTools, why: &str) -> String {
         let Self {
             bytes, lines, ends, ..
         } = self;
         let noun = match self.noun {
-            Noun::Output => "output",
-            Noun::Message => "message",
+            PreviewKind::Output => "output",
+            PreviewKind::Message => "message",
         };
         let lines = if *lines == 1 {
             "1 line".to_owned()
@@ -134,13 +134,13 @@ impl<'a> Preview<'a> {
             String::new()
         };
         let note = match kept {
-            Kept::All(path) => {
+            StoredExtent::All(path) => {
                 format!("The {noun} has {bytes} bytes in {lines}. All of it is in {path}{hint}.")
             }
-            Kept::Part(path, held) => format!(
+            StoredExtent::Part(path, held) => format!(
                 "The {noun} has {bytes} bytes in {lines}. Its first {held} bytes are in {path}{hint}. The rest is lost: {why}."
             ),
-            Kept::Nothing => {
+            StoredExtent::Nothing => {
                 format!("The {noun} has {bytes} bytes in {lines}. Only its ends are shown: {why}.")
             }
         };
@@ -150,8 +150,12 @@ impl<'a> Preview<'a> {
                 let end = if head.ends_with('\n') { "" } else { "\n" };
                 match self.noun {
                     // What a person said begins as they said it.
-                    Noun::Message => format!("{head}{end}[… {between} bytes … {note}]\n{tail}"),
-                    Noun::Output => format!("[{note}]\n{head}{end}[… {between} bytes …]\n{tail}"),
+                    PreviewKind::Message => {
+                        format!("{head}{end}[… {between} bytes … {note}]\n{tail}")
+                    }
+                    PreviewKind::Output => {
+                        format!("[{note}]\n{head}{end}[… {between} bytes …]\n{tail}")
+                    }
                 }
             }
             None => format!("[{note} It is binary data, which cannot be shown.]"),
@@ -217,24 +221,25 @@ mod tests {
         let first = numbered(1..=20);
         let last = numbered(981..=1000);
         let tools = Registry::new(crate::file_tools()).unwrap();
-        let only_read = tools.keep(|name| name == "read_file");
+        let only_read = tools.retain(|name| name == "read_file");
         let cases = [
             (
-                Readers::among(&tools, Surface::Snake),
+                ReadTools::available_in(&tools, Surface::Snake),
                 "; read_file with offset=20 goes on where the beginning stops, grep_files with that path searches it",
             ),
             (
-                Readers::among(&tools, Surface::Title),
+                ReadTools::available_in(&tools, Surface::Title),
                 "; Read with offset=21 goes on where the beginning stops, Grep with that path searches it",
             ),
             (
-                Readers::among(&only_read, Surface::Snake),
+                ReadTools::available_in(&only_read, Surface::Snake),
                 "; read_file with offset=20 goes on where the beginning stops",
             ),
-            (Readers::default(), ""),
+            (ReadTools::default(), ""),
         ];
         for (readers, hint) in cases {
-            let shown = Preview::of(Noun::Output, &text, 20_000).kept(&path, &readers);
+            let shown =
+                Preview::of(PreviewKind::Output, &text, 20_000).render_stored(&path, &readers);
             let want = format!(
                 "[The output has 8893 bytes in 1000 lines. All of it is in agents/main/offload/s/c1.txt{hint}.]\n\
                  {first}[… {} bytes …]\n{last}",
@@ -242,7 +247,8 @@ mod tests {
             );
             assert_eq!(shown, want);
         }
-        let message = Preview::of(Noun::Message, &text, 20_000).lost("there is no room");
+        let message =
+            Preview::of(PreviewKind::Message, &text, 20_000).render_unstored("there is no room");
         let note =
             "The message has 8893 bytes in 1000 lines. Only its ends are shown: there is no room.";
         let between = 8893 - first.len() - last.len();
@@ -291,10 +297,9 @@ mod tests {
     }
 
     proptest! {
-        // 5.8
         #[test]
         fn the_ends_are_those_of_the_text_and_never_overlap(text in "[a-zé日\u{1f600}\n]{16,3000}", limit in 1u64..3000) {
-            let preview = Preview::of(Noun::Output, &text, limit);
+            let preview = Preview::of(PreviewKind::Output, &text, limit);
             let (head, tail) = preview.ends.unwrap();
             prop_assert!(text.starts_with(head) && text.ends_with(tail));
             prop_assert!(!head.is_empty() && !tail.is_empty());

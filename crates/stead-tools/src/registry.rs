@@ -1,7 +1,7 @@
 //! Tools by name.
 
-use crate::arguments::Checker;
-use crate::{Surface, Tool, known_tool, nearest};
+use crate::arguments::ArgumentChecker;
+use crate::{Surface, Tool, closest_name, known_tool};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,12 +11,12 @@ use stead_core::ToolSpec;
 /// A set of tools, in the order of their names.
 #[derive(Clone)]
 pub struct Registry {
-    tools: BTreeMap<String, Entry>,
+    tools: BTreeMap<String, RegisteredTool>,
     /// From every name but the canonical one to the canonical one.
     aliases: BTreeMap<String, String>,
     specs: Arc<[ToolSpec]>,
     /// Tools that were there before lists left them out, by every name.
-    left_out: BTreeMap<String, Arc<dyn Tool>>,
+    filtered_out: BTreeMap<String, Arc<dyn Tool>>,
     /// Tools that may never be called, by canonical name, and why.
     excluded: BTreeMap<String, String>,
     /// How tools are named to the model.
@@ -24,19 +24,19 @@ pub struct Registry {
 }
 
 #[derive(Clone)]
-struct Entry {
+struct RegisteredTool {
     tool: Arc<dyn Tool>,
-    checker: Arc<Checker>,
+    checker: Arc<ArgumentChecker>,
     /// How the model is shown it, if not as it is.
-    title: Option<Arc<Title>>,
+    title: Option<Arc<TitledTool>>,
     /// What the model is told of it, if not its own description.
     description: Option<Arc<str>>,
 }
 
 /// A tool under its title.
-struct Title {
+struct TitledTool {
     spec: ToolSpec,
-    checker: Checker,
+    checker: ArgumentChecker,
     tool: Arc<dyn Tool>,
     translate: fn(Value) -> Result<Value, String>,
 }
@@ -62,21 +62,21 @@ pub enum RegistryError {
 impl Registry {
     /// A registry of `tools`. A tool's own name goes before another's alias.
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, RegistryError> {
-        Self::over(BTreeMap::new(), tools)
+        Self::build(BTreeMap::new(), tools)
     }
 
     /// What is `named`, with what it has compiled so far, and `tools`.
-    fn over(
-        mut named: BTreeMap<String, Entry>,
+    fn build(
+        mut named: BTreeMap<String, RegisteredTool>,
         tools: impl IntoIterator<Item = Arc<dyn Tool>>,
     ) -> Result<Self, RegistryError> {
         for tool in tools {
             let name = tool.spec().name.clone();
-            let checker = Arc::new(Checker::new(tool.spec(), tool.spellings()));
+            let checker = Arc::new(ArgumentChecker::new(tool.spec(), tool.argument_aliases()));
             if named
                 .insert(
                     name.clone(),
-                    Entry {
+                    RegisteredTool {
                         tool,
                         checker,
                         title: None,
@@ -106,7 +106,7 @@ impl Registry {
                 }
             }
         }
-        Ok(Self::shown(named, aliases))
+        Ok(Self::from_parts(named, aliases))
     }
 
     /// The same tools, shown to the model as `surface` names them. Every name and alias still
@@ -115,22 +115,24 @@ impl Registry {
         for entry in self.tools.values_mut() {
             entry.title = match surface {
                 Surface::Snake => None,
-                Surface::Title => Title::of(&*entry.tool).map(Arc::new),
+                Surface::Title => TitledTool::of(&*entry.tool).map(Arc::new),
             };
         }
         let Self {
-            left_out, excluded, ..
+            filtered_out: left_out,
+            excluded,
+            ..
         } = self;
         Self {
-            left_out,
+            filtered_out: left_out,
             excluded,
             surface,
-            ..Self::shown(self.tools, self.aliases)
+            ..Self::from_parts(self.tools, self.aliases)
         }
     }
 
     /// The same tools, each of those in `descriptions` (by any of its names) with that description.
-    pub fn described(mut self, descriptions: &BTreeMap<String, String>) -> Self {
+    pub fn with_descriptions(mut self, descriptions: &BTreeMap<String, String>) -> Self {
         for (name, text) in descriptions {
             let Some(canonical) = self.canonical(name).map(str::to_owned) else {
                 continue;
@@ -140,16 +142,16 @@ impl Registry {
             }
         }
         let Self {
-            left_out,
+            filtered_out: left_out,
             excluded,
             surface,
             ..
         } = self;
         Self {
-            left_out,
+            filtered_out: left_out,
             excluded,
             surface,
-            ..Self::shown(self.tools, self.aliases)
+            ..Self::from_parts(self.tools, self.aliases)
         }
     }
 
@@ -158,15 +160,15 @@ impl Registry {
     pub fn excluding(&self, why: &BTreeMap<String, String>) -> Self {
         Self {
             excluded: why.clone(),
-            ..self.keep(|name| !why.contains_key(name))
+            ..self.retain(|name| !why.contains_key(name))
         }
     }
 
     /// Why the tool of this name or alias may never be called, and its canonical name, whether it
     /// would be here or not.
-    pub fn excluded(&self, name: &str) -> Option<(&str, &str)> {
+    pub fn exclusion(&self, name: &str) -> Option<(&str, &str)> {
         let own = self
-            .left_out
+            .filtered_out
             .get(name)
             .map(|tool| tool.spec().name.as_str());
         let canonical = own
@@ -191,11 +193,11 @@ impl Registry {
         if more.peek().is_none() {
             return Ok(self.clone());
         }
-        Self::over(self.tools.clone(), more)
+        Self::build(self.tools.clone(), more)
     }
 
     /// Those of the tools that `keep` says, by canonical name.
-    pub fn keep(&self, keep: impl Fn(&str) -> bool) -> Self {
+    pub fn retain(&self, keep: impl Fn(&str) -> bool) -> Self {
         if self.tools.keys().all(|name| keep(name)) {
             return self.clone();
         }
@@ -212,7 +214,7 @@ impl Registry {
         let aliases = aliases
             .map(|(alias, name)| (alias.clone(), name.clone()))
             .collect();
-        let mut left_out = self.left_out.clone();
+        let mut left_out = self.filtered_out.clone();
         for name in self
             .tools
             .keys()
@@ -224,31 +226,34 @@ impl Registry {
         let excluded = self.excluded.clone();
         let surface = self.surface;
         Self {
-            left_out,
+            filtered_out: left_out,
             excluded,
             surface,
-            ..Self::shown(tools, aliases)
+            ..Self::from_parts(tools, aliases)
         }
     }
 
     /// The tool of this name or alias that lists left out.
-    pub fn left_out(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.left_out.get(name)
+    pub fn filtered_out(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.filtered_out.get(name)
     }
 
     /// Those of the tools that `allow` lists (all, if there is no such list) and `deny` does not.
     /// Lists may use any name of a tool.
-    pub fn only(&self, allow: Option<&[String]>, deny: &[String]) -> Self {
+    pub fn filter(&self, allow: Option<&[String]>, deny: &[String]) -> Self {
         let listed = |list: &[String], name: &str| {
             list.iter().any(|given| self.canonical(given) == Some(name))
         };
         let stays =
             |name: &str| allow.is_none_or(|allow| listed(allow, name)) && !listed(deny, name);
-        self.keep(stays)
+        self.retain(stays)
     }
 
-    fn shown(tools: BTreeMap<String, Entry>, aliases: BTreeMap<String, String>) -> Self {
-        let mut specs: Vec<ToolSpec> = tools.values().map(Entry::shown).collect();
+    fn from_parts(
+        tools: BTreeMap<String, RegisteredTool>,
+        aliases: BTreeMap<String, String>,
+    ) -> Self {
+        let mut specs: Vec<ToolSpec> = tools.values().map(RegisteredTool::visible_spec).collect();
         specs.sort_by(|a, b| a.name.cmp(&b.name));
         let left_out = BTreeMap::new();
         let excluded = BTreeMap::new();
@@ -256,7 +261,7 @@ impl Registry {
             tools,
             aliases,
             specs: specs.into(),
-            left_out,
+            filtered_out: left_out,
             excluded,
             surface: Surface::default(),
         }
@@ -287,7 +292,9 @@ impl Registry {
     /// number or a boolean, its text is taken too (`"10"`, `"true"`); an optional parameter given
     /// as `null` counts as left out. Nothing else is guessed.
     pub fn prepare(&self, name: &str, args: Value) -> Result<(Arc<dyn Tool>, Value), String> {
-        let entry = self.entry(name).ok_or_else(|| self.unknown(name))?;
+        let entry = self
+            .entry(name)
+            .ok_or_else(|| self.unknown_tool_message(name))?;
         match &entry.title {
             Some(title) if title.spec.name == name => Ok((
                 Arc::clone(&title.tool),
@@ -297,13 +304,13 @@ impl Registry {
         }
     }
 
-    fn entry(&self, name: &str) -> Option<&Entry> {
+    fn entry(&self, name: &str) -> Option<&RegisteredTool> {
         self.tools.get(self.canonical(name)?)
     }
 
-    fn unknown(&self, name: &str) -> String {
+    fn unknown_tool_message(&self, name: &str) -> String {
         let names: Vec<&str> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
-        let hint = nearest(name, &names)
+        let hint = closest_name(name, &names)
             .map_or(".".to_owned(), |near| format!(", did you mean `{near}`?"));
         format!(
             "there is no tool `{name}`{hint} The tools are: {}",
@@ -312,9 +319,9 @@ impl Registry {
     }
 }
 
-impl Entry {
+impl RegisteredTool {
     /// As the model is shown it.
-    fn shown(&self) -> ToolSpec {
+    fn visible_spec(&self) -> ToolSpec {
         let spec = self
             .title
             .as_ref()
@@ -330,9 +337,9 @@ impl Entry {
     }
 }
 
-impl Title {
+impl TitledTool {
     fn of(tool: &dyn Tool) -> Option<Self> {
-        let form = tool.titled()?;
+        let form = tool.title_form()?;
         let own = tool.spec();
         let names = own
             .aliases
@@ -346,7 +353,7 @@ impl Title {
             parameters: form.parameters,
             risk: own.risk,
         };
-        let checker = Checker::new(&spec, form.spellings);
+        let checker = ArgumentChecker::new(&spec, form.spellings);
         Some(Self {
             spec,
             checker,

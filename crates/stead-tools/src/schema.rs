@@ -8,21 +8,21 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Schemas that were made: one for each type, which never changes.
-static MADE: Mutex<BTreeMap<TypeId, Arc<Value>>> = Mutex::new(BTreeMap::new());
+static SCHEMA_CACHE: Mutex<BTreeMap<TypeId, Arc<Value>>> = Mutex::new(BTreeMap::new());
 
 /// The schema of `T`: inlined, without `$schema`, titles, number formats, `null`s and what explains
 /// the type itself. Made once: tools are put together anew for every turn.
-pub(crate) fn of<T: JsonSchema + 'static>() -> Arc<Value> {
-    let made = || MADE.lock().unwrap_or_else(PoisonError::into_inner);
+pub(crate) fn schema_of<T: JsonSchema + 'static>() -> Arc<Value> {
+    let made = || SCHEMA_CACHE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = made().get(&TypeId::of::<T>()) {
         return known.clone();
     }
-    let schema = Arc::new(make::<T>());
+    let schema = Arc::new(generate::<T>());
     made().insert(TypeId::of::<T>(), schema.clone());
     schema
 }
 
-fn make<T: JsonSchema>() -> Value {
+fn generate<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
@@ -40,7 +40,7 @@ fn make<T: JsonSchema>() -> Value {
 }
 
 /// Whether `value` fits a JSON schema; if not, the first thing that is wrong with it.
-pub fn fits(schema: &Value, value: &Value) -> Result<(), String> {
+pub fn validate_json(schema: &Value, value: &Value) -> Result<(), String> {
     let validator = jsonschema::validator_for(schema)
         .map_err(|error| format!("the schema is wrong: {error}"))?;
     match validator.iter_errors(value).next() {
@@ -83,7 +83,7 @@ fn tidy(schema: &mut Value) {
     if let Some(Value::Array(values)) = keywords.get_mut("enum") {
         values.retain(|value| !value.is_null());
     }
-    if let Some(values) = keywords.get("oneOf").and_then(words) {
+    if let Some(values) = keywords.get("oneOf").and_then(constant_words) {
         keywords.remove("oneOf");
         keywords.insert("type".to_owned(), "string".into());
         keywords.insert("enum".to_owned(), values);
@@ -99,7 +99,7 @@ fn tidy(schema: &mut Value) {
 }
 
 /// The values of a choice between constant words.
-fn words(choices: &Value) -> Option<Value> {
+fn constant_words(choices: &Value) -> Option<Value> {
     choices
         .as_array()?
         .iter()
@@ -135,7 +135,7 @@ mod tests {
         let status =
             json!({"description": "How far.", "type": "string", "enum": ["pending", "done"]});
         assert_eq!(
-            *super::of::<Args>(),
+            *super::schema_of::<Args>(),
             json!({"type": "object", "additionalProperties": false, "properties": {"status": status}})
         );
     }

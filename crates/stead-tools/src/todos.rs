@@ -1,13 +1,14 @@
 //! `write_todos`: what is to be done in this conversation.
 
 use crate::{
-    Length, Output, Spellings, TitleForm, Titled, Tool, ToolCx, ToolError, TypedTool, typed,
+    ArgumentAliases, Output, OutputLength, TitleForm, Tool, ToolCx, ToolError, TypedTitleForm,
+    TypedTool, typed_tool,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use stead_core::{Access, Change, Effect, Risk, Todo, TodoStatus};
+use stead_core::{PathAccess, Risk, SessionChange, Todo, TodoStatus, ToolEffect};
 
 /// Things to do, at most.
 const MAX_TODOS: usize = 100;
@@ -16,7 +17,7 @@ const MAX_TODO_CHARS: usize = 500;
 
 /// The tool that keeps the list of things to do.
 pub fn todo_tools() -> Vec<Arc<dyn Tool>> {
-    vec![typed(WriteTodos)]
+    vec![typed_tool(WriteTodos)]
 }
 
 /// The list as people and models read it, one line each.
@@ -36,14 +37,14 @@ struct WriteTodos;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Args {
+struct WriteTodosArgs {
     /// The whole list, in order; it takes the place of the one before.
-    todos: Vec<Item>,
+    todos: Vec<WriteTodosItem>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Item {
+struct WriteTodosItem {
     /// What is to be done, in a line.
     content: String,
     /// How far it has come; at most one is in_progress.
@@ -51,38 +52,38 @@ struct Item {
 }
 
 impl TypedTool for WriteTodos {
-    type Args = Args;
+    type Args = WriteTodosArgs;
     const NAME: &'static str = "write_todos";
     const ALIASES: &'static [&'static str] = &["TodoWrite", "todo_write", "write_plan"];
     const DESCRIPTION: &'static str = "Keeps your list of things to do in this conversation. Give the whole list each \
         time: what is done, the one thing you are at, and what is left. The person sees it.";
     // It changes the conversation alone; one after the other, so that the last one counts.
     const RISK: Risk = Risk {
-        effect: Effect::Reads,
+        effect: ToolEffect::Reads,
         parallel_safe: false,
         repeatable: true,
     };
-    const LENGTH: Length = Length::Bounded;
-    const SPELLINGS: Spellings = Spellings {
+    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
+    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
         names: &[("steps", "todos"), ("items", "todos")],
         values: &[],
     };
 
-    fn accesses(&self, _: &Args) -> Vec<Access> {
+    fn accesses(&self, _: &WriteTodosArgs) -> Vec<PathAccess> {
         Vec::new()
     }
 
-    fn titled(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<TodoWriteForm>(typed(Self)))
+    fn title_form(&self) -> Option<TitleForm> {
+        Some(TitleForm::of::<TodoWriteForm>(typed_tool(Self)))
     }
 
-    async fn call(&self, _: &ToolCx, args: Args) -> Result<Output, ToolError> {
+    async fn call(&self, _: &ToolCx, args: WriteTodosArgs) -> Result<Output, ToolError> {
         let todos = args
             .todos
             .into_iter()
-            .map(|Item { content, status }| Todo { content, status })
+            .map(|WriteTodosItem { content, status }| Todo { content, status })
             .collect();
-        let todos = checked(todos).map_err(ToolError::Tell)?;
+        let todos = validate_todos(todos).map_err(ToolError::RespondToModel)?;
         let done = todos
             .iter()
             .filter(|todo| todo.status == TodoStatus::Completed)
@@ -91,12 +92,12 @@ impl TypedTool for WriteTodos {
             0 => "The list is empty now.".to_owned(),
             all => format!("{done} of {all} done:\n{}", checklist(&todos)),
         };
-        Ok(Output::text(text).changing(Change::Todos { todos }))
+        Ok(Output::text(text).with_change(SessionChange::Todos { todos }))
     }
 }
 
 /// The list, if it is one.
-fn checked(todos: Vec<Todo>) -> Result<Vec<Todo>, String> {
+fn validate_todos(todos: Vec<Todo>) -> Result<Vec<Todo>, String> {
     if todos.len() > MAX_TODOS {
         return Err(format!(
             "at most {MAX_TODOS} things to do, not {}; put small ones together",
@@ -155,13 +156,13 @@ struct TodoWriteItem {
     active_form: Option<String>,
 }
 
-impl Titled for TodoWriteForm {
+impl TypedTitleForm for TodoWriteForm {
     type Args = TodoWriteArgs;
     const NAME: &'static str = "TodoWrite";
     const DESCRIPTION: &'static str = "Keeps your list of things to do in this conversation. Give the whole list each \
         time: what is done, the one thing you are at, and what is left. The person sees it.";
 
-    fn canonical(args: TodoWriteArgs) -> Value {
+    fn to_canonical(args: TodoWriteArgs) -> Value {
         let todo = |TodoWriteItem {
                         content, status, ..
                     }| json!({"content": content, "status": status});

@@ -1,13 +1,14 @@
 //! The contract of a tool, on one screen.
 
-use crate::{Spill, Spills, TitleForm};
+use crate::{Spill, SpillFactory, TitleForm};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use stead_core::{
-    Access, Activation, ActiveSkill, Block, Change, PlanStage, SessionId, Todo, ToolSpec,
+    ActiveSkill, Block, PathAccess, PlanStage, SessionChange, SessionId, SkillActivation, Todo,
+    ToolSpec,
 };
 use stead_vfs::{VPath, Version, Vfs};
 use tokio_util::sync::CancellationToken;
@@ -18,22 +19,22 @@ pub trait Tool: Send + Sync {
     fn spec(&self) -> &ToolSpec;
 
     /// The paths a call with these arguments would touch, for the gate. Arguments are valid here.
-    fn accesses(&self, args: &Value) -> Vec<Access>;
+    fn accesses(&self, args: &Value) -> Vec<PathAccess>;
 
     /// Other names and values that arguments may come with, turned into those of the schema by
     /// [`Registry::prepare`](crate::Registry::prepare). The model is not told of them.
-    fn spellings(&self) -> Spellings {
-        Spellings::default()
+    fn argument_aliases(&self) -> ArgumentAliases {
+        ArgumentAliases::default()
     }
 
     /// How it is shown where tools have titles, if differently.
-    fn titled(&self) -> Option<TitleForm> {
+    fn title_form(&self) -> Option<TitleForm> {
         None
     }
 
     /// How long its answers may be.
-    fn length(&self) -> Length {
-        Length::Any
+    fn output_length(&self) -> OutputLength {
+        OutputLength::Any
     }
 
     /// The shell command that a call would run, for the gate. Arguments are valid here.
@@ -55,22 +56,22 @@ pub trait Tool: Send + Sync {
 
     /// Why a call makes no sense as the session stands, found out before a person is asked about
     /// it.
-    fn refuses<'a>(
+    fn refusal_reason<'a>(
         &'a self,
-        _standing: &'a Standing,
+        _standing: &'a SessionView,
         _files: &'a dyn Vfs,
     ) -> BoxFuture<'a, Option<String>> {
         Box::pin(std::future::ready(None))
     }
 
     /// Who carries calls out.
-    fn hands(&self) -> Hands {
-        Hands::Ours
+    fn executor(&self) -> Executor {
+        Executor::Harness
     }
 
     /// What a person agrees to beside the arguments. If it is another when the call is to run, they
     /// are asked again.
-    fn subject<'a>(&'a self, _files: &'a dyn Vfs) -> BoxFuture<'a, Option<String>> {
+    fn approval_subject<'a>(&'a self, _files: &'a dyn Vfs) -> BoxFuture<'a, Option<String>> {
         Box::pin(std::future::ready(None))
     }
 
@@ -90,7 +91,7 @@ pub trait Tool: Send + Sync {
 
 /// How long the answers of a tool may be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Length {
+pub enum OutputLength {
     /// As long as it comes: a long one goes to a file, and the model is shown its two ends.
     #[default]
     Any,
@@ -100,17 +101,17 @@ pub enum Length {
 
 /// Who carries a call out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Hands {
+pub enum Executor {
     /// We do: [`Tool::call`].
     #[default]
-    Ours,
+    Harness,
     /// Whoever runs the agent does, and gives the result as the answer to a question.
     Client,
 }
 
 /// How else arguments may be spelled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Spellings {
+pub struct ArgumentAliases {
     /// `(another name, the parameter)`.
     pub names: &'static [(&'static str, &'static str)],
     /// `(the parameter, another value, the value)`.
@@ -123,22 +124,22 @@ pub struct ToolCx {
     /// The workspace's files.
     pub vfs: Arc<dyn Vfs>,
     /// Versions of files this session has read or written.
-    pub seen: Arc<Seen>,
+    pub file_versions: Arc<FileVersions>,
     /// Skills that are part of the conversation.
-    pub active: Arc<ActiveSkills>,
+    pub active_skills: Arc<ActiveSkills>,
     /// Fires when the run is cancelled or the call's time is up; long work must watch it.
     pub cancel: CancellationToken,
     /// Where in which conversation the call stands.
-    pub origin: Origin,
+    pub origin: CallOrigin,
     /// Where output goes that is too long to be held.
-    pub spills: Spills,
+    pub spills: SpillFactory,
     /// How the session stands.
-    pub standing: Standing,
+    pub session: SessionView,
 }
 
 /// How a session stands, as far as tools must know it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct SessionView {
     /// Things to do.
     pub todos: Vec<Todo>,
     /// The plan that is being made or was agreed to.
@@ -154,7 +155,7 @@ impl ToolCx {
 
 /// Where a call comes from, for tools that note it down.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
+pub struct CallOrigin {
     /// The session.
     pub session: SessionId,
     /// The entry of its journal before the call.
@@ -162,17 +163,17 @@ pub struct Origin {
     /// The call.
     pub call: String,
     /// The result that first brought in words that nobody here vouches for, if one did.
-    pub tainted: Option<u64>,
+    pub tainted_by: Option<u64>,
 }
 
-impl Default for Origin {
+impl Default for CallOrigin {
     /// Outside any session.
     fn default() -> Self {
         Self {
-            session: SessionId::outside(),
+            session: SessionId::sessionless(),
             seq: 0,
             call: String::new(),
-            tainted: None,
+            tainted_by: None,
         }
     }
 }
@@ -183,16 +184,16 @@ pub struct Output {
     /// For the model.
     pub content: Vec<Block>,
     /// Versions of files read or written, to be remembered by the session.
-    pub seen: BTreeMap<String, String>,
+    pub file_versions: BTreeMap<String, String>,
     /// The skill whose body this is.
-    pub activates: Option<Activation>,
+    pub activates: Option<SkillActivation>,
     /// Whether it holds words of people or machines that nobody here vouches for, whatever the
     /// tool's risk says.
     pub untrusted: bool,
     /// How the session goes on after it.
-    pub change: Option<Change>,
+    pub change: Option<SessionChange>,
     /// Tasks of subagents whose end it tells.
-    pub tasks: Vec<String>,
+    pub finished_tasks: Vec<String>,
     /// Whether it tells of a failure, though it was the tool that found it and not the call that
     /// failed.
     pub failed: bool,
@@ -216,7 +217,7 @@ impl Output {
     }
 
     /// The same output, after which the session goes on differently.
-    pub fn changing(self, change: Change) -> Self {
+    pub fn with_change(self, change: SessionChange) -> Self {
         Self {
             change: Some(change),
             ..self
@@ -224,8 +225,8 @@ impl Output {
     }
 
     /// The same output, and the session now knows `version` of `path`.
-    pub fn saw(mut self, path: &VPath, version: &Version) -> Self {
-        self.seen
+    pub fn with_file_version(mut self, path: &VPath, version: &Version) -> Self {
+        self.file_versions
             .insert(path.as_str().to_owned(), version.to_string());
         self
     }
@@ -236,17 +237,17 @@ impl Output {
 pub enum ToolError {
     /// Told to the model as the call's result.
     #[error("{0}")]
-    Tell(String),
+    RespondToModel(String),
     /// Ends the run.
     #[error("{0}")]
-    Stop(String),
+    Fatal(String),
 }
 
 /// File versions a session knows, shared by its calls.
 #[derive(Debug, Default)]
-pub struct Seen(Mutex<BTreeMap<String, String>>);
+pub struct FileVersions(Mutex<BTreeMap<String, String>>);
 
-impl Seen {
+impl FileVersions {
     /// Starts from what the journal says.
     pub fn new(known: BTreeMap<String, String>) -> Self {
         Self(Mutex::new(known))
@@ -293,7 +294,7 @@ impl ActiveSkills {
     }
 
     /// Remembers what a call brought in.
-    pub fn record(&self, activation: &Activation) {
+    pub fn record(&self, activation: &SkillActivation) {
         let mut active = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         active.insert(activation.skill.clone(), activation.version.clone());
     }

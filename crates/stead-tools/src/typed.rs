@@ -1,7 +1,9 @@
 //! Tools whose arguments are a Rust type.
 
 use crate::schema;
-use crate::{Length, Output, Spellings, Standing, TitleForm, Tool, ToolCx, ToolError};
+use crate::{
+    ArgumentAliases, Output, OutputLength, SessionView, TitleForm, Tool, ToolCx, ToolError,
+};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,7 +12,7 @@ use serde_json::Value;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::{Access, AccessKind, Effect, Reach, Risk, ToolSpec};
+use stead_core::{AccessKind, PathAccess, PathScope, Risk, ToolEffect, ToolSpec};
 use stead_vfs::Vfs;
 
 /// A tool with arguments of type [`TypedTool::Args`]; doc comments on its fields are what the model
@@ -27,9 +29,9 @@ pub trait TypedTool: Send + Sync + 'static {
     /// What a call can do.
     const RISK: Risk;
     /// How long its answers may be.
-    const LENGTH: Length = Length::Any;
+    const OUTPUT_LENGTH: OutputLength = OutputLength::Any;
     /// How else arguments may be spelled.
-    const SPELLINGS: Spellings = Spellings {
+    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
         names: &[],
         values: &[],
     };
@@ -38,7 +40,7 @@ pub trait TypedTool: Send + Sync + 'static {
     const COMMAND: Option<&'static str> = None;
 
     /// The paths a call would touch.
-    fn accesses(&self, args: &Self::Args) -> Vec<Access>;
+    fn accesses(&self, args: &Self::Args) -> Vec<PathAccess>;
 
     /// How long a call may take, if not as long as any.
     fn timeout(&self, args: &Self::Args) -> Option<Duration> {
@@ -47,7 +49,7 @@ pub trait TypedTool: Send + Sync + 'static {
     }
 
     /// How it is shown where tools have titles, if differently.
-    fn titled(&self) -> Option<TitleForm> {
+    fn title_form(&self) -> Option<TitleForm> {
         None
     }
 
@@ -58,9 +60,9 @@ pub trait TypedTool: Send + Sync + 'static {
 
     /// Why a call makes no sense as the session stands, found out before a person is asked about
     /// it.
-    fn refuses<'a>(
+    fn refusal_reason<'a>(
         &'a self,
-        _standing: &'a Standing,
+        _standing: &'a SessionView,
         _files: &'a dyn Vfs,
     ) -> BoxFuture<'a, Option<String>> {
         Box::pin(std::future::ready(None))
@@ -68,7 +70,7 @@ pub trait TypedTool: Send + Sync + 'static {
 
     /// What a person agrees to beside the arguments. If it is another when the call is to run, they
     /// are asked again.
-    fn subject<'a>(&'a self, _files: &'a dyn Vfs) -> BoxFuture<'a, Option<String>> {
+    fn approval_subject<'a>(&'a self, _files: &'a dyn Vfs) -> BoxFuture<'a, Option<String>> {
         Box::pin(std::future::ready(None))
     }
 
@@ -90,44 +92,44 @@ pub trait TypedTool: Send + Sync + 'static {
 }
 
 /// `tool` for a [`Registry`](crate::Registry).
-pub fn typed<T: TypedTool>(tool: T) -> Arc<dyn Tool> {
+pub fn typed_tool<T: TypedTool>(tool: T) -> Arc<dyn Tool> {
     let spec = ToolSpec {
         name: T::NAME.to_owned(),
         aliases: T::ALIASES.iter().map(|&alias| alias.to_owned()).collect(),
         description: T::DESCRIPTION.to_owned(),
-        parameters: schema::of::<T::Args>(),
+        parameters: schema::schema_of::<T::Args>(),
         risk: T::RISK,
     };
-    Arc::new(Typed { tool, spec })
+    Arc::new(TypedToolAdapter { tool, spec })
 }
 
-struct Typed<T> {
+struct TypedToolAdapter<T> {
     tool: T,
     spec: ToolSpec,
 }
 
-impl<T: TypedTool> Tool for Typed<T> {
+impl<T: TypedTool> Tool for TypedToolAdapter<T> {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
-    fn accesses(&self, args: &Value) -> Vec<Access> {
+    fn accesses(&self, args: &Value) -> Vec<PathAccess> {
         T::Args::deserialize(args).map_or_else(
-            |_| everything(T::RISK.effect),
+            |_| access_everything(T::RISK.effect),
             |args| self.tool.accesses(&args),
         )
     }
 
-    fn spellings(&self) -> Spellings {
-        T::SPELLINGS
+    fn argument_aliases(&self) -> ArgumentAliases {
+        T::ARGUMENT_ALIASES
     }
 
-    fn titled(&self) -> Option<TitleForm> {
-        self.tool.titled()
+    fn title_form(&self) -> Option<TitleForm> {
+        self.tool.title_form()
     }
 
-    fn length(&self) -> Length {
-        T::LENGTH
+    fn output_length(&self) -> OutputLength {
+        T::OUTPUT_LENGTH
     }
 
     fn command<'a>(&self, args: &'a Value) -> Option<&'a str> {
@@ -142,16 +144,16 @@ impl<T: TypedTool> Tool for Typed<T> {
         self.tool.always_asks(&T::Args::deserialize(args).ok()?)
     }
 
-    fn refuses<'a>(
+    fn refusal_reason<'a>(
         &'a self,
-        standing: &'a Standing,
+        standing: &'a SessionView,
         files: &'a dyn Vfs,
     ) -> BoxFuture<'a, Option<String>> {
-        self.tool.refuses(standing, files)
+        self.tool.refusal_reason(standing, files)
     }
 
-    fn subject<'a>(&'a self, files: &'a dyn Vfs) -> BoxFuture<'a, Option<String>> {
-        self.tool.subject(files)
+    fn approval_subject<'a>(&'a self, files: &'a dyn Vfs) -> BoxFuture<'a, Option<String>> {
+        self.tool.approval_subject(files)
     }
 
     fn preview<'a>(&'a self, files: &'a dyn Vfs, args: &'a Value) -> BoxFuture<'a, Option<String>> {
@@ -167,7 +169,7 @@ impl<T: TypedTool> Tool for Typed<T> {
     fn call<'a>(&'a self, cx: &'a ToolCx, args: Value) -> BoxFuture<'a, Result<Output, ToolError>> {
         Box::pin(async move {
             let args = serde_json::from_value(args).map_err(|error| {
-                ToolError::Tell(format!("{}: invalid arguments: {error}", T::NAME))
+                ToolError::RespondToModel(format!("{}: invalid arguments: {error}", T::NAME))
             })?;
             self.tool.call(cx, args).await
         })
@@ -175,14 +177,14 @@ impl<T: TypedTool> Tool for Typed<T> {
 }
 
 /// What arguments that nobody understands might touch.
-fn everything(effect: Effect) -> Vec<Access> {
+fn access_everything(effect: ToolEffect) -> Vec<PathAccess> {
     let kind = match effect {
-        Effect::Reads => AccessKind::Read,
-        Effect::Writes | Effect::Network | Effect::Executes => AccessKind::Write,
+        ToolEffect::Reads => AccessKind::Read,
+        ToolEffect::Writes | ToolEffect::Network | ToolEffect::Executes => AccessKind::Write,
     };
-    vec![Access {
+    vec![PathAccess {
         path: ".".to_owned(),
         kind,
-        reach: Reach::Content,
+        scope: PathScope::Content,
     }]
 }

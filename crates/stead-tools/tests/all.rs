@@ -1,25 +1,24 @@
-//! The file tools as a model uses them: through the registry, on the local disk.
+//! The place for tests of the built-in tools, called through the registry on the local disk; this
+//! file has their shared support.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "all/changing.rs"]
-mod changing;
 #[path = "all/execute.rs"]
 mod execute;
-#[path = "all/finding.rs"]
-mod finding;
-#[path = "all/planning.rs"]
-mod planning;
-#[path = "all/reading.rs"]
-mod reading;
+#[path = "all/reading_files.rs"]
+mod reading_files;
 #[path = "all/registry.rs"]
 mod registry;
-#[path = "all/shell.rs"]
-mod shell;
+#[path = "all/searching_files.rs"]
+mod searching_files;
 #[path = "all/tasks.rs"]
 mod tasks;
-#[path = "all/title.rs"]
-mod title;
+#[path = "all/title_surface.rs"]
+mod title_surface;
+#[path = "all/todos_and_plan.rs"]
+mod todos_and_plan;
+#[path = "all/writing_files.rs"]
+mod writing_files;
 
 use serde_json::Value;
 use std::path::PathBuf;
@@ -27,8 +26,8 @@ use std::sync::Arc;
 use stead_core::Block;
 use stead_store::OsDisk;
 use stead_tools::{
-    Origin, Output, Registry, Seen, Spills, Surface, ToolCx, ToolError, file_tools, plan_tools,
-    task_tools, todo_tools,
+    CallOrigin, FileVersions, Output, Registry, SpillFactory, Surface, ToolCx, ToolError,
+    file_tools, plan_tools, task_tools, todo_tools,
 };
 use stead_vfs::{LocalVfs, VPath};
 use tokio_util::sync::CancellationToken;
@@ -46,12 +45,12 @@ impl Session {
         let vfs = Arc::new(LocalVfs::open(temp.path(), Arc::new(OsDisk)).unwrap());
         let cx = ToolCx {
             vfs,
-            seen: Arc::new(Seen::default()),
-            active: Arc::default(),
+            file_versions: Arc::new(FileVersions::default()),
+            active_skills: Arc::default(),
             cancel: CancellationToken::new(),
-            origin: Origin::default(),
-            spills: Spills::default(),
-            standing: Default::default(),
+            origin: CallOrigin::default(),
+            spills: SpillFactory::default(),
+            session: Default::default(),
         };
         Self {
             temp,
@@ -108,11 +107,11 @@ impl Session {
         let (tool, args) = self.tools.prepare(name, args)?;
         match tool.call(&self.cx, args).await {
             Ok(output) => {
-                self.cx.seen.record(&output.seen);
+                self.cx.file_versions.record(&output.file_versions);
                 Ok(output)
             }
-            Err(ToolError::Tell(text)) => Err(text),
-            Err(ToolError::Stop(text)) => panic!("a file tool stopped the run: {text}"),
+            Err(ToolError::RespondToModel(text)) => Err(text),
+            Err(ToolError::Fatal(text)) => panic!("a file tool stopped the run: {text}"),
         }
     }
 

@@ -7,7 +7,7 @@ const PAGE: usize = 1000;
 
 /// One end of a copy.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct At<'a> {
+pub(crate) struct CopyEndpoint<'a> {
     pub(crate) vfs: &'a dyn Vfs,
     pub(crate) path: &'a VPath,
 }
@@ -15,12 +15,15 @@ pub(crate) struct At<'a> {
 /// Copies a file, or a directory with all that is in it, to where nothing is. If that fails, what
 /// was copied is removed again. Links are copied as what they lead to; what is neither file nor
 /// directory is left out.
-pub(crate) async fn tree(from: At<'_>, to: At<'_>) -> Result<(), VfsError> {
+pub(crate) async fn copy_tree(
+    from: CopyEndpoint<'_>,
+    to: CopyEndpoint<'_>,
+) -> Result<(), VfsError> {
     match from.vfs.stat(from.path).await?.kind {
-        FileKind::File => file(from, to).await.map(drop),
+        FileKind::File => copy_file(from, to).await.map(drop),
         FileKind::Other => Err(VfsError::Special(from.path.clone())),
         FileKind::Directory => {
-            let copied = directory(from, to).await;
+            let copied = copy_directory(from, to).await;
             if copied.is_err() {
                 // The failure that led here is the one to report.
                 let _ = to.vfs.remove(to.path).await;
@@ -30,22 +33,22 @@ pub(crate) async fn tree(from: At<'_>, to: At<'_>) -> Result<(), VfsError> {
     }
 }
 
-async fn directory(from: At<'_>, to: At<'_>) -> Result<(), VfsError> {
+async fn copy_directory(from: CopyEndpoint<'_>, to: CopyEndpoint<'_>) -> Result<(), VfsError> {
     to.vfs.mkdir(to.path).await?;
     let mut after: Option<VPath> = None;
     loop {
         let walk = from.vfs.walk(from.path, after.as_ref(), PAGE).await?;
         for (path, entry) in &walk.entries {
-            let target = moved(path, from.path, to.path)?;
+            let target = rebase(path, from.path, to.path)?;
             match entry.kind {
                 FileKind::Directory => to.vfs.mkdir(&target).await?,
                 FileKind::File => {
-                    let from = At { path, ..from };
-                    let to = At {
+                    let from = CopyEndpoint { path, ..from };
+                    let to = CopyEndpoint {
                         path: &target,
                         ..to
                     };
-                    match file(from, to).await {
+                    match copy_file(from, to).await {
                         // It went away while we walked.
                         Err(VfsError::NotFound(gone)) if gone == *path => {}
                         copied => drop(copied?),
@@ -62,7 +65,10 @@ async fn directory(from: At<'_>, to: At<'_>) -> Result<(), VfsError> {
 }
 
 /// Copies a file to where none is, its mode bits included. Gives the version of the copy.
-pub(crate) async fn file(from: At<'_>, to: At<'_>) -> Result<Version, VfsError> {
+pub(crate) async fn copy_file(
+    from: CopyEndpoint<'_>,
+    to: CopyEndpoint<'_>,
+) -> Result<Version, VfsError> {
     let mode = from.vfs.stat(from.path).await?.mode;
     let (content, _) = from.vfs.read(from.path, ReadRange::ALL).await?;
     let version = to
@@ -76,7 +82,7 @@ pub(crate) async fn file(from: At<'_>, to: At<'_>) -> Result<Version, VfsError> 
 /// that belongs to `content`, or the one given, which holds no longer if somebody else wrote
 /// meanwhile.
 pub(crate) async fn set_mode(
-    to: At<'_>,
+    to: CopyEndpoint<'_>,
     mode: Option<u32>,
     content: &[u8],
     version: Version,
@@ -93,7 +99,7 @@ pub(crate) async fn set_mode(
 }
 
 /// Where something below `from` lies below `to`.
-pub(crate) fn moved(path: &VPath, from: &VPath, to: &VPath) -> Result<VPath, VfsError> {
+pub(crate) fn rebase(path: &VPath, from: &VPath, to: &VPath) -> Result<VPath, VfsError> {
     let rest = path
         .as_str()
         .strip_prefix(from.as_str())

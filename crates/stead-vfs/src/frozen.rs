@@ -1,6 +1,6 @@
 //! A place whose writing can be switched off.
 
-use crate::lines::{LineRange, Lines};
+use crate::lines::{LineRange, LineWindow};
 use crate::{DirEntry, Expect, ReadRange, Search, Stat, VPath, Version, Vfs, VfsError, Walk};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -18,7 +18,7 @@ impl Freeze {
     }
 
     /// The one file that may be written; none if all may.
-    pub fn but(&self) -> Option<VPath> {
+    pub fn writable_file(&self) -> Option<VPath> {
         self.0
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -41,16 +41,16 @@ impl Frozen {
     }
 
     /// Refuses to change anything at `path` while it is frozen.
-    fn thawed(&self, path: &VPath) -> Result<(), VfsError> {
-        match self.freeze.but() {
+    fn require_unfrozen(&self, path: &VPath) -> Result<(), VfsError> {
+        match self.freeze.writable_file() {
             Some(_) => Err(VfsError::ReadOnly(path.clone())),
             None => Ok(()),
         }
     }
 
     /// Refuses to write `path` while it is frozen, unless it is the one file.
-    async fn writable(&self, path: &VPath) -> Result<(), VfsError> {
-        match self.freeze.but() {
+    async fn require_writable(&self, path: &VPath) -> Result<(), VfsError> {
+        match self.freeze.writable_file() {
             Some(but) if but == *path => {
                 let end = self.inner.resolve(path).await?;
                 // A place may keep it in a folder of its own; a link would take it to another file.
@@ -88,7 +88,7 @@ impl Vfs for Frozen {
         &'a self,
         path: &'a VPath,
         range: LineRange,
-    ) -> BoxFuture<'a, Result<Lines, VfsError>> {
+    ) -> BoxFuture<'a, Result<LineWindow, VfsError>> {
         self.inner.read_lines(path, range)
     }
 
@@ -99,7 +99,7 @@ impl Vfs for Frozen {
         expect: Expect,
     ) -> BoxFuture<'a, Result<Version, VfsError>> {
         Box::pin(async move {
-            self.writable(path).await?;
+            self.require_writable(path).await?;
             self.inner.write(path, data, expect).await
         })
     }
@@ -110,35 +110,35 @@ impl Vfs for Frozen {
         source: BoxStream<'a, Bytes>,
     ) -> BoxFuture<'a, Result<Version, VfsError>> {
         Box::pin(async move {
-            self.writable(path).await?;
+            self.require_writable(path).await?;
             self.inner.write_stream(path, source).await
         })
     }
 
     fn remove<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
         Box::pin(async move {
-            self.thawed(path)?;
+            self.require_unfrozen(path)?;
             self.inner.remove(path).await
         })
     }
 
     fn rename<'a>(&'a self, from: &'a VPath, to: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
         Box::pin(async move {
-            self.thawed(from)?;
+            self.require_unfrozen(from)?;
             self.inner.rename(from, to).await
         })
     }
 
     fn mkdir<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
         Box::pin(async move {
-            self.thawed(path)?;
+            self.require_unfrozen(path)?;
             self.inner.mkdir(path).await
         })
     }
 
     fn set_mode<'a>(&'a self, path: &'a VPath, mode: u32) -> BoxFuture<'a, Result<(), VfsError>> {
         Box::pin(async move {
-            self.thawed(path)?;
+            self.require_unfrozen(path)?;
             self.inner.set_mode(path, mode).await
         })
     }

@@ -1,19 +1,19 @@
 //! Glob patterns as [`Search`](crate::Search) promises them.
 
-use crate::SearchError;
+use crate::FileSearchError;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 /// A compiled pattern.
 #[derive(Debug)]
 pub(crate) struct PathGlob {
     set: GlobSet,
-    scope: Scope,
-    dots: Dots,
+    scope: GlobScope,
+    dot_files: DotFiles,
 }
 
 /// What the pattern is compared with.
 #[derive(Debug)]
-enum Scope {
+enum GlobScope {
     /// The name, at any depth.
     Name,
     /// The path from the search root.
@@ -27,7 +27,7 @@ enum Scope {
 
 /// What becomes of names that begin with a dot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Dots {
+pub(crate) enum DotFiles {
     /// They do not exist.
     Hidden,
     /// They are names as any other.
@@ -36,8 +36,8 @@ pub(crate) enum Dots {
 
 impl PathGlob {
     /// Compiles a pattern; a leading `/` or `./` means the search root.
-    pub(crate) fn new(pattern: &str) -> Result<Self, SearchError> {
-        let wrong = |reason: String| SearchError::Glob {
+    pub(crate) fn new(pattern: &str) -> Result<Self, FileSearchError> {
+        let wrong = |reason: String| FileSearchError::Glob {
             pattern: pattern.to_owned(),
             reason,
         };
@@ -61,35 +61,35 @@ impl PathGlob {
             .build()
             .map_err(|error| wrong(error.kind().to_string()))?;
         let scope = if anchored || text.contains('/') {
-            Scope::path(text)
+            GlobScope::path(text)
         } else {
-            Scope::Name
+            GlobScope::Name
         };
         Ok(Self {
             set,
             scope,
-            dots: Dots::named_in(text),
+            dot_files: DotFiles::named_in(text),
         })
     }
 
     /// Whether names with a dot are to be looked at.
-    pub(crate) fn dots(&self) -> Dots {
-        self.dots
+    pub(crate) fn dot_files(&self) -> DotFiles {
+        self.dot_files
     }
 
     /// Whether a file matches, by its path from the search root.
     pub(crate) fn matches(&self, path: &str) -> bool {
         match &self.scope {
-            Scope::Name => self.set.is_match(path.rsplit('/').next().unwrap_or(path)),
-            Scope::Path { .. } => self.set.is_match(path),
+            GlobScope::Name => self.set.is_match(path.rsplit('/').next().unwrap_or(path)),
+            GlobScope::Path { .. } => self.set.is_match(path),
         }
     }
 
     /// Whether a match can lie below a directory, by its path from the search root.
     pub(crate) fn may_enter(&self, directory: &str) -> bool {
         match &self.scope {
-            Scope::Name => true,
-            Scope::Path { prefix, depth } => {
+            GlobScope::Name => true,
+            GlobScope::Path { prefix, depth } => {
                 let names = directory.split('/');
                 depth.is_none_or(|depth| names.clone().count() < depth)
                     && names.zip(prefix).all(|(name, wanted)| name == wanted)
@@ -98,7 +98,7 @@ impl PathGlob {
     }
 }
 
-impl Scope {
+impl GlobScope {
     fn path(text: &str) -> Self {
         let plain = |segment: &&str| !segment.contains(['*', '?', '[', ']', '{', '}', '\\', ',']);
         let directories = text
@@ -119,7 +119,7 @@ impl Scope {
     }
 }
 
-impl Dots {
+impl DotFiles {
     fn named_in(pattern: &str) -> Self {
         let starts = std::iter::once('/').chain(pattern.chars());
         let named = starts
@@ -174,15 +174,19 @@ mod tests {
     #[test]
     fn dot_names_show_only_when_a_segment_names_one() {
         for (pattern, dots) in [
-            ("*.yml", Dots::Hidden),
-            ("a.b/c", Dots::Hidden),
-            ("./a", Dots::Hidden),
-            (".*", Dots::Shown),
-            (".github/**", Dots::Shown),
-            ("**/.env", Dots::Shown),
-            ("{a,.b}", Dots::Shown),
+            ("*.yml", DotFiles::Hidden),
+            ("a.b/c", DotFiles::Hidden),
+            ("./a", DotFiles::Hidden),
+            (".*", DotFiles::Shown),
+            (".github/**", DotFiles::Shown),
+            ("**/.env", DotFiles::Shown),
+            ("{a,.b}", DotFiles::Shown),
         ] {
-            assert_eq!(PathGlob::new(pattern).unwrap().dots(), dots, "{pattern}");
+            assert_eq!(
+                PathGlob::new(pattern).unwrap().dot_files(),
+                dots,
+                "{pattern}"
+            );
         }
     }
 

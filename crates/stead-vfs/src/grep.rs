@@ -1,7 +1,7 @@
 //! Searching one file, and cutting what was found: what every place's grep has in common.
 
 use crate::search::{
-    Case, FileMatches, GrepLine, GrepMode, GrepQuery, LineKind, SearchError, Syntax,
+    Case, FileMatches, FileSearchError, GrepLine, GrepMode, GrepQuery, LineKind, Syntax,
 };
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -28,7 +28,7 @@ pub(crate) fn relative_start(search_root: &str) -> usize {
 }
 
 /// The first `limit` matches, and whether there are more.
-pub(crate) fn cut(
+pub(crate) fn truncate_matches(
     found: impl Iterator<Item = (FileMatches, usize)>,
     limit: usize,
 ) -> (Vec<FileMatches>, bool) {
@@ -60,7 +60,7 @@ pub(crate) fn cut(
 }
 
 /// How many results a file with `count` matching lines is.
-pub(crate) fn weight(mode: GrepMode, count: u64) -> usize {
+pub(crate) fn result_count(mode: GrepMode, count: u64) -> usize {
     match mode {
         GrepMode::Content { .. } => usize::try_from(count).unwrap_or(usize::MAX),
         GrepMode::Files | GrepMode::Count => 1,
@@ -68,19 +68,19 @@ pub(crate) fn weight(mode: GrepMode, count: u64) -> usize {
 }
 
 /// The matching lines of one file.
-pub(crate) struct Lines {
+pub(crate) struct MatchCollector {
     mode: GrepMode,
-    most: u64,
+    max_matches: u64,
     pub(crate) lines: Vec<GrepLine>,
     pub(crate) count: u64,
 }
 
-impl Lines {
+impl MatchCollector {
     /// A file needs no more lines than the limit, and one to prove that there are more.
     pub(crate) fn new(mode: GrepMode, limit: usize) -> Self {
         Self {
             mode,
-            most: (limit as u64).saturating_add(1),
+            max_matches: (limit as u64).saturating_add(1),
             lines: Vec::new(),
             count: 0,
         }
@@ -89,13 +89,13 @@ impl Lines {
     fn push(&mut self, bytes: &[u8], number: Option<u64>, kind: LineKind) {
         self.lines.push(GrepLine {
             number: number.unwrap_or(0),
-            text: text(bytes),
+            text: clipped_text(bytes),
             kind,
         });
     }
 }
 
-impl Sink for Lines {
+impl Sink for MatchCollector {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
@@ -115,7 +115,7 @@ impl Sink for Lines {
             }
         }
         Ok(match self.mode {
-            GrepMode::Content { .. } => self.count < self.most,
+            GrepMode::Content { .. } => self.count < self.max_matches,
             GrepMode::Files => false,
             GrepMode::Count => true,
         })
@@ -144,13 +144,13 @@ pub(crate) fn search(
     searcher: &mut Searcher,
     matcher: &RegexMatcher,
     content: impl Read,
-    lines: &mut Lines,
+    lines: &mut MatchCollector,
 ) -> io::Result<()> {
     if !searcher.multi_line_with_matcher(matcher) {
         return searcher.search_reader(matcher, content, lines);
     }
     // Here the searcher looks for NUL only at the beginning and in what matches.
-    let mut content = Watched {
+    let mut content = NulDetector {
         content,
         binary: false,
     };
@@ -163,12 +163,12 @@ pub(crate) fn search(
 }
 
 /// A reader that knows whether a NUL byte went through it.
-struct Watched<R> {
+struct NulDetector<R> {
     content: R,
     binary: bool,
 }
 
-impl<R: Read> Read for Watched<R> {
+impl<R: Read> Read for NulDetector<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let len = self.content.read(buffer)?;
         self.binary |= buffer[..len].contains(&0);
@@ -177,7 +177,7 @@ impl<R: Read> Read for Watched<R> {
 }
 
 /// A line as text, without its end, clipped at a character.
-fn text(bytes: &[u8]) -> String {
+fn clipped_text(bytes: &[u8]) -> String {
     let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     if line.len() <= MAX_LINE_BYTES {
@@ -195,7 +195,7 @@ fn text(bytes: &[u8]) -> String {
     )
 }
 
-pub(crate) fn matcher(query: &GrepQuery) -> Result<RegexMatcher, SearchError> {
+pub(crate) fn matcher(query: &GrepQuery) -> Result<RegexMatcher, FileSearchError> {
     let mut builder = RegexMatcherBuilder::new();
     builder
         .case_insensitive(query.case == Case::Insensitive)
@@ -209,7 +209,7 @@ pub(crate) fn matcher(query: &GrepQuery) -> Result<RegexMatcher, SearchError> {
             .dot_matches_new_line(true)
             .build(&format!("(?R){}", query.pattern)),
     };
-    built.map_err(|e| SearchError::Pattern(e.to_string()))
+    built.map_err(|e| FileSearchError::Pattern(e.to_string()))
 }
 
 pub(crate) fn searcher(mode: GrepMode, syntax: Syntax) -> Searcher {
@@ -232,11 +232,11 @@ pub(crate) fn searcher(mode: GrepMode, syntax: Syntax) -> Searcher {
     builder.build()
 }
 
-pub(crate) fn types(name: &str) -> Result<Types, SearchError> {
+pub(crate) fn types(name: &str) -> Result<Types, FileSearchError> {
     let mut builder = TypesBuilder::new();
     builder
         .add_defaults()
         .select(name)
         .build()
-        .map_err(|_| SearchError::FileType(name.to_owned()))
+        .map_err(|_| FileSearchError::FileType(name.to_owned()))
 }

@@ -50,7 +50,7 @@ impl Ignores {
 
     /// Whether `path` is to be left out. `.ignore` files have the last word, then the nearest file
     /// has.
-    pub(crate) fn leave_out(&self, path: &str, is_dir: IsDir) -> bool {
+    pub(crate) fn is_ignored(&self, path: &str, is_dir: IsDir) -> bool {
         let verdict = |list: &Option<Gitignore>| match list
             .as_ref()?
             .matched(path, matches!(is_dir, IsDir::Yes))
@@ -61,7 +61,7 @@ impl Ignores {
         };
         let mut within_repository = true;
         let mut by_git = None;
-        for level in self.upwards() {
+        for level in self.self_and_ancestors() {
             if let Some(verdict) = verdict(&level.ignore) {
                 return verdict;
             }
@@ -73,7 +73,7 @@ impl Ignores {
         by_git.unwrap_or(false)
     }
 
-    fn upwards(&self) -> impl Iterator<Item = &Self> {
+    fn self_and_ancestors(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |level| level.above.as_deref())
     }
 }

@@ -36,7 +36,7 @@ mod frozen;
 mod glob;
 mod grep;
 mod guarded;
-mod homed;
+mod home;
 mod ignores;
 mod lines;
 mod local;
@@ -44,8 +44,8 @@ mod mirror;
 mod overlay;
 mod path;
 mod read_only;
+mod rebase;
 mod recorded;
-mod relocate;
 mod routes;
 mod rules;
 mod scoped;
@@ -56,20 +56,20 @@ mod walk;
 
 pub use frozen::{Freeze, Frozen};
 pub use guarded::{Guarded, judge};
-pub use homed::Homed;
-pub use lines::{Line, LineRange, Lines};
+pub use home::HomeVfs;
+pub use lines::{FileLine, LineRange, LineWindow};
 pub use local::LocalVfs;
-pub use mirror::{CopyAction, CopyPlan, CopyStep, Included, Part};
+pub use mirror::{CopyAction, CopyFilter, CopyPlan, CopyStep, Included};
 pub use overlay::Overlay;
 pub use path::{PathError, VPath};
 pub use read_only::ReadOnly;
-pub use recorded::{ChangeRecord, FileChange, Recorded, Was};
+pub use recorded::{ChangeRecord, FileChange, FileState, Recorded};
 pub use routes::Routes;
 pub use rules::{Protected, Rule, RuleError, Rules, is_secret};
 pub use scoped::Scoped;
 pub use search::{
-    Bounds, Case, FileMatches, GlobQuery, GlobResult, GrepLine, GrepMode, GrepQuery, GrepResult,
-    LineKind, Search, SearchError, Syntax, Visible,
+    Bounds, Case, FileMatches, FileSearchError, GlobQuery, GlobResult, GrepLine, GrepMode,
+    GrepQuery, GrepResult, LineKind, Search, Syntax, Visible,
 };
 pub use store::StoreVfs;
 pub use vfs::{

@@ -37,9 +37,9 @@ pub struct LineRange {
 
 /// A window of lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lines {
+pub struct LineWindow {
     /// The lines, without `\n`. Empty for a binary file.
-    pub lines: Vec<Line>,
+    pub lines: Vec<FileLine>,
     /// Lines of the whole file, where that is known without reading much more than the window.
     pub total: Option<u64>,
     /// Whether the file holds a NUL byte near its start.
@@ -52,14 +52,14 @@ pub struct Lines {
 
 /// A line, or the beginning of a long one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Line {
+pub struct FileLine {
     /// The bytes kept.
     pub text: Vec<u8>,
     /// Bytes of the line that were not kept.
     pub dropped_bytes: u64,
 }
 
-impl Line {
+impl FileLine {
     fn push(&mut self, bytes: &[u8], max: usize) {
         let kept = bytes.len().min(max.saturating_sub(self.text.len()));
         self.text.extend_from_slice(&bytes[..kept]);
@@ -97,20 +97,20 @@ impl Checkpoints {
 /// A scan over the blocks of a file: say where to read with [`Scan::offset`], give it to
 /// [`Scan::push`].
 #[derive(Debug)]
-pub(crate) struct Scan {
+pub(crate) struct LineScan {
     range: LineRange,
     size: u64,
     offset: u64,
     ends: u64,
     checkpoints: Checkpoints,
-    window: Window,
+    window: WindowBuilder,
     last_byte: u8,
 }
 
 /// The part of the file that is asked for.
 #[derive(Debug)]
-struct Window {
-    lines: Vec<Line>,
+struct WindowBuilder {
+    lines: Vec<FileLine>,
     bytes: usize,
     state: WindowState,
 }
@@ -119,11 +119,11 @@ struct Window {
 enum WindowState {
     Before,
     Between,
-    Within(Line),
+    Within(FileLine),
     After,
 }
 
-impl Scan {
+impl LineScan {
     pub(crate) fn new(range: LineRange, size: u64, checkpoints: Checkpoints) -> Self {
         let (offset, ends) = checkpoints.before(range.skip);
         let state = match (range.take, range.skip) {
@@ -131,7 +131,7 @@ impl Scan {
             (_, 0) => WindowState::Between,
             (_, _) => WindowState::Before,
         };
-        let window = Window {
+        let window = WindowBuilder {
             lines: Vec::new(),
             bytes: 0,
             state,
@@ -173,7 +173,7 @@ impl Scan {
     }
 
     /// The window, and all checkpoints now known.
-    pub(crate) fn finish(mut self, version: Version) -> (Lines, Checkpoints) {
+    pub(crate) fn finish(mut self, version: Version) -> (LineWindow, Checkpoints) {
         if self.offset >= self.size && self.checkpoints.total.is_none() {
             self.checkpoints.total = Some(self.ends + u64::from(self.last_byte != b'\n'));
         }
@@ -182,7 +182,7 @@ impl Scan {
         }
         let total = self.checkpoints.total;
         (
-            Lines {
+            LineWindow {
                 lines: self.window.lines,
                 total,
                 binary: false,
@@ -194,7 +194,7 @@ impl Scan {
     }
 }
 
-impl Window {
+impl WindowBuilder {
     fn push(&mut self, block: &[u8], ends_before: u64, range: &LineRange) {
         let mut rest = block;
         if matches!(self.state, WindowState::Before) {
@@ -208,7 +208,7 @@ impl Window {
         while !rest.is_empty() {
             let mut line = match std::mem::replace(&mut self.state, WindowState::Between) {
                 WindowState::Within(line) => line,
-                WindowState::Between => Line::default(),
+                WindowState::Between => FileLine::default(),
                 done @ (WindowState::Before | WindowState::After) => {
                     self.state = done;
                     return;
@@ -232,7 +232,7 @@ impl Window {
 }
 
 /// The scan ends at the same block wherever the file lies, so that it tells the same of it.
-fn push_blocks(scan: &mut Scan, fetched: &[u8]) {
+fn push_blocks(scan: &mut LineScan, fetched: &[u8]) {
     if fetched.is_empty() {
         scan.push(fetched);
     }
@@ -244,11 +244,11 @@ fn push_blocks(scan: &mut Scan, fetched: &[u8]) {
 }
 
 /// Reads a window through ranged reads of any place.
-pub(crate) async fn by_ranges<V: Vfs + ?Sized>(
+pub(crate) async fn read_lines_by_range<V: Vfs + ?Sized>(
     vfs: &V,
     path: &VPath,
     range: LineRange,
-) -> Result<Lines, VfsError> {
+) -> Result<LineWindow, VfsError> {
     'again: for _ in 0..RETRIES {
         let (first, version) = vfs
             .read(
@@ -269,7 +269,7 @@ pub(crate) async fn by_ranges<V: Vfs + ?Sized>(
             size = stat.size;
         }
         if is_binary(&first) {
-            return Ok(Lines {
+            return Ok(LineWindow {
                 lines: Vec::new(),
                 total: None,
                 binary: true,
@@ -277,7 +277,7 @@ pub(crate) async fn by_ranges<V: Vfs + ?Sized>(
                 version,
             });
         }
-        let mut scan = Scan::new(range, size, Checkpoints::default());
+        let mut scan = LineScan::new(range, size, Checkpoints::default());
         if scan.offset() == Some(0) {
             push_blocks(&mut scan, &first);
         }
@@ -350,7 +350,7 @@ mod tests {
         range: LineRange,
         known: Checkpoints,
     ) -> (Vec<String>, Option<u64>, Checkpoints) {
-        let mut scan = Scan::new(range, content.len() as u64, known);
+        let mut scan = LineScan::new(range, content.len() as u64, known);
         while let Some(offset) = scan.offset() {
             let rest = &content[offset as usize..];
             scan.push(&rest[..rest.len().min(BLOCK_BYTES as usize)]);
@@ -408,9 +408,9 @@ mod tests {
             max_line_bytes: 3,
             max_bytes: 4,
         };
-        let mut scan = Scan::new(bounds, 12, Checkpoints::default());
+        let mut scan = LineScan::new(bounds, 12, Checkpoints::default());
         scan.push(b"abcdef\nxy\nz\n");
-        let line = |text: &str, dropped_bytes| Line {
+        let line = |text: &str, dropped_bytes| FileLine {
             text: text.into(),
             dropped_bytes,
         };

@@ -45,7 +45,7 @@ pub enum CopyAction {
 }
 
 /// Which paths are part of a tree that is copied.
-pub type Part = dyn Fn(&VPath) -> Included + Send + Sync;
+pub type CopyFilter = dyn Fn(&VPath) -> Included + Send + Sync;
 
 /// Whether a path is part of the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,21 +60,21 @@ pub enum Included {
 
 impl CopyPlan {
     /// Compares two trees by content.
-    pub async fn new(from: &dyn Vfs, to: &dyn Vfs, part: &Part) -> Result<Self, VfsError> {
+    pub async fn new(from: &dyn Vfs, to: &dyn Vfs, part: &CopyFilter) -> Result<Self, VfsError> {
         let mut plan = Self::default();
-        let Tree {
+        let CopyTree {
             entries: source,
-            left_alone,
-        } = tree(from, part).await?;
+            excluded: left_alone,
+        } = collect_tree(from, part).await?;
         plan.skipped.extend(
             left_alone
                 .into_iter()
                 .filter(|path| part(path) != Included::No),
         );
-        let Tree {
+        let CopyTree {
             entries: target,
-            left_alone,
-        } = tree(to, part).await?;
+            excluded: left_alone,
+        } = collect_tree(to, part).await?;
         // A directory goes only if nothing in it is to be left alone.
         let holds = |directory: &VPath| left_alone.iter().any(|path| directory.contains(path));
         let mut compared = Vec::new();
@@ -227,13 +227,13 @@ fn order(action: CopyAction) -> u8 {
 }
 
 /// What is copied of a tree, and what is left alone in it.
-struct Tree {
+struct CopyTree {
     entries: BTreeMap<VPath, DirEntry>,
     /// What is no part of it, and links, special files and names that no path can hold.
-    left_alone: Vec<VPath>,
+    excluded: Vec<VPath>,
 }
 
-async fn tree(files: &dyn Vfs, part: &Part) -> Result<Tree, VfsError> {
+async fn collect_tree(files: &dyn Vfs, part: &CopyFilter) -> Result<CopyTree, VfsError> {
     let Walk { entries, truncated } = files.walk(&VPath::root(), None, MAX_ENTRIES).await?;
     if truncated {
         let size = entries.len() as u64;
@@ -244,17 +244,17 @@ async fn tree(files: &dyn Vfs, part: &Part) -> Result<Tree, VfsError> {
             limit,
         });
     }
-    let mut tree = Tree {
+    let mut tree = CopyTree {
         entries: BTreeMap::new(),
-        left_alone: Vec::new(),
+        excluded: Vec::new(),
     };
     for (path, entry) in entries {
         match part(&path) {
             Included::Yes if entry.link || entry.kind == FileKind::Other => {
-                tree.left_alone.push(path)
+                tree.excluded.push(path)
             }
             Included::Yes => drop(tree.entries.insert(path, entry)),
-            Included::Skipped | Included::No => tree.left_alone.push(path),
+            Included::Skipped | Included::No => tree.excluded.push(path),
         }
     }
     Ok(tree)

@@ -1,6 +1,6 @@
 //! A place that is only to be read.
 
-use crate::lines::{LineRange, Lines};
+use crate::lines::{LineRange, LineWindow};
 use crate::{DirEntry, Expect, ReadRange, Search, Stat, VPath, Version, Vfs, VfsError, Walk};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -44,7 +44,7 @@ impl Vfs for ReadOnly {
         &'a self,
         path: &'a VPath,
         range: LineRange,
-    ) -> BoxFuture<'a, Result<Lines, VfsError>> {
+    ) -> BoxFuture<'a, Result<LineWindow, VfsError>> {
         self.inner.read_lines(path, range)
     }
 

@@ -1,6 +1,6 @@
 //! A place whose every change is remembered first, so that it can be undone.
 
-use crate::lines::{LineRange, Lines};
+use crate::lines::{LineRange, LineWindow};
 use crate::{
     ContentHash, DirEntry, Expect, FileKind, ReadRange, Search, Stat, VPath, Version, Vfs,
     VfsError, Walk,
@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use futures_util::try_join;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use stead_store::{ChangeLog, RunKey, StoreError};
+use stead_store::{RunKey, StoreError, UndoLog};
 
 /// Contents above this size are not kept: such a change can be seen, but not undone.
 const MAX_IMAGE_BYTES: u64 = 64 * 1024 * 1024;
@@ -29,15 +29,15 @@ pub struct FileChange {
     /// The path, links followed.
     pub path: String,
     /// What is there before.
-    pub before: Was,
+    pub before: FileState,
     /// What is there after.
-    pub after: Was,
+    pub after: FileState,
 }
 
 /// What is at a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Was {
+pub enum FileState {
     /// Nothing.
     Absent,
     /// A directory.
@@ -78,33 +78,33 @@ pub enum ChangeRecord {
 #[derive(Debug)]
 pub struct Recorded {
     inner: Arc<dyn Vfs>,
-    log: Arc<dyn ChangeLog>,
+    log: Arc<dyn UndoLog>,
     run: RunKey,
 }
 
 /// A content by its hash.
-type Kept = (String, Bytes);
+type HashedContent = (String, Bytes);
 
 /// What is at a path now, with its version and, if it can be kept, its content.
-struct Now {
-    was: Was,
+struct CurrentState {
+    state: FileState,
     version: Option<Version>,
-    content: Option<Kept>,
+    content: Option<HashedContent>,
 }
 
 impl Recorded {
     /// Records the changes that are made through it as those of `run`.
-    pub fn new(inner: Arc<dyn Vfs>, log: Arc<dyn ChangeLog>, run: RunKey) -> Self {
+    pub fn new(inner: Arc<dyn Vfs>, log: Arc<dyn UndoLog>, run: RunKey) -> Self {
         Self { inner, log, run }
     }
 
     /// What is at `path`, which leads through no link.
-    async fn now(&self, path: &VPath) -> Result<Now, VfsError> {
+    async fn current_state(&self, path: &VPath) -> Result<CurrentState, VfsError> {
         let stat = match self.inner.stat(path).await {
             Ok(stat) => stat,
             Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => {
-                return Ok(Now {
-                    was: Was::Absent,
+                return Ok(CurrentState {
+                    state: FileState::Absent,
                     version: None,
                     content: None,
                 });
@@ -112,15 +112,15 @@ impl Recorded {
             Err(error) => return Err(error),
         };
         let unkept = |reason: &str| {
-            Ok(Now {
-                was: Was::Unkept(reason.to_owned()),
+            Ok(CurrentState {
+                state: FileState::Unkept(reason.to_owned()),
                 version: None,
                 content: None,
             })
         };
         match stat.kind {
-            FileKind::Directory => Ok(Now {
-                was: Was::Directory,
+            FileKind::Directory => Ok(CurrentState {
+                state: FileState::Directory,
                 version: None,
                 content: None,
             }),
@@ -129,12 +129,12 @@ impl Recorded {
             FileKind::File => {
                 let (content, version) = self.inner.read(path, ReadRange::ALL).await?;
                 let hash = ContentHash::of_large(path, &content).await?.to_string();
-                let was = Was::File {
+                let was = FileState::File {
                     hash: hash.clone(),
                     mode: stat.mode,
                 };
-                Ok(Now {
-                    was,
+                Ok(CurrentState {
+                    state: was,
                     version: Some(version),
                     content: Some((hash, content)),
                 })
@@ -150,8 +150,8 @@ impl Recorded {
             match self.inner.stat(&directory).await {
                 Err(VfsError::NotFound(_)) => missing.push(FileChange {
                     path: directory.as_str().to_owned(),
-                    before: Was::Absent,
-                    after: Was::Directory,
+                    before: FileState::Absent,
+                    after: FileState::Directory,
                 }),
                 // Whatever else it is, the operation itself will say so.
                 Ok(_) | Err(_) => break,
@@ -165,7 +165,7 @@ impl Recorded {
         &self,
         path: &VPath,
         paths: Vec<FileChange>,
-        images: Vec<Kept>,
+        images: Vec<HashedContent>,
     ) -> Result<String, VfsError> {
         let id = uuid::Uuid::now_v7().simple().to_string();
         self.log(
@@ -184,7 +184,7 @@ impl Recorded {
         &self,
         path: &VPath,
         record: &ChangeRecord,
-        images: Vec<Kept>,
+        images: Vec<HashedContent>,
     ) -> Result<(), VfsError> {
         let line = serde_json::to_string(record).map_err(|e| VfsError::Io {
             path: path.clone(),
@@ -208,7 +208,7 @@ impl Recorded {
     }
 
     /// Takes back records of changes that were not made, and gives `error` on.
-    async fn void<T>(
+    async fn void_records<T>(
         &self,
         path: &VPath,
         ids: Vec<String>,
@@ -228,34 +228,41 @@ impl Recorded {
         expect: Expect,
     ) -> Result<Version, VfsError> {
         let target = self.inner.resolve(path).await?;
-        let (after, mut now) = try_join!(ContentHash::of_large(path, &data), self.now(&target))?;
+        let (after, mut now) = try_join!(
+            ContentHash::of_large(path, &data),
+            self.current_state(&target)
+        )?;
         for _ in 0..RETRIES {
-            let sure = match (&expect, &now.was, now.version) {
+            let sure = match (&expect, &now.state, now.version) {
                 // The operation fails whatever we do; it has the words for it.
-                (Expect::Absent, Was::Directory | Was::File { .. } | Was::Unkept(_), _)
-                | (Expect::Any | Expect::Version(_), Was::Directory, _)
-                | (Expect::Version(_), Was::Absent, _) => {
+                (
+                    Expect::Absent,
+                    FileState::Directory | FileState::File { .. } | FileState::Unkept(_),
+                    _,
+                )
+                | (Expect::Any | Expect::Version(_), FileState::Directory, _)
+                | (Expect::Version(_), FileState::Absent, _) => {
                     return self.inner.write(path, data, expect).await;
                 }
                 (Expect::Version(known), _, Some(version)) if *known != version => {
                     return self.inner.write(path, data, expect).await;
                 }
-                (_, Was::Absent, _) => Expect::Absent,
-                (_, Was::File { .. }, Some(version)) => Expect::Version(version),
-                (expect, Was::File { .. } | Was::Unkept(_), _) => expect.clone(),
+                (_, FileState::Absent, _) => Expect::Absent,
+                (_, FileState::File { .. }, Some(version)) => Expect::Version(version),
+                (expect, FileState::File { .. } | FileState::Unkept(_), _) => expect.clone(),
             };
-            let mode = match &now.was {
-                Was::File { mode, .. } => *mode,
-                Was::Absent | Was::Directory | Was::Unkept(_) => None,
+            let mode = match &now.state {
+                FileState::File { mode, .. } => *mode,
+                FileState::Absent | FileState::Directory | FileState::Unkept(_) => None,
             };
-            let mut changes = match &now.was {
-                Was::Absent => self.missing_parents(&target).await?,
-                Was::Directory | Was::File { .. } | Was::Unkept(_) => Vec::new(),
+            let mut changes = match &now.state {
+                FileState::Absent => self.missing_parents(&target).await?,
+                FileState::Directory | FileState::File { .. } | FileState::Unkept(_) => Vec::new(),
             };
             changes.push(FileChange {
                 path: target.as_str().to_owned(),
-                before: now.was,
-                after: Was::File {
+                before: now.state,
+                after: FileState::File {
                     hash: after.to_string(),
                     mode,
                 },
@@ -268,9 +275,9 @@ impl Recorded {
                 Err(VfsError::Changed(_) | VfsError::Exists(_)) if expect == Expect::Any => {
                     self.log(path, &ChangeRecord::Void { id }, Vec::new())
                         .await?;
-                    now = self.now(&target).await?;
+                    now = self.current_state(&target).await?;
                 }
-                Err(error) => return self.void(path, vec![id], error).await,
+                Err(error) => return self.void_records(path, vec![id], error).await,
             }
         }
         Err(VfsError::Changed(path.clone()))
@@ -299,7 +306,7 @@ impl Recorded {
         if stat.kind == FileKind::Directory && !self.is_link(from).await? {
             let walk = self.inner.walk(from, None, MAX_ENTRIES).await?;
             if walk.truncated {
-                let reason = Was::Unkept(format!("it has more than {MAX_ENTRIES} entries"));
+                let reason = FileState::Unkept(format!("it has more than {MAX_ENTRIES} entries"));
                 batch.push(from, to, from, reason, None)?;
                 return Ok(vec![self.record(from, batch.changes, batch.images).await?]);
             }
@@ -307,9 +314,9 @@ impl Recorded {
         }
         for path in entries {
             let now = match self.is_link(&path).await {
-                Ok(false) => self.now(&path).await?,
-                Ok(true) | Err(VfsError::Escapes(_) | VfsError::NotFound(_)) => Now {
-                    was: Was::Unkept("it is a link".to_owned()),
+                Ok(false) => self.current_state(&path).await?,
+                Ok(true) | Err(VfsError::Escapes(_) | VfsError::NotFound(_)) => CurrentState {
+                    state: FileState::Unkept("it is a link".to_owned()),
                     version: None,
                     content: None,
                 },
@@ -321,11 +328,11 @@ impl Recorded {
                 .map_or(0, |(_, content)| content.len() as u64);
             let (was, content) = if kept_bytes > MAX_OPERATION_BYTES && now.content.is_some() {
                 (
-                    Was::Unkept("too much was changed at once to be kept".to_owned()),
+                    FileState::Unkept("too much was changed at once to be kept".to_owned()),
                     None,
                 )
             } else {
-                (now.was, now.content)
+                (now.state, now.content)
             };
             batch.push(from, to, &path, was, content)?;
             if batch.is_full() {
@@ -346,7 +353,7 @@ impl Recorded {
 #[derive(Default)]
 struct Batch {
     changes: Vec<FileChange>,
-    images: Vec<Kept>,
+    images: Vec<HashedContent>,
     bytes: usize,
 }
 
@@ -356,22 +363,22 @@ impl Batch {
         from: &VPath,
         to: Option<&VPath>,
         path: &VPath,
-        was: Was,
-        content: Option<Kept>,
+        was: FileState,
+        content: Option<HashedContent>,
     ) -> Result<(), VfsError> {
         if let Some(to) = to {
             let rest = path.as_str().strip_prefix(from.as_str()).unwrap_or("");
             let moved = to.join(rest)?.as_str().to_owned();
             self.changes.push(FileChange {
                 path: moved,
-                before: Was::Absent,
+                before: FileState::Absent,
                 after: was.clone(),
             });
         }
         self.changes.push(FileChange {
             path: path.as_str().to_owned(),
             before: was,
-            after: Was::Absent,
+            after: FileState::Absent,
         });
         self.bytes += content.as_ref().map_or(0, |(_, content)| content.len());
         self.images.extend(content);
@@ -404,7 +411,7 @@ impl Vfs for Recorded {
         &'a self,
         path: &'a VPath,
         range: LineRange,
-    ) -> BoxFuture<'a, Result<Lines, VfsError>> {
+    ) -> BoxFuture<'a, Result<LineWindow, VfsError>> {
         self.inner.read_lines(path, range)
     }
 
@@ -428,7 +435,7 @@ impl Vfs for Recorded {
             let ids = self.record_tree(&target, None).await?;
             match self.inner.remove(path).await {
                 Ok(()) => Ok(()),
-                Err(error) => self.void(path, ids, error).await,
+                Err(error) => self.void_records(path, ids, error).await,
             }
         })
     }
@@ -454,7 +461,7 @@ impl Vfs for Recorded {
             }
             match self.inner.rename(from, to).await {
                 Ok(()) => Ok(()),
-                Err(error) => self.void(from, ids, error).await,
+                Err(error) => self.void_records(from, ids, error).await,
             }
         })
     }
@@ -469,8 +476,8 @@ impl Vfs for Recorded {
                 let path = target.as_str().to_owned();
                 changes.push(FileChange {
                     path,
-                    before: Was::Absent,
-                    after: Was::Directory,
+                    before: FileState::Absent,
+                    after: FileState::Directory,
                 });
             }
             if changes.is_empty() {
@@ -479,7 +486,7 @@ impl Vfs for Recorded {
             let id = self.record(path, changes, Vec::new()).await?;
             match self.inner.mkdir(path).await {
                 Ok(()) => Ok(()),
-                Err(error) => self.void(path, vec![id], error).await,
+                Err(error) => self.void_records(path, vec![id], error).await,
             }
         })
     }
@@ -487,17 +494,17 @@ impl Vfs for Recorded {
     fn set_mode<'a>(&'a self, path: &'a VPath, mode: u32) -> BoxFuture<'a, Result<(), VfsError>> {
         Box::pin(async move {
             let target = self.inner.resolve(path).await?;
-            let now = self.now(&target).await?;
-            let Was::File { hash, .. } = &now.was else {
+            let now = self.current_state(&target).await?;
+            let FileState::File { hash, .. } = &now.state else {
                 return self.inner.set_mode(path, mode).await;
             };
-            let after = Was::File {
+            let after = FileState::File {
                 hash: hash.clone(),
                 mode: Some(mode & 0o777),
             };
             let change = FileChange {
                 path: target.as_str().to_owned(),
-                before: now.was.clone(),
+                before: now.state.clone(),
                 after,
             };
             let id = self
@@ -505,7 +512,7 @@ impl Vfs for Recorded {
                 .await?;
             match self.inner.set_mode(path, mode).await {
                 Ok(()) => Ok(()),
-                Err(error) => self.void(path, vec![id], error).await,
+                Err(error) => self.void_records(path, vec![id], error).await,
             }
         })
     }

@@ -1,10 +1,11 @@
 //! A part of a place as a place of its own.
 
-use crate::lines::{LineRange, Lines};
-use crate::search::{Bounds, GlobQuery, GlobResult, GrepQuery, GrepResult, Search, SearchError};
+use crate::lines::{LineRange, LineWindow};
+use crate::search::{
+    Bounds, FileSearchError, GlobQuery, GlobResult, GrepQuery, GrepResult, Search,
+};
 use crate::{
-    DirEntry, Expect, FileKind, ReadRange, Stat, VPath, Version, Vfs, VfsError, Walk, find,
-    relocate,
+    DirEntry, Expect, FileKind, ReadRange, Stat, VPath, Version, Vfs, VfsError, Walk, find, rebase,
 };
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -31,15 +32,19 @@ impl Scoped {
     }
 
     /// A path in `inner`, all links on the way to it followed within the scope.
-    async fn within(&self, path: &VPath) -> Result<VPath, VfsError> {
-        let full = self.full(path)?;
-        let real = self.inner.resolve(&full).await.map_err(|e| self.shown(e))?;
+    async fn resolve_within(&self, path: &VPath) -> Result<VPath, VfsError> {
+        let full = self.to_inner(path)?;
+        let real = self
+            .inner
+            .resolve(&full)
+            .await
+            .map_err(|e| self.map_error(e))?;
         if real != full
             && !self
                 .inner
                 .resolve(&self.prefix)
                 .await
-                .map_err(|e| self.shown(e))?
+                .map_err(|e| self.map_error(e))?
                 .contains(&real)
         {
             return Err(VfsError::Escapes(path.clone()));
@@ -48,23 +53,23 @@ impl Scoped {
     }
 
     /// The same for the name itself, which may be a link to anywhere.
-    async fn entry(&self, path: &VPath) -> Result<VPath, VfsError> {
+    async fn resolve_entry(&self, path: &VPath) -> Result<VPath, VfsError> {
         let Some(parent) = path.parent() else {
             return Err(VfsError::Denied(path.clone()));
         };
-        match self.within(&parent).await {
+        match self.resolve_within(&parent).await {
             Err(VfsError::Escapes(_)) => Err(VfsError::Escapes(path.clone())),
             Err(other) => Err(other),
-            Ok(_) => self.full(path),
+            Ok(_) => self.to_inner(path),
         }
     }
 
-    fn full(&self, path: &VPath) -> Result<VPath, VfsError> {
+    fn to_inner(&self, path: &VPath) -> Result<VPath, VfsError> {
         Ok(self.prefix.join(path.as_str())?)
     }
 
     /// A path of `inner` as seen from here.
-    fn seen(&self, full: &VPath) -> VPath {
+    fn to_scoped(&self, full: &VPath) -> VPath {
         let rest = if self.prefix.contains(full) {
             &full.as_str()[self.prefix.as_str().len()..]
         } else {
@@ -73,8 +78,8 @@ impl Scoped {
         VPath::parse(rest).unwrap_or_else(|_| VPath::root())
     }
 
-    fn shown(&self, error: VfsError) -> VfsError {
-        relocate::error(error, |path| self.seen(path))
+    fn map_error(&self, error: VfsError) -> VfsError {
+        rebase::error(error, |path| self.to_scoped(path))
     }
 
     /// What `found` is at the root, where a missing prefix means that nothing was written yet.
@@ -89,8 +94,8 @@ impl Scoped {
 impl Vfs for Scoped {
     fn stat<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Stat, VfsError>> {
         Box::pin(async move {
-            let full = self.within(path).await?;
-            let found = self.inner.stat(&full).await.map_err(|e| self.shown(e));
+            let full = self.resolve_within(path).await?;
+            let found = self.inner.stat(&full).await.map_err(|e| self.map_error(e));
             let version = Version("root".into());
             let kind = FileKind::Directory;
             let size = 0;
@@ -112,10 +117,10 @@ impl Vfs for Scoped {
 
     fn list<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Vec<DirEntry>, VfsError>> {
         Box::pin(async move {
-            let full = self.within(path).await?;
+            let full = self.resolve_within(path).await?;
             Self::or_empty(
                 path,
-                self.inner.list(&full).await.map_err(|e| self.shown(e)),
+                self.inner.list(&full).await.map_err(|e| self.map_error(e)),
                 Vec::new(),
             )
         })
@@ -130,11 +135,11 @@ impl Vfs for Scoped {
             if path.is_root() {
                 return Err(VfsError::IsDirectory(path.clone()));
             }
-            let full = self.within(path).await?;
+            let full = self.resolve_within(path).await?;
             self.inner
                 .read(&full, range)
                 .await
-                .map_err(|e| self.shown(e))
+                .map_err(|e| self.map_error(e))
         })
     }
 
@@ -142,16 +147,16 @@ impl Vfs for Scoped {
         &'a self,
         path: &'a VPath,
         range: LineRange,
-    ) -> BoxFuture<'a, Result<Lines, VfsError>> {
+    ) -> BoxFuture<'a, Result<LineWindow, VfsError>> {
         Box::pin(async move {
             if path.is_root() {
                 return Err(VfsError::IsDirectory(path.clone()));
             }
-            let full = self.within(path).await?;
+            let full = self.resolve_within(path).await?;
             self.inner
                 .read_lines(&full, range)
                 .await
-                .map_err(|e| self.shown(e))
+                .map_err(|e| self.map_error(e))
         })
     }
 
@@ -165,11 +170,11 @@ impl Vfs for Scoped {
             if path.is_root() {
                 return Err(VfsError::IsDirectory(path.clone()));
             }
-            let full = self.within(path).await?;
+            let full = self.resolve_within(path).await?;
             self.inner
                 .write(&full, data, expect)
                 .await
-                .map_err(|e| self.shown(e))
+                .map_err(|e| self.map_error(e))
         })
     }
 
@@ -182,41 +187,47 @@ impl Vfs for Scoped {
             if path.is_root() {
                 return Err(VfsError::IsDirectory(path.clone()));
             }
-            let full = self.within(path).await?;
+            let full = self.resolve_within(path).await?;
             self.inner
                 .write_stream(&full, source)
                 .await
-                .map_err(|e| self.shown(e))
+                .map_err(|e| self.map_error(e))
         })
     }
 
     fn remove<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
         Box::pin(async move {
-            let full = self.entry(path).await?;
-            self.inner.remove(&full).await.map_err(|e| self.shown(e))
+            let full = self.resolve_entry(path).await?;
+            self.inner
+                .remove(&full)
+                .await
+                .map_err(|e| self.map_error(e))
         })
     }
 
     fn rename<'a>(&'a self, from: &'a VPath, to: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
         Box::pin(async move {
-            let full = self.entry(from).await?;
+            let full = self.resolve_entry(from).await?;
             if to.is_root() {
                 // Nothing can be moved there; but what is wrong with `from` is said first.
-                self.inner.stat(&full).await.map_err(|e| self.shown(e))?;
+                self.inner
+                    .stat(&full)
+                    .await
+                    .map_err(|e| self.map_error(e))?;
                 return Err(VfsError::Denied(to.clone()));
             }
-            let target = self.entry(to).await?;
+            let target = self.resolve_entry(to).await?;
             self.inner
                 .rename(&full, &target)
                 .await
-                .map_err(|e| self.shown(e))
+                .map_err(|e| self.map_error(e))
         })
     }
 
     fn mkdir<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
         Box::pin(async move {
-            let full = self.within(path).await?;
-            self.inner.mkdir(&full).await.map_err(|e| self.shown(e))
+            let full = self.resolve_within(path).await?;
+            self.inner.mkdir(&full).await.map_err(|e| self.map_error(e))
         })
     }
 
@@ -225,11 +236,11 @@ impl Vfs for Scoped {
             if path.is_root() {
                 return Err(VfsError::IsDirectory(path.clone()));
             }
-            let full = self.within(path).await?;
+            let full = self.resolve_within(path).await?;
             self.inner
                 .set_mode(&full, mode)
                 .await
-                .map_err(|e| self.shown(e))
+                .map_err(|e| self.map_error(e))
         })
     }
 
@@ -240,17 +251,17 @@ impl Vfs for Scoped {
         limit: usize,
     ) -> BoxFuture<'a, Result<Walk, VfsError>> {
         Box::pin(async move {
-            let full = self.within(path).await?;
-            let after = after.map(|after| self.full(after)).transpose()?;
+            let full = self.resolve_within(path).await?;
+            let after = after.map(|after| self.to_inner(after)).transpose()?;
             let walk = self
                 .inner
                 .walk(&full, after.as_ref(), limit)
                 .await
-                .map_err(|e| self.shown(e));
+                .map_err(|e| self.map_error(e));
             let Walk { entries, truncated } = Self::or_empty(path, walk, Walk::default())?;
             let entries = entries
                 .into_iter()
-                .map(|(path, entry)| (self.seen(&path), entry))
+                .map(|(path, entry)| (self.to_scoped(&path), entry))
                 .collect();
             Ok(Walk { entries, truncated })
         })
@@ -258,8 +269,12 @@ impl Vfs for Scoped {
 
     fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>> {
         Box::pin(async move {
-            let full = self.full(path)?;
-            let real = self.inner.resolve(&full).await.map_err(|e| self.shown(e))?;
+            let full = self.to_inner(path)?;
+            let real = self
+                .inner
+                .resolve(&full)
+                .await
+                .map_err(|e| self.map_error(e))?;
             if real == full {
                 return Ok(path.clone());
             }
@@ -267,7 +282,7 @@ impl Vfs for Scoped {
                 .inner
                 .resolve(&self.prefix)
                 .await
-                .map_err(|e| self.shown(e))?;
+                .map_err(|e| self.map_error(e))?;
             match real.as_str().strip_prefix(base.as_str()) {
                 Some(rest) if base.contains(&real) => Ok(VPath::parse(rest)?),
                 Some(_) | None => Err(VfsError::Escapes(path.clone())),
@@ -285,7 +300,7 @@ impl Search for Scoped {
         &'a self,
         query: GlobQuery,
         bounds: Bounds,
-    ) -> BoxFuture<'a, Result<GlobResult, SearchError>> {
+    ) -> BoxFuture<'a, Result<GlobResult, FileSearchError>> {
         Box::pin(find::glob(self, query, bounds))
     }
 
@@ -293,7 +308,7 @@ impl Search for Scoped {
         &'a self,
         query: GrepQuery,
         bounds: Bounds,
-    ) -> BoxFuture<'a, Result<GrepResult, SearchError>> {
+    ) -> BoxFuture<'a, Result<GrepResult, FileSearchError>> {
         Box::pin(find::grep(self, query, bounds))
     }
 }

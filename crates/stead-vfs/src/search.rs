@@ -27,14 +27,14 @@ pub trait Search: Send + Sync {
         &'a self,
         query: GlobQuery,
         bounds: Bounds,
-    ) -> BoxFuture<'a, Result<GlobResult, SearchError>>;
+    ) -> BoxFuture<'a, Result<GlobResult, FileSearchError>>;
 
     /// Lines that match a pattern.
     fn grep<'a>(
         &'a self,
         query: GrepQuery,
         bounds: Bounds,
-    ) -> BoxFuture<'a, Result<GrepResult, SearchError>>;
+    ) -> BoxFuture<'a, Result<GrepResult, FileSearchError>>;
 }
 
 /// How much a search may find, how long it may take, and what it may see.
@@ -115,7 +115,7 @@ pub struct GlobResult {
     pub failed: Vec<String>,
     /// How many files were left out because a person must be asked before their directory is
     /// listed.
-    pub unasked: usize,
+    pub needs_approval: usize,
 }
 
 /// Which lines to find.
@@ -187,7 +187,7 @@ pub struct GrepResult {
     /// How many files could not be read.
     pub unreadable: usize,
     /// How many files were left out because a person must be asked before they are read.
-    pub unasked: usize,
+    pub needs_approval: usize,
 }
 
 /// The matches of one file.
@@ -223,7 +223,7 @@ pub enum LineKind {
 
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
-pub enum SearchError {
+pub enum FileSearchError {
     /// The search root is not usable.
     #[error(transparent)]
     Vfs(#[from] VfsError),

@@ -1,6 +1,6 @@
 //! The contract of a place where files live.
 
-use crate::lines::{self, LineRange, Lines};
+use crate::lines::{self, LineRange, LineWindow};
 use crate::{PathError, Search, VPath, walk};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
@@ -10,10 +10,10 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 
 /// Hashing more than this would keep others from the thread.
-const HASHED_HERE_BYTES: usize = 256 * 1024;
+const MAX_INLINE_HASH_BYTES: usize = 256 * 1024;
 
 /// What a place holds in memory that has no better way to take a content piece by piece.
-const MAX_GATHERED_BYTES: u64 = 64 * 1024 * 1024;
+const MAX_BUFFERED_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A place where files live. Every write is atomic: a reader sees the old content or the new.
 pub trait Vfs: fmt::Debug + Send + Sync {
@@ -35,8 +35,8 @@ pub trait Vfs: fmt::Debug + Send + Sync {
         &'a self,
         path: &'a VPath,
         range: LineRange,
-    ) -> BoxFuture<'a, Result<Lines, VfsError>> {
-        Box::pin(lines::by_ranges(self, path, range))
+    ) -> BoxFuture<'a, Result<LineWindow, VfsError>> {
+        Box::pin(lines::read_lines_by_range(self, path, range))
     }
 
     /// Replaces or creates a file as `expect` allows, making parent directories. Durable on return.
@@ -56,7 +56,7 @@ pub trait Vfs: fmt::Debug + Send + Sync {
         source: BoxStream<'a, Bytes>,
     ) -> BoxFuture<'a, Result<Version, VfsError>> {
         Box::pin(async move {
-            self.write(path, gather(path, source).await?, Expect::Any)
+            self.write(path, collect_stream(path, source).await?, Expect::Any)
                 .await
         })
     }
@@ -81,7 +81,7 @@ pub trait Vfs: fmt::Debug + Send + Sync {
         after: Option<&'a VPath>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Walk, VfsError>> {
-        Box::pin(walk::by_lists(self, path, after, limit))
+        Box::pin(walk::walk_by_listing(self, path, after, limit))
     }
 
     /// The path that `path` stands for once links inside the root are followed. Names that do not
@@ -93,15 +93,15 @@ pub trait Vfs: fmt::Debug + Send + Sync {
 }
 
 /// All that `source` gives, if that is not too much to be held.
-async fn gather(path: &VPath, mut source: BoxStream<'_, Bytes>) -> Result<Bytes, VfsError> {
+async fn collect_stream(path: &VPath, mut source: BoxStream<'_, Bytes>) -> Result<Bytes, VfsError> {
     let mut all = BytesMut::new();
     while let Some(piece) = source.next().await {
         let size = all.len() as u64 + piece.len() as u64;
-        if size > MAX_GATHERED_BYTES {
+        if size > MAX_BUFFERED_BYTES {
             return Err(VfsError::TooLarge {
                 path: path.clone(),
                 size,
-                limit: MAX_GATHERED_BYTES,
+                limit: MAX_BUFFERED_BYTES,
             });
         }
         all.extend_from_slice(&piece);
@@ -205,7 +205,7 @@ impl ContentHash {
 
     /// The same, where blocking is fine if it takes long.
     pub(crate) async fn of_large(path: &VPath, content: &Bytes) -> Result<Self, VfsError> {
-        if content.len() <= HASHED_HERE_BYTES {
+        if content.len() <= MAX_INLINE_HASH_BYTES {
             return Ok(Self::of(content));
         }
         let content = content.clone();

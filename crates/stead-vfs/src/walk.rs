@@ -11,7 +11,7 @@ const LISTED_AT_ONCE: usize = 8;
 ///
 /// Directories are listed in that order too, and none whose entries would all come too early or too
 /// late, so a page costs about as many listings as it has directories.
-pub(crate) async fn by_lists<V: Vfs + ?Sized>(
+pub(crate) async fn walk_by_listing<V: Vfs + ?Sized>(
     vfs: &V,
     root: &VPath,
     after: Option<&VPath>,

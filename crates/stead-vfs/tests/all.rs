@@ -1,33 +1,34 @@
-//! The promises of the contract: on the local backend, and on every real place there is.
+//! The place for tests of the VFS contract on the local backend and on servers; this file has their
+//! shared support.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "all/attacks.rs"]
-mod attacks;
-#[path = "all/faults.rs"]
-mod faults;
-#[path = "all/files.rs"]
-mod files;
+#[path = "all/backends.rs"]
+mod backends;
+#[path = "all/concurrent_writers.rs"]
+mod concurrent_writers;
+#[path = "all/disk_faults.rs"]
+mod disk_faults;
+#[path = "all/file_operations.rs"]
+mod file_operations;
 #[path = "all/frozen.rs"]
 mod frozen;
-#[path = "all/ground.rs"]
-mod ground;
+#[path = "all/glob_and_grep.rs"]
+mod glob_and_grep;
 #[path = "all/guarded.rs"]
 mod guarded;
-#[path = "all/homed.rs"]
-mod homed;
-#[path = "all/large.rs"]
-mod large;
+#[path = "all/home.rs"]
+mod home;
+#[path = "all/large_files.rs"]
+mod large_files;
+#[path = "all/path_attacks.rs"]
+mod path_attacks;
 #[path = "all/paths.rs"]
 mod paths;
-#[path = "all/places.rs"]
-mod places;
-#[path = "all/race.rs"]
-mod race;
-#[path = "all/searching.rs"]
-mod searching;
-#[path = "all/writers.rs"]
-mod writers;
+#[path = "all/server_backends.rs"]
+mod server_backends;
+#[path = "all/symlink_races.rs"]
+mod symlink_races;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -35,8 +36,8 @@ use std::path::Path;
 use std::sync::Arc;
 use stead_store::OsDisk;
 use stead_vfs::{
-    Bounds, Case, Expect, GlobQuery, GrepMode, GrepQuery, LineRange, LocalVfs, ReadRange, Search,
-    SearchError, Syntax, VPath, Vfs, VfsError,
+    Bounds, Case, Expect, FileSearchError, GlobQuery, GrepMode, GrepQuery, LineRange, LocalVfs,
+    ReadRange, Search, Syntax, VPath, Vfs, VfsError,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -213,9 +214,9 @@ fn text(bytes: &Bytes) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-fn place_error(error: SearchError) -> VfsError {
+fn place_error(error: FileSearchError) -> VfsError {
     match error {
-        SearchError::Vfs(error) => error,
+        FileSearchError::Vfs(error) => error,
         other => panic!("{other}"),
     }
 }

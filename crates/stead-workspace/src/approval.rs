@@ -5,19 +5,19 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use stead_core::DecisionKind;
-use stead_tools::shell::{self, Part};
+use stead_shell::CommandPart;
 use stead_vfs::VPath;
 
 /// Whether, when and how the calls of a tool wait for a person.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(with = "YesOrTerms")]
+#[schemars(with = "BoolOrApproval")]
 pub struct Approval {
     /// Whether they do at all.
     pub asks: bool,
     /// Answers that may be given; none listed = approve and reject.
     pub decisions: Vec<DecisionKind>,
     /// Only calls whose arguments are like this ask.
-    pub when: When,
+    pub when: ApprovalCondition,
     /// Who may answer; none listed = whoever can open the session.
     pub by: Vec<String>,
     /// Hours after which it counts as rejected; none = never.
@@ -27,7 +27,7 @@ pub struct Approval {
 /// Patterns that arguments must all fit, by parameter: `file_path: src/*`. `*` stands for any text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub struct When(pub BTreeMap<String, String>);
+pub struct ApprovalCondition(pub BTreeMap<String, String>);
 
 impl Approval {
     /// One that asks about every call.
@@ -41,7 +41,7 @@ impl Approval {
     /// Whether a call with these arguments waits for a person. `lies` is where the paths among them
     /// really lie.
     pub fn covers(&self, args: &Value, lies: &[VPath]) -> bool {
-        self.asks && self.when.fits(args, lies)
+        self.asks && self.when.matches(args, lies)
     }
 
     /// What is wrong with it, and the key it is about.
@@ -58,43 +58,43 @@ impl Approval {
 }
 
 /// Whether a part of a command line is like a pattern, however the line is written.
-fn runs_like(name: &str, pattern: &str, line: &str) -> bool {
-    let part_is_like = |part: &Part| {
+fn command_matches(name: &str, pattern: &str, line: &str) -> bool {
+    let part_is_like = |part: &CommandPart| {
         let words: Vec<&str> = part
             .words
             .iter()
             .map(|word| word.known().unwrap_or("*"))
             .collect();
-        is_like(pattern, &words.join(" "))
+        matches_wildcard(pattern, &words.join(" "))
     };
-    COMMANDS.contains(&name) && shell::parse(line).parts.iter().any(part_is_like)
+    COMMAND_PARAMETERS.contains(&name) && stead_shell::parse(line).parts.iter().any(part_is_like)
 }
 
 /// Parameters that hold a command line.
-const COMMANDS: [&str; 2] = ["command", "cmd"];
+const COMMAND_PARAMETERS: [&str; 2] = ["command", "cmd"];
 
-impl When {
+impl ApprovalCondition {
     /// Whether `args` are like this. One that is left out is like nothing; a path is what it means,
     /// however it is written.
-    pub fn fits(&self, args: &Value, lies: &[VPath]) -> bool {
+    pub fn matches(&self, args: &Value, lies: &[VPath]) -> bool {
         self.0.iter().all(|(name, pattern)| {
             args.get(name).is_some_and(|value| match value {
                 Value::String(text) => {
                     let path = VPath::parse(text).ok();
                     let bare = pattern.trim_start_matches("./").trim_start_matches('/');
                     let mut meant = path.iter().chain(lies).map(VPath::to_string);
-                    is_like(pattern, text)
-                        || meant.any(|path| is_like(bare, &path))
-                        || runs_like(name, pattern, text)
+                    matches_wildcard(pattern, text)
+                        || meant.any(|path| matches_wildcard(bare, &path))
+                        || command_matches(name, pattern, text)
                 }
-                value => is_like(pattern, &value.to_string()),
+                value => matches_wildcard(pattern, &value.to_string()),
             })
         })
     }
 }
 
 /// Whether `text` is like `pattern`, in which `*` stands for any text.
-fn is_like(pattern: &str, text: &str) -> bool {
+fn matches_wildcard(pattern: &str, text: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else {
         return pattern == text;
     };
@@ -116,20 +116,20 @@ fn is_like(pattern: &str, text: &str) -> bool {
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only its schema is used")]
-enum YesOrTerms {
+enum BoolOrApproval {
     /// All calls, or none.
     Yes(bool),
     /// Which, and how.
-    Terms(Terms),
+    Terms(ApprovalOptions),
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-struct Terms {
+struct ApprovalOptions {
     /// Answers that may be given (default `approve` and `reject`).
     decisions: Vec<DecisionKind>,
     /// Only calls whose arguments are like this ask.
-    when: When,
+    when: ApprovalCondition,
     /// Who may answer.
     by: Vec<String>,
     /// Hours after which it counts as rejected.
@@ -138,8 +138,8 @@ struct Terms {
 
 impl<'de> Deserialize<'de> for Approval {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Given;
-        impl<'de> serde::de::Visitor<'de> for Given {
+        struct ApprovalVisitor;
+        impl<'de> serde::de::Visitor<'de> for ApprovalVisitor {
             type Value = Approval;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(
@@ -153,8 +153,10 @@ impl<'de> Deserialize<'de> for Approval {
                 })
             }
             fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Approval, A::Error> {
-                let terms = Terms::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
-                let Terms {
+                let terms = ApprovalOptions::deserialize(
+                    serde::de::value::MapAccessDeserializer::new(map),
+                )?;
+                let ApprovalOptions {
                     decisions,
                     when,
                     by,
@@ -169,7 +171,7 @@ impl<'de> Deserialize<'de> for Approval {
                 })
             }
         }
-        deserializer.deserialize_any(Given)
+        deserializer.deserialize_any(ApprovalVisitor)
     }
 }
 
@@ -221,7 +223,11 @@ mod tests {
             ("", "", true),
             ("*", "", true),
         ] {
-            assert_eq!(is_like(pattern, text), expected, "{pattern} {text}");
+            assert_eq!(
+                matches_wildcard(pattern, text),
+                expected,
+                "{pattern} {text}"
+            );
         }
         assert!(serde_json::from_value::<Approval>(json!({"wen": {}})).is_err());
         assert!(

@@ -1,9 +1,9 @@
 //! `budget:` in agent.yaml.
 
-use crate::{Disabled, Switch};
+use crate::{DisabledFeatures, FeatureSwitch};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stead_core::{Allowance, Cap, Span, Unit, Usd, setting};
+use stead_core::{BudgetScope, BudgetUnit, SpendAmount, SpendLimit, Usd, budget_setting_name};
 
 /// The most that may be spent, in dollars and in tokens. What is left out is not limited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -28,17 +28,17 @@ pub struct BudgetSettings {
 
 impl BudgetSettings {
     /// The limits of a span.
-    pub fn cap(&self, span: Span) -> Cap {
+    pub fn cap(&self, span: BudgetScope) -> SpendLimit {
         match span {
-            Span::Run => Cap {
+            BudgetScope::Run => SpendLimit {
                 usd: self.run_usd,
                 tokens: self.run_tokens,
             },
-            Span::Session => Cap {
+            BudgetScope::Session => SpendLimit {
                 usd: self.session_usd,
                 tokens: self.session_tokens,
             },
-            Span::Day => Cap {
+            BudgetScope::Day => SpendLimit {
                 usd: self.day_usd,
                 tokens: self.day_tokens,
             },
@@ -46,12 +46,12 @@ impl BudgetSettings {
     }
 
     /// Whether anything is limited.
-    pub fn is_limit(&self) -> bool {
+    pub fn has_limit(&self) -> bool {
         *self != Self::default()
     }
 
     /// Whether adding `raise` would change anything.
-    pub fn can_take(&self, raise: Allowance) -> bool {
+    pub fn accepts_raise(&self, raise: SpendAmount) -> bool {
         let caps = || SPANS.into_iter().map(|span| self.cap(span));
         let money = raise.usd == Usd::default() || caps().any(|cap| cap.usd.is_some());
         let tokens = raise.tokens == 0 || caps().any(|cap| cap.tokens.is_some());
@@ -59,24 +59,24 @@ impl BudgetSettings {
     }
 
     /// The first setting that limits money.
-    pub fn in_money(&self) -> Option<String> {
-        let limited = |span: &Span| self.cap(*span).usd.is_some();
+    pub fn first_money_limit(&self) -> Option<String> {
+        let limited = |span: &BudgetScope| self.cap(*span).usd.is_some();
         SPANS
             .into_iter()
             .find(limited)
-            .map(|span| setting(span, Unit::Usd))
+            .map(|span| budget_setting_name(span, BudgetUnit::Usd))
     }
 
     /// What is wrong with them, and the key it is about.
-    pub(crate) fn problem(&self, off: &Disabled) -> Option<(String, String)> {
-        let day = self.cap(Span::Day);
-        if day.is_limit() && off.has(Switch::SessionPersistence) {
-            let key = setting(
-                Span::Day,
+    pub(crate) fn problem(&self, off: &DisabledFeatures) -> Option<(String, String)> {
+        let day = self.cap(BudgetScope::Day);
+        if day.is_limited() && off.contains(FeatureSwitch::SessionPersistence) {
+            let key = budget_setting_name(
+                BudgetScope::Day,
                 if day.usd.is_some() {
-                    Unit::Usd
+                    BudgetUnit::Usd
                 } else {
-                    Unit::Tokens
+                    BudgetUnit::Tokens
                 },
             );
             let message = format!(
@@ -85,19 +85,21 @@ impl BudgetSettings {
             return Some((key, message));
         }
         let zero = SPANS.into_iter().find_map(|span| match self.cap(span) {
-            Cap { usd: Some(usd), .. } if usd == Usd::default() => Some((span, Unit::Usd)),
-            Cap {
+            SpendLimit { usd: Some(usd), .. } if usd == Usd::default() => {
+                Some((span, BudgetUnit::Usd))
+            }
+            SpendLimit {
                 tokens: Some(0), ..
-            } => Some((span, Unit::Tokens)),
-            Cap { .. } => None,
+            } => Some((span, BudgetUnit::Tokens)),
+            SpendLimit { .. } => None,
         });
-        let key = zero.map(|(span, unit)| setting(span, unit))?;
+        let key = zero.map(|(span, unit)| budget_setting_name(span, unit))?;
         let message = format!("{key} must be more than 0; leave it out for no limit");
         Some((key, message))
     }
 }
 
-const SPANS: [Span; 3] = [Span::Run, Span::Session, Span::Day];
+const SPANS: [BudgetScope; 3] = [BudgetScope::Run, BudgetScope::Session, BudgetScope::Day];
 
 #[cfg(test)]
 mod tests {
@@ -113,28 +115,28 @@ mod tests {
     fn limits_are_dollars_and_tokens_and_what_is_left_out_is_not_limited() {
         let set = parse("budget: {run_usd: 0.5, day_usd: 20, session_tokens: 100000}").unwrap();
         assert_eq!(
-            set.cap(Span::Run),
-            Cap {
+            set.cap(BudgetScope::Run),
+            SpendLimit {
                 usd: Usd::from_dollars(0.5),
                 tokens: None
             }
         );
         assert_eq!(
-            set.cap(Span::Session),
-            Cap {
+            set.cap(BudgetScope::Session),
+            SpendLimit {
                 usd: None,
                 tokens: Some(100_000)
             }
         );
         assert_eq!(
-            set.cap(Span::Day),
-            Cap {
+            set.cap(BudgetScope::Day),
+            SpendLimit {
                 usd: Usd::from_dollars(20.0),
                 tokens: None
             }
         );
-        assert_eq!(set.in_money().as_deref(), Some("budget.run_usd"));
-        assert!(!parse("").unwrap().is_limit());
+        assert_eq!(set.first_money_limit().as_deref(), Some("budget.run_usd"));
+        assert!(!parse("").unwrap().has_limit());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use stead_core::{Effect, Risk, ToolSpec};
+use stead_core::{Risk, ToolEffect, ToolSpec};
 
 /// Longest name that every provider takes.
 const MAX_NAME_BYTES: usize = 64;
@@ -12,7 +12,7 @@ const MAX_NAME_BYTES: usize = 64;
 /// A tool that whoever runs the agent carries out: its calls wait, and the result is answered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ClientTool {
+pub struct ClientToolSettings {
     /// Its name: letters, digits, `_` and `-`.
     pub name: String,
     /// What the model is told about it.
@@ -23,18 +23,18 @@ pub struct ClientTool {
     /// The strongest thing it does, for the permission mode: `reads`, `writes` (default), `network`
     /// or `executes`.
     #[serde(default = "writes")]
-    pub effect: Effect,
+    pub effect: ToolEffect,
 }
 
 fn nothing() -> Value {
     json!({"type": "object", "properties": {}, "additionalProperties": false})
 }
 
-fn writes() -> Effect {
-    Effect::Writes
+fn writes() -> ToolEffect {
+    ToolEffect::Writes
 }
 
-impl ClientTool {
+impl ClientToolSettings {
     /// As the model and the gate see it.
     pub fn spec(&self) -> ToolSpec {
         let risk = Risk {
@@ -91,11 +91,11 @@ mod tests {
         let description = "Picks.".to_owned();
         assert_eq!(
             tools,
-            [ClientTool {
+            [ClientToolSettings {
                 name,
                 description,
                 parameters: nothing(),
-                effect: Effect::Reads
+                effect: ToolEffect::Reads
             }]
         );
         let table = [

@@ -73,18 +73,18 @@ impl CompactionSettings {
     }
 
     /// Tokens that may be used of `window` before something is left out.
-    pub fn limit(&self, window: u64) -> u64 {
-        part(self.trigger, window).min(window)
+    pub fn trigger_tokens(&self, window: u64) -> u64 {
+        share_of(self.trigger, window).min(window)
     }
 
     /// Tokens of the newest messages that stay as they are: never so many that nothing can be left
     /// out.
-    pub fn kept(&self, window: u64) -> u64 {
-        part(self.keep, window).min(self.limit(window) / 2)
+    pub fn keep_tokens(&self, window: u64) -> u64 {
+        share_of(self.keep, window).min(self.trigger_tokens(window) / 2)
     }
 }
 
-fn part(amount: f64, window: u64) -> u64 {
+fn share_of(amount: f64, window: u64) -> u64 {
     if amount <= 1.0 {
         (amount * window as f64) as u64
     } else {
@@ -96,7 +96,7 @@ impl<'de> Deserialize<'de> for CompactionSettings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields, default)]
-        struct Map {
+        struct CompactionFields {
             enabled: bool,
             trigger: f64,
             keep: f64,
@@ -105,7 +105,7 @@ impl<'de> Deserialize<'de> for CompactionSettings {
             prompt: Option<String>,
             timeout_seconds: u64,
         }
-        impl Default for Map {
+        impl Default for CompactionFields {
             fn default() -> Self {
                 let CompactionSettings {
                     enabled,
@@ -127,8 +127,8 @@ impl<'de> Deserialize<'de> for CompactionSettings {
                 }
             }
         }
-        struct Given;
-        impl<'de> serde::de::Visitor<'de> for Given {
+        struct CompactionVisitor;
+        impl<'de> serde::de::Visitor<'de> for CompactionVisitor {
             type Value = CompactionSettings;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(
@@ -155,7 +155,7 @@ impl<'de> Deserialize<'de> for CompactionSettings {
                 self,
                 map: A,
             ) -> Result<Self::Value, A::Error> {
-                let Map {
+                let CompactionFields {
                     enabled,
                     trigger,
                     keep,
@@ -163,7 +163,9 @@ impl<'de> Deserialize<'de> for CompactionSettings {
                     model,
                     prompt,
                     timeout_seconds,
-                } = Map::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
+                } = CompactionFields::deserialize(serde::de::value::MapAccessDeserializer::new(
+                    map,
+                ))?;
                 Ok(CompactionSettings {
                     enabled,
                     trigger,
@@ -175,7 +177,7 @@ impl<'de> Deserialize<'de> for CompactionSettings {
                 })
             }
         }
-        deserializer.deserialize_any(Given)
+        deserializer.deserialize_any(CompactionVisitor)
     }
 }
 
@@ -202,10 +204,17 @@ mod tests {
             "compaction: {trigger: 0.5, keep: 3000, messages: 40, model: 'openai:gpt-5-mini'}",
         )
         .unwrap();
-        assert_eq!((set.limit(100_000), set.kept(100_000)), (50_000, 3_000));
+        assert_eq!(
+            (set.trigger_tokens(100_000), set.keep_tokens(100_000)),
+            (50_000, 3_000)
+        );
         let set = parse("compaction: {trigger: 60000}").unwrap();
         assert_eq!(
-            (set.limit(100_000), set.limit(32_000), set.kept(32_000)),
+            (
+                set.trigger_tokens(100_000),
+                set.trigger_tokens(32_000),
+                set.keep_tokens(32_000)
+            ),
             (60_000, 32_000, 6_400)
         );
     }

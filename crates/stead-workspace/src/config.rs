@@ -1,16 +1,17 @@
 //! `agent.yaml`: every key typed, unknown keys refused with their place.
 
 use crate::{
-    Approval, BudgetSettings, ClientTool, CompactionSettings, Disabled, Document, ExecuteSettings,
-    Filesystem, Finding, MemorySettings, OffloadSettings, PlanSettings, Policy, QueueSettings,
-    SearchSettings, SessionSettings, Surface, UndoSettings,
+    Approval, BudgetSettings, ClientToolSettings, CompactionSettings, DisabledFeatures,
+    ExecuteSettings, FilesystemSettings, Finding, MemorySettings, OffloadSettings, PlanSettings,
+    Policy, QueueSettings, SearchSettings, SessionSettings, SettingsDocument, Surface,
+    UndoSettings,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use stead_core::{AgentId, PermissionMode, Price};
 use stead_model::ModelSettings;
-use stead_tools::shell::CommandRules;
+use stead_shell::CommandRules;
 use stead_vfs::Rule;
 
 /// The settings of an agent. All are optional.
@@ -25,7 +26,7 @@ pub struct AgentConfig {
     /// The model: `provider:model`, or a map of settings with `name:`, or with `provider:` and
     /// `model:`.
     #[serde(deserialize_with = "model")]
-    #[schemars(with = "Option<NameOrSettings>")]
+    #[schemars(with = "Option<ModelNameOrSettings>")]
     pub model: Option<ModelSettings>,
     /// Bounds of a run.
     pub policy: Policy,
@@ -36,7 +37,7 @@ pub struct AgentConfig {
     pub approvals: BTreeMap<String, Approval>,
     /// Tools that whoever runs the agent carries out: their calls wait, and `respond` gives the
     /// result.
-    pub client_tools: Vec<ClientTool>,
+    pub client_tools: Vec<ClientToolSettings>,
     /// How freely it may act: `default`, `accept_edits`, `explore`, `dont_ask` or `bypass`.
     pub permission_mode: PermissionMode,
     /// Which commands may run, must be asked about, or never run.
@@ -44,7 +45,7 @@ pub struct AgentConfig {
     /// Where plans lie.
     pub plan: PlanSettings,
     /// Where the tree lies.
-    pub filesystem: Filesystem,
+    pub filesystem: FilesystemSettings,
     /// Where sessions are kept, if not with the tree.
     pub sessions: SessionSettings,
     /// How long, and in how much space, it is kept what runs changed.
@@ -78,7 +79,7 @@ pub struct AgentConfig {
     /// machine's.
     pub timezone: Option<String>,
     /// Parts of the harness that are switched off.
-    pub disable: Disabled,
+    pub disable: DisabledFeatures,
     /// Values that came from `${VAR}`, to be kept out of journals and logs.
     #[serde(skip)]
     pub secrets: Vec<String>,
@@ -115,19 +116,24 @@ impl AgentConfig {
         text: &str,
         lookup: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, Vec<Finding>> {
-        let mut document = Document::yaml("agent.yaml", text).map_err(|finding| vec![finding])?;
-        let (secrets, missing) = document.resolve(lookup);
+        let mut document =
+            SettingsDocument::parse_yaml("agent.yaml", text).map_err(|finding| vec![finding])?;
+        let (secrets, missing) = document.resolve_variables(lookup);
         if !missing.is_empty() {
             return Err(missing);
         }
-        let config = Self::read(&document).map_err(|finding| vec![finding])?;
+        let config = Self::from_document(&document).map_err(|finding| vec![finding])?;
         Ok(Self { secrets, ..config })
     }
 
     /// The settings in `document`, into which variables were put.
-    pub fn read(document: &Document) -> Result<Self, Finding> {
-        let mut config: Self = document.typed()?;
-        let joined = config.model.take().map(ModelSettings::joined).transpose();
+    pub fn from_document(document: &SettingsDocument) -> Result<Self, Finding> {
+        let mut config: Self = document.deserialize_into()?;
+        let joined = config
+            .model
+            .take()
+            .map(ModelSettings::with_joined_name)
+            .transpose();
         config.model = joined.map_err(|(key, message)| {
             document.error(&format!("model.{key}"), format!("model.{key}: {message}"))
         })?;
@@ -138,7 +144,7 @@ impl AgentConfig {
     }
 
     /// The agent's id.
-    pub fn agent(&self) -> AgentId {
+    pub fn agent_id(&self) -> AgentId {
         self.name.clone().unwrap_or_else(AgentId::main)
     }
 
@@ -171,13 +177,13 @@ impl AgentConfig {
             return Some((key.to_owned(), format!("{key} must be at least 1")));
         }
         let found = |(key, message): (&str, String)| (key.to_owned(), message);
-        if let Some(message) = self.timezone.as_deref().and_then(unknown_timezone) {
+        if let Some(message) = self.timezone.as_deref().and_then(timezone_problem) {
             return Some(found(("timezone", message)));
         }
         if let Some(problem) = self.filesystem.problem() {
             return Some(found(problem));
         }
-        if self.sessions.url.is_some() && self.filesystem.mode == crate::Mode::Local {
+        if self.sessions.url.is_some() && self.filesystem.mode == crate::FilesystemMode::Local {
             return Some(found((
                 "sessions.url",
                 "sessions.url has no meaning with filesystem.mode: local".to_owned(),
@@ -219,7 +225,7 @@ impl AgentConfig {
         if let Some(problem) = self.execute.problem() {
             return Some(problem);
         }
-        if let Some(problem) = ClientTool::problem(&self.client_tools) {
+        if let Some(problem) = ClientToolSettings::problem(&self.client_tools) {
             return Some(problem);
         }
         let Policy {
@@ -231,10 +237,10 @@ impl AgentConfig {
             let message = "policy.repeat_nudge must not be more than policy.repeat_end".to_owned();
             return Some(found(("policy.repeat_nudge", message)));
         }
-        self.wrong_price()
+        self.price_problem()
     }
 
-    fn wrong_price(&self) -> Option<(String, String)> {
+    fn price_problem(&self) -> Option<(String, String)> {
         let own = self
             .model
             .iter()
@@ -264,7 +270,7 @@ impl AgentConfig {
 }
 
 /// What is wrong with the name of a time zone, if it is none.
-pub(crate) fn unknown_timezone(name: &str) -> Option<String> {
+pub(crate) fn timezone_problem(name: &str) -> Option<String> {
     if jiff::tz::TimeZone::get(name).is_ok() {
         return None;
     }
@@ -273,7 +279,7 @@ pub(crate) fn unknown_timezone(name: &str) -> Option<String> {
         .map(|zone| zone.to_string())
         .collect();
     let known: Vec<&str> = zones.iter().map(String::as_str).collect();
-    let hint = crate::nearest(name, &known)
+    let hint = crate::closest_name(name, &known)
         .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
     Some(format!(
         "timezone: there is no time zone {name:?}; IANA names are needed, such as Europe/Paris{hint}"
@@ -284,7 +290,7 @@ pub(crate) fn unknown_timezone(name: &str) -> Option<String> {
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only its schema is used")]
-enum NameOrSettings {
+enum ModelNameOrSettings {
     /// `provider:model`.
     Name(String),
     /// A map with `name:`.
@@ -292,8 +298,8 @@ enum NameOrSettings {
 }
 
 fn model<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ModelSettings>, D::Error> {
-    struct Given;
-    impl<'de> serde::de::Visitor<'de> for Given {
+    struct ModelVisitor;
+    impl<'de> serde::de::Visitor<'de> for ModelVisitor {
         type Value = Option<ModelSettings>;
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             f.write_str("`provider:model`, or a map with `name:`, or with `provider:` and `model:`")
@@ -314,13 +320,13 @@ fn model<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ModelSetti
             Ok(None)
         }
     }
-    deserializer.deserialize_any(Given)
+    deserializer.deserialize_any(ModelVisitor)
 }
 
 /// Rule by rule, so that what is wrong with one is told at its place in the file.
 fn permissions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Rule>, D::Error> {
-    struct At(usize);
-    impl<'de> serde::de::DeserializeSeed<'de> for At {
+    struct RuleSeed(usize);
+    impl<'de> serde::de::DeserializeSeed<'de> for RuleSeed {
         type Value = Rule;
         fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Rule, D::Error> {
             let rule = Rule::deserialize(deserializer)?;
@@ -328,8 +334,8 @@ fn permissions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Rule>, 
             Ok(rule)
         }
     }
-    struct List;
-    impl<'de> serde::de::Visitor<'de> for List {
+    struct RulesVisitor;
+    impl<'de> serde::de::Visitor<'de> for RulesVisitor {
         type Value = Vec<Rule>;
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             f.write_str("a list of rules, each with `operations`, `paths` and `mode`")
@@ -339,7 +345,7 @@ fn permissions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Rule>, 
             mut list: A,
         ) -> Result<Self::Value, A::Error> {
             let mut rules: Vec<Rule> = Vec::new();
-            while let Some(rule) = list.next_element_seed(At(rules.len()))? {
+            while let Some(rule) = list.next_element_seed(RuleSeed(rules.len()))? {
                 rules.push(rule);
             }
             Ok(rules)
@@ -351,7 +357,7 @@ fn permissions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Rule>, 
             Ok(Vec::new())
         }
     }
-    deserializer.deserialize_any(List)
+    deserializer.deserialize_any(RulesVisitor)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! What a folder says an agent is, whichever layout it has.
 
-use crate::skills::Flavor;
+use crate::skills::SkillFlavor;
 use crate::{
-    AgentConfig, AgentSpec, Finding, HookSpec, Layout, ProfileLayer, Spot, Surface, Switch,
-    ToolLists,
+    AgentConfig, AgentSpec, FeatureSwitch, Finding, HookSpec, Layout, ProfileLayer, SourcePosition,
+    Surface, ToolLists,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,13 +17,13 @@ pub struct Definition {
     /// Its settings, whichever files they came from.
     pub config: AgentConfig,
     /// Where its parts lie.
-    pub tree: Tree,
+    pub paths: WorkspacePaths,
     /// Agents it defines beside itself, by name.
     pub agents: BTreeMap<String, AgentSpec>,
     /// Which of them the main agent is; none = the workspace itself.
     pub active: Option<String>,
     /// The same if nobody asks for another.
-    pub usual: Option<String>,
+    pub default_delegate: Option<String>,
     /// Tools that settings other than `tools.json` allow and deny; a tool must pass all lists.
     pub tools: Vec<ToolLists>,
     /// How tools are named to the model.
@@ -35,26 +35,26 @@ pub struct Definition {
     /// What a person should know. Never an error: a definition with errors is not made.
     pub findings: Vec<Finding>,
     /// Where each setting came from, by key.
-    pub origins: BTreeMap<String, Origin>,
+    pub origins: BTreeMap<String, SettingOrigin>,
     /// Profiles of models that the program gives, over those of files.
     pub profiles: Vec<ProfileLayer>,
 }
 
 /// Where the parts of an agent lie in its folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tree {
+pub struct WorkspacePaths {
     /// Files that are shown whole, in order; the first is the persona.
     pub context: Vec<ContextFile>,
     /// Curated memory, shown within a budget.
     pub memory: Option<VPath>,
     /// The folder of the facts of each day.
-    pub days: Option<VPath>,
+    pub daily_facts: Option<VPath>,
     /// The folder of knowledge: its `KNOWLEDGE.md` is shown whole, the rest listed.
     pub knowledge: Option<VPath>,
     /// Folders of skills, lowest first.
     pub skills: Vec<VPath>,
     /// How strictly its skills are read.
-    pub flavor: Flavor,
+    pub flavor: SkillFlavor,
     /// Folder of agent definitions that are read again each turn.
     pub subagents: Option<VPath>,
     /// Tools allowed and denied, read again each turn.
@@ -68,7 +68,7 @@ pub struct Tree {
     /// The list of tasks that outlive conversations; none = there is no place for one.
     pub tasks: Option<VPath>,
     /// Where files go that are written outside every known folder.
-    pub home: Option<VPath>,
+    pub default_dir: Option<VPath>,
     /// What no rule can open.
     pub protected: Protected,
 }
@@ -83,12 +83,12 @@ pub struct ContextFile {
     /// Whether files of the same name in folders below, down to the working folder, are shown too.
     pub nested: Nested,
     /// How its text is shown.
-    pub shown: Shown,
+    pub rendering: ContextRendering,
 }
 
 /// How the text of a context file is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Shown {
+pub enum ContextRendering {
     /// As it is.
     #[default]
     Whole,
@@ -99,24 +99,23 @@ pub enum Shown {
     Notes,
 }
 
-impl Shown {
+impl ContextRendering {
     /// Notes of so many characters, or fewer, say nothing.
-    pub const SHORT_CHARS: usize = 20;
+    pub const MAX_EMPTY_NOTE_CHARS: usize = 20;
 
     /// What is shown of a file's `text`; none if it is left out.
-    pub fn of(self, text: &str) -> Option<Cow<'_, str>> {
+    pub fn render(self, text: &str) -> Option<Cow<'_, str>> {
         match self {
             Self::Whole => Some(Cow::Borrowed(text)),
-            Self::WithoutComments => Some(without_comments(text)),
-            Self::Notes => {
-                (text.trim().chars().count() > Self::SHORT_CHARS).then_some(Cow::Borrowed(text))
-            }
+            Self::WithoutComments => Some(strip_html_comments(text)),
+            Self::Notes => (text.trim().chars().count() > Self::MAX_EMPTY_NOTE_CHARS)
+                .then_some(Cow::Borrowed(text)),
         }
     }
 }
 
 /// The text without `<!-- … -->`. One that is not closed is text.
-fn without_comments(text: &str) -> Cow<'_, str> {
+fn strip_html_comments(text: &str) -> Cow<'_, str> {
     let mut out = String::new();
     let mut rest = text;
     while let Some(start) = rest.find("<!--") {
@@ -148,12 +147,12 @@ impl ContextFile {
             path,
             tag: tag.into(),
             nested: Nested::No,
-            shown: Shown::Whole,
+            rendering: ContextRendering::Whole,
         }
     }
 
     /// A file shown under a tag made of its path: `notes/Style.md` is `<notes_style_md>`.
-    pub fn named(path: VPath) -> Self {
+    pub fn with_tag_from_path(path: VPath) -> Self {
         let letter = |c: char| if c.is_alphanumeric() { c } else { '_' };
         let tag: String = path.as_str().to_lowercase().chars().map(letter).collect();
         let tag = if tag.starts_with(|c: char| c.is_numeric()) {
@@ -182,18 +181,18 @@ pub struct FixedText {
 
 /// Where a setting came from.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Origin {
+pub struct SettingOrigin {
     /// The file, or what else gave it (`default`, `the flag -m`, a variable).
     pub source: String,
     /// Where in the file.
     #[serde(flatten)]
-    pub place: Option<Spot>,
+    pub place: Option<SourcePosition>,
 }
 
 impl Definition {
     /// Whether facts are extracted from what was said, after each run: as set, or as the layout's
     /// own users expect.
-    pub fn flushes(&self) -> bool {
+    pub fn memory_flush_enabled(&self) -> bool {
         let by_layout = match self.layout {
             Layout::Stead | Layout::Agentscope => true,
             Layout::Openharness | Layout::Openpaw | Layout::Deepagents | Layout::AgentscopePy => {
@@ -201,7 +200,9 @@ impl Definition {
             }
         };
         let wanted = self.config.memory.flush.unwrap_or(by_layout);
-        wanted && self.tree.memory.is_some() && !self.config.disable.has(Switch::MemoryHooks)
+        wanted
+            && self.paths.memory.is_some()
+            && !self.config.disable.contains(FeatureSwitch::MemoryHooks)
     }
 
     /// The agent's own definition, if it is one of [`Definition::agents`].
@@ -218,17 +219,21 @@ mod tests {
     fn a_file_is_shown_whole_or_without_comments_or_if_it_says_something() {
         #[rustfmt::skip]
         let table = [
-            (Shown::Whole, "a <!-- b -->", Some("a <!-- b -->")),
-            (Shown::WithoutComments, "a<!-- b\n -->c<!---->\n", Some("ac\n")),
-            (Shown::WithoutComments, "<!-- all -->", Some("")),
-            (Shown::WithoutComments, "a <!-- open", Some("a <!-- open")),
-            (Shown::WithoutComments, "a <!--> b", Some("a <!--> b")),
-            (Shown::Notes, "# Heartbeat", None),
-            (Shown::Notes, "  exactly twenty chars \n", None),
-            (Shown::Notes, "twenty-one characters", Some("twenty-one characters")),
+            (ContextRendering::Whole, "a <!-- b -->", Some("a <!-- b -->")),
+            (ContextRendering::WithoutComments, "a<!-- b\n -->c<!---->\n", Some("ac\n")),
+            (ContextRendering::WithoutComments, "<!-- all -->", Some("")),
+            (ContextRendering::WithoutComments, "a <!-- open", Some("a <!-- open")),
+            (ContextRendering::WithoutComments, "a <!--> b", Some("a <!--> b")),
+            (ContextRendering::Notes, "# Heartbeat", None),
+            (ContextRendering::Notes, "  exactly twenty chars \n", None),
+            (ContextRendering::Notes, "twenty-one characters", Some("twenty-one characters")),
         ];
         for (shown, text, expected) in table {
-            assert_eq!(shown.of(text).as_deref(), expected, "{shown:?} {text:?}");
+            assert_eq!(
+                shown.render(text).as_deref(),
+                expected,
+                "{shown:?} {text:?}"
+            );
         }
     }
 }

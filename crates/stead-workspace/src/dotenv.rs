@@ -1,31 +1,33 @@
 //! `.env`: variables for one workspace, never put into the environment of the process.
 
-use crate::{Finding, Severity, Spot};
+use crate::{Finding, Severity, SourcePosition};
 use std::collections::BTreeMap;
 
 /// Reads `NAME=value` lines: `#` begins a comment, `export` is skipped, quotes are taken off; in
 /// double quotes `\n`, `\"` and `\\` are read. The last line that sets a name wins; a line that
 /// sets none is a finding.
-pub fn dotenv(file: &str, text: &str) -> (BTreeMap<String, String>, Vec<Finding>) {
+pub fn parse_dotenv(file: &str, text: &str) -> (BTreeMap<String, String>, Vec<Finding>) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut variables = BTreeMap::new();
     let mut findings = Vec::new();
     for (i, line) in text.lines().enumerate() {
-        match assignment(line) {
+        match parse_assignment(line) {
             Ok(Some((name, value))) => drop(variables.insert(name, value)),
             Ok(None) => {}
             Err(message) => {
-                findings.push(Finding::new(Severity::Lax, file, message).at(Spot {
-                    line: i as u64 + 1,
-                    column: 1,
-                }));
+                findings.push(
+                    Finding::new(Severity::NonFatal, file, message).with_position(SourcePosition {
+                        line: i as u64 + 1,
+                        column: 1,
+                    }),
+                );
             }
         }
     }
     (variables, findings)
 }
 
-fn assignment(line: &str) -> Result<Option<(String, String)>, &'static str> {
+fn parse_assignment(line: &str) -> Result<Option<(String, String)>, &'static str> {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {
         return Ok(None);
@@ -40,10 +42,10 @@ fn assignment(line: &str) -> Result<Option<(String, String)>, &'static str> {
     if !begins || !letters.all(|c| c.is_ascii_alphanumeric() || c == '_') {
         return Err("a variable's name has letters, digits and _ and does not begin with a digit");
     }
-    Ok(Some((name.to_owned(), unquoted(value.trim())?)))
+    Ok(Some((name.to_owned(), unquote(value.trim())?)))
 }
 
-fn unquoted(value: &str) -> Result<String, &'static str> {
+fn unquote(value: &str) -> Result<String, &'static str> {
     const OPEN: &str = "the quote is not closed on this line";
     if let Some(rest) = value.strip_prefix('\'') {
         return rest
@@ -78,7 +80,7 @@ mod tests {
     #[test]
     fn lines_become_variables_and_mistakes_have_a_place() {
         let text = "# keys\nA=1\nexport B = 'x y' # why\nC=\"a\\n\\\"b\\\"\"\nD=plain # comment\nE=\nA=2\r\n";
-        let variables: Vec<_> = dotenv(".env", text).0.into_iter().collect();
+        let variables: Vec<_> = parse_dotenv(".env", text).0.into_iter().collect();
         let expected = [
             ("A", "2"),
             ("B", "x y"),
@@ -90,7 +92,7 @@ mod tests {
             variables,
             expected.map(|(name, value)| (name.to_owned(), value.to_owned()))
         );
-        let findings = dotenv(".env", "A=1\n1B=2\nnothing\nC='x\n").1;
+        let findings = parse_dotenv(".env", "A=1\n1B=2\nnothing\nC='x\n").1;
         assert_eq!(
             findings.iter().map(|f| f.place.line).collect::<Vec<_>>(),
             [2, 3, 4]

@@ -27,7 +27,9 @@ impl ExecuteSettings {
             .env
             .keys()
             .map(|name| (format!("execute.env.{name}"), name));
-        let (key, name) = passed.chain(set).find(|(_, name)| !is_name(name))?;
+        let (key, name) = passed
+            .chain(set)
+            .find(|(_, name)| !is_variable_name(name))?;
         let rule = "a variable's name has letters, digits and _ and does not begin with a digit";
         Some((
             key.clone(),
@@ -59,7 +61,7 @@ impl ExecuteSettings {
     }
 }
 
-fn is_name(name: &str) -> bool {
+fn is_variable_name(name: &str) -> bool {
     let begins = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
     begins
         && name

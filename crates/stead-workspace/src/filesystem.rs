@@ -6,9 +6,9 @@ use std::path::PathBuf;
 /// Where the tree of the workspace lies.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Filesystem {
+pub struct FilesystemSettings {
     /// `local` (default) or `store`.
-    pub mode: Mode,
+    pub mode: FilesystemMode,
     /// With `local`: a folder that is attached as `project/`.
     pub project: Option<Project>,
     /// With `store`: where, as `postgres://…`, `mysql://…`, `redis://…` or `sqlite:FILE`.
@@ -24,7 +24,7 @@ pub struct Filesystem {
     Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Mode {
+pub enum FilesystemMode {
     /// The folder itself.
     #[default]
     Local,
@@ -94,24 +94,24 @@ pub struct SessionSettings {
     pub url: Option<String>,
 }
 
-impl Filesystem {
+impl FilesystemSettings {
     /// The key that is wrong and why, if any is.
     pub(crate) fn problem(&self) -> Option<(&'static str, String)> {
         let not_for = |key: &'static str, mode: &str| {
             Some((key, format!("{key} has no meaning with mode: {mode}")))
         };
         match self.mode {
-            Mode::Local if self.url.is_some() => Some((
+            FilesystemMode::Local if self.url.is_some() => Some((
                 "filesystem.url",
                 "filesystem.url has no meaning with mode: local; did you mean mode: store?".to_owned(),
             )),
-            Mode::Local if self.namespace.is_some() => not_for("filesystem.namespace", "local"),
-            Mode::Store if self.project.is_some() => not_for("filesystem.project", "store"),
-            Mode::Store if self.url.as_deref().unwrap_or("").is_empty() => Some((
+            FilesystemMode::Local if self.namespace.is_some() => not_for("filesystem.namespace", "local"),
+            FilesystemMode::Store if self.project.is_some() => not_for("filesystem.project", "store"),
+            FilesystemMode::Store if self.url.as_deref().unwrap_or("").is_empty() => Some((
                 "filesystem.mode",
                 "filesystem.url is missing: mode: store needs one, such as postgres://host/database".to_owned(),
             )),
-            Mode::Local | Mode::Store => None,
+            FilesystemMode::Local | FilesystemMode::Store => None,
         }
     }
 }

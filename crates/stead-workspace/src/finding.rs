@@ -12,7 +12,7 @@ pub struct Finding {
     pub file: String,
     /// Where in it.
     #[serde(flatten)]
-    pub place: Spot,
+    pub place: SourcePosition,
     /// What is wrong and what to do about it.
     pub message: String,
 }
@@ -27,21 +27,21 @@ pub enum Severity {
     Warning,
     /// It breaks a rule; the agent runs all the same, without what is wrong. `stead check` fails on
     /// it.
-    Lax,
+    NonFatal,
     /// The workspace is not opened because of it.
     Error,
 }
 
 /// A line and a column, both from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Spot {
+pub struct SourcePosition {
     /// The line.
     pub line: u64,
     /// The column, in characters.
     pub column: u64,
 }
 
-impl Spot {
+impl SourcePosition {
     /// Where a file begins.
     pub const START: Self = Self { line: 1, column: 1 };
 }
@@ -52,7 +52,7 @@ impl Finding {
         Self {
             severity,
             file: file.into(),
-            place: Spot::START,
+            place: SourcePosition::START,
             message: message.into(),
         }
     }
@@ -63,7 +63,7 @@ impl Finding {
     }
 
     /// The same at `place`.
-    pub fn at(self, place: Spot) -> Self {
+    pub fn with_position(self, place: SourcePosition) -> Self {
         Self { place, ..self }
     }
 }
@@ -74,7 +74,7 @@ impl Severity {
         match self {
             Self::Inactive => "not active yet",
             Self::Warning => "warning",
-            Self::Lax => "error",
+            Self::NonFatal => "error",
             Self::Error => "error",
         }
     }
@@ -85,11 +85,11 @@ impl fmt::Display for Finding {
         let Self {
             severity,
             file,
-            place: Spot { line, column },
+            place: SourcePosition { line, column },
             message,
         } = self;
         match severity {
-            Severity::Error | Severity::Lax => write!(f, "{file}:{line}:{column}: {message}"),
+            Severity::Error | Severity::NonFatal => write!(f, "{file}:{line}:{column}: {message}"),
             Severity::Warning | Severity::Inactive => {
                 write!(
                     f,

@@ -1,6 +1,6 @@
 //! Front matter: YAML between `---` lines, before Markdown.
 
-use crate::{Document, Finding};
+use crate::{Finding, SettingsDocument};
 
 /// A Markdown file taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,8 +45,8 @@ impl<'a> FrontMatter<'a> {
     }
 
     /// The YAML as settings of `file`; empty if there is none.
-    pub fn document(&self, file: &str) -> Result<Document, Finding> {
-        Document::yaml_from(file, self.yaml.unwrap_or_default(), 2)
+    pub fn parse_document(&self, file: &str) -> Result<SettingsDocument, Finding> {
+        SettingsDocument::parse_yaml_at(file, self.yaml.unwrap_or_default(), 2)
     }
 }
 
@@ -82,8 +82,8 @@ mod tests {
     fn places_count_from_the_top_of_the_file() {
         let document = FrontMatter::split("a.md", "---\nx: 1\ny: 2\n---\n")
             .unwrap()
-            .document("a.md")
+            .parse_document("a.md")
             .unwrap();
-        assert_eq!(document.place("y").line, 3);
+        assert_eq!(document.position("y").line, 3);
     }
 }

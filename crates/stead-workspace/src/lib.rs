@@ -25,83 +25,89 @@
 //!   turn.
 //! - [`skills`]: the Agent Skills standard. [`Place`]: where the tree and its sessions lie.
 
+mod agent_spec;
 mod approval;
 mod budget;
 mod client_tool;
 mod compaction;
 mod config;
 mod definition;
-mod document;
 mod dotenv;
 mod execute;
+mod feature_switch;
 mod filesystem;
 mod finding;
+mod for_agent;
 mod front_matter;
 mod hooks;
 mod layout;
 mod memory;
 mod offload;
-pub mod order;
 mod place;
 mod plan;
 mod policy;
 mod profile;
 mod prompt;
 mod queue;
-mod reader;
-mod role;
 mod scaffold;
 mod schedule;
 mod schema;
 mod search;
+pub mod section_order;
+mod settings_document;
 pub mod skills;
-mod spec;
-mod strict;
-mod switch;
+mod strict_value;
+mod text_reader;
 mod tool_lists;
 mod variables;
 mod workspace;
 
-pub use approval::{Approval, When};
+pub use agent_spec::{AgentMode, AgentRole, AgentSpec, SpecPolicy, SubagentIsolation};
+pub use approval::{Approval, ApprovalCondition};
 pub use budget::BudgetSettings;
-pub use client_tool::ClientTool;
+pub use client_tool::ClientToolSettings;
 pub use compaction::CompactionSettings;
 pub use config::{AgentConfig, SkillMode, SkillSettings};
-pub use definition::{ContextFile, Definition, FixedText, Nested, Origin, Shown, Tree};
-pub use document::Document;
-pub use dotenv::dotenv;
+pub use definition::{
+    ContextFile, ContextRendering, Definition, FixedText, Nested, SettingOrigin, WorkspacePaths,
+};
+pub use dotenv::parse_dotenv;
 pub use execute::ExecuteSettings;
-pub use filesystem::{Filesystem, IsolationScope, Mode, Project, ProjectSettings, SessionSettings};
-pub use finding::{Finding, Severity, Spot};
+pub use feature_switch::{DisabledFeatures, FeatureSwitch};
+pub use filesystem::{
+    FilesystemMode, FilesystemSettings, IsolationScope, Project, ProjectSettings, SessionSettings,
+};
+pub use finding::{Finding, Severity, SourcePosition};
+pub use for_agent::general_purpose;
 pub use front_matter::FrontMatter;
 pub use hooks::{
-    Capability, Ended, Handler, HookEvent, HookSpec, HttpMethod, Matcher, On, OnFailure, Program,
+    Capability, Handler, HookEvent, HookSpec, HookTrigger, HttpMethod, Matcher, OnFailure, Program,
+    RunEndFilter,
 };
 pub use layout::{
-    Asks, Layout, LoadCx, OpenOptions, WorkspaceNameError, detect, recognise, workspace_name,
+    Layout, LoadCx, ModelUse, OpenOptions, WorkspaceNameError, check_workspace_name, detect_layout,
+    try_detect_layout,
 };
 pub use memory::MemorySettings;
 pub use offload::{OffloadSettings, offload_folder};
 pub use place::{
-    Attached, Base, EphemeralPlace, LocalPlace, PROJECT, Place, PlaceError, PlaceKind, State,
-    StorePlace, connect_store, open_place, open_store_place,
+    EphemeralPlace, LocalPlace, OwnerState, PROJECT, Place, PlaceError, PlaceKind, ProjectAccess,
+    StorePathBase, StorePlace, connect_store, open_place, open_store_place,
 };
 pub use plan::PlanSettings;
 pub use policy::{Policy, UndoSettings};
 pub use profile::{
-    GeneralPurpose, Given, Profile, ProfileFile, ProfileKey, ProfileLayer, ProfileSource, Resolved,
-    merge as merge_profiles,
+    GeneralPurpose, Profile, ProfileFile, ProfileKey, ProfileLayer, ProfileSetting, ProfileSource,
+    ResolvedProfile, merge as merge_profiles,
 };
-pub use prompt::{Cut, Prompt, Section, Within, element, enclose, escaped};
+pub use prompt::{Prompt, Section, SectionCut, SectionGroup, element, enclose, escape_xml};
 pub use queue::{DropPolicy, QueueMode, QueueSettings};
-pub use reader::{Excerpt, Reader, Window};
-pub use role::general_purpose;
 pub use scaffold::{ScaffoldFile, scaffold};
 pub use schema::{agent_schema, profile_schema, tools_schema};
-pub use search::{Meaning, SearchSettings};
-pub use spec::{AgentMode, AgentSpec, Isolation, Part, SpecPolicy};
+pub use search::{ConfiguredEmbedder, SearchSettings};
+pub use settings_document::SettingsDocument;
 pub use stead_tools::Surface;
-use stead_tools::nearest;
-pub use switch::{Disabled, Switch};
+use stead_tools::closest_name;
+pub use text_reader::{Excerpt, ReadWindow, TextReader};
 pub use tool_lists::{EmptyAllow, McpServer, ToolLists, ToolsConfig, Transport, tool_problem};
-pub use workspace::{AgentFiles, SkillTrees, Workspace, WorkspaceError};
+pub use workspace::{SkillTrees, SubagentSpecs, Workspace, WorkspaceError};

@@ -6,7 +6,7 @@ use stead_core::AgentId;
 use stead_vfs::{PathError, VPath};
 
 /// A result that is no longer than its own preview is not worth a file.
-const LEAST_TOKENS: u64 = 1_000;
+const MIN_TOKENS: u64 = 1_000;
 
 /// The folder that holds what the sessions of `agent` have offloaded, one folder each, where
 /// runtime state lies below `runtime`.
@@ -47,14 +47,14 @@ impl OffloadSettings {
         least(
             "offload.tool_result_tokens",
             self.tool_result_tokens,
-            LEAST_TOKENS,
+            MIN_TOKENS,
             off,
         )
         .or_else(|| {
             least(
                 "offload.user_message_tokens",
                 self.user_message_tokens,
-                LEAST_TOKENS,
+                MIN_TOKENS,
                 off,
             )
         })

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stead_core::Limits;
+use stead_core::RunLimits;
 
 /// Bounds of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -31,7 +31,7 @@ pub struct Policy {
 
 impl Default for Policy {
     fn default() -> Self {
-        let limits = Limits::default();
+        let limits = RunLimits::default();
         Self {
             max_steps: limits.max_steps,
             run_timeout_seconds: 3600,
@@ -48,8 +48,8 @@ impl Default for Policy {
 
 impl Policy {
     /// The part that the Run machine enforces.
-    pub fn limits(&self) -> Limits {
-        Limits {
+    pub fn limits(&self) -> RunLimits {
+        RunLimits {
             max_steps: self.max_steps,
             repeat_nudge: self.repeat_nudge,
             repeat_end: self.repeat_end,

@@ -1,11 +1,11 @@
 //! What `stead init` writes.
 
-mod foreign;
 mod openharness;
+mod other_layouts;
 
 use crate::Layout;
-use foreign::{scaffold_agentscope_py, scaffold_deepagents, scaffold_openpaw};
 use openharness::scaffold_openharness;
+use other_layouts::{scaffold_agentscope_py, scaffold_deepagents, scaffold_openpaw};
 
 /// A file of a new workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -63,7 +63,7 @@ mod tests {
             ("policy: {max_steps: many}", false),
             ("disable: [everything]", false),
         ] {
-            let value = crate::Document::yaml("agent.yaml", text)
+            let value = crate::SettingsDocument::parse_yaml("agent.yaml", text)
                 .unwrap()
                 .value()
                 .clone();
@@ -99,11 +99,11 @@ mod tests {
             ("for: openai\nsurface: camel", false),
             ("for: openai\nexclude: ls", false),
         ] {
-            let value = crate::Document::yaml("p.yaml", text)
+            let value = crate::SettingsDocument::parse_yaml("p.yaml", text)
                 .unwrap()
                 .value()
                 .clone();
-            let parsed = crate::profile::ProfileRead::parse("p.yaml", text).is_ok();
+            let parsed = crate::profile::ParsedProfile::parse("p.yaml", text).is_ok();
             assert_eq!(
                 (validator.is_valid(&value), parsed),
                 (valid, valid),

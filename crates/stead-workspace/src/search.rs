@@ -4,7 +4,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
-use stead_model::{Embedder, EmbeddingSettings, Env, ModelError};
+use stead_model::{Embedder, EmbeddingSettings, EnvLookup, ModelError};
 use stead_search::{Embed, EmbedError};
 
 /// How memory and sessions are searched.
@@ -14,7 +14,7 @@ pub struct SearchSettings {
     /// What tells the meaning of texts, beside their words: `provider:model`, or a map of settings
     /// with `name:`. Left out, words alone are ranked, and no key is needed.
     #[serde(deserialize_with = "embedding")]
-    #[schemars(with = "Option<NameOrSettings>")]
+    #[schemars(with = "Option<EmbeddingNameOrSettings>")]
     pub embedding: Option<EmbeddingSettings>,
 }
 
@@ -25,10 +25,10 @@ impl SearchSettings {
     }
 
     /// Who tells the meaning of texts.
-    pub(crate) fn meaning(&self, env: Env<'_>) -> Option<Meaning> {
+    pub(crate) fn embedder(&self, env: EnvLookup<'_>) -> Option<ConfiguredEmbedder> {
         self.embedding
             .as_ref()
-            .map(|settings| Meaning::new(settings, env))
+            .map(|settings| ConfiguredEmbedder::new(settings, env))
     }
 }
 
@@ -36,7 +36,7 @@ impl SearchSettings {
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only its schema is used")]
-enum NameOrSettings {
+enum EmbeddingNameOrSettings {
     Name(String),
     Settings(EmbeddingSettings),
 }
@@ -44,8 +44,8 @@ enum NameOrSettings {
 fn embedding<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<EmbeddingSettings>, D::Error> {
-    struct Given;
-    impl<'de> serde::de::Visitor<'de> for Given {
+    struct EmbeddingVisitor;
+    impl<'de> serde::de::Visitor<'de> for EmbeddingVisitor {
         type Value = Option<EmbeddingSettings>;
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             f.write_str("`provider:model`, or a map with `name:`")
@@ -67,19 +67,19 @@ fn embedding<'de, D: Deserializer<'de>>(
             Ok(None)
         }
     }
-    deserializer.deserialize_any(Given)
+    deserializer.deserialize_any(EmbeddingVisitor)
 }
 
 /// Tells the meaning of texts by asking an endpoint. One that cannot be asked is no reason not to
 /// open a workspace: searches go by words, and say why.
 #[derive(Debug)]
-pub struct Meaning {
+pub struct ConfiguredEmbedder {
     name: String,
     embedder: Result<Embedder, ModelError>,
 }
 
-impl Meaning {
-    fn new(settings: &EmbeddingSettings, env: Env<'_>) -> Self {
+impl ConfiguredEmbedder {
+    fn new(settings: &EmbeddingSettings, env: EnvLookup<'_>) -> Self {
         let embedder = Embedder::new(settings, env);
         let name = embedder
             .as_ref()
@@ -88,7 +88,7 @@ impl Meaning {
     }
 }
 
-impl Embed for Meaning {
+impl Embed for ConfiguredEmbedder {
     fn model(&self) -> &str {
         &self.name
     }

@@ -1,9 +1,9 @@
 //! `tools.json`: tools allowed and denied, and the servers that bring more.
 
-use crate::{Document, Finding, Severity};
+use crate::{Finding, SettingsDocument, Severity};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use stead_tools::{Here, counts_as, known_tool, known_tools, nearest};
+use stead_tools::{Availability, closest_name, known_tool, known_tools, rules_follow};
 
 /// Which tools an agent has, by any of their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,30 +16,31 @@ pub struct ToolLists {
 
 impl ToolLists {
     /// Whether the lists let the tool of this canonical name be.
-    pub fn allow(&self, tool: &str) -> bool {
+    pub fn allows(&self, tool: &str) -> bool {
         !self.denies(tool)
             && self
                 .allow
                 .as_ref()
-                .is_none_or(|allow| allow.iter().any(|listed| means(listed, tool)))
+                .is_none_or(|allow| allow.iter().any(|listed| is_name_of(listed, tool)))
     }
 
     /// Whether they deny it by name.
     pub fn denies(&self, tool: &str) -> bool {
         self.deny
             .iter()
-            .any(|listed| means(listed, tool) || covers(listed, tool))
+            .any(|listed| is_name_of(listed, tool) || denial_covers(listed, tool))
     }
 }
 
 /// Whether this is one of the names of `tool`.
-fn means(listed: &str, tool: &str) -> bool {
+fn is_name_of(listed: &str, tool: &str) -> bool {
     listed == tool || known_tool(listed).is_some_and(|known| known.name == tool)
 }
 
 /// Whether denying `listed` denies `tool` too.
-fn covers(listed: &str, tool: &str) -> bool {
-    counts_as(tool).is_some_and(|other| known_tool(listed).is_some_and(|known| known.name == other))
+fn denial_covers(listed: &str, tool: &str) -> bool {
+    rules_follow(tool)
+        .is_some_and(|other| known_tool(listed).is_some_and(|known| known.name == other))
 }
 
 /// `tools.json`, checked.
@@ -125,7 +126,7 @@ impl ToolsConfig {
         empty: EmptyAllow,
         lookup: &dyn Fn(&str) -> Option<String>,
     ) -> Result<(Self, Vec<Finding>), Finding> {
-        let mut document = Document::json(file, text)?;
+        let mut document = SettingsDocument::parse_json(file, text)?;
         for key in ["allow", "deny"] {
             if document
                 .value()
@@ -138,11 +139,11 @@ impl ToolsConfig {
                 return Err(document.error(key, text));
             }
         }
-        let (secrets, missing) = document.resolve(lookup);
+        let (secrets, missing) = document.resolve_variables(lookup);
         let mut findings: Vec<Finding> = missing
             .into_iter()
             .map(|finding| Finding {
-                severity: Severity::Lax,
+                severity: Severity::NonFatal,
                 ..finding
             })
             .collect();
@@ -151,7 +152,7 @@ impl ToolsConfig {
             deny,
             mcp_servers,
             _schema,
-        } = document.typed()?;
+        } = document.deserialize_into()?;
         let allow = match (allow, empty) {
             (Some(list), EmptyAllow::Everything) if list.is_empty() => None,
             (allow, _) => allow,
@@ -190,7 +191,7 @@ impl ToolsConfig {
             Ok(parsed) => parsed,
             Err(finding) => return vec![finding],
         };
-        let Ok(document) = Document::json(file, text) else {
+        let Ok(document) = SettingsDocument::parse_json(file, text) else {
             return findings;
         };
         let lists = [
@@ -212,18 +213,18 @@ impl ToolsConfig {
 
 /// What is to be said about a tool that settings name, if anything.
 pub fn tool_problem(name: &str) -> Option<(Severity, String)> {
-    match known_tool(name).map(|tool| tool.here) {
-        Some(Here::Now) => None,
-        Some(Here::Later) => Some((
+    match known_tool(name).map(|tool| tool.availability) {
+        Some(Availability::Available) => None,
+        Some(Availability::Planned) => Some((
             Severity::Inactive,
             format!("the tool {name} comes in a later version"),
         )),
         None if name.starts_with("mcp__") => None,
         None => {
             let known: Vec<&str> = known_tools().map(|tool| tool.name).collect();
-            let hint = nearest(name, &known)
+            let hint = closest_name(name, &known)
                 .map_or(String::new(), |near| format!("; did you mean {near}?"));
-            Some((Severity::Lax, format!("there is no tool {name}{hint}")))
+            Some((Severity::NonFatal, format!("there is no tool {name}{hint}")))
         }
     }
 }
@@ -292,7 +293,7 @@ mod tests {
         assert_eq!(
             severities,
             [
-                (Severity::Lax, 6),
+                (Severity::NonFatal, 6),
                 (Severity::Inactive, 5),
                 (Severity::Inactive, 6)
             ]

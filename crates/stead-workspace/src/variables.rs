@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 /// Looks a variable up; the environment is read by the binary alone.
-pub(crate) type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub(crate) type VariableLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Which `${…}` are variables.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Marks {
+pub(crate) enum VariableSyntax {
     /// All: `${X}`.
     #[default]
     All,
@@ -17,9 +17,9 @@ pub(crate) enum Marks {
     Env,
 }
 
-impl Marks {
+impl VariableSyntax {
     /// The variable that is written as `written`, if it is one.
-    fn variable(self, written: &str) -> Option<&str> {
+    fn variable_name(self, written: &str) -> Option<&str> {
         let from_env = written
             .strip_prefix("env.")
             .or_else(|| written.strip_prefix("secrets."));
@@ -33,28 +33,33 @@ impl Marks {
 
 /// What substitution found on its way.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct Substitution {
     /// Which `${…}` are variables.
-    pub(crate) marks: Marks,
+    pub(crate) syntax: VariableSyntax,
     /// Variables that are not set and have no default.
-    pub(crate) missing: Vec<Missing>,
+    pub(crate) unset: Vec<UnsetVariable>,
     /// Values that came from variables: secrets, as far as we know.
     pub(crate) values: Vec<String>,
 }
 
 /// A variable that is not set.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Missing {
+pub(crate) struct UnsetVariable {
     /// Its name.
     pub(crate) name: String,
     /// How it is written.
-    pub(crate) written: String,
+    pub(crate) reference: String,
     /// The key that wants it.
     pub(crate) key: String,
 }
 
 /// Replaces variables in every string of `value`, which stands at `key`.
-pub(crate) fn substitute(value: &mut Value, key: &str, lookup: Lookup<'_>, found: &mut Found) {
+pub(crate) fn substitute(
+    value: &mut Value,
+    key: &str,
+    lookup: VariableLookup<'_>,
+    found: &mut Substitution,
+) {
     match value {
         Value::String(text) => {
             if text.contains("${") {
@@ -89,7 +94,7 @@ pub(crate) fn substitute(value: &mut Value, key: &str, lookup: Lookup<'_>, found
     }
 }
 
-fn expand(text: &str, key: &str, lookup: Lookup<'_>, found: &mut Found) -> String {
+fn expand(text: &str, key: &str, lookup: VariableLookup<'_>, found: &mut Substitution) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(start) = rest.find("${") {
@@ -102,7 +107,7 @@ fn expand(text: &str, key: &str, lookup: Lookup<'_>, found: &mut Found) -> Strin
             Some((name, default)) => (name, Some(default)),
             None => (inner, None),
         };
-        let Some(name) = found.marks.variable(written) else {
+        let Some(name) = found.syntax.variable_name(written) else {
             out.push_str(&rest[start..=start + length]);
             rest = &rest[start + length + 1..];
             continue;
@@ -117,7 +122,11 @@ fn expand(text: &str, key: &str, lookup: Lookup<'_>, found: &mut Found) -> Strin
                 let name = name.to_owned();
                 let written = written.to_owned();
                 let key = key.to_owned();
-                found.missing.push(Missing { name, written, key });
+                found.unset.push(UnsetVariable {
+                    name,
+                    reference: written,
+                    key,
+                });
             }
         }
         rest = &rest[start + length + 1..];
@@ -133,7 +142,7 @@ mod tests {
     #[test]
     fn variables_are_replaced_defaulted_or_reported() {
         let lookup = |name: &str| (name == "KEY").then(|| "v1".to_owned());
-        let mut found = Found::default();
+        let mut found = Substitution::default();
         let mut value =
             serde_json::json!({"a": "x${KEY}y", "b": ["${NO:-d}", "${GONE}", "${open"], "c": 1});
         substitute(&mut value, "", &lookup, &mut found);
@@ -141,13 +150,13 @@ mod tests {
             value,
             serde_json::json!({"a": "xv1y", "b": ["d", "", "${open"], "c": 1})
         );
-        let gone = Missing {
+        let gone = UnsetVariable {
             name: "GONE".to_owned(),
-            written: "GONE".to_owned(),
+            reference: "GONE".to_owned(),
             key: "b[1]".to_owned(),
         };
         assert_eq!(
-            (found.missing, found.values),
+            (found.unset, found.values),
             (vec![gone], vec!["v1".to_owned()])
         );
     }
@@ -156,13 +165,13 @@ mod tests {
     fn what_a_variable_looks_like_depends_on_the_file() {
         let lookup = |name: &str| (name == "KEY").then(|| "v1".to_owned());
         for (marks, expected) in [
-            (Marks::All, "v1  d"),
-            (Marks::AllOrEnv, "v1 v1 v1"),
-            (Marks::Env, "${KEY} v1 v1"),
+            (VariableSyntax::All, "v1  d"),
+            (VariableSyntax::AllOrEnv, "v1 v1 v1"),
+            (VariableSyntax::Env, "${KEY} v1 v1"),
         ] {
-            let mut found = Found {
-                marks,
-                ..Found::default()
+            let mut found = Substitution {
+                syntax: marks,
+                ..Substitution::default()
             };
             let mut value = serde_json::json!("${KEY} ${env.KEY} ${env.KEY:-d}");
             substitute(&mut value, "", &lookup, &mut found);

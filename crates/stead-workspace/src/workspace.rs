@@ -1,11 +1,11 @@
 //! A folder opened as a workspace.
 
-use crate::layout::{Read, detect, load, parse_subagent};
-use crate::profile::{ProfileRead, built_in};
-use crate::skills::{Flavor, Layer, SkillLayer, SkillLibrary, SourceError};
+use crate::layout::{SettingsText, detect_layout, load, parse_subagent};
+use crate::profile::{ParsedProfile, built_in_profiles};
+use crate::skills::{SkillFlavor, SkillLayer, SkillLibrary, SkillOrigin, SourceError};
 use crate::{
-    AgentConfig, AgentSpec, Definition, EmptyAllow, Finding, Layout, LoadCx, OpenOptions, Part,
-    ProfileLayer, Reader, Switch, ToolsConfig, Window,
+    AgentConfig, AgentRole, AgentSpec, Definition, EmptyAllow, FeatureSwitch, Finding, Layout,
+    LoadCx, OpenOptions, ProfileLayer, ReadWindow, TextReader, ToolsConfig,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ pub struct Workspace {
     /// What they say the agent is.
     pub definition: Definition,
     /// Reads what is needed for every turn.
-    pub reader: Arc<Reader>,
+    pub reader: Arc<TextReader>,
     /// Reads skills.
     pub library: Arc<SkillLibrary>,
     /// The person's own folder, which has skills for all workspaces.
@@ -30,21 +30,21 @@ pub struct Workspace {
     /// Where this machine keeps what is derived from places that are not folders.
     pub cache: Option<PathBuf>,
     /// What tells the meaning of texts to searches, where the settings name it.
-    pub meaning: Option<Arc<dyn Embed>>,
-    specs: Arc<Specs>,
+    pub embedder: Option<Arc<dyn Embed>>,
+    spec_cache: Arc<SpecCache>,
     built_in: Arc<[ProfileLayer]>,
-    profiles: Arc<ProfileTexts>,
+    profiles: Arc<ProfileCache>,
     /// What the agent may read and write, compiled from its `permissions:`.
     pub rules: Arc<Rules>,
     /// The same for what the prompt shows: nobody is asked there, so what asks is left out.
-    unasked: Arc<Rules>,
+    unattended_rules: Arc<Rules>,
 }
 
 /// Definitions of subagents, by the text they were read from: each is parsed once.
-type Specs = Mutex<HashMap<VPath, (Arc<str>, Option<Arc<AgentSpec>>)>>;
+type SpecCache = Mutex<HashMap<VPath, (Arc<str>, Option<Arc<AgentSpec>>)>>;
 
 /// Profiles, by the text they were read from: each is parsed once.
-type ProfileTexts = Mutex<HashMap<VPath, (Arc<str>, Result<Arc<ProfileRead>, Vec<Finding>>)>>;
+type ProfileCache = Mutex<HashMap<VPath, (Arc<str>, Result<Arc<ParsedProfile>, Vec<Finding>>)>>;
 
 /// Largest definition of a subagent, and largest `tools.json`.
 const MAX_READ_BYTES: u64 = 1024 * 1024;
@@ -65,13 +65,13 @@ async fn secrets_of_tools(
     definition: &Definition,
     lookup: &(dyn Fn(&str) -> Option<String> + Sync),
 ) -> Vec<String> {
-    let Some(path) = &definition.tree.tools else {
+    let Some(path) = &definition.paths.tools else {
         return Vec::new();
     };
-    let window = Window::Whole {
+    let window = ReadWindow::Whole {
         limit: MAX_READ_BYTES,
     };
-    let Ok(Some(read)) = Reader::default().read(&**files, path, window).await else {
+    let Ok(Some(read)) = TextReader::default().read(&**files, path, window).await else {
         return Vec::new();
     };
     let own = &definition.config.variables;
@@ -81,7 +81,7 @@ async fn secrets_of_tools(
 }
 
 /// The rule where nobody can be asked.
-fn unasked(rule: Rule) -> Rule {
+fn without_asking(rule: Rule) -> Rule {
     let mode = match rule.mode {
         VerdictKind::Ask => VerdictKind::Deny,
         mode @ (VerdictKind::Allow | VerdictKind::Deny) => mode,
@@ -116,7 +116,7 @@ fn lines(findings: &[Finding]) -> String {
 
 /// The agents of a workspace that work can be handed to.
 #[derive(Debug, Clone, Default)]
-pub struct AgentFiles {
+pub struct SubagentSpecs {
     /// By name.
     pub specs: BTreeMap<String, Arc<AgentSpec>>,
     /// Names whose definition cannot be read; `stead check` tells why.
@@ -132,7 +132,7 @@ impl Workspace {
     ) -> Result<Self, WorkspaceError> {
         let layout = match options.layout {
             Some(layout) => layout,
-            None => detect(&*files).await,
+            None => detect_layout(&*files).await,
         };
         let cx = LoadCx {
             files: &files,
@@ -149,7 +149,7 @@ impl Workspace {
         let meaning = definition
             .config
             .search
-            .meaning(&known)
+            .embedder(&known)
             .map(|meaning| Arc::new(meaning) as Arc<dyn Embed>);
         let key = definition
             .config
@@ -159,14 +159,14 @@ impl Workspace {
             .and_then(|settings| settings.api_key.clone());
         definition.config.secrets.extend(key);
         let permissions = &definition.config.permissions;
-        let rules = Arc::new(Rules::new(permissions, definition.tree.protected)?);
-        let unasked: Vec<Rule> = permissions.iter().cloned().map(unasked).collect();
-        let unasked = Arc::new(Rules::new(&unasked, definition.tree.protected)?);
+        let rules = Arc::new(Rules::new(permissions, definition.paths.protected)?);
+        let unasked: Vec<Rule> = permissions.iter().cloned().map(without_asking).collect();
+        let unasked = Arc::new(Rules::new(&unasked, definition.paths.protected)?);
         let secrets = Arc::new(Rules::new(&[], Protected::NONE)?);
         let home = options
             .home
             .clone()
-            .map(|home| Arc::new(Guarded::hiding(home, secrets)) as Arc<dyn Vfs>);
+            .map(|home| Arc::new(Guarded::hiding_denied(home, secrets)) as Arc<dyn Vfs>);
         Ok(Self {
             files,
             definition,
@@ -175,25 +175,28 @@ impl Workspace {
             library: Arc::default(),
             home,
             cache: options.cache.clone(),
-            meaning,
-            unasked,
-            specs: Arc::default(),
-            built_in: built_in().into(),
+            embedder: meaning,
+            unattended_rules: unasked,
+            spec_cache: Arc::default(),
+            built_in: built_in_profiles().into(),
             profiles: Arc::default(),
         })
     }
 
     /// The same workspace as one of its agents finds it.
-    pub fn as_agent(&self, spec: &AgentSpec, part: Part) -> Self {
+    pub fn for_agent(&self, spec: &AgentSpec, part: AgentRole) -> Self {
         Self {
-            definition: self.definition.as_agent(spec, part),
+            definition: self.definition.for_agent(spec, part),
             ..self.clone()
         }
     }
 
     /// `files` as the prompt shows them: what may not be read, or only after asking, is not there.
-    pub fn shown(&self, files: &Arc<dyn Vfs>) -> Arc<dyn Vfs> {
-        Arc::new(Guarded::glance(files.clone(), self.unasked.clone()))
+    pub fn prompt_files(&self, files: &Arc<dyn Vfs>) -> Arc<dyn Vfs> {
+        Arc::new(Guarded::with_cached_links(
+            files.clone(),
+            self.unattended_rules.clone(),
+        ))
     }
 
     /// Its settings.
@@ -207,9 +210,9 @@ impl Workspace {
         &self,
         files: &dyn Vfs,
         own: Option<&VPath>,
-    ) -> Result<AgentFiles, WorkspaceError> {
-        let mut all = AgentFiles::default();
-        let Some(shared) = &self.definition.tree.subagents else {
+    ) -> Result<SubagentSpecs, WorkspaceError> {
+        let mut all = SubagentSpecs::default();
+        let Some(shared) = &self.definition.paths.subagents else {
             let agents = self.definition.agents.iter();
             all.specs = agents
                 .map(|(name, spec)| (name.clone(), Arc::new(spec.clone())))
@@ -233,13 +236,13 @@ impl Workspace {
                 let Ok(path) = folder.join(&entry.name) else {
                     continue;
                 };
-                let window = Window::Whole {
+                let window = ReadWindow::Whole {
                     limit: MAX_READ_BYTES,
                 };
                 let Ok(Some(read)) = self.reader.read(files, &path, window).await else {
                     continue;
                 };
-                match self.spec(id, path, read.text) {
+                match self.cached_spec(id, path, read.text) {
                     Some(spec) => drop(all.specs.insert(id.to_owned(), spec)),
                     // Nobody else takes its place, who may be allowed more.
                     None => {
@@ -252,14 +255,17 @@ impl Workspace {
         Ok(all)
     }
 
-    fn spec(&self, id: &str, path: VPath, text: Arc<str>) -> Option<Arc<AgentSpec>> {
-        let mut specs = self.specs.lock().unwrap_or_else(PoisonError::into_inner);
+    fn cached_spec(&self, id: &str, path: VPath, text: Arc<str>) -> Option<Arc<AgentSpec>> {
+        let mut specs = self
+            .spec_cache
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some((known, spec)) = specs.get(&path)
             && *known == text
         {
             return spec.clone();
         }
-        let read = Read {
+        let read = SettingsText {
             file: path.to_string(),
             text: text.to_string(),
         };
@@ -279,7 +285,7 @@ impl Workspace {
     ///
     /// They say what may not be called, so `files` must be bare: a rule that hides them must not
     /// undo them.
-    pub async fn profiles(
+    pub async fn profile_cache(
         &self,
         files: &dyn Vfs,
         known: impl Fn(&str) -> bool,
@@ -287,9 +293,9 @@ impl Workspace {
         let read = self.read_profiles(files).await?;
         let unknown = read
             .iter()
-            .flat_map(|profile| &profile.unknown)
+            .flat_map(|profile| &profile.unknown_tools)
             .filter(|(name, _)| !known(name));
-        let mut wrong = ProfileRead::twice(&read);
+        let mut wrong = ParsedProfile::duplicate_findings(&read);
         wrong.extend(unknown.map(|(_, finding)| finding.clone()));
         if !wrong.is_empty() {
             return Err(WorkspaceError::Invalid(wrong));
@@ -307,8 +313,8 @@ impl Workspace {
     async fn read_profiles(
         &self,
         files: &dyn Vfs,
-    ) -> Result<Vec<Arc<ProfileRead>>, WorkspaceError> {
-        let folder = VPath::parse(self.definition.layout.profiles()).map_err(VfsError::from)?;
+    ) -> Result<Vec<Arc<ParsedProfile>>, WorkspaceError> {
+        let folder = VPath::parse(self.definition.layout.profiles_dir()).map_err(VfsError::from)?;
         let entries = match files.list(&folder).await {
             Ok(entries) => entries,
             Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => return Ok(Vec::new()),
@@ -343,13 +349,13 @@ impl Workspace {
         let mut wrong = Vec::new();
         for name in names {
             let path = folder.join(&name).map_err(VfsError::from)?;
-            let window = Window::Whole {
+            let window = ReadWindow::Whole {
                 limit: MAX_READ_BYTES,
             };
             let Some(text) = self.reader.read(files, &path, window).await? else {
                 continue;
             };
-            match self.profile(path, text.text) {
+            match self.cached_profile(path, text.text) {
                 Ok(profile) => read.push(profile),
                 Err(findings) => wrong.extend(findings),
             }
@@ -361,14 +367,18 @@ impl Workspace {
         }
     }
 
-    fn profile(&self, path: VPath, text: Arc<str>) -> Result<Arc<ProfileRead>, Vec<Finding>> {
+    fn cached_profile(
+        &self,
+        path: VPath,
+        text: Arc<str>,
+    ) -> Result<Arc<ParsedProfile>, Vec<Finding>> {
         let mut profiles = self.profiles.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, profile)) = profiles.get(&path)
             && *known == text
         {
             return profile.clone();
         }
-        let profile = ProfileRead::parse(path.as_str(), &text).map(Arc::new);
+        let profile = ParsedProfile::parse(path.as_str(), &text).map(Arc::new);
         if profiles.len() >= 2 * MAX_PROFILES {
             profiles.clear();
         }
@@ -378,11 +388,11 @@ impl Workspace {
 
     /// Which tools `tools.json` leaves, as it is now in `files`; everything if there is none.
     pub async fn tools_config(&self, files: &dyn Vfs) -> Result<ToolsConfig, WorkspaceError> {
-        let off = self.config().disable.has(Switch::ToolsConfig);
-        let Some(path) = self.definition.tree.tools.as_ref().filter(|_| !off) else {
+        let off = self.config().disable.contains(FeatureSwitch::ToolsConfig);
+        let Some(path) = self.definition.paths.tools.as_ref().filter(|_| !off) else {
             return Ok(ToolsConfig::default());
         };
-        let window = Window::Whole {
+        let window = ReadWindow::Whole {
             limit: MAX_READ_BYTES,
         };
         let Some(read) = self.reader.read(files, path, window).await? else {
@@ -409,11 +419,11 @@ impl Workspace {
         files: &dyn Vfs,
         lookup: &dyn Fn(&str) -> Option<String>,
     ) -> Vec<Finding> {
-        let off = self.config().disable.has(Switch::ToolsConfig);
-        let Some(path) = self.definition.tree.tools.as_ref().filter(|_| !off) else {
+        let off = self.config().disable.contains(FeatureSwitch::ToolsConfig);
+        let Some(path) = self.definition.paths.tools.as_ref().filter(|_| !off) else {
             return Vec::new();
         };
-        let window = Window::Whole {
+        let window = ReadWindow::Whole {
             limit: MAX_READ_BYTES,
         };
         let read = match self.reader.read(files, path, window).await {
@@ -433,9 +443,9 @@ impl Workspace {
         &self,
         trees: SkillTrees<'_>,
     ) -> Result<Vec<SkillLayer>, SourceError> {
-        let tree = &self.definition.tree;
+        let tree = &self.definition.paths;
         let layer = |layer, files: &Arc<dyn Vfs>, root, flavor| SkillLayer {
-            layer,
+            origin: layer,
             files: files.clone(),
             root,
             flavor,
@@ -445,23 +455,32 @@ impl Workspace {
             let folders = GLOBAL_SKILLS
                 .iter()
                 .filter_map(|folder| VPath::parse(folder).ok());
-            layers
-                .extend(folders.map(|folder| layer(Layer::Global, home, folder, Flavor::Standard)));
+            layers.extend(
+                folders
+                    .map(|folder| layer(SkillOrigin::Global, home, folder, SkillFlavor::Standard)),
+            );
         }
         let standard = VPath::parse(STANDARD_SKILLS)
             .ok()
             .filter(|folder| !tree.skills.contains(folder));
-        layers.extend(
-            standard.map(|folder| layer(Layer::Workspace, trees.shared, folder, Flavor::Standard)),
-        );
+        layers.extend(standard.map(|folder| {
+            layer(
+                SkillOrigin::Workspace,
+                trees.shared,
+                folder,
+                SkillFlavor::Standard,
+            )
+        }));
         layers.extend(self.library.repositories(trees.installed).await?);
         let own = tree.skills.iter().cloned();
-        layers.extend(own.map(|folder| layer(Layer::Workspace, trees.shared, folder, tree.flavor)));
+        layers.extend(
+            own.map(|folder| layer(SkillOrigin::Workspace, trees.shared, folder, tree.flavor)),
+        );
         layers.extend(
             trees
-                .own
+                .owner_dirs
                 .into_iter()
-                .map(|(files, folder)| layer(Layer::User, &files, folder, tree.flavor)),
+                .map(|(files, folder)| layer(SkillOrigin::User, &files, folder, tree.flavor)),
         );
         Ok(layers)
     }
@@ -475,5 +494,5 @@ pub struct SkillTrees<'a> {
     /// Where sources are installed.
     pub installed: &'a Arc<dyn Vfs>,
     /// Folders that are a user's own.
-    pub own: Vec<(Arc<dyn Vfs>, VPath)>,
+    pub owner_dirs: Vec<(Arc<dyn Vfs>, VPath)>,
 }

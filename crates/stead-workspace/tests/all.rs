@@ -1,4 +1,4 @@
-//! Folders of every kind as agents, and skills from end to end.
+//! The place for tests of workspace layouts and skills; one module per subject.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,25 +7,25 @@
     reason = "a test that cannot go on fails"
 )]
 
-#[path = "all/archives.rs"]
-mod archives;
-#[path = "all/catalogue.rs"]
-mod catalogue;
 #[path = "all/foreign/mod.rs"]
 mod foreign;
 #[path = "all/hooks.rs"]
 mod hooks;
-#[path = "all/loading.rs"]
-mod loading;
+#[path = "all/load_skill_tool.rs"]
+mod load_skill_tool;
 #[path = "all/openharness/mod.rs"]
 mod openharness;
-#[path = "all/repositories.rs"]
-mod repositories;
-#[path = "all/sources.rs"]
-mod sources;
-#[path = "all/standard.rs"]
-mod standard;
+#[path = "all/skill_archives.rs"]
+mod skill_archives;
+#[path = "all/skill_catalogue.rs"]
+mod skill_catalogue;
+#[path = "all/skill_git_sources.rs"]
+mod skill_git_sources;
+#[path = "all/skill_loading.rs"]
+mod skill_loading;
+#[path = "all/skill_sources.rs"]
+mod skill_sources;
+#[path = "all/skill_validation.rs"]
+mod skill_validation;
 #[path = "all/support.rs"]
 mod support;
-#[path = "all/tool.rs"]
-mod tool;

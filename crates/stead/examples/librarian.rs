@@ -3,7 +3,7 @@
 //!
 //!     cargo run --example librarian
 
-use stead::{Agent, Output, Risk, RunOptions, SessionId, ToolCx, ToolError, function};
+use stead::{Agent, Output, Risk, RunOptions, SessionId, ToolCx, ToolError, function_tool};
 
 const SCRIPT: &str = "\
 - calls: [{tool: find_shelf, args: {title: On Rivers}}]
@@ -20,7 +20,7 @@ struct FindShelf {
 async fn find_shelf(_: ToolCx, args: FindShelf) -> Result<Output, ToolError> {
     match args.title.as_str() {
         "On Rivers" => Ok(Output::text("shelf 7")),
-        other => Err(ToolError::Tell(format!(
+        other => Err(ToolError::RespondToModel(format!(
             "there is no book {other:?}; titles are case-sensitive"
         ))),
     }
@@ -37,7 +37,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .workspace(folder.path())
         .name("librarian")
         .model_of(stead::model::ScriptedModel::parse("librarian", SCRIPT)?)
-        .tool(function(
+        .tool(function_tool(
             "find_shelf",
             "Finds the shelf of a book.",
             Risk::READS,

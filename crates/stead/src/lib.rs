@@ -50,5 +50,5 @@ pub use stead_workspace as workspace;
 
 pub use stead_agent::{Agent, AgentBuilder, BuildError, RunOptions, RunReport, Session};
 pub use stead_core::{Block, Owner, Risk, SessionId};
-pub use stead_tools::{Output, Tool, ToolCx, ToolError, function};
-pub use stead_workspace::{Layout, Switch};
+pub use stead_tools::{Output, Tool, ToolCx, ToolError, function_tool};
+pub use stead_workspace::{FeatureSwitch, Layout};

@@ -1,14 +1,13 @@
-//! `stead chat` on a pseudo-terminal, as a person sees it. What the unit tests cannot show: that
-//! keys arrive, that the run and the screen go on side by side, and that the terminal is given
-//! back.
+//! The place for tests of `stead chat` on a pseudo-terminal: streaming, keys, cancellation,
+//! approvals, slash commands and completion.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     reason = "helpers of tests fail the test by panicking"
 )]
 
-#[path = "chat/live.rs"]
-mod live;
+#[path = "chat/steering.rs"]
+mod steering;
 
 use std::path::Path;
 use std::process::Command;
@@ -228,7 +227,6 @@ fn commands_and_paths_are_completed_and_a_path_attaches_its_file() {
     leave(pty, CTRL_D);
 }
 
-// Acceptance 6.2
 #[test]
 fn a_key_allows_calls_for_good_and_another_parks_them() {
     let dir = workspace(&[(

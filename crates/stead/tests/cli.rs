@@ -1,48 +1,48 @@
-//! The first capability's acceptance list, through the real binary.
+//! The place for tests of the `stead` command line through the real binary; one module per subject.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "cli/approvals.rs"]
 mod approvals;
-#[path = "cli/children.rs"]
-mod children;
-#[path = "cli/context.rs"]
-mod context;
-#[path = "cli/endings.rs"]
-mod endings;
+#[path = "cli/closed_pipes.rs"]
+mod closed_pipes;
+#[path = "cli/compaction.rs"]
+mod compaction;
 #[path = "cli/execute.rs"]
 mod execute;
 #[path = "cli/layouts.rs"]
 mod layouts;
 #[path = "cli/list.rs"]
 mod list;
-#[path = "cli/malformed.rs"]
-mod malformed;
+#[path = "cli/malformed_workspaces.rs"]
+mod malformed_workspaces;
 #[path = "cli/memory.rs"]
 mod memory;
+#[path = "cli/model_wires.rs"]
+mod model_wires;
 #[path = "cli/offload.rs"]
 mod offload;
-#[path = "cli/pipes.rs"]
-mod pipes;
 #[path = "cli/places.rs"]
 mod places;
-#[path = "cli/planning.rs"]
-mod planning;
-#[path = "cli/processes.rs"]
-mod processes;
+#[path = "cli/plan_mode.rs"]
+mod plan_mode;
 #[path = "cli/profiles.rs"]
 mod profiles;
+#[path = "cli/run_output.rs"]
+mod run_output;
 #[path = "cli/secrets.rs"]
 mod secrets;
+#[path = "cli/session_locks.rs"]
+mod session_locks;
 #[path = "cli/sessions.rs"]
 mod sessions;
 #[path = "cli/skills.rs"]
 mod skills;
+#[path = "cli/subagent_crashes.rs"]
+mod subagent_crashes;
 #[path = "cli/support.rs"]
 mod support;
 #[path = "cli/usage.rs"]
 mod usage;
-#[path = "cli/wires.rs"]
-mod wires;
 #[path = "cli/workspace.rs"]
 mod workspace;

@@ -1,45 +1,45 @@
 //! Answers from any process: checked against the question, then on record.
 
 use super::OpenQuestion;
-use super::asking::offer;
+use super::question::offer_grant;
 use crate::admission::prepare;
-use crate::gate::{Granted, judge};
-use crate::session::Missing;
-use crate::{AgentError, Answer, Grant, Session};
+use crate::session::IfMissing;
+use crate::{AgentError, ApprovalAnswer, Grant, Session};
 use serde_json::Value;
 use std::borrow::Cow;
 use stead_core::{
-    CallState, Decision, DecisionKind, Entry, Pending, RunId, SessionId, ToolCall, VerdictKind,
+    CallState, Decision, DecisionKind, Entry, PendingCall, RunId, SessionId, ToolCall, VerdictKind,
 };
-use stead_store::{JournalWriter, Wait};
+use stead_gate::{GrantScope, judge};
+use stead_store::{JournalWriter, LockWait};
 use stead_tools::Registry;
 use stead_vfs::Vfs;
 
 /// Words of an answer at most.
-const MAX_WORDS_BYTES: usize = 256 * 1024;
+const MAX_REPLY_TEXT_BYTES: usize = 256 * 1024;
 /// Changed arguments at most.
 const MAX_ARGS_BYTES: usize = 1024 * 1024;
 
 /// An answer to one question.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reply {
+pub struct ApprovalReply {
     /// The call.
     pub id: String,
     /// The hash of the arguments that the person saw ([`OpenQuestion::args_hash`]).
     pub args_hash: String,
     /// What they say.
-    pub answer: Answer,
+    pub answer: ApprovalAnswer,
 }
 
 /// What answers came to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answered {
+pub struct ApprovalOutcome {
     /// On record, in the order they were given.
     pub decisions: Vec<Decision>,
     /// Rules that "always" made.
-    pub granted: Vec<Grant>,
+    pub grants: Vec<Grant>,
     /// Questions of the step that still wait; with none, the run can go on ([`Session::resume`]).
-    pub open: Vec<OpenQuestion>,
+    pub still_open: Vec<OpenQuestion>,
 }
 
 /// Why an answer does not count. Nothing was recorded then.
@@ -57,7 +57,7 @@ pub enum ApprovalError {
     },
     /// Two answers to one question.
     #[error("{0} is answered twice; give one answer")]
-    Twice(String),
+    AnsweredTwice(String),
     /// The question is about other arguments.
     #[error(
         "{id} was asked about other arguments than those you saw; look at it again (`stead approvals show {id}`)"
@@ -67,8 +67,8 @@ pub enum ApprovalError {
         id: String,
     },
     /// It may not be answered like this.
-    #[error("{id} cannot be answered with `{}`; it takes: {}", .given.as_str(), listed(.allowed))]
-    NotTaken {
+    #[error("{id} cannot be answered with `{}`; it takes: {}", .given.as_str(), list_kinds(.allowed))]
+    AnswerNotAllowed {
         /// The call.
         id: String,
         /// The answer.
@@ -78,7 +78,7 @@ pub enum ApprovalError {
     },
     /// Someone else is asked.
     #[error("{by:?} may not answer {id}; it takes the word of: {}", .answerers.join(", "))]
-    NotYours {
+    NotAnAnswerer {
         /// The call.
         id: String,
         /// Who answered.
@@ -98,7 +98,7 @@ pub enum ApprovalError {
     },
     /// The changed arguments are no arguments of the tool.
     #[error("the changed arguments of {id} are wrong: {why}")]
-    Arguments {
+    InvalidArguments {
         /// The call.
         id: String,
         /// Why.
@@ -116,7 +116,7 @@ pub enum ApprovalError {
     #[error(
         "{id} cannot be allowed for good: calls like it must be seen each time; approve it once"
     )]
-    NotForGood {
+    AlwaysNotAllowed {
         /// The call.
         id: String,
     },
@@ -130,18 +130,18 @@ pub enum ApprovalError {
     },
     /// No rule has this id.
     #[error("there is no rule {0:?}; `stead approvals rules` lists them")]
-    NoRule(String),
+    NoSuchGrant(String),
     /// Several ids begin like this.
     #[error("several rules begin with {0:?}; give more of the id")]
-    ManyRules(String),
+    AmbiguousGrant(String),
     /// There are as many rules as there may be.
     #[error(
         "there are {0} rules already; take some back (`stead approvals revoke ID`) before making more"
     )]
-    TooManyRules(usize),
+    TooManyGrants(usize),
 }
 
-fn listed(kinds: &[DecisionKind]) -> String {
+fn list_kinds(kinds: &[DecisionKind]) -> String {
     kinds
         .iter()
         .map(|kind| kind.as_str())
@@ -150,10 +150,10 @@ fn listed(kinds: &[DecisionKind]) -> String {
 }
 
 /// An answer that counts.
-pub(super) struct Weighed {
+pub(super) struct CheckedAnswer {
     pub(super) decision: Decision,
     /// What it allows for good, and of which tool.
-    pub(super) grant: Option<(String, Granted)>,
+    pub(super) grant: Option<(String, GrantScope)>,
     /// What had asked.
     pub(super) rule: String,
 }
@@ -163,64 +163,69 @@ impl Session {
     /// does not go on by itself.
     pub async fn answer(
         &mut self,
-        replies: &[Reply],
+        replies: &[ApprovalReply],
         by: &str,
-        wait: Wait,
-    ) -> Result<Answered, AgentError> {
-        self.granted = self.agent.grants(&self.owner).await?;
-        let (mut writer, _) = self.take(wait, Missing::Fail).await?;
-        let answered = match self.take_part(None).await {
-            Ok(_) => self.answer_in(&mut *writer, replies, by).await,
+        wait: LockWait,
+    ) -> Result<ApprovalOutcome, AgentError> {
+        self.grants = self.agent.grants(&self.owner).await?;
+        let (mut writer, _) = self.open_for_writing(wait, IfMissing::Fail).await?;
+        let answered = match self.switch_to_recorded_agent(None).await {
+            Ok(_) => self.record_answers(&mut *writer, replies, by).await,
             Err(error) => Err(error),
         };
-        self.sessions.derive(&self.state, writer.position()).await;
+        self.sessions
+            .update_derived(&self.state, writer.position())
+            .await;
         writer.close().await;
         answered
     }
 
-    async fn answer_in(
+    async fn record_answers(
         &mut self,
         writer: &mut dyn JournalWriter,
-        replies: &[Reply],
+        replies: &[ApprovalReply],
         by: &str,
-    ) -> Result<Answered, AgentError> {
-        let tools = self.turn(None).await?.tools_of(self.state.model.as_deref());
+    ) -> Result<ApprovalOutcome, AgentError> {
+        let tools = self
+            .turn_setup(None)
+            .await?
+            .tools_shown_to(self.state.model.as_deref());
         let files = self.files(None);
-        let mut weighed: Vec<Weighed> = Vec::new();
+        let mut weighed: Vec<CheckedAnswer> = Vec::new();
         for reply in replies {
             if weighed.iter().any(|known| known.decision.id == reply.id) {
-                return Err(ApprovalError::Twice(reply.id.clone()).into());
+                return Err(ApprovalError::AnsweredTwice(reply.id.clone()).into());
             }
-            weighed.extend(self.weigh((&tools, &*files), reply, by).await?);
+            weighed.extend(self.check_answer((&tools, &*files), reply, by).await?);
         }
         let entries: Vec<Entry> = weighed
             .iter()
             .map(|weighed| Entry::Decision(weighed.decision.clone()))
             .collect();
         if !entries.is_empty() {
-            self.write(writer, entries).await?;
+            self.append(writer, entries).await?;
         }
-        let granted = self.keep(&weighed, by).await?;
+        let granted = self.store_grants(&weighed, by).await?;
         let decisions = weighed
             .into_iter()
             .map(|weighed| weighed.decision)
             .collect();
-        Ok(Answered {
+        Ok(ApprovalOutcome {
             decisions,
-            granted,
-            open: self.open_questions(),
+            grants: granted,
+            still_open: self.open_questions(),
         })
     }
 
     /// Keeps what was allowed for good, after the answers are on record: a rule without its answer
     /// would be worse than an answer without its rule.
-    pub(super) async fn keep(
+    pub(super) async fn store_grants(
         &mut self,
-        weighed: &[Weighed],
+        weighed: &[CheckedAnswer],
         by: &str,
     ) -> Result<Vec<Grant>, AgentError> {
         let mut granted = Vec::new();
-        for Weighed { grant, rule, .. } in weighed {
+        for CheckedAnswer { grant, rule, .. } in weighed {
             let Some((tool, what)) = grant.clone() else {
                 continue;
             };
@@ -230,17 +235,17 @@ impl Session {
                     .await?,
             );
         }
-        self.granted.extend(granted.iter().cloned());
+        self.grants.extend(granted.iter().cloned());
         Ok(granted)
     }
 
     /// An answer as it goes on record; none if it is to wait.
-    pub(super) async fn weigh(
+    pub(super) async fn check_answer(
         &self,
         (tools, files): (&Registry, &dyn Vfs),
-        reply: &Reply,
+        reply: &ApprovalReply,
         by: &str,
-    ) -> Result<Option<Weighed>, ApprovalError> {
+    ) -> Result<Option<CheckedAnswer>, ApprovalError> {
         let missing = || ApprovalError::NoQuestion {
             session: self.id.clone(),
             id: reply.id.clone(),
@@ -251,23 +256,26 @@ impl Session {
             .iter()
             .find(|pending| pending.call.id == reply.id)
             .ok_or_else(missing)?;
-        let decision =
-            check(&run.id, pending, reply, by, jiff::Timestamp::now()).ok_or_else(missing)??;
+        let decision = check_reply(&run.id, pending, reply, by, jiff::Timestamp::now())
+            .ok_or_else(missing)??;
         let Some(decision) = decision else {
             return Ok(None);
         };
         let grant = match &reply.answer {
-            Answer::Edit(args) => {
+            ApprovalAnswer::Edit(args) => {
                 self.check_edit((tools, files), &pending.call, args).await?;
                 None
             }
-            Answer::Always => {
-                let offered = self.offered((tools, files), &pending.call).await;
-                Some(offered.ok_or_else(|| ApprovalError::NotForGood {
+            ApprovalAnswer::Always => {
+                let offered = self.offered_grant((tools, files), &pending.call).await;
+                Some(offered.ok_or_else(|| ApprovalError::AlwaysNotAllowed {
                     id: reply.id.clone(),
                 })?)
             }
-            Answer::Yes | Answer::No { .. } | Answer::Respond(_) | Answer::Later => None,
+            ApprovalAnswer::Yes
+            | ApprovalAnswer::No { .. }
+            | ApprovalAnswer::Respond(_)
+            | ApprovalAnswer::Later => None,
         };
         let rule = match &pending.state {
             CallState::Asked { rule, .. } => rule.clone(),
@@ -278,7 +286,7 @@ impl Session {
             | CallState::Begun { .. }
             | CallState::Done { .. } => String::new(),
         };
-        Ok(Some(Weighed {
+        Ok(Some(CheckedAnswer {
             decision,
             grant,
             rule,
@@ -286,41 +294,47 @@ impl Session {
     }
 
     /// What [`Answer::Always`] to the question about `id` would allow; none if it cannot be said.
-    pub async fn always(&self, id: &str) -> Result<Option<Granted>, AgentError> {
+    pub async fn always_scope(&self, id: &str) -> Result<Option<GrantScope>, AgentError> {
         let pending = self
             .state
             .run
             .iter()
             .flat_map(|run| &run.pending)
             .find(|pending| pending.call.id == id);
-        let Some(Pending {
+        let Some(PendingCall {
             call,
             state: CallState::Asked { .. },
         }) = pending
         else {
             return Ok(None);
         };
-        let tools = self.turn(None).await?.tools_of(self.state.model.as_deref());
+        let tools = self
+            .turn_setup(None)
+            .await?
+            .tools_shown_to(self.state.model.as_deref());
         let files = self.files(None);
         Ok(self
-            .offered((&tools, &*files), call)
+            .offered_grant((&tools, &*files), call)
             .await
             .map(|(_, what)| what))
     }
 
     /// What "always" would allow, and of which tool.
-    pub(super) async fn offered(
+    pub(super) async fn offered_grant(
         &self,
         at: (&Registry, &dyn Vfs),
         call: &ToolCall,
-    ) -> Option<(String, Granted)> {
+    ) -> Option<(String, GrantScope)> {
         let (tool, args) = prepare(at.0, &call.name, call.args.clone()).ok()?;
         let judged = self
             .agent
-            .judged(at, &*tool, &args, &self.conversation())
+            .call_facts(at, &*tool, &args, &self.gate_context())
             .await
             .ok()?;
-        Some((judged.tool.clone(), offer(&*tool, at.1, judged).await?))
+        Some((
+            judged.tool.clone(),
+            offer_grant(&*tool, at.1, judged).await?,
+        ))
     }
 
     /// Changed arguments must be arguments of the tool, hold no secret, and be none that a rule
@@ -332,7 +346,7 @@ impl Session {
         args: &Value,
     ) -> Result<(), ApprovalError> {
         let id = call.id.clone();
-        let wrong = |why: String| ApprovalError::Arguments {
+        let wrong = |why: String| ApprovalError::InvalidArguments {
             id: id.clone(),
             why,
         };
@@ -343,7 +357,7 @@ impl Session {
                 limit: MAX_ARGS_BYTES,
             });
         }
-        if matches!(self.sessions.redactor().clean(&text), Cow::Owned(_)) {
+        if matches!(self.sessions.redactor().redact(&text), Cow::Owned(_)) {
             return Err(wrong(
                 "they hold a secret of this machine, which is never passed on".to_owned(),
             ));
@@ -353,13 +367,13 @@ impl Session {
             id: id.clone(),
             rule,
         };
-        let conversation = self.conversation();
+        let conversation = self.gate_context();
         let judged = self
             .agent
-            .judged(at, &*tool, &args, &conversation)
+            .call_facts(at, &*tool, &args, &conversation)
             .await
             .map_err(|e| denied(e.to_string()))?;
-        let verdict = judge(self.agent.gate(), &conversation.terms, &judged);
+        let verdict = judge(self.agent.gate(), &conversation.permissions, &judged);
         match verdict.kind {
             VerdictKind::Allow | VerdictKind::Ask => Ok(()),
             VerdictKind::Deny => Err(denied(verdict.rule)),
@@ -369,10 +383,10 @@ impl Session {
 
 /// Checks an answer against its question. None if the call is not asked about; no decision if it is
 /// to wait.
-pub(super) fn check(
+pub(super) fn check_reply(
     run: &RunId,
-    Pending { call, state }: &Pending,
-    reply: &Reply,
+    PendingCall { call, state }: &PendingCall,
+    reply: &ApprovalReply,
     by: &str,
     now: jiff::Timestamp,
 ) -> Option<Result<Option<Decision>, ApprovalError>> {
@@ -385,18 +399,18 @@ pub(super) fn check(
     let id = || call.id.clone();
     let yes = || Decision::approve(run.clone(), id(), args_hash.clone(), by);
     let decision = match &reply.answer {
-        Answer::Later => return Some(Ok(None)),
-        Answer::Yes | Answer::Always => yes(),
-        Answer::Edit(args) => Decision {
+        ApprovalAnswer::Later => return Some(Ok(None)),
+        ApprovalAnswer::Yes | ApprovalAnswer::Always => yes(),
+        ApprovalAnswer::Edit(args) => Decision {
             args: Some(args.clone()),
             ..yes()
         },
-        Answer::No { words } => Decision {
+        ApprovalAnswer::No { reason: words } => Decision {
             approved: false,
             words: words.clone(),
             ..yes()
         },
-        Answer::Respond(words) => Decision {
+        ApprovalAnswer::Respond(words) => Decision {
             approved: false,
             words: Some(words.clone()),
             responds: true,
@@ -407,23 +421,23 @@ pub(super) fn check(
     let too_long = decision
         .words
         .as_ref()
-        .is_some_and(|words| words.len() > MAX_WORDS_BYTES);
+        .is_some_and(|words| words.len() > MAX_REPLY_TEXT_BYTES);
     Some(match terms.expires {
         _ if *args_hash != reply.args_hash => Err(ApprovalError::Stale { id: id() }),
         Some(at) if terms.has_expired(now) => Err(ApprovalError::Expired { id: id(), at }),
-        _ if !terms.may_answer(by) => Err(ApprovalError::NotYours {
+        _ if !terms.may_answer(by) => Err(ApprovalError::NotAnAnswerer {
             id: id(),
             by: by.to_owned(),
             answerers: terms.answerers.clone(),
         }),
-        _ if !terms.takes(given) => Err(ApprovalError::NotTaken {
+        _ if !terms.accepts(given) => Err(ApprovalError::AnswerNotAllowed {
             id: id(),
             given,
             allowed: terms.allowed().to_vec(),
         }),
         _ if too_long => Err(ApprovalError::TooLong {
             id: id(),
-            limit: MAX_WORDS_BYTES,
+            limit: MAX_REPLY_TEXT_BYTES,
         }),
         _ => Ok(Some(decision)),
     })

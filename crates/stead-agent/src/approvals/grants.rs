@@ -1,27 +1,27 @@
 //! What people allowed for good: one document of the place, per agent and owner.
 
 use super::ApprovalError;
-use crate::budget::ledger;
-use crate::gate::{Grant, Granted};
+use crate::budget::shared_document;
 use crate::{Agent, AgentError};
 use serde::{Deserialize, Serialize};
 use stead_core::Owner;
+use stead_gate::{Grant, GrantScope};
 use stead_store::DocVersion;
 
 /// The document.
-const KEY: &str = "approvals/granted";
+const GRANTS_KEY: &str = "approvals/granted";
 /// More rules than a person can look through are no rules of a person.
 const MAX_GRANTS: usize = 500;
 /// Digits of an id.
 const ID_DIGITS: usize = 8;
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Book {
+struct GrantDocument {
     version: u32,
     grants: Vec<Grant>,
 }
 
-impl Default for Book {
+impl Default for GrantDocument {
     fn default() -> Self {
         Self {
             version: 1,
@@ -33,7 +33,8 @@ impl Default for Book {
 impl Agent {
     /// What people allowed `owner` for good, oldest first.
     pub async fn grants(&self, owner: &Owner) -> Result<Vec<Grant>, AgentError> {
-        let book: Book = ledger::read(&self.parts.place.state(owner), KEY).await?;
+        let book: GrantDocument =
+            shared_document::read(&self.parts.place.state(owner), GRANTS_KEY).await?;
         Ok(book.grants)
     }
 
@@ -44,14 +45,14 @@ impl Agent {
         &self,
         owner: &Owner,
         tool: &str,
-        what: Granted,
+        what: GrantScope,
         (rule, by): (&str, &str),
     ) -> Result<Grant, AgentError> {
         let state = self.parts.place.state(owner);
-        let made = ledger::change(
+        let made = shared_document::update(
             &state,
-            KEY,
-            |book: &mut Book| -> Result<Grant, AgentError> {
+            GRANTS_KEY,
+            |book: &mut GrantDocument| -> Result<Grant, AgentError> {
                 let is_same = |grant: &&Grant| {
                     (grant.tool.as_str(), &grant.what, grant.rule.as_str()) == (tool, &what, rule)
                 };
@@ -59,7 +60,7 @@ impl Agent {
                     return Ok(same.clone());
                 }
                 if book.grants.len() >= MAX_GRANTS {
-                    return Err(ApprovalError::TooManyRules(MAX_GRANTS).into());
+                    return Err(ApprovalError::TooManyGrants(MAX_GRANTS).into());
                 }
                 let id = fresh_id(&book.grants);
                 let at = jiff::Timestamp::now();
@@ -85,10 +86,10 @@ impl Agent {
     /// one.
     pub async fn revoke(&self, owner: &Owner, id: &str) -> Result<Grant, AgentError> {
         let state = self.parts.place.state(owner);
-        let gone = ledger::change(
+        let gone = shared_document::update(
             &state,
-            KEY,
-            |book: &mut Book| -> Result<Grant, AgentError> {
+            GRANTS_KEY,
+            |book: &mut GrantDocument| -> Result<Grant, AgentError> {
                 let like = |grant: &&Grant| !id.is_empty() && grant.id.starts_with(id);
                 let mut found: Vec<Grant> = book.grants.iter().filter(like).cloned().collect();
                 match (found.pop(), found.is_empty()) {
@@ -96,8 +97,8 @@ impl Agent {
                         book.grants.retain(|other| other.id != grant.id);
                         Ok(grant)
                     }
-                    (Some(_), false) => Err(ApprovalError::ManyRules(id.to_owned()).into()),
-                    (None, _) => Err(ApprovalError::NoRule(id.to_owned()).into()),
+                    (Some(_), false) => Err(ApprovalError::AmbiguousGrant(id.to_owned()).into()),
+                    (None, _) => Err(ApprovalError::NoSuchGrant(id.to_owned()).into()),
                 }
             },
         );

@@ -5,12 +5,12 @@
 //! allowed for good.
 
 mod answer;
-mod asking;
-mod decide;
 mod grants;
-mod open;
-mod outside;
+mod interactive;
+mod open_questions;
+mod question;
+mod sessionless;
 
-pub use answer::{Answered, ApprovalError, Reply};
-pub(crate) use asking::asked;
-pub use open::OpenQuestion;
+pub use answer::{ApprovalError, ApprovalOutcome, ApprovalReply};
+pub use open_questions::OpenQuestion;
+pub(crate) use question::ask_if_client_executes;

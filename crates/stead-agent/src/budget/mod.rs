@@ -4,26 +4,26 @@
 //! its summaries, and those it hands work to. What a run and its session may spend is counted here;
 //! what a day may, in a document that all processes of the owner share.
 
-mod day;
-pub(crate) mod ledger;
-mod lost;
+mod daily_limit;
+pub(crate) mod shared_document;
+mod unsettled_calls;
 
 use crate::{Agent, AgentError, Session};
-use day::{Day, Held};
-use lost::Lost;
+use daily_limit::{DailyLimit, DailyReservation};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use stead_core::{
-    Account, Allowance, Estimate, Exhausted, Grant, Owner, Price, RunId, SessionState, Span, Unit,
-    Usage, Usd, setting,
+    BudgetAccount, BudgetExhausted, BudgetScope, BudgetUnit, CallEstimate, CallReservation, Owner,
+    Price, RunId, SessionState, SpendAmount, Usage, Usd, budget_setting_name,
 };
 use stead_store::StoreError;
+use unsettled_calls::UnsettledCalls;
 
 /// Why a call may not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum BudgetError {
     /// Too little is left.
     #[error(transparent)]
-    Exhausted(#[from] Exhausted),
+    Exhausted(#[from] BudgetExhausted),
     /// What the day has left cannot be told.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -31,14 +31,14 @@ pub enum BudgetError {
 
 /// What may be spent, and what is. Clones share it.
 #[derive(Debug, Clone)]
-pub struct Budget(Arc<Shared>);
+pub struct Budget(Arc<BudgetAccounts>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct BudgetAccounts {
     /// The run and its session.
-    accounts: Mutex<Vec<Account>>,
-    day: Option<Day>,
-    lost: Option<Lost>,
+    accounts: Mutex<Vec<BudgetAccount>>,
+    day: Option<DailyLimit>,
+    lost: Option<UnsettledCalls>,
 }
 
 impl Budget {
@@ -49,28 +49,28 @@ impl Budget {
 
     /// Reserves the most that a call can come to. Where less is left, a shorter answer may fit:
     /// see [`Reservation::answer_tokens`].
-    pub async fn reserve(&self, estimate: Estimate) -> Result<Reservation, BudgetError> {
-        let mut grant = self.hold(&estimate)?;
+    pub async fn reserve(&self, estimate: CallEstimate) -> Result<Reservation, BudgetError> {
+        let mut grant = self.reserve_in_accounts(&estimate)?;
         let mut held = None;
         if let Some(day) = &self.0.day {
-            let within = Estimate {
+            let within = CallEstimate {
                 answer_tokens: grant.answer_tokens,
                 ..estimate
             };
             match day.reserve(within).await {
                 Ok((of_day, hold)) => {
-                    self.give(grant.reserved, of_day.reserved);
-                    let shortened_by = of_day.shortened_by.or(grant.shortened_by);
+                    self.settle_accounts(grant.reserved, of_day.reserved);
+                    let shortened_by = of_day.limited_by.or(grant.limited_by);
                     (grant, held) = (
-                        Grant {
-                            shortened_by,
+                        CallReservation {
+                            limited_by: shortened_by,
                             ..of_day
                         },
                         Some(hold),
                     );
                 }
                 Err(error) => {
-                    self.give(grant.reserved, Allowance::default());
+                    self.settle_accounts(grant.reserved, SpendAmount::default());
                     return Err(error);
                 }
             }
@@ -79,7 +79,7 @@ impl Budget {
             budget: self.clone(),
             estimate,
             grant,
-            held,
+            daily_reservation: held,
         })
     }
 
@@ -88,24 +88,27 @@ impl Budget {
         self.0.day.is_some() || !self.accounts().is_empty()
     }
 
-    fn hold(&self, estimate: &Estimate) -> Result<Grant, Exhausted> {
+    fn reserve_in_accounts(
+        &self,
+        estimate: &CallEstimate,
+    ) -> Result<CallReservation, BudgetExhausted> {
         let mut accounts = self.accounts();
-        let grant = estimate.fit(&accounts)?;
+        let grant = estimate.reserve(&accounts)?;
         accounts
             .iter_mut()
-            .for_each(|account| account.gone += grant.reserved);
+            .for_each(|account| account.used += grant.reserved);
         Ok(grant)
     }
 
     /// Puts what a call really took in the place of what was reserved for it.
-    fn give(&self, reserved: Allowance, taken: Allowance) {
+    fn settle_accounts(&self, reserved: SpendAmount, taken: SpendAmount) {
         for account in self.accounts().iter_mut() {
-            account.gone = account.gone.saturating_sub(reserved);
-            account.gone += taken;
+            account.used = account.used.saturating_sub(reserved);
+            account.used += taken;
         }
     }
 
-    fn accounts(&self) -> MutexGuard<'_, Vec<Account>> {
+    fn accounts(&self) -> MutexGuard<'_, Vec<BudgetAccount>> {
         self.0
             .accounts
             .lock()
@@ -119,9 +122,9 @@ impl Budget {
 #[must_use = "what is reserved must be settled, released or kept"]
 pub struct Reservation {
     budget: Budget,
-    estimate: Estimate,
-    grant: Grant,
-    held: Option<Held>,
+    estimate: CallEstimate,
+    grant: CallReservation,
+    daily_reservation: Option<DailyReservation>,
 }
 
 impl Reservation {
@@ -136,15 +139,15 @@ impl Reservation {
     /// The setting that made the answer shorter than was wanted, if one did.
     pub fn shortened_by(&self) -> Option<String> {
         self.grant
-            .shortened_by
-            .map(|(span, unit): (Span, Unit)| setting(span, unit))
+            .limited_by
+            .map(|(span, unit): (BudgetScope, BudgetUnit)| budget_setting_name(span, unit))
     }
 
     /// The call is done: what it really used counts. A provider that tells nothing did not work for
     /// nothing.
     pub async fn settle(self, usage: &Usage, cost: Option<Usd>) -> Result<(), StoreError> {
         if *usage == Usage::default() {
-            return self.keep().await;
+            return self.charge_in_full().await;
         }
         let priced = || self.estimate.price.map(|price: Price| price.cost(usage));
         let usd = cost.or_else(priced).unwrap_or_default();
@@ -161,9 +164,9 @@ impl Reservation {
                     .map(|price: Price| price.cost(&assumed))
                     .unwrap_or_default(),
             );
-            return self.close(Allowance { usd, tokens: least }).await;
+            return self.close(SpendAmount { usd, tokens: least }).await;
         }
-        self.close(Allowance {
+        self.close(SpendAmount {
             usd,
             tokens: usage.total_tokens(),
         })
@@ -172,11 +175,11 @@ impl Reservation {
 
     /// Nothing came of the call, so it costs nothing.
     pub async fn release(self) -> Result<(), StoreError> {
-        self.close(Allowance::default()).await
+        self.close(SpendAmount::default()).await
     }
 
     /// The call broke off, and nobody says what it cost: all that was reserved counts as spent.
-    pub async fn keep(self) -> Result<(), StoreError> {
+    pub async fn charge_in_full(self) -> Result<(), StoreError> {
         let taken = self.grant.reserved;
         if let Some(lost) = &self.budget.0.lost {
             lost.add(taken).await?;
@@ -185,17 +188,17 @@ impl Reservation {
     }
 
     /// The same call once more, after it broke off: what it took so far counts as spent.
-    pub async fn again(&mut self) -> Result<(), BudgetError> {
+    pub async fn reserve_retry(&mut self) -> Result<(), BudgetError> {
         // The request is written, so its answer cannot be made shorter now.
         let output = self.grant.answer_tokens + self.estimate.thinking_tokens;
-        let same = Estimate {
+        let same = CallEstimate {
             answer_tokens: 0,
             thinking_tokens: output,
             ..self.estimate
         };
         let more = self.budget.reserve(same).await?;
         let estimate = self.estimate;
-        let grant = Grant {
+        let grant = CallReservation {
             reserved: more.grant.reserved,
             ..self.grant
         };
@@ -207,17 +210,17 @@ impl Reservation {
                 ..more
             },
         );
-        Ok(broken.keep().await?)
+        Ok(broken.charge_in_full().await?)
     }
 
-    async fn close(self, taken: Allowance) -> Result<(), StoreError> {
+    async fn close(self, taken: SpendAmount) -> Result<(), StoreError> {
         let Self {
             budget,
             grant,
-            held,
+            daily_reservation: held,
             ..
         } = self;
-        budget.give(grant.reserved, taken);
+        budget.settle_accounts(grant.reserved, taken);
         match (&budget.0.day, held) {
             (Some(day), Some(held)) => day.settle(held, taken).await,
             (Some(_) | None, _) => Ok(()),
@@ -228,26 +231,26 @@ impl Reservation {
 impl Agent {
     /// What work for `owner` outside of any run may spend: only the day limits it.
     pub fn budget(&self, owner: &Owner) -> Budget {
-        Budget(Arc::new(Shared {
-            day: self.day(owner),
-            ..Shared::default()
+        Budget(Arc::new(BudgetAccounts {
+            day: self.daily_limit(owner),
+            ..BudgetAccounts::default()
         }))
     }
 
     /// The dearest price of all who may answer; none if that of anyone is not known.
-    pub fn dearest_price(&self) -> Option<Price> {
+    pub fn highest_price(&self) -> Option<Price> {
         let prices = self
             .parts
             .model
             .names()
             .into_iter()
             .map(|name| self.price_of(name));
-        prices.reduce(|a, b| Some(a?.or_dearer(b?))).flatten()
+        prices.reduce(|a, b| Some(a?.component_max(b?))).flatten()
     }
 
     /// Refuses limits in dollars where what is spent could not be told.
     pub(crate) fn check_budget(&self) -> Result<(), AgentError> {
-        let Some(setting) = self.parts.workspace.config().budget.in_money() else {
+        let Some(setting) = self.parts.workspace.config().budget.first_money_limit() else {
             return Ok(());
         };
         let unpriced = self
@@ -265,11 +268,11 @@ impl Agent {
         }
     }
 
-    fn day(&self, owner: &Owner) -> Option<Day> {
+    fn daily_limit(&self, owner: &Owner) -> Option<DailyLimit> {
         let config = self.parts.workspace.config();
-        let cap = config.budget.cap(Span::Day);
-        let day = || Day::new(self.parts.place.state(owner), cap, config.timezone.clone());
-        cap.is_limit().then(day)
+        let cap = config.budget.cap(BudgetScope::Day);
+        let day = || DailyLimit::new(self.parts.place.state(owner), cap, config.timezone.clone());
+        cap.is_limited().then(day)
     }
 }
 
@@ -277,44 +280,48 @@ impl Session {
     /// What the open run, or work between two runs, may spend.
     pub async fn budget(&self) -> Result<Budget, AgentError> {
         let settings = self.agent.parts.workspace.config().budget;
-        if !settings.is_limit() {
+        if !settings.has_limit() {
             return Ok(Budget::unlimited());
         }
-        let run = settings.cap(Span::Run);
-        let session = settings.cap(Span::Session);
-        let lost = Lost::new(
+        let run = settings.cap(BudgetScope::Run);
+        let session = settings.cap(BudgetScope::Session);
+        let lost = UnsettledCalls::new(
             self.agent.parts.place.state(&self.owner),
             &self.id,
             self.state.seq,
         );
-        let broken = if run.is_limit() || session.is_limit() {
+        let broken = if run.is_limited() || session.is_limited() {
             lost.all().await?
         } else {
             Vec::new()
         };
         let since = |seq: u64| {
-            broken
-                .iter()
-                .filter(|one| one.seq >= seq)
-                .fold(Allowance::default(), |mut sum, one| {
+            broken.iter().filter(|one| one.seq >= seq).fold(
+                SpendAmount::default(),
+                |mut sum, one| {
                     sum += one.amount;
                     sum
-                })
+                },
+            )
         };
-        let price = self.agent.dearest_price();
+        let price = self.agent.highest_price();
         // Those who worked for it spent it, too; their own journals say so, this one does not.
-        let tasks = self.crew.tasks().await.map_err(AgentError::Crew)?;
+        let tasks = self
+            .subagents
+            .tasks()
+            .await
+            .map_err(AgentError::TaskRecords)?;
         let handed_over = |counts: &dyn Fn(&RunId) -> bool| {
             let counted = tasks.iter().filter(|task| counts(&task.run));
-            counted.fold(Allowance::default(), |sum, task| sum + task.spent)
+            counted.fold(SpendAmount::default(), |sum, task| sum + task.spent)
         };
         let mut accounts = Vec::new();
-        if let Some(open) = self.state.run.as_ref().filter(|_| run.is_limit()) {
+        if let Some(open) = self.state.run.as_ref().filter(|_| run.is_limited()) {
             let mut gone = open.spent();
             if open.steps > 0 && open.cost.is_none() {
-                gone.usd += priced(price, &open.usage);
+                gone.usd += cost_at(price, &open.usage);
             }
-            gone += since(begun(&self.state));
+            gone += since(run_start_seq(&self.state));
             let before = self
                 .state
                 .last_run
@@ -322,14 +329,14 @@ impl Session {
                 .filter(|_| !open.carried.is_zero())
                 .map(|run| &run.id);
             gone += handed_over(&|run| *run == open.id || before == Some(run));
-            accounts.push(Account {
-                span: Span::Run,
-                cap: run,
+            accounts.push(BudgetAccount {
+                scope: BudgetScope::Run,
+                limit: run,
                 raised: open.raised,
-                gone,
+                used: gone,
             });
         }
-        if session.is_limit() {
+        if session.is_limited() {
             let Usage {
                 input_tokens,
                 output_tokens,
@@ -338,23 +345,23 @@ impl Session {
             let usd = self
                 .state
                 .cost
-                .unwrap_or_else(|| priced(price, &self.state.usage));
-            let mut gone = Allowance {
+                .unwrap_or_else(|| cost_at(price, &self.state.usage));
+            let mut gone = SpendAmount {
                 usd,
                 tokens: input_tokens + output_tokens,
             };
             gone += since(0);
             gone += handed_over(&|_| true);
-            accounts.push(Account {
-                span: Span::Session,
-                cap: session,
+            accounts.push(BudgetAccount {
+                scope: BudgetScope::Session,
+                limit: session,
                 raised: self.state.raised,
-                gone,
+                used: gone,
             });
         }
         let lost = (!accounts.is_empty()).then_some(lost);
-        let day = self.agent.day(&self.owner);
-        Ok(Budget(Arc::new(Shared {
+        let day = self.agent.daily_limit(&self.owner);
+        Ok(Budget(Arc::new(BudgetAccounts {
             accounts: Mutex::new(accounts),
             day,
             lost,
@@ -362,8 +369,12 @@ impl Session {
     }
 
     /// Adds what a person allows beyond the limit of the day to that limit, for everyone.
-    pub(crate) async fn raise_day(&self, raise: Allowance) -> Result<(), AgentError> {
-        match self.agent.day(&self.owner).filter(|_| !raise.is_zero()) {
+    pub(crate) async fn raise_day(&self, raise: SpendAmount) -> Result<(), AgentError> {
+        match self
+            .agent
+            .daily_limit(&self.owner)
+            .filter(|_| !raise.is_zero())
+        {
             Some(day) => Ok(day.raise(raise).await?),
             None => Ok(()),
         }
@@ -371,16 +382,16 @@ impl Session {
 }
 
 /// What was used, at the price of now: for the time when nobody knew the price.
-fn priced(price: Option<Price>, usage: &Usage) -> Usd {
+fn cost_at(price: Option<Price>, usage: &Usage) -> Usd {
     price.map_or(Usd::default(), |price| price.cost(usage))
 }
 
 /// The entry with which the open run, or the first of those it takes up again, began.
-fn begun(state: &SessionState) -> u64 {
+fn run_start_seq(state: &SessionState) -> u64 {
     state
         .turns
         .iter()
         .rev()
-        .find(|turn| turn.opens.is_some())
+        .find(|turn| turn.starts_run.is_some())
         .map_or(0, |turn| turn.seq)
 }

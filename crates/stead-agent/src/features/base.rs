@@ -3,19 +3,20 @@
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
 use stead_workspace::{
-    AgentSpec, Attached, FixedText, PlaceKind, Section, Surface, WorkspaceError, enclose, order,
+    AgentSpec, FixedText, PlaceKind, ProjectAccess, Section, Surface, WorkspaceError, enclose,
+    section_order,
 };
 
-const BASE: &str = "You are an agent that works in a folder of plain files, the workspace, with the tools you are given. \
+const BASE_PROMPT: &str = "You are an agent that works in a folder of plain files, the workspace, with the tools you are given. \
 Do the task; do not only describe it. Read before you change, make the smallest change that does the job, and check your work. \
 When a call fails, read the error and act on it instead of repeating the call. \
 When you are done, say briefly what you did and what is left.";
 
 /// Who the agent is, where it works, and the facts of the session.
 #[derive(Debug)]
-pub(super) struct Base;
+pub(super) struct BaseFeature;
 
-impl Feature for Base {
+impl Feature for BaseFeature {
     fn name(&self) -> &'static str {
         "base"
     }
@@ -29,15 +30,17 @@ impl Feature for Base {
             let section =
                 |title: &str, order, text: String| Section::new(title, self.name(), order, text);
             let config = &definition.config;
-            let mut sections = vec![section("base", order::BASE, BASE.to_owned())];
+            let mut sections = vec![section("base", section_order::BASE, BASE_PROMPT.to_owned())];
             if let Some(description) = &config.description {
                 let text = format!("What you are for: {}", description.trim());
-                sections.push(section("purpose", order::PURPOSE, text).from(settings_file(cx)));
+                sections.push(
+                    section("purpose", section_order::PURPOSE, text).with_source(settings_file(cx)),
+                );
             }
             if let Some(prompt) = &config.system_prompt {
                 sections.push(
-                    section("persona", order::PERSONA, prompt.trim().to_owned())
-                        .from(settings_file(cx)),
+                    section("persona", section_order::PERSONA, prompt.trim().to_owned())
+                        .with_source(settings_file(cx)),
                 );
             }
             let told = cx.profile.profile.general_purpose.prompt.as_ref();
@@ -47,28 +50,34 @@ impl Feature for Base {
                     .is_some_and(AgentSpec::is_general_purpose)
             });
             sections.extend(definition.texts.iter().map(|text| match told {
-                Some(prompt) if text.order == order::PERSONA => self.fixed(&FixedText {
-                    text: prompt.clone(),
-                    ..text.clone()
-                }),
-                Some(_) | None => self.fixed(text),
+                Some(prompt) if text.order == section_order::PERSONA => {
+                    self.fixed_section(&FixedText {
+                        text: prompt.clone(),
+                        ..text.clone()
+                    })
+                }
+                Some(_) | None => self.fixed_section(text),
             }));
-            if let Some(text) = workspace(cx) {
-                sections.push(section("workspace", order::WORKSPACE, text));
+            if let Some(text) = workspace_section(cx) {
+                sections.push(section("workspace", section_order::WORKSPACE, text));
             }
-            sections.push(section("session", order::SESSION, session(cx)));
+            sections.push(section(
+                "session",
+                section_order::SESSION,
+                session_section(cx),
+            ));
             Ok(sections.into())
         })
     }
 }
 
-impl Base {
-    fn fixed(&self, text: &FixedText) -> Section {
+impl BaseFeature {
+    fn fixed_section(&self, text: &FixedText) -> Section {
         let body = match &text.tag {
             Some(tag) => enclose(tag, text.text.trim()),
             None => text.text.trim().to_owned(),
         };
-        Section::new(&text.title, self.name(), text.order, body).from(&text.source)
+        Section::new(&text.title, self.name(), text.order, body).with_source(&text.source)
     }
 }
 
@@ -79,7 +88,7 @@ fn settings_file(cx: &TurnCx<'_>) -> String {
 }
 
 /// How files are used here; nothing without file tools.
-fn workspace(cx: &TurnCx<'_>) -> Option<String> {
+fn workspace_section(cx: &TurnCx<'_>) -> Option<String> {
     if !["read_file", "write_file", "edit_file", "ls"]
         .iter()
         .any(|tool| cx.has_tool(tool))
@@ -119,32 +128,32 @@ fn workspace(cx: &TurnCx<'_>) -> Option<String> {
             }
         });
     }
-    if let Some(home) = &cx.definition().tree.home {
+    if let Some(home) = &cx.definition().paths.default_dir {
         text.push_str(&format!(
             " Files that you write outside the known folders go to `{home}/`."
         ));
     }
     match cx.project {
         None => {}
-        Some(Attached::ReadOnly) => {
+        Some(ProjectAccess::ReadOnly) => {
             text.push_str(
                 " The person's project is attached as `project/`; it can be read, not changed.",
             );
         }
-        Some(Attached::Writable) => {
+        Some(ProjectAccess::Writable) => {
             text.push_str(" The person's project is attached as `project/`; changes to it wait for the person's yes.");
         }
     }
     Some(text)
 }
 
-fn session(cx: &TurnCx<'_>) -> String {
+fn session_section(cx: &TurnCx<'_>) -> String {
     let TurnCx {
         date,
         agent,
         session,
         place,
-        folder,
+        working_folder: folder,
         ..
     } = cx;
     let os = std::env::consts::OS;

@@ -4,7 +4,8 @@ use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
 use stead_vfs::VPath;
 use stead_workspace::{
-    ContextFile, Cut, Nested, Section, Shown, Window, WorkspaceError, enclose, order,
+    ContextFile, ContextRendering, Nested, ReadWindow, Section, SectionCut, WorkspaceError,
+    enclose, section_order,
 };
 
 /// A larger file is not a persona but a mistake.
@@ -14,9 +15,9 @@ pub(crate) const MAX_SHOWN_BYTES: usize = 256 * 1024;
 
 /// Files that are shown whole.
 #[derive(Debug)]
-pub(super) struct Context;
+pub(super) struct ContextFeature;
 
-impl Feature for Context {
+impl Feature for ContextFeature {
     fn name(&self) -> &'static str {
         "context"
     }
@@ -27,14 +28,18 @@ impl Feature for Context {
     ) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
         Box::pin(async move {
             let mut sections = Vec::new();
-            for (i, file) in cx.definition().tree.context.iter().enumerate() {
-                let order = match (i, file.shown) {
-                    (_, Shown::Notes) => order::NOTES,
-                    (0, Shown::Whole | Shown::WithoutComments) => order::CONTEXT,
-                    (_, Shown::Whole | Shown::WithoutComments) => order::MORE_CONTEXT,
+            for (i, file) in cx.definition().paths.context.iter().enumerate() {
+                let order = match (i, file.rendering) {
+                    (_, ContextRendering::Notes) => section_order::NOTES,
+                    (0, ContextRendering::Whole | ContextRendering::WithoutComments) => {
+                        section_order::CONTEXT
+                    }
+                    (_, ContextRendering::Whole | ContextRendering::WithoutComments) => {
+                        section_order::MORE_CONTEXT
+                    }
                 };
                 let chain = read_chain(cx, file).await?;
-                sections.extend(show(file, chain, order, self.name()));
+                sections.extend(chain_section(file, chain, order, self.name()));
             }
             Ok(sections.into())
         })
@@ -47,9 +52,9 @@ async fn read_chain(
     file: &ContextFile,
 ) -> Result<Vec<(VPath, String)>, WorkspaceError> {
     let mut chain = Vec::new();
-    let own = cx.own(&file.path);
+    let own = cx.user_version(&file.path);
     for path in own.iter().chain([&file.path]) {
-        if let Some(text) = read(cx, path, file.shown).await? {
+        if let Some(text) = read(cx, path, file.rendering).await? {
             chain.push((path.clone(), text));
             break;
         }
@@ -58,13 +63,13 @@ async fn read_chain(
         return Ok(chain);
     }
     let mut folder = VPath::root();
-    for name in cx.folder.parts() {
+    for name in cx.working_folder.parts() {
         let Ok(below) = folder.join(name) else { break };
         folder = below;
         let Ok(path) = folder.join(file.path.name()) else {
             continue;
         };
-        if let Some(text) = read(cx, &path, file.shown).await? {
+        if let Some(text) = read(cx, &path, file.rendering).await? {
             chain.push((path, text));
         }
     }
@@ -75,20 +80,20 @@ async fn read_chain(
 async fn read(
     cx: &TurnCx<'_>,
     path: &VPath,
-    shown: Shown,
+    shown: ContextRendering,
 ) -> Result<Option<String>, WorkspaceError> {
-    let window = Window::Whole {
+    let window = ReadWindow::Whole {
         limit: MAX_FILE_BYTES,
     };
     let Some(file) = cx.reader().read(&**cx.files, path, window).await? else {
         return Ok(None);
     };
-    let text = shown.of(&file.text).map(|text| text.trim().to_owned());
+    let text = shown.render(&file.text).map(|text| text.trim().to_owned());
     Ok(text.filter(|text| !text.is_empty()))
 }
 
 /// The chain as one section. Where it is too long, the nearest files are kept.
-fn show(
+fn chain_section(
     file: &ContextFile,
     chain: Vec<(VPath, String)>,
     order: u16,
@@ -105,7 +110,7 @@ fn show(
                 text.len() - shown.len(),
                 text.len()
             );
-            cuts.push(Cut {
+            cuts.push(SectionCut {
                 source: path.to_string(),
                 what: what.clone(),
             });
@@ -124,17 +129,15 @@ fn show(
         return None;
     }
     texts.reverse();
-    let title = if order == order::CONTEXT {
+    let title = if order == section_order::CONTEXT {
         "persona".to_owned()
     } else {
         file.path.to_string()
     };
     let section = Section::new(title, owner, order, enclose(&file.tag, &texts.join("\n\n")))
-        .loaded()
-        .without(cuts);
-    Some(
-        chain
-            .into_iter()
-            .fold(section, |section, (path, _)| section.from(path.to_string())),
-    )
+        .as_loaded_file()
+        .with_cuts(cuts);
+    Some(chain.into_iter().fold(section, |section, (path, _)| {
+        section.with_source(path.to_string())
+    }))
 }

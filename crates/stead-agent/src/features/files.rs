@@ -8,9 +8,9 @@ use stead_workspace::WorkspaceError;
 
 /// The file tools.
 #[derive(Debug)]
-pub(super) struct Files;
+pub(super) struct FilesFeature;
 
-impl Feature for Files {
+impl Feature for FilesFeature {
     fn name(&self) -> &'static str {
         "files"
     }

@@ -4,7 +4,7 @@ use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use stead_vfs::{FileKind, VPath, VfsError};
-use stead_workspace::{Cut, Section, Window, WorkspaceError, enclose, order};
+use stead_workspace::{ReadWindow, Section, SectionCut, WorkspaceError, enclose, section_order};
 
 /// The entry, in the folder of knowledge.
 const ENTRY: &str = "KNOWLEDGE.md";
@@ -17,9 +17,9 @@ const MAX_WALKED: usize = 2 * MAX_LISTED;
 
 /// Knowledge.
 #[derive(Debug)]
-pub(super) struct Knowledge;
+pub(super) struct KnowledgeFeature;
 
-impl Feature for Knowledge {
+impl Feature for KnowledgeFeature {
     fn name(&self) -> &'static str {
         "knowledge"
     }
@@ -29,18 +29,18 @@ impl Feature for Knowledge {
         cx: &'a TurnCx<'a>,
     ) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
         Box::pin(async move {
-            let Some(folder) = &cx.definition().tree.knowledge else {
+            let Some(folder) = &cx.definition().paths.knowledge else {
                 return Ok(Contribution::default());
             };
-            let own = cx.own(folder);
+            let own = cx.user_version(folder);
             let roots: Vec<&VPath> = own.iter().chain([folder]).collect();
             let (entry, source) = self.entry(cx, &roots).await?;
-            let Listing { files, more } = list(cx, &roots).await?;
+            let KnowledgeListing { files, more } = list(cx, &roots).await?;
             if entry.is_none() && files.is_empty() {
                 return Ok(Contribution::default());
             }
             let mut parts: Vec<String> = entry.iter().map(|(text, _)| text.clone()).collect();
-            let mut cuts: Vec<Cut> = entry.into_iter().filter_map(|(_, cut)| cut).collect();
+            let mut cuts: Vec<SectionCut> = entry.into_iter().filter_map(|(_, cut)| cut).collect();
             if !files.is_empty() {
                 parts.push(format!("Knowledge files:\n{}", files.join("\n")));
             }
@@ -50,21 +50,21 @@ impl Feature for Knowledge {
                     "[{what}; find others with {}]",
                     cx.name_of("glob_files")
                 ));
-                cuts.push(Cut {
+                cuts.push(SectionCut {
                     source: folder.to_string(),
                     what,
                 });
             }
             let text = enclose("domain_knowledge_context", &parts.join("\n\n"));
-            let mut shown = Section::new("knowledge", self.name(), order::KNOWLEDGE, text)
-                .loaded()
-                .without(cuts);
+            let mut shown = Section::new("knowledge", self.name(), section_order::KNOWLEDGE, text)
+                .as_loaded_file()
+                .with_cuts(cuts);
             shown.sources.extend(source);
             shown.sources.push(format!("{folder}/"));
             let help = Section::new(
                 "domain knowledge",
                 self.name(),
-                order::DOMAIN_KNOWLEDGE,
+                section_order::DOMAIN_KNOWLEDGE,
                 help(cx, folder),
             );
             Ok(vec![help, shown].into())
@@ -72,15 +72,15 @@ impl Feature for Knowledge {
     }
 }
 
-impl Knowledge {
+impl KnowledgeFeature {
     async fn entry(
         &self,
         cx: &TurnCx<'_>,
         roots: &[&VPath],
-    ) -> Result<(Option<(String, Option<Cut>)>, Option<String>), WorkspaceError> {
+    ) -> Result<(Option<(String, Option<SectionCut>)>, Option<String>), WorkspaceError> {
         for root in roots {
             let Ok(path) = root.join(ENTRY) else { continue };
-            let window = Window::Head {
+            let window = ReadWindow::Head {
                 limit: MAX_ENTRY_BYTES,
             };
             let Some(entry) = cx.reader().read(&**cx.files, &path, window).await? else {
@@ -96,7 +96,7 @@ impl Knowledge {
                 entry.size
             );
             let text = format!("{text}\n[{path}: {what}; read the file for the rest]");
-            let cut = Cut {
+            let cut = SectionCut {
                 source: path.to_string(),
                 what,
             };
@@ -106,13 +106,13 @@ impl Knowledge {
     }
 }
 
-struct Listing {
+struct KnowledgeListing {
     files: Vec<String>,
     more: bool,
 }
 
 /// The files below the roots, each by what it is called below them; earlier roots hide later ones.
-async fn list(cx: &TurnCx<'_>, roots: &[&VPath]) -> Result<Listing, WorkspaceError> {
+async fn list(cx: &TurnCx<'_>, roots: &[&VPath]) -> Result<KnowledgeListing, WorkspaceError> {
     let mut found: BTreeMap<String, String> = BTreeMap::new();
     let mut more = false;
     for root in roots {
@@ -139,7 +139,7 @@ async fn list(cx: &TurnCx<'_>, roots: &[&VPath]) -> Result<Listing, WorkspaceErr
         }
     }
     more |= found.len() > MAX_LISTED;
-    Ok(Listing {
+    Ok(KnowledgeListing {
         files: found.into_values().take(MAX_LISTED).collect(),
         more,
     })

@@ -1,23 +1,25 @@
 //! What earlier sessions left to remember.
 
 use super::{Contribution, Feature, TurnCx};
-use crate::memory::{MemoryFiles, memory_tools, without_sources};
+use crate::memory::{FactFiles, memory_tools, without_sources};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use stead_tools::Tool;
 use stead_vfs::VPath;
-use stead_workspace::{Cut, Section, Surface, Switch, Window, WorkspaceError, enclose, order};
+use stead_workspace::{
+    FeatureSwitch, ReadWindow, Section, SectionCut, Surface, WorkspaceError, enclose, section_order,
+};
 
 /// Bytes that a token has at least; the budget is in tokens.
 const BYTES_PER_TOKEN: u64 = 3;
 /// How much more is read than is shown: where each fact is from is for people, and left out.
-const SOURCES_ROOM: u64 = 4;
+const SOURCES_READ_FACTOR: u64 = 4;
 
 /// What earlier sessions left to remember.
 #[derive(Debug)]
-pub(super) struct Memory;
+pub(super) struct MemoryFeature;
 
-impl Feature for Memory {
+impl Feature for MemoryFeature {
     fn name(&self) -> &'static str {
         "memory"
     }
@@ -27,12 +29,12 @@ impl Feature for Memory {
         cx: &'a TurnCx<'a>,
     ) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
         Box::pin(async move {
-            let Some(path) = &cx.definition().tree.memory else {
+            let Some(path) = &cx.definition().paths.memory else {
                 return Ok(Contribution::default());
             };
-            let off = |switch| cx.definition().config.disable.has(switch);
-            let tools = match MemoryFiles::new(cx.definition(), cx.bare.clone()) {
-                Ok(files) if !off(Switch::MemoryTools) => {
+            let off = |switch| cx.definition().config.disable.contains(switch);
+            let tools = match FactFiles::new(cx.definition(), cx.unguarded_files.clone()) {
+                Ok(files) if !off(FeatureSwitch::MemoryTools) => {
                     memory_tools(files, cx.sessions.redactor().clone())
                 }
                 // A layout that has curated memory and no place for days is its own keeper.
@@ -40,48 +42,52 @@ impl Feature for Memory {
             };
             let section = |title: &str, order, text| Section::new(title, self.name(), order, text);
             let mut sections = Vec::new();
-            if off(Switch::WorkspaceContext) {
+            if off(FeatureSwitch::WorkspaceContext) {
                 return Ok(Contribution { sections, tools });
             }
-            if !off(Switch::MemoryTools) {
+            if !off(FeatureSwitch::MemoryTools) {
                 sections.extend(
-                    recall(cx, path)
-                        .map(|text| section("memory recall", order::MEMORY_RECALL, text)),
+                    recall_help(cx, path)
+                        .map(|text| section("memory recall", section_order::MEMORY_RECALL, text)),
                 );
             }
-            if !off(Switch::MemoryHooks) {
-                let text = persistence(cx, path, &tools);
-                sections.extend(
-                    text.map(|text| section("memory persistence", order::MEMORY_PERSISTENCE, text)),
-                );
+            if !off(FeatureSwitch::MemoryHooks) {
+                let text = persistence_help(cx, path, &tools);
+                sections.extend(text.map(|text| {
+                    section(
+                        "memory persistence",
+                        section_order::MEMORY_PERSISTENCE,
+                        text,
+                    )
+                }));
             }
-            if !(off(Switch::MemoryTools) && off(Switch::MemoryHooks)) {
-                sections.extend(self.curated(cx, path).await?);
+            if !(off(FeatureSwitch::MemoryTools) && off(FeatureSwitch::MemoryHooks)) {
+                sections.extend(self.curated_section(cx, path).await?);
             }
             Ok(Contribution { sections, tools })
         })
     }
 }
 
-impl Memory {
+impl MemoryFeature {
     /// The curated memory within its budget: the newest part, which stands last.
-    async fn curated(
+    async fn curated_section(
         &self,
         cx: &TurnCx<'_>,
         path: &VPath,
     ) -> Result<Option<Section>, WorkspaceError> {
         let limit = u64::from(cx.definition().config.memory.max_tokens) * BYTES_PER_TOKEN;
-        let window = Window::Tail {
-            limit: limit.saturating_mul(SOURCES_ROOM),
+        let window = ReadWindow::Tail {
+            limit: limit.saturating_mul(SOURCES_READ_FACTOR),
         };
         let Some(memory) = cx.reader().read(&**cx.files, path, window).await? else {
             return Ok(None);
         };
-        let (text, cut_bytes) = newest(&memory.text, limit);
+        let (text, cut_bytes) = newest_lines(&memory.text, limit);
         let left_out = memory.cut_bytes() + cut_bytes;
         let cut = (left_out > 0).then(|| {
             let size = memory.size;
-            Cut {
+            SectionCut {
                 source: path.to_string(),
                 what: format!("its first {left_out} of {size} bytes were left out"),
             }
@@ -107,16 +113,21 @@ impl Memory {
         let section = Section::new(
             "memory",
             self.name(),
-            order::MEMORY,
+            section_order::MEMORY,
             enclose("memory_context", &text),
         );
-        Ok(Some(section.from(path.to_string()).loaded().without(cut)))
+        Ok(Some(
+            section
+                .with_source(path.to_string())
+                .as_loaded_file()
+                .with_cuts(cut),
+        ))
     }
 }
 
 /// The newest lines that come to at most `limit` bytes without their sources, and how many bytes
 /// come before them.
-fn newest(text: &str, limit: u64) -> (String, u64) {
+fn newest_lines(text: &str, limit: u64) -> (String, u64) {
     let mut lines: Vec<String> = Vec::new();
     let mut used = 0;
     let mut start = text.len();
@@ -144,11 +155,11 @@ fn newest(text: &str, limit: u64) -> (String, u64) {
     (lines.concat(), start as u64)
 }
 
-fn recall(cx: &TurnCx<'_>, path: &VPath) -> Option<String> {
+fn recall_help(cx: &TurnCx<'_>, path: &VPath) -> Option<String> {
     let days = cx
         .definition()
-        .tree
-        .days
+        .paths
+        .daily_facts
         .as_ref()
         .map_or(String::new(), |days| {
             format!(" and, day by day, in `{days}/`")
@@ -166,7 +177,7 @@ fn recall(cx: &TurnCx<'_>, path: &VPath) -> Option<String> {
     ))
 }
 
-fn persistence(cx: &TurnCx<'_>, path: &VPath, tools: &[Arc<dyn Tool>]) -> Option<String> {
+fn persistence_help(cx: &TurnCx<'_>, path: &VPath, tools: &[Arc<dyn Tool>]) -> Option<String> {
     let can_save =
         tools.iter().any(|tool| tool.spec().name == "memory_save") && cx.allows_tool("memory_save");
     let how = if can_save {
@@ -176,7 +187,7 @@ fn persistence(cx: &TurnCx<'_>, path: &VPath, tools: &[Arc<dyn Tool>]) -> Option
             Surface::Snake => " (`write_file` with `mode: append`)",
             Surface::Title => "",
         };
-        match &cx.definition().tree.days {
+        match &cx.definition().paths.daily_facts {
             Some(days) => format!("append it to `{days}/YYYY-MM-DD.md` of today{how}"),
             None => format!("append it to `{path}`{how}"),
         }

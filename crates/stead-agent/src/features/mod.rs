@@ -16,18 +16,18 @@ mod subagents;
 mod tasks;
 mod todos;
 
-use crate::{AgentParts, Crew};
+use crate::{AgentParts, Subagents};
 use futures_util::future::BoxFuture;
 use std::fmt::Debug;
 use std::sync::Arc;
 use stead_core::{AgentId, Owner, SessionId};
-use stead_search::Lazy;
+use stead_search::LazyIndex;
 use stead_store::Sessions;
-use stead_tools::{Folders, Tool};
+use stead_tools::{FolderResolver, Tool};
 use stead_vfs::{VPath, Vfs};
 use stead_workspace::{
-    Attached, Definition, PlaceKind, Reader, Resolved, Section, Surface, Switch, ToolLists,
-    Workspace, WorkspaceError,
+    Definition, FeatureSwitch, PlaceKind, ProjectAccess, ResolvedProfile, Section, Surface,
+    TextReader, ToolLists, Workspace, WorkspaceError,
 };
 
 /// One capability of the harness.
@@ -41,7 +41,7 @@ pub trait Feature: Debug + Send + Sync {
     }
 
     /// Tools that it may add to a turn, by canonical name.
-    fn brings(&self) -> &'static [&'static str] {
+    fn turn_tool_names(&self) -> &'static [&'static str] {
         &[]
     }
 
@@ -76,7 +76,7 @@ pub struct TurnCx<'a> {
     /// The workspace.
     pub workspace: &'a Workspace,
     /// The profiles of the model that is asked.
-    pub profile: &'a Resolved,
+    pub profile: &'a ResolvedProfile,
     /// How tools are named to it.
     pub surface: Surface,
     /// Whether it is to make a plan.
@@ -84,29 +84,29 @@ pub struct TurnCx<'a> {
     /// The tree as this session sees it.
     pub files: &'a Arc<dyn Vfs>,
     /// The same without any guard, for what the harness itself keeps there.
-    pub bare: &'a Arc<dyn Vfs>,
+    pub unguarded_files: &'a Arc<dyn Vfs>,
     /// Whose session it is.
     pub owner: &'a Owner,
     /// Those who work for the session; none outside of one.
-    pub crew: Option<&'a Arc<Crew>>,
+    pub subagents: Option<&'a Arc<Subagents>>,
     /// The folder of this user's own versions of parts of the workspace, if there is one.
-    pub own: Option<VPath>,
+    pub user_folder: Option<VPath>,
     /// The session.
     pub session: &'a SessionId,
     /// The agent.
     pub agent: AgentId,
     /// The folder that is worked in.
-    pub folder: &'a VPath,
+    pub working_folder: &'a VPath,
     /// Where its sessions are kept.
     pub sessions: Arc<dyn Sessions>,
     /// What finds words in memory and sessions.
-    pub index: Arc<Lazy>,
+    pub index: Arc<LazyIndex>,
     /// What kind of place the tree lies in, and in words.
     pub place: (PlaceKind, String),
     /// Where its folders lie on this machine, if they do.
-    pub folders: Folders,
+    pub folders: FolderResolver,
     /// What may be done to an attached project.
-    pub project: Option<Attached>,
+    pub project: Option<ProjectAccess>,
     /// Which tools there are, as all lists together say.
     pub lists: &'a [ToolLists],
     /// Tools that there may be, before lists narrow them, by canonical name.
@@ -129,7 +129,7 @@ impl TurnCx<'_> {
         let listed = self
             .lists
             .iter()
-            .all(|lists| lists.allow(name) || (plans && !lists.denies(name)));
+            .all(|lists| lists.allows(name) || (plans && !lists.denies(name)));
         listed && !self.profile.profile.excludes(name)
     }
 
@@ -144,20 +144,20 @@ impl TurnCx<'_> {
     }
 
     /// Reads what is needed for every turn.
-    pub fn reader(&self) -> &Reader {
+    pub fn reader(&self) -> &TextReader {
         &self.workspace.reader
     }
 
     /// Where this user's own version of `path` would lie.
-    pub fn own(&self, path: &VPath) -> Option<VPath> {
-        self.own.as_ref()?.join(path.as_str()).ok()
+    pub fn user_version(&self, path: &VPath) -> Option<VPath> {
+        self.user_folder.as_ref()?.join(path.as_str()).ok()
     }
 }
 
 /// The folder `<userId>/`, if it holds a user's own versions of parts of the workspace and nothing
 /// else: an ordinary folder that happens to have the name of a user is none. Whoever gave no name
 /// has none either.
-pub async fn own_folder(owner: &Owner, files: &dyn Vfs) -> Option<VPath> {
+pub async fn user_folder(owner: &Owner, files: &dyn Vfs) -> Option<VPath> {
     /// What the folder of a user may hold: overrides, and what AgentScope keeps there at run time.
     const HOLDS: [&str; 9] = [
         "AGENTS.md",
@@ -204,34 +204,34 @@ pub async fn own_folder(owner: &Owner, files: &dyn Vfs) -> Option<VPath> {
 /// Every feature that the settings do not switch off.
 pub(crate) fn all(parts: &AgentParts) -> Vec<Box<dyn Feature>> {
     let definition = &parts.workspace.definition;
-    let on = |switch: Switch| !definition.config.disable.has(switch);
-    let mut features: Vec<Box<dyn Feature>> = vec![Box::new(base::Base)];
-    if on(Switch::FilesystemTools) {
-        features.push(Box::new(files::Files));
+    let on = |switch: FeatureSwitch| !definition.config.disable.contains(switch);
+    let mut features: Vec<Box<dyn Feature>> = vec![Box::new(base::BaseFeature)];
+    if on(FeatureSwitch::FilesystemTools) {
+        features.push(Box::new(files::FilesFeature));
     }
-    if let Some(sandbox) = parts.sandbox.clone().filter(|_| on(Switch::Shell)) {
-        features.push(Box::new(shell::Shell { sandbox }));
+    if let Some(sandbox) = parts.sandbox.clone().filter(|_| on(FeatureSwitch::Shell)) {
+        features.push(Box::new(shell::ShellFeature { sandbox }));
     }
-    if on(Switch::WorkspaceContext) {
-        features.push(Box::new(context::Context));
-        features.push(Box::new(knowledge::Knowledge));
+    if on(FeatureSwitch::WorkspaceContext) {
+        features.push(Box::new(context::ContextFeature));
+        features.push(Box::new(knowledge::KnowledgeFeature));
     }
-    if on(Switch::Todos) {
-        features.push(Box::new(todos::Todos));
+    if on(FeatureSwitch::Todos) {
+        features.push(Box::new(todos::TodosFeature));
     }
-    if on(Switch::Tasks) {
-        features.push(Box::new(tasks::Tasks));
+    if on(FeatureSwitch::Tasks) {
+        features.push(Box::new(tasks::TasksFeature));
     }
-    if on(Switch::PlanMode) {
-        features.push(Box::new(plan::Plan));
+    if on(FeatureSwitch::PlanMode) {
+        features.push(Box::new(plan::PlanFeature));
     }
-    features.push(Box::new(memory::Memory));
-    features.push(Box::new(skills::Skills::default()));
-    if on(Switch::MemoryTools) {
-        features.push(Box::new(lookup::LookUp));
+    features.push(Box::new(memory::MemoryFeature));
+    features.push(Box::new(skills::SkillsFeature::default()));
+    if on(FeatureSwitch::MemoryTools) {
+        features.push(Box::new(lookup::LookupFeature));
     }
-    if on(Switch::Subagents) {
-        features.push(Box::new(subagents::Subagents));
+    if on(FeatureSwitch::Subagents) {
+        features.push(Box::new(subagents::SubagentsFeature));
     }
     features
 }

@@ -4,22 +4,22 @@ use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
 use stead_core::{AccessKind, VerdictKind};
 use stead_tools::plan_tools;
-use stead_workspace::{Section, WorkspaceError, order};
+use stead_workspace::{Section, WorkspaceError, section_order};
 
-const TEXT: &str = "## Plan mode\nWhen a task is large, risky or unclear, or the person asks for a plan, call \
+const PLAN_MODE_HELP: &str = "## Plan mode\nWhen a task is large, risky or unclear, or the person asks for a plan, call \
 `plan_enter` before you change anything: then only reading is allowed. Write the plan with `plan_write` and call \
 `plan_exit`, which asks the person. Once they agree, carry the plan out.";
 
 /// Plan mode.
 #[derive(Debug)]
-pub(super) struct Plan;
+pub(super) struct PlanFeature;
 
-impl Feature for Plan {
+impl Feature for PlanFeature {
     fn name(&self) -> &'static str {
         "plan"
     }
 
-    fn brings(&self) -> &'static [&'static str] {
+    fn turn_tool_names(&self) -> &'static [&'static str] {
         &["plan_enter", "plan_write", "plan_exit"]
     }
 
@@ -33,9 +33,18 @@ impl Feature for Plan {
             if cx.workspace.rules.decide(AccessKind::Write, &file).kind == VerdictKind::Deny {
                 return Ok(Contribution::default());
             }
-            let usable = self.brings().iter().all(|tool| cx.allows_tool(tool));
-            let section = usable
-                .then(|| Section::new("plan mode", self.name(), order::PLAN_MODE, TEXT.to_owned()));
+            let usable = self
+                .turn_tool_names()
+                .iter()
+                .all(|tool| cx.allows_tool(tool));
+            let section = usable.then(|| {
+                Section::new(
+                    "plan mode",
+                    self.name(),
+                    section_order::PLAN_MODE,
+                    PLAN_MODE_HELP.to_owned(),
+                )
+            });
             Ok(Contribution {
                 sections: section.into_iter().collect(),
                 tools: plan_tools(&file),

@@ -4,25 +4,25 @@ use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use stead_sandbox::Sandbox;
-use stead_tools::execute;
+use stead_tools::execute_tool;
 use stead_vfs::VPath;
-use stead_workspace::{Section, WorkspaceError, order};
+use stead_workspace::{Section, WorkspaceError, section_order};
 
 const EXECUTE: &str = "execute";
 
 /// Commands, where the workspace lies in a folder in which they can run.
 #[derive(Debug)]
-pub(super) struct Shell {
+pub(super) struct ShellFeature {
     /// Where they run.
     pub(super) sandbox: Arc<dyn Sandbox>,
 }
 
-impl Feature for Shell {
+impl Feature for ShellFeature {
     fn name(&self) -> &'static str {
         "shell"
     }
 
-    fn brings(&self) -> &'static [&'static str] {
+    fn turn_tool_names(&self) -> &'static [&'static str] {
         &[EXECUTE]
     }
 
@@ -35,11 +35,11 @@ impl Feature for Shell {
                 return Ok(Contribution::default());
             }
             let seconds = cx.definition().config.policy.tool_timeout_seconds;
-            let tool = execute(self.sandbox.clone(), cx.folders.clone(), seconds);
+            let tool = execute_tool(self.sandbox.clone(), cx.folders.clone(), seconds);
             let section = Section::new(
                 "commands",
                 self.name(),
-                order::COMMANDS,
+                section_order::COMMANDS,
                 self.text(cx, seconds),
             );
             Ok(Contribution {
@@ -50,7 +50,7 @@ impl Feature for Shell {
     }
 }
 
-impl Shell {
+impl ShellFeature {
     fn text(&self, cx: &TurnCx<'_>, seconds: u64) -> String {
         let tool = cx.name_of(EXECUTE);
         let place = self.sandbox.describe();

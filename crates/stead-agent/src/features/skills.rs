@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use stead_core::Owner;
 use stead_vfs::VPath;
 use stead_workspace::skills::{Catalogue, SkillPrompt, load_skill};
-use stead_workspace::{Cut, Section, SkillMode, SkillTrees, Switch, WorkspaceError, order};
+use stead_workspace::{
+    FeatureSwitch, Section, SectionCut, SkillMode, SkillTrees, WorkspaceError, section_order,
+};
 
 /// Bytes of the catalogue in the prompt.
 const MAX_CATALOGUE_BYTES: usize = 32 * 1024;
@@ -18,12 +20,12 @@ const MAX_FROZEN: usize = 1000;
 
 /// Skills.
 #[derive(Debug, Default)]
-pub(super) struct Skills {
+pub(super) struct SkillsFeature {
     /// As they were on an owner's first turn, where they do not change.
     frozen: Mutex<HashMap<Owner, Arc<Catalogue>>>,
 }
 
-impl Feature for Skills {
+impl Feature for SkillsFeature {
     fn name(&self) -> &'static str {
         "skills"
     }
@@ -36,12 +38,17 @@ impl Feature for Skills {
             let catalogue = self.catalogue(cx).await?;
             let mode = cx.definition().config.skills.mode.unwrap_or_default();
             let prompt = match mode {
-                SkillMode::Full => cx.workspace.library.full(&catalogue, MAX_FULL_BYTES).await,
+                SkillMode::Full => {
+                    cx.workspace
+                        .library
+                        .full_skills(&catalogue, MAX_FULL_BYTES)
+                        .await
+                }
                 // Without the tool the model could do nothing with it.
                 SkillMode::Catalogue if !cx.allows_tool("load_skill") => None,
                 SkillMode::Catalogue => {
                     let tool = cx.name_of("load_skill");
-                    catalogue.available_by(tool, MAX_CATALOGUE_BYTES)
+                    catalogue.available_skills_via(tool, MAX_CATALOGUE_BYTES)
                 }
             };
             let sections = prompt
@@ -56,15 +63,19 @@ impl Feature for Skills {
     }
 }
 
-impl Skills {
+impl SkillsFeature {
     async fn catalogue(&self, cx: &TurnCx<'_>) -> Result<Arc<Catalogue>, WorkspaceError> {
-        let freezes = cx.definition().config.disable.has(Switch::DynamicSkills);
+        let freezes = cx
+            .definition()
+            .config
+            .disable
+            .contains(FeatureSwitch::DynamicSkills);
         if let Some(known) = self.lock().get(cx.owner).filter(|_| freezes) {
             return Ok(known.clone());
         }
         let own = VPath::parse("skills")
             .ok()
-            .and_then(|folder| cx.own(&folder));
+            .and_then(|folder| cx.user_version(&folder));
         let own = own
             .map(|folder| (cx.files.clone(), folder))
             .into_iter()
@@ -72,7 +83,7 @@ impl Skills {
         let trees = SkillTrees {
             shared: cx.files,
             installed: cx.files,
-            own,
+            owner_dirs: own,
         };
         let layers = cx.workspace.skill_layers(trees).await?;
         let mut catalogue = cx.workspace.library.catalogue(&layers).await;
@@ -94,13 +105,14 @@ impl Skills {
     }
 
     fn section(&self, catalogue: &Catalogue, prompt: SkillPrompt) -> Section {
-        let cut = prompt.cut.map(|what| Cut {
+        let cut = prompt.cut.map(|what| SectionCut {
             source: "skills".to_owned(),
             what,
         });
-        let section = Section::new("skills", self.name(), order::SKILLS, prompt.text).without(cut);
+        let section =
+            Section::new("skills", self.name(), section_order::SKILLS, prompt.text).with_cuts(cut);
         catalogue.skills().fold(section, |section, skill| {
-            section.from(skill.file().to_string())
+            section.with_source(skill.file().to_string())
         })
     }
 

@@ -7,9 +7,9 @@ use stead_workspace::WorkspaceError;
 
 /// Tasks that outlive conversations.
 #[derive(Debug)]
-pub(super) struct Tasks;
+pub(super) struct TasksFeature;
 
-impl Feature for Tasks {
+impl Feature for TasksFeature {
     fn name(&self) -> &'static str {
         "tasks"
     }
@@ -22,7 +22,7 @@ impl Feature for Tasks {
             let timezone = cx.definition().config.timezone.as_deref();
             let tools = cx
                 .definition()
-                .tree
+                .paths
                 .tasks
                 .as_ref()
                 .map(|file| task_tools(file, timezone));

@@ -4,13 +4,13 @@ use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use stead_tools::{Tool, todo_tools};
-use stead_workspace::{Section, WorkspaceError, order};
+use stead_workspace::{Section, WorkspaceError, section_order};
 
 /// The list of things to do.
 #[derive(Debug)]
-pub(super) struct Todos;
+pub(super) struct TodosFeature;
 
-impl Feature for Todos {
+impl Feature for TodosFeature {
     fn name(&self) -> &'static str {
         "todos"
     }
@@ -33,7 +33,13 @@ impl Feature for Todos {
                  begin, mark one step as in progress when you start it and as completed as soon as it is done. For \
                  less, do without."
             );
-            Ok(vec![Section::new("todos", self.name(), order::TODOS, text)].into())
+            Ok(vec![Section::new(
+                "todos",
+                self.name(),
+                section_order::TODOS,
+                text,
+            )]
+            .into())
         })
     }
 }

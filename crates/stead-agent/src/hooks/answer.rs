@@ -6,23 +6,23 @@ use serde_json::Value;
 
 /// What a hook said.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Answer {
+pub(super) struct HookAnswer {
     /// `continue: false`: not only this, but the run is to end.
-    pub(super) stops: bool,
-    pub(super) decision: Option<Decision>,
+    pub(super) stops_run: bool,
+    pub(super) decision: Option<HookDecision>,
     pub(super) reason: Option<String>,
     /// For people.
     pub(super) message: Option<String>,
     /// For the model.
     pub(super) context: Option<String>,
-    pub(super) suppresses: bool,
-    pub(super) patch: Patch,
+    pub(super) suppress_output: bool,
+    pub(super) patch: HookPatch,
 }
 
 /// Yes or no.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Decision {
+pub(super) enum HookDecision {
     #[serde(alias = "deny")]
     Block,
     #[serde(alias = "approve")]
@@ -32,7 +32,7 @@ pub(super) enum Decision {
 /// What is to be changed.
 #[derive(Debug, Default, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Patch {
+pub(super) struct HookPatch {
     #[serde(alias = "tool_input")]
     pub(super) tool_args: Option<Value>,
     #[serde(alias = "tool_output", deserialize_with = "text")]
@@ -57,10 +57,10 @@ pub(crate) struct RequestPatch {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Said {
+struct RawHookAnswer {
     #[serde(rename = "continue")]
-    goes_on: Option<bool>,
-    decision: Option<Decision>,
+    continues: Option<bool>,
+    decision: Option<HookDecision>,
     reason: Option<String>,
     #[serde(alias = "stopReason")]
     stop_reason: Option<String>,
@@ -70,25 +70,25 @@ struct Said {
     additional_context: Option<String>,
     #[serde(alias = "suppressOutput", default)]
     suppress_output: bool,
-    patch: Option<Patch>,
+    patch: Option<HookPatch>,
     #[serde(alias = "hookSpecificOutput")]
-    hook_specific_output: Option<Specific>,
+    hook_specific_output: Option<HookSpecificOutput>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Specific {
+struct HookSpecificOutput {
     #[serde(rename = "hookEventName")]
     _event: Option<String>,
     #[serde(rename = "additionalContext")]
     additional_context: Option<String>,
     #[serde(rename = "permissionDecision")]
-    decision: Option<Decision>,
+    decision: Option<HookDecision>,
     #[serde(rename = "permissionDecisionReason")]
     reason: Option<String>,
     #[serde(rename = "updatedInput")]
     updated_input: Option<Value>,
-    patch: Option<Patch>,
+    patch: Option<HookPatch>,
 }
 
 /// A text, or `{text: …}`, or any JSON as its text.
@@ -111,23 +111,25 @@ fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D:
 }
 
 /// What `output` says; nothing is a yes. An error tells what is wrong with it.
-pub(super) fn read(output: &str) -> Result<Answer, String> {
+pub(super) fn parse_answer(output: &str) -> Result<HookAnswer, String> {
     let output = output.trim();
     if output.is_empty() {
-        return Ok(Answer::default());
+        return Ok(HookAnswer::default());
     }
-    let said: Said = serde_json::from_str(output)
+    let said: RawHookAnswer = serde_json::from_str(output)
         .map_err(|error| format!("its answer is not the JSON that hooks answer with: {error}"))?;
     let specific = said.hook_specific_output.unwrap_or_default();
     let mut patch = said.patch.or(specific.patch).unwrap_or_default();
     patch.tool_args = patch.tool_args.or(specific.updated_input);
-    let stops = said.goes_on == Some(false);
+    let stops = said.continues == Some(false);
     let reason = said.reason.or(specific.reason);
-    Ok(Answer {
-        stops,
+    Ok(HookAnswer {
+        stops_run: stops,
         // Whoever says no in one place does not say yes by another.
         decision: match (said.decision, specific.decision) {
-            (Some(Decision::Block), _) | (_, Some(Decision::Block)) => Some(Decision::Block),
+            (Some(HookDecision::Block), _) | (_, Some(HookDecision::Block)) => {
+                Some(HookDecision::Block)
+            }
             (said, specific) => said.or(specific),
         },
         reason: if stops {
@@ -137,13 +139,13 @@ pub(super) fn read(output: &str) -> Result<Answer, String> {
         },
         message: said.system_message,
         context: said.additional_context.or(specific.additional_context),
-        suppresses: said.suppress_output,
+        suppress_output: said.suppress_output,
         patch,
     })
 }
 
 /// The JSON object in the words of a model, which may stand between others or in a fence.
-pub(super) fn in_words(words: &str) -> Result<&str, String> {
+pub(super) fn json_in_text(words: &str) -> Result<&str, String> {
     match (words.find('{'), words.rfind('}')) {
         (Some(first), Some(last)) if first < last => Ok(&words[first..=last]),
         _ => Err("its answer has no JSON object in it".to_owned()),
@@ -155,20 +157,19 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    // Acceptance 6.7
     #[test]
     fn both_spellings_say_the_same_and_nothing_says_yes() {
-        let patch = Patch {
+        let patch = HookPatch {
             tool_args: Some(json!({"a": 1})),
-            ..Patch::default()
+            ..HookPatch::default()
         };
-        let full = Answer {
-            stops: false,
-            decision: Some(Decision::Block),
+        let full = HookAnswer {
+            stops_run: false,
+            decision: Some(HookDecision::Block),
             reason: Some("r".to_owned()),
             message: Some("m".to_owned()),
             context: Some("c".to_owned()),
-            suppresses: true,
+            suppress_output: true,
             patch,
         };
         let ours = json!({"continue": true, "decision": "block", "reason": "r", "system_message": "m",
@@ -179,24 +180,35 @@ mod tests {
             "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "r",
             "additionalContext": "c", "updatedInput": {"a": 1}}});
         for said in [ours, theirs, others] {
-            assert_eq!(read(&said.to_string()).as_ref(), Ok(&full), "{said}");
+            assert_eq!(
+                parse_answer(&said.to_string()).as_ref(),
+                Ok(&full),
+                "{said}"
+            );
         }
         let both =
             json!({"decision": "allow", "hookSpecificOutput": {"permissionDecision": "deny"}});
         assert_eq!(
-            read(&both.to_string()).unwrap().decision,
-            Some(Decision::Block),
+            parse_answer(&both.to_string()).unwrap().decision,
+            Some(HookDecision::Block),
             "no goes before yes"
         );
         for nothing in ["", " \n", "{}"] {
-            assert_eq!(read(nothing), Ok(Answer::default()), "{nothing:?}");
+            assert_eq!(
+                parse_answer(nothing),
+                Ok(HookAnswer::default()),
+                "{nothing:?}"
+            );
         }
-        let stop = Answer {
-            stops: true,
+        let stop = HookAnswer {
+            stops_run: true,
             reason: Some("s".to_owned()),
-            ..Answer::default()
+            ..HookAnswer::default()
         };
-        assert_eq!(read(r#"{"continue": false, "stopReason": "s"}"#), Ok(stop));
+        assert_eq!(
+            parse_answer(r#"{"continue": false, "stopReason": "s"}"#),
+            Ok(stop)
+        );
         for (patch, want) in [
             (json!({"tool_output": "x"}), "x"),
             (json!({"tool_result": {"text": "y"}}), "y"),
@@ -205,18 +217,17 @@ mod tests {
                 r#"{"n":1,"text":"y"}"#,
             ),
         ] {
-            let read = read(&json!({"patch": patch}).to_string()).unwrap();
+            let read = parse_answer(&json!({"patch": patch}).to_string()).unwrap();
             assert_eq!(
                 read.patch,
-                Patch {
+                HookPatch {
                     tool_result: Some(want.to_owned()),
-                    ..Patch::default()
+                    ..HookPatch::default()
                 }
             );
         }
     }
 
-    // Acceptance 6.7
     #[test]
     fn garbage_and_words_that_nobody_knows_are_no_answer() {
         for (said, told) in [
@@ -231,10 +242,13 @@ mod tests {
             ),
             ("{} {}", "trailing"),
         ] {
-            let error = read(said).unwrap_err();
+            let error = parse_answer(said).unwrap_err();
             assert!(error.contains(told), "{said}: {error}");
         }
-        assert_eq!(in_words("So:\n```json\n{\"a\": 1}\n```"), Ok("{\"a\": 1}"));
-        assert!(in_words("no").is_err());
+        assert_eq!(
+            json_in_text("So:\n```json\n{\"a\": 1}\n```"),
+            Ok("{\"a\": 1}")
+        );
+        assert!(json_in_text("no").is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! What an answer comes to: decided from what the hook declared and what the event allows, and
 //! nothing else.
 
-use super::answer::{Answer, Decision, RequestPatch};
+use super::answer::{HookAnswer, HookDecision, RequestPatch};
 use serde_json::Value;
 use stead_workspace::{Capability, HookEvent, HookSpec};
 
@@ -12,7 +12,7 @@ const MAX_CONTEXT_CHARS: usize = 20_000;
 
 /// What a hook changes.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Change {
+pub(crate) enum HookChange {
     /// The arguments of the call.
     ToolArgs(Value),
     /// What the model is told of its result.
@@ -29,27 +29,27 @@ pub(crate) enum Change {
 
 /// What an answer comes to.
 #[derive(Debug, PartialEq)]
-pub(super) struct Effect {
-    pub(super) says: Says,
-    pub(super) change: Option<Change>,
+pub(super) struct HookEffect {
+    pub(super) vote: HookVote,
+    pub(super) change: Option<HookChange>,
     /// For the model.
-    pub(super) words: Option<String>,
+    pub(super) context: Option<String>,
     /// For people.
     pub(super) message: Option<String>,
-    pub(super) suppresses: bool,
+    pub(super) suppress_output: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Says {
-    Nothing,
+pub(super) enum HookVote {
+    Abstain,
     /// Yes, in the place of a person.
-    Yes,
-    No(String),
+    Approve,
+    Block(String),
     /// No, and the run is to end.
-    End(String),
+    StopRun(String),
 }
 
-impl Change {
+impl HookChange {
     fn capability(&self) -> Capability {
         match self {
             Self::ToolArgs(_) => Capability::RewriteToolRequest,
@@ -86,7 +86,11 @@ impl Change {
 }
 
 /// What `answer` comes to at `event`, or why it does not count.
-pub(super) fn judge(spec: &HookSpec, event: HookEvent, answer: Answer) -> Result<Effect, String> {
+pub(super) fn resolve_effect(
+    spec: &HookSpec,
+    event: HookEvent,
+    answer: HookAnswer,
+) -> Result<HookEffect, String> {
     let needs = |capability: Capability| match spec.capabilities.contains(&capability) {
         true => Ok(()),
         false => Err(format!(
@@ -100,10 +104,10 @@ pub(super) fn judge(spec: &HookSpec, event: HookEvent, answer: Answer) -> Result
             .as_deref()
             .map(str::trim)
             .filter(|reason| !reason.is_empty());
-        cut(given.unwrap_or("it gave no reason"), MAX_REASON_CHARS)
+        truncate_chars(given.unwrap_or("it gave no reason"), MAX_REASON_CHARS)
     };
     let at = event.as_str();
-    let no = answer.stops || answer.decision == Some(Decision::Block);
+    let no = answer.stops_run || answer.decision == Some(HookDecision::Block);
     if no && !event.can_be_blocked() {
         return Err(format!(
             "it said no, and {at} cannot be blocked: {}",
@@ -111,23 +115,23 @@ pub(super) fn judge(spec: &HookSpec, event: HookEvent, answer: Answer) -> Result
         ));
     }
     let says = match answer.decision {
-        _ if answer.stops => Says::End(reason()),
-        Some(Decision::Block) => Says::No(reason()),
-        Some(Decision::Allow) if event == HookEvent::PermissionRequest => {
+        _ if answer.stops_run => HookVote::StopRun(reason()),
+        Some(HookDecision::Block) => HookVote::Block(reason()),
+        Some(HookDecision::Allow) if event == HookEvent::PermissionRequest => {
             needs(Capability::AnswerPermission)?;
-            Says::Yes
+            HookVote::Approve
         }
         // Elsewhere it widens nothing.
-        Some(Decision::Allow) | None => Says::Nothing,
+        Some(HookDecision::Allow) | None => HookVote::Abstain,
     };
-    if answer.suppresses {
+    if answer.suppress_output {
         needs(Capability::SuppressOutput)?;
     }
-    if answer.context.is_some() && !takes_words(event) {
+    if answer.context.is_some() && !accepts_context(event) {
         return Err(format!("`additional_context` reaches nobody at {at}"));
     }
     let mut change = None;
-    for wanted in changes(&answer) {
+    for wanted in requested_changes(&answer) {
         if !wanted.events().contains(&event) {
             let events: Vec<&str> = wanted.events().iter().map(|event| event.as_str()).collect();
             return Err(format!(
@@ -137,42 +141,42 @@ pub(super) fn judge(spec: &HookSpec, event: HookEvent, answer: Answer) -> Result
             ));
         }
         needs(wanted.capability())?;
-        if matches!(&wanted, Change::ToolArgs(args) if !args.is_object()) {
+        if matches!(&wanted, HookChange::ToolArgs(args) if !args.is_object()) {
             return Err("`patch.tool_args` is no JSON object".to_owned());
         }
         change = Some(wanted);
     }
-    Ok(Effect {
-        says,
+    Ok(HookEffect {
+        vote: says,
         change,
-        words: answer
+        context: answer
             .context
             .as_deref()
-            .map(|text| cut(text, MAX_CONTEXT_CHARS)),
+            .map(|text| truncate_chars(text, MAX_CONTEXT_CHARS)),
         message: answer
             .message
             .as_deref()
-            .map(|text| cut(text, MAX_REASON_CHARS)),
-        suppresses: answer.suppresses,
+            .map(|text| truncate_chars(text, MAX_REASON_CHARS)),
+        suppress_output: answer.suppress_output,
     })
 }
 
-fn changes(answer: &Answer) -> Vec<Change> {
+fn requested_changes(answer: &HookAnswer) -> Vec<HookChange> {
     let patch = answer.patch.clone();
     let all = [
-        patch.tool_args.map(Change::ToolArgs),
-        patch.tool_result.map(Change::ToolResult),
-        patch.prompt.map(Change::Prompt),
-        patch.context.map(Change::Context),
-        patch.model_request.map(Change::ModelRequest),
-        patch.model_response.map(Change::ModelResponse),
+        patch.tool_args.map(HookChange::ToolArgs),
+        patch.tool_result.map(HookChange::ToolResult),
+        patch.prompt.map(HookChange::Prompt),
+        patch.context.map(HookChange::Context),
+        patch.model_request.map(HookChange::ModelRequest),
+        patch.model_response.map(HookChange::ModelResponse),
     ];
     all.into_iter().flatten().collect()
 }
 
 /// Whether words for the model can be added there: never between a call and its result, nor after
 /// the end.
-fn takes_words(event: HookEvent) -> bool {
+fn accepts_context(event: HookEvent) -> bool {
     match event {
         HookEvent::SessionStart
         | HookEvent::PromptSubmit
@@ -193,7 +197,7 @@ fn takes_words(event: HookEvent) -> bool {
 }
 
 /// At most so many characters of a text.
-pub(super) fn cut(text: &str, most: usize) -> String {
+pub(super) fn truncate_chars(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

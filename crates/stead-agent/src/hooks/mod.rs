@@ -28,12 +28,12 @@ mod answer;
 mod ask;
 mod effect;
 mod engine;
-mod gear;
 mod input;
 mod points;
+mod runtime;
 
 pub use engine::Hooks;
-pub use gear::{Delegate, HookGear};
+pub use runtime::{Delegate, HookRuntime};
 
-pub(crate) use engine::Fired;
-pub(crate) use points::{Hooked, Outside, Seen};
+pub(crate) use engine::HookResults;
+pub(crate) use points::{HookedReply, PendingHookOutput, SessionlessHooks};

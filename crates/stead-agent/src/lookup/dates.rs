@@ -5,17 +5,17 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
 /// The beginning of the day, or the moment, that `text` names.
-pub fn since(text: &str) -> Option<Timestamp> {
+pub fn parse_since(text: &str) -> Option<Timestamp> {
     match day(text) {
-        Some(day) => beginning(day),
+        Some(day) => start_of_day(day),
         None => text.trim().parse().ok(),
     }
 }
 
 /// The end of the day, or the moment, that `text` names: the day itself counts.
-pub fn until(text: &str) -> Option<Timestamp> {
+pub fn parse_until(text: &str) -> Option<Timestamp> {
     match day(text) {
-        Some(day) => beginning(day.checked_add(1.day()).ok()?),
+        Some(day) => start_of_day(day.checked_add(1.day()).ok()?),
         None => text.trim().parse().ok(),
     }
 }
@@ -28,7 +28,7 @@ fn day(text: &str) -> Option<Date> {
         .filter(|_| !text.contains(['T', 't', ' ']))
 }
 
-fn beginning(day: Date) -> Option<Timestamp> {
+fn start_of_day(day: Date) -> Option<Timestamp> {
     Some(day.to_zoned(TimeZone::UTC).ok()?.timestamp())
 }
 
@@ -48,13 +48,17 @@ mod tests {
         ];
         for (text, first, last) in table {
             assert_eq!(
-                (since(text), until(text)),
+                (parse_since(text), parse_until(text)),
                 (first.parse().ok(), last.parse().ok()),
                 "{text}"
             );
         }
         for text in ["yesterday", "", "2026-13-01", "2026-11-16T"] {
-            assert_eq!((since(text), until(text)), (None, None), "{text}");
+            assert_eq!(
+                (parse_since(text), parse_until(text)),
+                (None, None),
+                "{text}"
+            );
         }
     }
 }

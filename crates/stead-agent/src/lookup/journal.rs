@@ -1,8 +1,8 @@
 //! What entries of a journal say, for searching and for reading again.
 
 use std::collections::HashSet;
-use stead_core::{Block, CallResult, Entry, Line, ToolCall};
-use stead_search::Voice;
+use stead_core::{Block, CallResult, Entry, JournalLine, ToolCall};
+use stead_search::LineSpeaker;
 use stead_tools::known_tool;
 
 /// Tools that repeat what was said: to find what they found would only find the search.
@@ -17,23 +17,35 @@ const LOOKUP_TOOLS: [&str; 6] = [
 
 /// What an entry says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct EntryText {
     /// Who says it.
-    pub voice: Voice,
+    pub voice: LineSpeaker,
     /// The words: calls as `name {arguments}`, media as `[type name]`.
     pub text: String,
 }
 
 /// What `entry` says; none if nobody says anything.
-pub fn said(entry: &Entry) -> Option<Said> {
+pub fn entry_text(entry: &Entry) -> Option<EntryText> {
     let (voice, text) = match entry {
-        Entry::User(input) => (Voice::User, blocks(&input.content, &HashSet::new())),
-        Entry::Model(reply) => (Voice::Assistant, blocks(&reply.content, &HashSet::new())),
-        Entry::Result(result) => (voice_of(result), blocks(&result.content, &HashSet::new())),
-        Entry::Steer(steer) => (Voice::User, blocks(&steer.content, &HashSet::new())),
-        Entry::Notice(notice) => (Voice::Harness, notice.text.clone()),
+        Entry::User(input) => (
+            LineSpeaker::User,
+            blocks_text(&input.content, &HashSet::new()),
+        ),
+        Entry::Model(reply) => (
+            LineSpeaker::Assistant,
+            blocks_text(&reply.content, &HashSet::new()),
+        ),
+        Entry::Result(result) => (
+            voice_of(result),
+            blocks_text(&result.content, &HashSet::new()),
+        ),
+        Entry::Steer(steer) => (
+            LineSpeaker::User,
+            blocks_text(&steer.content, &HashSet::new()),
+        ),
+        Entry::Notice(notice) => (LineSpeaker::Harness, notice.text.clone()),
         Entry::Compaction(compaction) => (
-            Voice::Harness,
+            LineSpeaker::Harness,
             compaction.view.summary.clone().unwrap_or_default(),
         ),
         Entry::Session(_)
@@ -46,19 +58,19 @@ pub fn said(entry: &Entry) -> Option<Said> {
         | Entry::Rewind(_)
         | Entry::End(_) => return None,
     };
-    Some(Said { voice, text }).filter(|said| !said.text.trim().is_empty())
+    Some(EntryText { voice, text }).filter(|said| !said.text.trim().is_empty())
 }
 
-fn voice_of(result: &CallResult) -> Voice {
+fn voice_of(result: &CallResult) -> LineSpeaker {
     if result.untrusted {
-        Voice::Outside
+        LineSpeaker::Outside
     } else {
-        Voice::Tool
+        LineSpeaker::Tool
     }
 }
 
 /// What is searched of a journal: all that was said, without the searches themselves.
-pub(super) fn searched(lines: &[Line]) -> Vec<stead_search::Line> {
+pub(super) fn searchable_lines(lines: &[JournalLine]) -> Vec<stead_search::SourceLine> {
     let mut searches: HashSet<&str> = HashSet::new();
     let mut out = Vec::new();
     for line in lines {
@@ -71,17 +83,17 @@ pub(super) fn searched(lines: &[Line]) -> Vec<stead_search::Line> {
                     | Block::Media(_)
                     | Block::Thinking(_) => None,
                 }));
-                Some(Said {
-                    voice: Voice::Assistant,
-                    text: blocks(&reply.content, &searches),
+                Some(EntryText {
+                    voice: LineSpeaker::Assistant,
+                    text: blocks_text(&reply.content, &searches),
                 })
             }
             Entry::Result(result) if searches.contains(result.id.as_str()) => None,
-            entry => said(entry),
+            entry => entry_text(entry),
         };
         out.extend(
             said.filter(|said| !said.text.trim().is_empty())
-                .map(|said| stead_search::Line {
+                .map(|said| stead_search::SourceLine {
                     place: line.seq,
                     at: Some(line.at),
                     voice: said.voice,
@@ -97,7 +109,7 @@ fn is_lookup(call: &ToolCall) -> bool {
     LOOKUP_TOOLS.contains(&name)
 }
 
-fn blocks(blocks: &[Block], without: &HashSet<&str>) -> String {
+fn blocks_text(blocks: &[Block], without: &HashSet<&str>) -> String {
     let texts = blocks.iter().filter_map(|block| match block {
         Block::Text { text } => Some(text.clone()),
         Block::Media(media) => {

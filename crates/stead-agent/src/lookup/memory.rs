@@ -1,6 +1,6 @@
 //! The files of memory, as they are searched: only what is trusted.
 
-use super::{Filled, LookupError};
+use super::{LookupError, SyncedScope};
 use crate::memory::without_sources;
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use stead_core::SessionId;
-use stead_search::{Index, Kind, Line, Scope, Source};
+use stead_search::{Index, SearchScope, SearchSource, SearchSourceKind, SourceLine};
 use stead_vfs::{DirEntry, FileKind, ReadRange, VPath, Vfs, VfsError};
 use stead_workspace::{IsolationScope, Workspace};
 
@@ -34,9 +34,13 @@ pub struct MemoryFiles {
 impl MemoryFiles {
     /// The memory of `workspace` in the tree `files`, as `session` sees it. None if its layout has
     /// none.
-    pub fn of(workspace: &Workspace, session: &SessionId, files: Arc<dyn Vfs>) -> Option<Self> {
-        let tree = &workspace.definition.tree;
-        if tree.memory.is_none() && tree.days.is_none() {
+    pub fn for_session(
+        workspace: &Workspace,
+        session: &SessionId,
+        files: Arc<dyn Vfs>,
+    ) -> Option<Self> {
+        let tree = &workspace.definition.paths;
+        if tree.memory.is_none() && tree.daily_facts.is_none() {
             return None;
         }
         let prefix = match workspace.config().filesystem.scope {
@@ -46,7 +50,7 @@ impl MemoryFiles {
         Some(Self {
             files,
             curated: tree.memory.clone(),
-            days: tree.days.clone(),
+            days: tree.daily_facts.clone(),
             prefix,
         })
     }
@@ -57,7 +61,7 @@ impl MemoryFiles {
     }
 
     /// Whether `path` is one of its files.
-    pub fn holds(&self, path: &VPath) -> bool {
+    pub fn contains(&self, path: &VPath) -> bool {
         if self.curated.as_ref() == Some(path) {
             return true;
         }
@@ -79,14 +83,14 @@ impl MemoryFiles {
     }
 
     /// Brings `index` up to date with the files.
-    pub(super) async fn sync(&self, index: &Index) -> Result<Filled, LookupError> {
-        let known = index.sources(Kind::Memory).await?;
+    pub(super) async fn sync(&self, index: &Index) -> Result<SyncedScope, LookupError> {
+        let known = index.sources(SearchSourceKind::Memory).await?;
         let (files, mut unread) = self.list().await?;
         let mut names = Vec::new();
         for (path, version) in files {
             let name = format!("{}{path}", self.prefix);
             if known.get(&name) != Some(&version) {
-                let source = Source::new(Kind::Memory, &name);
+                let source = SearchSource::new(SearchSourceKind::Memory, &name);
                 match self
                     .files
                     .read(
@@ -117,10 +121,12 @@ impl MemoryFiles {
             .keys()
             .filter(|name| !names.contains(name) && self.is_own(name))
         {
-            index.remove(&Source::new(Kind::Memory, gone)).await?;
+            index
+                .remove(&SearchSource::new(SearchSourceKind::Memory, gone))
+                .await?;
         }
-        Ok(Filled {
-            scope: Scope::Sources(Kind::Memory, names),
+        Ok(SyncedScope {
+            scope: SearchScope::Sources(SearchSourceKind::Memory, names),
             unread,
         })
     }
@@ -128,7 +134,7 @@ impl MemoryFiles {
     /// Whether a source is of this memory, and not of another session's.
     fn is_own(&self, source: &str) -> bool {
         let path = source.strip_prefix(&self.prefix).map(VPath::parse);
-        matches!(path, Some(Ok(path)) if self.holds(&path))
+        matches!(path, Some(Ok(path)) if self.contains(&path))
     }
 
     /// The files with their versions, in the order of paths.
@@ -147,7 +153,7 @@ impl MemoryFiles {
         if let Some(days) = &self.days {
             for entry in absent_is_empty(self.files.list(days).await)? {
                 if let Ok(path) = days.join(&entry.name) {
-                    self.add(&mut all, path, &entry);
+                    self.add_if_memory(&mut all, path, &entry);
                 }
             }
             if let Ok(archive) = days.join(ARCHIVE) {
@@ -161,14 +167,14 @@ impl MemoryFiles {
                     walk.entries
                 }))?;
                 walk.iter()
-                    .for_each(|(path, entry)| self.add(&mut all, path.clone(), entry));
+                    .for_each(|(path, entry)| self.add_if_memory(&mut all, path.clone(), entry));
             }
         }
         Ok((all, unread))
     }
 
-    fn add(&self, all: &mut BTreeMap<VPath, String>, path: VPath, entry: &DirEntry) {
-        if entry.kind == FileKind::File && self.holds(&path) {
+    fn add_if_memory(&self, all: &mut BTreeMap<VPath, String>, path: VPath, entry: &DirEntry) {
+        if entry.kind == FileKind::File && self.contains(&path) {
             let hash = entry.hash.map_or(String::new(), |hash| hash.to_string());
             all.insert(path, format!("{}:{}:{hash}", entry.size, entry.modified_ms));
         }
@@ -189,14 +195,14 @@ fn absent_is_empty<T>(listed: Result<Vec<T>, VfsError>) -> Result<Vec<T>, VfsErr
 }
 
 /// The lines of a file that say something, each with its day: the one it names, or else the file's.
-fn lines(path: &VPath, text: &str) -> Vec<Line> {
+fn lines(path: &VPath, text: &str) -> Vec<SourceLine> {
     let day = date_in(path.name());
     let numbered = text
         .lines()
         .zip(1..)
         .filter(|(line, _)| line.chars().any(char::is_alphanumeric));
     let line = |(text, place): (&str, u64)| {
-        let line = Line::note(place, without_sources(text).trim());
+        let line = SourceLine::note(place, without_sources(text).trim());
         match date_in(text).or(day) {
             Some(at) => line.at(at),
             None => line,
@@ -227,7 +233,10 @@ mod tests {
     fn a_line_is_of_the_day_it_names_or_of_its_files() {
         let day = |text: &str| Some(format!("{text}T00:00:00Z").parse::<Timestamp>().unwrap());
         let of = |path: &str, text: &str| lines(&VPath::parse(path).unwrap(), text);
-        assert_eq!(of("MEMORY.md", "\n# A\n---\nb")[1], Line::note(4, "b"));
+        assert_eq!(
+            of("MEMORY.md", "\n# A\n---\nb")[1],
+            SourceLine::note(4, "b")
+        );
         let dated = of(
             "memory/2026-11-02.md",
             "a\nsince 2025-01-31: b\n(2026-13-45) c\nx2025-01-31",

@@ -7,19 +7,20 @@ mod dates;
 mod journal;
 mod memory;
 
-pub use dates::{since, until};
-pub use journal::{Said, said};
+pub use dates::{parse_since, parse_until};
+pub use journal::{EntryText, entry_text};
 pub use memory::MemoryFiles;
 
 use crate::Agent;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::{Entry, Line, Owner, SessionId};
+use stead_core::{Entry, JournalLine, Owner, SessionId};
 use stead_search::{
-    Appended, Embed, Found, Hybrid, Index, Kind, Lazy, Query, Scope, SearchError, Source, Synced,
+    AppendOutcome, Embed, HybridOptions, Index, IndexError, LazyIndex, Query, SearchResults,
+    SearchScope, SearchSource, SearchSourceKind, SyncOutcome,
 };
-use stead_store::{Sessions, StoreError, Summary};
+use stead_store::{SessionSummary, Sessions, StoreError};
 use stead_vfs::VfsError;
 
 /// How long a search waits for meanings before it goes on with words alone.
@@ -30,19 +31,19 @@ const MAX_REBUILDS: usize = 2;
 /// Finds what was remembered and what was said.
 #[derive(Debug, Clone)]
 pub struct Lookup {
-    index: Arc<Lazy>,
+    index: Arc<LazyIndex>,
     embed: Option<Arc<dyn Embed>>,
 }
 
 /// What was found, and what could not be looked at.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Looked {
+pub struct LookupResult {
     /// The hits.
-    pub found: Found,
+    pub hits: SearchResults,
     /// Sessions and files that could not be read, with the reason.
     pub unread: Vec<String>,
     /// Whether a hit may be words that nobody here vouches for, or an echo of such words.
-    pub outside: bool,
+    pub untrusted: bool,
 }
 
 /// Why nothing can be found.
@@ -50,7 +51,7 @@ pub struct Looked {
 pub enum LookupError {
     /// The index.
     #[error(transparent)]
-    Search(#[from] SearchError),
+    Search(#[from] IndexError),
     /// The sessions.
     #[error(transparent)]
     Sessions(#[from] StoreError),
@@ -61,13 +62,18 @@ pub enum LookupError {
 
 impl Lookup {
     /// Searches `index`; by meaning too, if `embed` tells it.
-    pub fn new(index: Arc<Lazy>, embed: Option<Arc<dyn Embed>>) -> Self {
+    pub fn new(index: Arc<LazyIndex>, embed: Option<Arc<dyn Embed>>) -> Self {
         Self { index, embed }
     }
 
     /// Searches files of memory. The scope of `query` is set here.
-    pub async fn memory(&self, memory: &MemoryFiles, query: &Query) -> Result<Looked, LookupError> {
-        self.filled(What::Memory(memory), query).await
+    pub async fn memory(
+        &self,
+        memory: &MemoryFiles,
+        query: &Query,
+    ) -> Result<LookupResult, LookupError> {
+        self.sync_and_search(LookupTarget::Memory(memory), query)
+            .await
     }
 
     /// Searches all sessions. The scope of `query` is set here.
@@ -75,8 +81,9 @@ impl Lookup {
         &self,
         sessions: &dyn Sessions,
         query: &Query,
-    ) -> Result<Looked, LookupError> {
-        self.filled(What::Sessions(sessions), query).await
+    ) -> Result<LookupResult, LookupError> {
+        self.sync_and_search(LookupTarget::Sessions(sessions), query)
+            .await
     }
 
     /// Searches one session, up to its newest entry. The scope of `query` is set here.
@@ -85,28 +92,33 @@ impl Lookup {
         sessions: &dyn Sessions,
         id: &SessionId,
         query: &Query,
-    ) -> Result<Looked, LookupError> {
-        self.filled(What::Session(sessions, id), query).await
+    ) -> Result<LookupResult, LookupError> {
+        self.sync_and_search(LookupTarget::Session(sessions, id), query)
+            .await
     }
 
     /// Forgets sessions that are gone and gives back their space. An index that was never made
     /// stays so.
-    pub async fn tidy(&self, sessions: &dyn Sessions) -> Result<(), LookupError> {
-        if !self.index.is_made() {
+    pub async fn prune(&self, sessions: &dyn Sessions) -> Result<(), LookupError> {
+        if !self.index.exists() {
             return Ok(());
         }
         let index = self.index.get().await?;
-        forget_gone(&index, &sessions.list().await?).await?;
+        forget_missing(&index, &sessions.list().await?).await?;
         Ok(index.compact().await?)
     }
 
     /// Fills the index and asks it; once more if it was damaged.
-    async fn filled(&self, what: What<'_>, query: &Query) -> Result<Looked, LookupError> {
+    async fn sync_and_search(
+        &self,
+        what: LookupTarget<'_>,
+        query: &Query,
+    ) -> Result<LookupResult, LookupError> {
         let index = self.index.get().await?;
         let mut rebuilds = 0;
         loop {
-            match self.look(&index, what, query).await {
-                Err(LookupError::Search(SearchError::Rebuilt)) if rebuilds < MAX_REBUILDS => {
+            match self.sync_and_search_once(&index, what, query).await {
+                Err(LookupError::Search(IndexError::Rebuilt)) if rebuilds < MAX_REBUILDS => {
                     rebuilds += 1
                 }
                 outcome => return outcome,
@@ -114,32 +126,34 @@ impl Lookup {
         }
     }
 
-    async fn look(
+    async fn sync_and_search_once(
         &self,
         index: &Index,
-        what: What<'_>,
+        what: LookupTarget<'_>,
         query: &Query,
-    ) -> Result<Looked, LookupError> {
-        let Filled { scope, unread } = what.fill(index).await?;
-        let found = self.ask(index, &query.clone().within(scope)).await?;
+    ) -> Result<LookupResult, LookupError> {
+        let SyncedScope { scope, unread } = what.sync(index).await?;
+        let found = self
+            .query_index(index, &query.clone().in_scope(scope))
+            .await?;
         let outside = match what {
-            What::Memory(_) => false,
-            What::Sessions(sessions) | What::Session(sessions, _) => {
-                has_outside(sessions, &found).await?
+            LookupTarget::Memory(_) => false,
+            LookupTarget::Sessions(sessions) | LookupTarget::Session(sessions, _) => {
+                has_untrusted(sessions, &found).await?
             }
         };
-        Ok(Looked {
-            found,
+        Ok(LookupResult {
+            hits: found,
             unread,
-            outside,
+            untrusted: outside,
         })
     }
 
-    async fn ask(&self, index: &Index, query: &Query) -> Result<Found, SearchError> {
+    async fn query_index(&self, index: &Index, query: &Query) -> Result<SearchResults, IndexError> {
         match &self.embed {
             None => index.search(query).await,
             Some(embed) => {
-                let hybrid = Hybrid {
+                let hybrid = HybridOptions {
                     embed: &**embed,
                     deadline: EMBED_DEADLINE,
                 };
@@ -154,25 +168,28 @@ impl Agent {
     pub fn lookup(&self, owner: &Owner) -> Lookup {
         Lookup::new(
             self.parts.place.index(owner),
-            self.parts.workspace.meaning.clone(),
+            self.parts.workspace.embedder.clone(),
         )
     }
 
     /// The memory of `owner` outside any session, as far as the rules show it. None if the layout
     /// has none.
     pub fn memory_files(&self, owner: &Owner) -> Option<MemoryFiles> {
-        let session = SessionId::outside();
+        let session = SessionId::sessionless();
         let files = self
             .parts
             .workspace
-            .shown(&self.parts.place.files(owner, &session, None));
-        MemoryFiles::of(&self.parts.workspace, &session, files)
+            .prompt_files(&self.parts.place.files(owner, &session, None));
+        MemoryFiles::for_session(&self.parts.workspace, &session, files)
     }
 }
 
 /// Whether a hit was said after words from outside had come into its session: what was rewound
 /// counts, for it is found.
-async fn has_outside(sessions: &dyn Sessions, found: &Found) -> Result<bool, LookupError> {
+async fn has_untrusted(
+    sessions: &dyn Sessions,
+    found: &SearchResults,
+) -> Result<bool, LookupError> {
     let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
     for hit in &found.hits {
         let place = newest.entry(&hit.source).or_default();
@@ -183,7 +200,7 @@ async fn has_outside(sessions: &dyn Sessions, found: &Found) -> Result<bool, Loo
             return Ok(true);
         };
         let untrusted =
-            |line: &Line| matches!(&line.entry, Entry::Result(result) if result.untrusted);
+            |line: &JournalLine| matches!(&line.entry, Entry::Result(result) if result.untrusted);
         let lines = sessions.read(&id).await?;
         if lines
             .iter()
@@ -198,23 +215,23 @@ async fn has_outside(sessions: &dyn Sessions, found: &Found) -> Result<bool, Loo
 
 /// What is searched.
 #[derive(Clone, Copy)]
-enum What<'a> {
+enum LookupTarget<'a> {
     Memory(&'a MemoryFiles),
     Sessions(&'a dyn Sessions),
     Session(&'a dyn Sessions, &'a SessionId),
 }
 
-impl What<'_> {
+impl LookupTarget<'_> {
     /// Brings `index` up to date with it.
-    async fn fill(self, index: &Index) -> Result<Filled, LookupError> {
+    async fn sync(self, index: &Index) -> Result<SyncedScope, LookupError> {
         match self {
             Self::Memory(memory) => memory.sync(index).await,
             Self::Sessions(sessions) => sync_sessions(index, sessions).await,
             Self::Session(sessions, id) => {
                 let lines = sessions.read(id).await?;
                 sync_session(index, id, None, &lines).await?;
-                Ok(Filled {
-                    scope: Scope::Sources(Kind::Session, vec![id.to_string()]),
+                Ok(SyncedScope {
+                    scope: SearchScope::Sources(SearchSourceKind::Session, vec![id.to_string()]),
                     unread: Vec::new(),
                 })
             }
@@ -223,14 +240,14 @@ impl What<'_> {
 }
 
 /// What an index holds now.
-pub(crate) struct Filled {
-    scope: Scope,
+pub(crate) struct SyncedScope {
+    scope: SearchScope,
     unread: Vec<String>,
 }
 
 /// Brings the index up to date with all sessions.
-async fn sync_sessions(index: &Index, sessions: &dyn Sessions) -> Result<Filled, LookupError> {
-    let known = index.sources(Kind::Session).await?;
+async fn sync_sessions(index: &Index, sessions: &dyn Sessions) -> Result<SyncedScope, LookupError> {
+    let known = index.sources(SearchSourceKind::Session).await?;
     let mut listed = sessions.list().await?;
     // In the same order everywhere, so that every place gives the same answers.
     listed.sort_by(|a, b| a.id.cmp(&b.id));
@@ -253,27 +270,29 @@ async fn sync_sessions(index: &Index, sessions: &dyn Sessions) -> Result<Filled,
             Err(error) => unread.push(error.to_string()),
         }
     }
-    forget_gone(index, &listed).await?;
+    forget_missing(index, &listed).await?;
     let names = listed
         .into_iter()
         .map(|summary| summary.id.to_string())
         .collect();
-    Ok(Filled {
-        scope: Scope::Sources(Kind::Session, names),
+    Ok(SyncedScope {
+        scope: SearchScope::Sources(SearchSourceKind::Session, names),
         unread,
     })
 }
 
 /// Forgets sessions that are not among those that are `listed`.
-async fn forget_gone(index: &Index, listed: &[Summary]) -> Result<(), LookupError> {
+async fn forget_missing(index: &Index, listed: &[SessionSummary]) -> Result<(), LookupError> {
     let here: BTreeSet<&str> = listed.iter().map(|summary| summary.id.as_str()).collect();
     for gone in index
-        .sources(Kind::Session)
+        .sources(SearchSourceKind::Session)
         .await?
         .keys()
         .filter(|name| !here.contains(name.as_str()))
     {
-        index.remove(&Source::new(Kind::Session, gone)).await?;
+        index
+            .remove(&SearchSource::new(SearchSourceKind::Session, gone))
+            .await?;
     }
     Ok(())
 }
@@ -284,15 +303,15 @@ async fn sync_session(
     index: &Index,
     id: &SessionId,
     bytes: Option<u64>,
-    lines: &[stead_core::Line],
+    lines: &[stead_core::JournalLine],
 ) -> Result<(), LookupError> {
     let Some(last) = lines.last() else {
         return Ok(());
     };
-    let source = Source::new(Kind::Session, id.as_str());
+    let source = SearchSource::new(SearchSourceKind::Session, id.as_str());
     let bytes = bytes.map_or_else(|| "-".to_owned(), |bytes| bytes.to_string());
     let version = format!("{}:{bytes}:{}", last.seq, last.sum);
-    let all = journal::searched(lines);
+    let all = journal::searchable_lines(lines);
     if let Some(known) = index.version(&source).await?
         && let Some(upto) = grew_from(&known, lines)
     {
@@ -305,18 +324,18 @@ async fn sync_session(
             .cloned()
             .collect();
         match index.append(&source, &known, &version, &more).await? {
-            Appended::Added => return Ok(()),
+            AppendOutcome::Added => return Ok(()),
             // Another process was faster; what it left is compared below.
-            Appended::Stale => {}
+            AppendOutcome::Stale => {}
         }
     }
     match index.sync(&source, &version, &all).await? {
-        Synced::Unchanged | Synced::Replaced => Ok(()),
+        SyncOutcome::Unchanged | SyncOutcome::Replaced => Ok(()),
     }
 }
 
 /// The entry up to which a journal is known, if its `lines` go on from there.
-fn grew_from(known: &str, lines: &[stead_core::Line]) -> Option<u64> {
+fn grew_from(known: &str, lines: &[stead_core::JournalLine]) -> Option<u64> {
     let mut parts = known.split(':');
     let seq = parts.next()?.parse::<u64>().ok()?;
     let _ = parts.next()?;

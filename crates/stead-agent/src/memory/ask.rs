@@ -1,16 +1,16 @@
 //! One question to the model that extracts and merges.
 
 use super::error::MemoryError;
-use super::home::Home;
+use super::owner_memory::OwnerMemory;
 use crate::{Agent, Purpose, UsageRecord};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use stead_core::{Block, Estimate, Message, message_tokens, text_tokens};
+use stead_core::{Block, CallEstimate, Message, message_tokens, text_tokens};
 use stead_model::{Model, Params, Request, SystemPart, ToolChoice};
 
 /// Longest wait for one answer.
-const PATIENCE: Duration = Duration::from_secs(180);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(180);
 /// Longest answer that is wanted.
 const ANSWER_TOKENS: u64 = 8_000;
 /// The window of a model that nobody knows.
@@ -33,23 +33,23 @@ impl Agent {
     /// Tokens that one question about memory may have: never more than half of the window.
     pub(super) fn question_tokens(&self) -> u64 {
         self.memory_model()
-            .and_then(|model| model.window())
+            .and_then(|model| model.context_window())
             .unwrap_or(UNKNOWN_WINDOW)
             / 2
     }
 
     /// Asks for JSON, and takes nothing else for an answer. What it costs is taken from the day's
     /// budget, and written down.
-    pub(super) async fn ask_for<T: DeserializeOwned>(
+    pub(super) async fn ask_json<T: DeserializeOwned>(
         &self,
-        home: &Home,
+        home: &OwnerMemory,
         system: &str,
         question: String,
     ) -> Result<T, MemoryError> {
         let model = self.memory_model().ok_or(MemoryError::NoModel)?;
-        let quarter = model.window().unwrap_or(UNKNOWN_WINDOW) / 4;
+        let quarter = model.context_window().unwrap_or(UNKNOWN_WINDOW) / 4;
         let longest = model
-            .longest_answer()
+            .max_output_tokens()
             .unwrap_or(ANSWER_TOKENS)
             .min(ANSWER_TOKENS)
             .min(quarter);
@@ -68,7 +68,7 @@ impl Agent {
             params,
             ..Request::default()
         };
-        let estimate = Estimate {
+        let estimate = CallEstimate {
             input_tokens: text_tokens(system)
                 + request
                     .messages
@@ -77,19 +77,19 @@ impl Agent {
                     .sum::<u64>(),
             answer_tokens: longest,
             thinking_tokens: 0,
-            price: self.price_by(&**model, model.name()),
+            price: self.price_from(&**model, model.name()),
         };
         let reservation = self.budget(&home.owner).reserve(estimate).await?;
         let begun = Instant::now();
-        let reply = match tokio::time::timeout(PATIENCE, model.complete(&request)).await {
+        let reply = match tokio::time::timeout(ANSWER_TIMEOUT, model.complete(&request)).await {
             Ok(Ok(reply)) => reply,
             Ok(Err(error)) => {
                 reservation.release().await?;
                 return Err(error.into());
             }
             Err(_) => {
-                reservation.keep().await?;
-                return Err(MemoryError::Slow(PATIENCE.as_secs()));
+                reservation.charge_in_full().await?;
+                return Err(MemoryError::Slow(ANSWER_TIMEOUT.as_secs()));
             }
         };
         let cost = self.cost_of(&**model, &reply, request.params.caching);
@@ -107,7 +107,7 @@ impl Agent {
                 &home.owner,
                 &[UsageRecord {
                     ms,
-                    ..record.used(reply.usage, cost)
+                    ..record.with_usage(reply.usage, cost)
                 }],
             )
             .await;
@@ -115,12 +115,12 @@ impl Agent {
             Block::Text { text } => Some(text.as_str()),
             Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
         });
-        json_in(&text.collect::<String>())
+        parse_embedded_json(&text.collect::<String>())
     }
 }
 
 /// The JSON in an answer, which may stand between other words or in a fence.
-fn json_in<T: DeserializeOwned>(answer: &str) -> Result<T, MemoryError> {
+fn parse_embedded_json<T: DeserializeOwned>(answer: &str) -> Result<T, MemoryError> {
     let first = answer.find(['[', '{']);
     let last = answer.rfind([']', '}']);
     let (Some(first), Some(last)) = (
@@ -150,7 +150,11 @@ mod tests {
             ("{\"a\": 1}", None),
         ];
         for (answer, want) in table {
-            assert_eq!(json_in::<Vec<u32>>(answer).ok(), want, "{answer:?}");
+            assert_eq!(
+                parse_embedded_json::<Vec<u32>>(answer).ok(),
+                want,
+                "{answer:?}"
+            );
         }
     }
 }

@@ -7,31 +7,31 @@
 
 use super::error::MemoryError;
 use super::fact::Fact;
-use super::home::{FORGOTTEN, Home};
-use super::marks::{Kept, Merged, MergedDay, expected, put};
-use super::merge::{Decision, apply};
-use super::record::{Record, Shown};
+use super::merge::{MergeDecision, apply_decision};
+use super::merge_record::{MergeDiff, MergeRecord};
+use super::owner_memory::{FORGOTTEN, OwnerMemory};
+use super::progress::{MergeProgress, MergedDay, Versioned, expected_version, put_change};
 use crate::Agent;
 use jiff::civil::Date;
 use jiff::{Timestamp, ToSpan};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use stead_core::{Owner, text_tokens};
-use stead_store::{Change, Expected};
+use stead_store::{DocumentChange, Expected};
 use stead_vfs::VfsError;
 
 /// Most facts that are merged at once.
 const MAX_BATCH: usize = 200;
 /// How often a file that others change is read again before it is left for later.
-const TRIES: usize = 5;
+const MAX_TRIES: usize = 5;
 /// Merges of one job.
 const MAX_BATCHES: usize = 10_000;
 /// Merges that can be looked at again.
-const RECORDS: u64 = 50;
+const MAX_RECORDS: u64 = 50;
 
 /// What merging came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Consolidated {
+pub struct ConsolidationReport {
     /// Facts that were looked at.
     pub facts: usize,
     /// Bullets that left curated memory.
@@ -44,16 +44,16 @@ pub struct Consolidated {
 
 /// What is to be merged, and how.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Plan {
+struct MergePlan {
     generation: u64,
     facts: Vec<(Date, String)>,
-    decision: Decision,
+    decision: MergeDecision,
     /// The model, or why there is none.
     by: Result<String, String>,
     /// The month whose archive takes what leaves.
     month: String,
     /// What is about to change, once that is known.
-    shown: Option<Shown>,
+    shown: Option<MergeDiff>,
 }
 
 impl Agent {
@@ -62,19 +62,20 @@ impl Agent {
         &self,
         owner: &Owner,
         scope: Option<&str>,
-    ) -> Result<Consolidated, MemoryError> {
-        let home = self.home_of_scope(owner, scope.unwrap_or(super::home::EVERY_SESSION))?;
-        let mut done = Consolidated::default();
+    ) -> Result<ConsolidationReport, MemoryError> {
+        let home =
+            self.owner_memory_of_scope(owner, scope.unwrap_or(super::owner_memory::EVERY_SESSION))?;
+        let mut done = ConsolidationReport::default();
         let mut fresh = Vec::new();
         for _ in 0..MAX_BATCHES {
-            let merged: Option<Kept<Merged>> = home.get(&home.merged_key()).await?;
+            let merged: Option<Versioned<MergeProgress>> = home.get(&home.merged_key()).await?;
             if fresh.is_empty() {
-                fresh = home.fresh_facts().await?;
+                fresh = home.unmerged_facts().await?;
             }
-            let Some(plan) = self.plan(&home, &merged, &fresh, &mut done).await? else {
+            let Some(plan) = self.next_plan(&home, &merged, &fresh, &mut done).await? else {
                 if fresh.is_empty() {
                     done.days = home
-                        .put_days_away(self.workspace().config().memory.archive_days)
+                        .archive_old_days(self.workspace().config().memory.archive_days)
                         .await?;
                     return Ok(done);
                 }
@@ -99,8 +100,8 @@ impl Agent {
                 .filter(is_wanted)
                 .cloned()
                 .collect();
-            let plan = self.carry_out(&home, plan, &facts, &mut done).await?;
-            match home.settle(&merged, plan).await? {
+            let plan = self.apply_plan(&home, plan, &facts, &mut done).await?;
+            match home.finish_plan(&merged, plan).await? {
                 true => fresh.retain(|(_, fact)| !planned.contains(fact.id())),
                 // Another worker was faster; who knows what is left.
                 false => fresh.clear(),
@@ -111,16 +112,16 @@ impl Agent {
 
     /// What to do next, on record: from an earlier attempt, or decided now. None if there is
     /// nothing, or if another worker was faster.
-    async fn plan(
+    async fn next_plan(
         &self,
-        home: &Home,
-        merged: &Option<Kept<Merged>>,
+        home: &OwnerMemory,
+        merged: &Option<Versioned<MergeProgress>>,
         fresh: &[(Date, Fact)],
-        done: &mut Consolidated,
-    ) -> Result<Option<Kept<Plan>>, MemoryError> {
+        done: &mut ConsolidationReport,
+    ) -> Result<Option<Versioned<MergePlan>>, MemoryError> {
         let generation = merged.as_ref().map_or(0, |kept| kept.value.generation);
-        let known: Option<Kept<Plan>> = home.get(&home.plan_key()).await?;
-        let current = |kept: &Kept<Plan>| kept.value.generation == generation;
+        let known: Option<Versioned<MergePlan>> = home.get(&home.plan_key()).await?;
+        let current = |kept: &Versioned<MergePlan>| kept.value.generation == generation;
         if let Some(known) = known.as_ref().filter(|known| current(known)) {
             return Ok(Some(known.clone()));
         }
@@ -146,7 +147,7 @@ impl Agent {
             Err(reason) => Err(reason.clone()),
         };
         let today = home.files.date(Timestamp::now());
-        let plan = Plan {
+        let plan = MergePlan {
             generation,
             facts: batch
                 .iter()
@@ -157,14 +158,17 @@ impl Agent {
             month: today.strftime("%Y-%m").to_string(),
             shown: None,
         };
-        let still = Change::Check {
+        let still = DocumentChange::Check {
             key: home.merged_key(),
-            expect: expected(merged),
+            expect: expected_version(merged),
         };
-        home.commit(vec![still, put(home.plan_key(), &plan, expected(&known))?])
-            .await?;
+        home.commit(vec![
+            still,
+            put_change(home.plan_key(), &plan, expected_version(&known))?,
+        ])
+        .await?;
         // Whoever came first: theirs is the one.
-        let kept: Option<Kept<Plan>> = home.get(&home.plan_key()).await?;
+        let kept: Option<Versioned<MergePlan>> = home.get(&home.plan_key()).await?;
         Ok(kept.filter(current))
     }
 
@@ -181,21 +185,21 @@ impl Agent {
     }
 
     /// Writes the memory as planned, and before it what leaves it.
-    async fn carry_out(
+    async fn apply_plan(
         &self,
-        home: &Home,
-        mut plan: Kept<Plan>,
+        home: &OwnerMemory,
+        mut plan: Versioned<MergePlan>,
         facts: &[Fact],
-        done: &mut Consolidated,
-    ) -> Result<Kept<Plan>, MemoryError> {
+        done: &mut ConsolidationReport,
+    ) -> Result<Versioned<MergePlan>, MemoryError> {
         let max_tokens = u64::from(self.workspace().config().memory.max_tokens);
         let put_away = home
             .files
             .archive(&format!("MEMORY-{}", plan.value.month))?;
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             let (before, version) = home.files.read(&home.files.memory).await?;
             let away = home.files.read(&put_away).await?.0.ids();
-            let applied = apply(
+            let applied = apply_decision(
                 &before.text(),
                 facts,
                 &plan.value.decision,
@@ -205,8 +209,8 @@ impl Agent {
             if applied.memory == before {
                 return Ok(plan);
             }
-            let shown = Shown::new(&before.text(), &applied.memory.text());
-            let Some(noted) = home.note(&plan, shown).await? else {
+            let shown = MergeDiff::new(&before.text(), &applied.memory.text());
+            let Some(noted) = home.record_diff(&plan, shown).await? else {
                 return Ok(plan);
             };
             plan = noted;
@@ -232,13 +236,13 @@ impl Agent {
     }
 }
 
-impl Home {
+impl OwnerMemory {
     /// Facts of the days that were not merged yet, oldest first.
-    async fn fresh_facts(&self) -> Result<Vec<(Date, Fact)>, MemoryError> {
+    async fn unmerged_facts(&self) -> Result<Vec<(Date, Fact)>, MemoryError> {
         let mut fresh = Vec::new();
         for date in self.files.dates("").await? {
             fresh.extend(
-                self.fresh_of(date)
+                self.unmerged_facts_of(date)
                     .await?
                     .into_iter()
                     .map(|fact| (date, fact)),
@@ -248,8 +252,8 @@ impl Home {
     }
 
     /// Facts of one day that were not merged yet.
-    async fn fresh_of(&self, date: Date) -> Result<Vec<Fact>, MemoryError> {
-        let merged: Option<Kept<MergedDay>> = self.get(&self.day_key(date)).await?;
+    async fn unmerged_facts_of(&self, date: Date) -> Result<Vec<Fact>, MemoryError> {
+        let merged: Option<Versioned<MergedDay>> = self.get(&self.day_key(date)).await?;
         let merged = merged.map(|kept| kept.value.0).unwrap_or_default();
         let (ledger, _) = self.files.read(&self.files.day(date)?).await?;
         let mut seen = HashSet::new();
@@ -260,23 +264,23 @@ impl Home {
     }
 
     /// How many facts of the days were not merged yet.
-    pub(super) async fn fresh_count(&self) -> Result<usize, MemoryError> {
-        Ok(self.fresh_facts().await?.len())
+    pub(super) async fn unmerged_count(&self) -> Result<usize, MemoryError> {
+        Ok(self.unmerged_facts().await?.len())
     }
 
     /// Notes what is about to change, so that it can be told also after a crash. None if another
     /// worker was faster.
-    async fn note(
+    async fn record_diff(
         &self,
-        plan: &Kept<Plan>,
-        shown: Shown,
-    ) -> Result<Option<Kept<Plan>>, MemoryError> {
-        let value = Plan {
+        plan: &Versioned<MergePlan>,
+        shown: MergeDiff,
+    ) -> Result<Option<Versioned<MergePlan>>, MemoryError> {
+        let value = MergePlan {
             shown: Some(shown),
             ..plan.value.clone()
         };
         if !self
-            .commit(vec![put(
+            .commit(vec![put_change(
                 self.plan_key(),
                 &value,
                 Expected::Version(plan.version),
@@ -285,29 +289,29 @@ impl Home {
         {
             return Ok(None);
         }
-        let kept: Option<Kept<Plan>> = self.get(&self.plan_key()).await?;
+        let kept: Option<Versioned<MergePlan>> = self.get(&self.plan_key()).await?;
         Ok(kept.filter(|kept| kept.value.generation == value.generation))
     }
 
     /// The plan is carried out: its facts are merged, the throttle begins anew, and it is told what
     /// was done.
-    async fn settle(
+    async fn finish_plan(
         &self,
-        merged: &Option<Kept<Merged>>,
-        plan: Kept<Plan>,
+        merged: &Option<Versioned<MergeProgress>>,
+        plan: Versioned<MergePlan>,
     ) -> Result<bool, MemoryError> {
-        let Kept {
+        let Versioned {
             value: plan,
             version,
         } = plan;
         let now = Timestamp::now();
-        let next = Merged {
+        let next = MergeProgress {
             generation: plan.generation + 1,
             at_ms: now.as_millisecond(),
         };
         let mut changes = vec![
-            put(self.merged_key(), &next, expected(merged))?,
-            Change::Delete {
+            put_change(self.merged_key(), &next, expected_version(merged))?,
+            DocumentChange::Delete {
                 key: self.plan_key(),
                 expect: Expected::Version(version),
             },
@@ -317,28 +321,32 @@ impl Home {
             days.entry(*date).or_default().insert(id.clone());
         }
         for (date, ids) in days {
-            let known: Option<Kept<MergedDay>> = self.get(&self.day_key(date)).await?;
+            let known: Option<Versioned<MergedDay>> = self.get(&self.day_key(date)).await?;
             let mut all = known
                 .as_ref()
                 .map(|kept| kept.value.0.clone())
                 .unwrap_or_default();
             all.extend(ids);
-            changes.push(put(self.day_key(date), &MergedDay(all), expected(&known))?);
+            changes.push(put_change(
+                self.day_key(date),
+                &MergedDay(all),
+                expected_version(&known),
+            )?);
         }
         let facts = plan.facts.into_iter().map(|(_, id)| id).collect();
-        let record = Record {
+        let record = MergeRecord {
             at: now,
             facts,
             by: plan.by,
             shown: plan.shown.unwrap_or_default(),
         };
-        changes.push(put(
+        changes.push(put_change(
             self.record_key(next.generation),
             &record,
             Expected::Any,
         )?);
-        if let Some(old) = next.generation.checked_sub(RECORDS) {
-            changes.push(Change::Delete {
+        if let Some(old) = next.generation.checked_sub(MAX_RECORDS) {
+            changes.push(DocumentChange::Delete {
                 key: self.record_key(old),
                 expect: Expected::Any,
             });
@@ -347,7 +355,7 @@ impl Home {
     }
 
     /// Moves the files of old days, all of whose facts were merged, to the archive.
-    async fn put_days_away(&self, archive_days: u32) -> Result<usize, MemoryError> {
+    async fn archive_old_days(&self, archive_days: u32) -> Result<usize, MemoryError> {
         let today = self.files.date(Timestamp::now());
         let Ok(oldest) = today.checked_sub(i64::from(archive_days).days()) else {
             return Ok(0);
@@ -362,7 +370,7 @@ impl Home {
         {
             let from = self.files.day(date)?;
             let to = self.files.archive(&date.to_string())?;
-            if !self.fresh_of(date).await?.is_empty() {
+            if !self.unmerged_facts_of(date).await?.is_empty() {
                 continue;
             }
             match self.files.files.rename(&from, &to).await {
@@ -370,7 +378,7 @@ impl Home {
                 // It was put away before, and something came later.
                 Err(VfsError::Exists(_)) => {
                     let (late, _) = self.files.read(&from).await?;
-                    let add = |ledger: &mut super::ledger::Ledger| {
+                    let add = |ledger: &mut super::fact_document::FactDocument| {
                         let there: HashSet<String> = ledger
                             .lines()
                             .iter()
@@ -389,7 +397,7 @@ impl Home {
                 Err(VfsError::NotFound(_)) => continue,
                 Err(error) => return Err(error.into()),
             }
-            self.commit(vec![Change::Delete {
+            self.commit(vec![DocumentChange::Delete {
                 key: self.day_key(date),
                 expect: Expected::Any,
             }])

@@ -2,7 +2,7 @@
 //! people's.
 
 /// Beginnings of keys that providers hand out, and how long a word must be to be one.
-const KEYS: [(&str, usize); 16] = [
+const KEY_PREFIXES: [(&str, usize); 16] = [
     ("sk-", 20),
     ("AKIA", 20),
     ("ASIA", 20),
@@ -22,7 +22,7 @@ const KEYS: [(&str, usize); 16] = [
 ];
 
 /// Words after which a secret follows.
-const NAMES: [&str; 7] = [
+const SECRET_LABELS: [&str; 7] = [
     "password",
     "passwd",
     "passphrase",
@@ -36,22 +36,23 @@ const NAMES: [&str; 7] = [
 /// remembered.
 pub(super) fn holds_credentials(text: &str) -> bool {
     text.contains("-----BEGIN")
-        || text.split(is_between).any(is_key)
+        || text.split(is_separator).any(is_key)
         || names_a_secret(&text.to_lowercase())
 }
 
-fn is_between(c: char) -> bool {
+fn is_separator(c: char) -> bool {
     !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
 fn is_key(word: &str) -> bool {
-    KEYS.iter()
+    KEY_PREFIXES
+        .iter()
         .any(|(start, least)| word.starts_with(start) && word.len() >= *least)
 }
 
 /// `password: x`, `password = x`, `the password is x`; not `the password is kept in the vault`.
 fn names_a_secret(text: &str) -> bool {
-    NAMES.iter().any(|name| {
+    SECRET_LABELS.iter().any(|name| {
         text.match_indices(name).any(|(at, _)| {
             let rest = text[at + name.len()..].trim_start();
             let value = rest
@@ -60,13 +61,13 @@ fn names_a_secret(text: &str) -> bool {
                 .map(str::trim_start);
             value
                 .and_then(|value| value.split_whitespace().next())
-                .is_some_and(looks_chosen)
+                .is_some_and(looks_like_password)
         })
     })
 }
 
 /// Whether a word is one that nobody says: with digits or signs in it.
-fn looks_chosen(word: &str) -> bool {
+fn looks_like_password(word: &str) -> bool {
     let word = word.trim_matches(|c: char| matches!(c, '"' | '\'' | '`' | ',' | '.' | ';'));
     word.len() >= 5 && word.chars().any(|c| !c.is_alphabetic())
 }

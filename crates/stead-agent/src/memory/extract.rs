@@ -2,10 +2,10 @@
 
 use super::credentials::holds_credentials;
 use super::error::MemoryError;
-use super::fact::{Source, id_of, normalised, one_line};
-use super::home::Home;
-use super::marks::{Extraction, Found};
-use super::transcript::{Chunk, Trust, Who};
+use super::fact::{FactSource, normalised, one_line, stable_id};
+use super::owner_memory::OwnerMemory;
+use super::progress::{ExtractedFact, Extraction};
+use super::transcript::{TranscriptChunk, TranscriptSpeaker, TrustLevel};
 use crate::Agent;
 use jiff::civil::Date;
 use serde::Deserialize;
@@ -16,7 +16,7 @@ use stead_core::{ChainSum, Redactor, SessionId};
 const MAX_FACTS: usize = 200;
 
 /// What the extractor is told. The material is data to it, whoever wrote it.
-pub(super) const EXTRACT: &str = "\
+pub(super) const EXTRACT_PROMPT: &str = "\
 You keep the long-term memory of an agent. The message holds a part of a conversation as numbered entries. \
 Find what will still matter in later conversations: who people are and what they prefer, decisions with their reasons, \
 facts about projects and things, promises, dates, corrections of earlier beliefs. Leave out what only matters now, \
@@ -26,14 +26,14 @@ Answer with a JSON array and nothing else. Each item is {\"fact\": \"one sentenc
 \"seqs\": [numbers of the entries it is from]}. With nothing to keep, answer [].";
 
 #[derive(Deserialize)]
-struct Item {
+struct ExtractedItem {
     fact: String,
     #[serde(default)]
     seqs: Vec<u64>,
 }
 
 /// What an extraction is about.
-pub(super) struct About<'a> {
+pub(super) struct ExtractionContext<'a> {
     pub(super) session: &'a SessionId,
     pub(super) born: ChainSum,
     pub(super) from: u64,
@@ -46,24 +46,30 @@ impl Agent {
     /// all of it if something came from outside.
     pub(super) async fn extract(
         &self,
-        home: &Home,
-        chunk: &Chunk,
-        about: &About<'_>,
+        home: &OwnerMemory,
+        chunk: &TranscriptChunk,
+        about: &ExtractionContext<'_>,
     ) -> Result<Extraction, MemoryError> {
         let trusted = match chunk.has_trusted() {
-            true => self.ask_for(home, EXTRACT, chunk.trusted_view()).await?,
+            true => {
+                self.ask_json(home, EXTRACT_PROMPT, chunk.trusted_view())
+                    .await?
+            }
             false => Vec::new(),
         };
-        let outside = match chunk.has_outside() {
-            true => self.ask_for(home, EXTRACT, chunk.whole_view()).await?,
+        let outside = match chunk.has_untrusted() {
+            true => {
+                self.ask_json(home, EXTRACT_PROMPT, chunk.full_view())
+                    .await?
+            }
             false => Vec::new(),
         };
-        let trusted = found(trusted, chunk, about, Trust::Trusted);
+        let trusted = extracted_facts(trusted, chunk, about, TrustLevel::Trusted);
         let known: BTreeSet<String> = trusted
             .iter()
             .map(|found| normalised(&found.text))
             .collect();
-        let mut outside = found(outside, chunk, about, Trust::Outside);
+        let mut outside = extracted_facts(outside, chunk, about, TrustLevel::Untrusted);
         outside.retain(|found| !known.contains(&normalised(&found.text)));
         let from = about.from;
         let upto = chunk.upto;
@@ -80,14 +86,19 @@ impl Agent {
     }
 }
 
-fn found(items: Vec<Item>, chunk: &Chunk, about: &About<'_>, trust: Trust) -> Vec<Found> {
+fn extracted_facts(
+    items: Vec<ExtractedItem>,
+    chunk: &TranscriptChunk,
+    about: &ExtractionContext<'_>,
+    trust: TrustLevel,
+) -> Vec<ExtractedFact> {
     let mut seen = BTreeSet::new();
     let facts = items.into_iter().take(MAX_FACTS).filter_map(|item| {
-        let text = one_line(&about.redactor.clean(&item.fact));
+        let text = one_line(&about.redactor.redact(&item.fact));
         let is_new =
             !text.is_empty() && !holds_credentials(&text) && seen.insert(normalised(&text));
-        is_new.then(|| Found {
-            source: source(&text, &item.seqs, chunk, about, trust),
+        is_new.then(|| ExtractedFact {
+            source: fact_source(&text, &item.seqs, chunk, about, trust),
             text,
         })
     });
@@ -95,28 +106,34 @@ fn found(items: Vec<Item>, chunk: &Chunk, about: &About<'_>, trust: Trust) -> Ve
 }
 
 /// Where a fact is from. What the model says about it counts only as far as it can be.
-fn source(text: &str, seqs: &[u64], chunk: &Chunk, about: &About<'_>, trust: Trust) -> Source {
+fn fact_source(
+    text: &str,
+    seqs: &[u64],
+    chunk: &TranscriptChunk,
+    about: &ExtractionContext<'_>,
+    trust: TrustLevel,
+) -> FactSource {
     let cited = chunk
         .pieces
         .iter()
-        .filter(|piece| seqs.contains(&piece.seq) && shown(piece.trust, trust));
+        .filter(|piece| seqs.contains(&piece.seq) && was_shown(piece.trust, trust));
     let cited: Vec<_> = cited.collect();
     let all: Vec<_> = chunk
         .pieces
         .iter()
-        .filter(|piece| shown(piece.trust, trust))
+        .filter(|piece| was_shown(piece.trust, trust))
         .collect();
     let from = if cited.is_empty() { &all } else { &cited };
     let first = from.first().map_or(0, |piece| piece.seq);
     let last = from.last().map_or(0, |piece| piece.seq);
-    let by: BTreeSet<&str> = from.iter().map(|piece| piece.who.name()).collect();
-    let id = id_of(&[
+    let by: BTreeSet<&str> = from.iter().map(|piece| piece.speaker.name()).collect();
+    let id = stable_id(&[
         about.session.as_str(),
         &about.born.to_string(),
         &about.from.to_string(),
         text,
     ]);
-    let source = Source::new(id)
+    let source = FactSource::new(id)
         .with("session", about.session.as_str())
         .with(
             "seq",
@@ -129,11 +146,13 @@ fn source(text: &str, seqs: &[u64], chunk: &Chunk, about: &About<'_>, trust: Tru
         .with("by", by.into_iter().collect::<Vec<_>>().join(","))
         .with("on", about.date.to_string());
     match trust {
-        Trust::Trusted => source,
-        Trust::Outside => {
-            let tools = from.iter().filter_map(|piece| match &piece.who {
-                Who::Tool(name) => Some(name.as_str()),
-                Who::User | Who::Attachment | Who::Agent => None,
+        TrustLevel::Trusted => source,
+        TrustLevel::Untrusted => {
+            let tools = from.iter().filter_map(|piece| match &piece.speaker {
+                TranscriptSpeaker::Tool(name) => Some(name.as_str()),
+                TranscriptSpeaker::User
+                | TranscriptSpeaker::Attachment
+                | TranscriptSpeaker::Agent => None,
             });
             let tools = tools
                 .collect::<BTreeSet<_>>()
@@ -146,6 +165,6 @@ fn source(text: &str, seqs: &[u64], chunk: &Chunk, about: &About<'_>, trust: Tru
 }
 
 /// Whether the extractor of `trust` was shown something.
-fn shown(piece: Trust, trust: Trust) -> bool {
-    piece == Trust::Trusted || trust == Trust::Outside
+fn was_shown(piece: TrustLevel, trust: TrustLevel) -> bool {
+    piece == TrustLevel::Trusted || trust == TrustLevel::Untrusted
 }

@@ -20,14 +20,14 @@ pub struct Fact {
     /// What is remembered, in one line.
     pub text: String,
     /// Where it is from; never empty.
-    pub sources: Vec<Source>,
+    pub sources: Vec<FactSource>,
 }
 
 /// Where a fact is from: keys and values, the id first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Source(pub Vec<(String, String)>);
+pub struct FactSource(pub Vec<(String, String)>);
 
-impl Source {
+impl FactSource {
     /// A source with an id of its own. What is noted about it follows with [`Source::with`].
     pub fn new(id: impl Into<String>) -> Self {
         Self(vec![("id".to_owned(), id.into())])
@@ -66,7 +66,7 @@ impl Source {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for FactSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, (key, value)) in self.0.iter().enumerate() {
             write!(
@@ -82,8 +82,8 @@ impl fmt::Display for Source {
 
 impl Fact {
     /// A fact with one source; none if nothing is left of its text.
-    pub fn new(text: &str, source: Source, redactor: &Redactor) -> Option<Self> {
-        let text = one_line(&redactor.clean(text));
+    pub fn new(text: &str, source: FactSource, redactor: &Redactor) -> Option<Self> {
+        let text = one_line(&redactor.redact(text));
         (!text.is_empty()).then(|| Self {
             text,
             sources: vec![source],
@@ -97,8 +97,11 @@ impl Fact {
             .iter()
             .find_map(|mark| bullet.strip_prefix(mark))?;
         let (text, comment) = rest.rsplit_once(OPEN)?;
-        let sources = comment.strip_suffix(CLOSE)?.split(" ; ").map(Source::parse);
-        let sources: Vec<Source> = sources.collect::<Option<_>>()?;
+        let sources = comment
+            .strip_suffix(CLOSE)?
+            .split(" ; ")
+            .map(FactSource::parse);
+        let sources: Vec<FactSource> = sources.collect::<Option<_>>()?;
         let text = text.trim();
         (!text.is_empty() && !text.contains(OPEN)).then(|| Self {
             text: text.to_owned(),
@@ -108,16 +111,16 @@ impl Fact {
 
     /// Its id: that of its first source.
     pub fn id(&self) -> &str {
-        self.sources.first().map(Source::id).unwrap_or_default()
+        self.sources.first().map(FactSource::id).unwrap_or_default()
     }
 
     /// The ids of all that it was made of.
     pub fn ids(&self) -> impl Iterator<Item = &str> {
-        self.sources.iter().map(Source::id)
+        self.sources.iter().map(FactSource::id)
     }
 
     /// The same with a note on every source.
-    pub fn noted(self, key: &str, value: &str) -> Self {
+    pub fn with_note(self, key: &str, value: &str) -> Self {
         let sources = self
             .sources
             .into_iter()
@@ -140,7 +143,7 @@ impl fmt::Display for Fact {
 }
 
 /// An id that only the same parts give again.
-pub(crate) fn id_of(parts: &[&str]) -> String {
+pub(crate) fn stable_id(parts: &[&str]) -> String {
     let mut id = ContentHash::of(parts.join("\0").as_bytes()).to_string();
     id.truncate(ID_CHARS);
     id
@@ -228,7 +231,7 @@ mod tests {
 
     #[test]
     fn only_a_bullet_that_says_where_it_is_from_is_a_fact() {
-        let source = |id: &str| Source::new(id);
+        let source = |id: &str| FactSource::new(id);
         #[rustfmt::skip]
         let table = [
             ("- Prefers tabs. <!-- stead: id=a session=s seq=3-9 by=user -->",
@@ -257,7 +260,7 @@ mod tests {
         let redactor = Redactor::new(["sk-123456".to_owned()]);
         let fact = Fact::new(
             "a\n# b\u{202e} -->\u{200b}<!-- sk-123456",
-            Source::new("i"),
+            FactSource::new("i"),
             &redactor,
         )
         .unwrap();
@@ -265,8 +268,11 @@ mod tests {
             fact.to_string(),
             "- a # b -- > <! -- [redacted] <!-- stead: id=i -->"
         );
-        assert_eq!(Fact::new(" \n\u{200b}", Source::new("i"), &redactor), None);
-        let long = Fact::new(&"é".repeat(2000), Source::new("i"), &redactor).unwrap();
+        assert_eq!(
+            Fact::new(" \n\u{200b}", FactSource::new("i"), &redactor),
+            None
+        );
+        let long = Fact::new(&"é".repeat(2000), FactSource::new("i"), &redactor).unwrap();
         assert_eq!(long.text.chars().count(), MAX_FACT_CHARS);
     }
 
@@ -277,7 +283,7 @@ mod tests {
             id in "[a-f0-9]{1,12}",
             value in "\\PC{0,20}|[<>!\\- =;%]{0,20}|(?s).{0,20}",
         ) {
-            let source = Source::new(id).with("by", value);
+            let source = FactSource::new(id).with("by", value);
             if let Some(fact) = Fact::new(&text, source, &Redactor::default()) {
                 let line = fact.to_string();
                 prop_assert_eq!(line.lines().count(), 1);

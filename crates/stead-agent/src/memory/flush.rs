@@ -5,25 +5,27 @@
 //! are written once; the mark moves last, and takes the record with it.
 
 use super::error::MemoryError;
-use super::extract::{About, EXTRACT};
+use super::extract::{EXTRACT_PROMPT, ExtractionContext};
 use super::fact::Fact;
-use super::home::Home;
-use super::marks::{Extraction, Found, Kept, Mark, expected, put};
-use super::transcript::{Chunk, chunk, pieces};
+use super::owner_memory::OwnerMemory;
+use super::progress::{
+    ExtractedFact, Extraction, FlushMark, Versioned, expected_version, put_change,
+};
+use super::transcript::{TranscriptChunk, first_chunk, pieces};
 use crate::Agent;
-use stead_core::{ChainSum, Entry, Line, Owner, SessionId, text_tokens};
-use stead_store::{Change, Expected, StoreError};
+use stead_core::{ChainSum, Entry, JournalLine, Owner, SessionId, text_tokens};
+use stead_store::{DocumentChange, Expected, StoreError};
 
 /// Which part of a question is kept free, for estimates err.
-const SPARE_PART: u64 = 8;
+const SPARE_FRACTION: u64 = 8;
 /// What is shown at least, however small the window.
-const LEAST_TOKENS: u64 = 64;
+const MIN_CHUNK_TOKENS: u64 = 64;
 /// How often two workers may get in each other's way before one gives up for now.
-const TRIES: usize = 1_000;
+const MAX_TRIES: usize = 1_000;
 
 /// What looking through a session came to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Flushed {
+pub struct FlushReport {
     /// Facts that were added to the file of their day.
     pub facts: usize,
     /// Facts that wait for a person.
@@ -37,42 +39,47 @@ impl Agent {
         owner: &Owner,
         session: &SessionId,
         upto: u64,
-    ) -> Result<Flushed, MemoryError> {
-        let home = self.home(owner, session)?;
+    ) -> Result<FlushReport, MemoryError> {
+        let home = self.owner_memory(owner, session)?;
         let lines = match self.parts.place.sessions(owner).read(session).await {
             Ok(lines) => lines,
             // Removed since: there is nothing left to look through.
-            Err(StoreError::NotFound(_)) => return Ok(Flushed::default()),
+            Err(StoreError::NotFound(_)) => return Ok(FlushReport::default()),
             Err(error) => return Err(error.into()),
         };
         let Some(first) = lines.first() else {
-            return Ok(Flushed::default());
+            return Ok(FlushReport::default());
         };
         let born = first.sum;
-        let mut flushed = Flushed::default();
-        for _ in 0..TRIES {
-            let mark: Option<Kept<Mark>> = home.get(&Home::mark_key(session)).await?;
-            let from = begin(first, mark.as_ref().map(|kept| kept.value));
+        let mut flushed = FlushReport::default();
+        for _ in 0..MAX_TRIES {
+            let mark: Option<Versioned<FlushMark>> =
+                home.get(&OwnerMemory::mark_key(session)).await?;
+            let from = flush_start(first, mark.as_ref().map(|kept| kept.value));
             if from >= upto {
                 return Ok(flushed);
             }
             let Some(extraction) = self
-                .found(owner, &home, session, &lines, (from, upto), &mark)
+                .next_extraction(owner, &home, session, &lines, (from, upto), &mark)
                 .await?
             else {
                 continue;
             };
-            let written = self.remember(&home, &extraction.value).await?;
+            let written = self.store_facts(&home, &extraction.value).await?;
             flushed.facts += written.facts;
             flushed.quarantined += written.quarantined;
-            let moved = Mark {
+            let moved = FlushMark {
                 seq: extraction.value.upto,
                 born,
             };
             let changes = vec![
-                put(Home::mark_key(session), &moved, expected(&mark))?,
-                Change::Delete {
-                    key: Home::extraction_key(session),
+                put_change(
+                    OwnerMemory::mark_key(session),
+                    &moved,
+                    expected_version(&mark),
+                )?,
+                DocumentChange::Delete {
+                    key: OwnerMemory::extraction_key(session),
                     expect: Expected::Version(extraction.version),
                 },
             ];
@@ -84,18 +91,18 @@ impl Agent {
 
     /// What the model found after the mark, on record: from an earlier attempt, or asked for now.
     /// None if the mark moved in the meantime.
-    async fn found(
+    async fn next_extraction(
         &self,
         owner: &Owner,
-        home: &Home,
+        home: &OwnerMemory,
         session: &SessionId,
-        lines: &[Line],
+        lines: &[JournalLine],
         (from, upto): (u64, u64),
-        mark: &Option<Kept<Mark>>,
-    ) -> Result<Option<Kept<Extraction>>, MemoryError> {
-        let key = Home::extraction_key(session);
+        mark: &Option<Versioned<FlushMark>>,
+    ) -> Result<Option<Versioned<Extraction>>, MemoryError> {
+        let key = OwnerMemory::extraction_key(session);
         let born = lines.first().map_or(ChainSum::START, |line| line.sum);
-        let known: Option<Kept<Extraction>> = home.get(&key).await?;
+        let known: Option<Versioned<Extraction>> = home.get(&key).await?;
         if let Some(known) = &known
             && known.value.from == from
             && known.value.born == born
@@ -112,7 +119,7 @@ impl Agent {
             .unwrap_or_default();
         let date = home.files.date(at);
         let sessions = self.parts.place.sessions(owner);
-        let about = About {
+        let about = ExtractionContext {
             session,
             born,
             from,
@@ -130,28 +137,32 @@ impl Agent {
                 outside: Vec::new(),
             },
         };
-        let still = Change::Check {
-            key: Home::mark_key(session),
-            expect: expected(mark),
+        let still = DocumentChange::Check {
+            key: OwnerMemory::mark_key(session),
+            expect: expected_version(mark),
         };
         home.commit(vec![
             still,
-            put(key.clone(), &extraction, expected(&known))?,
+            put_change(key.clone(), &extraction, expected_version(&known))?,
         ])
         .await?;
         // Whoever came first: theirs is the one.
-        let kept: Option<Kept<Extraction>> = home.get(&key).await?;
+        let kept: Option<Versioned<Extraction>> = home.get(&key).await?;
         Ok(kept.filter(|kept| kept.value.from == from && kept.value.born == born))
     }
 
-    fn next_chunk(&self, lines: &[Line], from: u64, upto: u64) -> Option<Chunk> {
+    fn next_chunk(&self, lines: &[JournalLine], from: u64, upto: u64) -> Option<TranscriptChunk> {
         let most = self.question_tokens();
-        let room = most.saturating_sub(text_tokens(EXTRACT) + most / SPARE_PART);
-        chunk(pieces(lines, from, upto), upto, room.max(LEAST_TOKENS))
+        let room = most.saturating_sub(text_tokens(EXTRACT_PROMPT) + most / SPARE_FRACTION);
+        first_chunk(pieces(lines, from, upto), upto, room.max(MIN_CHUNK_TOKENS))
     }
 
-    async fn remember(&self, home: &Home, extraction: &Extraction) -> Result<Flushed, MemoryError> {
-        let facts = |found: &[Found]| -> Vec<Fact> {
+    async fn store_facts(
+        &self,
+        home: &OwnerMemory,
+        extraction: &Extraction,
+    ) -> Result<FlushReport, MemoryError> {
+        let facts = |found: &[ExtractedFact]| -> Vec<Fact> {
             found
                 .iter()
                 .map(|f| Fact {
@@ -166,18 +177,21 @@ impl Agent {
             .files
             .append(&home.files.day(extraction.date)?, &trusted)
             .await?;
-        let quarantined = home.files.hold_back(extraction.date, &outside).await?;
+        let quarantined = home
+            .files
+            .quarantine_facts(extraction.date, &outside)
+            .await?;
         if !trusted.is_empty() {
             // Before the mark moves: a crash in between would leave facts that nobody merges.
             self.enqueue_consolidation(home).await?;
         }
-        Ok(Flushed { facts, quarantined })
+        Ok(FlushReport { facts, quarantined })
     }
 }
 
 /// The entry after which a session is looked through. What a fork copied was looked through where
 /// it was said.
-fn begin(first: &Line, mark: Option<Mark>) -> u64 {
+fn flush_start(first: &JournalLine, mark: Option<FlushMark>) -> u64 {
     if let Some(mark) = mark.filter(|mark| mark.born == first.sum) {
         return mark.seq;
     }

@@ -1,15 +1,15 @@
 //! What is to be done later: looking through a session, merging what was found.
 
 use super::error::MemoryError;
-use super::home::Home;
-use super::marks::{Kept, Merged};
+use super::owner_memory::OwnerMemory;
+use super::progress::{MergeProgress, Versioned};
 use crate::Agent;
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use stead_core::{Owner, SessionId};
-use stead_workspace::{State, Switch};
+use stead_workspace::{FeatureSwitch, OwnerState};
 
 /// The queue of an owner.
 pub(super) const QUEUE: &str = "memory";
@@ -38,7 +38,7 @@ pub enum MemoryJob {
 
 impl MemoryJob {
     /// What it is, for people.
-    pub fn in_words(&self) -> String {
+    pub fn description(&self) -> String {
         match self {
             Self::Flush { session, upto } => {
                 format!("look through session {session} up to entry {upto}")
@@ -58,10 +58,13 @@ impl MemoryJob {
 impl Agent {
     /// Whether facts are extracted at all: the layout has a memory, nothing switches it off,
     /// sessions are kept, and there is a model to ask.
-    pub fn flushes(&self) -> bool {
+    pub fn extracts_facts(&self) -> bool {
         let definition = &self.workspace().definition;
-        let kept = !definition.config.disable.has(Switch::SessionPersistence);
-        definition.flushes() && kept && self.memory_model().is_some()
+        let kept = !definition
+            .config
+            .disable
+            .contains(FeatureSwitch::SessionPersistence);
+        definition.memory_flush_enabled() && kept && self.memory_model().is_some()
     }
 
     /// Sees to it that a session is looked through up to entry `seq`, by whichever process works
@@ -72,7 +75,7 @@ impl Agent {
         session: &SessionId,
         seq: u64,
     ) -> Result<(), MemoryError> {
-        if !self.flushes() {
+        if !self.extracts_facts() {
             return Ok(());
         }
         let job = MemoryJob::Flush {
@@ -85,8 +88,11 @@ impl Agent {
     }
 
     /// Sees to it that new facts are merged, when it is time.
-    pub(super) async fn enqueue_consolidation(&self, home: &Home) -> Result<(), MemoryError> {
-        let merged: Option<Kept<Merged>> = home.get(&home.merged_key()).await?;
+    pub(super) async fn enqueue_consolidation(
+        &self,
+        home: &OwnerMemory,
+    ) -> Result<(), MemoryError> {
+        let merged: Option<Versioned<MergeProgress>> = home.get(&home.merged_key()).await?;
         let merged = merged.map(|kept| kept.value).unwrap_or_default();
         let job = MemoryJob::Consolidate {
             scope: home.scope.clone(),
@@ -109,7 +115,7 @@ impl Agent {
 }
 
 async fn enqueue(
-    state: &State,
+    state: &OwnerState,
     job: &MemoryJob,
     dedup: Option<String>,
     delay: Duration,

@@ -2,7 +2,7 @@
 //! same text, and doing it twice is the same as once.
 
 use super::fact::{Fact, normalised, one_line, without_sources};
-use super::ledger::Ledger;
+use super::fact_document::FactDocument;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 use stead_core::text_tokens;
@@ -14,11 +14,11 @@ const TITLE: &str = "# Memory";
 
 /// What is to become of new facts, and of old ones that they touch. Everything is named by id.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Decision {
+pub(super) struct MergeDecision {
     /// Bullets that say what several facts said.
     pub(super) bullets: Vec<Bullet>,
     /// Facts that another one makes needless.
-    pub(super) dropped: Vec<Dropped>,
+    pub(super) dropped: Vec<DroppedFact>,
 }
 
 /// A bullet, and the facts it stands for.
@@ -30,41 +30,41 @@ pub(super) struct Bullet {
 
 /// A fact that is needless because of another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Dropped {
+pub(super) struct DroppedFact {
     pub(super) id: String,
     pub(super) by: String,
 }
 
 /// A memory after a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Applied {
-    pub(super) memory: Ledger,
+pub(super) struct MergeResult {
+    pub(super) memory: FactDocument,
     /// Bullets that are no longer in it.
     pub(super) archived: Vec<Fact>,
 }
 
 /// A memory while it is changed.
-struct Merge {
-    ledger: Ledger,
+struct MergeState {
+    ledger: FactDocument,
     /// Machine-written bullets with their lines; those that were used up are gone from here.
-    old: BTreeMap<usize, Fact>,
-    gone: HashSet<usize>,
+    bullets: BTreeMap<usize, Fact>,
+    removed_lines: HashSet<usize>,
     archived: Vec<Fact>,
 }
 
-impl Merge {
+impl MergeState {
     /// The line of the bullet that holds `id`.
     fn line_of(&self, id: &str) -> Option<usize> {
-        self.old
+        self.bullets
             .iter()
             .find(|(_, fact)| fact.ids().any(|known| known == id))
             .map(|(line, _)| *line)
     }
 
     fn archive(&mut self, line: usize) {
-        if let Some(fact) = self.old.remove(&line) {
+        if let Some(fact) = self.bullets.remove(&line) {
             self.archived.push(fact);
-            self.gone.insert(line);
+            self.removed_lines.insert(line);
         }
     }
 
@@ -72,7 +72,7 @@ impl Merge {
     fn combine(&mut self, text: String, lines: &[usize], fresh: &[&Fact]) {
         let olds: Vec<Fact> = lines
             .iter()
-            .filter_map(|line| self.old.remove(line))
+            .filter_map(|line| self.bullets.remove(line))
             .collect();
         let sources = olds
             .iter()
@@ -85,7 +85,7 @@ impl Merge {
         match lines.split_first() {
             Some((first, rest)) => {
                 self.ledger.replace(*first, &fact);
-                self.gone.extend(rest);
+                self.removed_lines.extend(rest);
             }
             None => self.ledger.push(&fact.to_string()),
         }
@@ -97,14 +97,14 @@ impl Merge {
 /// Merges `facts` into the memory `text`. Lines that a person wrote stay as they are. Every fact is
 /// used, or dropped because of another that stays, or added as it is; those in `away` were put away
 /// before. Beyond `max_tokens` the oldest machine-written bullets leave.
-pub(super) fn apply(
+pub(super) fn apply_decision(
     text: &str,
     facts: &[Fact],
-    decision: &Decision,
+    decision: &MergeDecision,
     away: &HashSet<String>,
     max_tokens: u64,
-) -> Applied {
-    let ledger = Ledger::parse(text);
+) -> MergeResult {
+    let ledger = FactDocument::parse(text);
     let old: BTreeMap<usize, Fact> = ledger.facts().collect();
     let there = ledger.ids();
     let mut fresh: BTreeMap<&str, &Fact> = facts
@@ -112,10 +112,10 @@ pub(super) fn apply(
         .filter(|fact| !there.contains(fact.id()) && !away.contains(fact.id()))
         .map(|fact| (fact.id(), fact))
         .collect();
-    let mut merge = Merge {
+    let mut merge = MergeState {
         ledger,
-        old,
-        gone: HashSet::new(),
+        bullets: old,
+        removed_lines: HashSet::new(),
         archived: Vec::new(),
     };
     if merge.ledger.lines().is_empty() && !fresh.is_empty() {
@@ -149,7 +149,7 @@ pub(super) fn apply(
         .flat_map(|bullet| &bullet.from)
         .collect();
     let needless: HashSet<&String> = decision.dropped.iter().map(|dropped| &dropped.id).collect();
-    for Dropped { id, by } in &decision.dropped {
+    for DroppedFact { id, by } in &decision.dropped {
         // As it was before: a bullet may have taken it in by now.
         let is_known =
             facts.iter().any(|fact| fact.id() == by) || away.contains(by) || there.contains(by);
@@ -164,23 +164,23 @@ pub(super) fn apply(
             merge.archive(line);
         }
     }
-    add_rest(&mut merge, facts, &fresh);
-    merge.ledger.take(&merge.gone);
-    let Merge {
+    append_undecided(&mut merge, facts, &fresh);
+    merge.ledger.remove_lines(&merge.removed_lines);
+    let MergeState {
         mut ledger,
         mut archived,
         ..
     } = merge;
-    archived.extend(within(&mut ledger, max_tokens));
-    Applied {
+    archived.extend(trim_to_budget(&mut ledger, max_tokens));
+    MergeResult {
         memory: ledger,
         archived,
     }
 }
 
 /// Adds what nobody decided about, but nothing that is said already.
-fn add_rest(merge: &mut Merge, facts: &[Fact], fresh: &BTreeMap<&str, &Fact>) {
-    let gone = &merge.gone;
+fn append_undecided(merge: &mut MergeState, facts: &[Fact], fresh: &BTreeMap<&str, &Fact>) {
+    let gone = &merge.removed_lines;
     let lines = merge
         .ledger
         .lines()
@@ -198,8 +198,12 @@ fn add_rest(merge: &mut Merge, facts: &[Fact], fresh: &BTreeMap<&str, &Fact>) {
 }
 
 /// Takes out the oldest machine-written bullets until the rest fits.
-fn within(ledger: &mut Ledger, max_tokens: u64) -> Vec<Fact> {
-    let costs: Vec<u64> = ledger.lines().iter().map(|line| cost(line)).collect();
+fn trim_to_budget(ledger: &mut FactDocument, max_tokens: u64) -> Vec<Fact> {
+    let costs: Vec<u64> = ledger
+        .lines()
+        .iter()
+        .map(|line| prompt_tokens(line))
+        .collect();
     let mut total: u64 = costs.iter().sum();
     let mut leaving = HashSet::new();
     let mut left = Vec::new();
@@ -211,12 +215,12 @@ fn within(ledger: &mut Ledger, max_tokens: u64) -> Vec<Fact> {
         leaving.insert(at);
         left.push(fact);
     }
-    ledger.take(&leaving);
+    ledger.remove_lines(&leaving);
     left
 }
 
 /// What a line takes of a prompt, where nothing of its sources is shown.
-fn cost(line: &str) -> u64 {
+fn prompt_tokens(line: &str) -> u64 {
     let shown = without_sources(line);
     text_tokens(shown).max((shown.len() as u64 + 1).div_ceil(BYTES_PER_TOKEN))
 }

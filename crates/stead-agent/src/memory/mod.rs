@@ -14,30 +14,32 @@
 mod ask;
 mod consolidate;
 mod credentials;
-mod decide;
 mod error;
 mod extract;
 mod fact;
+mod fact_document;
 mod flush;
-mod home;
 mod job;
-mod ledger;
-mod marks;
 mod merge;
-mod record;
+mod merge_model;
+mod merge_record;
+mod owner_memory;
+mod progress;
 mod review;
 mod tools;
 mod transcript;
-mod work;
+mod worker;
 
-pub use consolidate::Consolidated;
+pub use consolidate::ConsolidationReport;
 pub use error::MemoryError;
-pub use fact::{Fact, MAX_FACT_CHARS, Source, without_sources};
-pub use flush::Flushed;
-pub(crate) use home::MemoryFiles;
+pub use fact::{Fact, FactSource, MAX_FACT_CHARS, without_sources};
+pub use fact_document::FactDocument;
+pub use flush::FlushReport;
 pub use job::MemoryJob;
-pub use ledger::Ledger;
-pub use record::{Record, Shown};
-pub use review::{Blamed, DeadJob, Forgotten, MemoryStatus, Placed, Review, Which};
+pub use merge_record::{MergeDiff, MergeRecord};
+pub(crate) use owner_memory::FactFiles;
+pub use review::{
+    BlameLine, DeadJob, FactSelection, ForgetResult, LocatedFact, MemoryStatus, ReviewDecision,
+};
 pub(crate) use tools::memory_tools;
-pub use work::{Background, WorkOptions, Worked};
+pub use worker::{MemoryWorker, WorkerOptions, WorkerReport};

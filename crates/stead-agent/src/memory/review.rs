@@ -1,12 +1,12 @@
 //! What a person sees of memory, and does to it.
 
 use super::error::MemoryError;
-use super::fact::{Fact, Source, normalised};
-use super::home::{FORGOTTEN, Home, MemoryFiles};
+use super::fact::{Fact, FactSource, normalised};
+use super::fact_document::FactDocument;
 use super::job::{MemoryJob, QUEUE};
-use super::ledger::Ledger;
-use super::marks::{Kept, Merged};
-use super::record::Record;
+use super::merge_record::MergeRecord;
+use super::owner_memory::{FORGOTTEN, FactFiles, OwnerMemory};
+use super::progress::{MergeProgress, Versioned};
 use crate::Agent;
 use jiff::{Timestamp, ToSpan};
 use serde::Serialize;
@@ -22,7 +22,7 @@ const MAX_CANDIDATES: usize = 20;
 
 /// A fact, and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Placed {
+pub struct LocatedFact {
     /// The file.
     pub path: String,
     /// The line, from 1.
@@ -33,10 +33,10 @@ pub struct Placed {
     pub text: String,
     /// Where it is from.
     #[serde(serialize_with = "as_maps")]
-    pub sources: Vec<Source>,
+    pub sources: Vec<FactSource>,
 }
 
-fn as_maps<S: serde::Serializer>(sources: &[Source], serializer: S) -> Result<S::Ok, S::Error> {
+fn as_maps<S: serde::Serializer>(sources: &[FactSource], serializer: S) -> Result<S::Ok, S::Error> {
     let maps = sources.iter().map(|source| {
         source
             .0
@@ -49,14 +49,14 @@ fn as_maps<S: serde::Serializer>(sources: &[Source], serializer: S) -> Result<S:
 
 /// A line of curated memory and where it is from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Blamed {
+pub struct BlameLine {
     /// The line, from 1.
     pub line: usize,
     /// What it says, without its sources.
     pub text: String,
     /// Where it is from; empty if a person wrote it.
     #[serde(serialize_with = "as_maps")]
-    pub sources: Vec<Source>,
+    pub sources: Vec<FactSource>,
 }
 
 /// How memory stands.
@@ -93,18 +93,18 @@ pub struct DeadJob {
 
 /// What forgetting came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Forgotten {
+pub enum ForgetResult {
     /// These lines are no longer remembered.
-    Done(Vec<Placed>),
+    Done(Vec<LocatedFact>),
     /// The words fit several facts, and nothing was forgotten.
-    Several(Vec<Placed>),
+    Ambiguous(Vec<LocatedFact>),
     /// Nothing fits.
-    Nothing,
+    NotFound,
 }
 
 /// What a person says about facts that wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Review {
+pub enum ReviewDecision {
     /// They may be remembered.
     Approve,
     /// They may not.
@@ -113,7 +113,7 @@ pub enum Review {
 
 /// Which facts are meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Which {
+pub enum FactSelection {
     /// All that wait.
     All,
     /// Those with these ids.
@@ -121,31 +121,31 @@ pub enum Which {
 }
 
 impl Agent {
-    fn review_home(&self, owner: &Owner) -> Result<Home, MemoryError> {
-        self.home(owner, &SessionId::outside())
+    fn review_memory(&self, owner: &Owner) -> Result<OwnerMemory, MemoryError> {
+        self.owner_memory(owner, &SessionId::sessionless())
     }
 
     /// How the memory of `owner` stands.
     pub async fn memory_status(&self, owner: &Owner) -> Result<MemoryStatus, MemoryError> {
-        let home = self.review_home(owner)?;
-        let merged: Option<Kept<Merged>> = home.get(&home.merged_key()).await?;
+        let home = self.review_memory(owner)?;
+        let merged: Option<Versioned<MergeProgress>> = home.get(&home.merged_key()).await?;
         let dead = home
             .state
             .store
-            .dead(&home.state.space, QUEUE, None, MAX_DEAD)
+            .dead_letters(&home.state.space, QUEUE, None, MAX_DEAD)
             .await?;
         let dead = dead.into_iter().map(|dead| DeadJob {
             job: MemoryJob::parse(&dead.payload)
-                .map_or_else(|error| error.to_string(), |job| job.in_words()),
+                .map_or_else(|error| error.to_string(), |job| job.description()),
             attempts: dead.attempts,
             reason: dead.reason,
         });
         Ok(MemoryStatus {
-            flushes: self.workspace().definition.flushes(),
+            flushes: self.workspace().definition.memory_flush_enabled(),
             model: self.workspace().config().memory.model.clone(),
             memory: home.files.memory.to_string(),
-            unmerged: home.fresh_count().await?,
-            quarantined: home.files.waiting().await?.len(),
+            unmerged: home.unmerged_count().await?,
+            quarantined: home.files.quarantined_facts().await?.len(),
             merges: merged.as_ref().map_or(0, |kept| kept.value.generation),
             merged_at: merged.and_then(|kept| Timestamp::from_millisecond(kept.value.at_ms).ok()),
             dead: dead.collect(),
@@ -153,30 +153,30 @@ impl Agent {
     }
 
     /// The facts that wait for a person, oldest first.
-    pub async fn memory_review(&self, owner: &Owner) -> Result<Vec<Placed>, MemoryError> {
-        self.review_home(owner)?.files.waiting().await
+    pub async fn memory_review(&self, owner: &Owner) -> Result<Vec<LocatedFact>, MemoryError> {
+        self.review_memory(owner)?.files.quarantined_facts().await
     }
 
     /// The facts that are remembered: curated first, then day by day.
-    pub async fn memory_list(&self, owner: &Owner) -> Result<Vec<Placed>, MemoryError> {
-        self.review_home(owner)?.files.remembered().await
+    pub async fn memory_list(&self, owner: &Owner) -> Result<Vec<LocatedFact>, MemoryError> {
+        self.review_memory(owner)?.files.remembered_facts().await
     }
 
     /// Every line of curated memory and where it is from.
-    pub async fn memory_blame(&self, owner: &Owner) -> Result<Vec<Blamed>, MemoryError> {
-        let files = self.review_home(owner)?.files;
+    pub async fn memory_blame(&self, owner: &Owner) -> Result<Vec<BlameLine>, MemoryError> {
+        let files = self.review_memory(owner)?.files;
         let (ledger, _) = files.read(&files.memory).await?;
         let blamed = ledger
             .lines()
             .iter()
             .enumerate()
             .map(|(at, line)| match Fact::parse(line) {
-                Some(fact) => Blamed {
+                Some(fact) => BlameLine {
                     line: at + 1,
                     text: format!("- {}", fact.text),
                     sources: fact.sources,
                 },
-                None => Blamed {
+                None => BlameLine {
                     line: at + 1,
                     text: line.trim_end().to_owned(),
                     sources: Vec::new(),
@@ -190,9 +190,9 @@ impl Agent {
         &self,
         owner: &Owner,
         limit: usize,
-    ) -> Result<Vec<Record>, MemoryError> {
+    ) -> Result<Vec<MergeRecord>, MemoryError> {
         const PAGE: usize = 100;
-        let home = self.review_home(owner)?;
+        let home = self.review_memory(owner)?;
         let listed = Documents::list(
             &*home.state.store,
             &home.state.space,
@@ -203,7 +203,11 @@ impl Agent {
         .await?;
         let mut records = Vec::new();
         for entry in listed.into_iter().rev().take(limit) {
-            records.extend(home.get::<Record>(&entry.key).await?.map(|kept| kept.value));
+            records.extend(
+                home.get::<MergeRecord>(&entry.key)
+                    .await?
+                    .map(|kept| kept.value),
+            );
         }
         Ok(records)
     }
@@ -213,24 +217,24 @@ impl Agent {
     pub async fn memory_decide(
         &self,
         owner: &Owner,
-        which: &Which,
-        review: Review,
+        which: &FactSelection,
+        review: ReviewDecision,
         by: &str,
-    ) -> Result<Vec<Placed>, MemoryError> {
-        let home = self.review_home(owner)?;
-        let waiting = home.files.waiting().await?;
-        if let Which::Ids(ids) = which
+    ) -> Result<Vec<LocatedFact>, MemoryError> {
+        let home = self.review_memory(owner)?;
+        let waiting = home.files.quarantined_facts().await?;
+        if let FactSelection::Ids(ids) = which
             && let Some(unknown) = ids
                 .iter()
                 .find(|id| !waiting.iter().any(|placed| placed.id == **id))
         {
             return Err(MemoryError::NoSuchFact(unknown.clone()));
         }
-        let meant = |placed: &Placed| match which {
-            Which::All => true,
-            Which::Ids(ids) => ids.contains(&placed.id),
+        let meant = |placed: &LocatedFact| match which {
+            FactSelection::All => true,
+            FactSelection::Ids(ids) => ids.contains(&placed.id),
         };
-        let meant: Vec<Placed> = waiting.into_iter().filter(meant).collect();
+        let meant: Vec<LocatedFact> = waiting.into_iter().filter(meant).collect();
         let today = home.files.date(Timestamp::now());
         let days = i64::from(self.workspace().config().memory.archive_days);
         for placed in &meant {
@@ -239,7 +243,7 @@ impl Agent {
                 sources: placed.sources.clone(),
             };
             let (fact, to) = match review {
-                Review::Approve => {
+                ReviewDecision::Approve => {
                     let said = placed
                         .sources
                         .iter()
@@ -247,44 +251,46 @@ impl Agent {
                     // The file of an old day may be put away by now.
                     let recent = today.checked_sub(days.days()).unwrap_or(today);
                     let date = said.filter(|date| *date >= recent).unwrap_or(today);
-                    (fact.noted("approved_by", by), home.files.day(date)?)
+                    (fact.with_note("approved_by", by), home.files.day(date)?)
                 }
-                Review::Reject => (fact.noted("rejected_by", by), home.files.rejected()?),
+                ReviewDecision::Reject => {
+                    (fact.with_note("rejected_by", by), home.files.rejected()?)
+                }
             };
             // First there, then gone from here: a crash in between leaves both, and the next try
             // removes one.
             home.files.append(&to, &[fact]).await?;
-            home.files.take(&placed.path, &placed.id).await?;
+            home.files.remove_fact(&placed.path, &placed.id).await?;
         }
-        if review == Review::Approve && !meant.is_empty() {
+        if review == ReviewDecision::Approve && !meant.is_empty() {
             self.enqueue_consolidation(&home).await?;
         }
         Ok(meant)
     }
 }
 
-impl MemoryFiles {
+impl FactFiles {
     /// The facts that wait for a person, oldest first.
-    pub(super) async fn waiting(&self) -> Result<Vec<Placed>, MemoryError> {
+    pub(super) async fn quarantined_facts(&self) -> Result<Vec<LocatedFact>, MemoryError> {
         let mut waiting = Vec::new();
         for date in self.dates("quarantine").await? {
-            waiting.extend(self.placed(&self.quarantine(date)?).await?);
+            waiting.extend(self.located_facts(&self.quarantine(date)?).await?);
         }
         Ok(waiting)
     }
 
     /// The facts that are remembered: curated first, then day by day.
-    pub(super) async fn remembered(&self) -> Result<Vec<Placed>, MemoryError> {
-        let mut facts = self.placed(&self.memory).await?;
+    pub(super) async fn remembered_facts(&self) -> Result<Vec<LocatedFact>, MemoryError> {
+        let mut facts = self.located_facts(&self.memory).await?;
         for date in self.dates("").await? {
-            facts.extend(self.placed(&self.day(date)?).await?);
+            facts.extend(self.located_facts(&self.day(date)?).await?);
         }
         Ok(facts)
     }
 
-    async fn placed(&self, path: &VPath) -> Result<Vec<Placed>, MemoryError> {
+    async fn located_facts(&self, path: &VPath) -> Result<Vec<LocatedFact>, MemoryError> {
         let (ledger, _) = self.read(path).await?;
-        let placed = ledger.facts().map(|(at, fact)| Placed {
+        let placed = ledger.facts().map(|(at, fact)| LocatedFact {
             path: path.to_string(),
             line: at + 1,
             id: fact.id().to_owned(),
@@ -295,27 +301,31 @@ impl MemoryFiles {
     }
 
     /// Takes the fact `id` out of a file.
-    async fn take(&self, path: &str, id: &str) -> Result<(), MemoryError> {
+    async fn remove_fact(&self, path: &str, id: &str) -> Result<(), MemoryError> {
         let path = VPath::parse(path).map_err(|error| MemoryError::Files(error.into()))?;
         self.change(&path, |ledger| {
             let lines = lines_of(ledger, id);
-            ledger.take(&lines);
+            ledger.remove_lines(&lines);
         })
         .await
     }
 
     /// Moves what is remembered under an id, or in words that only one fact has, to what was
     /// forgotten.
-    pub(crate) async fn forget(&self, query: &str, by: &Source) -> Result<Forgotten, MemoryError> {
-        let all = self.remembered().await?;
+    pub(crate) async fn forget(
+        &self,
+        query: &str,
+        by: &FactSource,
+    ) -> Result<ForgetResult, MemoryError> {
+        let all = self.remembered_facts().await?;
         let wanted = normalised(query);
-        let has_id = |placed: &&Placed| {
+        let has_id = |placed: &&LocatedFact| {
             placed
                 .sources
                 .iter()
                 .any(|source| source.id() == query.trim())
         };
-        let mut found: Vec<Placed> = all.iter().filter(has_id).cloned().collect();
+        let mut found: Vec<LocatedFact> = all.iter().filter(has_id).cloned().collect();
         if found.is_empty() && !wanted.is_empty() {
             found = all
                 .iter()
@@ -336,12 +346,12 @@ impl MemoryFiles {
             .map(|placed| normalised(&placed.text))
             .collect();
         match texts.len() {
-            0 => return Ok(Forgotten::Nothing),
+            0 => return Ok(ForgetResult::NotFound),
             1 => {}
             _ if found.iter().all(|placed| has_id(&placed)) => {}
             _ => {
                 found.truncate(MAX_CANDIDATES);
-                return Ok(Forgotten::Several(found));
+                return Ok(ForgetResult::Ambiguous(found));
             }
         }
         let kept: Vec<Fact> = found
@@ -352,7 +362,7 @@ impl MemoryFiles {
             })
             .map(|fact| {
                 by.0.iter()
-                    .fold(fact, |fact, (key, value)| fact.noted(key, value))
+                    .fold(fact, |fact, (key, value)| fact.with_note(key, value))
             })
             .collect();
         let forgotten = self.archive(FORGOTTEN)?;
@@ -366,13 +376,13 @@ impl MemoryFiles {
         })
         .await?;
         for placed in &found {
-            self.take(&placed.path, &placed.id).await?;
+            self.remove_fact(&placed.path, &placed.id).await?;
         }
-        Ok(Forgotten::Done(found))
+        Ok(ForgetResult::Done(found))
     }
 }
 
-fn lines_of(ledger: &Ledger, id: &str) -> HashSet<usize> {
+fn lines_of(ledger: &FactDocument, id: &str) -> HashSet<usize> {
     ledger
         .facts()
         .filter(|(_, fact)| fact.id() == id)

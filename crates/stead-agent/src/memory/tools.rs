@@ -2,43 +2,43 @@
 
 use super::credentials::holds_credentials;
 use super::error::MemoryError;
-use super::fact::{Fact, Source, id_of, normalised};
-use super::home::MemoryFiles;
-use super::review::{Forgotten, Placed};
+use super::fact::{Fact, FactSource, normalised, stable_id};
+use super::owner_memory::FactFiles;
+use super::review::{ForgetResult, LocatedFact};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
-use stead_core::{Access, AccessKind, Reach, Redactor, Risk, SessionId};
-use stead_tools::{Origin, Output, Tool, ToolCx, ToolError, TypedTool, typed};
+use stead_core::{AccessKind, PathAccess, PathScope, Redactor, Risk, SessionId};
+use stead_tools::{CallOrigin, Output, Tool, ToolCx, ToolError, TypedTool, typed_tool};
 
 /// Most tags of one fact.
 const MAX_TAGS: usize = 8;
 
 /// The tools over the memory in `files`, which must not be guarded: what waits for approval is out
 /// of reach of an agent's own files.
-pub(crate) fn memory_tools(files: MemoryFiles, redactor: Redactor) -> Vec<Arc<dyn Tool>> {
+pub(crate) fn memory_tools(files: FactFiles, redactor: Redactor) -> Vec<Arc<dyn Tool>> {
     vec![
-        typed(Save {
+        typed_tool(MemorySaveTool {
             files: files.clone(),
             redactor,
         }),
-        typed(Forget { files }),
+        typed_tool(MemoryForgetTool { files }),
     ]
 }
 
-struct Save {
-    files: MemoryFiles,
+struct MemorySaveTool {
+    files: FactFiles,
     redactor: Redactor,
 }
 
-struct Forget {
-    files: MemoryFiles,
+struct MemoryForgetTool {
+    files: FactFiles,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct SaveArgs {
+struct MemorySaveArgs {
     /// One fact, in a sentence that is clear by itself. Never a secret.
     content: String,
     /// Words to find it by.
@@ -48,54 +48,54 @@ struct SaveArgs {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ForgetArgs {
+struct MemoryForgetArgs {
     /// The id of a fact, or words that only this fact holds.
     query: String,
 }
 
-fn write(path: impl ToString) -> Access {
-    Access {
+fn write_access(path: impl ToString) -> PathAccess {
+    PathAccess {
         path: path.to_string(),
         kind: AccessKind::Write,
-        reach: Reach::Content,
+        scope: PathScope::Content,
     }
 }
 
-fn told(error: MemoryError) -> ToolError {
-    ToolError::Tell(error.to_string())
+fn to_tool_error(error: MemoryError) -> ToolError {
+    ToolError::RespondToModel(error.to_string())
 }
 
 /// Who calls: a person if it is no session's call.
-fn caller(origin: &Origin) -> &'static str {
-    if origin.session == SessionId::outside() {
+fn caller(origin: &CallOrigin) -> &'static str {
+    if origin.session == SessionId::sessionless() {
         "user"
     } else {
         "agent"
     }
 }
 
-impl TypedTool for Save {
-    type Args = SaveArgs;
+impl TypedTool for MemorySaveTool {
+    type Args = MemorySaveArgs;
     const NAME: &'static str = "memory_save";
     const DESCRIPTION: &'static str = "Remembers one fact beyond this session: a decision and its reason, a preference, \
         something about the project. Call it once per fact.";
     const RISK: Risk = Risk::WRITES;
 
-    fn accesses(&self, _: &SaveArgs) -> Vec<Access> {
+    fn accesses(&self, _: &MemorySaveArgs) -> Vec<PathAccess> {
         self.files
             .day(self.files.date(Timestamp::now()))
-            .map(|path| vec![write(path)])
+            .map(|path| vec![write_access(path)])
             .unwrap_or_default()
     }
 
-    async fn call(&self, cx: &ToolCx, args: SaveArgs) -> Result<Output, ToolError> {
+    async fn call(&self, cx: &ToolCx, args: MemorySaveArgs) -> Result<Output, ToolError> {
         if holds_credentials(&args.content) {
             let text = "not saved: this looks like a key or a password, which is never remembered; say where it is kept";
-            return Err(ToolError::Tell(text.to_owned()));
+            return Err(ToolError::RespondToModel(text.to_owned()));
         }
         let origin = &cx.origin;
         let date = self.files.date(Timestamp::now());
-        let source = Source::new(id_of(&[
+        let source = FactSource::new(stable_id(&[
             origin.session.as_str(),
             &origin.call,
             &args.content,
@@ -115,22 +115,23 @@ impl TypedTool for Save {
             false => source.with("tags", tags[..tags.len().min(MAX_TAGS)].join(",")),
         };
         let fact = Fact::new(&args.content, source, &self.redactor);
-        let fact = fact
-            .ok_or_else(|| ToolError::Tell("content is empty: say what to remember".to_owned()))?;
+        let fact = fact.ok_or_else(|| {
+            ToolError::RespondToModel("content is empty: say what to remember".to_owned())
+        })?;
         let id = fact.id().to_owned();
-        if let Some(seq) = origin.tainted {
+        if let Some(seq) = origin.tainted_by {
             self.files
-                .hold_back(date, &[fact.noted("trust", "outside")])
+                .quarantine_facts(date, &[fact.with_note("trust", "outside")])
                 .await
-                .map_err(told)?;
+                .map_err(to_tool_error)?;
             return Ok(Output::text(format!(
                 "Noted as {id}, and held back until a person approves it (`stead memory review`): since entry {seq} \
                  this session holds words from outside that nobody vouches for."
             )));
         }
-        let files = self.files.through(cx.vfs.clone());
-        let path = files.day(date).map_err(told)?;
-        let (today, _) = files.read(&path).await.map_err(told)?;
+        let files = self.files.with_files(cx.vfs.clone());
+        let path = files.day(date).map_err(to_tool_error)?;
+        let (today, _) = files.read(&path).await.map_err(to_tool_error)?;
         let wanted = normalised(&fact.text);
         if let Some((_, known)) = today
             .facts()
@@ -141,45 +142,48 @@ impl TypedTool for Save {
                 known.id()
             )));
         }
-        files.append(&path, &[fact]).await.map_err(told)?;
+        files.append(&path, &[fact]).await.map_err(to_tool_error)?;
         Ok(Output::text(format!("Saved to {path} as {id}.")))
     }
 }
 
-impl TypedTool for Forget {
-    type Args = ForgetArgs;
+impl TypedTool for MemoryForgetTool {
+    type Args = MemoryForgetArgs;
     const NAME: &'static str = "memory_forget";
     const DESCRIPTION: &'static str = "Forgets one remembered fact, by its id or by words that only it holds. It is put away, not destroyed.";
     const RISK: Risk = Risk::WRITES;
-    const SPELLINGS: stead_tools::Spellings = stead_tools::Spellings {
+    const ARGUMENT_ALIASES: stead_tools::ArgumentAliases = stead_tools::ArgumentAliases {
         names: &[("id", "query")],
         values: &[],
     };
 
-    fn accesses(&self, _: &ForgetArgs) -> Vec<Access> {
-        vec![write(&self.files.memory), write(&self.files.days)]
+    fn accesses(&self, _: &MemoryForgetArgs) -> Vec<PathAccess> {
+        vec![
+            write_access(&self.files.memory),
+            write_access(&self.files.days),
+        ]
     }
 
-    async fn call(&self, cx: &ToolCx, args: ForgetArgs) -> Result<Output, ToolError> {
-        let files = self.files.through(cx.vfs.clone());
-        let by = Source(vec![
+    async fn call(&self, cx: &ToolCx, args: MemoryForgetArgs) -> Result<Output, ToolError> {
+        let files = self.files.with_files(cx.vfs.clone());
+        let by = FactSource(vec![
             ("forgotten_by".to_owned(), caller(&cx.origin).to_owned()),
             ("forgotten_in".to_owned(), cx.origin.session.to_string()),
         ]);
-        let line = |placed: &Placed| {
+        let line = |placed: &LocatedFact| {
             format!(
                 "{} ({}:{}): {}",
                 placed.id, placed.path, placed.line, placed.text
             )
         };
-        let lines = |found: &[Placed]| found.iter().map(line).collect::<Vec<_>>().join("\n");
-        match files.forget(&args.query, &by).await.map_err(told)? {
-            Forgotten::Done(found) => Ok(Output::text(format!("Forgotten:\n{}", lines(&found)))),
-            Forgotten::Several(found) => {
+        let lines = |found: &[LocatedFact]| found.iter().map(line).collect::<Vec<_>>().join("\n");
+        match files.forget(&args.query, &by).await.map_err(to_tool_error)? {
+            ForgetResult::Done(found) => Ok(Output::text(format!("Forgotten:\n{}", lines(&found)))),
+            ForgetResult::Ambiguous(found) => {
                 let text = "Nothing was forgotten, for several facts fit. Call it again with the id of one:";
-                Err(ToolError::Tell(format!("{text}\n{}", lines(&found))))
+                Err(ToolError::RespondToModel(format!("{text}\n{}", lines(&found))))
             }
-            Forgotten::Nothing => Err(ToolError::Tell(
+            ForgetResult::NotFound => Err(ToolError::RespondToModel(
                 "no remembered fact has this id or these words; lines that a person wrote are edited as files are"
                     .to_owned(),
             )),

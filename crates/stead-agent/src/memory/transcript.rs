@@ -5,7 +5,7 @@
 //! what a page told it to, and a file may be one that the agent wrote while it was told so.
 
 use std::collections::BTreeMap;
-use stead_core::{Block, CallResult, Entry, Line, ModelReply, text_tokens};
+use stead_core::{Block, CallResult, Entry, JournalLine, ModelReply, text_tokens};
 
 /// Characters of a call's arguments that are shown.
 const ARGS_CHARS: usize = 500;
@@ -20,7 +20,7 @@ const PIECE_TOKENS: u64 = 24;
 
 /// Who said something.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Who {
+pub(super) enum TranscriptSpeaker {
     /// The person.
     User,
     /// A file that the person attached.
@@ -31,7 +31,7 @@ pub(super) enum Who {
     Tool(String),
 }
 
-impl Who {
+impl TranscriptSpeaker {
     /// As provenance names it.
     pub(super) fn name(&self) -> &str {
         match self {
@@ -45,31 +45,31 @@ impl Who {
 
 /// Whether anybody here vouches for something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Trust {
+pub(super) enum TrustLevel {
     Trusted,
-    Outside,
+    Untrusted,
 }
 
 /// Something that was said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct TranscriptPiece {
     pub(super) seq: u64,
-    pub(super) who: Who,
+    pub(super) speaker: TranscriptSpeaker,
     pub(super) text: String,
-    pub(super) trust: Trust,
+    pub(super) trust: TrustLevel,
 }
 
 /// A part of a session that fits into one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Chunk {
-    pub(super) pieces: Vec<Piece>,
+pub(super) struct TranscriptChunk {
+    pub(super) pieces: Vec<TranscriptPiece>,
     /// The last entry it is about.
     pub(super) upto: u64,
 }
 
 /// What was said after entry `after`, up to entry `upto`. What was rewound was not said.
-pub(super) fn pieces(lines: &[Line], after: u64, upto: u64) -> Vec<Piece> {
-    let mut pieces = Vec::<Piece>::new();
+pub(super) fn pieces(lines: &[JournalLine], after: u64, upto: u64) -> Vec<TranscriptPiece> {
+    let mut pieces = Vec::<TranscriptPiece>::new();
     let mut tools = BTreeMap::<&str, &str>::new();
     let mut tainted = None::<u64>;
     for line in lines {
@@ -81,9 +81,9 @@ pub(super) fn pieces(lines: &[Line], after: u64, upto: u64) -> Vec<Piece> {
                 tainted = tainted.filter(|seq| *seq <= rewind.to);
             }
             _ if seq > upto => {}
-            Entry::User(input) => pieces.extend(of_input(seq, &input.content, tainted)),
-            Entry::Steer(steer) => pieces.extend(of_input(seq, &steer.content, tainted)),
-            Entry::Model(reply) => pieces.extend(of_reply(seq, reply, tainted)),
+            Entry::User(input) => pieces.extend(input_pieces(seq, &input.content, tainted)),
+            Entry::Steer(steer) => pieces.extend(input_pieces(seq, &steer.content, tainted)),
+            Entry::Model(reply) => pieces.extend(reply_piece(seq, reply, tainted)),
             Entry::Call(intent) => {
                 tools.insert(&intent.id, &intent.tool);
             }
@@ -93,7 +93,7 @@ pub(super) fn pieces(lines: &[Line], after: u64, upto: u64) -> Vec<Piece> {
                 }
                 // A name that no tool has is the model's own word.
                 let tool = tools.get(result.id.as_str()).copied().unwrap_or("a tool");
-                pieces.extend(of_result(seq, result, tool, tainted));
+                pieces.extend(result_piece(seq, result, tool, tainted));
             }
             Entry::Session(_)
             | Entry::Ask(_)
@@ -110,34 +110,34 @@ pub(super) fn pieces(lines: &[Line], after: u64, upto: u64) -> Vec<Piece> {
     pieces
 }
 
-fn trust(tainted: Option<u64>) -> Trust {
+fn trust_level(tainted: Option<u64>) -> TrustLevel {
     if tainted.is_some() {
-        Trust::Outside
+        TrustLevel::Untrusted
     } else {
-        Trust::Trusted
+        TrustLevel::Trusted
     }
 }
 
-fn of_input(seq: u64, content: &[Block], tainted: Option<u64>) -> Vec<Piece> {
+fn input_pieces(seq: u64, content: &[Block], tainted: Option<u64>) -> Vec<TranscriptPiece> {
     let piece = |block: &Block| match block {
-        Block::Text { text } if text.starts_with(ATTACHED) => Some(Piece {
+        Block::Text { text } if text.starts_with(ATTACHED) => Some(TranscriptPiece {
             seq,
-            who: Who::Attachment,
+            speaker: TranscriptSpeaker::Attachment,
             text: clipped(text, RESULT_CHARS),
-            trust: trust(tainted),
+            trust: trust_level(tainted),
         }),
-        Block::Text { text } => Some(Piece {
+        Block::Text { text } => Some(TranscriptPiece {
             seq,
-            who: Who::User,
+            speaker: TranscriptSpeaker::User,
             text: clipped(text, SAID_CHARS),
-            trust: Trust::Trusted,
+            trust: TrustLevel::Trusted,
         }),
         Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
     };
     content.iter().filter_map(piece).collect()
 }
 
-fn of_reply(seq: u64, reply: &ModelReply, tainted: Option<u64>) -> Option<Piece> {
+fn reply_piece(seq: u64, reply: &ModelReply, tainted: Option<u64>) -> Option<TranscriptPiece> {
     let said = reply.content.iter().filter_map(|block| match block {
         Block::Text { text } => Some(clipped(text, SAID_CHARS)),
         Block::ToolCall(call) => Some(format!(
@@ -148,25 +148,30 @@ fn of_reply(seq: u64, reply: &ModelReply, tainted: Option<u64>) -> Option<Piece>
         Block::Media(_) | Block::Thinking(_) => None,
     });
     let text = said.collect::<Vec<_>>().join("\n");
-    (!text.trim().is_empty()).then(|| Piece {
+    (!text.trim().is_empty()).then(|| TranscriptPiece {
         seq,
-        who: Who::Agent,
+        speaker: TranscriptSpeaker::Agent,
         text,
-        trust: trust(tainted),
+        trust: trust_level(tainted),
     })
 }
 
-fn of_result(seq: u64, result: &CallResult, tool: &str, tainted: Option<u64>) -> Option<Piece> {
+fn result_piece(
+    seq: u64,
+    result: &CallResult,
+    tool: &str,
+    tainted: Option<u64>,
+) -> Option<TranscriptPiece> {
     let text = stead_core::Message::User {
         content: result.content.clone(),
     }
     .text();
     let text = clipped(&text, RESULT_CHARS);
-    (!text.trim().is_empty()).then(|| Piece {
+    (!text.trim().is_empty()).then(|| TranscriptPiece {
         seq,
-        who: Who::Tool(tool.to_owned()),
+        speaker: TranscriptSpeaker::Tool(tool.to_owned()),
         text,
-        trust: trust(tainted),
+        trust: trust_level(tainted),
     })
 }
 
@@ -179,8 +184,12 @@ fn clipped(text: &str, chars: usize) -> String {
 
 /// The first pieces that come to at most `tokens`; one that is larger alone is cut. None if there
 /// is nothing.
-pub(super) fn chunk(pieces: Vec<Piece>, upto: u64, tokens: u64) -> Option<Chunk> {
-    let mut taken: Vec<Piece> = Vec::new();
+pub(super) fn first_chunk(
+    pieces: Vec<TranscriptPiece>,
+    upto: u64,
+    tokens: u64,
+) -> Option<TranscriptChunk> {
+    let mut taken: Vec<TranscriptPiece> = Vec::new();
     let mut used = 0;
     for mut piece in pieces {
         let cost = text_tokens(&piece.text) + PIECE_TOKENS;
@@ -188,26 +197,26 @@ pub(super) fn chunk(pieces: Vec<Piece>, upto: u64, tokens: u64) -> Option<Chunk>
         let same_entry = taken.last().is_some_and(|last| last.seq == piece.seq);
         if used + cost > tokens && !taken.is_empty() && !same_entry {
             let upto = taken.last().map_or(upto, |last| last.seq);
-            return Some(Chunk {
+            return Some(TranscriptChunk {
                 pieces: taken,
                 upto,
             });
         }
         let left = tokens.saturating_sub(used);
         if cost > left {
-            piece.text = fitting(&piece.text, left.saturating_sub(PIECE_TOKENS));
+            piece.text = truncate_to_tokens(&piece.text, left.saturating_sub(PIECE_TOKENS));
         }
         used += cost;
         taken.push(piece);
     }
-    (!taken.is_empty()).then_some(Chunk {
+    (!taken.is_empty()).then_some(TranscriptChunk {
         pieces: taken,
         upto,
     })
 }
 
 /// The beginning of a text that has at most so many tokens.
-pub(super) fn fitting(text: &str, tokens: u64) -> String {
+pub(super) fn truncate_to_tokens(text: &str, tokens: u64) -> String {
     let mut end = text.len();
     while end > 0 && text_tokens(&text[..end]) > tokens {
         end = text.floor_char_boundary(end / 2);
@@ -215,42 +224,46 @@ pub(super) fn fitting(text: &str, tokens: u64) -> String {
     text[..end].to_owned()
 }
 
-impl Chunk {
+impl TranscriptChunk {
     /// Whether anything of it came from outside.
-    pub(super) fn has_outside(&self) -> bool {
+    pub(super) fn has_untrusted(&self) -> bool {
         self.pieces
             .iter()
-            .any(|piece| piece.trust == Trust::Outside)
+            .any(|piece| piece.trust == TrustLevel::Untrusted)
     }
 
     /// Whether anything of it can be trusted.
     pub(super) fn has_trusted(&self) -> bool {
         self.pieces
             .iter()
-            .any(|piece| piece.trust == Trust::Trusted)
+            .any(|piece| piece.trust == TrustLevel::Trusted)
     }
 
     /// What the extractor of trusted facts is shown: nothing of what came from outside.
     pub(super) fn trusted_view(&self) -> String {
-        self.render(|piece| match (piece.trust, &piece.who) {
-            (Trust::Trusted, _) => piece.text.clone(),
-            (Trust::Outside, Who::Tool(name)) => format!("[left out: output of {name}]"),
-            (Trust::Outside, Who::Agent) => {
+        self.render(|piece| match (piece.trust, &piece.speaker) {
+            (TrustLevel::Trusted, _) => piece.text.clone(),
+            (TrustLevel::Untrusted, TranscriptSpeaker::Tool(name)) => {
+                format!("[left out: output of {name}]")
+            }
+            (TrustLevel::Untrusted, TranscriptSpeaker::Agent) => {
                 "[left out: an answer given after words from outside came in]".to_owned()
             }
-            (Trust::Outside, Who::Attachment | Who::User) => {
+            (TrustLevel::Untrusted, TranscriptSpeaker::Attachment | TranscriptSpeaker::User) => {
                 "[left out: an attached file]".to_owned()
             }
         })
     }
 
     /// All of it.
-    pub(super) fn whole_view(&self) -> String {
+    pub(super) fn full_view(&self) -> String {
         self.render(|piece| piece.text.clone())
     }
 
-    fn render(&self, text: impl Fn(&Piece) -> String) -> String {
-        let line = |piece: &Piece| format!("[{}] {}: {}", piece.seq, piece.who.name(), text(piece));
+    fn render(&self, text: impl Fn(&TranscriptPiece) -> String) -> String {
+        let line = |piece: &TranscriptPiece| {
+            format!("[{}] {}: {}", piece.seq, piece.speaker.name(), text(piece))
+        };
         self.pieces
             .iter()
             .map(line)

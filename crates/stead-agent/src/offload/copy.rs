@@ -4,7 +4,9 @@ use super::session_folder;
 use crate::{AgentError, Session};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use stead_core::{Block, CallResult, Compaction, Entry, Media, SessionId, Steer, UserInput, View};
+use stead_core::{
+    Block, CallResult, Compaction, ContextView, Entry, Media, SessionId, Steer, UserInput,
+};
 use stead_vfs::{CopyAction, CopyPlan, Expect, Included, ReadRange, Scoped, VPath, Vfs, VfsError};
 
 /// Makes sure that `to` has all that lies in `folder` of `from`: what a session there has
@@ -31,15 +33,15 @@ pub async fn copy_offloaded(
 impl Session {
     /// `entries` of this session as those of `fork`, with the files they name in a folder of the
     /// fork's own: it must not lose them when this session is removed.
-    pub(crate) async fn carried_to(
+    pub(crate) async fn copy_entries_to(
         &self,
         fork: &Self,
         entries: Vec<Entry>,
     ) -> Result<Vec<Entry>, AgentError> {
-        let moves = Moves::new(self, fork.id())?;
+        let moves = FolderRename::new(self, fork.id())?;
         let names: BTreeSet<String> = entries
             .iter()
-            .flat_map(|entry| moves.names(entry))
+            .flat_map(|entry| moves.referenced_files(entry))
             .collect();
         if names.is_empty() {
             return Ok(entries);
@@ -61,18 +63,18 @@ impl Session {
         }
         Ok(entries
             .into_iter()
-            .map(|entry| moves.entry(entry))
+            .map(|entry| moves.rename_in_entry(entry))
             .collect())
     }
 }
 
 /// From the folder of one session to that of another.
-struct Moves {
+struct FolderRename {
     from: VPath,
     to: VPath,
 }
 
-impl Moves {
+impl FolderRename {
     fn new(session: &Session, fork: &SessionId) -> Result<Self, VfsError> {
         let workspace = session.agent.workspace();
         Ok(Self {
@@ -82,7 +84,7 @@ impl Moves {
     }
 
     /// The files that an entry names, from the session's folder.
-    fn names(&self, entry: &Entry) -> Vec<String> {
+    fn referenced_files(&self, entry: &Entry) -> Vec<String> {
         let prefix = format!("{}/", self.from);
         let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
         let named = |text: &str| -> Vec<String> {
@@ -124,23 +126,26 @@ impl Moves {
 
     /// The entry with the names of files in the other folder. What a model said stays as it said
     /// it.
-    fn entry(&self, entry: Entry) -> Entry {
+    fn rename_in_entry(&self, entry: Entry) -> Entry {
         match entry {
             Entry::User(input) => Entry::User(UserInput {
-                content: self.blocks(input.content),
+                content: self.rename_in_blocks(input.content),
                 ..input
             }),
             Entry::Steer(steer) => Entry::Steer(Steer {
-                content: self.blocks(steer.content),
+                content: self.rename_in_blocks(steer.content),
                 ..steer
             }),
             Entry::Result(result) => Entry::Result(CallResult {
-                content: self.blocks(result.content),
+                content: self.rename_in_blocks(result.content),
                 ..result
             }),
             Entry::Compaction(compaction) => {
-                let summary = compaction.view.summary.map(|summary| self.text(&summary));
-                let view = View {
+                let summary = compaction
+                    .view
+                    .summary
+                    .map(|summary| self.rename_in_text(&summary));
+                let view = ContextView {
                     summary,
                     ..compaction.view
                 };
@@ -160,11 +165,11 @@ impl Moves {
         }
     }
 
-    fn blocks(&self, content: Vec<Block>) -> Vec<Block> {
+    fn rename_in_blocks(&self, content: Vec<Block>) -> Vec<Block> {
         let moved = content.into_iter().map(|block| match block {
-            Block::Text { text } => Block::text(self.text(&text)),
+            Block::Text { text } => Block::text(self.rename_in_text(&text)),
             Block::Media(media) => {
-                let file = media.file.as_deref().map(|file| self.text(file));
+                let file = media.file.as_deref().map(|file| self.rename_in_text(file));
                 Block::Media(Media { file, ..media })
             }
             other @ (Block::Thinking(_) | Block::ToolCall(_)) => other,
@@ -172,7 +177,7 @@ impl Moves {
         moved.collect()
     }
 
-    fn text(&self, text: &str) -> String {
+    fn rename_in_text(&self, text: &str) -> String {
         text.replace(&format!("{}/", self.from), &format!("{}/", self.to))
     }
 }

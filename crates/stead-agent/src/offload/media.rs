@@ -1,6 +1,6 @@
 //! Images, documents, sounds: each content once.
 
-use super::{Offload, STAYS_BYTES, Unkept};
+use super::{MAX_INLINE_BYTES, Offload, OffloadFailure};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use stead_core::{Block, Media, media_tokens};
@@ -8,7 +8,7 @@ use stead_vfs::{ContentHash, Expect, FileKind, VPath};
 
 /// What files of a type end with.
 #[rustfmt::skip]
-const ENDINGS: &[(&str, &str)] = &[
+const FILE_EXTENSIONS: &[(&str, &str)] = &[
     ("image/png", "png"), ("image/jpeg", "jpg"), ("image/gif", "gif"), ("image/webp", "webp"),
     ("application/pdf", "pdf"),
     ("audio/wav", "wav"), ("audio/x-wav", "wav"), ("audio/mpeg", "mp3"), ("audio/mp3", "mp3"), ("audio/aac", "aac"),
@@ -18,7 +18,7 @@ const ENDINGS: &[(&str, &str)] = &[
 ];
 
 /// Media in words, where they cannot be shown.
-pub(super) fn described(media: &Media, why: &str) -> Block {
+pub(super) fn media_placeholder(media: &Media, why: &str) -> Block {
     let name = media
         .name
         .as_ref()
@@ -28,11 +28,11 @@ pub(super) fn described(media: &Media, why: &str) -> Block {
 
 impl Offload {
     /// `content` with the data of its media in files.
-    pub(super) async fn without_media(&self, content: Vec<Block>) -> Vec<Block> {
+    pub(super) async fn offload_media(&self, content: Vec<Block>) -> Vec<Block> {
         let mut stays = Vec::with_capacity(content.len());
         for block in content {
             stays.push(match block {
-                Block::Media(media) if !media.data.is_empty() => self.referred(media).await,
+                Block::Media(media) if !media.data.is_empty() => self.store_media(media).await,
                 other => other,
             });
         }
@@ -40,9 +40,9 @@ impl Offload {
     }
 
     /// A reference to the file that holds the media's data.
-    async fn referred(&self, media: Media) -> Block {
+    async fn store_media(&self, media: Media) -> Block {
         // Whatever is not strictly base64 would come back as other bytes.
-        let Some((bytes, hash)) = decoded(media.data.clone()).await else {
+        let Some((bytes, hash)) = decode_media(media.data.clone()).await else {
             return Block::Media(media);
         };
         match self.put_media(&media.mime, bytes, hash).await {
@@ -55,8 +55,10 @@ impl Offload {
                     ..media
                 })
             }
-            Err(Unkept::Failed(_)) if media.data.len() < STAYS_BYTES => Block::Media(media),
-            Err(unkept) => described(&media, &format!("left out: {}", unkept.into_text())),
+            Err(OffloadFailure::Failed(_)) if media.data.len() < MAX_INLINE_BYTES => {
+                Block::Media(media)
+            }
+            Err(unkept) => media_placeholder(&media, &format!("left out: {}", unkept.into_text())),
         }
     }
 
@@ -65,13 +67,13 @@ impl Offload {
         mime: &str,
         bytes: Vec<u8>,
         hash: ContentHash,
-    ) -> Result<VPath, Unkept> {
-        let ending = ENDINGS
+    ) -> Result<VPath, OffloadFailure> {
+        let ending = FILE_EXTENSIONS
             .iter()
             .find(|(known, _)| *known == mime)
             .map_or("bin", |(_, ending)| ending);
         let path = self.folder.join(&format!("media/{hash}.{ending}"));
-        let path = path.map_err(|error| Unkept::Failed(error.to_string()))?;
+        let path = path.map_err(|error| OffloadFailure::Failed(error.to_string()))?;
         let is_there = self
             .files
             .stat(&path)
@@ -85,7 +87,7 @@ impl Offload {
 }
 
 /// The bytes and their hash, on a thread where that may take a while.
-async fn decoded(data: String) -> Option<(Vec<u8>, ContentHash)> {
+async fn decode_media(data: String) -> Option<(Vec<u8>, ContentHash)> {
     let decode = move || {
         let bytes = BASE64_STANDARD.decode(&data).ok()?;
         let hash = ContentHash::of(&bytes);

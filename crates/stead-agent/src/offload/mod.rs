@@ -9,25 +9,25 @@
 //! The folder is part of the tree: the agent can read and search it, and change nothing in it. It
 //! goes with its session, and what it may take is bounded.
 
-mod collect;
+mod cleanup;
 mod copy;
-mod load;
 mod media;
+mod media_loader;
 mod text;
 
-pub(crate) use collect::abandoned;
+pub(crate) use cleanup::orphaned_folders;
 pub use copy::copy_offloaded;
-pub(crate) use load::Loader;
+pub(crate) use media_loader::MediaLoader;
 
 use bytes::Bytes;
 use std::sync::Arc;
 use stead_core::{AccessKind, Block, Redactor, RunId, SessionId, VerdictKind};
-use stead_tools::{Length, Noun, Quota, Readers, SpillSite, Spills};
+use stead_tools::{OutputLength, PreviewKind, Quota, ReadTools, SpillFactory, SpillSite};
 use stead_vfs::{Expect, Rules, VPath, Vfs, VfsError};
 use stead_workspace::{OffloadSettings, Workspace, offload_folder};
 
 /// What cannot be written stays in the conversation if it is shorter than this.
-const STAYS_BYTES: usize = 1024 * 1024;
+const MAX_INLINE_BYTES: usize = 1024 * 1024;
 
 /// Where one session puts what is too long.
 #[derive(Debug)]
@@ -39,19 +39,19 @@ pub(crate) struct Offload {
     settings: OffloadSettings,
     rules: Arc<Rules>,
     redactor: Redactor,
-    readers: Readers,
+    readers: ReadTools,
 }
 
 /// Why something is not in a file.
 #[derive(Debug)]
-enum Unkept {
+enum OffloadFailure {
     /// There is no more room for files of this session.
     Quota(String),
     /// It could not be written, or nobody could read it there.
     Failed(String),
 }
 
-impl Unkept {
+impl OffloadFailure {
     fn into_text(self) -> String {
         match self {
             Self::Quota(why) | Self::Failed(why) => why,
@@ -64,8 +64,8 @@ pub(crate) fn session_folder(
     workspace: &Workspace,
     session: &SessionId,
 ) -> Result<VPath, VfsError> {
-    let runtime = &workspace.definition.tree.runtime;
-    let agent = workspace.config().agent();
+    let runtime = &workspace.definition.paths.runtime;
+    let agent = workspace.config().agent_id();
     Ok(offload_folder(runtime, &agent)?.join(session.as_str())?)
 }
 
@@ -76,7 +76,7 @@ impl Offload {
         session: &SessionId,
         files: Arc<dyn Vfs>,
         redactor: Redactor,
-        readers: Readers,
+        readers: ReadTools,
     ) -> Result<Self, VfsError> {
         let folder = session_folder(workspace, session)?;
         let settings = workspace.config().offload.clone();
@@ -97,50 +97,56 @@ impl Offload {
     }
 
     /// The result of a call as it goes on record, where `window` tokens fit into a request.
-    pub(crate) async fn result(
+    pub(crate) async fn offload_result(
         &self,
         call: &str,
-        length: Length,
+        length: OutputLength,
         content: Vec<Block>,
         window: Option<u64>,
     ) -> Vec<Block> {
         let content = match length {
-            Length::Bounded => content,
-            Length::Any => {
+            OutputLength::Bounded => content,
+            OutputLength::Any => {
                 let limit = self.settings.result_limit(window);
-                self.shortened(Noun::Output, &format!("{call}.txt"), content, limit)
+                self.offload_text(PreviewKind::Output, &format!("{call}.txt"), content, limit)
                     .await
             }
         };
-        self.without_media(content).await
+        self.offload_media(content).await
     }
 
     /// A message as it goes on record.
-    pub(crate) async fn input(
+    pub(crate) async fn offload_input(
         &self,
         run: &RunId,
         content: Vec<Block>,
         window: Option<u64>,
     ) -> Vec<Block> {
-        self.message(&format!("input-{run}.md"), content, window)
+        self.offload_message(&format!("input-{run}.md"), content, window)
             .await
     }
 
     /// A message as it goes on record; what is too long of it goes to the file of this name.
-    pub(crate) async fn message(
+    pub(crate) async fn offload_message(
         &self,
         name: &str,
         content: Vec<Block>,
         window: Option<u64>,
     ) -> Vec<Block> {
         let limit = self.settings.message_limit(window);
-        let content = self.shortened(Noun::Message, name, content, limit).await;
-        self.without_media(content).await
+        let content = self
+            .offload_text(PreviewKind::Message, name, content, limit)
+            .await;
+        self.offload_media(content).await
     }
 
     /// Where the output of a call goes while it runs.
-    pub(crate) fn spills(&self, call: &str, listener: Arc<dyn Fn(String) + Send + Sync>) -> Spills {
-        Spills::at(SpillSite {
+    pub(crate) fn spills(
+        &self,
+        call: &str,
+        listener: Arc<dyn Fn(String) + Send + Sync>,
+    ) -> SpillFactory {
+        SpillFactory::at(SpillSite {
             files: self.files.clone(),
             folder: self.folder.clone(),
             name: call.to_owned(),
@@ -153,23 +159,25 @@ impl Offload {
     }
 
     /// Writes a file that the agent can read.
-    async fn put(&self, path: &VPath, data: Bytes, expect: Expect) -> Result<(), Unkept> {
+    async fn put(&self, path: &VPath, data: Bytes, expect: Expect) -> Result<(), OffloadFailure> {
         if self.rules.decide(AccessKind::Read, path).kind == VerdictKind::Deny {
-            return Err(Unkept::Failed(format!(
+            return Err(OffloadFailure::Failed(format!(
                 "permissions keep {path} from being read"
             )));
         }
         let bytes = data.len() as u64;
-        if !self.quota.take_all(bytes).await {
-            return Err(Unkept::Quota(self.quota.sentence()));
+        if !self.quota.try_reserve(bytes).await {
+            return Err(OffloadFailure::Quota(self.quota.describe()));
         }
         match self.files.write(path, data, expect).await {
             Ok(_) => Ok(()),
             Err(error) => {
-                self.quota.give_back(bytes);
+                self.quota.release(bytes);
                 match error {
                     VfsError::Exists(_) => Ok(()),
-                    error => Err(Unkept::Failed(format!("it could not be written: {error}"))),
+                    error => Err(OffloadFailure::Failed(format!(
+                        "it could not be written: {error}"
+                    ))),
                 }
             }
         }

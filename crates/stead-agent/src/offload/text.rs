@@ -1,15 +1,15 @@
 //! Long texts.
 
-use super::{Offload, STAYS_BYTES, Unkept};
+use super::{MAX_INLINE_BYTES, Offload, OffloadFailure};
 use stead_core::{Block, text_tokens};
-use stead_tools::{Noun, Preview};
+use stead_tools::{Preview, PreviewKind};
 use stead_vfs::Expect;
 
 impl Offload {
     /// `content` with its texts in the file `name`, if together they have more than `limit` tokens.
-    pub(super) async fn shortened(
+    pub(super) async fn offload_text(
         &self,
-        noun: Noun,
+        noun: PreviewKind,
         name: &str,
         content: Vec<Block>,
         limit: u64,
@@ -19,20 +19,20 @@ impl Offload {
         }
         let text = self
             .redactor
-            .clean_owned(texts(&content).collect::<Vec<_>>().join("\n\n"));
+            .redact_owned(texts(&content).collect::<Vec<_>>().join("\n\n"));
         let preview = Preview::of(noun, &text, limit);
         let kept = match self.folder.join(name) {
             Ok(path) => {
                 // A call that is run again after a crash says it again.
                 let put = self.put(&path, text.clone().into(), Expect::Any).await;
-                put.map(|()| preview.kept(&path, &self.readers))
+                put.map(|()| preview.render_stored(&path, &self.readers))
             }
-            Err(error) => Err(Unkept::Failed(error.to_string())),
+            Err(error) => Err(OffloadFailure::Failed(error.to_string())),
         };
         match kept {
-            Ok(shown) => replaced(content, shown),
-            Err(Unkept::Failed(_)) if text.len() < STAYS_BYTES => content,
-            Err(unkept) => replaced(content, preview.lost(&unkept.into_text())),
+            Ok(shown) => replace_text(content, shown),
+            Err(OffloadFailure::Failed(_)) if text.len() < MAX_INLINE_BYTES => content,
+            Err(unkept) => replace_text(content, preview.render_unstored(&unkept.into_text())),
         }
     }
 }
@@ -51,7 +51,7 @@ fn is_longer(content: &[Block], limit: u64) -> bool {
 }
 
 /// `shown` in place of the first text, and none of the others.
-fn replaced(content: Vec<Block>, shown: String) -> Vec<Block> {
+fn replace_text(content: Vec<Block>, shown: String) -> Vec<Block> {
     let mut shown = Some(shown);
     let stays = content.into_iter().filter_map(|block| match block {
         Block::Text { .. } => shown.take().map(Block::text),

@@ -4,12 +4,12 @@ mod rebuild;
 mod record;
 mod report;
 
-pub use rebuild::Rebuilt;
+pub use rebuild::RebuildReport;
 pub use record::{Purpose, UsageRecord};
-pub use report::{By, Period, UsageRow, report};
+pub use report::{UsageGrouping, UsagePeriod, UsageRow, report};
 
 use crate::{Agent, AgentError, Session};
-use record::Form;
+use record::UsageLineFormat;
 use stead_core::{Owner, UserId};
 
 /// The date of a moment in a time zone, or where the machine is.
@@ -50,12 +50,12 @@ impl Agent {
         owner: &Owner,
         records: &[UsageRecord],
     ) -> Result<(), AgentError> {
-        let form = self.usage_form();
+        let form = self.usage_line_format();
         Ok(self
             .parts
             .place
             .usage(owner)
-            .append(records.iter().map(|record| record.line(&form)).collect())
+            .append(records.iter().map(|record| record.to_line(&form)).collect())
             .await?)
     }
 
@@ -66,13 +66,13 @@ impl Agent {
 
     /// How lines are written: where the layout has a file of its own, also with the names that are
     /// usual there.
-    fn usage_form(&self) -> Form {
+    fn usage_line_format(&self) -> UsageLineFormat {
         let config = self.parts.workspace.config();
-        match &self.parts.workspace.definition.tree.usage {
-            Some(_) => Form::Openpaw {
-                workspace: config.agent().to_string(),
+        match &self.parts.workspace.definition.paths.usage {
+            Some(_) => UsageLineFormat::Openpaw {
+                workspace: config.agent_id().to_string(),
             },
-            None => Form::Stead,
+            None => UsageLineFormat::Stead,
         }
     }
 }

@@ -3,11 +3,11 @@
 use super::record::{Purpose, UsageRecord};
 use crate::{Agent, AgentError};
 use std::collections::BTreeSet;
-use stead_core::{Entry, Line, Owner, SessionId};
+use stead_core::{Entry, JournalLine, Owner, SessionId};
 
 /// What was made again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-pub struct Rebuilt {
+pub struct RebuildReport {
     /// Calls that the journals told.
     pub made: usize,
     /// Lines that no journal of this user has: of other users, of sessions that are gone, of
@@ -17,7 +17,7 @@ pub struct Rebuilt {
 
 impl Agent {
     /// Makes the lines of `owner` again from the journals. Lines that no journal has are kept.
-    pub async fn rebuild_usage(&self, owner: &Owner) -> Result<Rebuilt, AgentError> {
+    pub async fn rebuild_usage(&self, owner: &Owner) -> Result<RebuildReport, AgentError> {
         // What comes while we read is left as it is written then.
         let started = jiff::Timestamp::now();
         let sessions = self.parts.place.sessions(owner);
@@ -33,7 +33,7 @@ impl Agent {
             told.insert(summary.id.to_string());
         }
         let user = owner.user.to_string();
-        let form = self.usage_form();
+        let form = self.usage_line_format();
         let count = made.len();
         let (tell, hear) = tokio::sync::oneshot::channel();
         let rewrite = move |lines: Vec<String>| {
@@ -57,14 +57,14 @@ impl Agent {
             let _ = tell.send(all.len());
             all.extend(made);
             all.sort_by_key(|record| record.at);
-            all.iter().map(|record| record.line(&form)).collect()
+            all.iter().map(|record| record.to_line(&form)).collect()
         };
         self.parts
             .place
             .usage(owner)
             .rewrite(Box::new(rewrite))
             .await?;
-        Ok(Rebuilt {
+        Ok(RebuildReport {
             made: count,
             kept: hear.await.unwrap_or_default(),
         })
@@ -72,12 +72,12 @@ impl Agent {
 }
 
 /// The calls of a journal. What a fork copied is told by the session it was copied from.
-fn records_of(owner: &Owner, session: &SessionId, lines: &[Line]) -> Vec<UsageRecord> {
+fn records_of(owner: &Owner, session: &SessionId, lines: &[JournalLine]) -> Vec<UsageRecord> {
     let copied = lines.first().map_or(0, |line| match &line.entry {
         Entry::Session(start) => start.parent.as_ref().map_or(0, |parent| parent.seq),
         _ => 0,
     });
-    let record = |line: &Line| {
+    let record = |line: &JournalLine| {
         let new = |purpose, model: &str| UsageRecord {
             at: line.at,
             ..UsageRecord::new(&owner.user, session, purpose, model)
@@ -85,14 +85,14 @@ fn records_of(owner: &Owner, session: &SessionId, lines: &[Line]) -> Vec<UsageRe
         match &line.entry {
             Entry::Model(reply) => Some(
                 new(Purpose::Answer, &reply.model)
-                    .of_run(&reply.run)
-                    .used(reply.usage, reply.cost),
+                    .for_run(&reply.run)
+                    .with_usage(reply.usage, reply.cost),
             ),
             Entry::Compaction(compaction) => {
                 let record = new(Purpose::Compaction, compaction.model.as_deref()?)
-                    .used(compaction.usage, compaction.cost);
+                    .with_usage(compaction.usage, compaction.cost);
                 Some(match &compaction.run {
-                    Some(run) => record.of_run(run),
+                    Some(run) => record.for_run(run),
                     None => record,
                 })
             }

@@ -48,7 +48,7 @@ pub struct UsageRecord {
 
 /// How a line is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum UsageLineFormat {
     Stead,
     /// Also with the names that OpenPaw's own tools look for.
     Openpaw {
@@ -78,7 +78,7 @@ impl UsageRecord {
     }
 
     /// The same for a run.
-    pub fn of_run(self, run: &RunId) -> Self {
+    pub fn for_run(self, run: &RunId) -> Self {
         Self {
             run: Some(run.to_string()),
             ..self
@@ -86,7 +86,7 @@ impl UsageRecord {
     }
 
     /// The same with what was used.
-    pub fn used(self, usage: Usage, cost: Option<Usd>) -> Self {
+    pub fn with_usage(self, usage: Usage, cost: Option<Usd>) -> Self {
         Self {
             usage,
             cost,
@@ -94,9 +94,10 @@ impl UsageRecord {
         }
     }
 
-    pub(super) fn line(&self, form: &Form) -> String {
+    pub(super) fn to_line(&self, form: &UsageLineFormat) -> String {
         let mut line = json!(self);
-        if let (Form::Openpaw { workspace }, Some(fields)) = (form, line.as_object_mut()) {
+        if let (UsageLineFormat::Openpaw { workspace }, Some(fields)) = (form, line.as_object_mut())
+        {
             let usual = [
                 ("timestamp", json!(self.at)),
                 ("workspace", json!(workspace)),
@@ -168,12 +169,12 @@ mod tests {
     #[test]
     fn a_record_survives_its_own_line_in_every_form() {
         for form in [
-            Form::Stead,
-            Form::Openpaw {
+            UsageLineFormat::Stead,
+            UsageLineFormat::Openpaw {
                 workspace: "my-agent".into(),
             },
         ] {
-            let line = record().line(&form);
+            let line = record().to_line(&form);
             assert!(!line.contains('\n'));
             assert_eq!(UsageRecord::parse(&line), Some(record()), "{line}");
         }
@@ -181,7 +182,7 @@ mod tests {
 
     #[test]
     fn the_names_that_openpaw_uses_are_written_and_read() {
-        let line = record().line(&Form::Openpaw {
+        let line = record().to_line(&UsageLineFormat::Openpaw {
             workspace: "my-agent".into(),
         });
         let fields: Map<String, Value> = serde_json::from_str(&line).unwrap();

@@ -8,7 +8,7 @@ use stead_core::{Usage, Usd};
 
 /// What is summed up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
+pub enum UsageGrouping {
     /// Each day.
     Day,
     /// Each session.
@@ -21,16 +21,16 @@ pub enum By {
 
 /// From one day to another, both included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Period {
+pub struct UsagePeriod {
     /// The first day; none = from the beginning.
     pub since: Option<Date>,
     /// The last day; none = until now.
     pub until: Option<Date>,
 }
 
-impl Period {
+impl UsagePeriod {
     /// Whether a day lies in it.
-    pub fn has(&self, day: Date) -> bool {
+    pub fn contains(&self, day: Date) -> bool {
         self.since.is_none_or(|since| day >= since) && self.until.is_none_or(|until| day <= until)
     }
 }
@@ -73,8 +73,8 @@ impl UsageRow {
 /// tells the day of a moment.
 pub fn report<'a>(
     records: impl IntoIterator<Item = &'a UsageRecord>,
-    by: By,
-    period: Period,
+    by: UsageGrouping,
+    period: UsagePeriod,
     date: impl Fn(jiff::Timestamp) -> Date,
 ) -> (Vec<UsageRow>, UsageRow) {
     let mut rows = BTreeMap::new();
@@ -84,14 +84,14 @@ pub fn report<'a>(
     };
     for record in records {
         let day = date(record.at);
-        if !period.has(day) {
+        if !period.contains(day) {
             continue;
         }
         let key = match by {
-            By::Day => day.to_string(),
-            By::Session => record.session.clone(),
-            By::Model => record.model.clone(),
-            By::User => record.user.clone(),
+            UsageGrouping::Day => day.to_string(),
+            UsageGrouping::Session => record.session.clone(),
+            UsageGrouping::Model => record.model.clone(),
+            UsageGrouping::User => record.user.clone(),
         };
         rows.entry(key.clone())
             .or_insert_with(|| UsageRow {
@@ -102,7 +102,7 @@ pub fn report<'a>(
         total.add(record);
     }
     let mut rows: Vec<UsageRow> = rows.into_values().collect();
-    if by != By::Day {
+    if by != UsageGrouping::Day {
         let tokens = |row: &UsageRow| row.usage.input_tokens + row.usage.output_tokens;
         rows.sort_by_key(|row| std::cmp::Reverse((row.cost, tokens(row))));
     }
@@ -146,9 +146,9 @@ mod tests {
             (rows.collect::<Vec<_>>(), total.calls, total.unpriced_calls)
         };
         let row = |key: &str, tokens, nanos| (key.to_owned(), tokens, nanos);
-        let all = Period::default();
+        let all = UsagePeriod::default();
         assert_eq!(
-            sums(By::Day, all, "UTC"),
+            sums(UsageGrouping::Day, all, "UTC"),
             (vec![row("2026-03-01", 3, 1), row("2026-03-02", 4, 9)], 3, 1)
         );
         let berlin = vec![
@@ -156,24 +156,27 @@ mod tests {
             row("2026-03-02", 2, 0),
             row("2026-03-03", 4, 9),
         ];
-        assert_eq!(sums(By::Day, all, "Europe/Berlin"), (berlin, 3, 1));
         assert_eq!(
-            sums(By::Session, all, "UTC"),
+            sums(UsageGrouping::Day, all, "Europe/Berlin"),
+            (berlin, 3, 1)
+        );
+        assert_eq!(
+            sums(UsageGrouping::Session, all, "UTC"),
             (vec![row("a", 5, 10), row("b", 2, 0)], 3, 1)
         );
         let day = Some("2026-03-02".parse().unwrap());
-        let one = Period {
+        let one = UsagePeriod {
             since: day,
             until: day,
         };
         assert_eq!(
-            sums(By::Day, one, "Europe/Berlin"),
+            sums(UsageGrouping::Day, one, "Europe/Berlin"),
             (vec![row("2026-03-02", 2, 0)], 1, 1)
         );
         assert_eq!(
             sums(
-                By::Model,
-                Period {
+                UsageGrouping::Model,
+                UsagePeriod {
                     since: day,
                     until: None
                 },

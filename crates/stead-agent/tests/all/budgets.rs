@@ -1,6 +1,5 @@
-//! Acceptance 5.7: what a run, a session and a day may spend. Every kind of limit, calls that break
-//! off, a process that dies between reserving and settling, processes that share a day, more money
-//! from a person, an answer that is made shorter.
+//! The place for tests of money and token budgets of a run, a session and a day: reservation,
+//! settlement, raising, shortened answers, dead processes.
 
 use crate::support::{DEADLINE, agent_asking, block_on, journal, listening, session, text};
 use serde_json::json;
@@ -8,7 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use stead_agent::{Agent, AgentError, Budget, BudgetError, RunOptions, RunReport};
 use stead_core::{
-    Allowance, Estimate, EventKind, Outcome, Owner, Price, Span, StopReason, Unit, Usage, Usd,
+    BudgetScope, BudgetUnit, CallEstimate, EventKind, Owner, Price, RunOutcome, SpendAmount,
+    StopReason, Usage, Usd,
 };
 use stead_model::{Model, ModelSettings, Params, ScriptedModel, connect};
 use stead_testkit::{Child, Death, FakeModel, child_role, fail, reply};
@@ -24,8 +24,8 @@ fn usd(dollars: f64) -> Usd {
     Usd::from_dollars(dollars).unwrap()
 }
 
-fn dollars(amount: f64) -> Allowance {
-    Allowance {
+fn dollars(amount: f64) -> SpendAmount {
+    SpendAmount {
         usd: usd(amount),
         tokens: 0,
     }
@@ -84,20 +84,19 @@ async fn run(agent: &Arc<Agent>, id: &str) -> RunReport {
 }
 
 /// What all calls of a session came to, by its journal.
-async fn spent(agent: &Arc<Agent>, id: &str) -> Allowance {
+async fn spent(agent: &Arc<Agent>, id: &str) -> SpendAmount {
     let (_, state) = journal(agent, &session(id)).await;
     let Usage {
         input_tokens,
         output_tokens,
         ..
     } = state.usage;
-    Allowance {
+    SpendAmount {
         usd: state.cost.unwrap_or_default(),
         tokens: input_tokens + output_tokens,
     }
 }
 
-// 5.7
 #[test]
 fn a_run_without_end_stays_within_every_kind_of_limit() {
     for (budget, most) in [
@@ -106,21 +105,21 @@ fn a_run_without_end_stays_within_every_kind_of_limit() {
         ("day_usd: 1.0", dollars(1.0)),
         (
             "run_tokens: 90000",
-            Allowance {
+            SpendAmount {
                 tokens: 90_000,
                 ..dollars(1000.0)
             },
         ),
         (
             "session_tokens: 90000",
-            Allowance {
+            SpendAmount {
                 tokens: 90_000,
                 ..dollars(1000.0)
             },
         ),
         (
             "day_tokens: 90000",
-            Allowance {
+            SpendAmount {
                 tokens: 90_000,
                 ..dollars(1000.0)
             },
@@ -128,7 +127,7 @@ fn a_run_without_end_stays_within_every_kind_of_limit() {
     ] {
         let dir = tempfile::tempdir().unwrap();
         settings(dir.path(), budget);
-        let most = Allowance {
+        let most = SpendAmount {
             tokens: if most.tokens == 0 {
                 u64::MAX
             } else {
@@ -139,7 +138,7 @@ fn a_run_without_end_stays_within_every_kind_of_limit() {
         block_on(async {
             let agent = agent(dir.path(), endless()).await;
             let report = run(&agent, "a").await;
-            assert_eq!(report.outcome, Outcome::Budget, "{budget}: {report:?}");
+            assert_eq!(report.outcome, RunOutcome::Budget, "{budget}: {report:?}");
             let key = budget.split(':').next().unwrap();
             let reason = report.reason.unwrap();
             assert!(
@@ -160,21 +159,20 @@ fn a_run_without_end_stays_within_every_kind_of_limit() {
             // What was left over is less than a few calls come to.
             assert_eq!(
                 (second.outcome, second.steps <= 2),
-                (Outcome::Budget, shared),
+                (RunOutcome::Budget, shared),
                 "{budget}: {second:?}"
             );
             let again = run(&agent, "a").await;
             let kept = !key.starts_with("run");
             assert_eq!(
                 (again.outcome, again.steps <= 2),
-                (Outcome::Budget, kept),
+                (RunOutcome::Budget, kept),
                 "{budget}: {again:?}"
             );
         });
     }
 }
 
-// 5.7
 #[test]
 fn a_person_can_raise_every_limit_and_it_is_on_record() {
     for budget in ["run_usd: 1.0", "session_usd: 1.0", "day_usd: 1.0"] {
@@ -182,13 +180,13 @@ fn a_person_can_raise_every_limit_and_it_is_on_record() {
         settings(dir.path(), budget);
         block_on(async {
             let agent = agent(dir.path(), endless()).await;
-            assert_eq!(run(&agent, "a").await.outcome, Outcome::Budget);
+            assert_eq!(run(&agent, "a").await.outcome, RunOutcome::Budget);
             let before = spent(&agent, "a").await;
             let mut opened = agent.session(session("a"));
             let refused = opened.resume(RunOptions::default()).await.unwrap();
             assert_eq!(
                 (refused.outcome, refused.steps),
-                (Outcome::Budget, 0),
+                (RunOutcome::Budget, 0),
                 "nothing is left"
             );
             let raised = opened
@@ -196,7 +194,7 @@ fn a_person_can_raise_every_limit_and_it_is_on_record() {
                 .await
                 .unwrap();
             assert!(
-                raised.outcome == Outcome::Budget && raised.steps > 0,
+                raised.outcome == RunOutcome::Budget && raised.steps > 0,
                 "{budget}: {raised:?}"
             );
             let after = spent(&agent, "a").await;
@@ -232,7 +230,7 @@ fn nothing_is_raised_where_nothing_is_limited_or_a_run_is_open() {
         )
         .unwrap();
         let parking = agent(dir.path(), priced(&server, 0)).await;
-        assert_eq!(run(&parking, "a").await.outcome, Outcome::Parked);
+        assert_eq!(run(&parking, "a").await.outcome, RunOutcome::Parked);
         let raise = |agent: Arc<Agent>| async move {
             agent
                 .session(session("a"))
@@ -244,12 +242,11 @@ fn nothing_is_raised_where_nothing_is_limited_or_a_run_is_open() {
         let limited = agent(dir.path(), priced(&server, 0)).await;
         assert!(matches!(
             raise(limited).await,
-            Err(AgentError::StillOpen(_))
+            Err(AgentError::RunStillOpen(_))
         ));
     });
 }
 
-// 5.7
 #[test]
 fn the_last_call_is_shortened_and_goes_on_once_more_is_there() {
     let cut = reply().text("one two").stop(StopReason::MaxTokens);
@@ -262,9 +259,9 @@ fn the_last_call_is_shortened_and_goes_on_once_more_is_there() {
     let dir = tempfile::tempdir().unwrap();
     block_on(async {
         let free = agent(dir.path(), priced(&server, 0)).await;
-        let whole = Estimate {
+        let whole = CallEstimate {
             input_tokens: estimated(&free).await,
-            ..Estimate::NOTHING
+            ..CallEstimate::FREE
         };
         settings(
             dir.path(),
@@ -279,7 +276,7 @@ fn the_last_call_is_shortened_and_goes_on_once_more_is_there() {
             .unwrap();
         assert_eq!(
             (report.outcome, report.text.as_str()),
-            (Outcome::Budget, "one two"),
+            (RunOutcome::Budget, "one two"),
             "{report:?}"
         );
         let asked = server.last_request().json;
@@ -293,7 +290,7 @@ fn the_last_call_is_shortened_and_goes_on_once_more_is_there() {
                 .iter()
                 .any(|event| warned(&event.kind))
         );
-        let more = Allowance {
+        let more = SpendAmount {
             usd: Usd::default(),
             tokens: 50_000,
         };
@@ -304,7 +301,7 @@ fn the_last_call_is_shortened_and_goes_on_once_more_is_there() {
             .unwrap();
         assert_eq!(
             (report.outcome, report.text.as_str()),
-            (Outcome::Completed, " three"),
+            (RunOutcome::Completed, " three"),
             "{report:?}"
         );
         let asked = server.last_request();
@@ -322,7 +319,7 @@ fn the_last_call_is_shortened_and_goes_on_once_more_is_there() {
 
 /// Tokens of the first request of an agent, as we estimate them.
 async fn estimated(agent: &Arc<Agent>) -> u64 {
-    let turn = agent.outside_turn().await.unwrap();
+    let turn = agent.sessionless_turn().await.unwrap();
     let system: u64 = turn
         .prompt
         .parts()
@@ -339,7 +336,6 @@ async fn estimated(agent: &Arc<Agent>) -> u64 {
         + 20
 }
 
-// 5.7
 #[test]
 fn a_call_that_broke_off_counts_in_full_and_one_that_never_began_not_at_all() {
     let broken = || {
@@ -362,7 +358,7 @@ fn a_call_that_broke_off_counts_in_full_and_one_that_never_began_not_at_all() {
                 &format!("session_tokens: {}", estimated(&free).await + 3_000),
             );
             let limited = agent(dir.path(), priced(&server, 0)).await;
-            assert_eq!(run(&limited, "s").await.outcome, Outcome::Failed);
+            assert_eq!(run(&limited, "s").await.outcome, RunOutcome::Failed);
             // Another process knows it, too.
             let fresh = agent(dir.path(), priced(&server, 0)).await;
             let report = fresh
@@ -371,9 +367,9 @@ fn a_call_that_broke_off_counts_in_full_and_one_that_never_began_not_at_all() {
                 .await
                 .unwrap();
             let want = if left {
-                Outcome::Completed
+                RunOutcome::Completed
             } else {
-                Outcome::Budget
+                RunOutcome::Budget
             };
             assert_eq!(report.outcome, want, "{report:?}");
         });
@@ -381,7 +377,6 @@ fn a_call_that_broke_off_counts_in_full_and_one_that_never_began_not_at_all() {
     }
 }
 
-// 5.7
 #[test]
 fn a_call_that_is_made_again_is_paid_twice_or_not_made() {
     let broken = || {
@@ -390,7 +385,7 @@ fn a_call_that_is_made_again_is_paid_twice_or_not_made() {
             .chunks_of(20)
             .cut_at(400)
     };
-    for (calls, outcome, requests) in [(1, Outcome::Budget, 1), (2, Outcome::Completed, 2)] {
+    for (calls, outcome, requests) in [(1, RunOutcome::Budget, 1), (2, RunOutcome::Completed, 2)] {
         let server = FakeModel::start(vec![broken(), reply().text("fine")]);
         let dir = tempfile::tempdir().unwrap();
         block_on(async {
@@ -437,7 +432,7 @@ fn money_is_not_limited_where_nobody_knows_a_price() {
     assert_eq!(server.requests().len(), 0);
 }
 
-const CALL: Estimate = Estimate {
+const CALL: CallEstimate = CallEstimate {
     input_tokens: 1_000,
     answer_tokens: 600,
     thinking_tokens: 0,
@@ -448,7 +443,6 @@ fn day_budget(agent: &Arc<Agent>) -> Budget {
     agent.budget(&Owner::default())
 }
 
-// 5.7
 #[test]
 fn a_process_that_dies_with_a_reservation_gives_it_back() {
     const TEST: &str = "budgets::a_process_that_dies_with_a_reservation_gives_it_back";
@@ -479,8 +473,8 @@ fn a_process_that_dies_with_a_reservation_gives_it_back() {
             panic!("{refused}")
         };
         assert_eq!(
-            (exhausted.span, exhausted.unit, exhausted.gone.tokens),
-            (Span::Day, Unit::Tokens, 1_600)
+            (exhausted.scope, exhausted.unit, exhausted.used.tokens),
+            (BudgetScope::Day, BudgetUnit::Tokens, 1_600)
         );
         held.release().await.unwrap();
         let held = budget.reserve(CALL).await.unwrap();
@@ -500,12 +494,11 @@ fn a_process_that_dies_with_a_reservation_gives_it_back() {
             (last.answer_tokens(), last.shortened_by().as_deref()),
             (Some(500), Some("budget.day_tokens"))
         );
-        last.keep().await.unwrap();
+        last.charge_in_full().await.unwrap();
         assert!(budget.reserve(CALL).await.is_err());
     });
 }
 
-// 5.7
 #[test]
 fn processes_that_share_a_day_never_exceed_it_together() {
     const TEST: &str = "budgets::processes_that_share_a_day_never_exceed_it_together";
@@ -513,7 +506,7 @@ fn processes_that_share_a_day_never_exceed_it_together() {
         return block_on(async {
             let agent = agent(Path::new(role.get("dir")), endless()).await;
             let report = run(&agent, role.get("session")).await;
-            assert_eq!(report.outcome, Outcome::Budget, "{report:?}");
+            assert_eq!(report.outcome, RunOutcome::Budget, "{report:?}");
         });
     }
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Acceptance 5.1 to 5.4: long work goes on past any window, and nothing is lost.
+//! The place for tests of compaction: long runs in a small window, failing summarisers, overflow
+//! recovery, manual compaction and pinned inputs.
 
 use crate::support::{
     agent_on, base_url, block_on, in_parallel, journal, listening, model_name, results, session,
@@ -10,17 +11,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use stead_agent::{Agent, Pinned, RunOptions};
-use stead_core::{Cause, Compaction, Entry, EventKind, Line, Outcome, Risk};
+use stead_core::{Compaction, CompactionCause, Entry, EventKind, JournalLine, Risk, RunOutcome};
 use stead_model::{Model, ModelSettings, Timeouts, connect};
 use stead_store::OsDisk;
-use stead_testkit::{Answer, FakeModel, Recorded, Turn, Wire, fail, hang, raw_sse, reply};
+use stead_testkit::{
+    FakeAnswer, FakeModel, FakeWire, RecordedRequest, RequestTurn, fail, hang, raw_sse, reply,
+};
 use stead_tools::{Output, Tool};
 
 use crate::support::TestTool;
 
 const WINDOW: u32 = 32_000;
 
-fn windowed(server: &FakeModel, wire: Wire, window: Option<u32>) -> Arc<dyn Model> {
+fn windowed(server: &FakeModel, wire: FakeWire, window: Option<u32>) -> Arc<dyn Model> {
     let settings = ModelSettings {
         name: model_name(wire).to_owned(),
         base_url: Some(base_url(server, wire)),
@@ -46,14 +49,14 @@ fn look(size: usize) -> Arc<dyn Tool> {
     })
 }
 
-fn is_summary_request(request: &Recorded) -> bool {
+fn is_summary_request(request: &RecordedRequest) -> bool {
     let Ok(seen) = &request.seen else {
         return false;
     };
-    matches!(seen.turns.last(), Some(Turn::User(text)) if text.contains("exactly these sections"))
+    matches!(seen.turns.last(), Some(RequestTurn::User(text)) if text.contains("exactly these sections"))
 }
 
-fn summary() -> Answer {
+fn summary() -> FakeAnswer {
     reply().text("## Intent\nLook at pages.\n## State\nMany pages were looked at.\n## Next steps\nGo on looking.")
 }
 
@@ -62,8 +65,8 @@ async fn agent_in(dir: &Path, settings: &str, model: Arc<dyn Model>, size: usize
     agent_on(dir, model, Arc::new(OsDisk), vec![look(size)]).await
 }
 
-fn compactions(lines: &[Line]) -> Vec<&Compaction> {
-    let one = |line: &'_ Line| matches!(line.entry, Entry::Compaction(_));
+fn compactions(lines: &[JournalLine]) -> Vec<&Compaction> {
+    let one = |line: &'_ JournalLine| matches!(line.entry, Entry::Compaction(_));
     lines
         .iter()
         .filter(|line| one(line))
@@ -74,7 +77,6 @@ fn compactions(lines: &[Line]) -> Vec<&Compaction> {
         .collect()
 }
 
-// 5.1
 #[test]
 fn two_thousand_steps_fit_a_small_window_and_keep_what_is_pinned() {
     const STEPS: usize = 2_000;
@@ -127,7 +129,7 @@ fn two_thousand_steps_fit_a_small_window_and_keep_what_is_pinned() {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let model = windowed(&server, Wire::Messages, Some(WINDOW));
+        let model = windowed(&server, FakeWire::Messages, Some(WINDOW));
         let agent = agent_in(dir.path(), "policy: {max_steps: 3000}\n", model, 1_200).await;
         let mut chat = agent.session(session("long"));
         let options = RunOptions {
@@ -137,7 +139,7 @@ fn two_thousand_steps_fit_a_small_window_and_keep_what_is_pinned() {
         let report = chat.run(text(RULE), options).await.unwrap();
         assert_eq!(
             (report.outcome, report.text.as_str()),
-            (Outcome::Completed, "done"),
+            (RunOutcome::Completed, "done"),
             "{:?}",
             report.reason
         );
@@ -203,7 +205,6 @@ enum Failing {
     Overflows,
 }
 
-// 5.2
 #[test]
 fn whatever_a_summariser_does_the_history_stands_and_the_run_goes_on() {
     in_parallel(
@@ -237,7 +238,7 @@ fn whatever_a_summariser_does_the_history_stands_and_the_run_goes_on() {
             });
             block_on(async {
                 let settings = "compaction: {timeout_seconds: 1}\n";
-                let model = windowed(&server, Wire::Messages, Some(16_000));
+                let model = windowed(&server, FakeWire::Messages, Some(16_000));
                 let agent = agent_in(dir.path(), settings, model, 1_000).await;
                 let report = agent
                     .session(session("s"))
@@ -246,7 +247,7 @@ fn whatever_a_summariser_does_the_history_stands_and_the_run_goes_on() {
                     .unwrap();
                 assert_eq!(
                     report.outcome,
-                    Outcome::Completed,
+                    RunOutcome::Completed,
                     "{failing:?}: {:?}",
                     report.reason
                 );
@@ -273,49 +274,52 @@ fn whatever_a_summariser_does_the_history_stands_and_the_run_goes_on() {
     );
 }
 
-// 5.3
 #[test]
 fn an_overflow_in_any_wording_leads_to_one_compaction_and_a_retry() {
     let wordings = [
         (
-            Wire::Messages,
+            FakeWire::Messages,
             400,
             "prompt is too long: 200015 tokens > 200000 maximum",
         ),
         (
-            Wire::Messages,
+            FakeWire::Messages,
             400,
             "input length and `max_tokens` exceed context limit: 197000 + 8192 > 200000",
         ),
-        (Wire::Messages, 413, "Request exceeds the maximum size"),
+        (FakeWire::Messages, 413, "Request exceeds the maximum size"),
         (
-            Wire::Chat,
+            FakeWire::Chat,
             400,
             "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.",
         ),
         (
-            Wire::Chat,
+            FakeWire::Chat,
             400,
             "the request exceeds the available context size, try increasing the context size",
         ),
         (
-            Wire::Chat,
+            FakeWire::Chat,
             400,
             "Please reduce the length of the messages or completion.",
         ),
-        (Wire::Chat, 500, "input length exceeds the context length"),
         (
-            Wire::Chat,
+            FakeWire::Chat,
+            500,
+            "input length exceeds the context length",
+        ),
+        (
+            FakeWire::Chat,
             422,
             "The total number of tokens in the prompt exceeds the model's limit of 32768",
         ),
         (
-            Wire::Responses,
+            FakeWire::Responses,
             400,
             "Your input exceeds the context window of this model. Please adjust your input and try again.",
         ),
         (
-            Wire::Gemini,
+            FakeWire::Gemini,
             400,
             "The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).",
         ),
@@ -349,7 +353,7 @@ fn an_overflow_in_any_wording_leads_to_one_compaction_and_a_retry() {
                 .unwrap();
             assert_eq!(
                 report.outcome,
-                Outcome::Completed,
+                RunOutcome::Completed,
                 "{words}: {:?}",
                 report.reason
             );
@@ -357,7 +361,7 @@ fn an_overflow_in_any_wording_leads_to_one_compaction_and_a_retry() {
             let made = compactions(&lines);
             assert_eq!(
                 made.iter().map(|made| made.cause).collect::<Vec<_>>(),
-                [Cause::Overflow],
+                [CompactionCause::Overflow],
                 "{words}"
             );
             let heard = heard.lock().unwrap();
@@ -371,7 +375,6 @@ fn an_overflow_in_any_wording_leads_to_one_compaction_and_a_retry() {
     });
 }
 
-// 5.3
 #[test]
 fn an_overflow_in_the_middle_of_a_stream_is_one_too() {
     let dir = tempfile::tempdir().unwrap();
@@ -395,7 +398,13 @@ fn an_overflow_in_the_middle_of_a_stream_is_one_too() {
         }
     });
     block_on(async {
-        let agent = agent_in(dir.path(), "", windowed(&server, Wire::Messages, None), 600).await;
+        let agent = agent_in(
+            dir.path(),
+            "",
+            windowed(&server, FakeWire::Messages, None),
+            600,
+        )
+        .await;
         let (options, heard) = listening();
         let report = agent
             .session(session("s"))
@@ -404,7 +413,7 @@ fn an_overflow_in_the_middle_of_a_stream_is_one_too() {
             .unwrap();
         assert_eq!(
             (report.outcome, report.text.as_str()),
-            (Outcome::Completed, "done"),
+            (RunOutcome::Completed, "done"),
             "{:?}",
             report.reason
         );
@@ -419,7 +428,6 @@ fn an_overflow_in_the_middle_of_a_stream_is_one_too() {
     });
 }
 
-// 5.3
 #[test]
 fn one_message_that_alone_is_too_much_is_cut_or_ends_the_run_clearly() {
     // A result: it is cut, and the run goes on.
@@ -434,7 +442,7 @@ fn one_message_that_alone_is_too_much_is_cut_or_ends_the_run_clearly() {
         let agent = agent_in(
             dir.path(),
             settings,
-            windowed(&server, Wire::Messages, None),
+            windowed(&server, FakeWire::Messages, None),
             300_000,
         )
         .await;
@@ -445,7 +453,7 @@ fn one_message_that_alone_is_too_much_is_cut_or_ends_the_run_clearly() {
             .unwrap();
         assert_eq!(
             (report.outcome, report.text.as_str()),
-            (Outcome::Completed, "done"),
+            (RunOutcome::Completed, "done"),
             "{:?}",
             report.reason
         );
@@ -457,7 +465,7 @@ fn one_message_that_alone_is_too_much_is_cut_or_ends_the_run_clearly() {
         let agent = agent_in(
             dir.path(),
             "disable: [offload]\n",
-            windowed(&server, Wire::Messages, None),
+            windowed(&server, FakeWire::Messages, None),
             10,
         )
         .await;
@@ -466,7 +474,7 @@ fn one_message_that_alone_is_too_much_is_cut_or_ends_the_run_clearly() {
             .run(text(&"word ".repeat(50_000)), RunOptions::default())
             .await
             .unwrap();
-        assert_eq!(report.outcome, Outcome::Failed);
+        assert_eq!(report.outcome, RunOutcome::Failed);
         let reason = report.reason.unwrap();
         assert!(
             reason.contains("nothing left to leave out") && reason.contains("larger window"),
@@ -494,7 +502,7 @@ fn a_person_compacts_between_runs_and_the_context_says_what_was_wanted() {
         let agent = agent_in(
             dir.path(),
             "",
-            windowed(&server, Wire::Messages, Some(WINDOW)),
+            windowed(&server, FakeWire::Messages, Some(WINDOW)),
             10,
         )
         .await;
@@ -512,7 +520,7 @@ fn a_person_compacts_between_runs_and_the_context_says_what_was_wanted() {
             .unwrap();
         assert_eq!(
             (made.cause, made.run, made.focus.as_deref()),
-            (Cause::Manual, None, Some("the colours"))
+            (CompactionCause::Manual, None, Some("the colours"))
         );
         assert!(made.model.is_some() && made.usage.output_tokens > 0);
         assert!(chat.state().context_tokens() < before, "{before}");
@@ -521,7 +529,7 @@ fn a_person_compacts_between_runs_and_the_context_says_what_was_wanted() {
         let [.., last, asked] = requests.as_slice() else {
             panic!()
         };
-        let told = |request: &Recorded| request.seen.as_ref().unwrap().turns.clone();
+        let told = |request: &RecordedRequest| request.seen.as_ref().unwrap().turns.clone();
         let last = told(last);
         let asked = told(asked);
         assert_eq!(asked[..last.len()], last[..]);
@@ -529,13 +537,13 @@ fn a_person_compacts_between_runs_and_the_context_says_what_was_wanted() {
             .run(text("question 6"), RunOptions::default())
             .await
             .unwrap();
-        assert_eq!(report.outcome, Outcome::Completed);
+        assert_eq!(report.outcome, RunOutcome::Completed);
         let turns = told(&server.last_request());
         assert!(
-            matches!(&turns[0], Turn::User(text) if text.contains("<summary>") && text.contains("Look at pages"))
+            matches!(&turns[0], RequestTurn::User(text) if text.contains("<summary>") && text.contains("Look at pages"))
         );
         // A second time there is hardly anything to leave out; a rewind brings all of it back.
-        chat.rewind(1, stead_store::Wait::No).await.unwrap();
+        chat.rewind(1, stead_store::LockWait::No).await.unwrap();
         assert_eq!(chat.state().messages().len(), 0);
         assert_eq!(server.rejections(), vec![]);
     });
@@ -565,22 +573,22 @@ fn a_cheaper_model_summarises_in_pieces_that_fit_it() {
             .unwrap();
         let place = stead_workspace::LocalPlace::open(
             dir.path(),
-            workspace.config().agent(),
+            workspace.config().agent_id(),
             Arc::new(OsDisk),
             Default::default(),
         );
         let agent = Agent::new(stead_agent::AgentParts {
             workspace,
-            model: windowed(&server, Wire::Messages, Some(WINDOW)),
+            model: windowed(&server, FakeWire::Messages, Some(WINDOW)),
             params: Default::default(),
             memory_model: None,
-            compactor: Some(windowed(&cheap, Wire::Chat, Some(8_000))),
+            summary_model: Some(windowed(&cheap, FakeWire::Chat, Some(8_000))),
             place: Arc::new(place.unwrap()),
             owner: Default::default(),
             sandbox: None,
             tools: vec![look(1_100)],
-            folder: stead_vfs::VPath::root(),
-            models: stead_agent::Models::default(),
+            working_folder: stead_vfs::VPath::root(),
+            model_connector: stead_agent::ModelConnector::default(),
         })
         .unwrap();
         let report = agent
@@ -588,7 +596,7 @@ fn a_cheaper_model_summarises_in_pieces_that_fit_it() {
             .run(text("look"), RunOptions::default())
             .await
             .unwrap();
-        assert_eq!(report.outcome, Outcome::Completed, "{:?}", report.reason);
+        assert_eq!(report.outcome, RunOutcome::Completed, "{:?}", report.reason);
         assert!(
             asked.load(Ordering::SeqCst) > 1,
             "one piece would have been too much"
@@ -618,7 +626,7 @@ impl Dice {
 
 /// A step of a model that calls whatever it likes: several tools at once, unknown ones, with long
 /// arguments.
-fn random_step(dice: &mut Dice) -> Answer {
+fn random_step(dice: &mut Dice) -> FakeAnswer {
     let mut answer = reply();
     if dice.roll(3) == 0 {
         answer = answer.text("some words before ".repeat(dice.roll(20) as usize + 1));
@@ -641,10 +649,9 @@ fn random_step(dice: &mut Dice) -> Answer {
     answer
 }
 
-// 5.4
 #[test]
 fn random_histories_are_never_refused_by_a_strict_provider() {
-    let cases: Vec<(Wire, u64)> = Wire::ALL
+    let cases: Vec<(FakeWire, u64)> = FakeWire::ALL
         .into_iter()
         .flat_map(|wire| (1..=4).map(move |seed| (wire, seed)))
         .collect();
@@ -675,7 +682,7 @@ fn random_histories_are_never_refused_by_a_strict_provider() {
                     .unwrap();
                 assert_eq!(
                     report.outcome,
-                    Outcome::Completed,
+                    RunOutcome::Completed,
                     "{wire:?} {seed}: {:?}",
                     report.reason
                 );

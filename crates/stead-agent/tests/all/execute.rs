@@ -1,5 +1,5 @@
-//! Commands through the driver: asked about, streamed, bounded, cancelled, and nothing of them is
-//! left. Floods run in a process of their own, so that its memory is its own.
+//! The place for tests of the `execute` tool in a run: approval, own timeout, cancellation,
+//! concurrency and output caps.
 
 use crate::support::{
     agent_with_host, block_on, journal, listening, model, results, session, text,
@@ -8,10 +8,10 @@ use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use stead_agent::{Agent, Approvals, RunOptions, RunReport};
-use stead_core::{Entry, EventKind, Outcome, Owner, ResultStatus, UserId};
+use stead_agent::{Agent, ApprovalPolicy, RunOptions, RunReport};
+use stead_core::{Entry, EventKind, Owner, ResultStatus, RunOutcome, UserId};
 use stead_model::ScriptedModel;
-use stead_testkit::{Child, Death, FakeModel, Wire, child_role, reply};
+use stead_testkit::{Child, Death, FakeModel, FakeWire, child_role, reply};
 
 const FLOODS: &str = "execute::floods_need_a_fixed_amount_of_memory_and_are_stopped_at_the_cap";
 const MB: u64 = 1024 * 1024;
@@ -28,7 +28,7 @@ fn runs(command: &str, more: &str) -> Arc<ScriptedModel> {
 
 async fn approved(agent: &Arc<Agent>, options: RunOptions) -> RunReport {
     let options = RunOptions {
-        approvals: Approvals::All,
+        approvals: ApprovalPolicy::ApproveAll,
         ..options
     };
     agent
@@ -60,9 +60,9 @@ fn alive(words: &str) -> Vec<String> {
 #[test]
 fn a_command_asks_and_runs_once_it_may() {
     for (approvals, outcome, ran) in [
-        (Approvals::Park, Outcome::Parked, false),
-        (Approvals::None, Outcome::Completed, false),
-        (Approvals::All, Outcome::Completed, true),
+        (ApprovalPolicy::Park, RunOutcome::Parked, false),
+        (ApprovalPolicy::DenyAll, RunOutcome::Completed, false),
+        (ApprovalPolicy::ApproveAll, RunOutcome::Completed, true),
     ] {
         let dir = tempfile::tempdir().unwrap();
         block_on(async {
@@ -80,7 +80,7 @@ fn a_command_asks_and_runs_once_it_may() {
             let report = live.run(text("Go."), options).await.unwrap();
             assert_eq!(report.outcome, outcome, "{approvals:?}");
             assert_eq!(dir.path().join("ran").exists(), ran, "{approvals:?}");
-            if outcome == Outcome::Parked {
+            if outcome == RunOutcome::Parked {
                 let rules: Vec<String> = live
                     .open_questions()
                     .into_iter()
@@ -132,7 +132,7 @@ fn a_command_may_take_longer_than_any_other_call_and_ends_when_its_own_time_is_u
             let agent = agent_with_host(dir.path(), runs(command, more)).await;
             assert_eq!(
                 approved(&agent, RunOptions::default()).await.outcome,
-                Outcome::Completed
+                RunOutcome::Completed
             );
             let (found, said) = result(&agent).await;
             assert_eq!(found, status, "{command}: {said}");
@@ -164,7 +164,7 @@ fn cancelling_a_run_leaves_nothing_of_its_command() {
             asked = Instant::now();
             cancel.cancel();
         });
-        assert_eq!(report.outcome, Outcome::Cancelled);
+        assert_eq!(report.outcome, RunOutcome::Cancelled);
         assert!(
             asked.elapsed() < Duration::from_secs(2),
             "{:?}",
@@ -190,17 +190,17 @@ fn eight_sessions_run_commands_at_once() {
         _ => reply().text("Done."),
     });
     block_on(async {
-        let agent = agent_with_host(dir.path(), model(&server, Wire::Messages)).await;
+        let agent = agent_with_host(dir.path(), model(&server, FakeWire::Messages)).await;
         let work = (0..8).map(|n| {
             let mut live = agent.session(session(&format!("s{n}")));
             let options = RunOptions {
-                approvals: Approvals::All,
+                approvals: ApprovalPolicy::ApproveAll,
                 ..RunOptions::default()
             };
             async move { live.run(text("Go."), options).await.unwrap().outcome }
         });
         let outcomes = futures_util::future::join_all(work).await;
-        assert_eq!(outcomes, vec![Outcome::Completed; 8]);
+        assert_eq!(outcomes, vec![RunOutcome::Completed; 8]);
         for n in 0..8 {
             let (lines, _) = journal(&agent, &session(&format!("s{n}"))).await;
             assert_eq!(results(&lines)[0].2, "[exit code 0]\nall\n", "{n}");
@@ -219,7 +219,7 @@ fn only_a_tree_that_is_a_folder_has_commands() {
             ..Owner::default()
         };
         for (owner, has) in [(Owner::default(), true), (ann, false)] {
-            let turn = agent.turn_of(&owner).await.unwrap();
+            let turn = agent.sessionless_turn_of(&owner).await.unwrap();
             assert_eq!(turn.tools.find("Bash").is_some(), has, "{owner:?}");
             assert_eq!(
                 turn.prompt
@@ -255,7 +255,7 @@ fn flood(dir: &Path, command: &str) {
         let agent = agent_with_host(dir, runs(command, ", timeout: 60")).await;
         let before = memory_mb("VmRSS");
         let report = approved(&agent, RunOptions::default()).await;
-        assert_eq!(report.outcome, Outcome::Completed, "{report:?}");
+        assert_eq!(report.outcome, RunOutcome::Completed, "{report:?}");
         println!("\ngrew {}", memory_mb("VmHWM").saturating_sub(before));
         println!("\ntold {}", result(&agent).await.1.replace('\n', "\u{1}"));
     });

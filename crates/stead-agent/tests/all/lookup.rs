@@ -1,5 +1,5 @@
-//! Finding what was remembered and said: the tools, on every place, with the newest and without the
-//! untrusted.
+//! The place for tests of the search tools over memory and sessions (memory_search, memory_get,
+//! session_*, recall) on every place, including trust, rules, damage and embeddings.
 
 use crate::support::{agent, block_on, journal, results, session, text};
 use crate::tenants::{in_folder, in_store, template};
@@ -7,12 +7,12 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
-use stead_agent::{Agent, Approvals, Looked, Lookup, MemoryFiles, RunOptions};
+use stead_agent::{Agent, ApprovalPolicy, Lookup, LookupResult, MemoryFiles, RunOptions};
 use stead_core::{Owner, ResultStatus, SessionId};
 use stead_model::ScriptedModel;
-use stead_search::{Query, SearchError};
+use stead_search::{IndexError, Query};
 use stead_store::{MemoryStore, OsDisk, Store, connect};
-use stead_testkit::servers::{Kind, shared};
+use stead_testkit::servers::{ServerKind, shared};
 use stead_vfs::{Expect, LocalVfs, VPath};
 use stead_workspace::{IsolationScope, OpenOptions, Place, Workspace};
 use tokio_util::sync::CancellationToken;
@@ -38,7 +38,12 @@ async fn idle(dir: &Path) -> Arc<Agent> {
 /// What a tool answers, and whether it could.
 async fn call(agent: &Arc<Agent>, tool: &str, args: Value) -> (ResultStatus, String) {
     let called = agent
-        .call_tool(tool, args, &Approvals::None, CancellationToken::new())
+        .call_tool(
+            tool,
+            args,
+            &ApprovalPolicy::DenyAll,
+            CancellationToken::new(),
+        )
         .await;
     (called.status, crate::support::blocks(&called.content))
 }
@@ -84,7 +89,6 @@ fn remember(dir: &Path) {
     );
 }
 
-// 5.6
 #[test]
 fn memory_is_found_ranked_by_file_and_line_and_only_if_it_is_trusted() {
     let dir = tempfile::tempdir().unwrap();
@@ -232,7 +236,6 @@ const TALK: &str = "
 - text: It is teal.
 ";
 
-// 5.6
 #[test]
 fn a_running_session_recalls_its_newest_words_and_not_its_own_search() {
     let dir = tempfile::tempdir().unwrap();
@@ -465,7 +468,6 @@ fn a_damaged_session_is_told_and_the_others_are_found() {
     });
 }
 
-// 5.6
 #[test]
 fn a_search_survives_whatever_becomes_of_the_index() {
     let dir = tempfile::tempdir().unwrap();
@@ -594,9 +596,9 @@ async fn answers(
     folder: &Path,
     place: &dyn Place,
     journals: &[(SessionId, Vec<Bytes>)],
-) -> Vec<Result<Looked, String>> {
+) -> Vec<Result<LookupResult, String>> {
     let owner = Owner::default();
-    let outside = SessionId::outside();
+    let outside = SessionId::sessionless();
     let files = Arc::new(LocalVfs::open(folder, Arc::new(OsDisk)).unwrap());
     let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None)
         .await
@@ -604,7 +606,7 @@ async fn answers(
     let tree = place.files(&owner, &outside, None);
     let sessions = place.sessions(&owner);
     let lookup = Lookup::new(place.index(&owner), None);
-    let memory = MemoryFiles::of(&workspace, &outside, tree.clone()).unwrap();
+    let memory = MemoryFiles::for_session(&workspace, &outside, tree.clone()).unwrap();
     let corpus = tempfile::tempdir().unwrap();
     remember(corpus.path());
     let mut all = Vec::new();
@@ -650,7 +652,7 @@ async fn answers(
         .await
         .unwrap_err()
         .to_string();
-    assert_eq!(empty, SearchError::EmptyQuery.to_string());
+    assert_eq!(empty, IndexError::EmptyQuery.to_string());
     all
 }
 
@@ -667,7 +669,7 @@ fn assert_same_as_local(name: &str, make: impl AsyncFn(&Path) -> Arc<dyn Place>)
         .await;
         let hits: usize = local
             .iter()
-            .map(|looked| looked.as_ref().map_or(0, |looked| looked.found.hits.len()))
+            .map(|looked| looked.as_ref().map_or(0, |looked| looked.hits.hits.len()))
             .sum();
         assert!(hits > 30, "{hits} hits");
         let other = answers(two.path(), &*make(two.path()).await, &journals).await;
@@ -688,7 +690,6 @@ async fn on(store: Arc<dyn Store>, folder: &Path) -> Arc<dyn Place> {
     ))
 }
 
-// 5.6
 #[test]
 fn memory_and_sqlite_stores_answer_as_the_local_disk_does() {
     assert_same_as_local("memory", async |folder| {
@@ -707,10 +708,9 @@ fn memory_and_sqlite_stores_answer_as_the_local_disk_does() {
     });
 }
 
-// 5.6
 #[test]
 fn servers_answer_as_the_local_disk_does() {
-    for kind in [Kind::Redis, Kind::Postgres, Kind::Mysql] {
+    for kind in [ServerKind::Redis, ServerKind::Postgres, ServerKind::Mysql] {
         assert_same_as_local(&format!("{kind:?}"), async |folder| {
             on(connect(&shared(kind)).await.unwrap(), folder).await
         });
@@ -747,10 +747,10 @@ fn owners_and_sessions_with_files_of_their_own_find_only_theirs() {
                 )
                 .await
                 .unwrap();
-                let memory = MemoryFiles::of(&workspace, &session(id), tree).unwrap();
+                let memory = MemoryFiles::for_session(&workspace, &session(id), tree).unwrap();
                 let looked = lookup.memory(&memory, &Query::new("heron")).await.unwrap();
                 let hits: Vec<_> = looked
-                    .found
+                    .hits
                     .hits
                     .iter()
                     .map(|hit| (memory.path(&hit.source), hit.text.as_str()))

@@ -1,5 +1,5 @@
-//! What is too long for the conversation lies in a file that the agent can read, on every place and
-//! in every layout; it goes with its session, and takes no more than it may.
+//! The place for tests of offloading long results, messages and media to files: limits, quota,
+//! permissions, forks, cleanup and secrets.
 
 use crate::support::{
     TestTool, agent, agent_on, block_on, blocks, journal, model, results, session, text,
@@ -11,19 +11,19 @@ use futures_util::stream::BoxStream;
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
-use stead_agent::{Agent, AgentParts, Really, RunOptions};
+use stead_agent::{Agent, AgentParts, GcMode, RunOptions};
 use stead_core::{
-    Block, Entry, Media, Outcome, Owner, Price, Redactor, ResultStatus, Risk, UserId,
+    Block, Entry, Media, Owner, Price, Redactor, ResultStatus, Risk, RunOutcome, UserId,
 };
 use stead_model::{Delta, Model, ModelError, Params, Request, ScriptedModel};
-use stead_store::{MemoryStore, OsDisk, Store, Wait};
-use stead_testkit::{FakeModel, Turn, Wire, reply};
+use stead_store::{LockWait, MemoryStore, OsDisk, Store};
+use stead_testkit::{FakeModel, FakeWire, RequestTurn, reply};
 use stead_tools::{Output, Tool};
 use stead_vfs::{
     Bounds, Case, Expect, GrepMode, GrepQuery, LocalVfs, ReadRange, Syntax, VPath, Vfs,
 };
 use stead_workspace::{
-    Asks, EphemeralPlace, IsolationScope, Layout, LocalPlace, OpenOptions, Place, ScaffoldFile,
+    EphemeralPlace, IsolationScope, Layout, LocalPlace, ModelUse, OpenOptions, Place, ScaffoldFile,
     Workspace, offload_folder, scaffold,
 };
 
@@ -77,13 +77,13 @@ async fn agent_at(folder: &Path, place: Arc<dyn Place>, script: &str) -> Arc<Age
         model: scripted(script),
         params: Params::default(),
         memory_model: None,
-        compactor: None,
+        summary_model: None,
         place,
         owner: Owner::default(),
         sandbox: None,
         tools: vec![gives("big", text(&long_text()))],
-        folder: VPath::root(),
-        models: stead_agent::Models::default(),
+        working_folder: VPath::root(),
+        model_connector: stead_agent::ModelConnector::default(),
     })
     .unwrap()
 }
@@ -100,7 +100,7 @@ async fn assert_readable(agent: &Arc<Agent>, owner: &Owner, folder: &str, case: 
         .run(text("Go."), RunOptions::default())
         .await
         .unwrap();
-    assert_eq!(report.outcome, Outcome::Completed, "{case}: {report:?}");
+    assert_eq!(report.outcome, RunOutcome::Completed, "{case}: {report:?}");
     let lines = agent
         .place()
         .sessions(owner)
@@ -150,7 +150,6 @@ async fn assert_readable(agent: &Arc<Agent>, owner: &Owner, folder: &str, case: 
     );
 }
 
-// 5.8
 #[test]
 fn a_long_result_is_a_file_on_every_place() {
     block_on(async {
@@ -210,7 +209,6 @@ fn a_long_result_is_a_file_on_every_place() {
     });
 }
 
-// 5.8
 #[test]
 fn what_is_long_is_readable_and_not_writable_in_every_layout() {
     let whole: String = (1..=20_000)
@@ -233,12 +231,12 @@ fn what_is_long_is_readable_and_not_writable_in_every_layout() {
             let files = Arc::new(LocalVfs::open(dir.path(), Arc::new(OsDisk)).unwrap());
             let options = OpenOptions {
                 layout: Some(layout),
-                asks: Asks::Nothing,
+                model_use: ModelUse::NotNeeded,
                 ..OpenOptions::default()
             };
             let workspace = Workspace::open(files, &options, &|_| None).await.unwrap();
-            let runtime = workspace.definition.tree.runtime.clone();
-            let id = workspace.config().agent();
+            let runtime = workspace.definition.paths.runtime.clone();
+            let id = workspace.config().agent_id();
             let folder = offload_folder(&runtime, &id).unwrap().join("s").unwrap();
             let place =
                 LocalPlace::open(dir.path(), id, Arc::new(OsDisk), Redactor::default()).unwrap();
@@ -250,13 +248,13 @@ fn what_is_long_is_readable_and_not_writable_in_every_layout() {
                 model: scripted("- text: Done."),
                 params: Params::default(),
                 memory_model: None,
-                compactor: None,
+                summary_model: None,
                 place,
                 owner: Owner::default(),
                 sandbox: None,
                 tools: Vec::new(),
-                folder: VPath::root(),
-                models: stead_agent::Models::default(),
+                working_folder: VPath::root(),
+                model_connector: stead_agent::ModelConnector::default(),
             });
             let mut session = agent.unwrap().session(session("s"));
             let report = session
@@ -311,7 +309,6 @@ fn what_is_long_is_readable_and_not_writable_in_every_layout() {
     });
 }
 
-// 5.8
 #[test]
 fn what_is_short_bounded_or_switched_off_stays_as_it_is() {
     let whole = long_text();
@@ -362,7 +359,7 @@ impl Model for Small {
         None
     }
 
-    fn window(&self) -> Option<u64> {
+    fn context_window(&self) -> Option<u64> {
         Some(self.window)
     }
 
@@ -371,7 +368,6 @@ impl Model for Small {
     }
 }
 
-// 5.8
 #[test]
 fn small_windows_shrink_what_may_be_told() {
     let rows: String = (0..600).map(|n| format!("row {n}\n")).collect(); // about 1,500 tokens
@@ -406,7 +402,6 @@ fn small_windows_shrink_what_may_be_told() {
     });
 }
 
-// 5.8
 #[test]
 fn a_long_message_is_a_file_with_all_its_texts_and_keeps_its_media() {
     let whole: String = (1..=20_000)
@@ -462,7 +457,6 @@ fn a_long_message_is_a_file_with_all_its_texts_and_keeps_its_media() {
     });
 }
 
-// 5.8
 #[test]
 fn beyond_the_quota_nothing_is_written_and_the_model_is_told() {
     let whole = "x".repeat(700_000);
@@ -526,7 +520,6 @@ fn beyond_the_quota_nothing_is_written_and_the_model_is_told() {
     });
 }
 
-// 5.8
 #[test]
 fn what_cannot_be_written_stays_if_it_is_not_too_long() {
     let script = "- calls: [{tool: big, args: {}}]\n- text: Done.";
@@ -548,7 +541,7 @@ fn what_cannot_be_written_stays_if_it_is_not_too_long() {
                 .run(text("Go."), RunOptions::default())
                 .await
                 .unwrap();
-            assert_eq!(report.outcome, Outcome::Completed);
+            assert_eq!(report.outcome, RunOutcome::Completed);
             let (lines, _) = journal(&agent, &session("s")).await;
             let told = &results(&lines)[0].2;
             assert_eq!(*told == whole, stays, "{bytes}: {}", &told[..200]);
@@ -563,19 +556,18 @@ fn what_cannot_be_written_stays_if_it_is_not_too_long() {
     });
 }
 
-// 5.8
 #[test]
 fn an_image_is_kept_once_and_sent_as_if_it_were_in_the_journal() {
     // 1 × 1 pixel.
     let png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     let image = || Block::Media(Media::inline("image/png", png, Some("dot.png".into())));
-    for wire in Wire::ALL {
+    for wire in FakeWire::ALL {
         let bodies = ["", "disable: [offload]\n"].map(|settings| {
             let server = FakeModel::start_with(|request| {
                 let turns = &request.seen.as_ref().unwrap().turns;
                 match turns
                     .iter()
-                    .filter(|turn| matches!(turn, Turn::Assistant { .. }))
+                    .filter(|turn| matches!(turn, RequestTurn::Assistant { .. }))
                     .count()
                 {
                     0 => reply().call("shot", json!({})),
@@ -636,7 +628,6 @@ fn an_image_is_kept_once_and_sent_as_if_it_were_in_the_journal() {
     }
 }
 
-// 5.8
 #[test]
 fn a_fork_has_files_of_its_own_and_a_removed_session_leaves_none() {
     let script = reading("agents/main/offload/s");
@@ -693,7 +684,6 @@ fn a_fork_has_files_of_its_own_and_a_removed_session_leaves_none() {
     });
 }
 
-// 5.8
 #[test]
 fn files_of_sessions_that_are_gone_are_collected_and_a_rewind_leaves_them() {
     let script = reading("agents/main/offload/s");
@@ -703,26 +693,31 @@ fn files_of_sessions_that_are_gone_are_collected_and_a_rewind_leaves_them() {
         let agent = agent_at(dir.path(), place, &script).await;
         let mut kept = agent.session(session("s"));
         kept.run(text("Go."), RunOptions::default()).await.unwrap();
-        kept.rewind(1, Wait::No).await.unwrap();
+        kept.rewind(1, LockWait::No).await.unwrap();
         let orphan = dir.path().join("agents/main/offload/gone/media");
         std::fs::create_dir_all(&orphan).unwrap();
         std::fs::write(orphan.join("a.png"), "12345").unwrap();
-        for really in [Really::DryRun, Really::Do] {
-            let collected = agent.collect(&Owner::default(), really).await.unwrap();
+        for really in [GcMode::DryRun, GcMode::Apply] {
+            let collected = agent
+                .collect_garbage(&Owner::default(), really)
+                .await
+                .unwrap();
             assert_eq!(
                 (collected.offloads, collected.offloaded_bytes),
                 (1, 5),
                 "{really:?}"
             );
-            assert_eq!(orphan.exists(), really == Really::DryRun);
+            assert_eq!(orphan.exists(), really == GcMode::DryRun);
         }
         assert!(dir.path().join("agents/main/offload/s/call_1.txt").exists());
-        let again = agent.collect(&Owner::default(), Really::Do).await.unwrap();
+        let again = agent
+            .collect_garbage(&Owner::default(), GcMode::Apply)
+            .await
+            .unwrap();
         assert_eq!((again.offloads, again.offloaded_bytes), (0, 0));
     });
 }
 
-// 5.8
 #[test]
 fn undo_knows_nothing_of_offloaded_files() {
     block_on(async {
@@ -745,7 +740,6 @@ fn undo_knows_nothing_of_offloaded_files() {
     });
 }
 
-// 5.8
 #[test]
 fn no_secret_reaches_an_offloaded_file() {
     block_on(async {
@@ -769,13 +763,13 @@ fn no_secret_reaches_an_offloaded_file() {
             model: scripted("- calls: [{tool: big, args: {}, id: c1}]\n- text: Done."),
             params: Params::default(),
             memory_model: None,
-            compactor: None,
+            summary_model: None,
             place: Arc::new(place),
             owner: Owner::default(),
             sandbox: None,
             tools: vec![gives("big", text(&said))],
-            folder: VPath::root(),
-            models: stead_agent::Models::default(),
+            working_folder: VPath::root(),
+            model_connector: stead_agent::ModelConnector::default(),
         })
         .unwrap();
         agent
@@ -789,7 +783,6 @@ fn no_secret_reaches_an_offloaded_file() {
     });
 }
 
-// 5.8
 #[test]
 fn a_rule_that_keeps_the_folder_from_being_read_keeps_results_whole() {
     let whole = long_text();

@@ -1,18 +1,7 @@
-//! Acceptance 3.5: random rules, random trees and random accesses, through every file tool.
-//!
-//! Four must agree on each access: the gate when it explains, the tool when it is called, the
-//! guarded place when it is used directly, and an oracle that shares no code with them. What each
-//! part is there to catch:
-//! - spellings (`./`, `//`, a trailing `/`, `..`): a rule passed by writing a path differently;
-//! - links to files and directories, chains, circles, links out: a rule passed by another name;
-//! - names that look alike, dotfiles, glob characters: a pattern that means something else than it
-//!   says;
-//! - whole listings and results, with their notes: a denied name, or the number of them, that
-//!   shows;
-//! - the same question with the denied file gone: an answer that depends on what must not be known;
-//! - the tree after every refusal: a refusal that came too late.
+//! The place for tests of file permission rules under random rules, trees and accesses: gate,
+//! tools, guarded files and an independent oracle agree.
 
-use crate::oracle::{Kind, Node, Op, Rule, Touch, World};
+use crate::permission_oracle::{Kind, Node, Op, Rule, Touch, World};
 use crate::support::{
     agent, block_on, blocks, in_parallel, journal, model, results, session, text,
 };
@@ -21,13 +10,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use stead_agent::{Agent, Approvals, RunOptions};
-use stead_core::{Outcome, ResultStatus, VerdictKind};
+use stead_agent::{Agent, ApprovalPolicy, RunOptions};
+use stead_core::{ResultStatus, RunOutcome, VerdictKind};
 use stead_store::OsDisk;
-use stead_testkit::{FakeModel, Wire, reply};
+use stead_testkit::{FakeModel, FakeWire, reply};
 use stead_vfs::{
-    Bounds, Case, Expect, GlobQuery, GrepMode, GrepQuery, Guarded, LineRange, LocalVfs, ReadRange,
-    SearchError, Syntax, VPath, Vfs, VfsError,
+    Bounds, Case, Expect, FileSearchError, GlobQuery, GrepMode, GrepQuery, Guarded, LineRange,
+    LocalVfs, ReadRange, Syntax, VPath, Vfs, VfsError,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -379,8 +368,8 @@ async fn directly(guarded: &Guarded, access: &Access) -> Result<(), VfsError> {
     let path = VPath::parse(&access.path)?;
     let to = VPath::parse(&access.to)?;
     let bounds = Bounds::new(10, CancellationToken::new());
-    let plain = |error: SearchError| match error {
-        SearchError::Vfs(error) => error,
+    let plain = |error: FileSearchError| match error {
+        FileSearchError::Vfs(error) => error,
         other => panic!("{other}"),
     };
     match access.tool {
@@ -451,7 +440,7 @@ async fn directly(guarded: &Guarded, access: &Access) -> Result<(), VfsError> {
 async fn called(
     agent: &Arc<Agent>,
     access: &Access,
-    approvals: &Approvals,
+    approvals: &ApprovalPolicy,
 ) -> (ResultStatus, String) {
     let called = agent
         .call_tool(
@@ -574,7 +563,7 @@ async fn scenario(seed: u64, met: &Met, same_answers: &AtomicUsize) {
     // A workspace whose hooks lead nowhere is not opened at all; here they come to do so later.
     std::fs::write(root.join("agent.yaml"), written(&world.rules)).unwrap();
     let server = FakeModel::start(Vec::new());
-    let agent = agent(&root, model(&server, Wire::Chat)).await;
+    let agent = agent(&root, model(&server, FakeWire::Chat)).await;
     build(&root, &world.nodes);
     let files = Arc::new(LocalVfs::open(&root, Arc::new(OsDisk)).unwrap());
     let guarded = Guarded::new(files, agent.workspace().rules.clone());
@@ -600,8 +589,8 @@ async fn scenario(seed: u64, met: &Met, same_answers: &AtomicUsize) {
         assert_eq!(judged, kind, "{} — {place}", verdict.rule);
 
         let refused = match kind {
-            Kind::Deny => Some(called(&agent, &access, &Approvals::All).await),
-            Kind::Ask => Some(called(&agent, &access, &Approvals::None).await),
+            Kind::Deny => Some(called(&agent, &access, &ApprovalPolicy::ApproveAll).await),
+            Kind::Ask => Some(called(&agent, &access, &ApprovalPolicy::DenyAll).await),
             Kind::Allow => None,
         };
         if let Some((status, said)) = &refused {
@@ -640,7 +629,7 @@ async fn scenario(seed: u64, met: &Met, same_answers: &AtomicUsize) {
                 }
                 .unwrap();
                 assert_eq!(
-                    Some(called(&agent, &access, &Approvals::All).await),
+                    Some(called(&agent, &access, &ApprovalPolicy::ApproveAll).await),
                     refused,
                     "{place}"
                 );
@@ -661,7 +650,7 @@ async fn scenario(seed: u64, met: &Met, same_answers: &AtomicUsize) {
                 "the guarded place refused: {done:?} {place}"
             );
         } else {
-            let (status, said) = called(&agent, &access, &Approvals::All).await;
+            let (status, said) = called(&agent, &access, &ApprovalPolicy::ApproveAll).await;
             assert_ne!(status, ResultStatus::Denied, "{said} — {place}");
             assert!(!said.contains("permission denied"), "{said} — {place}");
             if let Some((_, name)) = said.split_once("did you mean ") {
@@ -685,7 +674,6 @@ async fn scenario(seed: u64, met: &Met, same_answers: &AtomicUsize) {
     }
 }
 
-// 3.5
 #[test]
 fn gate_tools_guarded_place_and_oracle_agree_on_every_access() {
     let met = Met::default();
@@ -745,13 +733,13 @@ fn folder(rules: &str, files: &[&str]) -> tempfile::TempDir {
 fn table(temp: &tempfile::TempDir, calls: &[(&str, Value, ResultStatus, &str)]) {
     let server = FakeModel::start(Vec::new());
     block_on(async {
-        let agent = agent(temp.path(), model(&server, Wire::Chat)).await;
+        let agent = agent(temp.path(), model(&server, FakeWire::Chat)).await;
         for (tool, args, status, said) in calls {
             let called = agent
                 .call_tool(
                     tool,
                     args.clone(),
-                    &Approvals::None,
+                    &ApprovalPolicy::DenyAll,
                     CancellationToken::new(),
                 )
                 .await;
@@ -769,7 +757,6 @@ fn table(temp: &tempfile::TempDir, calls: &[(&str, Value, ResultStatus, &str)]) 
     });
 }
 
-// 3.5
 #[test]
 fn a_tree_is_refused_as_a_whole_without_a_word_about_what_is_in_it() {
     use ResultStatus::{Denied, Error, Ok};
@@ -848,7 +835,6 @@ fn a_tree_is_refused_as_a_whole_without_a_word_about_what_is_in_it() {
     assert!(temp.path().join("d/e/hidden.pem").exists() && temp.path().join("s/.env").exists());
 }
 
-// 3.5
 #[test]
 fn known_tricks_lead_nowhere() {
     use ResultStatus::{Denied, Error, Ok};
@@ -944,7 +930,6 @@ fn known_tricks_lead_nowhere() {
     );
 }
 
-// 3.5
 #[test]
 fn an_approved_question_runs_and_reads_what_its_rule_covers() {
     let rules = "- {operations: [read, write], paths: [asked], mode: ask}\n\
@@ -968,9 +953,9 @@ fn an_approved_question_runs_and_reads_what_its_rule_covers() {
     script.push(reply().text("done"));
     let server = FakeModel::start(script);
     block_on(async {
-        let agent = agent(temp.path(), model(&server, Wire::Chat)).await;
+        let agent = agent(temp.path(), model(&server, FakeWire::Chat)).await;
         let options = RunOptions {
-            approvals: Approvals::All,
+            approvals: ApprovalPolicy::ApproveAll,
             ..RunOptions::default()
         };
         let report = agent
@@ -978,7 +963,7 @@ fn an_approved_question_runs_and_reads_what_its_rule_covers() {
             .run(text("go"), options)
             .await
             .unwrap();
-        assert_eq!(report.outcome, Outcome::Completed);
+        assert_eq!(report.outcome, RunOutcome::Completed);
         let (lines, _) = journal(&agent, &session("s")).await;
         let said: Vec<String> = results(&lines)
             .into_iter()

@@ -1,5 +1,5 @@
-//! Acceptance 6.5: while a plan is being made nothing else is written, whichever tool tries, and a
-//! person ends it.
+//! The place for tests of plan mode of one agent: writes are refused by the gate and by the files,
+//! a person ends it, and it survives restarts.
 
 use crate::support::{
     TestTool, agent, agent_on, block_on, journal, listening, model, results, session, text,
@@ -7,20 +7,20 @@ use crate::support::{
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
-use stead_agent::{Agent, Approvals, RunOptions};
+use stead_agent::{Agent, ApprovalPolicy, RunOptions};
 use stead_core::{
-    Change, Effect, Entry, Event, EventKind, Line, Outcome, PermissionMode, PlanStage,
-    ResultStatus, Risk, Set,
+    Entry, Event, EventKind, JournalLine, PermissionMode, PlanStage, ResultStatus, Risk,
+    RunOutcome, SessionChange, SetEntry, ToolEffect,
 };
-use stead_store::{OsDisk, Wait};
-use stead_testkit::{Answer, FakeModel, Wire, reply};
+use stead_store::{LockWait, OsDisk};
+use stead_testkit::{FakeAnswer, FakeModel, FakeWire, reply};
 use stead_tools::{Output, Tool, ToolError};
 use stead_vfs::{Expect, VPath};
 
 const PLAN: &str = "plans/PLAN.md";
 
 /// A model that gives these answers, then says that it is done.
-fn server(answers: Vec<Answer>) -> FakeModel {
+fn server(answers: Vec<FakeAnswer>) -> FakeModel {
     FakeModel::start(
         answers
             .into_iter()
@@ -41,13 +41,13 @@ pub(crate) fn liar() -> Arc<dyn Tool> {
             let path = VPath::parse("lie.txt").unwrap();
             match cx.vfs.write(&path, "x".into(), Expect::Any).await {
                 Ok(_) => Ok(Output::text("written")),
-                Err(error) => Err(ToolError::Tell(error.to_string())),
+                Err(error) => Err(ToolError::RespondToModel(error.to_string())),
             }
         },
     )
 }
 
-fn effectful(name: &str, effect: Effect) -> Arc<dyn Tool> {
+fn effectful(name: &str, effect: ToolEffect) -> Arc<dyn Tool> {
     let risk = Risk {
         effect,
         parallel_safe: false,
@@ -57,25 +57,31 @@ fn effectful(name: &str, effect: Effect) -> Arc<dyn Tool> {
 }
 
 async fn agent_with(dir: &Path, server: &FakeModel, tools: Vec<Arc<dyn Tool>>) -> Arc<Agent> {
-    agent_on(dir, model(server, Wire::Messages), Arc::new(OsDisk), tools).await
+    agent_on(
+        dir,
+        model(server, FakeWire::Messages),
+        Arc::new(OsDisk),
+        tools,
+    )
+    .await
 }
 
 fn approving() -> RunOptions {
     RunOptions {
-        approvals: Approvals::All,
+        approvals: ApprovalPolicy::ApproveAll,
         ..RunOptions::default()
     }
 }
 
-fn set(change: Change) -> Vec<Set> {
-    vec![Set {
+fn set(change: SessionChange) -> Vec<SetEntry> {
+    vec![SetEntry {
         change,
         by: "ann".to_owned(),
     }]
 }
 
-fn making() -> Change {
-    Change::Plan {
+fn making() -> SessionChange {
+    SessionChange::Plan {
         plan: Some(PlanStage::Making {
             file: PLAN.to_owned(),
         }),
@@ -86,7 +92,7 @@ fn write(path: &str) -> Value {
     json!({"file_path": path, "content": "x"})
 }
 
-fn statuses(lines: &[Line]) -> Vec<ResultStatus> {
+fn statuses(lines: &[JournalLine]) -> Vec<ResultStatus> {
     results(lines)
         .into_iter()
         .map(|(_, status, _)| status)
@@ -100,7 +106,6 @@ fn is_change(event: &Event) -> bool {
     )
 }
 
-// Acceptance 6.5
 #[test]
 fn every_tool_that_can_change_anything_is_refused_and_a_mixed_batch_runs_its_reads() {
     let calls = [
@@ -132,17 +137,17 @@ fn every_tool_that_can_change_anything_is_refused_and_a_mixed_batch_runs_its_rea
     let server = server(vec![reply().call("plan_enter", json!({})), batch]);
     block_on(async {
         let more = vec![
-            effectful("reach_out", Effect::Network),
-            effectful("run_command", Effect::Executes),
+            effectful("reach_out", ToolEffect::Network),
+            effectful("run_command", ToolEffect::Executes),
         ];
         let agent = agent_with(dir.path(), &server, more).await;
         // All there are, so that a tool that comes later is thought of here.
-        let turn = agent.outside_turn().await.unwrap();
+        let turn = agent.sessionless_turn().await.unwrap();
         let changing = turn
             .tools
             .specs()
             .iter()
-            .filter(|spec| spec.risk.effect != Effect::Reads)
+            .filter(|spec| spec.risk.effect != ToolEffect::Reads)
             .cloned()
             .collect::<Vec<_>>();
         let changing: Vec<&str> = changing
@@ -156,7 +161,7 @@ fn every_tool_that_can_change_anything_is_refused_and_a_mixed_batch_runs_its_rea
         );
         // Whatever else would let them run.
         let options = RunOptions {
-            set: set(Change::Mode {
+            settings: set(SessionChange::Mode {
                 to: PermissionMode::Bypass,
             }),
             ..approving()
@@ -166,7 +171,7 @@ fn every_tool_that_can_change_anything_is_refused_and_a_mixed_batch_runs_its_rea
             .run(text("go"), options)
             .await
             .unwrap();
-        assert_eq!(report.outcome, Outcome::Completed);
+        assert_eq!(report.outcome, RunOutcome::Completed);
         let (lines, state) = journal(&agent, &session("s")).await;
         assert_eq!(
             state.plan,
@@ -209,7 +214,7 @@ fn every_tool_that_can_change_anything_is_refused_and_a_mixed_batch_runs_its_rea
     assert_eq!(server.rejections(), Vec::new());
 }
 
-// Acceptance 6.5: a tool that says it reads gets past the gate, and not past the files; both follow
+// A tool that says it reads gets past the gate, and not past the files; both follow
 // within one run.
 #[test]
 fn the_files_refuse_what_the_gate_lets_through_until_the_plan_is_agreed_to() {
@@ -232,7 +237,7 @@ fn the_files_refuse_what_the_gate_lets_through_until_the_plan_is_agreed_to() {
         let agent = agent_with(dir.path(), &server, vec![liar()]).await;
         let (listening, heard) = listening();
         let options = RunOptions {
-            approvals: Approvals::All,
+            approvals: ApprovalPolicy::ApproveAll,
             ..listening
         };
         agent
@@ -309,7 +314,7 @@ fn a_no_keeps_plan_mode_on_and_an_exit_without_a_plan_asks_nobody() {
     block_on(async {
         let agent = agent_with(dir.path(), &server, Vec::new()).await;
         let options = RunOptions {
-            approvals: Approvals::None,
+            approvals: ApprovalPolicy::DenyAll,
             ..RunOptions::default()
         };
         agent
@@ -331,7 +336,7 @@ fn a_no_keeps_plan_mode_on_and_an_exit_without_a_plan_asks_nobody() {
                 .count(),
             1
         );
-        assert!(state.plan.is_some_and(|plan| plan.making().is_some()));
+        assert!(state.plan.is_some_and(|plan| plan.draft_file().is_some()));
     });
 }
 
@@ -354,23 +359,23 @@ fn plan_mode_outlives_the_process_parked_or_not_and_the_model_is_told_once_of_wh
     ]);
     block_on(async {
         let fresh = || async {
-            agent(dir.path(), model(&server, Wire::Messages))
+            agent(dir.path(), model(&server, FakeWire::Messages))
                 .await
                 .session(session("s"))
         };
         let options = RunOptions {
-            set: set(making()),
+            settings: set(making()),
             ..RunOptions::default()
         };
         let parked = fresh().await.run(text("first"), options).await.unwrap();
-        assert_eq!(parked.outcome, Outcome::Parked);
+        assert_eq!(parked.outcome, RunOutcome::Parked);
         let options = RunOptions {
-            approvals: Approvals::None,
+            approvals: ApprovalPolicy::DenyAll,
             ..RunOptions::default()
         };
         assert_eq!(
             fresh().await.resume(options).await.unwrap().outcome,
-            Outcome::Completed
+            RunOutcome::Completed
         );
         fresh()
             .await
@@ -379,13 +384,13 @@ fn plan_mode_outlives_the_process_parked_or_not_and_the_model_is_told_once_of_wh
             .unwrap();
         let mut chat = fresh().await;
         assert!(
-            chat.set(Change::Plan { plan: None }, "ann", Wait::No)
+            chat.set(SessionChange::Plan { plan: None }, "ann", LockWait::No)
                 .await
                 .unwrap()
         );
         assert!(
             !chat
-                .set(Change::Plan { plan: None }, "ann", Wait::No)
+                .set(SessionChange::Plan { plan: None }, "ann", LockWait::No)
                 .await
                 .unwrap(),
             "it is so already"
@@ -393,7 +398,7 @@ fn plan_mode_outlives_the_process_parked_or_not_and_the_model_is_told_once_of_wh
         chat.run(text("third"), RunOptions::default())
             .await
             .unwrap();
-        let agent = agent(dir.path(), model(&server, Wire::Messages)).await;
+        let agent = agent(dir.path(), model(&server, FakeWire::Messages)).await;
         let (lines, state) = journal(&agent, &session("s")).await;
         use ResultStatus::{Denied, Ok};
         assert_eq!(statuses(&lines), [Denied, Ok, Denied, Denied, Denied, Ok]);

@@ -1,12 +1,11 @@
-//! A skill through the whole driver: its body is in the conversation once, on record, and a rewind
-//! takes it out.
+//! The place for tests of loading a skill in a run: once, recorded, and again only after a rewind.
 
 use crate::support::{agent, journal, model, results, session, text};
 use serde_json::json;
 use stead_agent::RunOptions;
 use stead_core::{Entry, ResultStatus};
-use stead_store::Wait;
-use stead_testkit::{FakeModel, Wire, reply};
+use stead_store::LockWait;
+use stead_testkit::{FakeModel, FakeWire, reply};
 
 #[tokio::test]
 async fn a_skill_is_loaded_once_and_again_only_after_a_rewind() {
@@ -32,7 +31,7 @@ async fn a_skill_is_loaded_once_and_again_only_after_a_rewind() {
         call(json!({"name": "pdf"})),
         reply().text("loaded"),
     ]);
-    let agent = agent(dir.path(), model(&server, Wire::Chat)).await;
+    let agent = agent(dir.path(), model(&server, FakeWire::Chat)).await;
 
     agent
         .session(session("s"))
@@ -43,7 +42,7 @@ async fn a_skill_is_loaded_once_and_again_only_after_a_rewind() {
     let mut again = agent.session(session("s"));
     again.run(text("two"), RunOptions::default()).await.unwrap();
     assert!(again.state().skills.contains_key("pdf"));
-    again.rewind(1, Wait::No).await.unwrap();
+    again.rewind(1, LockWait::No).await.unwrap();
     assert!(again.state().skills.is_empty());
     again
         .run(text("three"), RunOptions::default())

@@ -1,6 +1,5 @@
-//! Messages that come while a run goes on: what each mode makes of them, in which order, and that
-//! the history stays valid. All of it as a provider sees it: the server refuses what a real one
-//! would.
+//! The place for tests of messages that arrive during a run: every queue mode, interrupts, skipped
+//! calls, subagents and bounds of the inbox.
 
 use crate::support::{TestTool, agent_on, block_on, journal, model, session, text};
 use futures_util::future::BoxFuture;
@@ -9,11 +8,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use stead_agent::{
-    Agent, Answer, Approvals, Approver, Inbox, Question, RunOptions, RunReport, Sent, Waiting,
+    Agent, ApprovalAnswer, ApprovalPolicy, ApprovalQuestion, Approver, Inbox, QueuedMessage,
+    RunOptions, RunReport, SendOutcome,
 };
-use stead_core::{Block, Effect, Entry, Event, EventKind, Message, Outcome, Risk};
+use stead_core::{Block, Entry, Event, EventKind, Message, Risk, RunOutcome, ToolEffect};
 use stead_store::OsDisk;
-use stead_testkit::{FakeModel, Recorded, Turn, Wire, gate, reply};
+use stead_testkit::{FakeModel, FakeWire, RecordedRequest, RequestTurn, gate, reply};
 use stead_tools::{Output, Tool};
 use stead_workspace::{DropPolicy, QueueMode, QueueSettings};
 use tokio::sync::Notify;
@@ -42,7 +42,7 @@ fn inbox(mode: QueueMode) -> Arc<Inbox> {
 async fn agent(
     dir: &Path,
     server: &FakeModel,
-    wire: Wire,
+    wire: FakeWire,
     tools: Vec<Arc<dyn Tool>>,
 ) -> Arc<Agent> {
     agent_on(dir, model(server, wire), Arc::new(OsDisk), tools).await
@@ -66,7 +66,7 @@ async fn converse(agent: &Arc<Agent>, inbox: &Arc<Inbox>, options: RunOptions) -
     reports
 }
 
-fn outcomes(reports: &[RunReport]) -> Vec<(&str, Outcome)> {
+fn outcomes(reports: &[RunReport]) -> Vec<(&str, RunOutcome)> {
     reports
         .iter()
         .map(|report| (report.text.as_str(), report.outcome))
@@ -79,29 +79,31 @@ fn news(server: &FakeModel) -> Vec<String> {
     server.requests().iter().map(since_answer).collect()
 }
 
-fn since_answer(request: &Recorded) -> String {
+fn since_answer(request: &RecordedRequest) -> String {
     let turns = &request.seen.as_ref().unwrap().turns;
     let from = turns
         .iter()
-        .rposition(|turn| matches!(turn, Turn::Assistant { .. }))
+        .rposition(|turn| matches!(turn, RequestTurn::Assistant { .. }))
         .map_or(0, |at| at + 1);
     let told = turns[from..].iter().map(|turn| match turn {
-        Turn::User(text) => format!("user: {text}"),
+        RequestTurn::User(text) => format!("user: {text}"),
         // One wire says before an error that it is one.
-        Turn::Result { text, .. } => match text.trim_start_matches("Error: ").split_once(": ") {
-            Some((word @ ("skipped" | "cancelled"), _)) => word.to_owned(),
-            Some(_) | None => text.clone(),
-        },
-        Turn::Assistant { .. } => unreachable!("there is none behind the last"),
+        RequestTurn::Result { text, .. } => {
+            match text.trim_start_matches("Error: ").split_once(": ") {
+                Some((word @ ("skipped" | "cancelled"), _)) => word.to_owned(),
+                Some(_) | None => text.clone(),
+            }
+        }
+        RequestTurn::Assistant { .. } => unreachable!("there is none behind the last"),
     });
     told.collect::<Vec<_>>().join(" | ")
 }
 
-fn answers(request: &Recorded) -> usize {
+fn answers(request: &RecordedRequest) -> usize {
     let turns = &request.seen.as_ref().unwrap().turns;
     turns
         .iter()
-        .filter(|turn| matches!(turn, Turn::Assistant { .. }))
+        .filter(|turn| matches!(turn, RequestTurn::Assistant { .. }))
         .count()
 }
 
@@ -111,7 +113,7 @@ fn speaking(inbox: &Arc<Inbox>, words: &'static str, wants: fn(&Event) -> bool) 
     let spoken = Mutex::new(false);
     let listener = move |event: &Event| {
         if wants(event) && !std::mem::replace(&mut *spoken.lock().unwrap(), true) {
-            assert_eq!(inbox.send(text(words)), Sent::Waits);
+            assert_eq!(inbox.send(text(words)), SendOutcome::Queued);
         }
     };
     RunOptions {
@@ -125,7 +127,7 @@ fn is_text(event: &Event) -> bool {
 }
 
 /// Twenty steps of two calls; during the first call of the sixth step two messages come.
-fn twenty_steps(mode: QueueMode, wire: Wire) -> Vec<String> {
+fn twenty_steps(mode: QueueMode, wire: FakeWire) -> Vec<String> {
     let server = FakeModel::start_with(|request| match answers(request) {
         n if n < STEPS => reply()
             .call("look", json!({"n": n}))
@@ -139,8 +141,8 @@ fn twenty_steps(mode: QueueMode, wire: Wire) -> Vec<String> {
         let inbox = sender.clone();
         async move {
             if args["n"] == 5 {
-                assert_eq!(inbox.send(text("left")), Sent::Waits);
-                assert_eq!(inbox.send(text("right")), Sent::Waits);
+                assert_eq!(inbox.send(text("left")), SendOutcome::Queued);
+                assert_eq!(inbox.send(text("right")), SendOutcome::Queued);
                 if inbox.mode() == QueueMode::Interrupt {
                     cx.cancel.cancelled().await;
                 }
@@ -158,7 +160,6 @@ fn twenty_steps(mode: QueueMode, wire: Wire) -> Vec<String> {
     news(&server)
 }
 
-// Acceptance 6.6
 #[test]
 fn each_mode_does_what_it_says_in_order_on_every_wire() {
     let plain = |n: usize| match n {
@@ -183,22 +184,21 @@ fn each_mode_does_what_it_says_in_order_on_every_wire() {
         (QueueMode::Interrupt, all(&skipping, &[])),
     ];
     for (mode, expected) in table {
-        for wire in Wire::ALL {
+        for wire in FakeWire::ALL {
             assert_eq!(twenty_steps(mode, wire), expected, "{mode} {wire:?}");
         }
     }
 }
 
-// Acceptance 6.6
 #[test]
 fn a_message_during_the_stream_of_the_last_answer_is_heard() {
-    let completed = |text| (text, Outcome::Completed);
+    let completed = |text| (text, RunOutcome::Completed);
     #[rustfmt::skip]
     let table = [
         (QueueMode::Collect, vec!["user: go", "user: more"], vec![completed("first"), completed("second")]),
         (QueueMode::Steer, vec!["user: go", "user: more"], vec![completed("second")]),
         (QueueMode::SteerBacklog, vec!["user: go", "user: more", "user: more"], vec![completed("second"), completed("third")]),
-        (QueueMode::Interrupt, vec!["user: go", "user: go | user: more"], vec![("", Outcome::Cancelled), completed("second")]),
+        (QueueMode::Interrupt, vec!["user: go", "user: go | user: more"], vec![("", RunOutcome::Cancelled), completed("second")]),
     ];
     for (mode, requests, runs) in table {
         let words = ["first", "second", "third"];
@@ -206,7 +206,7 @@ fn a_message_during_the_stream_of_the_last_answer_is_heard() {
         let dir = tempfile::tempdir().unwrap();
         let inbox = inbox(mode);
         block_on(async {
-            let agent = agent(dir.path(), &server, Wire::Messages, Vec::new()).await;
+            let agent = agent(dir.path(), &server, FakeWire::Messages, Vec::new()).await;
             let reports = converse(&agent, &inbox, speaking(&inbox, "more", is_text)).await;
             assert_eq!(outcomes(&reports), runs, "{mode}");
         });
@@ -224,11 +224,14 @@ fn an_interrupted_stream_that_hangs_leaves_nothing_of_its_answer() {
     let dir = tempfile::tempdir().unwrap();
     let inbox = inbox(QueueMode::Interrupt);
     block_on(async {
-        let agent = agent(dir.path(), &server, Wire::Messages, Vec::new()).await;
+        let agent = agent(dir.path(), &server, FakeWire::Messages, Vec::new()).await;
         let reports = converse(&agent, &inbox, speaking(&inbox, "stop", is_text)).await;
         assert_eq!(
             outcomes(&reports),
-            [("", Outcome::Cancelled), ("whole", Outcome::Completed)]
+            [
+                ("", RunOutcome::Cancelled),
+                ("whole", RunOutcome::Completed)
+            ]
         );
         assert_eq!(
             reports[0].reason.as_deref(),
@@ -245,13 +248,13 @@ fn what_the_model_cannot_be_asked_about_any_more_is_the_next_input() {
     let inbox = inbox(QueueMode::Steer);
     std::fs::write(dir.path().join("agent.yaml"), "policy: {max_steps: 1}\n").unwrap();
     block_on(async {
-        let agent = agent(dir.path(), &server, Wire::Messages, Vec::new()).await;
+        let agent = agent(dir.path(), &server, FakeWire::Messages, Vec::new()).await;
         let reports = converse(&agent, &inbox, speaking(&inbox, "more", is_text)).await;
         assert_eq!(
             outcomes(&reports),
             [
-                ("first", Outcome::Completed),
-                ("second", Outcome::Completed)
+                ("first", RunOutcome::Completed),
+                ("second", RunOutcome::Completed)
             ]
         );
     });
@@ -271,13 +274,13 @@ fn what_comes_once_the_answer_is_there_does_not_take_it_back() {
         let dir = tempfile::tempdir().unwrap();
         let inbox = inbox(mode);
         block_on(async {
-            let agent = agent(dir.path(), &server, Wire::Messages, Vec::new()).await;
+            let agent = agent(dir.path(), &server, FakeWire::Messages, Vec::new()).await;
             let reports = converse(&agent, &inbox, speaking(&inbox, "more", when)).await;
             assert_eq!(
                 outcomes(&reports),
                 [
-                    ("first", Outcome::Completed),
-                    ("second", Outcome::Completed)
+                    ("first", RunOutcome::Completed),
+                    ("second", RunOutcome::Completed)
                 ],
                 "{mode}"
             );
@@ -286,7 +289,6 @@ fn what_comes_once_the_answer_is_there_does_not_take_it_back() {
     }
 }
 
-// Acceptance 6.6
 #[test]
 fn of_calls_side_by_side_those_that_run_come_to_their_end_and_the_others_are_skipped() {
     let server = FakeModel::start_with(|request| match answers(request) {
@@ -308,7 +310,7 @@ fn of_calls_side_by_side_those_that_run_come_to_their_end_and_the_others_are_ski
     let work = TestTool::make(
         "work",
         Risk {
-            effect: Effect::Writes,
+            effect: ToolEffect::Writes,
             ..Risk::READS
         },
         move |_, args| {
@@ -330,9 +332,9 @@ fn of_calls_side_by_side_those_that_run_come_to_their_end_and_the_others_are_ski
         Ok(Output::text("noted"))
     });
     block_on(async {
-        let agent = agent(dir.path(), &server, Wire::Messages, vec![work, note]).await;
+        let agent = agent(dir.path(), &server, FakeWire::Messages, vec![work, note]).await;
         let reports = converse(&agent, &inbox, RunOptions::default()).await;
-        assert_eq!(outcomes(&reports), [("done", Outcome::Completed)]);
+        assert_eq!(outcomes(&reports), [("done", RunOutcome::Completed)]);
     });
     assert_eq!(
         news(&server),
@@ -343,11 +345,10 @@ fn of_calls_side_by_side_those_that_run_come_to_their_end_and_the_others_are_ski
     );
 }
 
-fn is_child(request: &Recorded) -> bool {
+fn is_child(request: &RecordedRequest) -> bool {
     request.seen.as_ref().unwrap().user_texts().next() == Some("count")
 }
 
-// Acceptance 6.6
 #[test]
 fn a_message_is_for_the_run_and_not_for_its_child() {
     let dir = tempfile::tempdir().unwrap();
@@ -367,9 +368,9 @@ fn a_message_is_for_the_run_and_not_for_its_child() {
         Ok(Output::text("noted"))
     });
     block_on(async {
-        let agent = agent(dir.path(), &server, Wire::Messages, vec![note]).await;
+        let agent = agent(dir.path(), &server, FakeWire::Messages, vec![note]).await;
         let reports = converse(&agent, &inbox, RunOptions::default()).await;
-        assert_eq!(outcomes(&reports), [("done", Outcome::Completed)]);
+        assert_eq!(outcomes(&reports), [("done", RunOutcome::Completed)]);
     });
     let told = news(&server);
     assert_eq!(
@@ -402,7 +403,7 @@ fn who_waits_for_a_child_in_the_background_hears_what_is_said() {
             (false, _) => reply().text("done"),
         });
     block_on(async {
-        let agent = agent(dir.path(), &server, Wire::Messages, Vec::new()).await;
+        let agent = agent(dir.path(), &server, FakeWire::Messages, Vec::new()).await;
         let sender = inbox.clone();
         let speak = async {
             held.arrived(1).await;
@@ -422,7 +423,7 @@ fn who_waits_for_a_child_in_the_background_hears_what_is_said() {
             sender.send(text("hurry"));
         };
         let (reports, ()) = tokio::join!(converse(&agent, &inbox, RunOptions::default()), speak);
-        assert_eq!(outcomes(&reports), [("done", Outcome::Completed)]);
+        assert_eq!(outcomes(&reports), [("done", RunOutcome::Completed)]);
     });
     let told = news(&server);
     assert!(told.contains(&"user: hurry".to_owned()), "{told:?}");
@@ -437,7 +438,7 @@ impl Approver for Elsewhere {
         "person".to_owned()
     }
 
-    fn answer<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Answer> {
+    fn answer<'a>(&'a self, _: &'a ApprovalQuestion) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(async move {
             self.0.send(text("rather not"));
             std::future::pending().await
@@ -473,8 +474,8 @@ fn a_message_instead_of_an_answer_skips_what_was_asked_about() {
         .unwrap();
         std::fs::write(dir.path().join("b.txt"), "b").unwrap();
         block_on(async {
-            let agent = agent(dir.path(), &server, Wire::Messages, Vec::new()).await;
-            let approvals = Approvals::Person(Arc::new(Elsewhere(inbox.clone())));
+            let agent = agent(dir.path(), &server, FakeWire::Messages, Vec::new()).await;
+            let approvals = ApprovalPolicy::Ask(Arc::new(Elsewhere(inbox.clone())));
             let reports = converse(
                 &agent,
                 &inbox,
@@ -516,7 +517,7 @@ fn what_was_said_is_told_to_listeners_and_guarded_like_an_input() {
             }
         };
         block_on(async {
-            let model = model(&server, Wire::Messages);
+            let model = model(&server, FakeWire::Messages);
             let agent = Agent::builder()
                 .workspace(dir.path())
                 .model_arc(model)
@@ -540,7 +541,7 @@ fn what_was_said_is_told_to_listeners_and_guarded_like_an_input() {
             assert_eq!(
                 (
                     steers == 1,
-                    state.turns.iter().filter(|turn| turn.steers).count()
+                    state.turns.iter().filter(|turn| turn.is_steering).count()
                 ),
                 (heard, steers)
             );
@@ -569,7 +570,7 @@ fn what_a_run_was_told_and_waits_as_an_input_counts_against_the_bound() {
     ]);
     let dir = tempfile::tempdir().unwrap();
     block_on(async {
-        let agent = agent(dir.path(), &server, Wire::Messages, Vec::new()).await;
+        let agent = agent(dir.path(), &server, FakeWire::Messages, Vec::new()).await;
         let mut live = agent.session(session("s"));
         let options = speaking(&inbox, "one", is_text);
         live.run(
@@ -582,19 +583,16 @@ fn what_a_run_was_told_and_waits_as_an_input_counts_against_the_bound() {
         .await
         .unwrap();
     });
-    let waits = |word: &str, told| Waiting {
+    let waits = |word: &str, told| QueuedMessage {
         content: text(word),
-        told,
+        already_shown: told,
     };
-    assert_eq!(inbox.waiting(), [waits("one", true)]);
+    assert_eq!(inbox.queued(), [waits("one", true)]);
     assert_eq!(
         [inbox.send(text("two")), inbox.send(text("three"))],
-        [Sent::Waits, Sent::InPlaceOfTheOldest]
+        [SendOutcome::Queued, SendOutcome::ReplacedOldest]
     );
-    assert_eq!(
-        inbox.take_back(),
-        [waits("two", false), waits("three", false)]
-    );
+    assert_eq!(inbox.drain(), [waits("two", false), waits("three", false)]);
     assert!(inbox.is_empty());
 }
 
@@ -616,7 +614,11 @@ fn collected_messages_are_one_in_the_form_of_one() {
             inbox.send(with("b")),
             inbox.send(Vec::new())
         ),
-        (Sent::Waits, Sent::Waits, Sent::Refused)
+        (
+            SendOutcome::Queued,
+            SendOutcome::Queued,
+            SendOutcome::Refused
+        )
     );
     let expected = ["see @a\n\nsee @b", "Attached file a:", "Attached file b:"].map(Block::text);
     assert_eq!(block_on(inbox.next_input()).unwrap(), expected);
@@ -633,7 +635,7 @@ fn no_more_wait_than_may_and_what_is_dropped_is_what_was_said() {
             drop,
         };
         let inbox = Inbox::new(settings);
-        let sent: Vec<Sent> = ["one", "two", "three"]
+        let sent: Vec<SendOutcome> = ["one", "two", "three"]
             .iter()
             .map(|word| inbox.send(text(word)))
             .collect();
@@ -641,15 +643,15 @@ fn no_more_wait_than_may_and_what_is_dropped_is_what_was_said() {
     };
     assert_eq!(
         inbox(DropPolicy::Old),
-        ("two\n\nthree".to_owned(), Sent::InPlaceOfTheOldest)
+        ("two\n\nthree".to_owned(), SendOutcome::ReplacedOldest)
     );
     assert_eq!(
         inbox(DropPolicy::New),
-        ("one\n\ntwo".to_owned(), Sent::Refused)
+        ("one\n\ntwo".to_owned(), SendOutcome::Refused)
     );
     let left_out = "[1 earlier message was left out.]\n- one\n\ntwo\n\nthree".to_owned();
     assert_eq!(
         inbox(DropPolicy::Summarize),
-        (left_out, Sent::InPlaceOfTheOldest)
+        (left_out, SendOutcome::ReplacedOldest)
     );
 }

@@ -1,4 +1,4 @@
-//! An agent in a folder of its own, put together as the binary does it.
+//! Test support: an agent in a temporary folder, assembled as the binary does it.
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use stead_agent::{Agent, AgentParts, RunOptions};
 use stead_core::{
-    Access, Block, Entry, Event, EventKind, Line, Owner, Redactor, Risk, SessionId, SessionState,
-    ToolSpec,
+    Block, Entry, Event, EventKind, JournalLine, Owner, PathAccess, Redactor, Risk, SessionId,
+    SessionState, ToolSpec,
 };
 use stead_model::{Model, ModelSettings, Params, Timeouts, connect};
 use stead_sandbox::{Host, Sandbox};
 use stead_store::{Disk, OsDisk};
-use stead_testkit::{FakeModel, Wire};
+use stead_testkit::{FakeModel, FakeWire};
 use stead_tools::{Output, Tool, ToolCx, ToolError};
 use stead_vfs::{LocalVfs, VPath};
 use stead_workspace::{LocalPlace, OpenOptions, Workspace};
@@ -30,21 +30,21 @@ pub(crate) fn text(text: &str) -> Vec<Block> {
 }
 
 /// The name of a model on each wire.
-pub(crate) fn model_name(wire: Wire) -> &'static str {
+pub(crate) fn model_name(wire: FakeWire) -> &'static str {
     match wire {
-        Wire::Chat => "openai:x",
-        Wire::Messages => "anthropic:x",
-        Wire::Responses => "responses:x",
-        Wire::Gemini => "gemini:x",
+        FakeWire::Chat => "openai:x",
+        FakeWire::Messages => "anthropic:x",
+        FakeWire::Responses => "responses:x",
+        FakeWire::Gemini => "gemini:x",
     }
 }
 
 /// The base URL as each wire's clients want it.
-pub(crate) fn base_url(server: &FakeModel, wire: Wire) -> String {
+pub(crate) fn base_url(server: &FakeModel, wire: FakeWire) -> String {
     match wire {
-        Wire::Chat | Wire::Responses => server.openai_url(),
-        Wire::Messages => server.base_url(),
-        Wire::Gemini => format!("{}/v1beta", server.base_url()),
+        FakeWire::Chat | FakeWire::Responses => server.openai_url(),
+        FakeWire::Messages => server.base_url(),
+        FakeWire::Gemini => format!("{}/v1beta", server.base_url()),
     }
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn base_url(server: &FakeModel, wire: Wire) -> String {
 /// a byte.
 pub(crate) fn patient_model(
     server: &FakeModel,
-    wire: Wire,
+    wire: FakeWire,
     max_retries: u32,
     idle: Duration,
 ) -> Arc<dyn Model> {
@@ -70,7 +70,7 @@ pub(crate) fn patient_model(
 }
 
 /// A model behind `server` that is asked once.
-pub(crate) fn model(server: &FakeModel, wire: Wire) -> Arc<dyn Model> {
+pub(crate) fn model(server: &FakeModel, wire: FakeWire) -> Arc<dyn Model> {
     patient_model(server, wire, 0, DEADLINE)
 }
 
@@ -136,8 +136,13 @@ async fn agent_of(
         .memory
         .flush
         .get_or_insert(false);
-    let place =
-        LocalPlace::open(dir, workspace.config().agent(), disk, Redactor::default()).unwrap();
+    let place = LocalPlace::open(
+        dir,
+        workspace.config().agent_id(),
+        disk,
+        Redactor::default(),
+    )
+    .unwrap();
     let place = Arc::new(place);
     let owner = Owner::default();
     let folder = VPath::root();
@@ -148,19 +153,22 @@ async fn agent_of(
         model,
         memory_model,
         params,
-        compactor,
+        summary_model: compactor,
         place,
         owner,
         sandbox,
         tools,
-        folder,
-        models: stead_agent::Models::default(),
+        working_folder: folder,
+        model_connector: stead_agent::ModelConnector::default(),
     })
     .unwrap()
 }
 
 /// The lines of a session and the state they add up to. Panics if the journal is not sound.
-pub(crate) async fn journal(agent: &Arc<Agent>, id: &SessionId) -> (Vec<Line>, SessionState) {
+pub(crate) async fn journal(
+    agent: &Arc<Agent>,
+    id: &SessionId,
+) -> (Vec<JournalLine>, SessionState) {
     let lines = agent.sessions().read(id).await.unwrap();
     let mut state = SessionState::default();
     for line in &lines {
@@ -170,8 +178,8 @@ pub(crate) async fn journal(agent: &Arc<Agent>, id: &SessionId) -> (Vec<Line>, S
 }
 
 /// The results of a journal: `(call id, status, text)`.
-pub(crate) fn results(lines: &[Line]) -> Vec<(String, stead_core::ResultStatus, String)> {
-    let result = |line: &Line| match &line.entry {
+pub(crate) fn results(lines: &[JournalLine]) -> Vec<(String, stead_core::ResultStatus, String)> {
+    let result = |line: &JournalLine| match &line.entry {
         Entry::Result(result) => Some((result.id.clone(), result.status, blocks(&result.content))),
         _ => None,
     };
@@ -282,7 +290,7 @@ impl Tool for TestTool {
         &self.spec
     }
 
-    fn accesses(&self, _: &Value) -> Vec<Access> {
+    fn accesses(&self, _: &Value) -> Vec<PathAccess> {
         Vec::new()
     }
 

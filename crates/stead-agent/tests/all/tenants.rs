@@ -1,26 +1,26 @@
-//! Two parties and a thousand sessions each, in one process, on one place: whatever they are
-//! called, neither ever sees a byte of the other. Not in files, searches, prompts, listings,
-//! journals, or the memory of undo.
+//! The place for tests of isolation between owners: files, searches, prompts, listings, journals
+//! and undo on every place and scope.
 
-use super::parties::{Rng, Visit, Witness, marks, names, owner, shares, shares_sessions};
 use super::support::text;
+use super::tenant_fixtures::{Rng, Visit, Witness, marks, names, owner, shares, shares_sessions};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use stead_agent::{Agent, AgentParts, Approvals, RunOptions};
-use stead_core::{AgentId, Outcome, Owner, Redactor, SessionId};
+use stead_agent::{Agent, AgentParts, ApprovalPolicy, RunOptions};
+use stead_core::{AgentId, Owner, Redactor, RunOutcome, SessionId};
 use stead_model::Params;
 use stead_store::{DocVersion, OsDisk, RunKey, Store, connect};
-use stead_testkit::servers::{Kind, shared};
+use stead_testkit::servers::{ServerKind, shared};
 use stead_vfs::{
     Bounds, Case, Expect, FileKind, GlobQuery, GrepMode, GrepQuery, Guarded, LocalVfs, ReadRange,
     Syntax, VPath, Vfs,
 };
 use stead_workspace::{
-    Filesystem, IsolationScope, LocalPlace, Mode, OpenOptions, Place, StorePlace, Workspace,
+    FilesystemMode, FilesystemSettings, IsolationScope, LocalPlace, OpenOptions, Place, StorePlace,
+    Workspace,
 };
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -55,11 +55,11 @@ pub(crate) fn in_store(
 ) -> StorePlace {
     let local = Arc::new(LocalVfs::open(folder, Arc::new(OsDisk)).unwrap());
     let namespace = Some(namespace.to_owned());
-    let settings = Filesystem {
-        mode: Mode::Store,
+    let settings = FilesystemSettings {
+        mode: FilesystemMode::Store,
         scope,
         namespace,
-        ..Filesystem::default()
+        ..FilesystemSettings::default()
     };
     let agent = AgentId::new(agent).unwrap();
     StorePlace::new(
@@ -114,13 +114,13 @@ impl World {
             model,
             memory_model: None,
             params,
-            compactor: None,
+            summary_model: None,
             place,
             owner: Owner::default(),
             sandbox: None,
             tools,
-            folder: VPath::root(),
-            models: stead_agent::Models::default(),
+            working_folder: VPath::root(),
+            model_connector: stead_agent::ModelConnector::default(),
         })
         .unwrap();
         let users = names().len();
@@ -168,7 +168,7 @@ impl World {
                 let tenants = self.tenants;
                 tasks.spawn(async move {
                     let _permit = limit.acquire_owned().await.unwrap();
-                    let wait = stead_store::Wait::AtMost(DEADLINE);
+                    let wait = stead_store::LockWait::AtMost(DEADLINE);
                     let options = RunOptions {
                         wait,
                         ..RunOptions::default()
@@ -178,7 +178,7 @@ impl World {
                     let report = session.run(input, options).await.unwrap();
                     assert_eq!(
                         (report.outcome, report.text),
-                        (Outcome::Completed, format!("done {}", visit.mark()))
+                        (RunOutcome::Completed, format!("done {}", visit.mark()))
                     );
                 });
             }
@@ -386,13 +386,11 @@ async fn everything_in(
     everything(folder.path(), place, scope, tenants, sessions).await;
 }
 
-// 3.3
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_parties_and_two_thousand_sessions_in_memory() {
     everything_in("memory:", IsolationScope::User, ["a", "a/b"], 1000).await;
 }
 
-// 3.3
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_parties_and_two_thousand_sessions_in_sqlite() {
     let folder = tempfile::tempdir().unwrap();
@@ -400,21 +398,31 @@ async fn two_parties_and_two_thousand_sessions_in_sqlite() {
     everything_in(&url, IsolationScope::User, ["agents", "users"], 1000).await;
 }
 
-// 3.3
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_parties_on_servers() {
     everything_in(
-        &shared(Kind::Postgres),
+        &shared(ServerKind::Postgres),
         IsolationScope::User,
         ["a ", "a"],
         100,
     )
     .await;
-    everything_in(&shared(Kind::Redis), IsolationScope::User, ["..", "."], 100).await;
-    everything_in(&shared(Kind::Mysql), IsolationScope::User, ["A", "a"], 100).await;
+    everything_in(
+        &shared(ServerKind::Redis),
+        IsolationScope::User,
+        ["..", "."],
+        100,
+    )
+    .await;
+    everything_in(
+        &shared(ServerKind::Mysql),
+        IsolationScope::User,
+        ["A", "a"],
+        100,
+    )
+    .await;
 }
 
-// 3.3
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_parties_in_every_other_scope() {
     everything_in("memory:", IsolationScope::Session, ["_default", "а"], 80).await;
@@ -422,7 +430,6 @@ async fn two_parties_in_every_other_scope() {
     everything_in("memory:", IsolationScope::Global, ["%2F", "/"], 80).await;
 }
 
-// 3.3
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_parties_in_one_folder() {
     for (scope, tenants) in [
@@ -437,7 +444,6 @@ async fn two_parties_in_one_folder() {
     }
 }
 
-// 3.3
 #[tokio::test]
 async fn whoever_works_on_the_folder_itself_sees_no_folder_of_others() {
     for scope in SCOPES {
@@ -465,7 +471,12 @@ async fn whoever_works_on_the_folder_itself_sees_no_folder_of_others() {
         let call = async |tool: &str, args: serde_json::Value| {
             let called = world
                 .agent
-                .call_tool(tool, args, &Approvals::All, CancellationToken::new())
+                .call_tool(
+                    tool,
+                    args,
+                    &ApprovalPolicy::ApproveAll,
+                    CancellationToken::new(),
+                )
                 .await;
             format!("{called:?}")
         };
@@ -579,7 +590,6 @@ async fn no_two_meet(place: &dyn Place, tenants: &[String]) {
     }
 }
 
-// 3.3
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_pair_of_names_is_taken_for_another() {
     let folder = template();
@@ -594,7 +604,7 @@ async fn no_pair_of_names_is_taken_for_another() {
         &names()[..8],
     )
     .await;
-    for kind in [Kind::Redis, Kind::Postgres, Kind::Mysql] {
+    for kind in [ServerKind::Redis, ServerKind::Postgres, ServerKind::Mysql] {
         let store = connect(&shared(kind)).await.unwrap();
         let namespace = DocVersion::fresh().to_string();
         no_two_meet(
@@ -611,7 +621,6 @@ async fn no_pair_of_names_is_taken_for_another() {
     }
 }
 
-// 3.3
 #[tokio::test]
 async fn a_scope_is_shared_with_exactly_those_it_names() {
     for scope in SCOPES {

@@ -1,13 +1,13 @@
-//! Undo: what a run changed becomes again what it was, and nothing that is someone else's is
-//! touched.
+//! The place for tests of undoing a run: exact restoration, foreign edits, retention limits and
+//! links.
 
+use crate::crash_scenario::contents;
 use crate::support::{agent, block_on, session, text};
-use crate::work::contents;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use stead_agent::{Agent, Obstacle, Really, RunOptions};
-use stead_core::{Outcome, RunId};
+use stead_agent::{Agent, GcMode, RunOptions, UndoObstacle};
+use stead_core::{RunId, RunOutcome};
 use stead_model::ScriptedModel;
 use stead_vfs::VPath;
 
@@ -52,7 +52,7 @@ async fn worked(dir: &Path) -> (Arc<Agent>, RunId) {
         .run(text("Go."), RunOptions::default())
         .await
         .unwrap();
-    assert_eq!(report.outcome, Outcome::Completed, "{report:?}");
+    assert_eq!(report.outcome, RunOutcome::Completed, "{report:?}");
     assert!(
         dir.join("moved/tree/x.txt").exists()
             && !dir.join("old").exists()
@@ -61,7 +61,6 @@ async fn worked(dir: &Path) -> (Arc<Agent>, RunId) {
     (agent, report.run)
 }
 
-// 3.8
 #[test]
 fn a_run_with_creates_edits_deletes_and_moves_is_undone_exactly() {
     let dir = tempfile::tempdir().unwrap();
@@ -85,7 +84,6 @@ fn a_run_with_creates_edits_deletes_and_moves_is_undone_exactly() {
     });
 }
 
-// 3.8
 #[test]
 fn a_foreign_edit_is_named_and_nothing_at_all_is_undone() {
     for (foreign, content) in [
@@ -108,10 +106,10 @@ fn a_foreign_edit_is_named_and_nothing_at_all_is_undone() {
                 .await
                 .unwrap();
             let named = plan.obstacles.iter().any(|obstacle| match obstacle {
-                Obstacle::Changed(path) => {
+                UndoObstacle::Changed(path) => {
                     *path == VPath::parse(foreign).unwrap() || foreign == "old"
                 }
-                Obstacle::Unkept { .. } | Obstacle::Forgotten(_) => false,
+                UndoObstacle::NotCaptured { .. } | UndoObstacle::Forgotten(_) => false,
             });
             assert!(named, "{foreign}: {:?}", plan.obstacles);
             assert_eq!(contents(dir.path()), before, "{foreign}");
@@ -157,12 +155,15 @@ fn memory_is_forgotten_when_it_is_old_or_too_much() {
         let (agent, run) = worked(dir.path()).await;
         let images = dir.path().join("agents/main/undo/images");
         let kept = std::fs::read_dir(&images).unwrap().count();
-        let dry = agent.collect(agent.owner(), Really::DryRun).await.unwrap();
+        let dry = agent
+            .collect_garbage(agent.owner(), GcMode::DryRun)
+            .await
+            .unwrap();
         assert_eq!((dry.runs, dry.kept_bytes), (1, 0));
         // What was kept a moment ago may be about to be referred to.
         assert_eq!(
             agent
-                .collect(agent.owner(), Really::Do)
+                .collect_garbage(agent.owner(), GcMode::Apply)
                 .await
                 .unwrap()
                 .contents,
@@ -175,7 +176,7 @@ fn memory_is_forgotten_when_it_is_old_or_too_much() {
             .unwrap();
         assert_eq!(
             (plan.steps.len(), plan.obstacles),
-            (0, vec![Obstacle::Forgotten(run)])
+            (0, vec![UndoObstacle::Forgotten(run)])
         );
     });
 }
@@ -191,7 +192,6 @@ const SWAPS: &str = r#"
 - text: Done.
 "#;
 
-// 3.8
 #[test]
 fn files_and_directories_that_changed_places_change_back() {
     for foreign in [None, Some("edit.txt/deep/mine")] {
@@ -208,7 +208,7 @@ fn files_and_directories_that_changed_places_change_back() {
                 .run(text("Go."), RunOptions::default())
                 .await
                 .unwrap();
-            assert_eq!(report.outcome, Outcome::Completed, "{report:?}");
+            assert_eq!(report.outcome, RunOutcome::Completed, "{report:?}");
             foreign
                 .iter()
                 .for_each(|path| std::fs::write(dir.path().join(path), "mine").unwrap());
@@ -222,7 +222,7 @@ fn files_and_directories_that_changed_places_change_back() {
                 Some(path) => {
                     assert_eq!(
                         plan.obstacles,
-                        [Obstacle::Changed(VPath::parse(path).unwrap())]
+                        [UndoObstacle::Changed(VPath::parse(path).unwrap())]
                     );
                     assert_eq!(contents(dir.path()), before, "nothing at all is undone");
                 }
@@ -242,7 +242,7 @@ fn what_is_no_longer_known_is_said_and_what_was_undone_is_not_mistaken_for_it() 
             .undo_runs(agent.owner(), &session("s"), std::slice::from_ref(&run))
             .await
             .unwrap();
-        assert_eq!(plan.obstacles, [Obstacle::Forgotten(run)]);
+        assert_eq!(plan.obstacles, [UndoObstacle::Forgotten(run)]);
     });
 }
 

@@ -6,20 +6,20 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
 /// Tokens in hundredths, so that a single letter counts for something.
-const HUNDRED: u64 = 100;
+const TOKEN_SCALE: u64 = 100;
 /// What a provider wraps around a message.
-const PER_MESSAGE: u64 = 6;
+const MESSAGE_OVERHEAD_TOKENS: u64 = 6;
 /// What it wraps around a call and its result.
-const PER_CALL: u64 = 12;
+const CALL_OVERHEAD_TOKENS: u64 = 12;
 /// Letters and digits in a row that are more than any word has: hashes, keys, base64.
 const LONGEST_WORD: u32 = 20;
 
 /// An image whose size cannot be told.
-const IMAGE: u64 = 1_600;
+const DEFAULT_IMAGE_TOKENS: u64 = 1_600;
 /// The least and the most that providers charge for one image.
-const IMAGE_BOUNDS: (u64, u64) = (258, 4_800);
+const IMAGE_TOKEN_BOUNDS: (u64, u64) = (258, 4_800);
 /// A page of a document, shown as text and as an image.
-const PAGE: u64 = 3_000;
+const PAGE_TOKENS: u64 = 3_000;
 
 /// Tokens of a text, by script: Latin words are cheap, code and numbers dearer, Chinese characters
 /// one and more each.
@@ -58,20 +58,22 @@ pub fn text_tokens(text: &str) -> u64 {
         };
         before = c;
     }
-    sum.div_ceil(HUNDRED)
+    sum.div_ceil(TOKEN_SCALE)
 }
 
 /// Tokens of a message.
 pub fn message_tokens(message: &Message) -> u64 {
     let content = |blocks: &[Block]| blocks.iter().map(block_tokens).sum::<u64>();
-    PER_MESSAGE
+    MESSAGE_OVERHEAD_TOKENS
         + match message {
             Message::User { content: blocks } | Message::Assistant { content: blocks } => {
                 content(blocks)
             }
             Message::Tool { results } => results
                 .iter()
-                .map(|result| PER_CALL + text_tokens(&result.id) + content(&result.content))
+                .map(|result| {
+                    CALL_OVERHEAD_TOKENS + text_tokens(&result.id) + content(&result.content)
+                })
                 .sum(),
         }
 }
@@ -88,7 +90,7 @@ fn block_tokens(block: &Block) -> u64 {
                 .map_or(0, |sealed| sealed.len() as u64 / 5),
         ),
         Block::ToolCall(call) => {
-            PER_CALL
+            CALL_OVERHEAD_TOKENS
                 + text_tokens(&call.id)
                 + text_tokens(&call.name)
                 + text_tokens(&call.args.to_string())
@@ -98,7 +100,7 @@ fn block_tokens(block: &Block) -> u64 {
 
 /// Tokens of what a model is told about a tool.
 pub fn spec_tokens(spec: &ToolSpec) -> u64 {
-    PER_CALL
+    CALL_OVERHEAD_TOKENS
         + text_tokens(&spec.name)
         + text_tokens(&spec.description)
         + text_tokens(&spec.parameters.to_string())
@@ -108,7 +110,7 @@ pub fn spec_tokens(spec: &ToolSpec) -> u64 {
 /// remembered.
 pub fn media_tokens(media: &Media) -> u64 {
     if media.data.is_empty() {
-        return media.tokens.unwrap_or(IMAGE);
+        return media.tokens.unwrap_or(DEFAULT_IMAGE_TOKENS);
     }
     let bytes = media.data.len() as u64 / 4 * 3;
     match media.mime.split('/').next() {
@@ -116,7 +118,7 @@ pub fn media_tokens(media: &Media) -> u64 {
         // Half a minute of common quality per 500 kB, at 32 tokens a second.
         Some("audio") => bytes / 500 + 32,
         Some("video") => bytes / 400 + 300,
-        _ if media.mime == "application/pdf" => pages(&media.data) * PAGE,
+        _ if media.mime == "application/pdf" => pdf_page_count(&media.data) * PAGE_TOKENS,
         _ => bytes / 3,
     }
 }
@@ -129,7 +131,7 @@ fn image_tokens(data: &str) -> u64 {
         .decode(&data.as_bytes()[..data.len().min(HEAD) / 4 * 4])
         .unwrap_or_default();
     let Ok(size) = imagesize::blob_size(&head) else {
-        return IMAGE;
+        return DEFAULT_IMAGE_TOKENS;
     };
     let width = size.width as u64;
     let height = size.height as u64;
@@ -137,12 +139,12 @@ fn image_tokens(data: &str) -> u64 {
     let pixels = width.saturating_mul(height) / 750;
     pixels
         .max(tiles.saturating_mul(170).saturating_add(85))
-        .clamp(IMAGE_BOUNDS.0, IMAGE_BOUNDS.1)
+        .clamp(IMAGE_TOKEN_BOUNDS.0, IMAGE_TOKEN_BOUNDS.1)
 }
 
 /// The pages of a PDF, as far as its bytes tell; at least one, and one per 50 kB where they are
 /// packed away.
-fn pages(data: &str) -> u64 {
+fn pdf_page_count(data: &str) -> u64 {
     let bytes = BASE64_STANDARD.decode(data).unwrap_or_default();
     let counted = [&b"/Type /Page"[..], b"/Type/Page"]
         .into_iter()

@@ -1,6 +1,6 @@
 //! A call, from its intent to its result.
 
-use crate::{Block, Change, RunId};
+use crate::{Block, RunId, SessionChange};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -38,13 +38,13 @@ pub struct CallResult {
     pub seen: BTreeMap<String, String>,
     /// The skill whose body this result brought into the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub activates: Option<Activation>,
+    pub activates: Option<SkillActivation>,
     /// Whether it brought in words of people or machines that nobody here vouches for.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
     /// How the session goes on after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub change: Option<Change>,
+    pub change: Option<SessionChange>,
     /// Tasks of subagents whose end it tells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<String>,
@@ -78,7 +78,7 @@ impl CallResult {
 
 /// A skill that became part of the conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Activation {
+pub struct SkillActivation {
     /// Its name.
     pub skill: String,
     /// SHA-256 of its SKILL.md, so that another text under the same name counts as another skill.

@@ -1,6 +1,6 @@
 //! What the model is no longer shown.
 
-use crate::{RunId, Usage, Usd, View};
+use crate::{ContextView, RunId, Usage, Usd};
 use serde::{Deserialize, Serialize};
 
 /// The model is shown less of the conversation from here on. The conversation itself stays as it
@@ -11,12 +11,12 @@ pub struct Compaction {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
     /// Why.
-    pub cause: Cause,
+    pub cause: CompactionCause,
     /// What is shown now.
     #[serde(flatten)]
-    pub view: View,
+    pub view: ContextView,
     /// What is no longer shown.
-    pub dropped: Dropped,
+    pub dropped: DroppedCounts,
     /// Tokens of the context before, as far as known.
     pub before_tokens: u64,
     /// An estimate of them after.
@@ -44,7 +44,7 @@ pub struct Compaction {
 /// Why a context was compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Cause {
+pub enum CompactionCause {
     /// It had reached its limit.
     Limit,
     /// A provider said that it does not fit.
@@ -55,7 +55,7 @@ pub enum Cause {
 
 /// What a compaction leaves out of the context, beside what earlier ones did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Dropped {
+pub struct DroppedCounts {
     /// Messages for which the summary stands.
     pub messages: u64,
     /// Results that are shown shortened.
@@ -64,9 +64,9 @@ pub struct Dropped {
     pub calls: u64,
 }
 
-impl Dropped {
+impl DroppedCounts {
     /// In words: `12 messages summarised, 3 results shortened`.
-    pub fn in_words(&self) -> String {
+    pub fn describe(&self) -> String {
         let counted = |n: u64, one: &str, many: &str| match n {
             0 => None,
             1 => Some(format!("1 {one}")),

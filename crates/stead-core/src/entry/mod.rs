@@ -20,17 +20,17 @@
 
 mod call;
 mod compaction;
-mod end;
 mod hook;
+mod run_end;
 
-pub use call::{Activation, CallIntent, CallResult, ResultStatus};
-pub use compaction::{Cause, Compaction, Dropped};
-pub use end::{Outcome, RunEnd};
+pub use call::{CallIntent, CallResult, ResultStatus, SkillActivation};
+pub use compaction::{Compaction, CompactionCause, DroppedCounts};
 pub use hook::{HookOutcome, HookRun};
+pub use run_end::{RunEnd, RunOutcome};
 
 use crate::{
-    AgentId, Allowance, Ask, Beginning, Block, Change, Decision, RunId, SessionId, Spawned,
-    StopReason, Usage, Usd,
+    AgentId, Ask, Block, Decision, RunId, SessionChange, SessionId, SessionOrigin, SpendAmount,
+    StopReason, SubagentOrigin, Usage, Usd,
 };
 use serde::{Deserialize, Serialize};
 
@@ -59,7 +59,7 @@ pub enum Entry {
     /// A person said something to a run that was going on.
     Steer(Steer),
     /// A person changed how the session goes on.
-    Set(Set),
+    Set(SetEntry),
     /// A message is pinned, or no longer.
     Pin(Pin),
     /// The model is shown less from here on.
@@ -76,7 +76,7 @@ pub enum Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "each is documented on its `Entry` variant")]
-pub enum Kind {
+pub enum EntryKind {
     Session,
     User,
     Model,
@@ -96,23 +96,23 @@ pub enum Kind {
 
 impl Entry {
     /// This entry's kind.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> EntryKind {
         match self {
-            Self::Session(_) => Kind::Session,
-            Self::User(_) => Kind::User,
-            Self::Model(_) => Kind::Model,
-            Self::Call(_) => Kind::Call,
-            Self::Result(_) => Kind::Result,
-            Self::Ask(_) => Kind::Ask,
-            Self::Decision(_) => Kind::Decision,
-            Self::Notice(_) => Kind::Notice,
-            Self::Steer(_) => Kind::Steer,
-            Self::Set(_) => Kind::Set,
-            Self::Pin(_) => Kind::Pin,
-            Self::Compaction(_) => Kind::Compaction,
-            Self::Hook(_) => Kind::Hook,
-            Self::Rewind(_) => Kind::Rewind,
-            Self::End(_) => Kind::End,
+            Self::Session(_) => EntryKind::Session,
+            Self::User(_) => EntryKind::User,
+            Self::Model(_) => EntryKind::Model,
+            Self::Call(_) => EntryKind::Call,
+            Self::Result(_) => EntryKind::Result,
+            Self::Ask(_) => EntryKind::Ask,
+            Self::Decision(_) => EntryKind::Decision,
+            Self::Notice(_) => EntryKind::Notice,
+            Self::Steer(_) => EntryKind::Steer,
+            Self::Set(_) => EntryKind::Set,
+            Self::Pin(_) => EntryKind::Pin,
+            Self::Compaction(_) => EntryKind::Compaction,
+            Self::Hook(_) => EntryKind::Hook,
+            Self::Rewind(_) => EntryKind::Rewind,
+            Self::End(_) => EntryKind::End,
         }
     }
 
@@ -153,16 +153,16 @@ pub struct SessionStart {
     pub parent: Option<Fork>,
     /// Who handed it its work, if it is that of a subagent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spawned: Option<Spawned>,
+    pub spawned: Option<SubagentOrigin>,
 }
 
 impl SessionStart {
     /// The first line of a journal of today's format.
-    pub fn new(session: SessionId, agent: AgentId, from: Option<Beginning>) -> Self {
+    pub fn new(session: SessionId, agent: AgentId, from: Option<SessionOrigin>) -> Self {
         let (parent, spawned) = match from {
             None => (None, None),
-            Some(Beginning::Fork(fork)) => (Some(fork), None),
-            Some(Beginning::Spawned(spawned)) => (None, Some(*spawned)),
+            Some(SessionOrigin::Fork(fork)) => (Some(fork), None),
+            Some(SessionOrigin::Spawned(spawned)) => (None, Some(*spawned)),
         };
         Self {
             version: FORMAT_VERSION,
@@ -192,8 +192,8 @@ pub struct UserInput {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<Block>,
     /// What a person added to the budget of a run that had used it up.
-    #[serde(default, skip_serializing_if = "Allowance::is_zero")]
-    pub raise: Allowance,
+    #[serde(default, skip_serializing_if = "SpendAmount::is_zero")]
+    pub raise: SpendAmount,
     /// Whether nobody said anything: tasks of subagents have ended, and a notice tells of them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wakes: bool,
@@ -208,7 +208,7 @@ impl UserInput {
         Self {
             run,
             content,
-            raise: Allowance::default(),
+            raise: SpendAmount::default(),
             wakes: false,
             handed: false,
         }
@@ -288,10 +288,10 @@ pub struct Steer {
 
 /// A change by a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Set {
+pub struct SetEntry {
     /// What changes.
     #[serde(flatten)]
-    pub change: Change,
+    pub change: SessionChange,
     /// Who wanted it.
     pub by: String,
 }

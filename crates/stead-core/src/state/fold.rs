@@ -1,11 +1,13 @@
 //! What each entry does to the state.
 
-use super::{ActiveSkill, Counted, SessionState, Tokens, Turn, sum};
-use crate::change::Maker;
+use super::{
+    ActiveSkill, CachedTokenEstimate, ProviderTokenCount, SessionState, TurnMessage, add_cost,
+};
+use crate::session_change::ChangeAuthor;
 use crate::{
-    Activation, Ask, CallResult, CallState, Change, Decision, DecisionKind, Entry, FoldError,
-    HookRun, Message, ModelReply, Notice, Pending, Run, RunEnd, RunId, SessionStart, Steer,
-    ToolCall, ToolResult, UserInput,
+    Ask, CallResult, CallState, Decision, DecisionKind, Entry, FoldError, HookRun, Message,
+    ModelReply, Notice, PendingCall, Run, RunEnd, RunId, SessionChange, SessionStart,
+    SkillActivation, Steer, ToolCall, ToolResult, UserInput,
 };
 use std::sync::Arc;
 
@@ -62,7 +64,7 @@ impl SessionState {
             Entry::Notice(notice) => self.notice(seq, notice),
             Entry::Steer(steer) => self.steer(seq, steer),
             Entry::Set(set) => {
-                self.change(seq, &set.change, Maker::Person);
+                self.change(seq, &set.change, ChangeAuthor::Person);
                 Ok(())
             }
             Entry::Pin(pin) => self.pin(pin),
@@ -111,7 +113,7 @@ impl SessionState {
                 };
                 self.title = title_of(&said.text());
             }
-            self.say(seq, message, Some(input.run.clone()));
+            self.push_message(seq, message, Some(input.run.clone()));
             self.newest_input = seq;
             self.reminder_due = false;
         }
@@ -119,7 +121,7 @@ impl SessionState {
         self.run = Some(match &self.last_run {
             // Whoever takes a run up again goes on with its budget.
             Some(before) if input.content.is_empty() && !input.wakes => {
-                run.after(before, input.raise)
+                run.resuming(before, input.raise)
             }
             Some(_) | None => run,
         });
@@ -144,11 +146,11 @@ impl SessionState {
         run.cost = if first {
             reply.cost
         } else {
-            sum(run.cost, reply.cost)
+            add_cost(run.cost, reply.cost)
         };
         run.pending = calls
             .into_iter()
-            .map(|call| Pending {
+            .map(|call| PendingCall {
                 call,
                 state: CallState::New,
             })
@@ -157,17 +159,17 @@ impl SessionState {
         self.cost = if self.model.is_none() {
             reply.cost
         } else {
-            sum(self.cost, reply.cost)
+            add_cost(self.cost, reply.cost)
         };
         self.model = Some(reply.model.clone());
         self.call_ids
             .extend(message.calls().map(|call| Box::from(call.id.as_str())));
         // An empty answer ends the run but is not said: no provider accepts an empty message back.
         if !reply.content.is_empty() {
-            self.say(seq, message, None);
+            self.push_message(seq, message, None);
         }
         let tokens = reply.usage.total_tokens();
-        self.counted = (reply.usage.input_tokens > 0).then_some(Counted {
+        self.counted = (reply.usage.input_tokens > 0).then_some(ProviderTokenCount {
             tokens,
             turns: self.turns.len(),
         });
@@ -190,7 +192,7 @@ impl SessionState {
                 .iter()
                 .map(|(path, version)| (path.clone(), version.clone())),
         );
-        if let Some(Activation { skill, version }) = &result.activates {
+        if let Some(SkillActivation { skill, version }) = &result.activates {
             let call = result.id.clone();
             self.skills.insert(
                 skill.clone(),
@@ -205,7 +207,7 @@ impl SessionState {
             self.tainted.get_or_insert(seq);
         }
         if let Some(change) = &result.change {
-            self.change(seq, change, Maker::Call);
+            self.change(seq, change, ChangeAuthor::Call);
         }
         self.told.extend(result.tasks.iter().cloned());
         let Some(run) = &mut self.run else {
@@ -224,7 +226,7 @@ impl SessionState {
             pending.state = CallState::Done { result };
         }
         if let Some(results) = run.take_results() {
-            self.say(seq, Message::Tool { results }, None);
+            self.push_message(seq, Message::Tool { results }, None);
         }
         Ok(())
     }
@@ -280,7 +282,7 @@ impl SessionState {
             self.tainted.get_or_insert(seq);
         }
         self.told.extend(notice.tasks.iter().cloned());
-        self.say(seq, Message::user(notice.text.clone()), None);
+        self.push_message(seq, Message::user(notice.text.clone()), None);
         Ok(())
     }
 
@@ -291,7 +293,7 @@ impl SessionState {
         }
         // There is more to answer now.
         run.answered = None;
-        self.say(
+        self.push_message(
             seq,
             Message::User {
                 content: steer.content.clone(),
@@ -299,21 +301,21 @@ impl SessionState {
             None,
         );
         if let Some(turn) = self.turns.last_mut() {
-            turn.steers = true;
+            turn.is_steering = true;
         }
         Ok(())
     }
 
-    fn change(&mut self, seq: u64, change: &Change, by: Maker) {
+    fn change(&mut self, seq: u64, change: &SessionChange, by: ChangeAuthor) {
         self.changes
             .push(seq, change.clone(), by, self.newest_input);
         // An agent that was chosen before anything was said did not take over from another.
-        self.reminder_due |= matches!(change, Change::Agent { .. }) && self.runs > 0;
-        self.derive_changes();
+        self.reminder_due |= matches!(change, SessionChange::Agent { .. }) && self.runs > 0;
+        self.refresh_from_changes();
     }
 
     /// Takes over what the changes add up to.
-    fn derive_changes(&mut self) {
+    fn refresh_from_changes(&mut self) {
         self.todos = self.changes.todos().to_vec();
         self.plan = self.changes.plan().cloned();
         self.acting = self.changes.agent().map(str::to_owned);
@@ -355,7 +357,7 @@ impl SessionState {
         if self
             .turns
             .get(keep)
-            .is_some_and(|turn| turn.opens.is_none())
+            .is_some_and(|turn| turn.starts_run.is_none())
         {
             return Err("only the point before a person's input can be returned to");
         }
@@ -368,9 +370,9 @@ impl SessionState {
             .turns
             .iter()
             .rev()
-            .find(|turn| turn.opens.is_some())
+            .find(|turn| turn.starts_run.is_some())
             .map_or(0, |turn| turn.seq);
-        self.derive_changes();
+        self.refresh_from_changes();
         self.views.retain(|shown| shown.seq <= to);
         self.counted = None;
         self.last_outcome = None;
@@ -388,13 +390,13 @@ impl SessionState {
         Ok(())
     }
 
-    fn say(&mut self, seq: u64, message: Message, opens: Option<RunId>) {
-        self.turns.push(Turn {
+    fn push_message(&mut self, seq: u64, message: Message, opens: Option<RunId>) {
+        self.turns.push(TurnMessage {
             seq,
             message: Arc::new(message),
-            opens,
-            steers: false,
-            tokens: Tokens::default(),
+            starts_run: opens,
+            is_steering: false,
+            tokens: CachedTokenEstimate::default(),
         });
     }
 

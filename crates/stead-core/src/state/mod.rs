@@ -2,11 +2,12 @@
 
 mod fold;
 
-use crate::change::Changes;
-use crate::context::{Shown, message_tokens};
+use crate::context::{RenderedView, message_tokens};
+use crate::session_change::Changes;
 use crate::{
-    AgentId, Allowance, CallState, Ceiling, Entry, Fork, Kind, Limits, Message, Next, Outcome,
-    PermissionMode, PlanStage, Run, RunEnd, RunId, SessionId, Spawned, Todo, Usage, Usd,
+    AgentId, CallState, Entry, EntryKind, Fork, Message, NextAction, PermissionCeiling,
+    PermissionMode, PlanStage, Run, RunEnd, RunId, RunLimits, RunOutcome, SessionId, SpendAmount,
+    SubagentOrigin, Todo, Usage, Usd,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -14,23 +15,23 @@ use std::sync::{Arc, OnceLock};
 
 /// A message with the sequence number of the entry that completed it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Turn {
+pub struct TurnMessage {
     /// Where in the journal.
     pub seq: u64,
     /// The message; shared with requests in flight.
     pub message: Arc<Message>,
     /// The run that began here, if this is a person's input.
-    pub opens: Option<RunId>,
+    pub starts_run: Option<RunId>,
     /// Whether a person said it to the run that was going on.
-    pub steers: bool,
+    pub is_steering: bool,
     /// An estimate of its tokens, made when first asked for.
-    tokens: Tokens,
+    tokens: CachedTokenEstimate,
 }
 
-impl Turn {
+impl TurnMessage {
     /// Whether a person said it: what begins a run, or what was said while one went on.
-    pub fn is_of_person(&self) -> bool {
-        self.opens.is_some() || self.steers
+    pub fn is_user_input(&self) -> bool {
+        self.starts_run.is_some() || self.is_steering
     }
 
     /// An estimate of its tokens.
@@ -42,9 +43,9 @@ impl Turn {
 /// An estimate that may not have been made yet. It follows from the message, so it tells no two
 /// turns apart.
 #[derive(Debug, Clone, Default)]
-struct Tokens(OnceLock<u64>);
+struct CachedTokenEstimate(OnceLock<u64>);
 
-impl PartialEq for Tokens {
+impl PartialEq for CachedTokenEstimate {
     fn eq(&self, _: &Self) -> bool {
         true
     }
@@ -64,7 +65,7 @@ pub struct ActiveSkill {
 
 /// What a provider counted, and how many turns there were then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Counted {
+pub(crate) struct ProviderTokenCount {
     pub(crate) tokens: u64,
     pub(crate) turns: usize,
 }
@@ -83,16 +84,16 @@ pub struct SessionState {
     pub parent: Option<Fork>,
     /// Who handed it its work, if it is that of a subagent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spawned: Option<Spawned>,
+    pub spawned: Option<SubagentOrigin>,
     /// The newest entry's sequence number.
     pub seq: u64,
     /// The conversation, oldest first.
     #[serde(skip)]
-    pub turns: Vec<Turn>,
+    pub turns: Vec<TurnMessage>,
     /// The open run, if any.
     pub run: Option<Run>,
     /// How the last closed run ended.
-    pub last_outcome: Option<Outcome>,
+    pub last_outcome: Option<RunOutcome>,
     /// The last closed run.
     pub last_run: Option<Run>,
     /// Runs begun.
@@ -102,8 +103,8 @@ pub struct SessionState {
     /// Money spent in all; absent before the first answer, and once any part is not known.
     pub cost: Option<Usd>,
     /// What people added to its budgets in all.
-    #[serde(default, skip_serializing_if = "Allowance::is_zero")]
-    pub raised: Allowance,
+    #[serde(default, skip_serializing_if = "SpendAmount::is_zero")]
+    pub raised: SpendAmount,
     /// The first words said, for listings.
     pub title: String,
     /// The model that answered last.
@@ -148,10 +149,10 @@ pub struct SessionState {
     pub(crate) newest_input: u64,
     /// How the conversation is shown, newest last; with none, as it is.
     #[serde(skip)]
-    pub(crate) views: Vec<Shown>,
+    pub(crate) views: Vec<RenderedView>,
     /// What the newest answer's provider counted; none once the context became another.
     #[serde(skip)]
-    pub(crate) counted: Option<Counted>,
+    pub(crate) counted: Option<ProviderTokenCount>,
     /// Ids of all calls, so that none is given twice.
     #[serde(skip)]
     call_ids: HashSet<Box<str>>,
@@ -164,19 +165,21 @@ pub struct FoldError {
     /// The entry.
     pub seq: u64,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// Why.
     pub reason: String,
 }
 
 impl SessionState {
     /// What to do now.
-    pub fn next(&self, limits: &Limits) -> Next {
-        self.run.as_ref().map_or(Next::Idle, |run| run.next(limits))
+    pub fn next(&self, limits: &RunLimits) -> NextAction {
+        self.run
+            .as_ref()
+            .map_or(NextAction::Idle, |run| run.next(limits))
     }
 
     /// What binds it from above, if it is the session of a subagent.
-    pub fn ceiling(&self) -> Option<&Ceiling> {
+    pub fn ceiling(&self) -> Option<&PermissionCeiling> {
         let spawned = self.spawned.as_ref()?;
         Some(self.changes.ceiling().unwrap_or(&spawned.ceiling))
     }
@@ -191,11 +194,12 @@ impl SessionState {
             .pending
             .iter()
             .filter(|p| p.state == CallState::Begun { repeatable: false });
-        lost.map(|p| Entry::Result(run.lost_call(p))).collect()
+        lost.map(|p| Entry::Result(run.interrupted_result(p)))
+            .collect()
     }
 
     /// The entries that close an open run so that a new input may follow: every call gets a result.
-    pub fn close(&self, outcome: Outcome, reason: &str) -> Vec<Entry> {
+    pub fn close(&self, outcome: RunOutcome, reason: &str) -> Vec<Entry> {
         let Some(run) = &self.run else {
             return Vec::new();
         };
@@ -208,7 +212,7 @@ impl SessionState {
             outcome,
             reason: Some(reason.to_owned()),
         };
-        open.map(|p| Entry::Result(run.lost_call(p)))
+        open.map(|p| Entry::Result(run.interrupted_result(p)))
             .chain([Entry::End(end)])
             .collect()
     }
@@ -217,7 +221,7 @@ impl SessionState {
     /// before the end of it.
     pub fn is_resumable(&self) -> bool {
         self.run.is_some()
-            || self.last_outcome == Some(Outcome::Budget)
+            || self.last_outcome == Some(RunOutcome::Budget)
             || self.turns.last().is_some_and(|turn| match &*turn.message {
                 Message::User { .. } | Message::Tool { .. } => true,
                 Message::Assistant { .. } => false,
@@ -233,7 +237,7 @@ impl SessionState {
                 continue;
             };
             let taken = |id: &str| self.call_ids.contains(id) || given.contains(id);
-            if !is_plain(&call.id) || taken(&call.id) {
+            if !is_portable_call_id(&call.id) || taken(&call.id) {
                 let mut n = self.call_ids.len() + given.len() + 1;
                 while taken(&format!("call_{n}")) {
                     n += 1;
@@ -257,13 +261,13 @@ impl SessionState {
 }
 
 /// Whether every provider takes this id as it is.
-fn is_plain(id: &str) -> bool {
+fn is_portable_call_id(id: &str) -> bool {
     const MAX_ID_BYTES: usize = 64;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     !id.is_empty() && id.len() <= MAX_ID_BYTES && id.bytes().all(plain)
 }
 
-pub(crate) fn sum(total: Option<Usd>, part: Option<Usd>) -> Option<Usd> {
+pub(crate) fn add_cost(total: Option<Usd>, part: Option<Usd>) -> Option<Usd> {
     let mut total = total?;
     let part = part?;
     total += part;

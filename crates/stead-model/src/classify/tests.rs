@@ -35,12 +35,12 @@ fn every_providers_wording_has_its_meaning() {
             busy(529, "Overloaded"),
         ),
         (
-            IN_STREAM,
+            IN_STREAM_STATUS,
             r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
-            busy(IN_STREAM, "Overloaded"),
+            busy(IN_STREAM_STATUS, "Overloaded"),
         ),
         (
-            IN_STREAM,
+            IN_STREAM_STATUS,
             r#"{"type":"error","error":{"type":"rate_limit_error","message":"slow"}}"#,
             rate(None, "slow"),
         ),
@@ -80,7 +80,7 @@ fn every_providers_wording_has_its_meaning() {
             NotFound("foo/bar is not a valid model ID".into()),
         ),
         (
-            IN_STREAM,
+            IN_STREAM_STATUS,
             r#"{"error":{"code":502,"message":"Provider returned error","metadata":{"raw":"upstream died"}}}"#,
             busy(502, "Provider returned error: upstream died"),
         ),

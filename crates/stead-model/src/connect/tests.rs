@@ -11,9 +11,12 @@ fn named(name: &str) -> ModelSettings {
     }
 }
 
-fn reached(settings: &ModelSettings, env: Env<'_>) -> Result<(String, Option<String>), ModelError> {
+fn reached(
+    settings: &ModelSettings,
+    env: EnvLookup<'_>,
+) -> Result<(String, Option<String>), ModelError> {
     let name: ModelName = settings.name.parse()?;
-    let provider = find(&name.provider).ok_or_else(|| unknown(&name))?;
+    let provider = find(&name.provider).ok_or_else(|| unknown_provider(&name))?;
     let http = http_settings(provider, &name, settings, env)?;
     Ok((
         format!("{}{}", http.base_url, http.wire.endpoint(http.mode)),

@@ -2,7 +2,7 @@
 //! all.
 
 use super::*;
-use crate::retry::Retrying;
+use crate::retry::RetryingModel;
 use crate::wire::anthropic::Anthropic;
 use futures_util::StreamExt;
 use stead_core::{Block, Message, StopReason, Usage};
@@ -146,7 +146,7 @@ fn plain(head: &str, body: &str) -> Vec<Act> {
     ))]
 }
 
-fn model(server: &Server, mode: Mode, timeouts: Timeouts) -> HttpModel {
+fn model(server: &Server, mode: WireMode, timeouts: Timeouts) -> HttpModel {
     HttpModel::new(HttpSettings {
         name: "anthropic:m".into(),
         wire: Box::new(Anthropic::new("m")),
@@ -154,7 +154,7 @@ fn model(server: &Server, mode: Mode, timeouts: Timeouts) -> HttpModel {
         key: Some(KEY.into()),
         price: None,
         abilities: None,
-        inquiries: Vec::new(),
+        limits_queries: Vec::new(),
         mode,
         timeouts,
     })
@@ -202,7 +202,7 @@ fn answer() -> Items {
 #[tokio::test]
 async fn a_streamed_answer_arrives_and_its_connection_serves_the_next() {
     let server = server(vec![streamed(), streamed(), streamed()]).await;
-    let model = model(&server, Mode::Stream, Timeouts::default());
+    let model = model(&server, WireMode::Stream, Timeouts::default());
     for _ in 0..3 {
         assert_eq!(ask(&model).await, answer());
     }
@@ -235,7 +235,7 @@ async fn pieces_of_any_size_at_any_pace_are_the_same_answer() {
     slow.push(send("0\r\n\r\n"));
     let server = server(vec![slow]).await;
     assert_eq!(
-        ask(&model(&server, Mode::Stream, Timeouts::default())).await,
+        ask(&model(&server, WireMode::Stream, Timeouts::default())).await,
         answer()
     );
 }
@@ -247,7 +247,7 @@ async fn a_whole_answer_is_read_whole_asked_for_or_not() {
     let server = server(vec![json(), json()]).await;
     let [_, _, done] = answer().try_into().unwrap();
     let want = vec![Ok(Delta::Text("héllo".into())), done];
-    for mode in [Mode::Whole, Mode::Stream] {
+    for mode in [WireMode::Whole, WireMode::Stream] {
         assert_eq!(ask(&model(&server, mode, Timeouts::default())).await, want);
     }
 }
@@ -263,7 +263,7 @@ async fn a_whole_answer_may_be_silent_for_as_long_as_it_may_take() {
     let want = vec![Err(ModelError::TimedOut(
         "the answer took longer than 100ms".into(),
     ))];
-    assert_eq!(ask(&model(&server, Mode::Whole, timeouts)).await, want);
+    assert_eq!(ask(&model(&server, WireMode::Whole, timeouts)).await, want);
 }
 
 #[tokio::test]
@@ -343,7 +343,7 @@ content-type: text/event-stream",
     for (case, acts, want) in cases {
         let server = server(vec![acts]).await;
         assert_eq!(
-            ask(&model(&server, Mode::Stream, short())).await,
+            ask(&model(&server, WireMode::Stream, short())).await,
             want,
             "{case}"
         );
@@ -360,14 +360,14 @@ async fn broken_connections_and_garbage_are_network_errors() {
         vec![send("not http at all\r\n\r\n"), Act::Hang],
     ] {
         let server = server(vec![acts]).await;
-        let items = ask(&model(&server, Mode::Stream, short())).await;
+        let items = ask(&model(&server, WireMode::Stream, short())).await;
         assert!(
             matches!(items.last(), Some(Err(ModelError::Network(_)))),
             "{items:?}"
         );
     }
     let mut gone = server(vec![]).await;
-    let model = model(&gone, Mode::Stream, short());
+    let model = model(&gone, WireMode::Stream, short());
     gone.tasks.shutdown().await;
     let items = ask(&model).await;
     assert!(
@@ -393,7 +393,7 @@ async fn an_answer_that_never_ends_meets_the_total_limit() {
     let want = vec![Err(ModelError::TimedOut(
         "the answer took longer than 300ms".into(),
     ))];
-    assert_eq!(ask(&model(&server, Mode::Stream, timeouts)).await, want);
+    assert_eq!(ask(&model(&server, WireMode::Stream, timeouts)).await, want);
 }
 
 #[tokio::test]
@@ -403,8 +403,8 @@ async fn a_rate_limited_request_succeeds_after_the_wait_it_was_told() {
         r#"{"error":{"type":"rate_limit_error","message":"slow"}}"#,
     );
     let server = server(vec![limited, streamed()]).await;
-    let model = Retrying::new(
-        Arc::new(model(&server, Mode::Stream, Timeouts::default())),
+    let model = RetryingModel::new(
+        Arc::new(model(&server, WireMode::Stream, Timeouts::default())),
         1,
     );
     let start = Instant::now();
@@ -428,7 +428,7 @@ async fn dropping_the_stream_cancels_the_request() {
         streamed(),
     ])
     .await;
-    let model = model(&server, Mode::Stream, Timeouts::default());
+    let model = model(&server, WireMode::Stream, Timeouts::default());
     let asked = question();
     let mut stream = model.stream(&asked);
     assert_eq!(stream.next().await, Some(Ok(Delta::Text("hé".into()))));
@@ -465,7 +465,10 @@ async fn described(name: &str, below: &str, answers: Vec<Vec<Act>>) -> (Option<u
             .unwrap_or_default()
             .to_owned()
     };
-    (reported.window, seen.requests.iter().map(path).collect())
+    (
+        reported.context_window,
+        seen.requests.iter().map(path).collect(),
+    )
 }
 
 #[tokio::test]

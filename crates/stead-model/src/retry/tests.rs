@@ -25,7 +25,7 @@ impl Model for Given {
         })
     }
 
-    fn stream<'a>(&'a self, _: &'a Request) -> Deltas<'a> {
+    fn stream<'a>(&'a self, _: &'a Request) -> DeltaStream<'a> {
         let items = self
             .attempts
             .lock()
@@ -43,8 +43,8 @@ fn given(name: &'static str, attempts: Vec<Vec<Result<Delta, ModelError>>>) -> A
     })
 }
 
-fn retrying(inner: Arc<dyn Model>, max_retries: u32) -> Retrying {
-    Retrying {
+fn retrying(inner: Arc<dyn Model>, max_retries: u32) -> RetryingModel {
+    RetryingModel {
         inner,
         max_retries,
         jitter: || 1.0,
@@ -127,7 +127,7 @@ async fn what_cannot_pass_is_not_asked_again() {
 #[test]
 fn pauses_double_up_to_a_cap_and_honour_what_the_provider_asks() {
     let model = retrying(given("m", vec![]), 9);
-    let lazy = Retrying {
+    let lazy = RetryingModel {
         jitter: || 0.0,
         ..retrying(given("m", vec![]), 9)
     };
@@ -165,7 +165,7 @@ async fn the_next_model_answers_when_one_stays_unavailable_and_attempts_count_on
         ),
         1,
     );
-    let model = Fallback::new(Arc::new(first), vec![second, Arc::new(third)]);
+    let model = FallbackModel::new(Arc::new(first), vec![second, Arc::new(third)]);
     let want = vec![
         Ok(again(2, 500, CUT)),
         Ok(text("he")),
@@ -183,7 +183,7 @@ async fn the_next_model_answers_when_one_stays_unavailable_and_attempts_count_on
         Ok(done("third")),
     ];
     assert_eq!(collect(&model).await, (want, 2500));
-    let price = |name| model.price_of(name).map(|price| price.input);
+    let price = |name| model.price_for(name).map(|price| price.input);
     assert_eq!(
         (price("first"), price("second"), price("other")),
         (Some(5.0), Some(6.0), None)
@@ -197,7 +197,7 @@ async fn no_other_model_is_asked_what_every_model_would_refuse() {
         ModelError::BadRequest("odd".into()),
     ] {
         let first = given("first", vec![vec![Err(error.clone())]]);
-        let model = Fallback::new(first, vec![given("second", vec![])]);
+        let model = FallbackModel::new(first, vec![given("second", vec![])]);
         assert_eq!(collect(&model).await, (vec![Err(error)], 0));
     }
 }
@@ -217,18 +217,18 @@ async fn whoever_answers_instead_is_asked_what_is_meant_for_it() {
             None
         }
 
-        fn stream<'a>(&'a self, request: &'a Request) -> Deltas<'a> {
+        fn stream<'a>(&'a self, request: &'a Request) -> DeltaStream<'a> {
             let asked = Ok(text(&format!("{:?}", request.params.temperature)));
             Box::pin(stream::iter([self.1.clone().map_or(asked, Err)]))
         }
     }
 
-    let request = |temperature, instead| Request {
+    let request = |temperature, fallback_requests| Request {
         params: crate::Params {
             temperature,
             ..Default::default()
         },
-        instead,
+        fallback_requests,
         ..Request::default()
     };
     let asked = request(
@@ -237,7 +237,7 @@ async fn whoever_answers_instead_is_asked_what_is_meant_for_it() {
     );
     for (second, want) in [("b", "Some(0.5)"), ("c", "Some(1.0)")] {
         let first = Arc::new(Echo("a", Some(ModelError::Cut)));
-        let model = Fallback::new(first, vec![Arc::new(Echo(second, None))]);
+        let model = FallbackModel::new(first, vec![Arc::new(Echo(second, None))]);
         let items: Vec<_> = model.stream(&asked).collect().await;
         assert_eq!(items.last(), Some(&Ok(text(want))), "{second}");
     }

@@ -12,32 +12,32 @@ use crate::{Request, SystemPart};
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Condition {
     /// In what was said since the model's last answer.
-    last_contains: Texts,
+    last_contains: TextList,
     /// Anywhere in the conversation.
-    any_contains: Texts,
+    any_contains: TextList,
     /// In the tool results since the model's last answer.
-    tool_result_contains: Texts,
+    tool_result_contains: TextList,
     /// In the system prompt.
-    system_contains: Texts,
+    system_contains: TextList,
     /// In any message of the person.
-    user_contains: Texts,
+    user_contains: TextList,
 }
 
 /// One text, or several that must all be there.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Texts {
+enum TextList {
     One(String),
     All(Vec<String>),
 }
 
-impl Default for Texts {
+impl Default for TextList {
     fn default() -> Self {
         Self::All(Vec::new())
     }
 }
 
-impl Texts {
+impl TextList {
     fn as_slice(&self) -> &[String] {
         match self {
             Self::One(text) => std::slice::from_ref(text),
@@ -48,16 +48,16 @@ impl Texts {
 
 /// What the model had been sent when one of its answers was asked for.
 #[derive(Debug, Clone)]
-pub(super) struct Seen<'a> {
+pub(super) struct SentPrompt<'a> {
     system: &'a [SystemPart],
     messages: &'a [Arc<Message>],
     /// Where, in `messages`, that begins which was said since the model's last answer.
     fresh: usize,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> SentPrompt<'a> {
     /// One view per answer the conversation has so far, then one for the answer asked for now.
-    pub(super) fn each(request: &'a Request) -> impl Iterator<Item = Self> {
+    pub(super) fn for_each_answer(request: &'a Request) -> impl Iterator<Item = Self> {
         let answers = request
             .messages
             .iter()
@@ -101,12 +101,12 @@ fn is_input(message: &Message) -> bool {
 
 impl Condition {
     /// Whether everything that is asked for was sent.
-    pub(super) fn holds(&self, seen: &Seen<'_>) -> bool {
-        self.missing(seen).is_none()
+    pub(super) fn holds(&self, seen: &SentPrompt<'_>) -> bool {
+        self.first_missing(seen).is_none()
     }
 
     /// The first thing asked for that was not sent, in words.
-    pub(super) fn missing(&self, seen: &Seen<'_>) -> Option<String> {
+    pub(super) fn first_missing(&self, seen: &SentPrompt<'_>) -> Option<String> {
         let said = |messages: &[Arc<Message>], text: &str, of: fn(&Message) -> bool| {
             messages
                 .iter()
@@ -120,7 +120,7 @@ impl Condition {
             system_contains,
             user_contains,
         } = self;
-        let lacks = |key: &str, texts: &Texts, sent: &dyn Fn(&str) -> bool| {
+        let lacks = |key: &str, texts: &TextList, sent: &dyn Fn(&str) -> bool| {
             texts
                 .as_slice()
                 .iter()

@@ -1,7 +1,7 @@
 //! The format of a script. Reading one is pure; every mistake is reported with its line and column.
 
 use super::condition::Condition;
-use super::pieces;
+use super::deltas;
 use crate::wire::args::parse_args;
 use crate::{Delta, ModelError};
 use serde::Deserialize;
@@ -14,60 +14,60 @@ use stead_core::{Block, StopReason, Thinking, ToolCall};
 
 /// A script that has been read and checked.
 #[derive(Debug)]
-pub(super) struct Script {
-    pub(super) steps: Vec<Step>,
+pub(super) struct ModelScript {
+    pub(super) steps: Vec<ScriptStep>,
     /// Whether it starts again after its last step.
     pub(super) looped: bool,
 }
 
 /// One item: what to do, and under which condition.
 #[derive(Debug)]
-pub(super) struct Step {
+pub(super) struct ScriptStep {
     /// Where it stands in the file.
     pub(super) line: u64,
     when: Condition,
-    act: Act,
-    otherwise: Option<Box<Step>>,
+    action: ScriptAction,
+    otherwise: Option<Box<ScriptStep>>,
 }
 
-impl Step {
+impl ScriptStep {
     /// The act of the first branch whose condition holds.
-    pub(super) fn act(&self, holds: &impl Fn(&Condition) -> bool) -> Option<&Act> {
+    pub(super) fn action_when(&self, holds: &impl Fn(&Condition) -> bool) -> Option<&ScriptAction> {
         if holds(&self.when) {
-            Some(&self.act)
+            Some(&self.action)
         } else {
-            self.otherwise.as_ref()?.act(holds)
+            self.otherwise.as_ref()?.action_when(holds)
         }
     }
 }
 
 #[derive(Debug)]
-pub(super) enum Act {
-    Answer(Box<Answer>),
-    Fail(Failure),
+pub(super) enum ScriptAction {
+    Answer(Box<ScriptAnswer>),
+    Fail(ScriptFailure),
 }
 
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct ScriptAnswer {
     pub(super) expect: Condition,
-    pub(super) pieces: Pieces,
+    pub(super) pieces: ScriptDeltas,
     pub(super) content: Vec<Block>,
     pub(super) stop: StopReason,
-    pub(super) usage: GivenUsage,
+    pub(super) usage: ScriptUsage,
 }
 
 /// A failure, after the pieces that arrived before it.
 #[derive(Debug)]
-pub(super) struct Failure {
-    pub(super) pieces: Pieces,
+pub(super) struct ScriptFailure {
+    pub(super) pieces: ScriptDeltas,
     pub(super) error: ModelError,
-    left: AtomicU32,
+    remaining: AtomicU32,
 }
 
-impl Failure {
+impl ScriptFailure {
     /// Takes one of the times this failure is to happen, if any is left.
-    pub(super) fn take(&self) -> bool {
-        self.left
+    pub(super) fn take_occurrence(&self) -> bool {
+        self.remaining
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| {
                 left.checked_sub(1)
             })
@@ -76,7 +76,7 @@ impl Failure {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Pieces {
+pub(super) struct ScriptDeltas {
     pub(super) deltas: Vec<Delta>,
     pub(super) delay: Duration,
 }
@@ -84,7 +84,7 @@ pub(super) struct Pieces {
 /// Tokens to report instead of estimates.
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct GivenUsage {
+pub(super) struct ScriptUsage {
     pub(super) input_tokens: Option<u64>,
     pub(super) cache_read_tokens: u64,
     pub(super) cache_write_tokens: u64,
@@ -95,24 +95,24 @@ pub(super) struct GivenUsage {
 /// An item as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Item {
+struct ScriptItem {
     when: Option<Condition>,
     expect: Option<Condition>,
     thinking: Option<String>,
     text: Option<String>,
-    calls: Option<Vec<Call>>,
+    calls: Option<Vec<ScriptCall>>,
     stop: Option<StopReason>,
-    usage: Option<GivenUsage>,
+    usage: Option<ScriptUsage>,
     chunk: Option<NonZeroUsize>,
     delay_ms: Option<u64>,
-    error: Option<GivenError>,
-    r#else: Option<Box<Spanned<Item>>>,
+    error: Option<ScriptError>,
+    r#else: Option<Box<Spanned<ScriptItem>>>,
     r#loop: Option<bool>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Call {
+struct ScriptCall {
     tool: String,
     /// An object; or a text, to be read as the raw arguments a model wrote.
     #[serde(default)]
@@ -123,8 +123,8 @@ struct Call {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct GivenError {
-    kind: ErrorKind,
+struct ScriptError {
+    kind: ScriptErrorKind,
     message: Option<String>,
     retry_after_ms: Option<u64>,
     status: Option<u16>,
@@ -133,7 +133,7 @@ struct GivenError {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum ErrorKind {
+enum ScriptErrorKind {
     ContextOverflow,
     RateLimited,
     Unavailable,
@@ -149,15 +149,15 @@ enum ErrorKind {
 }
 
 /// What is wrong with a script, and where.
-struct Mistake {
+struct ScriptProblem {
     at: Option<Location>,
     message: String,
 }
 
-impl Script {
+impl ModelScript {
     /// Reads a script; `file` is its name in messages.
     pub(super) fn parse(file: &str, text: &str) -> Result<Self, ModelError> {
-        read(text).map_err(|Mistake { at, message }| {
+        parse_steps(text).map_err(|ScriptProblem { at, message }| {
             ModelError::Config(match at {
                 Some(at) => format!("{file}:{}:{}: {message}", at.line(), at.column()),
                 None => format!("{file}: {message}"),
@@ -166,8 +166,8 @@ impl Script {
     }
 }
 
-fn read(text: &str) -> Result<Script, Mistake> {
-    let mut items: Vec<Spanned<Item>> = serde_saphyr::from_str(text).map_err(|error| {
+fn parse_steps(text: &str) -> Result<ModelScript, ScriptProblem> {
+    let mut items: Vec<Spanned<ScriptItem>> = serde_saphyr::from_str(text).map_err(|error| {
         let error = error.without_snippet();
         // The location is said once, in front.
         let message = error.to_string();
@@ -176,7 +176,7 @@ fn read(text: &str) -> Result<Script, Mistake> {
             .next()
             .unwrap_or_default()
             .to_owned();
-        Mistake {
+        ScriptProblem {
             at: error.location(),
             message,
         }
@@ -185,28 +185,31 @@ fn read(text: &str) -> Result<Script, Mistake> {
         .last()
         .is_some_and(|last| last.value.r#loop == Some(true));
     if looped && let Some(last) = items.pop() {
-        last.value.check_loop().map_err(|message| Mistake {
+        last.value.check_loop().map_err(|message| ScriptProblem {
             at: Some(last.defined),
             message: message.into(),
         })?;
     }
-    let steps: Vec<_> = items.into_iter().map(step).collect::<Result<_, _>>()?;
+    let steps: Vec<_> = items
+        .into_iter()
+        .map(parse_step)
+        .collect::<Result<_, _>>()?;
     if steps.is_empty() {
-        return Err(Mistake {
+        return Err(ScriptProblem {
             at: None,
             message: "the script has no answers".into(),
         });
     }
-    Ok(Script { steps, looped })
+    Ok(ModelScript { steps, looped })
 }
 
-fn step(item: Spanned<Item>) -> Result<Step, Mistake> {
+fn parse_step(item: Spanned<ScriptItem>) -> Result<ScriptStep, ScriptProblem> {
     let Spanned {
         value: mut item,
         defined: at,
         ..
     } = item;
-    let mistake = |message: &str| Mistake {
+    let mistake = |message: &str| ScriptProblem {
         at: Some(at),
         message: message.into(),
     };
@@ -222,18 +225,18 @@ fn step(item: Spanned<Item>) -> Result<Step, Mistake> {
     let otherwise = item
         .r#else
         .take()
-        .map(|item| step(*item).map(Box::new))
+        .map(|item| parse_step(*item).map(Box::new))
         .transpose()?;
-    let act = item.act().map_err(mistake)?;
-    Ok(Step {
+    let act = item.into_action().map_err(mistake)?;
+    Ok(ScriptStep {
         line: at.line(),
         when,
-        act,
+        action: act,
         otherwise,
     })
 }
 
-impl Item {
+impl ScriptItem {
     fn check_loop(&self) -> Result<(), &'static str> {
         let Self {
             when,
@@ -257,7 +260,7 @@ impl Item {
         Ok(())
     }
 
-    fn act(self) -> Result<Act, &'static str> {
+    fn into_action(self) -> Result<ScriptAction, &'static str> {
         if self.thinking.is_none()
             && self.text.is_none()
             && self.calls.is_none()
@@ -268,7 +271,7 @@ impl Item {
         let mut deltas = Vec::new();
         let mut content = Vec::new();
         if let Some(text) = self.thinking {
-            deltas.extend(pieces::thinking(&text, self.chunk));
+            deltas.extend(deltas::thinking(&text, self.chunk));
             content.push(Block::Thinking(Thinking {
                 text,
                 origin: "scripted".into(),
@@ -276,7 +279,7 @@ impl Item {
             }));
         }
         if let Some(text) = self.text {
-            deltas.extend(pieces::text(&text, self.chunk));
+            deltas.extend(deltas::text(&text, self.chunk));
             content.push(Block::Text { text });
         }
         let calls = self.calls.unwrap_or_default();
@@ -287,7 +290,7 @@ impl Item {
         };
         for (
             index,
-            Call {
+            ScriptCall {
                 tool: name,
                 args,
                 id,
@@ -301,7 +304,7 @@ impl Item {
                     args.to_string()
                 }
             };
-            deltas.extend(pieces::call(index, &name, &raw, self.chunk));
+            deltas.extend(deltas::call(index, &name, &raw, self.chunk));
             let (args, invalid) = parse_args(&raw);
             content.push(Block::ToolCall(ToolCall {
                 id,
@@ -311,12 +314,12 @@ impl Item {
                 signature: None,
             }));
         }
-        let pieces = Pieces {
+        let pieces = ScriptDeltas {
             deltas,
             delay: Duration::from_millis(self.delay_ms.unwrap_or(0)),
         };
         match self.error {
-            None => Ok(Act::Answer(Box::new(Answer {
+            None => Ok(ScriptAction::Answer(Box::new(ScriptAnswer {
                 expect: self.expect.unwrap_or_default(),
                 pieces,
                 content,
@@ -328,48 +331,51 @@ impl Item {
             }
             Some(given) => {
                 let left = AtomicU32::new(given.times.map_or(1, NonZeroU32::get));
-                Ok(Act::Fail(Failure {
+                Ok(ScriptAction::Fail(ScriptFailure {
                     pieces,
                     error: given.into_error()?,
-                    left,
+                    remaining: left,
                 }))
             }
         }
     }
 }
 
-impl GivenError {
+impl ScriptError {
     fn into_error(self) -> Result<ModelError, &'static str> {
         let retry_after = self.retry_after_ms.map(Duration::from_millis);
-        if self.status.is_some() && !matches!(self.kind, ErrorKind::Unavailable) {
+        if self.status.is_some() && !matches!(self.kind, ScriptErrorKind::Unavailable) {
             return Err("only `unavailable` has a `status`");
         }
         if retry_after.is_some()
-            && !matches!(self.kind, ErrorKind::Unavailable | ErrorKind::RateLimited)
+            && !matches!(
+                self.kind,
+                ScriptErrorKind::Unavailable | ScriptErrorKind::RateLimited
+            )
         {
             return Err("only `rate_limited` and `unavailable` have `retry_after_ms`");
         }
         let message = self.message.unwrap_or_else(|| "scripted".into());
         Ok(match self.kind {
-            ErrorKind::ContextOverflow => ModelError::ContextOverflow(message),
-            ErrorKind::RateLimited => ModelError::RateLimited {
+            ScriptErrorKind::ContextOverflow => ModelError::ContextOverflow(message),
+            ScriptErrorKind::RateLimited => ModelError::RateLimited {
                 retry_after,
                 message,
             },
-            ErrorKind::Unavailable => ModelError::Unavailable {
+            ScriptErrorKind::Unavailable => ModelError::Unavailable {
                 status: self.status.unwrap_or(503),
                 retry_after,
                 message,
             },
-            ErrorKind::Auth => ModelError::Auth(message),
-            ErrorKind::Quota => ModelError::Quota(message),
-            ErrorKind::NotFound => ModelError::NotFound(message),
-            ErrorKind::BadRequest => ModelError::BadRequest(message),
-            ErrorKind::TimedOut => ModelError::TimedOut(message),
-            ErrorKind::Network => ModelError::Network(message),
-            ErrorKind::Cut => ModelError::Cut,
-            ErrorKind::Protocol => ModelError::Protocol(message),
-            ErrorKind::Config => ModelError::Config(message),
+            ScriptErrorKind::Auth => ModelError::Auth(message),
+            ScriptErrorKind::Quota => ModelError::Quota(message),
+            ScriptErrorKind::NotFound => ModelError::NotFound(message),
+            ScriptErrorKind::BadRequest => ModelError::BadRequest(message),
+            ScriptErrorKind::TimedOut => ModelError::TimedOut(message),
+            ScriptErrorKind::Network => ModelError::Network(message),
+            ScriptErrorKind::Cut => ModelError::Cut,
+            ScriptErrorKind::Protocol => ModelError::Protocol(message),
+            ScriptErrorKind::Config => ModelError::Config(message),
         })
     }
 }

@@ -2,8 +2,8 @@
 
 mod decode;
 
-use super::media::{self, Kind};
-use super::{Decoder, Mode, Place, Wire, json, names, placeholder};
+use super::media::{self, MediaFormat};
+use super::{Decoder, MessagePosition, Wire, WireMode, json, names, placeholder};
 use crate::{Caching, ModelError, Reply, Request, ToolChoice};
 use serde::Serialize;
 use serde_json::Value;
@@ -39,7 +39,7 @@ impl Wire for Anthropic {
         &self.model
     }
 
-    fn endpoint(&self, _: Mode) -> String {
+    fn endpoint(&self, _: WireMode) -> String {
         "/v1/messages".to_owned()
     }
 
@@ -51,8 +51,8 @@ impl Wire for Anthropic {
             .collect()
     }
 
-    fn head(&self, request: &Request, mode: Mode, out: &mut Vec<u8>) {
-        let thinking = budget(request);
+    fn head(&self, request: &Request, mode: WireMode, out: &mut Vec<u8>) {
+        let thinking = thinking_budget(request);
         let answer = request
             .params
             .max_output_tokens
@@ -61,47 +61,57 @@ impl Wire for Anthropic {
             Some(budget) if answer <= budget => budget.saturating_add(answer),
             Some(_) | None => answer,
         };
-        let head = Head {
+        let head = AnthropicRequestHead {
             model: &self.model,
             max_tokens,
-            stream: mode == Mode::Stream,
-            thinking: thinking.map(|budget_tokens| ThinkingConfig {
+            stream: mode == WireMode::Stream,
+            thinking: thinking.map(|budget_tokens| AnthropicThinkingConfig {
                 kind: "enabled",
                 budget_tokens,
             }),
             temperature: request.params.temperature.filter(|_| thinking.is_none()),
             tool_choice: match request.params.tool_choice {
-                ToolChoice::None if !request.tools.is_empty() => Some(Choice { kind: "none" }),
+                ToolChoice::None if !request.tools.is_empty() => {
+                    Some(AnthropicToolChoice { kind: "none" })
+                }
                 ToolChoice::None | ToolChoice::Auto => None,
             },
             tools: tools(request),
             system: system(request),
         };
-        json::open(out, &head, "messages");
+        json::append_open(out, &head, "messages");
     }
 
-    fn message(&self, message: &Message, place: Place, out: &mut Vec<u8>) {
+    fn message(&self, message: &Message, place: MessagePosition, out: &mut Vec<u8>) {
         let (role, nothing, said) = match message {
-            Message::User { content } => ("user", placeholder::NO_INPUT, parts(content)),
-            Message::Assistant { content } => ("assistant", placeholder::NO_ANSWER, parts(content)),
+            Message::User { content } => ("user", placeholder::NO_INPUT, to_contents(content)),
+            Message::Assistant { content } => {
+                ("assistant", placeholder::NO_ANSWER, to_contents(content))
+            }
             Message::Tool { results } => (
                 "user",
                 placeholder::NO_OUTPUT,
-                results.iter().map(result).collect(),
+                results.iter().map(tool_result_content).collect(),
             ),
         };
-        let mut parts: Vec<Marked<'_>> = said.into_iter().map(Marked::plain).collect();
-        if !parts.iter().any(|marked| marked.part.takes_mark()) {
-            parts.push(Marked::plain(Part::text(nothing)));
+        let mut parts: Vec<AnthropicBlock<'_>> =
+            said.into_iter().map(AnthropicBlock::plain).collect();
+        if !parts
+            .iter()
+            .any(|marked| marked.part.can_carry_cache_control())
+        {
+            parts.push(AnthropicBlock::plain(AnthropicContent::text(nothing)));
         }
-        if let Place::Last(caching) = place
-            && let Some(last) = parts.iter_mut().rfind(|marked| marked.part.takes_mark())
+        if let MessagePosition::Last(caching) = place
+            && let Some(last) = parts
+                .iter_mut()
+                .rfind(|marked| marked.part.can_carry_cache_control())
         {
             last.cache_control = CacheControl::of(caching);
         }
-        json::put(
+        json::append(
             out,
-            &Said {
+            &AnthropicMessage {
                 role,
                 content: parts,
             },
@@ -123,7 +133,7 @@ impl Wire for Anthropic {
 
 /// The thinking budget of a request. Within a tool loop that began without thinking of this wire
 /// (another model's turn, before a fallback) the API refuses to switch it on.
-fn budget(request: &Request) -> Option<u32> {
+fn thinking_budget(request: &Request) -> Option<u32> {
     let asked = request
         .params
         .thinking_tokens
@@ -135,9 +145,9 @@ fn budget(request: &Request) -> Option<u32> {
     let thought = |said: &Message| match said {
         Message::Assistant { content } => content
             .iter()
-            .filter_map(part)
+            .filter_map(to_content)
             .next()
-            .is_some_and(|p| !p.takes_mark()),
+            .is_some_and(|p| !p.can_carry_cache_control()),
         Message::User { .. } | Message::Tool { .. } => true,
     };
     in_loop
@@ -145,51 +155,55 @@ fn budget(request: &Request) -> Option<u32> {
         .then_some(asked.max(MIN_THINKING_TOKENS))
 }
 
-fn tools(request: &Request) -> Vec<Tool<'_>> {
+fn tools(request: &Request) -> Vec<AnthropicTool<'_>> {
     let last = request.tools.len().checked_sub(1);
-    let tools = request.tools.iter().enumerate().map(|(i, tool)| Tool {
-        name: &tool.name,
-        description: &tool.description,
-        input_schema: &tool.parameters,
-        cache_control: CacheControl::of(request.params.caching).filter(|_| Some(i) == last),
-    });
+    let tools = request
+        .tools
+        .iter()
+        .enumerate()
+        .map(|(i, tool)| AnthropicTool {
+            name: &tool.name,
+            description: &tool.description,
+            input_schema: &tool.parameters,
+            cache_control: CacheControl::of(request.params.caching).filter(|_| Some(i) == last),
+        });
     tools.collect()
 }
 
-fn system(request: &Request) -> Vec<Marked<'_>> {
+fn system(request: &Request) -> Vec<AnthropicBlock<'_>> {
     let parts: Vec<_> = request
         .system
         .iter()
         .filter(|part| !part.text.trim().is_empty())
         .collect();
     let last_stable = parts.iter().rposition(|part| part.stable);
-    let marked = parts.iter().enumerate().map(|(i, part)| Marked {
-        part: Part::text(part.text.as_str()),
+    let marked = parts.iter().enumerate().map(|(i, part)| AnthropicBlock {
+        part: AnthropicContent::text(part.text.as_str()),
         cache_control: CacheControl::of(request.params.caching).filter(|_| Some(i) == last_stable),
     });
     marked.collect()
 }
 
-fn parts(content: &[Block]) -> Vec<Part<'_>> {
-    content.iter().filter_map(part).collect()
+fn to_contents(content: &[Block]) -> Vec<AnthropicContent<'_>> {
+    content.iter().filter_map(to_content).collect()
 }
 
 /// A block as the API takes it; none where it must not be sent.
-fn part(block: &Block) -> Option<Part<'_>> {
+fn to_content(block: &Block) -> Option<AnthropicContent<'_>> {
     match block {
         Block::Text { text } if text.trim().is_empty() => None,
-        Block::Text { text } => Some(Part::text(text.as_str())),
-        Block::Media(media) => Some(media_part(media)),
-        Block::Thinking(thinking) => thinking_part(thinking),
-        Block::ToolCall(ToolCall { id, name, args, .. }) => Some(Part::ToolUse {
-            id: names::safe(id),
-            name: names::safe(name),
-            input: object(args),
+        Block::Text { text } => Some(AnthropicContent::text(text.as_str())),
+        Block::Media(media) => Some(media_content(media)),
+        Block::Thinking(thinking) => thinking_content(thinking),
+        Block::ToolCall(ToolCall { id, name, args, .. }) => Some(AnthropicContent::ToolUse {
+            id: names::sanitize(id),
+            name: names::sanitize(name),
+            input: args_object(args),
         }),
     }
 }
 
-fn thinking_part(thinking: &Thinking) -> Option<Part<'_>> {
+fn thinking_content(thinking: &Thinking) -> Option<AnthropicContent<'_>> {
     if thinking.origin != ORIGIN {
         return None;
     }
@@ -198,46 +212,48 @@ fn thinking_part(thinking: &Thinking) -> Option<Part<'_>> {
         .as_deref()
         .filter(|signature| !signature.is_empty())?;
     Some(match thinking.redacted {
-        true => Part::RedactedThinking { data: signature },
-        false => Part::Thinking {
+        true => AnthropicContent::RedactedThinking { data: signature },
+        false => AnthropicContent::Thinking {
             thinking: &thinking.text,
             signature,
         },
     })
 }
 
-fn media_part(media: &Media) -> Part<'_> {
-    let source = |media_type| Source {
+fn media_content(media: &Media) -> AnthropicContent<'_> {
+    let source = |media_type| AnthropicMediaSource {
         kind: "base64",
         media_type,
         data: &media.data,
     };
-    match media::kind(media) {
-        Kind::Image => Part::Image {
+    match media::media_format(media) {
+        MediaFormat::Image => AnthropicContent::Image {
             source: source(&media.mime),
         },
-        Kind::Pdf => Part::Document {
+        MediaFormat::Pdf => AnthropicContent::Document {
             source: source("application/pdf"),
             title: media.name.as_deref(),
         },
-        Kind::Text(text) => Part::text(media::inline(media, &text)),
-        Kind::Wav | Kind::Mp3 | Kind::Other => Part::text(placeholder::for_media(media)),
+        MediaFormat::Text(text) => AnthropicContent::text(media::inline_text(media, &text)),
+        MediaFormat::Wav | MediaFormat::Mp3 | MediaFormat::Other => {
+            AnthropicContent::text(placeholder::for_media(media))
+        }
     }
 }
 
-fn result(result: &ToolResult) -> Part<'_> {
-    let mut content = parts(&result.content);
+fn tool_result_content(result: &ToolResult) -> AnthropicContent<'_> {
+    let mut content = to_contents(&result.content);
     if content.is_empty() {
-        content.push(Part::text(placeholder::NO_OUTPUT));
+        content.push(AnthropicContent::text(placeholder::NO_OUTPUT));
     }
-    Part::ToolResult {
-        tool_use_id: names::safe(&result.id),
+    AnthropicContent::ToolResult {
+        tool_use_id: names::sanitize(&result.id),
         content,
         is_error: result.status.is_error(),
     }
 }
 
-fn object(args: &Value) -> Cow<'_, Value> {
+fn args_object(args: &Value) -> Cow<'_, Value> {
     if args.is_object() {
         Cow::Borrowed(args)
     } else {
@@ -246,37 +262,37 @@ fn object(args: &Value) -> Cow<'_, Value> {
 }
 
 #[derive(Serialize)]
-struct Head<'a> {
+struct AnthropicRequestHead<'a> {
     model: &'a str,
     max_tokens: u32,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    thinking: Option<ThinkingConfig>,
+    thinking: Option<AnthropicThinkingConfig>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<Choice>,
+    tool_choice: Option<AnthropicToolChoice>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    tools: Vec<AnthropicTool<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    system: Vec<Marked<'a>>,
+    system: Vec<AnthropicBlock<'a>>,
 }
 
 #[derive(Serialize)]
-struct ThinkingConfig {
+struct AnthropicThinkingConfig {
     #[serde(rename = "type")]
     kind: &'static str,
     budget_tokens: u32,
 }
 
 #[derive(Serialize)]
-struct Choice {
+struct AnthropicToolChoice {
     #[serde(rename = "type")]
     kind: &'static str,
 }
 
 #[derive(Serialize)]
-struct Tool<'a> {
+struct AnthropicTool<'a> {
     name: &'a str,
     description: &'a str,
     input_schema: &'a Value,
@@ -285,22 +301,22 @@ struct Tool<'a> {
 }
 
 #[derive(Serialize)]
-struct Said<'a> {
+struct AnthropicMessage<'a> {
     role: &'static str,
-    content: Vec<Marked<'a>>,
+    content: Vec<AnthropicBlock<'a>>,
 }
 
 /// A part, with or without a caching mark.
 #[derive(Serialize)]
-struct Marked<'a> {
+struct AnthropicBlock<'a> {
     #[serde(flatten)]
-    part: Part<'a>,
+    part: AnthropicContent<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_control: Option<CacheControl>,
 }
 
-impl<'a> Marked<'a> {
-    fn plain(part: Part<'a>) -> Self {
+impl<'a> AnthropicBlock<'a> {
+    fn plain(part: AnthropicContent<'a>) -> Self {
         Self {
             part,
             cache_control: None,
@@ -333,15 +349,15 @@ impl CacheControl {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Part<'a> {
+enum AnthropicContent<'a> {
     Text {
         text: Cow<'a, str>,
     },
     Image {
-        source: Source<'a>,
+        source: AnthropicMediaSource<'a>,
     },
     Document {
-        source: Source<'a>,
+        source: AnthropicMediaSource<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         title: Option<&'a str>,
     },
@@ -359,19 +375,19 @@ enum Part<'a> {
     },
     ToolResult {
         tool_use_id: Cow<'a, str>,
-        content: Vec<Part<'a>>,
+        content: Vec<AnthropicContent<'a>>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
 }
 
-impl<'a> Part<'a> {
+impl<'a> AnthropicContent<'a> {
     fn text(text: impl Into<Cow<'a, str>>) -> Self {
         Self::Text { text: text.into() }
     }
 
     /// Thinking can neither carry a caching mark nor make up a message on its own.
-    fn takes_mark(&self) -> bool {
+    fn can_carry_cache_control(&self) -> bool {
         match self {
             Self::Thinking { .. } | Self::RedactedThinking { .. } => false,
             Self::Text { .. }
@@ -384,7 +400,7 @@ impl<'a> Part<'a> {
 }
 
 #[derive(Serialize)]
-struct Source<'a> {
+struct AnthropicMediaSource<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     media_type: &'a str,

@@ -10,13 +10,13 @@ const MAX_ARGS_BYTES: usize = 1024 * 1024;
 /// Reads a call's arguments. Where they are no JSON object the value is `{}`, and the second part
 /// says why in words the model can act on. No text at all means no arguments.
 pub(crate) fn parse_args(text: &str) -> (Value, Option<String>) {
-    match read(text) {
+    match parse_object(text) {
         Ok(args) => (Value::Object(args), None),
         Err(reason) => (Value::Object(Map::new()), Some(reason)),
     }
 }
 
-fn read(text: &str) -> Result<Map<String, Value>, String> {
+fn parse_object(text: &str) -> Result<Map<String, Value>, String> {
     if text.trim().is_empty() {
         return Ok(Map::new());
     }
@@ -27,7 +27,7 @@ fn read(text: &str) -> Result<Map<String, Value>, String> {
         ));
     }
     let mut json = serde_json::Deserializer::from_str(text);
-    let value = Strict
+    let value = UniqueKeyValue
         .deserialize(&mut json)
         .and_then(|value| json.end().map(|()| value));
     match value {
@@ -38,16 +38,16 @@ fn read(text: &str) -> Result<Map<String, Value>, String> {
 }
 
 /// A JSON value in which no object names a key twice: which of the two was meant is anyone's guess.
-struct Strict;
+struct UniqueKeyValue;
 
-impl<'de> DeserializeSeed<'de> for Strict {
+impl<'de> DeserializeSeed<'de> for UniqueKeyValue {
     type Value = Value;
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Strict {
+impl<'de> Visitor<'de> for UniqueKeyValue {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -73,7 +73,7 @@ impl<'de> Visitor<'de> for Strict {
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
-        while let Some(item) = seq.next_element_seed(Strict)? {
+        while let Some(item) = seq.next_element_seed(UniqueKeyValue)? {
             items.push(item);
         }
         Ok(Value::Array(items))
@@ -86,7 +86,7 @@ impl<'de> Visitor<'de> for Strict {
                     "the key {key:?} is given twice"
                 )));
             }
-            let value = map.next_value_seed(Strict)?;
+            let value = map.next_value_seed(UniqueKeyValue)?;
             object.insert(key, value);
         }
         Ok(Value::Object(object))

@@ -5,7 +5,7 @@ use stead_core::{StopReason, ToolCall};
 
 /// The call that `text` completes. An answer that was cut by its output limit may have been about
 /// to write arguments: there, no text is not the same as no arguments.
-pub(super) fn finished(id: String, name: String, text: &str, stop: &StopReason) -> ToolCall {
+pub(super) fn finish_call(id: String, name: String, text: &str, stop: &StopReason) -> ToolCall {
     let cut = *stop == StopReason::MaxTokens;
     let (args, invalid) = parse_args(text);
     let invalid = match invalid {
@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn a_call_cut_by_the_output_limit_is_never_taken_for_a_whole_one() {
         let invalid = |name: &str, text, stop| {
-            finished("1".into(), name.into(), text, &stop)
+            finish_call("1".into(), name.into(), text, &stop)
                 .invalid
                 .is_some()
         };
@@ -55,7 +55,7 @@ mod tests {
             signature: None,
         };
         assert_eq!(
-            finished(
+            finish_call(
                 "1".into(),
                 "ls".into(),
                 r#"{"path":"."}"#,

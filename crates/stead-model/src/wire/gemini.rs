@@ -4,11 +4,11 @@
 //! sent. Thought signatures may hang on thoughts, calls and texts; that of a text is kept as an
 //! empty thought right after it.
 
-mod answer;
+mod decode;
 #[cfg(test)]
 mod tests;
 
-use super::{Decoder, Mode, Place, Wire, json, media, names, placeholder};
+use super::{Decoder, MessagePosition, Wire, WireMode, json, media, names, placeholder};
 use crate::{ModelError, Params, Reply, Request, ToolChoice};
 use serde::Serialize;
 use serde_json::Value;
@@ -41,8 +41,8 @@ impl Gemini {
             && !name.starts_with("gemini-2")
     }
 
-    fn assistant<'a>(&self, content: &'a [Block]) -> Vec<Part<'a>> {
-        let mut parts = said(content);
+    fn assistant<'a>(&self, content: &'a [Block]) -> Vec<GeminiPart<'a>> {
+        let mut parts = assistant_parts(content);
         let mut calls = parts.iter_mut().filter(|part| part.function_call.is_some());
         // Of parallel calls only the first is signed.
         if let Some(first) = calls.next()
@@ -73,12 +73,12 @@ impl Wire for Gemini {
         &self.model
     }
 
-    fn endpoint(&self, mode: Mode) -> String {
+    fn endpoint(&self, mode: WireMode) -> String {
         let model = &self.model;
         let collection = if model.contains('/') { "" } else { "models/" };
         match mode {
-            Mode::Stream => format!("/{collection}{model}:streamGenerateContent?alt=sse"),
-            Mode::Whole => format!("/{collection}{model}:generateContent"),
+            WireMode::Stream => format!("/{collection}{model}:streamGenerateContent?alt=sse"),
+            WireMode::Whole => format!("/{collection}{model}:generateContent"),
         }
     }
 
@@ -88,39 +88,41 @@ impl Wire for Gemini {
             .collect()
     }
 
-    fn head(&self, request: &Request, _mode: Mode, out: &mut Vec<u8>) {
+    fn head(&self, request: &Request, _mode: WireMode, out: &mut Vec<u8>) {
         let system: Vec<_> = request
             .system
             .iter()
-            .map(|part| Part::text(&part.text))
+            .map(|part| GeminiPart::text(&part.text))
             .collect();
         let declarations: Vec<_> = request.tools.iter().map(declaration).collect();
         let forbidden = !declarations.is_empty() && request.params.tool_choice == ToolChoice::None;
-        let head = Head {
-            system_instruction: (!system.is_empty()).then_some(System { parts: system }),
-            tools: (!declarations.is_empty()).then_some([Tools {
+        let head = GeminiRequestHead {
+            system_instruction: (!system.is_empty()).then_some(GeminiSystem { parts: system }),
+            tools: (!declarations.is_empty()).then_some([GeminiTools {
                 function_declarations: declarations,
             }]),
-            tool_config: forbidden.then_some(ToolConfig {
+            tool_config: forbidden.then_some(GeminiToolConfig {
                 function_calling_config: FunctionCallingConfig { mode: "NONE" },
             }),
-            generation_config: generation(&request.params),
+            generation_config: generation_config(&request.params),
         };
-        json::open(out, &head, "contents");
+        json::append_open(out, &head, "contents");
     }
 
-    fn message(&self, message: &Message, _place: Place, out: &mut Vec<u8>) {
+    fn message(&self, message: &Message, _place: MessagePosition, out: &mut Vec<u8>) {
         let (role, mut parts, empty) = match message {
-            Message::User { content } => ("user", given(content), placeholder::NO_INPUT),
+            Message::User { content } => ("user", user_parts(content), placeholder::NO_INPUT),
             Message::Assistant { content } => {
                 ("model", self.assistant(content), placeholder::NO_ANSWER)
             }
-            Message::Tool { results } => ("user", returned(results), placeholder::NO_INPUT),
+            Message::Tool { results } => {
+                ("user", tool_result_parts(results), placeholder::NO_INPUT)
+            }
         };
         if parts.is_empty() {
-            parts.push(Part::text(empty));
+            parts.push(GeminiPart::text(empty));
         }
-        json::put(out, &Content { role, parts });
+        json::append(out, &GeminiContent { role, parts });
     }
 
     fn tail(&self, out: &mut Vec<u8>) {
@@ -128,47 +130,47 @@ impl Wire for Gemini {
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {
-        Box::<answer::GeminiDecoder>::default()
+        Box::<decode::GeminiDecoder>::default()
     }
 
     fn parse(&self, body: &[u8]) -> Result<Reply, ModelError> {
-        answer::parse(body)
+        decode::parse(body)
     }
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Head<'a> {
+struct GeminiRequestHead<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    system_instruction: Option<System<'a>>,
+    system_instruction: Option<GeminiSystem<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tools: Option<[Tools<'a>; 1]>,
+    tools: Option<[GeminiTools<'a>; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_config: Option<ToolConfig>,
+    tool_config: Option<GeminiToolConfig>,
     #[serde(skip_serializing_if = "Option::is_none")]
     generation_config: Option<GenerationConfig>,
 }
 
 #[derive(Serialize)]
-struct System<'a> {
-    parts: Vec<Part<'a>>,
+struct GeminiSystem<'a> {
+    parts: Vec<GeminiPart<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Tools<'a> {
-    function_declarations: Vec<Declaration<'a>>,
+struct GeminiTools<'a> {
+    function_declarations: Vec<GeminiFunctionDeclaration<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Declaration<'a> {
+struct GeminiFunctionDeclaration<'a> {
     name: &'a str,
     description: &'a str,
     parameters_json_schema: &'a Value,
 }
 
-fn declaration(spec: &ToolSpec) -> Declaration<'_> {
+fn declaration(spec: &ToolSpec) -> GeminiFunctionDeclaration<'_> {
     let ToolSpec {
         name,
         description,
@@ -176,7 +178,7 @@ fn declaration(spec: &ToolSpec) -> Declaration<'_> {
         aliases: _,
         risk: _,
     } = spec;
-    Declaration {
+    GeminiFunctionDeclaration {
         name,
         description,
         parameters_json_schema: parameters,
@@ -185,7 +187,7 @@ fn declaration(spec: &ToolSpec) -> Declaration<'_> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ToolConfig {
+struct GeminiToolConfig {
     function_calling_config: FunctionCallingConfig,
 }
 
@@ -202,18 +204,18 @@ struct GenerationConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    thinking_config: Option<ThinkingConfig>,
+    thinking_config: Option<GeminiThinkingConfig>,
 }
 
 #[derive(PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ThinkingConfig {
+struct GeminiThinkingConfig {
     thinking_budget: u32,
     include_thoughts: bool,
 }
 
-fn generation(params: &Params) -> Option<GenerationConfig> {
-    let thinking = |tokens| ThinkingConfig {
+fn generation_config(params: &Params) -> Option<GenerationConfig> {
+    let thinking = |tokens| GeminiThinkingConfig {
         thinking_budget: tokens,
         include_thoughts: tokens > 0,
     };
@@ -226,29 +228,29 @@ fn generation(params: &Params) -> Option<GenerationConfig> {
 }
 
 #[derive(Serialize)]
-struct Content<'a> {
+struct GeminiContent<'a> {
     role: &'static str,
-    parts: Vec<Part<'a>>,
+    parts: Vec<GeminiPart<'a>>,
 }
 
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Part<'a> {
+struct GeminiPart<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     thought: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    inline_data: Option<Blob<'a>>,
+    inline_data: Option<GeminiBlob<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    function_call: Option<FunctionCall<'a>>,
+    function_call: Option<GeminiFunctionCall<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    function_response: Option<FunctionResponse<'a>>,
+    function_response: Option<GeminiFunctionResponse<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thought_signature: Option<&'a str>,
 }
 
-impl<'a> Part<'a> {
+impl<'a> GeminiPart<'a> {
     fn text(text: impl Into<Cow<'a, str>>) -> Self {
         Self {
             text: Some(text.into()),
@@ -257,14 +259,14 @@ impl<'a> Part<'a> {
     }
 
     fn media(file: &'a Media) -> Self {
-        if let media::Kind::Text(text) = media::kind(file) {
-            return Self::text(media::inline(file, &text));
+        if let media::MediaFormat::Text(text) = media::media_format(file) {
+            return Self::text(media::inline_text(file, &text));
         }
-        if !takes(&file.mime) {
+        if !accepts_media(&file.mime) {
             return Self::text(placeholder::for_media(file));
         }
         Self {
-            inline_data: Some(Blob {
+            inline_data: Some(GeminiBlob {
                 mime_type: &file.mime,
                 data: &file.data,
             }),
@@ -275,32 +277,32 @@ impl<'a> Part<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Blob<'a> {
+struct GeminiBlob<'a> {
     mime_type: &'a str,
     data: &'a str,
 }
 
 #[derive(Serialize)]
-struct FunctionCall<'a> {
+struct GeminiFunctionCall<'a> {
     name: Cow<'a, str>,
     args: Cow<'a, Value>,
 }
 
 #[derive(Serialize)]
-struct FunctionResponse<'a> {
+struct GeminiFunctionResponse<'a> {
     name: Cow<'a, str>,
-    response: Outcome<'a>,
+    response: GeminiFunctionResult<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Outcome<'a> {
+enum GeminiFunctionResult<'a> {
     Output(Cow<'a, str>),
     Error(Cow<'a, str>),
 }
 
 /// The types of media the API documents.
-fn takes(mime: &str) -> bool {
+fn accepts_media(mime: &str) -> bool {
     match mime.split_once('/') {
         Some(("image", kind)) => matches!(kind, "png" | "jpeg" | "webp" | "heic" | "heif"),
         Some(("audio" | "video", _)) => true,
@@ -309,35 +311,35 @@ fn takes(mime: &str) -> bool {
     }
 }
 
-fn given<'a>(content: &'a [Block]) -> Vec<Part<'a>> {
+fn user_parts<'a>(content: &'a [Block]) -> Vec<GeminiPart<'a>> {
     let part = |block: &'a Block| match block {
-        Block::Text { text } => (!text.is_empty()).then(|| Part::text(text)),
-        Block::Media(media) => Some(Part::media(media)),
+        Block::Text { text } => (!text.is_empty()).then(|| GeminiPart::text(text)),
+        Block::Media(media) => Some(GeminiPart::media(media)),
         Block::Thinking(_) | Block::ToolCall(_) => None,
     };
     content.iter().filter_map(part).collect()
 }
 
-fn said(content: &[Block]) -> Vec<Part<'_>> {
-    let mut parts: Vec<Part<'_>> = Vec::with_capacity(content.len());
+fn assistant_parts(content: &[Block]) -> Vec<GeminiPart<'_>> {
+    let mut parts: Vec<GeminiPart<'_>> = Vec::with_capacity(content.len());
     for block in content {
         match block {
             Block::Text { text } if text.is_empty() => {}
-            Block::Text { text } => parts.push(Part::text(text)),
-            Block::Media(media) => parts.push(Part::media(media)),
+            Block::Text { text } => parts.push(GeminiPart::text(text)),
+            Block::Media(media) => parts.push(GeminiPart::media(media)),
             Block::Thinking(thinking) if thinking.origin != ORIGIN => {}
             Block::Thinking(Thinking {
                 text, signature, ..
             }) if text.is_empty() => {
-                sign(&mut parts, signature.as_deref());
+                attach_signature(&mut parts, signature.as_deref());
             }
             Block::Thinking(Thinking {
                 text, signature, ..
             }) => {
-                parts.push(Part {
+                parts.push(GeminiPart {
                     thought: true,
                     thought_signature: signature.as_deref(),
-                    ..Part::text(text)
+                    ..GeminiPart::text(text)
                 });
             }
             Block::ToolCall(ToolCall {
@@ -346,13 +348,13 @@ fn said(content: &[Block]) -> Vec<Part<'_>> {
                 signature,
                 id: _,
                 invalid: _,
-            }) => parts.push(Part {
-                function_call: Some(FunctionCall {
-                    name: names::safe(name),
-                    args: object(args),
+            }) => parts.push(GeminiPart {
+                function_call: Some(GeminiFunctionCall {
+                    name: names::sanitize(name),
+                    args: args_object(args),
                 }),
                 thought_signature: signature.as_deref(),
-                ..Part::default()
+                ..GeminiPart::default()
             }),
         }
     }
@@ -360,20 +362,20 @@ fn said(content: &[Block]) -> Vec<Part<'_>> {
 }
 
 /// Puts a text's signature back: on the text before it, or on an empty one, as it also arrives.
-fn sign<'a>(parts: &mut Vec<Part<'a>>, signature: Option<&'a str>) {
+fn attach_signature<'a>(parts: &mut Vec<GeminiPart<'a>>, signature: Option<&'a str>) {
     let Some(signature) = signature else { return };
     match parts.last_mut() {
         Some(part) if part.text.is_some() && !part.thought && part.thought_signature.is_none() => {
             part.thought_signature = Some(signature);
         }
-        Some(_) | None => parts.push(Part {
+        Some(_) | None => parts.push(GeminiPart {
             thought_signature: Some(signature),
-            ..Part::text("")
+            ..GeminiPart::text("")
         }),
     }
 }
 
-fn object(args: &Value) -> Cow<'_, Value> {
+fn args_object(args: &Value) -> Cow<'_, Value> {
     if args.is_object() {
         Cow::Borrowed(args)
     } else {
@@ -382,12 +384,12 @@ fn object(args: &Value) -> Cow<'_, Value> {
 }
 
 /// All responses come first, as many as there were calls; what they show follows.
-fn returned(results: &[ToolResult]) -> Vec<Part<'_>> {
-    let mut parts: Vec<_> = results.iter().map(response).collect();
+fn tool_result_parts(results: &[ToolResult]) -> Vec<GeminiPart<'_>> {
+    let mut parts: Vec<_> = results.iter().map(function_response).collect();
     for (index, result) in results.iter().enumerate() {
-        let mut media = result.content.iter().filter_map(shown).peekable();
+        let mut media = result.content.iter().filter_map(media_part).peekable();
         if media.peek().is_some() {
-            parts.push(Part::text(format!(
+            parts.push(GeminiPart::text(format!(
                 "Files of result {} ({}):",
                 index + 1,
                 result.name
@@ -398,14 +400,14 @@ fn returned(results: &[ToolResult]) -> Vec<Part<'_>> {
     parts
 }
 
-fn shown(block: &Block) -> Option<Part<'_>> {
+fn media_part(block: &Block) -> Option<GeminiPart<'_>> {
     match block {
-        Block::Media(media) => Some(Part::media(media)),
+        Block::Media(media) => Some(GeminiPart::media(media)),
         Block::Text { .. } | Block::Thinking(_) | Block::ToolCall(_) => None,
     }
 }
 
-fn response(result: &ToolResult) -> Part<'_> {
+fn function_response(result: &ToolResult) -> GeminiPart<'_> {
     let texts: Vec<&str> = result.content.iter().filter_map(text_of).collect();
     let text = match texts.as_slice() {
         [] => Cow::Borrowed(if result.content.is_empty() {
@@ -417,16 +419,16 @@ fn response(result: &ToolResult) -> Part<'_> {
         texts => Cow::Owned(texts.join("\n\n")),
     };
     let response = if result.status.is_error() {
-        Outcome::Error(text)
+        GeminiFunctionResult::Error(text)
     } else {
-        Outcome::Output(text)
+        GeminiFunctionResult::Output(text)
     };
-    Part {
-        function_response: Some(FunctionResponse {
-            name: names::safe(&result.name),
+    GeminiPart {
+        function_response: Some(GeminiFunctionResponse {
+            name: names::sanitize(&result.name),
             response,
         }),
-        ..Part::default()
+        ..GeminiPart::default()
     }
 }
 

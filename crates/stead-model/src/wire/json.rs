@@ -4,30 +4,30 @@ use serde::Serialize;
 
 /// Appends `value`. Byte vectors take everything, and our bodies have only string keys, so there is
 /// nothing that could fail.
-pub(crate) fn put(out: &mut Vec<u8>, value: &impl Serialize) {
+pub(crate) fn append(out: &mut Vec<u8>, value: &impl Serialize) {
     let written = serde_json::to_writer(out, value);
     debug_assert!(written.is_ok(), "a request body is always valid JSON");
 }
 
 /// Appends the fields of `head` as an object left open at the array `last`.
-pub(crate) fn open(out: &mut Vec<u8>, head: &impl Serialize, last: &str) {
-    put(out, head);
+pub(crate) fn append_open(out: &mut Vec<u8>, head: &impl Serialize, last: &str) {
+    append(out, head);
     let closed = out.pop();
     debug_assert_eq!(closed, Some(b'}'), "the head of a body is an object");
     if !out.ends_with(b"{") {
         out.push(b',');
     }
-    put(out, &last);
+    append(out, &last);
     out.extend_from_slice(b":[");
 }
 
 /// Appends `values` joined by commas.
-pub(crate) fn join<T: Serialize>(out: &mut Vec<u8>, values: &[T]) {
+pub(crate) fn append_joined<T: Serialize>(out: &mut Vec<u8>, values: &[T]) {
     for (index, value) in values.iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        put(out, value);
+        append(out, value);
     }
 }
 

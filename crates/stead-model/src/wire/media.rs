@@ -9,7 +9,7 @@ use stead_core::{Block, Media, Message, ToolResult};
 
 /// What a piece of media is.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MediaFormat {
     /// An image in one of the four formats that every provider reads.
     Image,
     Pdf,
@@ -21,7 +21,7 @@ pub(super) enum Kind {
 }
 
 /// Tells what `media` is, by its MIME type.
-pub(super) fn kind(media: &Media) -> Kind {
+pub(super) fn media_format(media: &Media) -> MediaFormat {
     let mime = media
         .mime
         .split(';')
@@ -30,26 +30,26 @@ pub(super) fn kind(media: &Media) -> Kind {
         .trim()
         .to_ascii_lowercase();
     match mime.as_str() {
-        "image/png" | "image/jpeg" | "image/gif" | "image/webp" => Kind::Image,
-        "application/pdf" => Kind::Pdf,
-        "audio/wav" | "audio/x-wav" | "audio/wave" => Kind::Wav,
-        "audio/mpeg" | "audio/mp3" => Kind::Mp3,
+        "image/png" | "image/jpeg" | "image/gif" | "image/webp" => MediaFormat::Image,
+        "application/pdf" => MediaFormat::Pdf,
+        "audio/wav" | "audio/x-wav" | "audio/wave" => MediaFormat::Wav,
+        "audio/mpeg" | "audio/mp3" => MediaFormat::Mp3,
         "application/json" | "application/xml" | "application/yaml" | "image/svg+xml" => {
-            text(media)
+            text_format(media)
         }
-        _ if mime.starts_with("text/") => text(media),
-        _ => Kind::Other,
+        _ if mime.starts_with("text/") => text_format(media),
+        _ => MediaFormat::Other,
     }
 }
 
 /// The message as a model of these abilities can see it.
-pub(super) fn visible(message: &Message, abilities: Abilities) -> Cow<'_, Message> {
+pub(super) fn visible_message(message: &Message, abilities: Abilities) -> Cow<'_, Message> {
     let hidden =
         |block: &Block| matches!(block, Block::Media(media) if is_hidden(media, abilities));
     let shown = |blocks: &[Block]| {
         blocks
             .iter()
-            .map(|block| seen(block, abilities))
+            .map(|block| visible_block(block, abilities))
             .collect::<Vec<Block>>()
     };
     match message {
@@ -76,7 +76,7 @@ pub(super) fn visible(message: &Message, abilities: Abilities) -> Cow<'_, Messag
     }
 }
 
-fn seen(block: &Block, abilities: Abilities) -> Block {
+fn visible_block(block: &Block, abilities: Abilities) -> Block {
     match block {
         Block::Media(media) if is_hidden(media, abilities) => {
             Block::text(placeholder::for_media(media))
@@ -88,23 +88,23 @@ fn seen(block: &Block, abilities: Abilities) -> Block {
 }
 
 fn is_hidden(media: &Media, abilities: Abilities) -> bool {
-    match kind(media) {
-        Kind::Image => !abilities.has(Ability::Images),
-        Kind::Pdf => !abilities.has(Ability::Documents),
-        Kind::Wav | Kind::Mp3 => !abilities.has(Ability::Audio),
-        Kind::Text(_) | Kind::Other => false,
+    match media_format(media) {
+        MediaFormat::Image => !abilities.has(Ability::Images),
+        MediaFormat::Pdf => !abilities.has(Ability::Documents),
+        MediaFormat::Wav | MediaFormat::Mp3 => !abilities.has(Ability::Audio),
+        MediaFormat::Text(_) | MediaFormat::Other => false,
     }
 }
 
-fn text(media: &Media) -> Kind {
+fn text_format(media: &Media) -> MediaFormat {
     let bytes = STANDARD.decode(&media.data).ok();
     bytes
         .and_then(|bytes| String::from_utf8(bytes).ok())
-        .map_or(Kind::Other, Kind::Text)
+        .map_or(MediaFormat::Other, MediaFormat::Text)
 }
 
 /// A text file as part of a message.
-pub(super) fn inline(media: &Media, text: &str) -> String {
+pub(super) fn inline_text(media: &Media, text: &str) -> String {
     format!("{}:\n{text}", label(media))
 }
 
@@ -126,9 +126,9 @@ mod tests {
         let message = Message::User {
             content: vec![Block::text("look"), image.clone(), pdf],
         };
-        let all = visible(&message, "images,documents".parse().unwrap()).into_owned();
+        let all = visible_message(&message, "images,documents".parse().unwrap()).into_owned();
         assert_eq!(all, message);
-        let some = visible(&message, "images".parse().unwrap()).into_owned();
+        let some = visible_message(&message, "images".parse().unwrap()).into_owned();
         let words =
             Block::text("[a file of type application/pdf is not shown: this model cannot read it]");
         assert_eq!(
@@ -142,18 +142,26 @@ mod tests {
     #[test]
     fn media_are_told_apart_by_type_and_text_is_decoded() {
         let cases = [
-            ("image/PNG", "AA==", Kind::Image),
-            ("application/pdf", "AA==", Kind::Pdf),
-            ("audio/x-wav", "AA==", Kind::Wav),
-            ("audio/mpeg", "AA==", Kind::Mp3),
-            ("text/csv; charset=utf-8", "YSxi", Kind::Text("a,b".into())),
-            ("text/plain", "/w==", Kind::Other),
-            ("text/plain", "not base64", Kind::Other),
-            ("image/tiff", "AA==", Kind::Other),
-            ("video/mp4", "AA==", Kind::Other),
+            ("image/PNG", "AA==", MediaFormat::Image),
+            ("application/pdf", "AA==", MediaFormat::Pdf),
+            ("audio/x-wav", "AA==", MediaFormat::Wav),
+            ("audio/mpeg", "AA==", MediaFormat::Mp3),
+            (
+                "text/csv; charset=utf-8",
+                "YSxi",
+                MediaFormat::Text("a,b".into()),
+            ),
+            ("text/plain", "/w==", MediaFormat::Other),
+            ("text/plain", "not base64", MediaFormat::Other),
+            ("image/tiff", "AA==", MediaFormat::Other),
+            ("video/mp4", "AA==", MediaFormat::Other),
         ];
         for (mime, data, want) in cases {
-            assert_eq!(kind(&Media::inline(mime, data, None)), want, "{mime}");
+            assert_eq!(
+                media_format(&Media::inline(mime, data, None)),
+                want,
+                "{mime}"
+            );
         }
     }
 }

@@ -15,7 +15,7 @@ mod testing;
 
 use crate::model::{EncodedHead, EncodedPrefix};
 use crate::{Abilities, Caching, Delta, ModelError, Reply, Request};
-use media::visible;
+use media::visible_message;
 use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::{Arc, PoisonError};
@@ -23,14 +23,14 @@ use stead_core::Message;
 
 /// Whether an answer is wanted piece by piece or whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum WireMode {
     Stream,
     Whole,
 }
 
 /// Where a message stands in the request: caching marks go on the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum MessagePosition {
     Earlier,
     Last(Caching),
 }
@@ -52,16 +52,16 @@ pub(crate) trait Wire: Debug + Send + Sync {
     fn model(&self) -> &str;
 
     /// Path and query below the base URL.
-    fn endpoint(&self, mode: Mode) -> String;
+    fn endpoint(&self, mode: WireMode) -> String;
 
     /// Headers besides `content-type`.
     fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)>;
 
     /// Everything up to and including the opening bracket of the message array.
-    fn head(&self, request: &Request, mode: Mode, out: &mut Vec<u8>);
+    fn head(&self, request: &Request, mode: WireMode, out: &mut Vec<u8>);
 
     /// One message as one or more JSON values joined by commas; never nothing.
-    fn message(&self, message: &Message, place: Place, out: &mut Vec<u8>);
+    fn message(&self, message: &Message, place: MessagePosition, out: &mut Vec<u8>);
 
     /// The closing bracket and whatever follows.
     fn tail(&self, out: &mut Vec<u8>);
@@ -87,12 +87,12 @@ pub(crate) trait Decoder: Send {
 pub(crate) fn encode(
     wire: &dyn Wire,
     request: &Request,
-    mode: Mode,
+    mode: WireMode,
     abilities: Option<Abilities>,
 ) -> Vec<u8> {
     let seen = |message| {
         abilities.map_or(Cow::Borrowed(message), |abilities| {
-            visible(message, abilities)
+            visible_message(message, abilities)
         })
     };
     // The last message is never cached: its caching mark moves on with the next turn.
@@ -121,18 +121,22 @@ pub(crate) fn encode(
         .bytes
         .truncate(cache.messages.last().map_or(0, |(_, end)| *end));
     for message in &earlier[known..] {
-        wire.message(&seen(message), Place::Earlier, &mut cache.bytes);
+        wire.message(&seen(message), MessagePosition::Earlier, &mut cache.bytes);
         cache.bytes.push(b',');
         cache.messages.push((message.clone(), cache.bytes.len()));
     }
 
     let head = match &mut cache.head {
-        Some(head) if head.fits(wire, request, mode) => head,
+        Some(head) if head.matches(wire, request, mode) => head,
         other => other.insert(EncodedHead::new(wire, request, mode)),
     };
     let mut end = Vec::new();
     if let Some(last) = last {
-        wire.message(&seen(last), Place::Last(request.params.caching), &mut end);
+        wire.message(
+            &seen(last),
+            MessagePosition::Last(request.params.caching),
+            &mut end,
+        );
     }
     wire.tail(&mut end);
     // Exactly as much as is needed: a thousand requests may be in flight.
@@ -140,7 +144,7 @@ pub(crate) fn encode(
 }
 
 impl EncodedHead {
-    fn new(wire: &dyn Wire, request: &Request, mode: Mode) -> Self {
+    fn new(wire: &dyn Wire, request: &Request, mode: WireMode) -> Self {
         let mut bytes = Vec::new();
         wire.head(request, mode, &mut bytes);
         let Request {
@@ -154,7 +158,7 @@ impl EncodedHead {
         let bare = messages.is_empty();
         Self {
             model,
-            bare,
+            has_no_messages: bare,
             system: system.clone(),
             tools: tools.clone(),
             params: params.clone(),
@@ -163,7 +167,7 @@ impl EncodedHead {
         }
     }
 
-    fn fits(&self, wire: &dyn Wire, request: &Request, mode: Mode) -> bool {
+    fn matches(&self, wire: &dyn Wire, request: &Request, mode: WireMode) -> bool {
         let Request {
             system,
             tools,
@@ -171,7 +175,7 @@ impl EncodedHead {
             messages,
             ..
         } = request;
-        (self.model.as_str(), self.bare) == (wire.model(), messages.is_empty())
+        (self.model.as_str(), self.has_no_messages) == (wire.model(), messages.is_empty())
             && Arc::ptr_eq(&self.tools, tools)
             && self.mode == mode
             && self.params == *params

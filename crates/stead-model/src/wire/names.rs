@@ -9,7 +9,7 @@ const MAX_NAME_BYTES: usize = 64;
 
 /// `name` with every character outside `[A-Za-z0-9_-]` spelt as `_` and its hexadecimal number, so
 /// that different ids stay different.
-pub(super) fn safe(name: &str) -> Cow<'_, str> {
+pub(super) fn sanitize(name: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.chars().all(plain) {
         return Cow::Borrowed(name);
@@ -46,7 +46,7 @@ mod tests {
             (&long, &long[36..]),
         ];
         for (name, want) in cases {
-            assert_eq!(safe(name), want);
+            assert_eq!(sanitize(name), want);
         }
     }
 }

@@ -2,8 +2,8 @@
 
 mod decode;
 
-use super::media::{self, Kind};
-use super::{Decoder, Mode, Place, Wire, json, names, placeholder};
+use super::media::{self, MediaFormat};
+use super::{Decoder, MessagePosition, Wire, WireMode, json, names, placeholder};
 use crate::{ModelError, Reply, Request, ToolChoice};
 use serde::Serialize;
 use serde_json::Value;
@@ -14,7 +14,7 @@ const ORIGIN: &str = "openai";
 
 /// What differs between compatible servers, as data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Dialect {
+pub(crate) struct ChatDialect {
     /// The name of the dialect.
     pub(crate) name: &'static str,
     /// How the longest answer is called.
@@ -44,11 +44,11 @@ pub(crate) enum EffortField {
 #[derive(Debug)]
 pub(crate) struct OpenAi {
     model: String,
-    dialect: Dialect,
+    dialect: ChatDialect,
 }
 
 impl OpenAi {
-    pub(crate) fn new(model: impl Into<String>, dialect: Dialect) -> Self {
+    pub(crate) fn new(model: impl Into<String>, dialect: ChatDialect) -> Self {
         Self {
             model: model.into(),
             dialect,
@@ -69,7 +69,7 @@ impl Wire for OpenAi {
         &self.model
     }
 
-    fn endpoint(&self, _: Mode) -> String {
+    fn endpoint(&self, _: WireMode) -> String {
         "/chat/completions".to_owned()
     }
 
@@ -79,7 +79,7 @@ impl Wire for OpenAi {
             .collect()
     }
 
-    fn head(&self, request: &Request, mode: Mode, out: &mut Vec<u8>) {
+    fn head(&self, request: &Request, mode: WireMode, out: &mut Vec<u8>) {
         let params = &request.params;
         let limit = |field| {
             params
@@ -91,24 +91,24 @@ impl Wire for OpenAi {
                 .thinking_tokens
                 .filter(|_| self.dialect.effort == field)
         };
-        let head = Head {
+        let head = ChatRequestHead {
             model: &self.model,
-            stream: mode == Mode::Stream,
-            stream_options: (mode == Mode::Stream).then_some(StreamOptions {
+            stream: mode == WireMode::Stream,
+            stream_options: (mode == WireMode::Stream).then_some(StreamOptions {
                 include_usage: true,
             }),
             max_tokens: limit(LimitField::MaxTokens),
             max_completion_tokens: limit(LimitField::MaxCompletionTokens),
             temperature: params.temperature,
-            reasoning_effort: effort(EffortField::Grade).map(grade),
-            reasoning: effort(EffortField::Budget).map(|max_tokens| Reasoning { max_tokens }),
+            reasoning_effort: effort(EffortField::Grade).map(reasoning_effort),
+            reasoning: effort(EffortField::Budget).map(|max_tokens| ChatReasoning { max_tokens }),
             tool_choice: match params.tool_choice {
                 ToolChoice::None if !request.tools.is_empty() => Some("none"),
                 ToolChoice::None | ToolChoice::Auto => None,
             },
             tools: tools(request),
         };
-        json::open(out, &head, "messages");
+        json::append_open(out, &head, "messages");
         let system: Vec<&str> = request
             .system
             .iter()
@@ -116,9 +116,9 @@ impl Wire for OpenAi {
             .filter(|t| !t.is_empty())
             .collect();
         if !system.is_empty() {
-            json::put(
+            json::append(
                 out,
-                &Said::new("system", Content::Text(system.join("\n\n").into())),
+                &ChatMessage::new("system", ChatContent::Text(system.join("\n\n").into())),
             );
             if !request.messages.is_empty() {
                 out.push(b',');
@@ -126,11 +126,13 @@ impl Wire for OpenAi {
         }
     }
 
-    fn message(&self, message: &Message, _: Place, out: &mut Vec<u8>) {
+    fn message(&self, message: &Message, _: MessagePosition, out: &mut Vec<u8>) {
         match message {
-            Message::User { content } => json::put(out, &Said::new("user", user(content))),
-            Message::Assistant { content } => json::put(out, &self.assistant(content)),
-            Message::Tool { results } => json::join(out, &tool(results)),
+            Message::User { content } => {
+                json::append(out, &ChatMessage::new("user", user_content(content)))
+            }
+            Message::Assistant { content } => json::append(out, &self.assistant(content)),
+            Message::Tool { results } => json::append_joined(out, &tool_messages(results)),
         }
     }
 
@@ -148,7 +150,7 @@ impl Wire for OpenAi {
 }
 
 impl OpenAi {
-    fn assistant<'a>(&self, content: &'a [Block]) -> Said<'a> {
+    fn assistant<'a>(&self, content: &'a [Block]) -> ChatMessage<'a> {
         let mut texts = Vec::new();
         let mut thoughts = Vec::new();
         let mut calls = Vec::new();
@@ -161,13 +163,13 @@ impl OpenAi {
                     thoughts.push(thinking.text.as_str())
                 }
                 Block::Thinking(_) => {}
-                Block::ToolCall(call) => calls.push(Call::new(call)),
+                Block::ToolCall(call) => calls.push(ChatToolCall::new(call)),
             }
         }
         let text = match (texts.is_empty(), calls.is_empty()) {
-            (true, true) => Content::Text(placeholder::NO_ANSWER.into()),
-            (true, false) => Content::Null,
-            (false, _) => Content::Text(texts.join("\n\n").into()),
+            (true, true) => ChatContent::Text(placeholder::NO_ANSWER.into()),
+            (true, false) => ChatContent::Null,
+            (false, _) => ChatContent::Text(texts.join("\n\n").into()),
         };
         let thought = (!calls.is_empty() && !thoughts.is_empty()).then(|| thoughts.concat());
         let back = |field| {
@@ -175,17 +177,17 @@ impl OpenAi {
                 .clone()
                 .filter(|_| self.dialect.thinking_back == Some(field))
         };
-        Said {
+        ChatMessage {
             reasoning_content: back("reasoning_content"),
             reasoning: back("reasoning"),
             tool_calls: calls,
-            ..Said::new("assistant", text)
+            ..ChatMessage::new("assistant", text)
         }
     }
 }
 
 /// Budgets as the three grades of `reasoning_effort`.
-fn grade(thinking_tokens: u32) -> &'static str {
+fn reasoning_effort(thinking_tokens: u32) -> &'static str {
     match thinking_tokens {
         0..=2048 => "low",
         2049..=8192 => "medium",
@@ -193,10 +195,10 @@ fn grade(thinking_tokens: u32) -> &'static str {
     }
 }
 
-fn tools(request: &Request) -> Vec<Tool<'_>> {
-    let tools = request.tools.iter().map(|tool| Tool {
+fn tools(request: &Request) -> Vec<ChatTool<'_>> {
+    let tools = request.tools.iter().map(|tool| ChatTool {
         kind: "function",
-        function: Function {
+        function: ChatFunction {
             name: &tool.name,
             description: &tool.description,
             parameters: &tool.parameters,
@@ -205,77 +207,77 @@ fn tools(request: &Request) -> Vec<Tool<'_>> {
     tools.collect()
 }
 
-fn user(content: &[Block]) -> Content<'_> {
-    let parts: Vec<Part<'_>> = content.iter().filter_map(part).collect();
-    let texts: Option<Vec<&str>> = parts.iter().map(Part::as_text).collect();
+fn user_content(content: &[Block]) -> ChatContent<'_> {
+    let parts: Vec<ChatContentPart<'_>> = content.iter().filter_map(content_part).collect();
+    let texts: Option<Vec<&str>> = parts.iter().map(ChatContentPart::as_text).collect();
     match texts {
-        Some(texts) if texts.is_empty() => Content::Text(placeholder::NO_INPUT.into()),
+        Some(texts) if texts.is_empty() => ChatContent::Text(placeholder::NO_INPUT.into()),
         // Plain strings are understood by every server, lists of parts are not.
-        Some(texts) => Content::Text(texts.join("\n\n").into()),
-        None => Content::Parts(parts),
+        Some(texts) => ChatContent::Text(texts.join("\n\n").into()),
+        None => ChatContent::Parts(parts),
     }
 }
 
-fn part(block: &Block) -> Option<Part<'_>> {
+fn content_part(block: &Block) -> Option<ChatContentPart<'_>> {
     match block {
         Block::Text { text } if text.is_empty() => None,
-        Block::Text { text } => Some(Part::Text { text: text.into() }),
+        Block::Text { text } => Some(ChatContentPart::Text { text: text.into() }),
         Block::Media(media) => Some(media_part(media)),
         Block::Thinking(_) | Block::ToolCall(_) => None,
     }
 }
 
-fn media_part(media: &Media) -> Part<'_> {
+fn media_part(media: &Media) -> ChatContentPart<'_> {
     let url = || format!("data:{};base64,{}", media.mime, media.data);
-    let audio = |format| Part::InputAudio {
-        input_audio: Audio {
+    let audio = |format| ChatContentPart::InputAudio {
+        input_audio: ChatAudio {
             data: &media.data,
             format,
         },
     };
-    match media::kind(media) {
-        Kind::Image => Part::ImageUrl {
-            image_url: ImageUrl { url: url() },
+    match media::media_format(media) {
+        MediaFormat::Image => ChatContentPart::ImageUrl {
+            image_url: ChatImageUrl { url: url() },
         },
-        Kind::Pdf => {
+        MediaFormat::Pdf => {
             let filename = media.name.as_deref().unwrap_or("document.pdf");
-            Part::File {
-                file: File {
+            ChatContentPart::File {
+                file: ChatFile {
                     filename,
                     file_data: url(),
                 },
             }
         }
-        Kind::Wav => audio("wav"),
-        Kind::Mp3 => audio("mp3"),
-        Kind::Text(text) => Part::Text {
-            text: media::inline(media, &text).into(),
+        MediaFormat::Wav => audio("wav"),
+        MediaFormat::Mp3 => audio("mp3"),
+        MediaFormat::Text(text) => ChatContentPart::Text {
+            text: media::inline_text(media, &text).into(),
         },
-        Kind::Other => Part::Text {
+        MediaFormat::Other => ChatContentPart::Text {
             text: placeholder::for_media(media).into(),
         },
     }
 }
 
 /// Tool messages take only text, so media follow in one user message that says whose they are.
-fn tool(results: &[ToolResult]) -> Vec<Said<'_>> {
+fn tool_messages(results: &[ToolResult]) -> Vec<ChatMessage<'_>> {
     let mut said = Vec::with_capacity(results.len());
-    let mut shown: Vec<Part<'_>> = Vec::new();
+    let mut shown: Vec<ChatContentPart<'_>> = Vec::new();
     for result in results {
         let mut texts = Vec::new();
         let mut media = Vec::new();
-        for part in result.content.iter().filter_map(part) {
+        for part in result.content.iter().filter_map(content_part) {
             match part {
-                Part::Text { text } => texts.push(text),
-                part @ (Part::ImageUrl { .. } | Part::File { .. } | Part::InputAudio { .. }) => {
-                    media.push(part)
-                }
+                ChatContentPart::Text { text } => texts.push(text),
+                part @ (ChatContentPart::ImageUrl { .. }
+                | ChatContentPart::File { .. }
+                | ChatContentPart::InputAudio { .. }) => media.push(part),
             }
         }
         if !media.is_empty() {
             texts.push("(the attached media follow in the next user message)".into());
-            let id = names::safe(&result.id);
-            shown.push(Part::Text {
+            let id = names::sanitize(&result.id);
+            shown.push(ChatContentPart::Text {
                 text: format!("Media returned by {}, call {id}:", result.name).into(),
             });
             shown.append(&mut media);
@@ -292,19 +294,19 @@ fn tool(results: &[ToolResult]) -> Vec<Said<'_>> {
         } else {
             text
         };
-        said.push(Said {
-            tool_call_id: Some(names::safe(&result.id)),
-            ..Said::new("tool", Content::Text(text.into()))
+        said.push(ChatMessage {
+            tool_call_id: Some(names::sanitize(&result.id)),
+            ..ChatMessage::new("tool", ChatContent::Text(text.into()))
         });
     }
     if !shown.is_empty() {
-        said.push(Said::new("user", Content::Parts(shown)));
+        said.push(ChatMessage::new("user", ChatContent::Parts(shown)));
     }
     said
 }
 
 #[derive(Serialize)]
-struct Head<'a> {
+struct ChatRequestHead<'a> {
     model: &'a str,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -318,11 +320,11 @@ struct Head<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning: Option<Reasoning>,
+    reasoning: Option<ChatReasoning>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    tools: Vec<ChatTool<'a>>,
 }
 
 #[derive(Serialize)]
@@ -331,40 +333,40 @@ struct StreamOptions {
 }
 
 #[derive(Serialize)]
-struct Reasoning {
+struct ChatReasoning {
     max_tokens: u32,
 }
 
 #[derive(Serialize)]
-struct Tool<'a> {
+struct ChatTool<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
-    function: Function<'a>,
+    function: ChatFunction<'a>,
 }
 
 #[derive(Serialize)]
-struct Function<'a> {
+struct ChatFunction<'a> {
     name: &'a str,
     description: &'a str,
     parameters: &'a Value,
 }
 
 #[derive(Serialize)]
-struct Said<'a> {
+struct ChatMessage<'a> {
     role: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<Cow<'a, str>>,
-    content: Content<'a>,
+    content: ChatContent<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_content: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<Call<'a>>,
+    tool_calls: Vec<ChatToolCall<'a>>,
 }
 
-impl<'a> Said<'a> {
-    fn new(role: &'static str, content: Content<'a>) -> Self {
+impl<'a> ChatMessage<'a> {
+    fn new(role: &'static str, content: ChatContent<'a>) -> Self {
         Self {
             role,
             tool_call_id: None,
@@ -378,39 +380,39 @@ impl<'a> Said<'a> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Content<'a> {
+enum ChatContent<'a> {
     Null,
     Text(Cow<'a, str>),
-    Parts(Vec<Part<'a>>),
+    Parts(Vec<ChatContentPart<'a>>),
 }
 
 #[derive(Serialize)]
-struct Call<'a> {
+struct ChatToolCall<'a> {
     id: Cow<'a, str>,
     #[serde(rename = "type")]
     kind: &'static str,
-    function: CallFunction<'a>,
+    function: ChatCallFunction<'a>,
 }
 
 #[derive(Serialize)]
-struct CallFunction<'a> {
+struct ChatCallFunction<'a> {
     name: Cow<'a, str>,
     arguments: String,
 }
 
-impl<'a> Call<'a> {
+impl<'a> ChatToolCall<'a> {
     fn new(call: &'a ToolCall) -> Self {
         let arguments = if call.args.is_object() {
             call.args.to_string()
         } else {
             "{}".to_owned()
         };
-        let function = CallFunction {
-            name: names::safe(&call.name),
+        let function = ChatCallFunction {
+            name: names::sanitize(&call.name),
             arguments,
         };
         Self {
-            id: names::safe(&call.id),
+            id: names::sanitize(&call.id),
             kind: "function",
             function,
         }
@@ -419,14 +421,14 @@ impl<'a> Call<'a> {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Part<'a> {
+enum ChatContentPart<'a> {
     Text { text: Cow<'a, str> },
-    ImageUrl { image_url: ImageUrl },
-    File { file: File<'a> },
-    InputAudio { input_audio: Audio<'a> },
+    ImageUrl { image_url: ChatImageUrl },
+    File { file: ChatFile<'a> },
+    InputAudio { input_audio: ChatAudio<'a> },
 }
 
-impl Part<'_> {
+impl ChatContentPart<'_> {
     fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text { text } => Some(text),
@@ -436,18 +438,18 @@ impl Part<'_> {
 }
 
 #[derive(Serialize)]
-struct ImageUrl {
+struct ChatImageUrl {
     url: String,
 }
 
 #[derive(Serialize)]
-struct File<'a> {
+struct ChatFile<'a> {
     filename: &'a str,
     file_data: String,
 }
 
 #[derive(Serialize)]
-struct Audio<'a> {
+struct ChatAudio<'a> {
     data: &'a str,
     format: &'static str,
 }

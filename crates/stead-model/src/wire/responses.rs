@@ -3,11 +3,11 @@
 //! Nothing is stored at the provider (`store: false`): reasoning travels as encrypted content,
 //! which is sent back with its id so that the model continues its thought from step to step.
 
-mod answer;
+mod decode;
 #[cfg(test)]
 mod tests;
 
-use super::{Decoder, Mode, Place, Wire, json, media, names, placeholder};
+use super::{Decoder, MessagePosition, Wire, WireMode, json, media, names, placeholder};
 use crate::{ModelError, Params, Reply, Request, ToolChoice};
 use serde::Serialize;
 use serde_json::Value;
@@ -39,7 +39,7 @@ impl Wire for Responses {
         &self.model
     }
 
-    fn endpoint(&self, _mode: Mode) -> String {
+    fn endpoint(&self, _mode: WireMode) -> String {
         "/responses".into()
     }
 
@@ -49,12 +49,12 @@ impl Wire for Responses {
             .collect()
     }
 
-    fn head(&self, request: &Request, mode: Mode, out: &mut Vec<u8>) {
-        let head = Head {
+    fn head(&self, request: &Request, mode: WireMode, out: &mut Vec<u8>) {
+        let head = ResponsesRequestHead {
             model: &self.model,
             store: false,
-            stream: mode == Mode::Stream,
-            include: if reasons(&self.model) {
+            stream: mode == WireMode::Stream,
+            include: if supports_reasoning(&self.model) {
                 &["reasoning.encrypted_content"]
             } else {
                 &[]
@@ -75,11 +75,11 @@ impl Wire for Responses {
                 .collect::<Vec<_>>()
                 .join("\n\n"),
         };
-        json::open(out, &head, "input");
+        json::append_open(out, &head, "input");
     }
 
-    fn message(&self, message: &Message, _place: Place, out: &mut Vec<u8>) {
-        json::join(out, &items(message));
+    fn message(&self, message: &Message, _place: MessagePosition, out: &mut Vec<u8>) {
+        json::append_joined(out, &items(message));
     }
 
     fn tail(&self, out: &mut Vec<u8>) {
@@ -87,36 +87,36 @@ impl Wire for Responses {
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {
-        Box::<answer::ResponsesDecoder>::default()
+        Box::<decode::ResponsesDecoder>::default()
     }
 
     fn parse(&self, body: &[u8]) -> Result<Reply, ModelError> {
-        answer::parse(body)
+        decode::parse(body)
     }
 }
 
 /// Whether the model reasons. The others refuse to be asked for reasoning content.
-fn reasons(model: &str) -> bool {
+fn supports_reasoning(model: &str) -> bool {
     !["gpt-3.5", "gpt-4", "chatgpt-4"]
         .iter()
         .any(|family| model.starts_with(family))
 }
 
 /// The API knows efforts, not budgets. `minimal` and `none` are not known to every model, `low` is.
-fn reasoning(params: &Params) -> Option<Reasoning> {
+fn reasoning(params: &Params) -> Option<ResponsesReasoning> {
     let effort = match params.thinking_tokens? {
         0..4_096 => "low",
         4_096..16_384 => "medium",
         16_384.. => "high",
     };
-    Some(Reasoning {
+    Some(ResponsesReasoning {
         effort,
         summary: "auto",
     })
 }
 
 #[derive(Serialize)]
-struct Head<'a> {
+struct ResponsesRequestHead<'a> {
     model: &'a str,
     store: bool,
     stream: bool,
@@ -127,23 +127,23 @@ struct Head<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning: Option<Reasoning>,
+    reasoning: Option<ResponsesReasoning>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    tools: Vec<ResponsesTool<'a>>,
     #[serde(skip_serializing_if = "String::is_empty")]
     instructions: String,
 }
 
 #[derive(Serialize)]
-struct Reasoning {
+struct ResponsesReasoning {
     effort: &'static str,
     summary: &'static str,
 }
 
 #[derive(Serialize)]
-struct Tool<'a> {
+struct ResponsesTool<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     name: &'a str,
@@ -153,7 +153,7 @@ struct Tool<'a> {
     strict: bool,
 }
 
-fn tool(spec: &ToolSpec) -> Tool<'_> {
+fn tool(spec: &ToolSpec) -> ResponsesTool<'_> {
     let ToolSpec {
         name,
         description,
@@ -161,7 +161,7 @@ fn tool(spec: &ToolSpec) -> Tool<'_> {
         aliases: _,
         risk: _,
     } = spec;
-    Tool {
+    ResponsesTool {
         kind: "function",
         name,
         description,
@@ -172,15 +172,15 @@ fn tool(spec: &ToolSpec) -> Tool<'_> {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Item<'a> {
+enum ResponsesInputItem<'a> {
     Message {
         role: &'static str,
-        content: Vec<Part<'a>>,
+        content: Vec<ResponsesInputPart<'a>>,
     },
     Reasoning {
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<&'a str>,
-        summary: Vec<Part<'a>>,
+        summary: Vec<ResponsesInputPart<'a>>,
         encrypted_content: &'a str,
     },
     FunctionCall {
@@ -190,13 +190,13 @@ enum Item<'a> {
     },
     FunctionCallOutput {
         call_id: Cow<'a, str>,
-        output: Output<'a>,
+        output: ResponsesCallOutput<'a>,
     },
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Part<'a> {
+enum ResponsesInputPart<'a> {
     InputText {
         text: Cow<'a, str>,
     },
@@ -217,41 +217,41 @@ enum Part<'a> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Output<'a> {
+enum ResponsesCallOutput<'a> {
     Text(Cow<'a, str>),
-    Parts(Vec<Part<'a>>),
+    Parts(Vec<ResponsesInputPart<'a>>),
 }
 
-fn items(message: &Message) -> Vec<Item<'_>> {
+fn items(message: &Message) -> Vec<ResponsesInputItem<'_>> {
     match message {
-        Message::User { content } => vec![user(inputs(content))],
+        Message::User { content } => vec![user_message(input_parts(content))],
         Message::Assistant { content } => {
             let mut items = assistant(content);
             if items.is_empty() {
-                items.push(said(placeholder::NO_ANSWER));
+                items.push(assistant_message(placeholder::NO_ANSWER));
             }
             items
         }
-        Message::Tool { results } if results.is_empty() => vec![user(inputs(&[]))],
-        Message::Tool { results } => results.iter().map(result).collect(),
+        Message::Tool { results } if results.is_empty() => vec![user_message(input_parts(&[]))],
+        Message::Tool { results } => results.iter().map(call_output).collect(),
     }
 }
 
-fn user(content: Vec<Part<'_>>) -> Item<'_> {
-    Item::Message {
+fn user_message(content: Vec<ResponsesInputPart<'_>>) -> ResponsesInputItem<'_> {
+    ResponsesInputItem::Message {
         role: "user",
         content,
     }
 }
 
-fn said(text: &str) -> Item<'_> {
-    Item::Message {
+fn assistant_message(text: &str) -> ResponsesInputItem<'_> {
+    ResponsesInputItem::Message {
         role: "assistant",
-        content: vec![Part::OutputText { text }],
+        content: vec![ResponsesInputPart::OutputText { text }],
     }
 }
 
-fn assistant(content: &[Block]) -> Vec<Item<'_>> {
+fn assistant(content: &[Block]) -> Vec<ResponsesInputItem<'_>> {
     // A reasoning item must be followed by what came of it; one that led to nothing is refused.
     let led_to_something = |block: &Block| match block {
         Block::Text { text } => !text.is_empty(),
@@ -265,9 +265,9 @@ fn assistant(content: &[Block]) -> Vec<Item<'_>> {
     content[..last].iter().filter_map(item).collect()
 }
 
-fn item(block: &Block) -> Option<Item<'_>> {
+fn item(block: &Block) -> Option<ResponsesInputItem<'_>> {
     match block {
-        Block::Text { text } => (!text.is_empty()).then(|| said(text)),
+        Block::Text { text } => (!text.is_empty()).then(|| assistant_message(text)),
         Block::Media(_) => None,
         Block::Thinking(Thinking {
             text,
@@ -281,9 +281,9 @@ fn item(block: &Block) -> Option<Item<'_>> {
             let summary = if text.is_empty() {
                 vec![]
             } else {
-                vec![Part::SummaryText { text }]
+                vec![ResponsesInputPart::SummaryText { text }]
             };
-            Some(Item::Reasoning {
+            Some(ResponsesInputItem::Reasoning {
                 id: id.as_deref(),
                 summary,
                 encrypted_content,
@@ -295,63 +295,69 @@ fn item(block: &Block) -> Option<Item<'_>> {
             args,
             invalid: _,
             signature: _,
-        }) => Some(Item::FunctionCall {
-            call_id: names::safe(id),
-            name: names::safe(name),
+        }) => Some(ResponsesInputItem::FunctionCall {
+            call_id: names::sanitize(id),
+            name: names::sanitize(name),
             arguments: args.to_string(),
         }),
     }
 }
 
-fn result(result: &ToolResult) -> Item<'_> {
+fn call_output(result: &ToolResult) -> ResponsesInputItem<'_> {
     let output = match result.content.as_slice() {
-        [] => Output::Text(placeholder::NO_OUTPUT.into()),
-        [Block::Text { text }] if text.is_empty() => Output::Text(placeholder::NO_OUTPUT.into()),
-        [Block::Text { text }] => Output::Text(text.into()),
-        content => Output::Parts(inputs(content)),
+        [] => ResponsesCallOutput::Text(placeholder::NO_OUTPUT.into()),
+        [Block::Text { text }] if text.is_empty() => {
+            ResponsesCallOutput::Text(placeholder::NO_OUTPUT.into())
+        }
+        [Block::Text { text }] => ResponsesCallOutput::Text(text.into()),
+        content => ResponsesCallOutput::Parts(input_parts(content)),
     };
-    Item::FunctionCallOutput {
-        call_id: names::safe(&result.id),
+    ResponsesInputItem::FunctionCallOutput {
+        call_id: names::sanitize(&result.id),
         output,
     }
 }
 
-fn inputs(content: &[Block]) -> Vec<Part<'_>> {
-    let mut parts: Vec<_> = content.iter().filter_map(input).collect();
+fn input_parts(content: &[Block]) -> Vec<ResponsesInputPart<'_>> {
+    let mut parts: Vec<_> = content.iter().filter_map(input_part).collect();
     if parts.is_empty() {
-        parts.push(Part::InputText {
+        parts.push(ResponsesInputPart::InputText {
             text: placeholder::NO_INPUT.into(),
         });
     }
     parts
 }
 
-fn input(block: &Block) -> Option<Part<'_>> {
+fn input_part(block: &Block) -> Option<ResponsesInputPart<'_>> {
     match block {
-        Block::Text { text } => (!text.is_empty()).then(|| Part::InputText { text: text.into() }),
-        Block::Media(media) => Some(input_media(media)),
+        Block::Text { text } => {
+            (!text.is_empty()).then(|| ResponsesInputPart::InputText { text: text.into() })
+        }
+        Block::Media(media) => Some(media_part(media)),
         Block::Thinking(_) | Block::ToolCall(_) => None,
     }
 }
 
-fn input_media(file: &Media) -> Part<'_> {
+fn media_part(file: &Media) -> ResponsesInputPart<'_> {
     let Media {
         mime, data, name, ..
     } = file;
     let data_url = || format!("data:{mime};base64,{data}");
-    match media::kind(file) {
-        media::Kind::Image => Part::InputImage {
+    match media::media_format(file) {
+        media::MediaFormat::Image => ResponsesInputPart::InputImage {
             image_url: data_url(),
         },
-        media::Kind::Pdf => Part::InputFile {
+        media::MediaFormat::Pdf => ResponsesInputPart::InputFile {
             filename: name.as_deref().unwrap_or("document.pdf"),
             file_data: data_url(),
         },
-        media::Kind::Text(text) => Part::InputText {
-            text: media::inline(file, &text).into(),
+        media::MediaFormat::Text(text) => ResponsesInputPart::InputText {
+            text: media::inline_text(file, &text).into(),
         },
-        media::Kind::Wav | media::Kind::Mp3 | media::Kind::Other => Part::InputText {
-            text: placeholder::for_media(file).into(),
-        },
+        media::MediaFormat::Wav | media::MediaFormat::Mp3 | media::MediaFormat::Other => {
+            ResponsesInputPart::InputText {
+                text: placeholder::for_media(file).into(),
+            }
+        }
     }
 }

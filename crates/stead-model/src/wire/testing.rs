@@ -1,6 +1,6 @@
 //! What the tests of all wires share: the makings of a conversation.
 
-use super::{Mode, Wire, encode};
+use super::{Wire, WireMode, encode};
 use crate::{Request, SystemPart};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use stead_core::{
     Block, Media, Message, ResultStatus, Risk, Thinking, ToolCall, ToolResult, ToolSpec,
 };
 
-pub(crate) fn body(wire: &dyn Wire, request: &Request, mode: Mode) -> Value {
+pub(crate) fn body(wire: &dyn Wire, request: &Request, mode: WireMode) -> Value {
     serde_json::from_slice(&encode(wire, request, mode, None)).unwrap()
 }
 

@@ -3,17 +3,17 @@
 
 use super::anthropic::Anthropic;
 use super::gemini::Gemini;
-use super::openai::{Dialect, EffortField, LimitField, OpenAi};
+use super::openai::{ChatDialect, EffortField, LimitField, OpenAi};
 use super::responses::Responses;
 use super::testing::{call, media, named, request, result, thought};
-use super::{Mode, Wire, encode};
+use super::{Wire, WireMode, encode};
 use crate::sse::SseParser;
 use crate::{Delta, Encoded, ModelError, Request};
 use proptest::prelude::*;
 use std::sync::Arc;
 use stead_core::{Block, Message, ResultStatus};
 
-pub(super) const DEEPSEEK: Dialect = Dialect {
+pub(super) const DEEPSEEK: ChatDialect = ChatDialect {
     name: "deepseek",
     limit: LimitField::MaxTokens,
     effort: EffortField::Grade,
@@ -138,7 +138,7 @@ fn each_turns_body_extends_the_one_before() {
             let mut tail = Vec::new();
             wire.tail(&mut tail);
             let body =
-                String::from_utf8(encode(wire.as_ref(), &asked, Mode::Stream, None)).unwrap();
+                String::from_utf8(encode(wire.as_ref(), &asked, WireMode::Stream, None)).unwrap();
             let open = body
                 .strip_suffix(std::str::from_utf8(&tail).unwrap())
                 .unwrap()
@@ -197,8 +197,8 @@ proptest! {
             let messages = asked.messages.iter().take(keep).cloned().chain(new.into_iter().map(Arc::new));
             asked = Request { messages: messages.collect(), ..asked };
             let fresh = Request { encoded: Arc::new(Encoded::default()), ..asked.clone() };
-            let cached = encode(wires[wire].as_ref(), &asked, Mode::Stream, None);
-            prop_assert_eq!(&cached, &encode(wires[wire].as_ref(), &fresh, Mode::Stream, None));
+            let cached = encode(wires[wire].as_ref(), &asked, WireMode::Stream, None);
+            prop_assert_eq!(&cached, &encode(wires[wire].as_ref(), &fresh, WireMode::Stream, None));
             prop_assert!(serde_json::from_slice::<serde_json::Value>(&cached).is_ok());
         }
     }

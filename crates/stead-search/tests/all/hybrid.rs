@@ -1,11 +1,11 @@
-//! Ranking by meaning beside words.
+//! The place for tests of ranking by embeddings beside words.
 
 use crate::{index_of, memory, notes};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::Mutex;
 use std::time::Duration;
-use stead_search::{Embed, EmbedError, Found, Hybrid, Index, Query, Ranking};
+use stead_search::{Embed, EmbedError, HybridOptions, Index, Query, Ranking, SearchResults};
 
 /// Knows three meanings, whatever the words.
 #[derive(Debug, Default)]
@@ -44,11 +44,11 @@ impl Embed for Meanings {
 
 const DEADLINE: Duration = Duration::from_secs(5);
 
-async fn ask(index: &Index, embed: &dyn Embed, text: &str) -> Found {
+async fn ask(index: &Index, embed: &dyn Embed, text: &str) -> SearchResults {
     index
         .search_hybrid(
             &Query::new(text),
-            Hybrid {
+            HybridOptions {
                 embed,
                 deadline: DEADLINE,
             },
@@ -144,7 +144,7 @@ async fn without_meaning_words_answer_and_say_why() {
         ),
     ];
     for (embed, why) in table {
-        let hybrid = Hybrid {
+        let hybrid = HybridOptions {
             embed: &embed,
             deadline: Duration::from_millis(50),
         };
@@ -154,7 +154,7 @@ async fn without_meaning_words_answer_and_say_why() {
             .unwrap();
         assert_eq!(
             found,
-            Found {
+            SearchResults {
                 hits: lexical.clone(),
                 ranking: Ranking::LexicalOnly {
                     why: why.to_owned()

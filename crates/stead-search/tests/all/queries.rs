@@ -1,9 +1,10 @@
-//! What may be asked, and what is answered.
+//! The place for tests of queries: syntax, phrases, symbols, scope, time and limits.
 
 use crate::{found, index_of, memory, notes, places};
-use stead_search::{Index, Kind, Line, Query, Scope, SearchError, Source, Voice};
+use stead_search::{
+    Index, IndexError, LineSpeaker, Query, SearchScope, SearchSource, SearchSourceKind, SourceLine,
+};
 
-// 5.6
 #[tokio::test]
 async fn nothing_that_is_typed_is_an_error_of_syntax() {
     let index = index_of(&["an ordinary line", "x AND y OR NOT z"]).await;
@@ -68,7 +69,7 @@ async fn nothing_that_is_typed_is_an_error_of_syntax() {
     for empty in ["", "  \n\t "] {
         assert!(matches!(
             index.search(&Query::new(empty)).await,
-            Err(SearchError::EmptyQuery)
+            Err(IndexError::EmptyQuery)
         ));
     }
     // The marks of scopes are no words.
@@ -115,32 +116,32 @@ async fn scope_and_time_narrow_and_limits_are_kept() {
     let index = Index::in_memory().await.unwrap();
     let day = |n: i64| jiff::Timestamp::from_second(n * 86_400).unwrap();
     for (kind, name) in [
-        (Kind::Memory, "memory/a.md"),
-        (Kind::Memory, "MEMORY.md"),
-        (Kind::Session, "s"),
+        (SearchSourceKind::Memory, "memory/a.md"),
+        (SearchSourceKind::Memory, "MEMORY.md"),
+        (SearchSourceKind::Session, "s"),
     ] {
-        let lines: Vec<Line> = (1..=9)
-            .map(|n| Line::note(n, "heron").at(day(n as i64)))
+        let lines: Vec<SourceLine> = (1..=9)
+            .map(|n| SourceLine::note(n, "heron").at(day(n as i64)))
             .collect();
         index
-            .sync(&Source::new(kind, name), "1", &lines)
+            .sync(&SearchSource::new(kind, name), "1", &lines)
             .await
             .unwrap();
     }
     let all = Query::new("heron").limit(100);
-    let under = Scope::Under(Kind::Memory, "memory/".into());
-    let named = Scope::Sources(Kind::Memory, vec!["MEMORY.md".into()]);
+    let under = SearchScope::Under(SearchSourceKind::Memory, "memory/".into());
+    let named = SearchScope::Sources(SearchSourceKind::Memory, vec!["MEMORY.md".into()]);
     #[rustfmt::skip]
     let table = [
         (all.clone(), 27), (all.clone().limit(4), 4), (all.clone().limit(0), 1),
-        (all.clone().within(Scope::Kind(Kind::Memory)), 18),
-        (all.clone().within(Scope::Kind(Kind::Session)), 9),
-        (all.clone().within(under.clone()), 9),
-        (all.clone().within(named), 9),
-        (all.clone().within(Scope::Sources(Kind::Session, vec!["MEMORY.md".into()])), 0),
+        (all.clone().in_scope(SearchScope::Kind(SearchSourceKind::Memory)), 18),
+        (all.clone().in_scope(SearchScope::Kind(SearchSourceKind::Session)), 9),
+        (all.clone().in_scope(under.clone()), 9),
+        (all.clone().in_scope(named), 9),
+        (all.clone().in_scope(SearchScope::Sources(SearchSourceKind::Session, vec!["MEMORY.md".into()])), 0),
         (Query { since: Some(day(4)), ..all.clone() }, 18),
         (Query { until: Some(day(4)), ..all.clone() }, 9),
-        (Query { since: Some(day(2)), until: Some(day(4)), ..all.clone() }.within(under), 2),
+        (Query { since: Some(day(2)), until: Some(day(4)), ..all.clone() }.in_scope(under), 2),
         // The same for signs.
         (Query::new("heron").limit(usize::MAX), 27),
     ];
@@ -172,21 +173,31 @@ async fn a_hit_shows_who_said_what_and_where() {
         "hay\n".repeat(1000)
     );
     let at = "2026-11-16T07:00:00Z".parse().unwrap();
-    let line = Line {
+    let line = SourceLine {
         place: 7,
         at: Some(at),
-        voice: Voice::Tool,
+        voice: LineSpeaker::Tool,
         text,
     };
     index
-        .sync(&Source::new(Kind::Session, "s1"), "1", &[line])
+        .sync(
+            &SearchSource::new(SearchSourceKind::Session, "s1"),
+            "1",
+            &[line],
+        )
         .await
         .unwrap();
     let found = index.search(&Query::new("needle")).await.unwrap();
     let hit = &found.hits[0];
     assert_eq!(
         (hit.kind, hit.source.as_str(), hit.place, hit.at, hit.voice),
-        (Kind::Session, "s1", 7, Some(at), Voice::Tool)
+        (
+            SearchSourceKind::Session,
+            "s1",
+            7,
+            Some(at),
+            LineSpeaker::Tool
+        )
     );
     assert!(
         hit.text.contains("the needle is here") && hit.text.chars().count() <= 242,
@@ -212,6 +223,6 @@ async fn more_sources_than_can_be_named_are_a_scope_too() {
     let names: Vec<String> = (0..70).map(|n| format!("{n:02}.md")).collect();
     let query = Query::new("heron")
         .limit(200)
-        .within(Scope::Sources(Kind::Memory, names));
+        .in_scope(SearchScope::Sources(SearchSourceKind::Memory, names));
     assert_eq!(index.search(&query).await.unwrap().hits.len(), 70);
 }

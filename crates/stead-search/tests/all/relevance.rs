@@ -1,6 +1,6 @@
-//! The fixed corpus: `tests/data/documents.txt` and the queries to it.
+//! The place for tests of relevance on the fixed corpus (tests/data/documents.txt).
 
-use stead_search::{Index, Kind, Line, Query, Source};
+use stead_search::{Index, Query, SearchSource, SearchSourceKind, SourceLine};
 
 const DOCUMENTS: &str = include_str!("../data/documents.txt");
 const QUERIES: &str = include_str!("../data/queries.txt");
@@ -13,7 +13,6 @@ fn rows(text: &'static str) -> impl Iterator<Item = (&'static str, &'static str)
         .map(|line| line.split_once(" | ").unwrap())
 }
 
-// 5.6
 #[tokio::test]
 async fn the_corpus_is_found_in_english_chinese_japanese_korean_and_code() {
     let index = Index::in_memory().await.unwrap();
@@ -21,9 +20,9 @@ async fn the_corpus_is_found_in_english_chinese_japanese_korean_and_code() {
     for (id, text) in &documents {
         index
             .sync(
-                &Source::new(Kind::Memory, *id),
+                &SearchSource::new(SearchSourceKind::Memory, *id),
                 "1",
-                &[Line::note(1, *text)],
+                &[SourceLine::note(1, *text)],
             )
             .await
             .unwrap();

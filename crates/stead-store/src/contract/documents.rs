@@ -1,6 +1,6 @@
 //! Versioned documents.
 
-use super::{Fence, Space};
+use super::{FencingToken, Space};
 use crate::StoreError;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -30,7 +30,7 @@ pub trait Documents: fmt::Debug + Send + Sync {
         prefix: &'a str,
         after: Option<&'a str>,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Listed>, StoreError>>;
+    ) -> BoxFuture<'a, Result<Vec<ListedDocument>, StoreError>>;
 
     /// Makes all changes or none, and none if any of them finds something else than it expects
     /// ([`StoreError::Conflict`]) or if `fence` no longer holds ([`StoreError::Fenced`]). Every
@@ -42,8 +42,8 @@ pub trait Documents: fmt::Debug + Send + Sync {
     fn commit<'a>(
         &'a self,
         space: &'a Space,
-        changes: Vec<Change>,
-        fence: Option<&'a Fence>,
+        changes: Vec<DocumentChange>,
+        fence: Option<&'a FencingToken>,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 }
 
@@ -71,7 +71,7 @@ impl Document {
 
 /// A document in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedDocument {
     /// Its key.
     pub key: String,
     /// Its version.
@@ -106,7 +106,7 @@ impl fmt::Debug for DocVersion {
 
 /// One part of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum DocumentChange {
     /// Writes a document.
     Put {
         /// Where.
@@ -154,7 +154,7 @@ pub enum Expected {
 
 impl Expected {
     /// Whether `found` is as expected.
-    pub fn holds(self, found: Option<DocVersion>) -> bool {
+    pub fn matches(self, found: Option<DocVersion>) -> bool {
         match self {
             Self::Any => true,
             Self::Absent => found.is_none(),

@@ -1,6 +1,6 @@
 //! Append-only logs of lines.
 
-use super::{Fence, Space};
+use super::{FencingToken, Space};
 use crate::StoreError;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -18,7 +18,7 @@ pub trait Journals: fmt::Debug + Send + Sync {
         journal: &'a str,
         after: u64,
         lines: &'a [Bytes],
-        fence: &'a Fence,
+        fence: &'a FencingToken,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// Lines from line `from` on, in order: as many as come to about `max_bytes`, and at least one
@@ -36,7 +36,7 @@ pub trait Journals: fmt::Debug + Send + Sync {
         &'a self,
         space: &'a Space,
         journal: &'a str,
-    ) -> BoxFuture<'a, Result<Option<Tail>, StoreError>>;
+    ) -> BoxFuture<'a, Result<Option<JournalTail>, StoreError>>;
 
     /// At most `limit` journals whose name comes after `after`, in order of name.
     fn names<'a>(
@@ -44,20 +44,20 @@ pub trait Journals: fmt::Debug + Send + Sync {
         space: &'a Space,
         after: Option<&'a str>,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<(String, Tail)>, StoreError>>;
+    ) -> BoxFuture<'a, Result<Vec<(String, JournalTail)>, StoreError>>;
 
     /// Removes a journal while `fence` holds.
     fn erase<'a>(
         &'a self,
         space: &'a Space,
         journal: &'a str,
-        fence: &'a Fence,
+        fence: &'a FencingToken,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 }
 
 /// The end of a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tail {
+pub struct JournalTail {
     /// Its last line's number.
     pub seq: u64,
     /// Bytes of all lines, each counted with a line end.

@@ -20,14 +20,14 @@ pub trait Leases: fmt::Debug + Send + Sync {
         holder: &'a str,
         ttl: Duration,
         claim: Claim,
-    ) -> BoxFuture<'a, Result<Acquired, StoreError>>;
+    ) -> BoxFuture<'a, Result<AcquireOutcome, StoreError>>;
 
     /// Makes the lease last for `ttl` from now. False if it was taken over; an expired lease that
     /// nobody took is still one's own.
     fn renew<'a>(
         &'a self,
         space: &'a Space,
-        fence: &'a Fence,
+        fence: &'a FencingToken,
         ttl: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
@@ -35,7 +35,7 @@ pub trait Leases: fmt::Debug + Send + Sync {
     fn release<'a>(
         &'a self,
         space: &'a Space,
-        fence: &'a Fence,
+        fence: &'a FencingToken,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 }
 
@@ -45,14 +45,14 @@ pub enum Claim {
     /// When nobody holds it, or the holder let it expire.
     Free,
     /// Also when it is held under this token, by someone known to be gone.
-    Over(u64),
+    Takeover(u64),
 }
 
 /// What came of asking for a lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Acquired {
+pub enum AcquireOutcome {
     /// It is ours; show this with every write.
-    Ours(Fence),
+    Granted(FencingToken),
     /// Someone else holds it.
     Held(Lease),
 }
@@ -65,12 +65,12 @@ pub struct Lease {
     /// Their token.
     pub token: u64,
     /// How long it lasts unless they renew it.
-    pub left: Duration,
+    pub remaining: Duration,
 }
 
 /// The proof of a lease. It holds as long as no greater token was given out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fence {
+pub struct FencingToken {
     /// The lease.
     pub name: String,
     /// The token.

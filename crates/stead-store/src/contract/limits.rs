@@ -1,12 +1,12 @@
 //! What no backend accepts, refused by all in the same words and before anything is sent.
 
-use super::{Change, Document, MAX_BODY_BYTES, MAX_KEY_BYTES, MAX_META_BYTES};
+use super::{Document, DocumentChange, MAX_BODY_BYTES, MAX_KEY_BYTES, MAX_META_BYTES};
 use crate::StoreError;
 use bytes::Bytes;
 use std::collections::HashSet;
 
 /// Refuses a commit that is too large in a part, or changes one key twice.
-pub(crate) fn check_changes(place: &str, changes: &[Change]) -> Result<(), StoreError> {
+pub(crate) fn check_changes(place: &str, changes: &[DocumentChange]) -> Result<(), StoreError> {
     let mut seen = HashSet::new();
     let mut once = |key| {
         if seen.insert(key) {
@@ -18,11 +18,13 @@ pub(crate) fn check_changes(place: &str, changes: &[Change]) -> Result<(), Store
     changes
         .iter()
         .try_for_each(|change| match change {
-            Change::Put { key, document, .. } => check_key(key)
+            DocumentChange::Put { key, document, .. } => check_key(key)
                 .and(check_document(key, document))
                 .and(once(key)),
-            Change::Delete { key, .. } | Change::Check { key, .. } => check_key(key).and(once(key)),
-            Change::Move { from, to, .. } => check_key(from)
+            DocumentChange::Delete { key, .. } | DocumentChange::Check { key, .. } => {
+                check_key(key).and(once(key))
+            }
+            DocumentChange::Move { from, to, .. } => check_key(from)
                 .and(check_key(to))
                 .and(once(from))
                 .and(once(to)),

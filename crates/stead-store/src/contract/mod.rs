@@ -12,13 +12,13 @@ mod queue;
 mod space;
 
 pub use documents::{
-    Change, DocVersion, Document, Documents, Expected, Listed, MAX_BODY_BYTES, MAX_KEY_BYTES,
-    MAX_META_BYTES,
+    DocVersion, Document, DocumentChange, Documents, Expected, ListedDocument, MAX_BODY_BYTES,
+    MAX_KEY_BYTES, MAX_META_BYTES,
 };
-pub use journals::{Journals, Tail};
-pub use leases::{Acquired, Claim, Fence, Lease, Leases};
+pub use journals::{JournalTail, Journals};
+pub use leases::{AcquireOutcome, Claim, FencingToken, Lease, Leases};
 pub(crate) use limits::{check_changes, check_lines};
-pub use queue::{Claimed, Dead, Enqueued, Job, Queue};
+pub use queue::{ClaimedJob, DeadLetter, EnqueueOutcome, Job, Queue};
 pub use space::{Space, folder_name};
 
 /// A place that holds shared state: all four contracts, in one.

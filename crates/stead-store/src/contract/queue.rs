@@ -19,7 +19,7 @@ pub trait Queue: fmt::Debug + Send + Sync {
         space: &'a Space,
         queue: &'a str,
         job: Job,
-    ) -> BoxFuture<'a, Result<Enqueued, StoreError>>;
+    ) -> BoxFuture<'a, Result<EnqueueOutcome, StoreError>>;
 
     /// Takes the job that has been due longest and hides it for `hide`.
     fn claim<'a>(
@@ -27,7 +27,7 @@ pub trait Queue: fmt::Debug + Send + Sync {
         space: &'a Space,
         queue: &'a str,
         hide: Duration,
-    ) -> BoxFuture<'a, Result<Option<Claimed>, StoreError>>;
+    ) -> BoxFuture<'a, Result<Option<ClaimedJob>, StoreError>>;
 
     /// The job is done. False if it was delivered again in the meantime: then it is not ours any
     /// more.
@@ -35,7 +35,7 @@ pub trait Queue: fmt::Debug + Send + Sync {
         &'a self,
         space: &'a Space,
         queue: &'a str,
-        claimed: &'a Claimed,
+        claimed: &'a ClaimedJob,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
     /// The job failed for `reason`: it is due again after `delay`, or dead if that was its last
@@ -44,7 +44,7 @@ pub trait Queue: fmt::Debug + Send + Sync {
         &'a self,
         space: &'a Space,
         queue: &'a str,
-        claimed: &'a Claimed,
+        claimed: &'a ClaimedJob,
         delay: Duration,
         reason: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
@@ -54,18 +54,18 @@ pub trait Queue: fmt::Debug + Send + Sync {
         &'a self,
         space: &'a Space,
         queue: &'a str,
-        claimed: &'a Claimed,
+        claimed: &'a ClaimedJob,
         hide: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
     /// At most `limit` jobs that failed for good and come after `after`, oldest first.
-    fn dead<'a>(
+    fn dead_letters<'a>(
         &'a self,
         space: &'a Space,
         queue: &'a str,
         after: Option<&'a str>,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Dead>, StoreError>>;
+    ) -> BoxFuture<'a, Result<Vec<DeadLetter>, StoreError>>;
 }
 
 /// A job to be done.
@@ -83,16 +83,16 @@ pub struct Job {
 
 /// What came of adding a job. The text is the job's id; ids of later jobs compare greater.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Enqueued {
+pub enum EnqueueOutcome {
     /// It was added.
     New(String),
     /// It was there.
-    Known(String),
+    Existing(String),
 }
 
 /// A job in the hands of a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claimed {
+pub struct ClaimedJob {
     /// The job.
     pub id: String,
     /// What to do.
@@ -103,7 +103,7 @@ pub struct Claimed {
 
 /// A job that failed for good.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dead {
+pub struct DeadLetter {
     /// The job.
     pub id: String,
     /// What it was to do.

@@ -27,12 +27,12 @@ impl Space {
     /// The space named by `ids`.
     pub fn new<I: AsRef<str>>(ids: impl IntoIterator<Item = I>) -> Self {
         let encoded: Vec<String> = ids.into_iter().map(|id| encode(id.as_ref())).collect();
-        Self(bounded(encoded.join("/")))
+        Self(hash_if_too_long(encoded.join("/")))
     }
 
     /// A space within this one.
     pub fn within(&self, id: &str) -> Self {
-        Self(bounded(format!("{}/{}", self.0, encode(id))))
+        Self(hash_if_too_long(format!("{}/{}", self.0, encode(id))))
     }
 
     /// Its name: unique, and safe as part of a key, a path or a statement's parameter.
@@ -76,7 +76,7 @@ fn hex(name: &str) -> String {
         .fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"))
 }
 
-fn bounded(name: String) -> Arc<str> {
+fn hash_if_too_long(name: String) -> Arc<str> {
     if name.len() <= MAX_SPACE_BYTES {
         return name.into();
     }

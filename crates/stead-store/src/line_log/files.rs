@@ -1,6 +1,6 @@
 //! A log of lines as one file that `cat` and `grep` can read.
 
-use super::{LineLog, Rewrite};
+use super::{LineLog, RewriteLines};
 use crate::sessions::make_dirs;
 use crate::{Disk, StoreError, open_dir};
 use futures_util::future::BoxFuture;
@@ -19,27 +19,27 @@ const FILE_MODE: u32 = 0o644;
 /// Whoever appends shares the lock, whoever rewrites has it alone: so no line goes to a file that
 /// is being replaced.
 #[derive(Debug)]
-pub struct FileLines {
+pub struct FileLineLog {
     path: PathBuf,
     disk: Arc<dyn Disk>,
 }
 
-impl FileLines {
+impl FileLineLog {
     /// The file at `path`, which is made by the first line.
     pub fn new(path: PathBuf, disk: Arc<dyn Disk>) -> Self {
         Self { path, disk }
     }
 
-    fn append_now(&self, line: &str) -> io::Result<()> {
-        let file = self.locked(FlockOperation::LockShared)?;
+    fn append_blocking(&self, line: &str) -> io::Result<()> {
+        let file = self.open_locked(FlockOperation::LockShared)?;
         // A line that was cut off must not take this one with it.
         let start = if ends_in_a_line(&file)? { "" } else { "\n" };
         self.disk
             .write_all(&file, format!("{start}{line}\n").as_bytes())
     }
 
-    fn rewrite_now(&self, rewrite: Rewrite) -> io::Result<()> {
-        let file = self.locked(FlockOperation::LockExclusive)?;
+    fn rewrite_blocking(&self, rewrite: RewriteLines) -> io::Result<()> {
+        let file = self.open_locked(FlockOperation::LockExclusive)?;
         let text: String = rewrite(lines_of(&file)?)
             .into_iter()
             .flat_map(|line| [line, "\n".to_owned()])
@@ -51,12 +51,12 @@ impl FileLines {
     }
 
     /// The file that is at the path now, locked.
-    fn locked(&self, lock: FlockOperation) -> io::Result<File> {
+    fn open_locked(&self, lock: FlockOperation) -> io::Result<File> {
         loop {
             let file = self.open()?;
             rustix::fs::flock(&file, lock)?;
             // While we waited it may have been replaced.
-            if std::fs::metadata(&self.path).is_ok_and(|now| same(&file, &now)) {
+            if std::fs::metadata(&self.path).is_ok_and(|now| is_same_file(&file, &now)) {
                 return Ok(file);
             }
         }
@@ -88,7 +88,7 @@ impl FileLines {
     }
 }
 
-fn same(file: &File, now: &std::fs::Metadata) -> bool {
+fn is_same_file(file: &File, now: &std::fs::Metadata) -> bool {
     file.metadata()
         .is_ok_and(|ours| (ours.dev(), ours.ino()) == (now.dev(), now.ino()))
 }
@@ -113,11 +113,11 @@ fn lines_of(mut file: &File) -> io::Result<Vec<String>> {
         .collect())
 }
 
-impl LineLog for FileLines {
+impl LineLog for FileLineLog {
     fn append(&self, lines: Vec<String>) -> BoxFuture<'_, Result<(), StoreError>> {
         // Handing one small write to another thread takes longer than doing it.
         Box::pin(async move {
-            self.append_now(&lines.join("\n"))
+            self.append_blocking(&lines.join("\n"))
                 .map_err(|cause| StoreError::io(&self.path, cause))
         })
     }
@@ -132,9 +132,9 @@ impl LineLog for FileLines {
         })
     }
 
-    fn rewrite(&self, rewrite: Rewrite) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn rewrite(&self, rewrite: RewriteLines) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
-            self.rewrite_now(rewrite)
+            self.rewrite_blocking(rewrite)
                 .map_err(|cause| StoreError::io(&self.path, cause))
         })
     }

@@ -6,15 +6,15 @@
 mod files;
 mod store;
 
-pub use files::FileLines;
-pub use store::StoreLines;
+pub use files::FileLineLog;
+pub use store::StoreLineLog;
 
 use crate::StoreError;
 use futures_util::future::BoxFuture;
 use std::fmt::Debug;
 
 /// Makes all lines of a log anew from those there are.
-pub type Rewrite = Box<dyn FnOnce(Vec<String>) -> Vec<String> + Send>;
+pub type RewriteLines = Box<dyn FnOnce(Vec<String>) -> Vec<String> + Send>;
 
 /// A log of lines that many append to at once.
 pub trait LineLog: Debug + Send + Sync {
@@ -26,7 +26,7 @@ pub trait LineLog: Debug + Send + Sync {
 
     /// Replaces all lines by what `rewrite` makes of them. Lines that others append in the meantime
     /// are kept.
-    fn rewrite(&self, rewrite: Rewrite) -> BoxFuture<'_, Result<(), StoreError>>;
+    fn rewrite(&self, rewrite: RewriteLines) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// Where a person finds it.
     fn locate(&self) -> String;
@@ -40,10 +40,10 @@ mod tests {
     use std::sync::Arc;
 
     fn logs(dir: &Path) -> [Arc<dyn LineLog>; 2] {
-        let file = FileLines::new(dir.join("agents/main/log.jsonl"), Arc::new(OsDisk));
+        let file = FileLineLog::new(dir.join("agents/main/log.jsonl"), Arc::new(OsDisk));
         [
             Arc::new(file),
-            Arc::new(StoreLines::new(
+            Arc::new(StoreLineLog::new(
                 Arc::new(MemoryStore::default()),
                 Space::new(["usage"]),
             )),
@@ -110,7 +110,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log.jsonl");
         std::fs::write(&path, "whole\n{\"cut").unwrap();
-        let log = FileLines::new(path, Arc::new(OsDisk));
+        let log = FileLineLog::new(path, Arc::new(OsDisk));
         log.append(vec!["next".to_owned()]).await.unwrap();
         assert_eq!(log.read().await.unwrap(), ["whole", "{\"cut", "next"]);
     }

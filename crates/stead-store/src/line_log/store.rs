@@ -1,7 +1,7 @@
 //! A log of lines as documents of a store: one for each, so that nobody waits for anybody.
 
-use super::{LineLog, Rewrite};
-use crate::{Change, Document, Expected, Listed, Space, Store, StoreError};
+use super::{LineLog, RewriteLines};
+use crate::{Document, DocumentChange, Expected, ListedDocument, Space, Store, StoreError};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ const PAGE: usize = 500;
 
 /// Lines in a space of a store. Their keys are made of the time, so they are listed in order.
 #[derive(Debug)]
-pub struct StoreLines {
+pub struct StoreLineLog {
     store: Arc<dyn Store>,
     space: Space,
 }
 
-impl StoreLines {
+impl StoreLineLog {
     /// The lines in a space of their own.
     pub fn new(store: Arc<dyn Store>, space: Space) -> Self {
         Self { store, space }
     }
 
-    async fn all(&self) -> Result<Vec<Listed>, StoreError> {
-        let mut all: Vec<Listed> = Vec::new();
+    async fn list_all(&self) -> Result<Vec<ListedDocument>, StoreError> {
+        let mut all: Vec<ListedDocument> = Vec::new();
         loop {
             let after = all.last().map(|listed| listed.key.clone());
             let page = self
@@ -39,41 +39,42 @@ impl StoreLines {
 }
 
 /// A line as a change: what is listed of a document is all there is to it.
-fn added(line: String) -> Change {
+fn put_line(line: String) -> DocumentChange {
     let document = Document::new(line, "");
-    Change::Put {
+    DocumentChange::Put {
         key: document.version.to_string(),
         document,
         expect: Expected::Absent,
     }
 }
 
-fn text(listed: &Listed) -> String {
+fn line_text(listed: &ListedDocument) -> String {
     String::from_utf8_lossy(&listed.meta).into_owned()
 }
 
-impl LineLog for StoreLines {
+impl LineLog for StoreLineLog {
     fn append(&self, lines: Vec<String>) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
             self.store
-                .commit(&self.space, lines.into_iter().map(added).collect(), None)
+                .commit(&self.space, lines.into_iter().map(put_line).collect(), None)
                 .await
         })
     }
 
     fn read(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
-        Box::pin(async move { Ok(self.all().await?.iter().map(text).collect()) })
+        Box::pin(async move { Ok(self.list_all().await?.iter().map(line_text).collect()) })
     }
 
-    fn rewrite(&self, rewrite: Rewrite) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn rewrite(&self, rewrite: RewriteLines) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
-            let old = self.all().await?;
-            let new = rewrite(old.iter().map(text).collect());
-            let removed = old.into_iter().map(|listed| Change::Delete {
+            let old = self.list_all().await?;
+            let new = rewrite(old.iter().map(line_text).collect());
+            let removed = old.into_iter().map(|listed| DocumentChange::Delete {
                 key: listed.key,
                 expect: Expected::Any,
             });
-            let changes: Vec<Change> = removed.chain(new.into_iter().map(added)).collect();
+            let changes: Vec<DocumentChange> =
+                removed.chain(new.into_iter().map(put_line)).collect();
             for part in changes.chunks(PAGE) {
                 self.store.commit(&self.space, part.to_vec(), None).await?;
             }

@@ -1,36 +1,36 @@
 //! One queue, without what its jobs are about.
 
-use super::later;
+use super::add_ms;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 const DEDUP_MEMORY: Duration = Duration::from_secs(24 * 60 * 60);
 /// What a dead letter says of a worker that was not heard of again.
-const EXPIRED: &str = "the worker did not answer in time";
+const EXPIRED_REASON: &str = "the worker did not answer in time";
 
 /// The jobs of one queue. The payloads are kept elsewhere, by id.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Jobs {
+pub(crate) struct JobTable {
     /// How many there were so far, from which ids are made.
     count: u64,
-    waiting: BTreeMap<String, Waiting>,
-    dead: BTreeMap<String, Buried>,
+    waiting: BTreeMap<String, WaitingJob>,
+    dead: BTreeMap<String, DeadJobRecord>,
     /// Dedup keys: the job, and when it was added.
     known: BTreeMap<String, (String, i64)>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Waiting {
+struct WaitingJob {
     due_ms: i64,
     attempt: u32,
     max_attempts: u32,
-    state: State,
+    state: JobState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum State {
+enum JobState {
     /// Nobody's.
     Free,
     /// In the hands of a worker, at least until it is due.
@@ -39,52 +39,52 @@ enum State {
 
 /// A job that failed for good.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Buried {
+pub(crate) struct DeadJobRecord {
     pub(crate) attempts: u32,
     pub(crate) reason: String,
 }
 
 /// What came of adding a job.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Added {
+pub(crate) enum AddOutcome {
     New(String),
-    Known(String),
+    Existing(String),
 }
 
 /// What a worker says of its job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Settle {
+pub(crate) enum Settlement {
     Ack,
     Nack { delay: Duration, reason: String },
     Extend { hide: Duration },
 }
 
-impl Jobs {
+impl JobTable {
     pub(crate) fn add(
         &mut self,
         now_ms: i64,
         dedup: Option<String>,
         delay: Duration,
         max_attempts: u32,
-    ) -> Added {
+    ) -> AddOutcome {
         self.known
-            .retain(|_, (_, added_ms)| now_ms < later(*added_ms, DEDUP_MEMORY));
+            .retain(|_, (_, added_ms)| now_ms < add_ms(*added_ms, DEDUP_MEMORY));
         if let Some((id, _)) = dedup.as_ref().and_then(|key| self.known.get(key)) {
-            return Added::Known(id.clone());
+            return AddOutcome::Existing(id.clone());
         }
         self.count += 1;
         let id = format!("{:016x}", self.count);
         if let Some(key) = dedup {
             self.known.insert(key, (id.clone(), now_ms));
         }
-        let waiting = Waiting {
-            due_ms: later(now_ms, delay),
+        let waiting = WaitingJob {
+            due_ms: add_ms(now_ms, delay),
             attempt: 0,
             max_attempts,
-            state: State::Free,
+            state: JobState::Free,
         };
         self.waiting.insert(id.clone(), waiting);
-        Added::New(id)
+        AddOutcome::New(id)
     }
 
     /// The job that has been due longest, and which delivery of it this is. Those that were
@@ -97,32 +97,40 @@ impl Jobs {
             let id = id.clone();
             let job = self.waiting.get_mut(&id)?;
             if job.attempt > 0 && job.attempt >= job.max_attempts {
-                self.bury(&id, EXPIRED);
+                self.move_to_dead(&id, EXPIRED_REASON);
                 continue;
             }
             job.attempt += 1;
-            job.due_ms = later(now_ms, hide);
-            job.state = State::Claimed;
+            job.due_ms = add_ms(now_ms, hide);
+            job.state = JobState::Claimed;
             return Some((id, job.attempt));
         }
     }
 
     /// False if the job is not in the hands of that worker.
-    pub(crate) fn settle(&mut self, now_ms: i64, id: &str, attempt: u32, settle: &Settle) -> bool {
+    pub(crate) fn settle(
+        &mut self,
+        now_ms: i64,
+        id: &str,
+        attempt: u32,
+        settle: &Settlement,
+    ) -> bool {
         let job = self
             .waiting
             .get_mut(id)
-            .filter(|job| job.state == State::Claimed && job.attempt == attempt);
+            .filter(|job| job.state == JobState::Claimed && job.attempt == attempt);
         let Some(job) = job else { return false };
         match settle {
-            Settle::Ack => {
+            Settlement::Ack => {
                 self.waiting.remove(id);
             }
-            Settle::Extend { hide } => job.due_ms = later(now_ms, *hide),
-            Settle::Nack { reason, .. } if job.attempt >= job.max_attempts => self.bury(id, reason),
-            Settle::Nack { delay, .. } => {
-                job.state = State::Free;
-                job.due_ms = later(now_ms, *delay);
+            Settlement::Extend { hide } => job.due_ms = add_ms(now_ms, *hide),
+            Settlement::Nack { reason, .. } if job.attempt >= job.max_attempts => {
+                self.move_to_dead(id, reason)
+            }
+            Settlement::Nack { delay, .. } => {
+                job.state = JobState::Free;
+                job.due_ms = add_ms(now_ms, *delay);
             }
         }
         true
@@ -132,17 +140,17 @@ impl Jobs {
     pub(crate) fn dead<'a>(
         &'a self,
         after: Option<&'a str>,
-    ) -> impl Iterator<Item = (&'a String, &'a Buried)> {
+    ) -> impl Iterator<Item = (&'a String, &'a DeadJobRecord)> {
         self.dead
             .iter()
             .filter(move |(id, _)| after.is_none_or(|after| id.as_str() > after))
     }
 
-    fn bury(&mut self, id: &str, reason: &str) {
+    fn move_to_dead(&mut self, id: &str, reason: &str) {
         if let Some(job) = self.waiting.remove(id) {
             self.dead.insert(
                 id.to_owned(),
-                Buried {
+                DeadJobRecord {
                     attempts: job.attempt,
                     reason: reason.to_owned(),
                 },

@@ -1,8 +1,11 @@
 //! Documents as hashes, and their keys as one sorted set.
 
-use super::{RedisStore, beyond, limit, number, of_lease, text};
+use super::{RedisStore, lex_range_start, limit, number, text, with_lease_name};
 use crate::contract::check_changes;
-use crate::{Change, DocVersion, Document, Documents, Expected, Fence, Listed, Space, StoreError};
+use crate::{
+    DocVersion, Document, DocumentChange, Documents, Expected, FencingToken, ListedDocument, Space,
+    StoreError,
+};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 
@@ -14,7 +17,7 @@ impl Documents for RedisStore {
     ) -> BoxFuture<'a, Result<Option<Document>, StoreError>> {
         Box::pin(async move {
             let mut reply = self.call(&self.scripts.get, space, &[text(key)]).await?;
-            if reply.is_done() {
+            if reply.is_exhausted() {
                 return Ok(None);
             }
             Ok(Some(Document {
@@ -31,10 +34,10 @@ impl Documents for RedisStore {
         prefix: &'a str,
         after: Option<&'a str>,
         most: usize,
-    ) -> BoxFuture<'a, Result<Vec<Listed>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<ListedDocument>, StoreError>> {
         Box::pin(async move {
             let lowest = match after {
-                Some(after) if after >= prefix => beyond(Some(after)),
+                Some(after) if after >= prefix => lex_range_start(Some(after)),
                 _ => text(&format!("[{prefix}")),
             };
             // No byte of UTF-8 is as great as 0xff.
@@ -43,9 +46,9 @@ impl Documents for RedisStore {
                 .call(&self.scripts.list, space, &[lowest, highest, limit(most)])
                 .await?;
             let mut listed = Vec::new();
-            while !reply.is_done() {
+            while !reply.is_exhausted() {
                 let key = reply.text()?;
-                listed.push(Listed {
+                listed.push(ListedDocument {
                     key,
                     version: version(&mut reply)?,
                     meta: reply.bytes()?,
@@ -58,8 +61,8 @@ impl Documents for RedisStore {
     fn commit<'a>(
         &'a self,
         space: &'a Space,
-        changes: Vec<Change>,
-        fence: Option<&'a Fence>,
+        changes: Vec<DocumentChange>,
+        fence: Option<&'a FencingToken>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             check_changes(self.link.place(), &changes)?;
@@ -69,10 +72,10 @@ impl Documents for RedisStore {
             };
             changes
                 .into_iter()
-                .for_each(|change| encode(change, &mut args));
+                .for_each(|change| encode_change(change, &mut args));
             let made = self.call(&self.scripts.commit, space, &args).await;
             match fence {
-                Some(fence) => of_lease(made, fence)?,
+                Some(fence) => with_lease_name(made, fence)?,
                 None => made?,
             };
             Ok(())
@@ -81,10 +84,10 @@ impl Documents for RedisStore {
 }
 
 /// A change as the script reads it.
-fn encode(change: Change, args: &mut Vec<Bytes>) {
+fn encode_change(change: DocumentChange, args: &mut Vec<Bytes>) {
     let word = Bytes::from_static;
     match change {
-        Change::Put {
+        DocumentChange::Put {
             key,
             document:
                 Document {
@@ -97,25 +100,25 @@ fn encode(change: Change, args: &mut Vec<Bytes>) {
             args.extend([
                 word(b"put"),
                 key.into(),
-                expected(expect),
+                encode_expected(expect),
                 number(version),
                 meta,
                 body,
             ]);
         }
-        Change::Delete { key, expect } => {
-            args.extend([word(b"delete"), key.into(), expected(expect)])
+        DocumentChange::Delete { key, expect } => {
+            args.extend([word(b"delete"), key.into(), encode_expected(expect)])
         }
-        Change::Check { key, expect } => {
-            args.extend([word(b"check"), key.into(), expected(expect)])
+        DocumentChange::Check { key, expect } => {
+            args.extend([word(b"check"), key.into(), encode_expected(expect)])
         }
-        Change::Move { from, to, version } => {
+        DocumentChange::Move { from, to, version } => {
             args.extend([word(b"move"), from.into(), to.into(), number(version)])
         }
     }
 }
 
-fn expected(expect: Expected) -> Bytes {
+fn encode_expected(expect: Expected) -> Bytes {
     match expect {
         Expected::Any => Bytes::from_static(b"*"),
         Expected::Absent => Bytes::from_static(b"-"),
@@ -123,7 +126,7 @@ fn expected(expect: Expected) -> Bytes {
     }
 }
 
-fn version(reply: &mut super::Reply) -> Result<DocVersion, StoreError> {
+fn version(reply: &mut super::ScriptReply) -> Result<DocVersion, StoreError> {
     let text = reply.text()?;
     u128::from_str_radix(&text, 16)
         .map(DocVersion)

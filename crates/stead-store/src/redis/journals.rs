@@ -1,8 +1,8 @@
 //! Journals as lists.
 
-use super::{RedisStore, Reply, beyond, limit, number, of_lease, text};
+use super::{RedisStore, ScriptReply, lex_range_start, limit, number, text, with_lease_name};
 use crate::contract::check_lines;
-use crate::{Fence, Journals, Space, StoreError, Tail};
+use crate::{FencingToken, JournalTail, Journals, Space, StoreError};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 
@@ -13,7 +13,7 @@ impl Journals for RedisStore {
         journal: &'a str,
         after: u64,
         lines: &'a [Bytes],
-        fence: &'a Fence,
+        fence: &'a FencingToken,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             check_lines(self.link.place(), lines)?;
@@ -24,7 +24,7 @@ impl Journals for RedisStore {
                 number(fence.token),
             ];
             args.extend_from_slice(lines);
-            of_lease(self.call(&self.scripts.append, space, &args).await, fence)?;
+            with_lease_name(self.call(&self.scripts.append, space, &args).await, fence)?;
             Ok(())
         })
     }
@@ -50,13 +50,13 @@ impl Journals for RedisStore {
         &'a self,
         space: &'a Space,
         journal: &'a str,
-    ) -> BoxFuture<'a, Result<Option<Tail>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Option<JournalTail>, StoreError>> {
         Box::pin(async move {
             let only = text(&format!("[{journal}"));
             let mut reply = self
                 .call(&self.scripts.tails, space, &[only.clone(), only, limit(1)])
                 .await?;
-            if reply.is_done() {
+            if reply.is_exhausted() {
                 Ok(None)
             } else {
                 Ok(Some(named_tail(&mut reply)?.1))
@@ -69,12 +69,16 @@ impl Journals for RedisStore {
         space: &'a Space,
         after: Option<&'a str>,
         most: usize,
-    ) -> BoxFuture<'a, Result<Vec<(String, Tail)>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<(String, JournalTail)>, StoreError>> {
         Box::pin(async move {
-            let args = [beyond(after), Bytes::from_static(b"+"), limit(most)];
+            let args = [
+                lex_range_start(after),
+                Bytes::from_static(b"+"),
+                limit(most),
+            ];
             let mut reply = self.call(&self.scripts.tails, space, &args).await?;
             let mut names = Vec::new();
-            while !reply.is_done() {
+            while !reply.is_exhausted() {
                 names.push(named_tail(&mut reply)?);
             }
             Ok(names)
@@ -85,24 +89,24 @@ impl Journals for RedisStore {
         &'a self,
         space: &'a Space,
         journal: &'a str,
-        fence: &'a Fence,
+        fence: &'a FencingToken,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             let args = [text(journal), text(&fence.name), number(fence.token)];
-            of_lease(self.call(&self.scripts.erase, space, &args).await, fence)?;
+            with_lease_name(self.call(&self.scripts.erase, space, &args).await, fence)?;
             Ok(())
         })
     }
 }
 
-fn named_tail(reply: &mut Reply) -> Result<(String, Tail), StoreError> {
+fn named_tail(reply: &mut ScriptReply) -> Result<(String, JournalTail), StoreError> {
     let name = reply.text()?;
     let seq = reply.number()?;
     let bytes = reply.number()?;
     let updated_ms = reply.number()?;
     Ok((
         name,
-        Tail {
+        JournalTail {
             seq,
             bytes,
             updated_ms,

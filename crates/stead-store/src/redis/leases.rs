@@ -1,7 +1,7 @@
 //! Leases as hashes that never expire: the token must outlive the holder.
 
 use super::{RedisStore, millis, number, text};
-use crate::{Acquired, Claim, Fence, Lease, Leases, Space, StoreError};
+use crate::{AcquireOutcome, Claim, FencingToken, Lease, Leases, Space, StoreError};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use std::time::Duration;
@@ -14,27 +14,27 @@ impl Leases for RedisStore {
         holder: &'a str,
         ttl: Duration,
         claim: Claim,
-    ) -> BoxFuture<'a, Result<Acquired, StoreError>> {
+    ) -> BoxFuture<'a, Result<AcquireOutcome, StoreError>> {
         Box::pin(async move {
             let over = match claim {
                 Claim::Free => Bytes::new(),
-                Claim::Over(token) => number(token),
+                Claim::Takeover(token) => number(token),
             };
             let args = [text(name), text(holder), millis(ttl), over];
             let mut reply = self.call(&self.scripts.acquire, space, &args).await?;
             let outcome = reply.text()?;
             let token = reply.number()?;
             if outcome == "ours" {
-                return Ok(Acquired::Ours(Fence {
+                return Ok(AcquireOutcome::Granted(FencingToken {
                     name: name.to_owned(),
                     token,
                 }));
             }
             let holder = reply.text()?;
-            Ok(Acquired::Held(Lease {
+            Ok(AcquireOutcome::Held(Lease {
                 holder,
                 token,
-                left: Duration::from_millis(reply.number()?),
+                remaining: Duration::from_millis(reply.number()?),
             }))
         })
     }
@@ -42,19 +42,21 @@ impl Leases for RedisStore {
     fn renew<'a>(
         &'a self,
         space: &'a Space,
-        fence: &'a Fence,
+        fence: &'a FencingToken,
         ttl: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         Box::pin(async move {
             let args = [text(&fence.name), number(fence.token), millis(ttl)];
-            self.call(&self.scripts.renew, space, &args).await?.yes()
+            self.call(&self.scripts.renew, space, &args)
+                .await?
+                .boolean()
         })
     }
 
     fn release<'a>(
         &'a self,
         space: &'a Space,
-        fence: &'a Fence,
+        fence: &'a FencingToken,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             self.call(

@@ -17,27 +17,27 @@
 //! its last writes. That is noticed and never papered over: numbers of lines are counted, and
 //! tokens and ids are never below the time of day, so that none is given twice.
 
+mod connection;
 mod documents;
 mod journals;
 mod leases;
-mod link;
 mod queue;
 mod reply;
 mod scripts;
 
 use crate::connect::without_credentials;
-use crate::{Fence, Space, Store, StoreError};
+use crate::{FencingToken, Space, Store, StoreError};
 use bytes::Bytes;
-use link::Link;
+use connection::RedisLink;
 use redis::Script;
-use reply::Reply;
+use reply::ScriptReply;
 use scripts::Scripts;
 use std::time::Duration;
 
 /// Keeps everything on a Redis server.
 #[derive(Debug)]
 pub struct RedisStore {
-    link: Link,
+    link: RedisLink,
     scripts: Scripts,
 }
 
@@ -48,7 +48,7 @@ impl RedisStore {
         let client = redis::Client::open(url).map_err(|error| {
             StoreError::Setup(format!("{place} is no address of a Redis server: {error}"))
         })?;
-        let link = Link::new(client, place);
+        let link = RedisLink::new(client, place);
         link.check().await?;
         Ok(Self {
             link,
@@ -61,7 +61,7 @@ impl RedisStore {
         script: &Script,
         space: &Space,
         args: &[Bytes],
-    ) -> Result<Reply, StoreError> {
+    ) -> Result<ScriptReply, StoreError> {
         self.link.call(script, space, args).await
     }
 }
@@ -97,7 +97,7 @@ fn limit(limit: usize) -> Bytes {
 }
 
 /// Everything after `after`, for `ZRANGEBYLEX`.
-fn beyond(after: Option<&str>) -> Bytes {
+fn lex_range_start(after: Option<&str>) -> Bytes {
     after.map_or_else(
         || Bytes::from_static(b"-"),
         |after| text(&format!("({after}")),
@@ -105,7 +105,10 @@ fn beyond(after: Option<&str>) -> Bytes {
 }
 
 /// Puts in the name of the lease.
-fn of_lease<T>(outcome: Result<T, StoreError>, fence: &Fence) -> Result<T, StoreError> {
+fn with_lease_name<T>(
+    outcome: Result<T, StoreError>,
+    fence: &FencingToken,
+) -> Result<T, StoreError> {
     outcome.map_err(|error| match error {
         StoreError::Fenced { .. } => StoreError::Fenced {
             lease: fence.name.clone(),

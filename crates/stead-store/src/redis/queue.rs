@@ -1,7 +1,7 @@
 //! Queues as sorted sets of jobs by the time they are due.
 
-use super::{RedisStore, beyond, limit, millis, number, text};
-use crate::{Claimed, Dead, Enqueued, Job, Queue, Space, StoreError};
+use super::{RedisStore, lex_range_start, limit, millis, number, text};
+use crate::{ClaimedJob, DeadLetter, EnqueueOutcome, Job, Queue, Space, StoreError};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use std::time::Duration;
@@ -12,11 +12,11 @@ impl Queue for RedisStore {
         space: &'a Space,
         queue: &'a str,
         job: Job,
-    ) -> BoxFuture<'a, Result<Enqueued, StoreError>> {
+    ) -> BoxFuture<'a, Result<EnqueueOutcome, StoreError>> {
         Box::pin(async move {
             let mut args = vec![
                 text(queue),
-                request(),
+                request_id(),
                 job.payload,
                 millis(job.delay),
                 number(job.max_attempts),
@@ -26,9 +26,9 @@ impl Queue for RedisStore {
             let is_new = reply.text()? == "new";
             let id = reply.text()?;
             Ok(if is_new {
-                Enqueued::New(id)
+                EnqueueOutcome::New(id)
             } else {
-                Enqueued::Known(id)
+                EnqueueOutcome::Existing(id)
             })
         })
     }
@@ -38,14 +38,14 @@ impl Queue for RedisStore {
         space: &'a Space,
         queue: &'a str,
         hide: Duration,
-    ) -> BoxFuture<'a, Result<Option<Claimed>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Option<ClaimedJob>, StoreError>> {
         Box::pin(async move {
-            let args = [text(queue), request(), millis(hide)];
+            let args = [text(queue), request_id(), millis(hide)];
             let mut reply = self.call(&self.scripts.claim, space, &args).await?;
-            if reply.is_done() {
+            if reply.is_exhausted() {
                 return Ok(None);
             }
-            Ok(Some(Claimed {
+            Ok(Some(ClaimedJob {
                 id: reply.text()?,
                 payload: reply.bytes()?,
                 attempt: reply.number()?,
@@ -57,7 +57,7 @@ impl Queue for RedisStore {
         &'a self,
         space: &'a Space,
         queue: &'a str,
-        claimed: &'a Claimed,
+        claimed: &'a ClaimedJob,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         Box::pin(self.settle(space, queue, claimed, vec![Bytes::from_static(b"ack")]))
     }
@@ -66,7 +66,7 @@ impl Queue for RedisStore {
         &'a self,
         space: &'a Space,
         queue: &'a str,
-        claimed: &'a Claimed,
+        claimed: &'a ClaimedJob,
         delay: Duration,
         reason: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
@@ -82,7 +82,7 @@ impl Queue for RedisStore {
         &'a self,
         space: &'a Space,
         queue: &'a str,
-        claimed: &'a Claimed,
+        claimed: &'a ClaimedJob,
         hide: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         Box::pin(self.settle(
@@ -93,26 +93,26 @@ impl Queue for RedisStore {
         ))
     }
 
-    fn dead<'a>(
+    fn dead_letters<'a>(
         &'a self,
         space: &'a Space,
         queue: &'a str,
         after: Option<&'a str>,
         most: usize,
-    ) -> BoxFuture<'a, Result<Vec<Dead>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<DeadLetter>, StoreError>> {
         Box::pin(async move {
             let mut reply = self
                 .call(
                     &self.scripts.dead,
                     space,
-                    &[text(queue), beyond(after), limit(most)],
+                    &[text(queue), lex_range_start(after), limit(most)],
                 )
                 .await?;
             let mut dead = Vec::new();
-            while !reply.is_done() {
+            while !reply.is_exhausted() {
                 let id = reply.text()?;
                 let payload = reply.bytes()?;
-                dead.push(Dead {
+                dead.push(DeadLetter {
                     id,
                     payload,
                     attempts: reply.number()?,
@@ -129,16 +129,18 @@ impl RedisStore {
         &self,
         space: &Space,
         queue: &str,
-        claimed: &Claimed,
+        claimed: &ClaimedJob,
         act: Vec<Bytes>,
     ) -> Result<bool, StoreError> {
         let mut args = vec![text(queue), text(&claimed.id), number(claimed.attempt)];
         args.extend(act);
-        self.call(&self.scripts.settle, space, &args).await?.yes()
+        self.call(&self.scripts.settle, space, &args)
+            .await?
+            .boolean()
     }
 }
 
 /// A name by which the server knows a request that is made twice.
-fn request() -> Bytes {
+fn request_id() -> Bytes {
     number(uuid::Uuid::now_v7())
 }

@@ -7,12 +7,12 @@ use std::vec::IntoIter;
 
 /// The parts of an answer, taken one after the other.
 #[derive(Debug)]
-pub(super) struct Reply {
+pub(super) struct ScriptReply {
     place: String,
     parts: IntoIter<Option<Bytes>>,
 }
 
-impl Reply {
+impl ScriptReply {
     /// Sorts an answer by its first word.
     pub(super) fn new(place: &str, answer: Vec<Option<Bytes>>) -> Result<Self, StoreError> {
         let mut reply = Self {
@@ -34,14 +34,14 @@ impl Reply {
         }
     }
 
-    pub(super) fn is_done(&self) -> bool {
+    pub(super) fn is_exhausted(&self) -> bool {
         self.parts.len() == 0
     }
 
     /// All that is left.
     pub(super) fn rest(mut self) -> Result<Vec<Bytes>, StoreError> {
         let mut rest = Vec::with_capacity(self.parts.len());
-        while !self.is_done() {
+        while !self.is_exhausted() {
             rest.push(self.bytes()?);
         }
         Ok(rest)
@@ -65,7 +65,7 @@ impl Reply {
             .map_err(|_| self.corrupt(format!("'{text}' is not a number")))
     }
 
-    pub(super) fn yes(&mut self) -> Result<bool, StoreError> {
+    pub(super) fn boolean(&mut self) -> Result<bool, StoreError> {
         Ok(self.number::<u8>()? == 1)
     }
 

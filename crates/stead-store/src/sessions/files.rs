@@ -6,12 +6,13 @@
 //! agents/<agent>/context/<session>/agent_state.json   snapshot, derived
 //! ```
 
-use super::group::GroupSync;
-use super::index::Index;
-use super::journal::{FileWriter, Newborn, check_lines, read_lines};
+use super::group_sync::GroupSync;
+use super::index::SessionIndex;
+use super::journal::{FileWriter, PendingDirSync, check_lines, read_lines};
 use super::lock::Lock;
 use crate::{
-    Disk, Imported, JournalWriter, Opened, Position, Sessions, StoreError, Summary, Wait, open_dir,
+    Disk, ImportOutcome, JournalWriter, LockWait, OpenedSession, Position, SessionSummary,
+    Sessions, StoreError, open_dir,
 };
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -26,8 +27,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use stead_core::{
-    AgentId, Beginning, Entry, FORMAT_VERSION, Line, LineError, Redactor, SessionId, SessionStart,
-    SessionState,
+    AgentId, Entry, FORMAT_VERSION, JournalLine, LineError, Redactor, SessionId, SessionOrigin,
+    SessionStart, SessionState,
 };
 
 const JOURNAL_SUFFIX: &str = ".log.jsonl";
@@ -48,13 +49,13 @@ pub struct FileSessions {
     /// The open `sessions/` directory, once it exists.
     dir: OnceLock<Arc<File>>,
     created: Arc<GroupSync>,
-    index: Mutex<Unwritten>,
+    index: Mutex<PendingIndexWrites>,
 }
 
 /// Summaries that are not in the index file yet.
 #[derive(Debug, Default)]
-struct Unwritten {
-    changes: BTreeMap<SessionId, Summary>,
+struct PendingIndexWrites {
+    changes: BTreeMap<SessionId, SessionSummary>,
     /// When it may be written again.
     due: Option<Instant>,
 }
@@ -91,7 +92,7 @@ impl FileSessions {
     }
 
     /// Opens a journal and locks it, making sure that what was locked is what lies at the path.
-    async fn lock(&self, id: &SessionId, wait: Wait) -> Result<(Arc<File>, Lock), StoreError> {
+    async fn lock(&self, id: &SessionId, wait: LockWait) -> Result<(Arc<File>, Lock), StoreError> {
         let path = self.path(id);
         loop {
             let file = match open_journal(&path, OFlags::RDWR | OFlags::APPEND) {
@@ -159,7 +160,7 @@ impl FileSessions {
         unwritten.due = Some(begun + INDEX_INTERVAL);
         let changes = std::mem::take(&mut unwritten.changes);
         drop(unwritten);
-        let merged = Index::merge(&self.sessions, &*self.dir()?, &*self.disk, changes);
+        let merged = SessionIndex::merge(&self.sessions, &*self.dir()?, &*self.disk, changes);
         let rest = (begun.elapsed() * INDEX_SHARE).max(INDEX_INTERVAL);
         self.index
             .lock()
@@ -168,35 +169,35 @@ impl FileSessions {
         merged
     }
 
-    fn summarise(&self, id: &SessionId, updated_ms: i64) -> Summary {
+    fn summarise(&self, id: &SessionId, updated_ms: i64) -> SessionSummary {
         let path = self.path(id);
         let mut state = SessionState::default();
         let folded =
             read_file(&path).and_then(|text| fold(&path, id, &text, &mut state).map(|(at, _)| at));
         match folded {
-            Ok(at) => Summary::of(id, &state, at, updated_ms),
+            Ok(at) => SessionSummary::of(id, &state, at, updated_ms),
             Err(error) => {
                 let size = std::fs::metadata(&path).map_or(0, |meta| meta.len());
                 let at = Position {
                     bytes: size,
                     ..Position::START
                 };
-                Summary {
+                SessionSummary {
                     damage: Some(error.to_string()),
-                    ..Summary::of(id, &state, at, updated_ms)
+                    ..SessionSummary::of(id, &state, at, updated_ms)
                 }
             }
         }
     }
 
-    fn list_now(&self) -> Result<Vec<Summary>, StoreError> {
+    fn list_blocking(&self) -> Result<Vec<SessionSummary>, StoreError> {
         let entries = match std::fs::read_dir(&self.sessions) {
             Ok(entries) => entries,
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(cause) => return Err(StoreError::io(&self.sessions, cause)),
         };
-        let mut old = Index::load(&self.sessions);
-        let mut new = Index::default();
+        let mut old = SessionIndex::load(&self.sessions);
+        let mut new = SessionIndex::default();
         for entry in entries.flatten() {
             let name = entry.file_name();
             let id = name
@@ -220,13 +221,13 @@ impl FileSessions {
             }
             new.sessions.insert(id, summary);
         }
-        if new != Index::load(&self.sessions) {
+        if new != SessionIndex::load(&self.sessions) {
             // A read-only folder can be listed too.
             let _ = self
                 .dir()
                 .and_then(|dir| new.store(&self.sessions, &dir, &*self.disk));
         }
-        let mut list: Vec<Summary> = new.sessions.into_values().collect();
+        let mut list: Vec<SessionSummary> = new.sessions.into_values().collect();
         list.sort_by(|a, b| {
             b.updated_ms
                 .cmp(&a.updated_ms)
@@ -235,7 +236,11 @@ impl FileSessions {
         Ok(list)
     }
 
-    async fn import_now(&self, id: &SessionId, lines: &[Bytes]) -> Result<Imported, StoreError> {
+    async fn import_now(
+        &self,
+        id: &SessionId,
+        lines: &[Bytes],
+    ) -> Result<ImportOutcome, StoreError> {
         let path = self.path(id);
         check_lines(&path, id, lines)?;
         let failed = |cause| StoreError::io(&path, cause);
@@ -244,7 +249,7 @@ impl FileSessions {
             text.extend_from_slice(line);
             text.push(b'\n');
         }
-        let (file, _lock) = match self.lock(id, Wait::No).await {
+        let (file, _lock) = match self.lock(id, LockWait::No).await {
             Ok(locked) => locked,
             Err(StoreError::NotFound(_)) => {
                 // Whole from the first moment: nobody finds a part of it.
@@ -258,7 +263,7 @@ impl FileSessions {
                     .sync(&file)
                     .and_then(|()| self.disk.sync(&dir))
                     .map_err(failed)?;
-                return Ok(Imported::New);
+                return Ok(ImportOutcome::New);
             }
             Err(error) => return Err(error),
         };
@@ -269,7 +274,7 @@ impl FileSessions {
             known.truncate(end.bytes as usize);
         }
         if known.starts_with(&text) {
-            return Ok(Imported::Same);
+            return Ok(ImportOutcome::Same);
         }
         let Some(rest) = text.strip_prefix(known.as_slice()) else {
             return Err(StoreError::Exists(id.clone()));
@@ -278,10 +283,10 @@ impl FileSessions {
             .write_all(&file, rest)
             .and_then(|()| self.disk.sync(&file))
             .map_err(failed)?;
-        Ok(Imported::Extended)
+        Ok(ImportOutcome::Extended)
     }
 
-    fn remove_now(&self, id: &SessionId) -> Result<(), StoreError> {
+    fn remove_blocking(&self, id: &SessionId) -> Result<(), StoreError> {
         let dir = self.dir()?;
         let path = self.path(id);
         let name = path.file_name().map(Path::new).unwrap_or(Path::new(""));
@@ -297,7 +302,7 @@ impl FileSessions {
             let _ = self.disk.remove(CWD, &file, AtFlags::empty());
         }
         let _ = self.disk.remove(CWD, &context, AtFlags::REMOVEDIR);
-        self.list_now().map(drop)
+        self.list_blocking().map(drop)
     }
 }
 
@@ -305,8 +310,8 @@ impl Sessions for FileSessions {
     fn create<'a>(
         &'a self,
         id: &'a SessionId,
-        from: Option<Beginning>,
-    ) -> BoxFuture<'a, Result<Opened, StoreError>> {
+        from: Option<SessionOrigin>,
+    ) -> BoxFuture<'a, Result<OpenedSession, StoreError>> {
         Box::pin(async move {
             let path = self.path(id);
             let dir = self.dir()?;
@@ -319,19 +324,19 @@ impl Sessions for FileSessions {
                     _ => StoreError::io(&path, cause),
                 })?;
             let file = Arc::new(file);
-            let lock = Lock::take(file.clone(), &path, id, Wait::No).await?;
+            let lock = Lock::take(file.clone(), &path, id, LockWait::No).await?;
             // Between making it and locking it, someone else may have found it and begun the
             // session.
             if file.metadata().map_or(0, |meta| meta.len()) > 0 {
                 return Err(StoreError::Exists(id.clone()));
             }
-            let newborn = Newborn {
+            let newborn = PendingDirSync {
                 dir: dir.clone(),
                 group: self.created.clone(),
             };
             let mut writer = self
                 .writer(path.clone(), file, Position::START, lock)
-                .newborn(newborn);
+                .with_pending_dir_sync(newborn);
             let start = Entry::Session(SessionStart::new(id.clone(), self.agent.clone(), from));
             let lines = writer.append(vec![start]).await.inspect_err(|_| {
                 // A session that was never acknowledged must not be found later as an empty one.
@@ -341,12 +346,12 @@ impl Sessions for FileSessions {
             for line in lines {
                 state
                     .apply(line.seq, &line.entry)
-                    .map_err(|cause| StoreError::Unfit {
+                    .map_err(|cause| StoreError::Inconsistent {
                         path: path.clone(),
                         cause,
                     })?;
             }
-            Ok(Opened {
+            Ok(OpenedSession {
                 state: Some(state),
                 writer: Box::new(writer),
                 torn: None,
@@ -358,8 +363,8 @@ impl Sessions for FileSessions {
         &'a self,
         id: &'a SessionId,
         known: Option<Position>,
-        wait: Wait,
-    ) -> BoxFuture<'a, Result<Opened, StoreError>> {
+        wait: LockWait,
+    ) -> BoxFuture<'a, Result<OpenedSession, StoreError>> {
         Box::pin(async move {
             let path = self.path(id);
             let (file, lock) = self.lock(id, wait).await?;
@@ -369,7 +374,7 @@ impl Sessions for FileSessions {
                 .len();
             if let Some(at) = known.filter(|at| at.bytes == size && ends_at(&file, *at)) {
                 let writer = self.writer(path, file, at, lock);
-                return Ok(Opened {
+                return Ok(OpenedSession {
                     state: None,
                     writer: Box::new(writer),
                     torn: None,
@@ -387,9 +392,9 @@ impl Sessions for FileSessions {
             }
             let writer = self.writer(path, file, at, lock);
             if torn.is_some() {
-                writer.cut()?;
+                writer.truncate_torn()?;
             }
-            Ok(Opened {
+            Ok(OpenedSession {
                 state: Some(state),
                 writer: Box::new(writer),
                 torn,
@@ -397,7 +402,10 @@ impl Sessions for FileSessions {
         })
     }
 
-    fn read<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<Vec<Line>, StoreError>> {
+    fn read<'a>(
+        &'a self,
+        id: &'a SessionId,
+    ) -> BoxFuture<'a, Result<Vec<JournalLine>, StoreError>> {
         Box::pin(async move {
             let path = self.path(id);
             if !path.exists() {
@@ -406,7 +414,7 @@ impl Sessions for FileSessions {
             let text = read_file(&path)?;
             let mut lines = Vec::new();
             read_lines(&path, &text, |line| {
-                belongs(&path, id, &line)?;
+                check_session_id(&path, id, &line)?;
                 lines.push(line);
                 Ok(())
             })?;
@@ -414,14 +422,14 @@ impl Sessions for FileSessions {
         })
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Summary>, StoreError>> {
-        Box::pin(async move { self.list_now() })
+    fn list(&self) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
+        Box::pin(async move { self.list_blocking() })
     }
 
     fn remove<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
-            let (_file, _lock) = self.lock(id, Wait::No).await?;
-            self.remove_now(id)
+            let (_file, _lock) = self.lock(id, LockWait::No).await?;
+            self.remove_blocking(id)
         })
     }
 
@@ -445,11 +453,15 @@ impl Sessions for FileSessions {
         &'a self,
         id: &'a SessionId,
         lines: Vec<Bytes>,
-    ) -> BoxFuture<'a, Result<Imported, StoreError>> {
+    ) -> BoxFuture<'a, Result<ImportOutcome, StoreError>> {
         Box::pin(async move { self.import_now(id, &lines).await })
     }
 
-    fn derive<'a>(&'a self, state: &'a SessionState, position: Position) -> BoxFuture<'a, ()> {
+    fn update_derived<'a>(
+        &'a self,
+        state: &'a SessionState,
+        position: Position,
+    ) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let Some(id) = &state.session else { return };
             if let Err(error) = self.snapshot(state, position) {
@@ -459,9 +471,10 @@ impl Sessions for FileSessions {
                 let updated_ms =
                     std::fs::metadata(self.path(id)).map_or(0, |meta| modified_ms(&meta));
                 let mut unwritten = self.index.lock().unwrap_or_else(PoisonError::into_inner);
-                unwritten
-                    .changes
-                    .insert(id.clone(), Summary::of(id, state, position, updated_ms));
+                unwritten.changes.insert(
+                    id.clone(),
+                    SessionSummary::of(id, state, position, updated_ms),
+                );
                 unwritten.due.is_none_or(|due| Instant::now() >= due)
             };
             if due {
@@ -492,12 +505,12 @@ fn fold(
     id: &SessionId,
     text: &[u8],
     state: &mut SessionState,
-) -> Result<(Position, Option<crate::Torn>), StoreError> {
+) -> Result<(Position, Option<crate::TornTail>), StoreError> {
     read_lines(path, text, |line| {
-        belongs(path, id, &line)?;
+        check_session_id(path, id, &line)?;
         state
             .apply(line.seq, &line.entry)
-            .map_err(|cause| StoreError::Unfit {
+            .map_err(|cause| StoreError::Inconsistent {
                 path: path.to_owned(),
                 cause,
             })
@@ -515,7 +528,7 @@ fn ends_at(file: &File, position: Position) -> bool {
 }
 
 /// A journal says whose it is; under another name it is refused, or two sessions would become one.
-fn belongs(path: &Path, id: &SessionId, line: &Line) -> Result<(), StoreError> {
+fn check_session_id(path: &Path, id: &SessionId, line: &JournalLine) -> Result<(), StoreError> {
     match &line.entry {
         Entry::Session(start) if start.session != *id => {
             let cause = LineError::Malformed(format!("it belongs to session {}", start.session));

@@ -30,7 +30,7 @@ impl std::fmt::Display for Holder {
 /// A process as it signs what it holds: enough to tell, from the same machine, whether it still
 /// runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Signature {
+pub struct ProcessIdentity {
     /// Different for every lease that is asked for.
     nonce: String,
     host: String,
@@ -42,20 +42,20 @@ pub struct Signature {
     began: u64,
 }
 
-impl Signature {
+impl ProcessIdentity {
     /// This process, for one lease.
     pub fn fresh() -> Self {
         let pid = std::process::id();
         let program = read(&format!("/proc/{pid}/comm"));
         let host = read("/proc/sys/kernel/hostname");
-        let began = began(pid).unwrap_or(0);
+        let began = process_start_ticks(pid).unwrap_or(0);
         let nonce = uuid::Uuid::now_v7().simple().to_string();
         Self {
             nonce,
             host,
             pid,
             program,
-            machine: machine().to_owned(),
+            machine: machine_id().to_owned(),
             began,
         }
     }
@@ -73,13 +73,13 @@ impl Signature {
     /// Whether the process is certainly gone: it ran on this machine and does so no more. Of
     /// another machine nothing is known.
     pub fn is_gone(&self) -> bool {
-        let here = self.machine == machine() && !machine().is_empty() && self.began > 0;
-        here && began(self.pid) != Some(self.began)
+        let here = self.machine == machine_id() && !machine_id().is_empty() && self.began > 0;
+        here && process_start_ticks(self.pid) != Some(self.began)
     }
 
     /// For people.
     pub fn holder(&self) -> Holder {
-        let here = self.machine == machine();
+        let here = self.machine == machine_id();
         let host = (!here).then(|| self.host.clone());
         Holder {
             pid: Some(self.pid),
@@ -90,7 +90,7 @@ impl Signature {
 }
 
 /// This start of this machine, as seen from this container.
-fn machine() -> &'static str {
+fn machine_id() -> &'static str {
     static MACHINE: OnceLock<String> = OnceLock::new();
     MACHINE.get_or_init(|| {
         let boot = read("/proc/sys/kernel/random/boot_id");
@@ -104,7 +104,7 @@ fn machine() -> &'static str {
 }
 
 /// When a process began; none if there is no such process, or only its remains.
-fn began(pid: u32) -> Option<u64> {
+fn process_start_ticks(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in brackets may hold anything; the fields after it are counted from its end.
     let fields: Vec<&str> = stat.get(stat.rfind(')')? + 2..)?.split(' ').collect();
@@ -129,10 +129,10 @@ mod tests {
 
     #[test]
     fn a_living_process_is_not_gone_and_a_dead_or_reborn_one_is() {
-        let me = Signature::parse(&Signature::fresh().text()).unwrap();
+        let me = ProcessIdentity::parse(&ProcessIdentity::fresh().text()).unwrap();
         assert!(!me.is_gone());
         assert!(
-            Signature {
+            ProcessIdentity {
                 began: me.began + 1,
                 ..me.clone()
             }
@@ -140,14 +140,14 @@ mod tests {
             "the same number, another process"
         );
         assert!(
-            Signature {
+            ProcessIdentity {
                 pid: u32::MAX,
                 ..me.clone()
             }
             .is_gone()
         );
         assert!(
-            !Signature {
+            !ProcessIdentity {
                 machine: "elsewhere".into(),
                 pid: u32::MAX,
                 ..me

@@ -1,6 +1,6 @@
 //! `sessions.json`: what a listing shows, derived from the journals and never trusted over them.
 
-use crate::{Disk, Position, StoreError, Summary};
+use crate::{Disk, Position, SessionSummary, StoreError};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -15,12 +15,12 @@ const INDEX_VERSION: u32 = 1;
 
 /// The file's content.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Index {
+pub(crate) struct SessionIndex {
     version: u32,
-    pub(crate) sessions: BTreeMap<SessionId, Summary>,
+    pub(crate) sessions: BTreeMap<SessionId, SessionSummary>,
 }
 
-impl Index {
+impl SessionIndex {
     /// Reads the index; an absent, broken or older one is simply empty: it can be rebuilt.
     pub(crate) fn load(dir: &Path) -> Self {
         let text = std::fs::read(dir.join(INDEX_FILE)).unwrap_or_default();
@@ -36,7 +36,7 @@ impl Index {
         path: &Path,
         dir: &File,
         disk: &dyn Disk,
-        changes: BTreeMap<SessionId, Summary>,
+        changes: BTreeMap<SessionId, SessionSummary>,
     ) -> Result<(), StoreError> {
         for _ in 0..20 {
             match rustix::fs::flock(dir, FlockOperation::NonBlockingLockExclusive) {
@@ -67,7 +67,7 @@ impl Index {
     }
 }
 
-impl Summary {
+impl SessionSummary {
     /// What a listing shows of `state`.
     pub(crate) fn of(
         id: &SessionId,

@@ -1,14 +1,14 @@
 //! One journal file: reading it with every check, and appending to it.
 
-use super::group::GroupSync;
+use super::group_sync::GroupSync;
 use super::lock::Lock;
-use crate::{Disk, Fence, JournalWriter, Position, StoreError, Torn};
+use crate::{Disk, FencingToken, JournalWriter, Position, StoreError, TornTail};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use stead_core::{ChainSum, Entry, Line, Redactor, decode_line, encode_line};
+use stead_core::{ChainSum, Entry, JournalLine, Redactor, decode_line, encode_line};
 use tokio_util::sync::CancellationToken;
 
 impl Position {
@@ -28,8 +28,8 @@ impl Position {
 pub(crate) fn read_lines(
     path: &Path,
     text: &[u8],
-    mut sink: impl FnMut(Line) -> Result<(), StoreError>,
-) -> Result<(Position, Option<Torn>), StoreError> {
+    mut sink: impl FnMut(JournalLine) -> Result<(), StoreError>,
+) -> Result<(Position, Option<TornTail>), StoreError> {
     let mut at = Position::START;
     while (at.bytes as usize) < text.len() {
         let rest = &text[at.bytes as usize..];
@@ -59,7 +59,7 @@ pub(crate) fn read_lines(
             (Err(_), None) if is_torn(rest) => {
                 return Ok((
                     at,
-                    Some(Torn {
+                    Some(TornTail {
                         line: number,
                         bytes: rest.len() as u64,
                     }),
@@ -116,7 +116,7 @@ pub(crate) fn read_line(
     bytes: &[u8],
     number: u64,
     previous: ChainSum,
-) -> Result<Line, stead_core::LineError> {
+) -> Result<JournalLine, stead_core::LineError> {
     let malformed = |why: &str| stead_core::LineError::Malformed(why.to_owned());
     let text = std::str::from_utf8(bytes).map_err(|_| malformed("it is not UTF-8"))?;
     let line = decode_line(text, previous)?;
@@ -143,7 +143,7 @@ pub(crate) struct FileWriter {
     redactor: Redactor,
     at: Position,
     /// The directory, as long as it is not certain that it keeps the file.
-    newborn: Option<Newborn>,
+    pending_dir_sync: Option<PendingDirSync>,
     /// Set before a write begins and cleared after it succeeded: a write that failed, or whose
     /// future was dropped half-way, leaves the end of the file unknown.
     broken: bool,
@@ -152,7 +152,7 @@ pub(crate) struct FileWriter {
 
 /// Where a file was made, and what makes that last.
 #[derive(Debug, Clone)]
-pub(crate) struct Newborn {
+pub(crate) struct PendingDirSync {
     pub(crate) dir: Arc<File>,
     /// Others that were made there meanwhile share its sync.
     pub(crate) group: Arc<GroupSync>,
@@ -174,16 +174,16 @@ impl FileWriter {
             disk,
             redactor,
             at,
-            newborn: None,
+            pending_dir_sync: None,
             broken: false,
             _lock: lock,
         }
     }
 
     /// The same for a file that was just made.
-    pub(crate) fn newborn(self, newborn: Newborn) -> Self {
+    pub(crate) fn with_pending_dir_sync(self, newborn: PendingDirSync) -> Self {
         Self {
-            newborn: Some(newborn),
+            pending_dir_sync: Some(newborn),
             ..self
         }
     }
@@ -197,20 +197,20 @@ impl FileWriter {
                 .await
                 .map_err(std::io::Error::other)?
         };
-        match self.newborn.clone() {
+        match self.pending_dir_sync.clone() {
             None => content.await,
-            Some(Newborn { dir, group }) => {
+            Some(PendingDirSync { dir, group }) => {
                 let disk = self.disk.clone();
                 let name = group.sync(move || disk.sync(&dir));
                 tokio::try_join!(content, name)?;
-                self.newborn = None;
+                self.pending_dir_sync = None;
                 Ok(())
             }
         }
     }
 
     /// Cuts what is torn off the end.
-    pub(crate) fn cut(&self) -> Result<(), StoreError> {
+    pub(crate) fn truncate_torn(&self) -> Result<(), StoreError> {
         let cut = self
             .disk
             .set_len(&self.file, self.at.bytes)
@@ -224,7 +224,7 @@ pub(crate) fn encode(
     redactor: &Redactor,
     at: Position,
     entries: Vec<Entry>,
-) -> Result<(String, Vec<Line>), (u64, stead_core::LineError)> {
+) -> Result<(String, Vec<JournalLine>), (u64, stead_core::LineError)> {
     // As precise as the journal, so that a line read back equals the line written.
     let now = jiff::Timestamp::now();
     let now = jiff::Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
@@ -235,7 +235,7 @@ pub(crate) fn encode(
         let seq = at.seq + 1;
         let line = encode_line(seq, now, &entry, at.sum);
         let before = line.1;
-        let (encoded, sum) = redactor.clean_line(line, at.sum);
+        let (encoded, sum) = redactor.redact_line(line, at.sum);
         // What was redacted in the journal must be redacted in memory too, or a resumed session
         // would differ from the live one.
         let entry = if sum == before {
@@ -251,7 +251,7 @@ pub(crate) fn encode(
             sum,
             bytes: at.bytes + encoded.len() as u64,
         };
-        lines.push(Line {
+        lines.push(JournalLine {
             seq,
             at: now,
             entry,
@@ -262,7 +262,10 @@ pub(crate) fn encode(
 }
 
 impl JournalWriter for FileWriter {
-    fn append(&mut self, entries: Vec<Entry>) -> BoxFuture<'_, Result<Vec<Line>, StoreError>> {
+    fn append(
+        &mut self,
+        entries: Vec<Entry>,
+    ) -> BoxFuture<'_, Result<Vec<JournalLine>, StoreError>> {
         Box::pin(async move {
             if self.broken {
                 return Err(StoreError::Broken(self.path.clone()));
@@ -305,11 +308,11 @@ impl JournalWriter for FileWriter {
         self.at
     }
 
-    fn fence(&self) -> Option<&Fence> {
+    fn fence(&self) -> Option<&FencingToken> {
         None
     }
 
-    fn lost(&self) -> CancellationToken {
+    fn lease_lost(&self) -> CancellationToken {
         // The kernel takes a lock from nobody.
         CancellationToken::new()
     }

@@ -4,7 +4,7 @@
 //! holder ends, and nothing is written to hold it. Who holds it is asked of the kernel too, and
 //! only when someone else is refused.
 
-use crate::{Holder, StoreError, Wait};
+use crate::{Holder, LockWait, StoreError};
 use rustix::fs::FlockOperation;
 use std::fs::File;
 use std::path::Path;
@@ -26,7 +26,7 @@ impl Lock {
         journal: Arc<File>,
         path: &Path,
         session: &SessionId,
-        wait: Wait,
+        wait: LockWait,
     ) -> Result<Self, StoreError> {
         let started = Instant::now();
         loop {
@@ -34,8 +34,8 @@ impl Lock {
                 Ok(()) => return Ok(Self { journal }),
                 Err(rustix::io::Errno::WOULDBLOCK) => {
                     let limit = match wait {
-                        Wait::No => Duration::ZERO,
-                        Wait::AtMost(limit) => limit,
+                        LockWait::No => Duration::ZERO,
+                        LockWait::AtMost(limit) => limit,
                     };
                     if started.elapsed() >= limit {
                         return Err(StoreError::Locked {

@@ -1,7 +1,7 @@
 //! The contract of a place that keeps sessions, and the places that do.
 
 mod files;
-mod group;
+mod group_sync;
 mod holder;
 mod index;
 mod journal;
@@ -12,17 +12,18 @@ mod tests;
 
 pub use files::FileSessions;
 pub(crate) use files::{make_dirs, modified_ms};
-pub use holder::{Holder, Signature};
+pub use holder::{Holder, ProcessIdentity};
 pub use store::StoreSessions;
 
-use crate::{Fence, StoreError};
+use crate::{FencingToken, StoreError};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::time::Duration;
 use stead_core::{
-    Beginning, ChainSum, Entry, Line, Outcome, Redactor, SessionId, SessionState, Usage, Usd,
+    ChainSum, Entry, JournalLine, Redactor, RunOutcome, SessionId, SessionOrigin, SessionState,
+    Usage, Usd,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -32,8 +33,8 @@ pub trait Sessions: Debug + Send + Sync {
     fn create<'a>(
         &'a self,
         id: &'a SessionId,
-        from: Option<Beginning>,
-    ) -> BoxFuture<'a, Result<Opened, StoreError>>;
+        from: Option<SessionOrigin>,
+    ) -> BoxFuture<'a, Result<OpenedSession, StoreError>>;
 
     /// Takes a session for writing. With `known`, nothing is read if the journal still ends there.
     /// A torn last line is cut and reported; damage before it is an error.
@@ -41,15 +42,16 @@ pub trait Sessions: Debug + Send + Sync {
         &'a self,
         id: &'a SessionId,
         known: Option<Position>,
-        wait: Wait,
-    ) -> BoxFuture<'a, Result<Opened, StoreError>>;
+        wait: LockWait,
+    ) -> BoxFuture<'a, Result<OpenedSession, StoreError>>;
 
     /// All lines of a session, checked, without taking it. A torn last line is left out.
-    fn read<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<Vec<Line>, StoreError>>;
+    fn read<'a>(&'a self, id: &'a SessionId)
+    -> BoxFuture<'a, Result<Vec<JournalLine>, StoreError>>;
 
     /// What there is, newest first. Summaries are derived and rebuilt where they are absent or
     /// stale.
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Summary>, StoreError>>;
+    fn list(&self) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>>;
 
     /// Removes a session that nobody writes.
     fn remove<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<(), StoreError>>;
@@ -64,11 +66,15 @@ pub trait Sessions: Debug + Send + Sync {
         &'a self,
         id: &'a SessionId,
         lines: Vec<Bytes>,
-    ) -> BoxFuture<'a, Result<Imported, StoreError>>;
+    ) -> BoxFuture<'a, Result<ImportOutcome, StoreError>>;
 
     /// Writes what is derived from a session (snapshot, index). Its failure loses nothing, so it is
     /// reported and not returned.
-    fn derive<'a>(&'a self, state: &'a SessionState, position: Position) -> BoxFuture<'a, ()>;
+    fn update_derived<'a>(
+        &'a self,
+        state: &'a SessionState,
+        position: Position,
+    ) -> BoxFuture<'a, ()>;
 
     /// Where a person finds the journal of a session.
     fn locate(&self, id: &SessionId) -> String;
@@ -83,7 +89,7 @@ pub trait Sessions: Debug + Send + Sync {
 
 /// What taking over a session came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Imported {
+pub enum ImportOutcome {
     /// It is new here.
     New,
     /// It was here and got longer.
@@ -94,30 +100,33 @@ pub enum Imported {
 
 /// A session taken for writing. Dropping it gives the session back.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedSession {
     /// The session's state; none if it is still what the caller knew.
     pub state: Option<SessionState>,
     /// The only way to add to it.
     pub writer: Box<dyn JournalWriter>,
     /// What was cut off the end.
-    pub torn: Option<Torn>,
+    pub torn: Option<TornTail>,
 }
 
 /// Adds to one journal.
 pub trait JournalWriter: Debug + Send {
     /// Appends entries in one piece and returns them as they were written, secrets removed. Durable
     /// on return if any of them [must be](Entry::must_be_durable). After an error it takes no more.
-    fn append(&mut self, entries: Vec<Entry>) -> BoxFuture<'_, Result<Vec<Line>, StoreError>>;
+    fn append(
+        &mut self,
+        entries: Vec<Entry>,
+    ) -> BoxFuture<'_, Result<Vec<JournalLine>, StoreError>>;
 
     /// Where the journal ends.
     fn position(&self) -> Position;
 
     /// The proof that this is the session's writer, for changes to documents beside it; none where
     /// the operating system sees to it.
-    fn fence(&self) -> Option<&Fence>;
+    fn fence(&self) -> Option<&FencingToken>;
 
     /// Cancelled when someone else took the session over: whatever goes on for it must stop.
-    fn lost(&self) -> CancellationToken;
+    fn lease_lost(&self) -> CancellationToken;
 
     /// Gives the session back. A writer that is merely dropped does so as well, but perhaps only
     /// after the time that a silent holder is given.
@@ -137,7 +146,7 @@ pub struct Position {
 
 /// A last line that was not written whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Torn {
+pub struct TornTail {
     /// The line it would have been.
     pub line: u64,
     /// How many bytes were cut off.
@@ -146,7 +155,7 @@ pub struct Torn {
 
 /// Whether to wait for a session that someone else writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wait {
+pub enum LockWait {
     /// Fail at once.
     No,
     /// At most this long.
@@ -155,7 +164,7 @@ pub enum Wait {
 
 /// A session in a listing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Summary {
+pub struct SessionSummary {
     /// The session.
     pub id: SessionId,
     /// The first words said in it.
@@ -170,7 +179,7 @@ pub struct Summary {
     /// Runs begun.
     pub runs: u64,
     /// How the last run ended; absent while one is open.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<RunOutcome>,
     /// The model that answered last.
     pub model: Option<String>,
     /// Tokens used in all.

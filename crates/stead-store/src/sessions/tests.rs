@@ -77,7 +77,7 @@ fn story(path: &str) -> Vec<Entry> {
         reply(vec![Block::text("finished")], StopReason::EndTurn),
         Entry::End(RunEnd {
             run: run(),
-            outcome: Outcome::Completed,
+            outcome: RunOutcome::Completed,
             reason: None,
         }),
     ]
@@ -92,7 +92,7 @@ async fn written(journals: &FileSessions, name: &str) -> (SessionState, Position
         }
     }
     let position = opened.writer.position();
-    journals.derive(&state, position).await;
+    journals.update_derived(&state, position).await;
     (state, position)
 }
 
@@ -101,7 +101,7 @@ async fn a_session_read_back_is_the_session_that_was_lived() {
     let dir = tempfile::tempdir().unwrap();
     let journals = journals(dir.path());
     let (state, position) = written(&journals, "s1").await;
-    let opened = journals.open(&id("s1"), None, Wait::No).await.unwrap();
+    let opened = journals.open(&id("s1"), None, LockWait::No).await.unwrap();
     assert_eq!(opened.state, Some(state));
     assert_eq!((opened.writer.position(), opened.torn), (position, None));
 }
@@ -119,7 +119,7 @@ async fn a_journal_cut_anywhere_loses_only_its_torn_line() {
             .iter()
             .rposition(|&b| b == b'\n')
             .map_or(0, |p| p + 1);
-        let opened = journals.open(&id("s1"), None, Wait::No).await;
+        let opened = journals.open(&id("s1"), None, LockWait::No).await;
         if sound == 0 {
             // Nothing was ever acknowledged: it can be begun anew.
             assert!(
@@ -144,10 +144,10 @@ async fn a_journal_cut_anywhere_loses_only_its_torn_line() {
     let mut blank = whole.clone();
     blank.extend([0; 512]);
     std::fs::write(&path, &blank).unwrap();
-    let opened = journals.open(&id("s1"), None, Wait::No).await.unwrap();
+    let opened = journals.open(&id("s1"), None, LockWait::No).await.unwrap();
     assert_eq!(
         opened.torn,
-        Some(Torn {
+        Some(TornTail {
             line: 8,
             bytes: 512
         })
@@ -167,7 +167,7 @@ async fn an_entry_kind_of_a_newer_version_is_refused_and_kept_even_on_the_last_l
     .unwrap();
     let before = std::fs::read(&path).unwrap();
     let error = journals
-        .open(&id("s1"), None, Wait::No)
+        .open(&id("s1"), None, LockWait::No)
         .await
         .unwrap_err()
         .to_string();
@@ -206,7 +206,10 @@ async fn damage_in_the_middle_names_file_and_line_and_changes_nothing() {
             }
         }
         std::fs::write(&path, &bytes).unwrap();
-        let error = journals.open(&id("s1"), None, Wait::No).await.unwrap_err();
+        let error = journals
+            .open(&id("s1"), None, LockWait::No)
+            .await
+            .unwrap_err();
         assert!(
             matches!(&error, StoreError::Damaged { line: 3, .. }),
             "{damage}: {error}"
@@ -223,14 +226,14 @@ async fn damage_in_the_middle_names_file_and_line_and_changes_nothing() {
     }
 }
 
-// Acceptance 6: two processes on one session; a stale lock.
+// Two processes on one session; a stale lock.
 #[tokio::test]
 async fn a_second_writer_is_told_who_holds_the_session_and_can_wait() {
     let dir = tempfile::tempdir().unwrap();
     let journals = Arc::new(journals(dir.path()));
     let opened = journals.create(&id("s1"), None).await.unwrap();
     let error = journals
-        .open(&id("s1"), None, Wait::No)
+        .open(&id("s1"), None, LockWait::No)
         .await
         .unwrap_err()
         .to_string();
@@ -241,7 +244,7 @@ async fn a_second_writer_is_told_who_holds_the_session_and_can_wait() {
 
     let started = Instant::now();
     let session = id("s1");
-    let waiting = journals.open(&session, None, Wait::AtMost(Duration::from_secs(5)));
+    let waiting = journals.open(&session, None, LockWait::AtMost(Duration::from_secs(5)));
     let release = async {
         tokio::time::sleep(Duration::from_millis(100)).await;
         drop(opened);
@@ -258,7 +261,7 @@ async fn a_copy_of_the_open_journal_does_not_keep_the_session() {
     let path = dir.path().join("s1.log.jsonl");
     let file = Arc::new(std::fs::File::create(&path).unwrap());
     let copy = file.try_clone().unwrap();
-    let lock = super::lock::Lock::take(file, &path, &id("s1"), Wait::No)
+    let lock = super::lock::Lock::take(file, &path, &id("s1"), LockWait::No)
         .await
         .unwrap();
     let other = std::fs::File::open(&path).unwrap();
@@ -298,7 +301,7 @@ async fn snapshot_and_index_are_derived_and_come_back_when_deleted() {
     assert_eq!(journals.list().await.unwrap(), vec![]);
     assert!(!snapshot.exists());
     assert!(matches!(
-        journals.open(&id("s1"), None, Wait::No).await,
+        journals.open(&id("s1"), None, LockWait::No).await,
         Err(StoreError::NotFound(_))
     ));
 }
@@ -329,12 +332,12 @@ async fn an_unchanged_journal_is_not_read_again_and_a_changed_one_is() {
     let journals = journals(dir.path());
     let (_, position) = written(&journals, "s1").await;
     let opened = journals
-        .open(&id("s1"), Some(position), Wait::No)
+        .open(&id("s1"), Some(position), LockWait::No)
         .await
         .unwrap();
     assert_eq!(opened.state, None);
     drop(opened);
-    let mut other = journals.open(&id("s1"), None, Wait::No).await.unwrap();
+    let mut other = journals.open(&id("s1"), None, LockWait::No).await.unwrap();
     other
         .writer
         .append(vec![Entry::User(UserInput::text(run(), "more"))])
@@ -342,7 +345,7 @@ async fn an_unchanged_journal_is_not_read_again_and_a_changed_one_is() {
         .unwrap();
     drop(other);
     let opened = journals
-        .open(&id("s1"), Some(position), Wait::No)
+        .open(&id("s1"), Some(position), LockWait::No)
         .await
         .unwrap();
     assert_eq!(opened.state.unwrap().turns.len(), 5);
@@ -394,7 +397,7 @@ proptest! {
             let sound = bytes.len();
             bytes.extend(&garbage);
             std::fs::write(&path, &bytes).unwrap();
-            if let Ok(opened) = journals.open(&id("s1"), None, Wait::No).await {
+            if let Ok(opened) = journals.open(&id("s1"), None, LockWait::No).await {
                 prop_assert_eq!(opened.state.as_ref(), Some(&state));
                 drop(opened);
                 prop_assert_eq!(std::fs::read(&path).unwrap().len(), sound);
@@ -423,7 +426,10 @@ async fn what_no_crash_leaves_is_damage_and_stays_as_it_is() {
     ];
     for text in cases {
         std::fs::write(&path, &text).unwrap();
-        let error = journals.open(&id("s1"), None, Wait::No).await.unwrap_err();
+        let error = journals
+            .open(&id("s1"), None, LockWait::No)
+            .await
+            .unwrap_err();
         assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
     }
@@ -436,7 +442,7 @@ async fn a_journal_under_another_name_or_of_another_kind_is_refused_and_hides_no
     written(&journals, "s1").await;
     std::fs::copy(journals.path(&id("s1")), journals.path(&id("s2"))).unwrap();
     let error = journals
-        .open(&id("s2"), None, Wait::No)
+        .open(&id("s2"), None, LockWait::No)
         .await
         .unwrap_err()
         .to_string();
@@ -451,7 +457,7 @@ async fn a_journal_under_another_name_or_of_another_kind_is_refused_and_hides_no
     .unwrap();
     std::os::unix::fs::symlink(journals.path(&id("s1")), journals.path(&id("s4"))).unwrap();
     for odd in ["s3", "s4"] {
-        assert!(journals.open(&id(odd), None, Wait::No).await.is_err());
+        assert!(journals.open(&id(odd), None, LockWait::No).await.is_err());
         assert!(journals.read(&id(odd)).await.is_err());
     }
     let list = journals.list().await.unwrap();

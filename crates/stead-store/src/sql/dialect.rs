@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 /// Whose SQL it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Dialect {
+pub(super) enum SqlDialect {
     Sqlite,
     Postgres,
     Mysql,
 }
 
-impl Dialect {
+impl SqlDialect {
     /// Milliseconds since 1970 by the clock that all users of the store share.
     pub(super) fn now(self) -> &'static str {
         match self {
@@ -32,7 +32,7 @@ impl Dialect {
     }
 
     /// The same, passing over rows that somebody else has locked.
-    pub(super) fn for_update_of_free(self) -> &'static str {
+    pub(super) fn for_update_skip_locked(self) -> &'static str {
         match self {
             Self::Sqlite => "",
             Self::Postgres | Self::Mysql => " FOR UPDATE SKIP LOCKED",
@@ -50,7 +50,7 @@ impl Dialect {
     }
 
     /// Whether two transactions can both find a key absent before either writes it.
-    pub(super) fn absence_can_be_shared(self) -> bool {
+    pub(super) fn allows_concurrent_absence(self) -> bool {
         match self {
             Self::Sqlite => false,
             Self::Postgres | Self::Mysql => true,
@@ -87,7 +87,7 @@ impl Dialect {
     }
 
     /// Whether a WITH clause can change rows, so that several changes are one statement.
-    pub(super) fn chains_changes(self) -> bool {
+    pub(super) fn supports_writable_ctes(self) -> bool {
         match self {
             Self::Postgres => true,
             Self::Sqlite | Self::Mysql => false,
@@ -117,7 +117,7 @@ impl Dialect {
     }
 
     /// Bytes of at most `max`, usable in a key.
-    pub(super) fn short_bytes(self, max: usize) -> Cow<'static, str> {
+    pub(super) fn key_bytes_type(self, max: usize) -> Cow<'static, str> {
         match self {
             Self::Sqlite => "BLOB".into(),
             Self::Postgres => "BYTEA".into(),
@@ -127,7 +127,7 @@ impl Dialect {
     }
 
     /// Bytes of any length.
-    pub(super) fn bytes(self) -> &'static str {
+    pub(super) fn bytes_type(self) -> &'static str {
         match self {
             Self::Sqlite => "BLOB",
             Self::Postgres => "BYTEA",
@@ -136,7 +136,7 @@ impl Dialect {
     }
 
     /// A row's number, given out in growing order and never twice.
-    pub(super) fn id(self) -> &'static str {
+    pub(super) fn id_type(self) -> &'static str {
         match self {
             Self::Sqlite => "INTEGER PRIMARY KEY AUTOINCREMENT",
             Self::Postgres => "BIGSERIAL PRIMARY KEY",
@@ -180,10 +180,10 @@ mod tests {
     fn parameters_are_numbered_for_postgres_only() {
         let sql = "SELECT ? FROM t WHERE a = ? AND b IN (?, ?)";
         assert_eq!(
-            Dialect::Postgres.placeholders(sql.into()),
+            SqlDialect::Postgres.placeholders(sql.into()),
             "SELECT $1 FROM t WHERE a = $2 AND b IN ($3, $4)"
         );
-        for same in [Dialect::Sqlite, Dialect::Mysql] {
+        for same in [SqlDialect::Sqlite, SqlDialect::Mysql] {
             assert_eq!(same.placeholders(sql.into()), sql);
         }
     }

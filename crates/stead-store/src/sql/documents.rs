@@ -1,12 +1,13 @@
 //! Documents in a table.
 
-use super::chain::Chain;
-use super::driver::{Begin, Fault, Statement, Tx, end};
-use super::plan::{Fate, Found, Plan, Touch};
-use super::retry::Earlier;
-use super::{SqlStore, marks};
+use super::commit_plan::{CommitPlan, FoundVersions, KeyChange, KeyOutcome};
+use super::cte_commit::CteCommit;
+use super::driver::{DbFault, Statement, TransactionKind, Tx, finish};
+use super::retry::PriorAttempts;
+use super::{SqlStore, placeholders};
 use crate::contract::{
-    Change, DocVersion, Document, Documents, Expected, Fence, Listed, Space, check_changes,
+    DocVersion, Document, DocumentChange, Documents, Expected, FencingToken, ListedDocument, Space,
+    check_changes,
 };
 use crate::error::StoreError;
 use bytes::Bytes;
@@ -42,7 +43,9 @@ impl Documents for SqlStore {
                     body: row.bytes(2)?.into(),
                 })
             });
-            document.transpose().map_err(|fault| self.give_up(fault))
+            document
+                .transpose()
+                .map_err(|fault| self.store_error(fault))
         }
         .boxed()
     }
@@ -53,7 +56,7 @@ impl Documents for SqlStore {
         prefix: &'a str,
         after: Option<&'a str>,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Listed>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<ListedDocument>, StoreError>> {
         async move {
             // After what lies before the prefix, everything with the prefix comes.
             let after = after.filter(|after| *after >= prefix);
@@ -75,9 +78,9 @@ impl Documents for SqlStore {
                 .await?;
             let listed = answer.rows.into_iter().map(|mut row| {
                 let version = version_of(&row.bytes(1)?)?;
-                Ok(Listed { key: row.text(0)?, version, meta: row.bytes(2)?.into() })
+                Ok(ListedDocument { key: row.text(0)?, version, meta: row.bytes(2)?.into() })
             });
-            listed.collect::<Result<_, Fault>>().map_err(|fault| self.give_up(fault))
+            listed.collect::<Result<_, DbFault>>().map_err(|fault| self.store_error(fault))
         }
         .boxed()
     }
@@ -85,20 +88,19 @@ impl Documents for SqlStore {
     fn commit<'a>(
         &'a self,
         space: &'a Space,
-        changes: Vec<Change>,
-        fence: Option<&'a Fence>,
+        changes: Vec<DocumentChange>,
+        fence: Option<&'a FencingToken>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         async move {
             check_changes(&self.place, &changes)?;
-            let plan = Plan::new(&changes);
-            let commit = Commit {
+            let plan = CommitPlan::new(&changes);
+            let commit = DocumentCommit {
                 store: self,
                 space,
                 plan: &plan,
                 fence,
             };
-            self.retrying(|earlier| commit.attempt(earlier).boxed())
-                .await
+            self.retry(|earlier| commit.attempt(earlier).boxed()).await
         }
         .boxed()
     }
@@ -116,37 +118,37 @@ fn successor(prefix: &str) -> Option<Vec<u8>> {
     None
 }
 
-fn version_of(bytes: &[u8]) -> Result<DocVersion, Fault> {
+fn version_of(bytes: &[u8]) -> Result<DocVersion, DbFault> {
     let bytes = bytes
         .try_into()
-        .map_err(|_| Fault::Odd(format!("a version has {} bytes", bytes.len())))?;
+        .map_err(|_| DbFault::Corrupt(format!("a version has {} bytes", bytes.len())))?;
     Ok(DocVersion(u128::from_be_bytes(bytes)))
 }
 
 /// Which keys a transaction looks at before it writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Look {
+enum CheckScope {
     /// Those about which writing them says nothing.
-    WhereNeeded,
+    Required,
     /// All about which something is expected.
-    Everywhere,
+    All,
 }
 
 /// A commit on its way.
-struct Commit<'a> {
+struct DocumentCommit<'a> {
     store: &'a SqlStore,
     space: &'a Space,
-    plan: &'a Plan<'a>,
-    fence: Option<&'a Fence>,
+    plan: &'a CommitPlan<'a>,
+    fence: Option<&'a FencingToken>,
 }
 
-impl Commit<'_> {
-    async fn attempt(&self, earlier: Earlier) -> Result<(), Fault> {
-        let outcome = self.make().await;
+impl DocumentCommit<'_> {
+    async fn attempt(&self, earlier: PriorAttempts) -> Result<(), DbFault> {
+        let outcome = self.execute().await;
         match outcome {
             // Perhaps what is in the way is what the lost attempt left.
-            Err(Fault::Final(StoreError::Conflict(_) | StoreError::Fenced { .. }))
-                if earlier == Earlier::Unknown && self.is_made().await? =>
+            Err(DbFault::Final(StoreError::Conflict(_) | StoreError::Fenced { .. }))
+                if earlier == PriorAttempts::Unknown && self.is_applied().await? =>
             {
                 Ok(())
             }
@@ -155,69 +157,71 @@ impl Commit<'_> {
     }
 
     /// By the shortest way there is.
-    async fn make(&self) -> Result<(), Fault> {
-        if self.in_one_statement().await?.is_some() || self.in_a_chain().await?.is_some() {
+    async fn execute(&self) -> Result<(), DbFault> {
+        if self.execute_as_statement().await?.is_some() || self.execute_as_cte().await?.is_some() {
             return Ok(());
         }
-        match self.in_a_transaction(Look::WhereNeeded).await {
-            Err(Fault::Duplicate(_)) => {}
+        match self.execute_in_transaction(CheckScope::Required).await {
+            Err(DbFault::Duplicate(_)) => {}
             outcome => return outcome,
         }
-        match self.in_a_transaction(Look::Everywhere).await {
+        match self.execute_in_transaction(CheckScope::All).await {
             // Somebody made it after we looked. The next look will see it.
-            Err(Fault::Duplicate(cause)) => Err(Fault::Again(cause)),
+            Err(DbFault::Duplicate(cause)) => Err(DbFault::Contended(cause)),
             outcome => outcome,
         }
     }
 
-    async fn is_made(&self) -> Result<bool, Fault> {
-        let mut found = Found::new();
+    async fn is_applied(&self) -> Result<bool, DbFault> {
+        let mut found = FoundVersions::new();
         for keys in self.plan.keys(|_| true).chunks(KEYS_PER_STATEMENT) {
             collect(
                 &mut found,
                 self.store.driver.write(self.versions(keys, "")).await?,
             )?;
         }
-        Ok(self.plan.is_made(&found))
+        Ok(self.plan.is_applied(&found))
     }
 
-    fn conflict(key: &str) -> Fault {
-        Fault::Final(StoreError::Conflict(key.to_owned()))
+    fn conflict(key: &str) -> DbFault {
+        DbFault::Final(StoreError::Conflict(key.to_owned()))
     }
 
-    async fn in_a_transaction(&self, look: Look) -> Result<(), Fault> {
-        let mut tx = self.store.driver.begin(Begin::Write).await?;
+    async fn execute_in_transaction(&self, look: CheckScope) -> Result<(), DbFault> {
+        let mut tx = self.store.driver.begin(TransactionKind::Write).await?;
         let outcome = self.apply(&mut *tx, look).await;
-        end(tx, outcome).await
+        finish(tx, outcome).await
     }
 
-    async fn apply(&self, tx: &mut dyn Tx, look: Look) -> Result<(), Fault> {
+    async fn apply(&self, tx: &mut dyn Tx, look: CheckScope) -> Result<(), DbFault> {
         if let Some(fence) = self.fence {
-            self.store.hold(tx, self.space, fence).await?;
+            self.store.lock_fence(tx, self.space, fence).await?;
         }
         // Whoever looks at several keys does it in their order, so that two commits do not wait for
         // each other.
         let dialect = self.store.dialect;
-        let mut found = Found::new();
-        let is_check = |fate| matches!(fate, Fate::Stays);
-        let is_looked_at = |touch: &Touch<'_>| match (look, touch.fate, touch.expect) {
+        let mut found = FoundVersions::new();
+        let is_check = |fate| matches!(fate, KeyOutcome::Unchanged);
+        let is_looked_at = |touch: &KeyChange<'_>| match (look, touch.outcome, touch.expect) {
             (_, _, Expected::Any) => false,
             // Writing it fails if it is there.
-            (Look::WhereNeeded, Fate::Holds(_), Expected::Absent) => false,
-            (Look::WhereNeeded | Look::Everywhere, _, Expected::Absent | Expected::Version(_)) => {
-                true
-            }
+            (CheckScope::Required, KeyOutcome::Written(_), Expected::Absent) => false,
+            (
+                CheckScope::Required | CheckScope::All,
+                _,
+                Expected::Absent | Expected::Version(_),
+            ) => true,
         };
         for (lock, keys) in [
             (
                 dialect.for_share(),
                 self.plan
-                    .keys(|touch| is_looked_at(touch) && is_check(touch.fate)),
+                    .keys(|touch| is_looked_at(touch) && is_check(touch.outcome)),
             ),
             (
                 dialect.for_update(),
                 self.plan
-                    .keys(|touch| is_looked_at(touch) && !is_check(touch.fate)),
+                    .keys(|touch| is_looked_at(touch) && !is_check(touch.outcome)),
             ),
         ] {
             for keys in keys.chunks(KEYS_PER_STATEMENT) {
@@ -229,7 +233,9 @@ impl Commit<'_> {
         }
         self.remove(
             tx,
-            &self.plan.keys(|touch| matches!(touch.fate, Fate::Ends)),
+            &self
+                .plan
+                .keys(|touch| matches!(touch.outcome, KeyOutcome::Deleted)),
         )
         .await?;
         for moves in self.plan.moves().chunks(MOVES_PER_STATEMENT) {
@@ -242,10 +248,10 @@ impl Commit<'_> {
             meta: Bytes::new(),
             body: Bytes::new(),
         };
-        let guarded = match dialect.absence_can_be_shared() {
+        let guarded = match dialect.allows_concurrent_absence() {
             true => self
                 .plan
-                .keys(|touch| is_check(touch.fate) && touch.expect == Expected::Absent),
+                .keys(|touch| is_check(touch.outcome) && touch.expect == Expected::Absent),
             false => Vec::new(),
         };
         let mut made = self.plan.writes(|expect| expect == Expected::Absent);
@@ -260,7 +266,7 @@ impl Commit<'_> {
 
     /// Looks at the versions of `keys`.
     fn versions<'k>(&'k self, keys: &[&'k str], lock: &str) -> Statement<'k> {
-        let marks = marks(keys.len());
+        let marks = placeholders(keys.len());
         let sql = format!(
             "SELECT dkey, version FROM stead_docs WHERE space = ? AND dkey IN ({marks}) ORDER BY dkey{lock}"
         );
@@ -269,28 +275,28 @@ impl Commit<'_> {
             .fold(Statement::new(sql).bytes(self.space.as_str()), |s, key| {
                 s.bytes(*key)
             });
-        sized(statement, keys.len())
+        prepare_if_small(statement, keys.len())
     }
 
-    async fn remove(&self, tx: &mut dyn Tx, keys: &[&str]) -> Result<(), Fault> {
+    async fn remove(&self, tx: &mut dyn Tx, keys: &[&str]) -> Result<(), DbFault> {
         for keys in keys.chunks(KEYS_PER_STATEMENT) {
             let sql = format!(
                 "DELETE FROM stead_docs WHERE space = ? AND dkey IN ({})",
-                marks(keys.len())
+                placeholders(keys.len())
             );
             let statement = keys
                 .iter()
                 .fold(Statement::new(sql).bytes(self.space.as_str()), |s, key| {
                     s.bytes(*key)
                 });
-            tx.run(sized(statement, keys.len())).await?;
+            tx.run(prepare_if_small(statement, keys.len())).await?;
         }
         Ok(())
     }
 
-    async fn rename(&self, tx: &mut dyn Tx, moves: &[(&str, &str)]) -> Result<(), Fault> {
+    async fn rename(&self, tx: &mut dyn Tx, moves: &[(&str, &str)]) -> Result<(), DbFault> {
         let cases = "WHEN ? THEN ? ".repeat(moves.len());
-        let marks = marks(moves.len());
+        let marks = placeholders(moves.len());
         let sql = format!(
             "UPDATE stead_docs SET dkey = CASE dkey {cases}END WHERE space = ? AND dkey IN ({marks})"
         );
@@ -299,7 +305,9 @@ impl Commit<'_> {
         });
         statement = statement.bytes(self.space.as_str());
         statement = moves.iter().fold(statement, |s, (from, _)| s.bytes(*from));
-        tx.run(sized(statement, moves.len())).await.map(|_| ())
+        tx.run(prepare_if_small(statement, moves.len()))
+            .await
+            .map(|_| ())
     }
 
     async fn insert(
@@ -307,10 +315,10 @@ impl Commit<'_> {
         tx: &mut dyn Tx,
         rows: &[(&str, &Document)],
         ending: &str,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DbFault> {
         let mut rest = rows;
         while !rest.is_empty() {
-            let (now, later) = rest.split_at(how_many(rest, self.store.limits.statement_bytes));
+            let (now, later) = rest.split_at(batch_len(rest, self.store.limits.statement_bytes));
             let values = "(?, ?, ?, ?, ?), ".repeat(now.len());
             let values = values.trim_end_matches(", ");
             let sql = format!(
@@ -330,7 +338,7 @@ impl Commit<'_> {
                         .bytes(&document.body)
                 },
             );
-            tx.run(sized(statement, now.len())).await?;
+            tx.run(prepare_if_small(statement, now.len())).await?;
             rest = later;
         }
         Ok(())
@@ -338,7 +346,7 @@ impl Commit<'_> {
 
     /// A commit that only adds, overwrites and checks, where it can be one statement. None if that
     /// did nothing and does not say why.
-    async fn in_a_chain(&self) -> Result<Option<()>, Fault> {
+    async fn execute_as_cte(&self) -> Result<Option<()>, DbFault> {
         let SqlStore {
             dialect,
             limits,
@@ -353,8 +361,8 @@ impl Commit<'_> {
             Some((_, Err(_))) => return Ok(None),
             None => None,
         };
-        let chain = match dialect.chains_changes() {
-            true => Chain::new(
+        let chain = match dialect.supports_writable_ctes() {
+            true => CteCommit::new(
                 self.plan,
                 self.space.as_str(),
                 fence,
@@ -368,8 +376,8 @@ impl Commit<'_> {
             .await
         {
             Ok(answer) => Ok((answer.changed > 0).then_some(())),
-            Err(Fault::Duplicate(_)) => chain
-                .only_made()
+            Err(DbFault::Duplicate(_)) => chain
+                .sole_inserted_key()
                 .map_or(Ok(None), |key| Err(Self::conflict(key))),
             Err(fault) => Err(fault),
         }
@@ -377,7 +385,7 @@ impl Commit<'_> {
 
     /// A commit of one change, where it can be one statement. None if that did nothing and does not
     /// say why.
-    async fn in_one_statement(&self) -> Result<Option<()>, Fault> {
+    async fn execute_as_statement(&self) -> Result<Option<()>, DbFault> {
         let dialect = self.store.dialect;
         let share = dialect.for_share();
         let overwrite = dialect.or_overwrite_document();
@@ -409,8 +417,8 @@ impl Commit<'_> {
         };
         let written: [u8; 16];
         let expected: [u8; 16];
-        let statement = match (touch.fate, touch.expect, second) {
-            (Fate::Holds(document), Expected::Absent | Expected::Any, None) => {
+        let statement = match (touch.outcome, touch.expect, second) {
+            (KeyOutcome::Written(document), Expected::Absent | Expected::Any, None) => {
                 let ending = if touch.expect == Expected::Any {
                     overwrite
                 } else {
@@ -423,7 +431,7 @@ impl Commit<'_> {
                 let statement = Statement::new(sql).bytes(space).bytes(*key).bytes(&written);
                 fenced(statement.bytes(&document.meta).bytes(&document.body))
             }
-            (Fate::Holds(document), Expected::Version(version), None) => {
+            (KeyOutcome::Written(document), Expected::Version(version), None) => {
                 let sql = format!(
                     "UPDATE stead_docs SET version = ?, meta = ?, body = ? \
                      WHERE space = ? AND dkey = ? AND version = ?{only_if}"
@@ -436,7 +444,7 @@ impl Commit<'_> {
                     .bytes(&document.body);
                 fenced(statement.bytes(space).bytes(*key).bytes(&expected))
             }
-            (Fate::Ends, Expected::Version(version), None) => {
+            (KeyOutcome::Deleted, Expected::Version(version), None) => {
                 let sql = format!(
                     "DELETE FROM stead_docs WHERE space = ? AND dkey = ? AND version = ?{only_if}"
                 );
@@ -453,7 +461,7 @@ impl Commit<'_> {
         match self.store.driver.write(statement).await {
             Ok(answer) if answer.changed > 0 => Ok(Some(())),
             Ok(_) if self.fence.is_some() => Ok(None),
-            Ok(_) | Err(Fault::Duplicate(_)) => Err(Self::conflict(key)),
+            Ok(_) | Err(DbFault::Duplicate(_)) => Err(Self::conflict(key)),
             Err(fault) => Err(fault),
         }
     }
@@ -470,7 +478,7 @@ fn with_fence<'a>(
     }
 }
 
-fn collect(found: &mut Found, answer: super::Answer) -> Result<(), Fault> {
+fn collect(found: &mut FoundVersions, answer: super::StatementResult) -> Result<(), DbFault> {
     for mut row in answer.rows {
         found.insert(row.text(0)?, version_of(&row.bytes(1)?)?);
     }
@@ -478,7 +486,7 @@ fn collect(found: &mut Found, answer: super::Answer) -> Result<(), Fault> {
 }
 
 /// How many of `rows` one statement takes; at least one.
-fn how_many(rows: &[(&str, &Document)], max_bytes: usize) -> usize {
+fn batch_len(rows: &[(&str, &Document)], max_bytes: usize) -> usize {
     let mut bytes = 0;
     let fits = |(key, document): &&(&str, &Document)| {
         bytes += key.len() + document.meta.len() + document.body.len();
@@ -491,7 +499,7 @@ fn how_many(rows: &[(&str, &Document)], max_bytes: usize) -> usize {
         .max(1)
 }
 
-fn sized(statement: Statement<'_>, parts: usize) -> Statement<'_> {
+fn prepare_if_small(statement: Statement<'_>, parts: usize) -> Statement<'_> {
     if parts > PREPARED_PARTS {
         statement.once()
     } else {
@@ -518,11 +526,11 @@ mod tests {
             .map(|key| (key, &half))
             .collect();
         assert_eq!(
-            [10, 100, 102, 1000].map(|max| how_many(&rows, max)),
+            [10, 100, 102, 1000].map(|max| batch_len(&rows, max)),
             [1, 1, 2, 3]
         );
         let small = Document::new("", "");
         let rows = vec![("a", &small); ROWS_PER_STATEMENT + 1];
-        assert_eq!(how_many(&rows, 100_000), ROWS_PER_STATEMENT);
+        assert_eq!(batch_len(&rows, 100_000), ROWS_PER_STATEMENT);
     }
 }

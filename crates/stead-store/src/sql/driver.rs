@@ -5,38 +5,38 @@ use futures_util::future::BoxFuture;
 use std::borrow::Cow;
 use std::fmt;
 
-pub(super) type Answered<'a, T> = BoxFuture<'a, Result<T, Fault>>;
+pub(super) type DbFuture<'a, T> = BoxFuture<'a, Result<T, DbFault>>;
 
 /// A database that can be reached.
 pub(super) trait Driver: fmt::Debug + Send + Sync {
     /// Runs a statement that only reads.
-    fn read<'a>(&'a self, statement: Statement<'a>) -> Answered<'a, Answer>;
+    fn read<'a>(&'a self, statement: Statement<'a>) -> DbFuture<'a, StatementResult>;
 
     /// Runs a statement that is a transaction of its own.
-    fn write<'a>(&'a self, statement: Statement<'a>) -> Answered<'a, Answer>;
+    fn write<'a>(&'a self, statement: Statement<'a>) -> DbFuture<'a, StatementResult>;
 
     /// Begins a transaction that will write. Dropped before its end, it is undone.
-    fn begin<'a>(&'a self, begin: Begin) -> Answered<'a, Box<dyn Tx>>;
+    fn begin<'a>(&'a self, begin: TransactionKind) -> DbFuture<'a, Box<dyn Tx>>;
 }
 
 /// A transaction.
 pub(super) trait Tx: Send {
     /// Runs a statement.
-    fn run<'a>(&'a mut self, statement: Statement<'a>) -> Answered<'a, Answer>;
+    fn run<'a>(&'a mut self, statement: Statement<'a>) -> DbFuture<'a, StatementResult>;
 
     /// Makes it durable.
-    fn commit(self: Box<Self>) -> Answered<'static, ()>;
+    fn commit(self: Box<Self>) -> DbFuture<'static, ()>;
 
     /// Undoes it.
-    fn roll_back(self: Box<Self>) -> Answered<'static, ()>;
+    fn roll_back(self: Box<Self>) -> DbFuture<'static, ()>;
 }
 
 /// Ends a transaction as its outcome demands.
-pub(super) async fn end<T>(tx: Box<dyn Tx>, outcome: Result<T, Fault>) -> Result<T, Fault> {
+pub(super) async fn finish<T>(tx: Box<dyn Tx>, outcome: Result<T, DbFault>) -> Result<T, DbFault> {
     match outcome {
         Ok(value) => tx.commit().await.map(|()| value),
         // The connection is of no more use, and closing it undoes the transaction.
-        Err(fault @ Fault::Lost(_)) => Err(fault),
+        Err(fault @ DbFault::Lost(_)) => Err(fault),
         Err(fault) => {
             // What fails here closes the connection, and the transaction is undone all the same.
             let _ = tx.roll_back().await;
@@ -47,7 +47,7 @@ pub(super) async fn end<T>(tx: Box<dyn Tx>, outcome: Result<T, Fault>) -> Result
 
 /// How a transaction begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Begin {
+pub(super) enum TransactionKind {
     /// To write rows.
     Write,
     /// To make tables.
@@ -104,82 +104,82 @@ pub(super) enum Param<'a> {
 
 /// What a statement gave.
 #[derive(Debug, Default)]
-pub(super) struct Answer {
-    pub(super) rows: Vec<Row>,
+pub(super) struct StatementResult {
+    pub(super) rows: Vec<SqlRow>,
     /// How many rows it changed.
     pub(super) changed: u64,
     /// The number the database gave to a new row, where a driver tells it beside the rows.
-    pub(super) made: Option<i64>,
+    pub(super) inserted_id: Option<i64>,
 }
 
-impl Answer {
+impl StatementResult {
     /// The only row, if there is one.
-    pub(super) fn first(self) -> Option<Row> {
+    pub(super) fn first(self) -> Option<SqlRow> {
         self.rows.into_iter().next()
     }
 }
 
 /// One row: its values, each taken once.
 #[derive(Debug)]
-pub(super) struct Row(pub(super) Vec<Value>);
+pub(super) struct SqlRow(pub(super) Vec<SqlValue>);
 
 /// A value from the database. Text is bytes everywhere, so that no collation or padding touches it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Value {
+pub(super) enum SqlValue {
     Null,
     Int(i64),
     Bytes(Vec<u8>),
 }
 
-impl Row {
-    pub(super) fn int(&self, column: usize) -> Result<i64, Fault> {
+impl SqlRow {
+    pub(super) fn int(&self, column: usize) -> Result<i64, DbFault> {
         match self.0.get(column) {
-            Some(Value::Int(value)) => Ok(*value),
-            other => Err(Fault::Odd(format!(
+            Some(SqlValue::Int(value)) => Ok(*value),
+            other => Err(DbFault::Corrupt(format!(
                 "column {column} is {other:?} and no number"
             ))),
         }
     }
 
-    pub(super) fn bytes(&mut self, column: usize) -> Result<Vec<u8>, Fault> {
+    pub(super) fn bytes(&mut self, column: usize) -> Result<Vec<u8>, DbFault> {
         match self.0.get_mut(column) {
-            Some(Value::Bytes(value)) => Ok(std::mem::take(value)),
-            other => Err(Fault::Odd(format!(
+            Some(SqlValue::Bytes(value)) => Ok(std::mem::take(value)),
+            other => Err(DbFault::Corrupt(format!(
                 "column {column} is {other:?} and no bytes"
             ))),
         }
     }
 
-    pub(super) fn text(&mut self, column: usize) -> Result<String, Fault> {
+    pub(super) fn text(&mut self, column: usize) -> Result<String, DbFault> {
         String::from_utf8(self.bytes(column)?)
-            .map_err(|_| Fault::Odd(format!("column {column} is no text")))
+            .map_err(|_| DbFault::Corrupt(format!("column {column} is no text")))
     }
 
     /// A number that is never negative.
-    pub(super) fn count(&self, column: usize) -> Result<u64, Fault> {
+    pub(super) fn count(&self, column: usize) -> Result<u64, DbFault> {
         let value = self.int(column)?;
-        u64::try_from(value).map_err(|_| Fault::Odd(format!("column {column} is {value}")))
+        u64::try_from(value).map_err(|_| DbFault::Corrupt(format!("column {column} is {value}")))
     }
 }
 
 /// Why an attempt failed, sorted by what can be done about it.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum DbFault {
     /// The connection is gone or the answer did not come: it may have been done.
     Lost(String),
     /// Others were in the way, and nothing was done.
-    Again(String),
+    Contended(String),
     /// A row with this key is there already, and nothing was done.
     Duplicate(String),
     /// The database will not do it.
     Refused(String),
     /// What is stored makes no sense.
-    Odd(String),
+    Corrupt(String),
     /// An answer of the store's own. Trying again would give the same.
     Final(StoreError),
 }
 
-impl From<StoreError> for Fault {
+impl From<StoreError> for DbFault {
     fn from(error: StoreError) -> Self {
         Self::Final(error)
     }

@@ -5,9 +5,9 @@
 //! line is added if the lease is held and the line before is there.
 
 use super::SqlStore;
-use super::driver::{Begin, Fault, Row, Statement, Tx, end};
-use super::retry::Earlier;
-use crate::contract::{Fence, Journals, Space, Tail, check_lines};
+use super::driver::{DbFault, SqlRow, Statement, TransactionKind, Tx, finish};
+use super::retry::PriorAttempts;
+use crate::contract::{FencingToken, JournalTail, Journals, Space, check_lines};
 use crate::error::StoreError;
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -25,13 +25,13 @@ impl Journals for SqlStore {
         journal: &'a str,
         after: u64,
         lines: &'a [Bytes],
-        fence: &'a Fence,
+        fence: &'a FencingToken,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         async move {
             self.check_name(journal)?;
             check_lines(&self.place, lines)?;
             lines.iter().try_for_each(|line| self.check_value(line))?;
-            let append = Append {
+            let append = JournalAppend {
                 store: self,
                 space,
                 journal,
@@ -39,8 +39,7 @@ impl Journals for SqlStore {
                 lines,
                 fence,
             };
-            self.retrying(|earlier| append.attempt(earlier).boxed())
-                .await
+            self.retry(|earlier| append.attempt(earlier).boxed()).await
         }
         .boxed()
     }
@@ -61,7 +60,7 @@ impl Journals for SqlStore {
             loop {
                 let page = self.page(space, journal, from, left).await?;
                 let count = page.len();
-                left -= page.iter().map(counted).sum::<i64>();
+                left -= page.iter().map(stored_bytes).sum::<i64>();
                 lines.extend(page);
                 // Less than a whole page means that there is no more, or no more room.
                 if count < LINES_PER_STATEMENT || left <= 0 {
@@ -77,7 +76,7 @@ impl Journals for SqlStore {
         &'a self,
         space: &'a Space,
         journal: &'a str,
-    ) -> BoxFuture<'a, Result<Option<Tail>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Option<JournalTail>, StoreError>> {
         async move {
             // The journal by a subquery: to a join, a planner would bring all its lines and sort
             // them.
@@ -85,7 +84,7 @@ impl Journals for SqlStore {
                        WHERE journal = (SELECT id FROM stead_journals WHERE space = ? AND journal = ?) \
                        ORDER BY seq DESC LIMIT 1";
             let row = self.read(|| Statement::new(sql).bytes(space.as_str()).bytes(journal)).await?.first();
-            row.map(|mut row| tail_of(&mut row)).transpose().map_err(|fault| self.give_up(fault))
+            row.map(|mut row| tail_of(&mut row)).transpose().map_err(|fault| self.store_error(fault))
         }
         .boxed()
     }
@@ -95,7 +94,7 @@ impl Journals for SqlStore {
         space: &'a Space,
         after: Option<&'a str>,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<(String, Tail)>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<(String, JournalTail)>, StoreError>> {
         async move {
             let from = if after.is_some() { ">" } else { ">=" };
             let sql = format!(
@@ -109,7 +108,7 @@ impl Journals for SqlStore {
                 || Statement::new(sql.clone()).bytes(space.as_str()).bytes(after.unwrap_or_default()).int(limit);
             let rows = self.read(statement).await?.rows;
             let names = rows.into_iter().map(|mut row| Ok((row.text(4)?, tail_of(&mut row)?)));
-            names.collect::<Result<_, Fault>>().map_err(|fault| self.give_up(fault))
+            names.collect::<Result<_, DbFault>>().map_err(|fault| self.store_error(fault))
         }
         .boxed()
     }
@@ -118,13 +117,13 @@ impl Journals for SqlStore {
         &'a self,
         space: &'a Space,
         journal: &'a str,
-        fence: &'a Fence,
+        fence: &'a FencingToken,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.retrying_boxed(move |_| {
+        self.retry_boxed(move |_| {
             async move {
-                let mut tx = self.driver.begin(Begin::Write).await?;
+                let mut tx = self.driver.begin(TransactionKind::Write).await?;
                 let outcome = self.erase_in(&mut *tx, space, journal, fence).await;
-                end(tx, outcome).await
+                finish(tx, outcome).await
             }
             .boxed()
         })
@@ -137,10 +136,10 @@ impl SqlStore {
         tx: &mut dyn Tx,
         space: &Space,
         journal: &str,
-        fence: &Fence,
-    ) -> Result<(), Fault> {
-        self.hold(tx, space, fence).await?;
-        let Some(id) = self.journal(tx, space, journal).await? else {
+        fence: &FencingToken,
+    ) -> Result<(), DbFault> {
+        self.lock_fence(tx, space, fence).await?;
+        let Some(id) = self.lock_journal_id(tx, space, journal).await? else {
             return Ok(());
         };
         tx.run(Statement::new("DELETE FROM stead_lines WHERE journal = ?").int(id))
@@ -151,12 +150,12 @@ impl SqlStore {
     }
 
     /// The number of a journal, to which nobody else appends until the transaction ends.
-    async fn journal(
+    async fn lock_journal_id(
         &self,
         tx: &mut dyn Tx,
         space: &Space,
         journal: &str,
-    ) -> Result<Option<i64>, Fault> {
+    ) -> Result<Option<i64>, DbFault> {
         let lock = self.dialect.for_update();
         let sql = format!("SELECT id FROM stead_journals WHERE space = ? AND journal = ?{lock}");
         let row = tx
@@ -201,13 +200,13 @@ impl SqlStore {
             .into_iter()
             .map(|mut row| Ok(Bytes::from(row.bytes(0)?)));
         lines
-            .collect::<Result<_, Fault>>()
-            .map_err(|fault| self.give_up(fault))
+            .collect::<Result<_, DbFault>>()
+            .map_err(|fault| self.store_error(fault))
     }
 }
 
-fn tail_of(row: &mut Row) -> Result<Tail, Fault> {
-    Ok(Tail {
+fn tail_of(row: &mut SqlRow) -> Result<JournalTail, DbFault> {
+    Ok(JournalTail {
         seq: row.count(0)?,
         bytes: row.count(1)?,
         updated_ms: row.int(2)?,
@@ -221,31 +220,31 @@ fn seq_of(seq: u64) -> i64 {
 }
 
 /// Bytes of a line with its line end.
-fn counted(line: &Bytes) -> i64 {
+fn stored_bytes(line: &Bytes) -> i64 {
     i64::try_from(line.len()).unwrap_or(i64::MAX - 1) + 1
 }
 
 /// Lines on their way to the end of a journal.
-struct Append<'a> {
+struct JournalAppend<'a> {
     store: &'a SqlStore,
     space: &'a Space,
     journal: &'a str,
     after: u64,
     lines: &'a [Bytes],
-    fence: &'a Fence,
+    fence: &'a FencingToken,
 }
 
-impl Append<'_> {
-    async fn attempt(&self, earlier: Earlier) -> Result<(), Fault> {
-        let outcome = match self.in_one_statement().await {
+impl JournalAppend<'_> {
+    async fn attempt(&self, earlier: PriorAttempts) -> Result<(), DbFault> {
+        let outcome = match self.execute_as_statement().await {
             Ok(Some(())) => Ok(()),
-            Ok(None) => self.in_a_transaction().await,
+            Ok(None) => self.execute_in_transaction().await,
             Err(fault) => Err(fault),
         };
         match outcome {
             // Perhaps what is in the way is what the lost attempt left.
-            Err(Fault::Final(StoreError::Conflict(_) | StoreError::Fenced { .. }))
-                if earlier == Earlier::Unknown && self.is_made().await? =>
+            Err(DbFault::Final(StoreError::Conflict(_) | StoreError::Fenced { .. }))
+                if earlier == PriorAttempts::Unknown && self.is_applied().await? =>
             {
                 Ok(())
             }
@@ -254,7 +253,7 @@ impl Append<'_> {
     }
 
     /// Whether the journal ends in these lines.
-    async fn is_made(&self) -> Result<bool, Fault> {
+    async fn is_applied(&self) -> Result<bool, DbFault> {
         if self.lines.is_empty() {
             return Ok(false);
         }
@@ -278,25 +277,30 @@ impl Append<'_> {
         Ok(found.iter().eq(self.lines.iter()))
     }
 
-    async fn in_a_transaction(&self) -> Result<(), Fault> {
-        let mut tx = self.store.driver.begin(Begin::Write).await?;
+    async fn execute_in_transaction(&self) -> Result<(), DbFault> {
+        let mut tx = self.store.driver.begin(TransactionKind::Write).await?;
         let outcome = match self.apply(&mut *tx).await {
             // Somebody else began the journal. The next look will see it.
-            Err(Fault::Duplicate(cause)) => Err(Fault::Again(cause)),
+            Err(DbFault::Duplicate(cause)) => Err(DbFault::Contended(cause)),
             outcome => outcome,
         };
-        end(tx, outcome).await
+        finish(tx, outcome).await
     }
 
-    async fn apply(&self, tx: &mut dyn Tx) -> Result<(), Fault> {
-        self.store.hold(tx, self.space, self.fence).await?;
-        let found = self.store.journal(tx, self.space, self.journal).await?;
+    async fn apply(&self, tx: &mut dyn Tx) -> Result<(), DbFault> {
+        self.store.lock_fence(tx, self.space, self.fence).await?;
+        let found = self
+            .store
+            .lock_journal_id(tx, self.space, self.journal)
+            .await?;
         let (mut seq, mut bytes) = match found {
             Some(id) => last_line(tx, id).await?,
             None => (0, 0),
         };
         if seq != seq_of(self.after) {
-            return Err(Fault::Final(StoreError::Conflict(self.journal.to_owned())));
+            return Err(DbFault::Final(StoreError::Conflict(
+                self.journal.to_owned(),
+            )));
         }
         if self.lines.is_empty() {
             return Ok(());
@@ -308,7 +312,7 @@ impl Append<'_> {
         let now = self.store.dialect.now();
         let mut rest = self.lines;
         while !rest.is_empty() {
-            let (few, later) = rest.split_at(how_many(rest, self.store.limits.statement_bytes));
+            let (few, later) = rest.split_at(batch_len(rest, self.store.limits.statement_bytes));
             let values = format!("(?, ?, ?, {now}, ?), ").repeat(few.len());
             let values = values.trim_end_matches(", ");
             let sql = format!(
@@ -316,7 +320,7 @@ impl Append<'_> {
             );
             let statement = few.iter().fold(Statement::new(sql), |s, line| {
                 seq += 1;
-                bytes += counted(line);
+                bytes += stored_bytes(line);
                 s.int(id).int(seq).int(bytes).bytes(line)
             });
             tx.run(if few.len() > PREPARED_LINES {
@@ -331,10 +335,10 @@ impl Append<'_> {
     }
 
     /// Begins a journal that is not there.
-    async fn begin(&self, tx: &mut dyn Tx) -> Result<i64, Fault> {
+    async fn begin(&self, tx: &mut dyn Tx) -> Result<i64, DbFault> {
         let returning = self.store.dialect.returning_id();
         let sql = format!("INSERT INTO stead_journals (space, journal) VALUES (?, ?){returning}");
-        new_id(
+        inserted_row_id(
             tx.run(
                 Statement::new(sql)
                     .bytes(self.space.as_str())
@@ -346,9 +350,9 @@ impl Append<'_> {
 
     /// An append of a few lines to a journal that is there. None if it did nothing and does not say
     /// why.
-    async fn in_one_statement(&self) -> Result<Option<()>, Fault> {
+    async fn execute_as_statement(&self) -> Result<Option<()>, DbFault> {
         let few = (1..=PREPARED_LINES).contains(&self.lines.len())
-            && how_many(self.lines, self.store.limits.statement_bytes) == self.lines.len();
+            && batch_len(self.lines, self.store.limits.statement_bytes) == self.lines.len();
         let (true, true, Ok(token)) = (self.after > 0, few, i64::try_from(self.fence.token)) else {
             return Ok(None);
         };
@@ -377,7 +381,7 @@ impl Append<'_> {
         let mut more = 0;
         let statement = self.lines.iter().fold(Statement::new(sql), |s, line| {
             seq = seq.saturating_add(1);
-            more += counted(line);
+            more += stored_bytes(line);
             s.int(seq).int(more).bytes(line)
         });
         let statement = statement.bytes(space).bytes(&self.fence.name).int(token);
@@ -389,16 +393,16 @@ impl Append<'_> {
         {
             Ok(answer) => Ok((answer.changed > 0).then_some(())),
             // The lease is held, and there are lines after this one.
-            Err(Fault::Duplicate(_)) => {
-                Err(Fault::Final(StoreError::Conflict(self.journal.to_owned())))
-            }
+            Err(DbFault::Duplicate(_)) => Err(DbFault::Final(StoreError::Conflict(
+                self.journal.to_owned(),
+            ))),
             Err(fault) => Err(fault),
         }
     }
 }
 
 /// The last line's number, and the bytes of all lines.
-async fn last_line(tx: &mut dyn Tx, journal: i64) -> Result<(i64, i64), Fault> {
+async fn last_line(tx: &mut dyn Tx, journal: i64) -> Result<(i64, i64), DbFault> {
     let sql = "SELECT seq, upto FROM stead_lines WHERE journal = ? ORDER BY seq DESC LIMIT 1";
     match tx.run(Statement::new(sql).int(journal)).await?.first() {
         Some(row) => Ok((row.int(0)?, row.int(1)?)),
@@ -407,16 +411,16 @@ async fn last_line(tx: &mut dyn Tx, journal: i64) -> Result<(i64, i64), Fault> {
 }
 
 /// The number of the row that was just made.
-pub(super) fn new_id(answer: super::Answer) -> Result<i64, Fault> {
-    match (answer.made, answer.rows.first()) {
+pub(super) fn inserted_row_id(answer: super::StatementResult) -> Result<i64, DbFault> {
+    match (answer.inserted_id, answer.rows.first()) {
         (_, Some(row)) => row.int(0),
         (Some(id), None) => Ok(id),
-        (None, None) => Err(Fault::Odd("a new row has no number".to_owned())),
+        (None, None) => Err(DbFault::Corrupt("a new row has no number".to_owned())),
     }
 }
 
 /// How many of `lines` one statement takes; at least one.
-fn how_many(lines: &[Bytes], max_bytes: usize) -> usize {
+fn batch_len(lines: &[Bytes], max_bytes: usize) -> usize {
     let mut bytes = 0;
     let fits = |line: &&Bytes| {
         bytes += line.len();

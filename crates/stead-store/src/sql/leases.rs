@@ -1,15 +1,15 @@
 //! Leases in a table. A row stays when its lease is given back, so that its token only grows.
 
-use super::driver::{Begin, Fault, Statement, Tx, end};
+use super::driver::{DbFault, Statement, TransactionKind, Tx, finish};
 use super::{SqlStore, ms};
-use crate::contract::{Acquired, Claim, Fence, Lease, Leases, Space};
+use crate::contract::{AcquireOutcome, Claim, FencingToken, Lease, Leases, Space};
 use crate::error::StoreError;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::time::Duration;
 
 /// The time at which a lease ends that was given back.
-const GIVEN_BACK: i64 = 0;
+const RELEASED_AT: i64 = 0;
 
 impl Leases for SqlStore {
     fn acquire<'a>(
@@ -19,24 +19,24 @@ impl Leases for SqlStore {
         holder: &'a str,
         ttl: Duration,
         claim: Claim,
-    ) -> BoxFuture<'a, Result<Acquired, StoreError>> {
+    ) -> BoxFuture<'a, Result<AcquireOutcome, StoreError>> {
         async move {
             self.check_name(name)?;
-            let ask = Ask {
+            let ask = LeaseRequest {
                 name,
                 holder,
                 ttl_ms: ms(ttl),
                 claim,
             };
-            self.retrying(|_| {
+            self.retry(|_| {
                 async move {
-                    let mut tx = self.driver.begin(Begin::Write).await?;
+                    let mut tx = self.driver.begin(TransactionKind::Write).await?;
                     let outcome = match self.acquire_in(&mut *tx, space, &ask).await {
                         // Somebody else was first. The next look will see it.
-                        Err(Fault::Duplicate(cause)) => Err(Fault::Again(cause)),
+                        Err(DbFault::Duplicate(cause)) => Err(DbFault::Contended(cause)),
                         outcome => outcome,
                     };
-                    end(tx, outcome).await
+                    finish(tx, outcome).await
                 }
                 .boxed()
             })
@@ -48,10 +48,10 @@ impl Leases for SqlStore {
     fn renew<'a>(
         &'a self,
         space: &'a Space,
-        fence: &'a Fence,
+        fence: &'a FencingToken,
         ttl: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.retrying_boxed(move |_| {
+        self.retry_boxed(move |_| {
             async move {
                 let Ok(token) = i64::try_from(fence.token) else {
                     return Ok(false);
@@ -67,7 +67,7 @@ impl Leases for SqlStore {
                     .bytes(&fence.name);
                 Ok(self
                     .driver
-                    .write(statement.int(token).int(GIVEN_BACK))
+                    .write(statement.int(token).int(RELEASED_AT))
                     .await?
                     .changed
                     > 0)
@@ -79,13 +79,13 @@ impl Leases for SqlStore {
     fn release<'a>(
         &'a self,
         space: &'a Space,
-        fence: &'a Fence,
+        fence: &'a FencingToken,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.retrying_boxed(move |_| {
+        self.retry_boxed(move |_| {
             async move {
                 let Ok(token) = i64::try_from(fence.token) else { return Ok(()) };
                 let sql = "UPDATE stead_leases SET expires_ms = ? WHERE space = ? AND name = ? AND token = ?";
-                let statement = Statement::new(sql).int(GIVEN_BACK).bytes(space.as_str()).bytes(&fence.name);
+                let statement = Statement::new(sql).int(RELEASED_AT).bytes(space.as_str()).bytes(&fence.name);
                 self.driver.write(statement.int(token)).await.map(|_| ())
             }
             .boxed()
@@ -98,8 +98,8 @@ impl SqlStore {
         &self,
         tx: &mut dyn Tx,
         space: &Space,
-        ask: &Ask<'_>,
-    ) -> Result<Acquired, Fault> {
+        ask: &LeaseRequest<'_>,
+    ) -> Result<AcquireOutcome, DbFault> {
         let now = self.dialect.now();
         let lock = self.dialect.for_update();
         let sql = format!(
@@ -110,7 +110,7 @@ impl SqlStore {
             .await?
             .first();
         let held = row.map(|mut row| {
-            Ok::<_, Fault>(Held {
+            Ok::<_, DbFault>(LeaseRow {
                 token: row.int(0)?,
                 expires_ms: row.int(1)?,
                 now_ms: row.int(2)?,
@@ -118,14 +118,14 @@ impl SqlStore {
             })
         });
         let (token, statement) = match ask.decide(held.transpose()?.as_ref()) {
-            Verdict::Refused(lease) => return Ok(Acquired::Held(lease)),
-            Verdict::First => (
+            LeaseDecision::Refused(lease) => return Ok(AcquireOutcome::Held(lease)),
+            LeaseDecision::First => (
                 1,
                 format!(
                     "INSERT INTO stead_leases (token, holder, expires_ms, space, name) VALUES (?, ?, {now} + ?, ?, ?)"
                 ),
             ),
-            Verdict::Granted(token) => (
+            LeaseDecision::Granted(token) => (
                 token,
                 format!(
                     "UPDATE stead_leases SET token = ?, holder = ?, expires_ms = {now} + ? WHERE space = ? AND name = ?"
@@ -139,8 +139,8 @@ impl SqlStore {
         tx.run(statement.bytes(space.as_str()).bytes(ask.name))
             .await?;
         let token = u64::try_from(token)
-            .map_err(|_| Fault::Odd(format!("the token of {} is {token}", ask.name)))?;
-        Ok(Acquired::Ours(Fence {
+            .map_err(|_| DbFault::Corrupt(format!("the token of {} is {token}", ask.name)))?;
+        Ok(AcquireOutcome::Granted(FencingToken {
             name: ask.name.to_owned(),
             token,
         }))
@@ -149,7 +149,7 @@ impl SqlStore {
 
 /// What somebody wants.
 #[derive(Clone, Copy)]
-struct Ask<'a> {
+struct LeaseRequest<'a> {
     name: &'a str,
     holder: &'a str,
     ttl_ms: i64,
@@ -157,7 +157,7 @@ struct Ask<'a> {
 }
 
 /// What the table says.
-struct Held {
+struct LeaseRow {
     token: i64,
     expires_ms: i64,
     now_ms: i64,
@@ -165,7 +165,7 @@ struct Held {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
+enum LeaseDecision {
     /// There never was such a lease.
     First,
     /// It is theirs, under this token.
@@ -173,23 +173,23 @@ enum Verdict {
     Refused(Lease),
 }
 
-impl Ask<'_> {
-    fn decide(&self, held: Option<&Held>) -> Verdict {
+impl LeaseRequest<'_> {
+    fn decide(&self, held: Option<&LeaseRow>) -> LeaseDecision {
         let Some(held) = held else {
-            return Verdict::First;
+            return LeaseDecision::First;
         };
         let token = u64::try_from(held.token).unwrap_or_default();
-        if held.holder == self.holder && held.expires_ms != GIVEN_BACK {
-            return Verdict::Granted(held.token);
+        if held.holder == self.holder && held.expires_ms != RELEASED_AT {
+            return LeaseDecision::Granted(held.token);
         }
-        if held.expires_ms <= held.now_ms || self.claim == Claim::Over(token) {
-            return Verdict::Granted(held.token.saturating_add(1));
+        if held.expires_ms <= held.now_ms || self.claim == Claim::Takeover(token) {
+            return LeaseDecision::Granted(held.token.saturating_add(1));
         }
         let left = u64::try_from(held.expires_ms.saturating_sub(held.now_ms)).unwrap_or_default();
-        Verdict::Refused(Lease {
+        LeaseDecision::Refused(Lease {
             holder: held.holder.clone(),
             token,
-            left: Duration::from_millis(left),
+            remaining: Duration::from_millis(left),
         })
     }
 }
@@ -200,46 +200,54 @@ mod tests {
 
     #[test]
     fn a_lease_goes_to_its_holder_or_to_the_next_when_it_is_free() {
-        let held = |holder: &str, expires_ms| Held {
+        let held = |holder: &str, expires_ms| LeaseRow {
             token: 7,
             expires_ms,
             now_ms: 100,
             holder: holder.to_owned(),
         };
-        let refused = Verdict::Refused(Lease {
+        let refused = LeaseDecision::Refused(Lease {
             holder: "b".into(),
             token: 7,
-            left: Duration::from_millis(50),
+            remaining: Duration::from_millis(50),
         });
         for (claim, found, expected) in [
-            (Claim::Free, None, Verdict::First),
-            (Claim::Free, Some(held("a", 150)), Verdict::Granted(7)),
-            (Claim::Free, Some(held("a", 50)), Verdict::Granted(7)),
+            (Claim::Free, None, LeaseDecision::First),
+            (Claim::Free, Some(held("a", 150)), LeaseDecision::Granted(7)),
+            (Claim::Free, Some(held("a", 50)), LeaseDecision::Granted(7)),
             (
                 Claim::Free,
-                Some(held("a", GIVEN_BACK)),
-                Verdict::Granted(8),
+                Some(held("a", RELEASED_AT)),
+                LeaseDecision::Granted(8),
             ),
             (Claim::Free, Some(held("b", 150)), refused),
-            (Claim::Free, Some(held("b", 100)), Verdict::Granted(8)),
+            (Claim::Free, Some(held("b", 100)), LeaseDecision::Granted(8)),
             (
                 Claim::Free,
-                Some(held("b", GIVEN_BACK)),
-                Verdict::Granted(8),
+                Some(held("b", RELEASED_AT)),
+                LeaseDecision::Granted(8),
             ),
-            (Claim::Over(7), Some(held("b", 150)), Verdict::Granted(8)),
-            (Claim::Over(7), Some(held("a", 150)), Verdict::Granted(7)),
             (
-                Claim::Over(6),
+                Claim::Takeover(7),
+                Some(held("b", 150)),
+                LeaseDecision::Granted(8),
+            ),
+            (
+                Claim::Takeover(7),
+                Some(held("a", 150)),
+                LeaseDecision::Granted(7),
+            ),
+            (
+                Claim::Takeover(6),
                 Some(held("b", 101)),
-                Verdict::Refused(Lease {
+                LeaseDecision::Refused(Lease {
                     holder: "b".into(),
                     token: 7,
-                    left: Duration::from_millis(1),
+                    remaining: Duration::from_millis(1),
                 }),
             ),
         ] {
-            let ask = Ask {
+            let ask = LeaseRequest {
                 name: "l",
                 holder: "a",
                 ttl_ms: 10,

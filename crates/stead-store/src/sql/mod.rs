@@ -8,29 +8,29 @@
 //! connection was lost, is tried again for a while ([`retry`]); an attempt that follows a lost
 //! answer first finds out whether the earlier one was made.
 
-mod chain;
+mod commit_plan;
+mod cte_commit;
 mod dialect;
 mod documents;
 mod driver;
 mod drivers;
 mod journals;
 mod leases;
-mod plan;
 mod queue;
 mod retry;
 mod schema;
 mod url;
 
 use crate::connect::without_credentials;
-use crate::contract::{Fence, MAX_KEY_BYTES, Space, Store};
+use crate::contract::{FencingToken, MAX_KEY_BYTES, Space, Store};
 use crate::error::StoreError;
-use dialect::Dialect;
-use driver::{Answer, Driver, Fault, Statement, Tx};
+use dialect::SqlDialect;
+use driver::{DbFault, Driver, Statement, StatementResult, Tx};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
-use url::Target;
+use url::DatabaseTarget;
 
 /// Longest time span, so that sums of times stay numbers: about a century.
 const MAX_SPAN_MS: u128 = 3_200_000_000_000;
@@ -51,11 +51,11 @@ const MAX_SPAN_MS: u128 = 3_200_000_000_000;
 /// ```
 pub struct SqlStore {
     driver: Arc<dyn Driver>,
-    dialect: Dialect,
+    dialect: SqlDialect,
     place: String,
     /// The whole URL, only to keep its password out of what is said.
     url: String,
-    limits: Limits,
+    limits: ServerLimits,
     /// Counts acknowledged jobs, to tidy up after every so many.
     acks: AtomicU32,
 }
@@ -64,24 +64,24 @@ impl SqlStore {
     /// The store at `url`: `sqlite:PATH`, `sqlite::memory:`, `postgres://…`, `mysql://…` or
     /// `mariadb://…`. Makes its tables if there are none; the database itself must be there.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
-        let (dialect, driver, place) = match url::target(url)? {
-            Target::Sqlite(path) => (
-                Dialect::Sqlite,
+        let (dialect, driver, place) = match url::parse_target(url)? {
+            DatabaseTarget::Sqlite(path) => (
+                SqlDialect::Sqlite,
                 drivers::sqlite(path)?,
                 format!("sqlite:{path}"),
             ),
-            Target::Postgres => (
-                Dialect::Postgres,
+            DatabaseTarget::Postgres => (
+                SqlDialect::Postgres,
                 drivers::postgres(url)?,
                 without_credentials(url),
             ),
-            Target::Mysql => (
-                Dialect::Mysql,
+            DatabaseTarget::Mysql => (
+                SqlDialect::Mysql,
                 drivers::mysql(url)?,
                 without_credentials(url),
             ),
         };
-        let limits = Limits::default();
+        let limits = ServerLimits::default();
         let mut store = Self {
             driver,
             dialect,
@@ -95,19 +95,19 @@ impl SqlStore {
     }
 
     /// A fault that is not tried again, for those who asked.
-    fn give_up(&self, fault: Fault) -> StoreError {
+    fn store_error(&self, fault: DbFault) -> StoreError {
         let place = self.place.clone();
         match fault {
-            Fault::Lost(cause) | Fault::Again(cause) => StoreError::Unavailable {
+            DbFault::Lost(cause) | DbFault::Contended(cause) => StoreError::Unavailable {
                 place,
                 cause: url::without_password(cause, &self.url),
             },
-            Fault::Duplicate(cause) | Fault::Refused(cause) => StoreError::Store {
+            DbFault::Duplicate(cause) | DbFault::Refused(cause) => StoreError::Store {
                 place,
                 cause: url::without_password(cause, &self.url),
             },
-            Fault::Odd(cause) => StoreError::Corrupt { place, cause },
-            Fault::Final(error) => error,
+            DbFault::Corrupt(cause) => StoreError::Corrupt { place, cause },
+            DbFault::Final(error) => error,
         }
     }
 
@@ -128,7 +128,7 @@ impl SqlStore {
 
     /// Refuses what the server would hang up on.
     fn check_value(&self, value: &[u8]) -> Result<(), StoreError> {
-        let Limits { value_bytes, .. } = self.limits;
+        let ServerLimits { value_bytes, .. } = self.limits;
         if value.len() <= value_bytes {
             return Ok(());
         }
@@ -143,7 +143,12 @@ impl SqlStore {
     }
 
     /// Makes sure that `fence` holds until the transaction ends.
-    async fn hold(&self, tx: &mut dyn Tx, space: &Space, fence: &Fence) -> Result<(), Fault> {
+    async fn lock_fence(
+        &self,
+        tx: &mut dyn Tx,
+        space: &Space,
+        fence: &FencingToken,
+    ) -> Result<(), DbFault> {
         let sql = format!(
             "SELECT token FROM stead_leases WHERE space = ? AND name = ?{}",
             self.dialect.for_share()
@@ -154,7 +159,7 @@ impl SqlStore {
             .first();
         match found.map(|row| row.count(0)).transpose()? {
             Some(token) if token == fence.token => Ok(()),
-            _ => Err(Fault::Final(StoreError::Fenced {
+            _ => Err(DbFault::Final(StoreError::Fenced {
                 lease: fence.name.clone(),
             })),
         }
@@ -163,8 +168,8 @@ impl SqlStore {
     async fn read<'s>(
         &'s self,
         statement: impl Fn() -> Statement<'s> + Send,
-    ) -> Result<Answer, StoreError> {
-        self.retrying(|_| self.driver.read(statement())).await
+    ) -> Result<StatementResult, StoreError> {
+        self.retry(|_| self.driver.read(statement())).await
     }
 }
 
@@ -184,22 +189,22 @@ impl Store for SqlStore {
 
     fn is_shared(&self) -> bool {
         match self.dialect {
-            Dialect::Sqlite => false,
-            Dialect::Postgres | Dialect::Mysql => true,
+            SqlDialect::Sqlite => false,
+            SqlDialect::Postgres | SqlDialect::Mysql => true,
         }
     }
 }
 
 /// How much a server takes at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Limits {
+struct ServerLimits {
     /// Most bytes of rows in one statement of several.
     statement_bytes: usize,
     /// Most bytes of one value.
     value_bytes: usize,
 }
 
-impl Default for Limits {
+impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             statement_bytes: 4 * 1024 * 1024,
@@ -215,7 +220,7 @@ fn ms(span: Duration) -> i64 {
 }
 
 /// `?, ?, ?`
-fn marks(count: usize) -> String {
+fn placeholders(count: usize) -> String {
     let mut text = "?, ".repeat(count);
     text.truncate(text.len().saturating_sub(2));
     text

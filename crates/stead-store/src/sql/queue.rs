@@ -5,11 +5,11 @@
 //! empty once it was given back. `dedup` is unique in its queue: a hash of the job's own key, or
 //! else something that nobody has.
 
-use super::driver::{Begin, Fault, Row, Statement, Tx, end};
-use super::journals::new_id;
-use super::retry::Earlier;
-use super::{SqlStore, marks, ms};
-use crate::contract::{Claimed, Dead, Enqueued, Job, Queue, Space};
+use super::driver::{DbFault, SqlRow, Statement, TransactionKind, Tx, finish};
+use super::journals::inserted_row_id;
+use super::retry::PriorAttempts;
+use super::{SqlStore, ms, placeholders};
+use crate::contract::{ClaimedJob, DeadLetter, EnqueueOutcome, Job, Queue, Space};
 use crate::error::StoreError;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -28,7 +28,7 @@ const DONE_MEMORY: Duration = Duration::from_secs(10 * 60);
 /// time.
 const TIDY_EVERY: u32 = 64;
 const TIDY_ROWS: i64 = 500;
-const UNANSWERED: &str = "it was not acknowledged in time";
+const UNACKNOWLEDGED_REASON: &str = "it was not acknowledged in time";
 const DEDUP_TAG: u8 = b'd';
 const UNIQUE_TAG: u8 = b'u';
 const FORGOTTEN_TAG: u8 = b'f';
@@ -41,24 +41,24 @@ impl Queue for SqlStore {
         space: &'a Space,
         queue: &'a str,
         job: Job,
-    ) -> BoxFuture<'a, Result<Enqueued, StoreError>> {
+    ) -> BoxFuture<'a, Result<EnqueueOutcome, StoreError>> {
         async move {
             self.check_name(queue)?;
             self.check_value(&job.payload)?;
-            let grip = fresh_grip();
+            let grip = new_claim_token();
             let dedup = match &job.dedup {
                 Some(key) => tagged(DEDUP_TAG, &Sha256::digest(key.as_bytes())),
                 None => tagged(UNIQUE_TAG, &grip),
             };
-            let add = Add {
+            let add = EnqueueOp {
                 store: self,
                 space,
                 queue,
                 job: &job,
-                grip: &grip,
+                claim_token: &grip,
                 dedup: &dedup,
             };
-            self.retrying(|earlier| add.attempt(earlier).boxed()).await
+            self.retry(|earlier| add.attempt(earlier).boxed()).await
         }
         .boxed()
     }
@@ -68,17 +68,17 @@ impl Queue for SqlStore {
         space: &'a Space,
         queue: &'a str,
         hide: Duration,
-    ) -> BoxFuture<'a, Result<Option<Claimed>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Option<ClaimedJob>, StoreError>> {
         async move {
-            let grip = fresh_grip();
-            let take = Take {
+            let grip = new_claim_token();
+            let take = ClaimOp {
                 store: self,
                 space,
                 queue,
                 hide_ms: ms(hide),
-                grip: &grip,
+                claim_token: &grip,
             };
-            self.retrying(|earlier| take.attempt(earlier).boxed()).await
+            self.retry(|earlier| take.attempt(earlier).boxed()).await
         }
         .boxed()
     }
@@ -87,7 +87,7 @@ impl Queue for SqlStore {
         &'a self,
         space: &'a Space,
         queue: &'a str,
-        claimed: &'a Claimed,
+        claimed: &'a ClaimedJob,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         async move {
             let now = self.dialect.now();
@@ -99,16 +99,16 @@ impl Queue for SqlStore {
             let answer = |earlier| {
                 let set = set.clone();
                 async move {
-                    let statement = Statement::new(ours(&set)).int(spans.0).int(spans.1).bytes(b"");
-                    if self.change_ours(statement, space, queue, claimed).await? {
+                    let statement = Statement::new(update_claimed_sql(&set)).int(spans.0).int(spans.1).bytes(b"");
+                    if self.update_claimed(statement, space, queue, claimed).await? {
                         return Ok(true);
                     }
-                    let found = self.look_again(earlier, space, queue, claimed).await?;
+                    let found = self.recheck_job(earlier, space, queue, claimed).await?;
                     Ok(found.is_some_and(|job| job.state == DONE))
                 }
                 .boxed()
             };
-            let done = self.retrying(answer).await?;
+            let done = self.retry(answer).await?;
             if self.acks.fetch_add(1, Ordering::Relaxed).is_multiple_of(TIDY_EVERY)
                 && let Err(fault) = self.tidy(space, queue).await
             {
@@ -124,7 +124,7 @@ impl Queue for SqlStore {
         &'a self,
         space: &'a Space,
         queue: &'a str,
-        claimed: &'a Claimed,
+        claimed: &'a ClaimedJob,
         delay: Duration,
         reason: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
@@ -139,21 +139,24 @@ impl Queue for SqlStore {
             let answer = |earlier| {
                 let set = set.clone();
                 async move {
-                    let statement = Statement::new(ours(&set))
+                    let statement = Statement::new(update_claimed_sql(&set))
                         .int(ms(delay))
                         .bytes(b"")
                         .bytes(reason);
-                    if self.change_ours(statement, space, queue, claimed).await? {
+                    if self
+                        .update_claimed(statement, space, queue, claimed)
+                        .await?
+                    {
                         return Ok(true);
                     }
-                    let found = self.look_again(earlier, space, queue, claimed).await?;
+                    let found = self.recheck_job(earlier, space, queue, claimed).await?;
                     Ok(found.is_some_and(|job| {
-                        job.state != DONE && job.grip.is_empty() && job.reason == reason
+                        job.state != DONE && job.claim_token.is_empty() && job.reason == reason
                     }))
                 }
                 .boxed()
             };
-            self.retrying(answer).await
+            self.retry(answer).await
         }
         .boxed()
     }
@@ -162,14 +165,14 @@ impl Queue for SqlStore {
         &'a self,
         space: &'a Space,
         queue: &'a str,
-        claimed: &'a Claimed,
+        claimed: &'a ClaimedJob,
         hide: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.retrying_boxed(move |_| {
+        self.retry_boxed(move |_| {
             async move {
                 let set = format!("due_ms = {} + ?", self.dialect.now());
-                self.change_ours(
-                    Statement::new(ours(&set)).int(ms(hide)),
+                self.update_claimed(
+                    Statement::new(update_claimed_sql(&set)).int(ms(hide)),
                     space,
                     queue,
                     claimed,
@@ -180,48 +183,48 @@ impl Queue for SqlStore {
         })
     }
 
-    fn dead<'a>(
+    fn dead_letters<'a>(
         &'a self,
         space: &'a Space,
         queue: &'a str,
         after: Option<&'a str>,
         limit: usize,
-    ) -> BoxFuture<'a, Result<Vec<Dead>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Vec<DeadLetter>, StoreError>> {
         async move {
             // Those whose last delivery ran out are dead as well, although nobody asked for a job
             // since.
-            self.retrying(|_| self.bury(space, queue).boxed()).await?;
+            self.retry(|_| self.bury_expired(space, queue).boxed()).await?;
             let sql = "SELECT id, payload, attempts, reason FROM stead_jobs \
                        WHERE space = ? AND queue = ? AND state = ? AND due_ms = 0 AND id > ? ORDER BY id LIMIT ?";
-            let after = after.map_or(0, |after| id_of(after).unwrap_or(i64::MAX));
+            let after = after.map_or(0, |after| parse_id(after).unwrap_or(i64::MAX));
             let limit = i64::try_from(limit).unwrap_or(i64::MAX);
             let statement = || Statement::new(sql).bytes(space.as_str()).bytes(queue).int(DEAD).int(after).int(limit);
             let dead = self.read(statement).await?.rows.into_iter().map(|mut row| {
-                let id = shown(row.int(0)?);
+                let id = format_id(row.int(0)?);
                 let attempts = attempts_of(&row, 2)?;
-                Ok(Dead { id, payload: row.bytes(1)?.into(), attempts, reason: row.text(3)? })
+                Ok(DeadLetter { id, payload: row.bytes(1)?.into(), attempts, reason: row.text(3)? })
             });
-            dead.collect::<Result<_, Fault>>().map_err(|fault| self.give_up(fault))
+            dead.collect::<Result<_, DbFault>>().map_err(|fault| self.store_error(fault))
         }
         .boxed()
     }
 }
 
 /// Ids as text that compares as the numbers do.
-fn shown(id: i64) -> String {
+fn format_id(id: i64) -> String {
     format!("{id:020}")
 }
 
-fn id_of(text: &str) -> Option<i64> {
+fn parse_id(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
-fn attempts_of(row: &Row, column: usize) -> Result<u32, Fault> {
+fn attempts_of(row: &SqlRow, column: usize) -> Result<u32, DbFault> {
     let value = row.int(column)?;
-    u32::try_from(value).map_err(|_| Fault::Odd(format!("a job has {value} attempts")))
+    u32::try_from(value).map_err(|_| DbFault::Corrupt(format!("a job has {value} attempts")))
 }
 
-fn fresh_grip() -> [u8; 16] {
+fn new_claim_token() -> [u8; 16] {
     uuid::Uuid::now_v7().into_bytes()
 }
 
@@ -232,7 +235,7 @@ fn tagged(tag: u8, bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Changes a job that is in somebody's hands.
-fn ours(set: &str) -> String {
+fn update_claimed_sql(set: &str) -> String {
     format!(
         "UPDATE stead_jobs SET {set} \
          WHERE id = ? AND space = ? AND queue = ? AND state = {READY} AND attempts = ? AND LENGTH(grip) > 0"
@@ -240,21 +243,21 @@ fn ours(set: &str) -> String {
 }
 
 /// What a second look at a job shows.
-struct Seen {
+struct JobSnapshot {
     state: i64,
-    grip: Vec<u8>,
+    claim_token: Vec<u8>,
     reason: String,
 }
 
 impl SqlStore {
-    async fn change_ours<'a>(
+    async fn update_claimed<'a>(
         &'a self,
         statement: Statement<'a>,
         space: &'a Space,
         queue: &'a str,
-        claimed: &'a Claimed,
-    ) -> Result<bool, Fault> {
-        let Some(id) = id_of(&claimed.id) else {
+        claimed: &'a ClaimedJob,
+    ) -> Result<bool, DbFault> {
+        let Some(id) = parse_id(&claimed.id) else {
             return Ok(false);
         };
         let statement = statement
@@ -266,14 +269,14 @@ impl SqlStore {
     }
 
     /// The job as it was after this delivery, if an earlier attempt may have changed it.
-    async fn look_again(
+    async fn recheck_job(
         &self,
-        earlier: Earlier,
+        earlier: PriorAttempts,
         space: &Space,
         queue: &str,
-        claimed: &Claimed,
-    ) -> Result<Option<Seen>, Fault> {
-        let (Earlier::Unknown, Some(id)) = (earlier, id_of(&claimed.id)) else {
+        claimed: &ClaimedJob,
+    ) -> Result<Option<JobSnapshot>, DbFault> {
+        let (PriorAttempts::Unknown, Some(id)) = (earlier, parse_id(&claimed.id)) else {
             return Ok(None);
         };
         let sql = "SELECT state, grip, reason FROM stead_jobs WHERE id = ? AND space = ? AND queue = ? AND attempts = ?";
@@ -287,9 +290,9 @@ impl SqlStore {
             .await?
             .first();
         row.map(|mut row| {
-            Ok(Seen {
+            Ok(JobSnapshot {
                 state: row.int(0)?,
-                grip: row.bytes(1)?,
+                claim_token: row.bytes(1)?,
                 reason: row.text(2)?,
             })
         })
@@ -297,14 +300,14 @@ impl SqlStore {
     }
 
     /// Buries the jobs whose last delivery was not answered in time.
-    async fn bury(&self, space: &Space, queue: &str) -> Result<(), Fault> {
+    async fn bury_expired(&self, space: &Space, queue: &str) -> Result<(), DbFault> {
         let now = self.dialect.now();
         let sql = format!(
             "UPDATE stead_jobs SET state = {DEAD}, due_ms = 0, ended_ms = {now}, reason = ?, grip = ? WHERE space = ? \
              AND queue = ? AND state = {READY} AND due_ms <= {now} AND attempts >= max_attempts"
         );
         let statement = Statement::new(sql)
-            .bytes(UNANSWERED)
+            .bytes(UNACKNOWLEDGED_REASON)
             .bytes(b"")
             .bytes(space.as_str())
             .bytes(queue);
@@ -312,7 +315,7 @@ impl SqlStore {
     }
 
     /// Removes jobs that were done so long ago that they may be forgotten.
-    async fn tidy(&self, space: &Space, queue: &str) -> Result<(), Fault> {
+    async fn tidy(&self, space: &Space, queue: &str) -> Result<(), DbFault> {
         let sql = format!(
             "SELECT id FROM stead_jobs WHERE space = ? AND queue = ? AND state = {DONE} AND due_ms <= {} LIMIT ?",
             self.dialect.now()
@@ -327,7 +330,7 @@ impl SqlStore {
         }
         let sql = format!(
             "DELETE FROM stead_jobs WHERE state = {DONE} AND id IN ({})",
-            marks(rows.len())
+            placeholders(rows.len())
         );
         let ids = rows
             .iter()
@@ -342,17 +345,17 @@ impl SqlStore {
 }
 
 /// A job on its way into a queue.
-struct Add<'a> {
+struct EnqueueOp<'a> {
     store: &'a SqlStore,
     space: &'a Space,
     queue: &'a str,
     job: &'a Job,
-    grip: &'a [u8],
+    claim_token: &'a [u8],
     dedup: &'a [u8],
 }
 
-impl Add<'_> {
-    async fn attempt(&self, earlier: Earlier) -> Result<Enqueued, Fault> {
+impl EnqueueOp<'_> {
+    async fn attempt(&self, earlier: PriorAttempts) -> Result<EnqueueOutcome, DbFault> {
         let dialect = self.store.dialect;
         let now = dialect.now();
         let returning = dialect.returning_id();
@@ -372,20 +375,20 @@ impl Add<'_> {
             .driver
             .write(
                 statement
-                    .bytes(self.grip)
+                    .bytes(self.claim_token)
                     .bytes(&self.job.payload)
                     .bytes(b""),
             )
             .await
         {
-            Ok(answer) => Ok(Enqueued::New(shown(new_id(answer)?))),
-            Err(Fault::Duplicate(_)) => self.known(earlier).await,
+            Ok(answer) => Ok(EnqueueOutcome::New(format_id(inserted_row_id(answer)?))),
+            Err(DbFault::Duplicate(_)) => self.resolve_duplicate(earlier).await,
             Err(fault) => Err(fault),
         }
     }
 
     /// There is a job with this key. Whether it still counts.
-    async fn known(&self, earlier: Earlier) -> Result<Enqueued, Fault> {
+    async fn resolve_duplicate(&self, earlier: PriorAttempts) -> Result<EnqueueOutcome, DbFault> {
         let sql = format!(
             "SELECT id, state, ended_ms, {}, grip FROM stead_jobs WHERE space = ? AND queue = ? AND dedup = ?",
             self.store.dialect.now()
@@ -394,7 +397,7 @@ impl Add<'_> {
             .bytes(self.space.as_str())
             .bytes(self.queue)
             .bytes(self.dedup);
-        let again = || Fault::Again("a job with the same key went away just now".to_owned());
+        let again = || DbFault::Contended("a job with the same key went away just now".to_owned());
         let mut row = self
             .store
             .driver
@@ -406,12 +409,12 @@ impl Add<'_> {
         let state = row.int(1)?;
         let ended_ms = row.int(2)?;
         let now_ms = row.int(3)?;
-        let is_mine = self.job.dedup.is_none() || row.bytes(4)? == self.grip;
-        if earlier == Earlier::Unknown && is_mine {
-            return Ok(Enqueued::New(shown(id)));
+        let is_mine = self.job.dedup.is_none() || row.bytes(4)? == self.claim_token;
+        if earlier == PriorAttempts::Unknown && is_mine {
+            return Ok(EnqueueOutcome::New(format_id(id)));
         }
         if state == READY || ended_ms.saturating_add(ms(DEDUP_MEMORY)) > now_ms {
-            return Ok(Enqueued::Known(shown(id)));
+            return Ok(EnqueueOutcome::Existing(format_id(id)));
         }
         // Ended too long ago: the key is free again. A dead letter stays, under another one.
         let forgotten = tagged(FORGOTTEN_TAG, &id.to_be_bytes());
@@ -427,37 +430,37 @@ impl Add<'_> {
             .int(id),
         };
         self.store.driver.write(statement).await?;
-        Err(Fault::Again(
+        Err(DbFault::Contended(
             "the key of a job was forgotten just now".to_owned(),
         ))
     }
 }
 
 /// A worker that wants a job.
-struct Take<'a> {
+struct ClaimOp<'a> {
     store: &'a SqlStore,
     space: &'a Space,
     queue: &'a str,
     hide_ms: i64,
-    grip: &'a [u8],
+    claim_token: &'a [u8],
 }
 
-impl Take<'_> {
-    async fn attempt(&self, earlier: Earlier) -> Result<Option<Claimed>, Fault> {
-        if earlier == Earlier::Unknown
-            && let Some(claimed) = self.taken_already().await?
+impl ClaimOp<'_> {
+    async fn attempt(&self, earlier: PriorAttempts) -> Result<Option<ClaimedJob>, DbFault> {
+        if earlier == PriorAttempts::Unknown
+            && let Some(claimed) = self.find_earlier_claim().await?
         {
             return Ok(Some(claimed));
         }
         if !self.store.dialect.updates_return_rows() {
-            let mut tx = self.store.driver.begin(Begin::Write).await?;
-            let outcome = self.take_in(&mut *tx).await;
-            return end(tx, outcome).await;
+            let mut tx = self.store.driver.begin(TransactionKind::Write).await?;
+            let outcome = self.claim_in_tx(&mut *tx).await;
+            return finish(tx, outcome).await;
         }
         let sql = format!(
             "{} WHERE id = ({}) RETURNING id, attempts, state, payload",
-            self.set(),
-            self.due("id")
+            self.set_sql(),
+            self.due_sql("id")
         );
         loop {
             let statement = self
@@ -474,14 +477,14 @@ impl Take<'_> {
     }
 
     /// The job that an attempt took whose answer was lost.
-    async fn taken_already(&self) -> Result<Option<Claimed>, Fault> {
+    async fn find_earlier_claim(&self) -> Result<Option<ClaimedJob>, DbFault> {
         let sql = format!(
             "SELECT id, attempts, payload FROM stead_jobs WHERE space = ? AND queue = ? AND state = {READY} AND grip = ?"
         );
         let statement = Statement::new(sql)
             .bytes(self.space.as_str())
             .bytes(self.queue)
-            .bytes(self.grip);
+            .bytes(self.claim_token);
         self.store
             .driver
             .write(statement)
@@ -491,9 +494,9 @@ impl Take<'_> {
             .transpose()
     }
 
-    async fn take_in(&self, tx: &mut dyn Tx) -> Result<Option<Claimed>, Fault> {
-        let look = self.due("id, attempts, max_attempts, payload");
-        let set = format!("{} WHERE id = ?", self.set());
+    async fn claim_in_tx(&self, tx: &mut dyn Tx) -> Result<Option<ClaimedJob>, DbFault> {
+        let look = self.due_sql("id, attempts, max_attempts, payload");
+        let set = format!("{} WHERE id = ?", self.set_sql());
         loop {
             let statement = Statement::new(look.clone())
                 .bytes(self.space.as_str())
@@ -505,7 +508,7 @@ impl Take<'_> {
                 .await?;
             if row.int(1)? < row.int(2)? {
                 let claimed = claimed(row, 3)?;
-                return Ok(Some(Claimed {
+                return Ok(Some(ClaimedJob {
                     attempt: claimed.attempt + 1,
                     ..claimed
                 }));
@@ -515,10 +518,10 @@ impl Take<'_> {
 
     /// Finds the job that has been due longest and locks it, passing over those that others look
     /// at.
-    fn due(&self, columns: &str) -> String {
+    fn due_sql(&self, columns: &str) -> String {
         let dialect = self.store.dialect;
         let now = dialect.now();
-        let lock = dialect.for_update_of_free();
+        let lock = dialect.for_update_skip_locked();
         format!(
             "SELECT {columns} FROM stead_jobs WHERE space = ? AND queue = ? AND state = {READY} AND due_ms <= {now} \
              ORDER BY due_ms, id LIMIT 1{lock}"
@@ -527,7 +530,7 @@ impl Take<'_> {
 
     /// Delivers a job, or buries it if it was delivered often enough. Attempts come last: MySQL's
     /// later parts see what its earlier ones set.
-    fn set(&self) -> String {
+    fn set_sql(&self) -> String {
         let now = self.store.dialect.now();
         let over = "attempts >= max_attempts";
         format!(
@@ -542,16 +545,16 @@ impl Take<'_> {
     fn with_set<'s>(&'s self, statement: Statement<'s>) -> Statement<'s> {
         statement
             .int(self.hide_ms)
-            .bytes(UNANSWERED)
+            .bytes(UNACKNOWLEDGED_REASON)
             .bytes(b"")
-            .bytes(self.grip)
+            .bytes(self.claim_token)
     }
 }
 
-fn claimed(mut row: Row, payload: usize) -> Result<Claimed, Fault> {
+fn claimed(mut row: SqlRow, payload: usize) -> Result<ClaimedJob, DbFault> {
     let attempt = attempts_of(&row, 1)?;
-    Ok(Claimed {
-        id: shown(row.int(0)?),
+    Ok(ClaimedJob {
+        id: format_id(row.int(0)?),
         payload: row.bytes(payload)?.into(),
         attempt,
     })

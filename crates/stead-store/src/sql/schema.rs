@@ -1,8 +1,8 @@
 //! The tables, made and brought up to date on first use.
 
-use super::dialect::Dialect;
-use super::driver::{Begin, Fault, Statement, Tx, end};
-use super::{Limits, SqlStore};
+use super::dialect::SqlDialect;
+use super::driver::{DbFault, Statement, TransactionKind, Tx, finish};
+use super::{ServerLimits, SqlStore};
 use crate::contract::{MAX_BODY_BYTES, MAX_KEY_BYTES};
 use crate::error::StoreError;
 use futures_util::FutureExt;
@@ -17,10 +17,10 @@ const MYSQL_LOCK_SECONDS: i64 = 25;
 impl SqlStore {
     /// Makes the tables what they should be, and tells what the server takes. Of several processes
     /// that begin at once, one makes the tables.
-    pub(super) async fn set_up(&self) -> Result<Limits, StoreError> {
-        let found = self.retrying(|_| self.version().boxed()).await?;
+    pub(super) async fn set_up(&self) -> Result<ServerLimits, StoreError> {
+        let found = self.retry(|_| self.version().boxed()).await?;
         if !self.is_current(found)? {
-            self.retrying(|_| self.migrate().boxed()).await?;
+            self.retry(|_| self.migrate().boxed()).await?;
         }
         self.ask_limits().await
     }
@@ -37,7 +37,7 @@ impl SqlStore {
         }
     }
 
-    async fn version(&self) -> Result<Option<i64>, Fault> {
+    async fn version(&self) -> Result<Option<i64>, DbFault> {
         let tables = self
             .driver
             .write(Statement::new(self.dialect.schema_tables()))
@@ -59,21 +59,21 @@ impl SqlStore {
         row.map(|row| row.int(0)).transpose()
     }
 
-    async fn migrate(&self) -> Result<(), Fault> {
-        let mut tx = self.driver.begin(Begin::Schema).await?;
+    async fn migrate(&self) -> Result<(), DbFault> {
+        let mut tx = self.driver.begin(TransactionKind::Schema).await?;
         let outcome = self.migrate_in(&mut *tx).await;
         let unlocked = match self.dialect {
             // Making a table ends MySQL's transactions, so its lock belongs to the connection.
-            Dialect::Mysql => tx
+            SqlDialect::Mysql => tx
                 .run(Statement::new(format!("SELECT RELEASE_LOCK({MYSQL_LOCK})")))
                 .await
                 .map(|_| ()),
-            Dialect::Sqlite | Dialect::Postgres => Ok(()),
+            SqlDialect::Sqlite | SqlDialect::Postgres => Ok(()),
         };
-        end(tx, outcome.and(unlocked)).await
+        finish(tx, outcome.and(unlocked)).await
     }
 
-    async fn migrate_in(&self, tx: &mut dyn Tx) -> Result<(), Fault> {
+    async fn migrate_in(&self, tx: &mut dyn Tx) -> Result<(), DbFault> {
         self.lock(tx).await?;
         let create = format!(
             "CREATE TABLE IF NOT EXISTS stead_schema (version BIGINT NOT NULL PRIMARY KEY){}",
@@ -104,17 +104,17 @@ impl SqlStore {
         Ok(())
     }
 
-    async fn lock(&self, tx: &mut dyn Tx) -> Result<(), Fault> {
+    async fn lock(&self, tx: &mut dyn Tx) -> Result<(), DbFault> {
         match self.dialect {
             // It began with a lock on everything.
-            Dialect::Sqlite => Ok(()),
-            Dialect::Postgres => {
+            SqlDialect::Sqlite => Ok(()),
+            SqlDialect::Postgres => {
                 let sql = "SELECT CAST(COUNT(pg_advisory_xact_lock(?)) AS BIGINT)";
                 tx.run(Statement::new(sql).int(LOCK).once())
                     .await
                     .map(|_| ())
             }
-            Dialect::Mysql => {
+            SqlDialect::Mysql => {
                 let sql = format!("SELECT GET_LOCK({MYSQL_LOCK}, ?)");
                 let row = tx
                     .run(Statement::new(sql).int(MYSQL_LOCK_SECONDS).once())
@@ -122,7 +122,7 @@ impl SqlStore {
                     .first();
                 match row.map(|row| row.int(0)).transpose()? {
                     Some(1) => Ok(()),
-                    _ => Err(Fault::Again(
+                    _ => Err(DbFault::Contended(
                         "another process is making the tables".to_owned(),
                     )),
                 }
@@ -130,10 +130,10 @@ impl SqlStore {
         }
     }
 
-    async fn ask_limits(&self) -> Result<Limits, StoreError> {
+    async fn ask_limits(&self) -> Result<ServerLimits, StoreError> {
         match self.dialect {
-            Dialect::Sqlite | Dialect::Postgres => Ok(Limits::default()),
-            Dialect::Mysql => {
+            SqlDialect::Sqlite | SqlDialect::Postgres => Ok(ServerLimits::default()),
+            SqlDialect::Mysql => {
                 let answer = self
                     .read(|| Statement::new("SELECT CAST(@@max_allowed_packet AS SIGNED)"))
                     .await?;
@@ -141,7 +141,7 @@ impl SqlStore {
                     .first()
                     .map(|row| row.count(0))
                     .transpose()
-                    .map_err(|fault| self.give_up(fault))?;
+                    .map_err(|fault| self.store_error(fault))?;
                 let bytes = bytes
                     .and_then(|bytes| usize::try_from(bytes).ok())
                     .unwrap_or(usize::MAX);
@@ -151,8 +151,8 @@ impl SqlStore {
                         self.place
                     )));
                 }
-                let defaults = Limits::default();
-                Ok(Limits {
+                let defaults = ServerLimits::default();
+                Ok(ServerLimits {
                     statement_bytes: defaults.statement_bytes.min(bytes / 2),
                     value_bytes: defaults.value_bytes.min(bytes - PACKET_REST_BYTES),
                 })
@@ -172,19 +172,19 @@ const MYSQL_LOCK: &str = "CONCAT('stead:', SHA1(DATABASE()))";
 
 /// The statements that make version `version` of the one before. Each may be run again: MySQL
 /// cannot undo the first ones when a later one fails.
-fn migration(dialect: Dialect, version: i64) -> Vec<String> {
+fn migration(dialect: SqlDialect, version: i64) -> Vec<String> {
     match version {
         1 => first_tables(dialect),
         _ => Vec::new(),
     }
 }
 
-fn first_tables(dialect: Dialect) -> Vec<String> {
-    let space = dialect.short_bytes(MAX_SPACE_BYTES);
-    let name = dialect.short_bytes(MAX_KEY_BYTES);
-    let short = dialect.short_bytes(64);
-    let bytes = dialect.bytes();
-    let id = dialect.id();
+fn first_tables(dialect: SqlDialect) -> Vec<String> {
+    let space = dialect.key_bytes_type(MAX_SPACE_BYTES);
+    let name = dialect.key_bytes_type(MAX_KEY_BYTES);
+    let short = dialect.key_bytes_type(64);
+    let bytes = dialect.bytes_type();
+    let id = dialect.id_type();
     let options = dialect.table_options();
     let table = |name: &str, columns: &str| {
         format!("CREATE TABLE IF NOT EXISTS {name} ({columns}){options}")
@@ -229,14 +229,14 @@ fn first_tables(dialect: Dialect) -> Vec<String> {
          grip {short} NOT NULL, payload {bytes} NOT NULL, reason {bytes} NOT NULL, UNIQUE (space, queue, dedup)"
     );
     match dialect {
-        Dialect::Sqlite | Dialect::Postgres => {
+        SqlDialect::Sqlite | SqlDialect::Postgres => {
             statements.push(table("stead_jobs", &jobs));
             statements.push(format!(
                 "CREATE INDEX IF NOT EXISTS stead_jobs_due ON stead_jobs {due}"
             ));
         }
         // MySQL has no CREATE INDEX IF NOT EXISTS.
-        Dialect::Mysql => statements.push(table(
+        SqlDialect::Mysql => statements.push(table(
             "stead_jobs",
             &format!("{jobs}, INDEX stead_jobs_due {due}"),
         )),

@@ -4,7 +4,7 @@ use crate::StoreError;
 
 /// A database by its URL.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Target<'a> {
+pub(super) enum DatabaseTarget<'a> {
     /// A file, or `:memory:`.
     Sqlite(&'a str),
     Postgres,
@@ -12,7 +12,7 @@ pub(super) enum Target<'a> {
 }
 
 /// Which database `url` names.
-pub(super) fn target(url: &str) -> Result<Target<'_>, StoreError> {
+pub(super) fn parse_target(url: &str) -> Result<DatabaseTarget<'_>, StoreError> {
     let refused = |why: &str| Err(StoreError::Setup(format!("the URL of the store: {why}")));
     match url.split_once(':') {
         Some(("sqlite", rest)) => {
@@ -23,10 +23,10 @@ pub(super) fn target(url: &str) -> Result<Target<'_>, StoreError> {
             if path.contains('?') {
                 return refused("sqlite: takes no options");
             }
-            Ok(Target::Sqlite(path))
+            Ok(DatabaseTarget::Sqlite(path))
         }
-        Some(("postgres" | "postgresql", _)) => Ok(Target::Postgres),
-        Some(("mysql" | "mariadb", _)) => Ok(Target::Mysql),
+        Some(("postgres" | "postgresql", _)) => Ok(DatabaseTarget::Postgres),
+        Some(("mysql" | "mariadb", _)) => Ok(DatabaseTarget::Mysql),
         _ => refused("it begins with sqlite:, postgres://, mysql:// or mariadb://"),
     }
 }
@@ -43,7 +43,7 @@ pub(super) fn without_password(said: String, url: &str) -> String {
         return said;
     };
     let mut said = said;
-    for secret in [password.to_owned(), decoded(password)] {
+    for secret in [password.to_owned(), percent_decode(password)] {
         if !secret.is_empty() {
             said = said.replace(&secret, "***");
         }
@@ -52,7 +52,7 @@ pub(super) fn without_password(said: String, url: &str) -> String {
 }
 
 /// Text whose `%41` stand for bytes.
-fn decoded(text: &str) -> String {
+fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {
@@ -101,20 +101,29 @@ mod tests {
 
     #[test]
     fn the_scheme_decides() {
-        assert_eq!(target("sqlite:a/b.db").unwrap(), Target::Sqlite("a/b.db"));
         assert_eq!(
-            target("sqlite:///a/b.db").unwrap(),
-            Target::Sqlite("/a/b.db")
+            parse_target("sqlite:a/b.db").unwrap(),
+            DatabaseTarget::Sqlite("a/b.db")
         );
         assert_eq!(
-            target("sqlite::memory:").unwrap(),
-            Target::Sqlite(":memory:")
+            parse_target("sqlite:///a/b.db").unwrap(),
+            DatabaseTarget::Sqlite("/a/b.db")
         );
-        assert_eq!(target("postgresql://x").unwrap(), Target::Postgres);
-        assert_eq!(target("mariadb://x/y").unwrap(), Target::Mysql);
+        assert_eq!(
+            parse_target("sqlite::memory:").unwrap(),
+            DatabaseTarget::Sqlite(":memory:")
+        );
+        assert_eq!(
+            parse_target("postgresql://x").unwrap(),
+            DatabaseTarget::Postgres
+        );
+        assert_eq!(
+            parse_target("mariadb://x/y").unwrap(),
+            DatabaseTarget::Mysql
+        );
         for wrong in ["redis://x", "sqlite:", "sqlite:a?mode=ro", "agents", ""] {
             assert!(
-                matches!(target(wrong), Err(StoreError::Setup(_))),
+                matches!(parse_target(wrong), Err(StoreError::Setup(_))),
                 "{wrong}"
             );
         }

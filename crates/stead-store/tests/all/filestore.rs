@@ -1,13 +1,12 @@
-//! The store as files: the suite, what lies on the disk, and what is left when the disk fails or
-//! the process dies at any of its operations.
+//! The place for tests of the file store: conformance, files on disk, disk faults and kills.
 
 use bytes::Bytes;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_store::{
-    Acquired, Change, Claim, Claimed, Document, Documents, Expected, Fence, FileStore, Job,
-    Journals, Leases, OsDisk, Queue, Space, Store, StoreError,
+    AcquireOutcome, Claim, ClaimedJob, Document, DocumentChange, Documents, Expected, FencingToken,
+    FileStore, Job, Journals, Leases, OsDisk, Queue, Space, Store, StoreError,
 };
 use stead_testkit::{Child, Death, FaultDisk, KillPoint, child_role};
 use tempfile::TempDir;
@@ -32,22 +31,22 @@ fn sound(root: &Path) -> FileStore {
     FileStore::new(root, Arc::new(OsDisk))
 }
 
-fn put(key: &str, body: &str, expect: Expected) -> Change {
-    Change::Put {
+fn put(key: &str, body: &str, expect: Expected) -> DocumentChange {
+    DocumentChange::Put {
         key: key.into(),
         document: Document::new("meta", body.to_owned()),
         expect,
     }
 }
 
-async fn fence(store: &FileStore) -> Fence {
+async fn fence(store: &FileStore) -> FencingToken {
     match store
         .acquire(&space(), "lease", "one", LONG, Claim::Free)
         .await
         .unwrap()
     {
-        Acquired::Ours(fence) => fence,
-        Acquired::Held(lease) => panic!("{lease:?}"),
+        AcquireOutcome::Granted(fence) => fence,
+        AcquireOutcome::Held(lease) => panic!("{lease:?}"),
     }
 }
 
@@ -73,12 +72,12 @@ async fn script(store: &FileStore) -> Result<(), StoreError> {
     let changes = vec![
         put("changed", "new", Expected::Any),
         put(&"long".repeat(200), "new", Expected::Absent),
-        Change::Move {
+        DocumentChange::Move {
             from: "from".into(),
             to: "to".into(),
             version,
         },
-        Change::Delete {
+        DocumentChange::Delete {
             key: "gone".into(),
             expect: Expected::Any,
         },
@@ -224,7 +223,7 @@ async fn a_job_on_a_failing_disk_is_never_half_there() {
             assert_eq!(claimed.payload, "do");
         } else {
             // The failed claim was made: then it is hidden, and still a job.
-            let hidden = Claimed {
+            let hidden = ClaimedJob {
                 id: "0000000000000001".into(),
                 payload: Bytes::new(),
                 attempt: 1,

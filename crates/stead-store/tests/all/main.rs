@@ -1,4 +1,4 @@
-//! The contracts of a store, on every backend.
+//! The place for tests of the store contracts on every backend; one module per backend.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! The store in memory.
+//! The place for tests of the in-memory store.
 
 use std::sync::Arc;
 use stead_store::{MemoryStore, Store};

@@ -1,20 +1,25 @@
-//! The store on Redis: the suite, and what happens when the server or an answer is lost.
+//! The place for tests of the Redis store: conformance, lost responses, restarts and
+//! unavailability.
 
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_store::{
-    Acquired, Change, Claim, DocVersion, Document, Documents, Enqueued, Expected, Fence, Job,
-    Journals, Leases, Queue, RedisStore, Space, Store, StoreError,
+    AcquireOutcome, Claim, DocVersion, Document, DocumentChange, Documents, EnqueueOutcome,
+    Expected, FencingToken, Job, Journals, Leases, Queue, RedisStore, Space, Store, StoreError,
 };
-use stead_testkit::LossyLine;
-use stead_testkit::servers::{Kind, Server, shared};
+use stead_testkit::LossyProxy;
+use stead_testkit::servers::{ServerKind, TestServer, shared};
 
 const LONG: Duration = Duration::from_secs(60);
 
 async fn open() -> (Arc<dyn Store>, ()) {
     (
-        Arc::new(RedisStore::connect(&shared(Kind::Redis)).await.unwrap()),
+        Arc::new(
+            RedisStore::connect(&shared(ServerKind::Redis))
+                .await
+                .unwrap(),
+        ),
         (),
     )
 }
@@ -25,15 +30,15 @@ fn fresh_space() -> Space {
     Space::new(["redis", &DocVersion::fresh().to_string()])
 }
 
-fn put(key: &str, body: &str, expect: Expected) -> Change {
-    Change::Put {
+fn put(key: &str, body: &str, expect: Expected) -> DocumentChange {
+    DocumentChange::Put {
         key: key.into(),
         document: Document::new("", body.to_owned()),
         expect,
     }
 }
 
-async fn fence(store: &RedisStore, space: &Space) -> Fence {
+async fn fence(store: &RedisStore, space: &Space) -> FencingToken {
     match store
         .acquire(
             space,
@@ -45,8 +50,8 @@ async fn fence(store: &RedisStore, space: &Space) -> Fence {
         .await
         .unwrap()
     {
-        Acquired::Ours(fence) => fence,
-        Acquired::Held(lease) => panic!("{lease:?}"),
+        AcquireOutcome::Granted(fence) => fence,
+        AcquireOutcome::Held(lease) => panic!("{lease:?}"),
     }
 }
 
@@ -60,9 +65,9 @@ fn job(payload: &'static str, max_attempts: u32) -> Job {
 }
 
 /// A store at the end of a lossy line, with every script known to the server.
-async fn lossy() -> (LossyLine, RedisStore, Space) {
-    let url = shared(Kind::Redis);
-    let line = LossyLine::to(url.trim_start_matches("redis://").trim_end_matches('/'));
+async fn lossy() -> (LossyProxy, RedisStore, Space) {
+    let url = shared(ServerKind::Redis);
+    let line = LossyProxy::to(url.trim_start_matches("redis://").trim_end_matches('/'));
     let store = RedisStore::connect(&format!("redis://{}/", line.address()))
         .await
         .unwrap();
@@ -91,7 +96,7 @@ async fn a_commit_whose_answer_is_lost_is_made_once() {
         .commit(
             &space,
             vec![
-                Change::Put {
+                DocumentChange::Put {
                     key: "from".into(),
                     document: moved,
                     expect: Expected::Absent,
@@ -105,16 +110,16 @@ async fn a_commit_whose_answer_is_lost_is_made_once() {
     line.lose(2);
     let changes = vec![
         put("new", "1", Expected::Absent),
-        Change::Move {
+        DocumentChange::Move {
             from: "from".into(),
             to: "to".into(),
             version,
         },
-        Change::Delete {
+        DocumentChange::Delete {
             key: "gone".into(),
             expect: Expected::Any,
         },
-        Change::Check {
+        DocumentChange::Check {
             key: "nothing".into(),
             expect: Expected::Absent,
         },
@@ -179,14 +184,14 @@ async fn a_grant_whose_answer_is_lost_is_the_same_grant() {
         .acquire(&space, "lease", "other", LONG, Claim::Free)
         .await
         .unwrap();
-    assert!(matches!(other, Acquired::Held(lease) if lease.token == first.token));
+    assert!(matches!(other, AcquireOutcome::Held(lease) if lease.token == first.token));
 }
 
 #[tokio::test]
 async fn a_job_whose_answers_are_lost_is_there_once() {
     let (line, store, space) = lossy().await;
     line.lose(1);
-    let Enqueued::New(id) = store.enqueue(&space, "q", job("once", 1)).await.unwrap() else {
+    let EnqueueOutcome::New(id) = store.enqueue(&space, "q", job("once", 1)).await.unwrap() else {
         panic!("it is new")
     };
     line.lose(1);
@@ -208,13 +213,20 @@ async fn a_job_whose_answers_are_lost_is_there_once() {
                 .unwrap()
         );
     }
-    assert_eq!(store.dead(&space, "q", None, 10).await.unwrap().len(), 1);
+    assert_eq!(
+        store
+            .dead_letters(&space, "q", None, 10)
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
     assert_eq!(line.lost(), 5);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restart_is_survived_and_nothing_acknowledged_is_lost() {
-    let mut server = Server::start(Kind::Redis);
+    let mut server = TestServer::start(ServerKind::Redis);
     let store = Arc::new(RedisStore::connect(server.url()).await.unwrap());
     let space = fresh_space();
     let lease = fence(&store, &space).await;
@@ -247,7 +259,7 @@ async fn a_restart_is_survived_and_nothing_acknowledged_is_lost() {
 
 #[tokio::test]
 async fn a_server_that_is_gone_is_unavailable_in_time() {
-    let mut server = Server::start(Kind::Redis);
+    let mut server = TestServer::start(ServerKind::Redis);
     let store = RedisStore::connect(server.url()).await.unwrap();
     server.stop();
     let begun = Instant::now();
@@ -267,7 +279,7 @@ async fn a_server_that_is_gone_is_unavailable_in_time() {
 
 #[tokio::test]
 async fn a_frozen_server_answers_when_it_goes_on() {
-    let server = Server::start(Kind::Redis);
+    let server = TestServer::start(ServerKind::Redis);
     let store = RedisStore::connect(server.url()).await.unwrap();
     let space = fresh_space();
     store
@@ -285,7 +297,9 @@ async fn a_frozen_server_answers_when_it_goes_on() {
 
 #[tokio::test]
 async fn ten_thousand_changes_in_one_commit() {
-    let store = RedisStore::connect(&shared(Kind::Redis)).await.unwrap();
+    let store = RedisStore::connect(&shared(ServerKind::Redis))
+        .await
+        .unwrap();
     let space = fresh_space();
     let changes = (0..10_000)
         .map(|n| put(&format!("{n:05}"), "x", Expected::Absent))
@@ -296,7 +310,7 @@ async fn ten_thousand_changes_in_one_commit() {
         10_000
     );
     let deletes = (0..10_000)
-        .map(|n| Change::Delete {
+        .map(|n| DocumentChange::Delete {
             key: format!("{n:05}"),
             expect: Expected::Any,
         })
@@ -306,7 +320,7 @@ async fn ten_thousand_changes_in_one_commit() {
 
 #[tokio::test]
 async fn lost_lines_are_told_of() {
-    let url = shared(Kind::Redis);
+    let url = shared(ServerKind::Redis);
     let store = RedisStore::connect(&url).await.unwrap();
     let space = fresh_space();
     let lease = fence(&store, &space).await;
@@ -343,7 +357,7 @@ async fn lost_lines_are_told_of() {
 
 #[tokio::test]
 async fn tokens_grow_even_if_the_server_lost_its_memory() {
-    let url = shared(Kind::Redis);
+    let url = shared(ServerKind::Redis);
     let store = RedisStore::connect(&url).await.unwrap();
     let space = fresh_space();
     let first = fence(&store, &space).await;
@@ -375,12 +389,13 @@ async fn what_cannot_be_reached_is_said_without_secrets() {
         matches!(&refused, StoreError::Unavailable { place, .. } if place == "redis://127.0.0.1:1/0")
     );
     // This server wants no password.
-    let with_password = shared(Kind::Redis).replace("redis://", "redis://user:s3cret@");
+    let with_password = shared(ServerKind::Redis).replace("redis://", "redis://user:s3cret@");
     let denied = RedisStore::connect(&with_password).await.unwrap_err();
     assert!(matches!(denied, StoreError::Store { .. }), "{denied:?}");
-    let no_tls = RedisStore::connect(&shared(Kind::Redis).replace("redis://", "rediss://:s3cret@"))
-        .await
-        .unwrap_err();
+    let no_tls =
+        RedisStore::connect(&shared(ServerKind::Redis).replace("redis://", "rediss://:s3cret@"))
+            .await
+            .unwrap_err();
     let no_url = RedisStore::connect("redis://:s3cret@host:port/x")
         .await
         .unwrap_err();
@@ -389,6 +404,8 @@ async fn what_cannot_be_reached_is_said_without_secrets() {
         let told = format!("{error} {error:?}");
         assert!(!told.contains("s3cret"), "{told}");
     }
-    let store = RedisStore::connect(&shared(Kind::Redis)).await.unwrap();
+    let store = RedisStore::connect(&shared(ServerKind::Redis))
+        .await
+        .unwrap();
     assert!(store.is_shared() && store.place().starts_with("redis://127.0.0.1:"));
 }

@@ -1,22 +1,30 @@
-//! Sessions in a store: the same session on every machine, one writer at a time, and no line lost
-//! or woven in.
+//! The place for tests of sessions in a store: one writer, fencing, takeover and moving between
+//! files and stores.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use stead_core::{AgentId, Entry, Outcome, Redactor, RunEnd, RunId, SessionId, UserInput};
+use stead_core::{AgentId, Entry, Redactor, RunEnd, RunId, RunOutcome, SessionId, UserInput};
 use stead_store::{
-    Acquired, Claim, FileSessions, Imported, MemoryStore, OsDisk, RedisStore, Sessions, Space,
-    SqlStore, Store, StoreError, StoreSessions, Wait,
+    AcquireOutcome, Claim, FileSessions, ImportOutcome, LockWait, MemoryStore, OsDisk, RedisStore,
+    Sessions, Space, SqlStore, Store, StoreError, StoreSessions,
 };
-use stead_testkit::servers::{Kind, shared};
+use stead_testkit::servers::{ServerKind, shared};
 
 async fn stores() -> Vec<Arc<dyn Store>> {
     vec![
         Arc::new(SqlStore::connect("sqlite::memory:").await.unwrap()),
         Arc::new(MemoryStore::new()),
-        Arc::new(RedisStore::connect(&shared(Kind::Redis)).await.unwrap()),
-        Arc::new(SqlStore::connect(&shared(Kind::Postgres)).await.unwrap()),
-        Arc::new(SqlStore::connect(&shared(Kind::Mysql)).await.unwrap()),
+        Arc::new(
+            RedisStore::connect(&shared(ServerKind::Redis))
+                .await
+                .unwrap(),
+        ),
+        Arc::new(
+            SqlStore::connect(&shared(ServerKind::Postgres))
+                .await
+                .unwrap(),
+        ),
+        Arc::new(SqlStore::connect(&shared(ServerKind::Mysql)).await.unwrap()),
     ]
 }
 
@@ -37,7 +45,7 @@ fn input(text: &str) -> Vec<Entry> {
     let run = RunId::fresh();
     let end = RunEnd {
         run: run.clone(),
-        outcome: Outcome::Completed,
+        outcome: RunOutcome::Completed,
         reason: None,
     };
     vec![Entry::User(UserInput::text(run, text)), Entry::End(end)]
@@ -66,10 +74,10 @@ async fn a_session_goes_on_elsewhere_and_is_listed_and_removed() {
         );
 
         let there = sessions(&store, &space);
-        let known = there.open(&id("s"), Some(at), Wait::No).await.unwrap();
+        let known = there.open(&id("s"), Some(at), LockWait::No).await.unwrap();
         assert!(known.state.is_none(), "what is known is not read again");
         known.writer.close().await;
-        let mut opened = there.open(&id("s"), None, Wait::No).await.unwrap();
+        let mut opened = there.open(&id("s"), None, LockWait::No).await.unwrap();
         assert_eq!(opened.state.as_ref().unwrap().runs, 1);
         assert_eq!(opened.writer.position(), at);
         opened.writer.append(input("more")).await.unwrap();
@@ -92,7 +100,7 @@ async fn a_session_goes_on_elsewhere_and_is_listed_and_removed() {
         there.remove(&id("s")).await.unwrap();
         assert!(here.list().await.unwrap().is_empty());
         assert!(matches!(
-            here.open(&id("s"), None, Wait::No).await,
+            here.open(&id("s"), None, LockWait::No).await,
             Err(StoreError::NotFound(_))
         ));
         assert!(matches!(
@@ -110,7 +118,7 @@ async fn a_living_writer_keeps_others_out_and_an_overtaken_one_is_fenced_off() {
         let there = sessions(&store, &space);
         let mut first = here.create(&id("s"), None).await.unwrap();
         let begun = Instant::now();
-        let refused = there.open(&id("s"), None, Wait::No).await;
+        let refused = there.open(&id("s"), None, LockWait::No).await;
         assert!(
             matches!(&refused, Err(StoreError::Locked { .. })),
             "{refused:?}"
@@ -128,12 +136,12 @@ async fn a_living_writer_keeps_others_out_and_an_overtaken_one_is_fenced_off() {
             &fence.name,
             "elsewhere",
             Duration::from_secs(1),
-            Claim::Over(fence.token),
+            Claim::Takeover(fence.token),
         );
-        assert!(matches!(taken.await.unwrap(), Acquired::Ours(_)));
+        assert!(matches!(taken.await.unwrap(), AcquireOutcome::Granted(_)));
         let late = first.writer.append(input("late")).await;
         assert!(matches!(late, Err(StoreError::Fenced { .. })), "{late:?}");
-        assert!(first.writer.lost().is_cancelled());
+        assert!(first.writer.lease_lost().is_cancelled());
         assert!(matches!(
             first.writer.append(input("later")).await,
             Err(StoreError::Fenced { .. })
@@ -145,7 +153,7 @@ async fn a_living_writer_keeps_others_out_and_an_overtaken_one_is_fenced_off() {
             store.place()
         );
         // That other one is silent for as long as its lease lasts, so the session is free again.
-        let mut second = there.open(&id("s"), None, Wait::No).await.unwrap();
+        let mut second = there.open(&id("s"), None, LockWait::No).await.unwrap();
         second.writer.append(input("on we go")).await.unwrap();
         second.writer.close().await;
         assert_eq!(here.read(&id("s")).await.unwrap().len(), 3);
@@ -183,9 +191,9 @@ async fn a_holder_that_is_gone_from_this_machine_is_overtaken_at_once() {
         Duration::from_secs(60),
         Claim::Free,
     );
-    assert!(matches!(lease.await.unwrap(), Acquired::Ours(_)));
+    assert!(matches!(lease.await.unwrap(), AcquireOutcome::Granted(_)));
     let begun = Instant::now();
-    here.open(&id("s"), None, Wait::No).await.unwrap();
+    here.open(&id("s"), None, LockWait::No).await.unwrap();
     assert!(begun.elapsed() < Duration::from_secs(2));
 }
 
@@ -206,24 +214,24 @@ async fn a_session_moves_between_files_and_stores_and_back() {
         let lines = files.export(&id("s")).await.unwrap();
         assert_eq!(
             remote.import(&id("s"), lines.clone()).await.unwrap(),
-            Imported::New
+            ImportOutcome::New
         );
         assert_eq!(
             remote.import(&id("s"), lines.clone()).await.unwrap(),
-            Imported::Same
+            ImportOutcome::Same
         );
-        let mut opened = remote.open(&id("s"), None, Wait::No).await.unwrap();
+        let mut opened = remote.open(&id("s"), None, LockWait::No).await.unwrap();
         opened.writer.append(input("and on")).await.unwrap();
         opened.writer.close().await;
         let longer = remote.export(&id("s")).await.unwrap();
         assert_eq!(
             files.import(&id("s"), longer.clone()).await.unwrap(),
-            Imported::Extended
+            ImportOutcome::Extended
         );
         assert_eq!(files.export(&id("s")).await.unwrap(), longer);
         assert_eq!(
             files
-                .open(&id("s"), None, Wait::No)
+                .open(&id("s"), None, LockWait::No)
                 .await
                 .unwrap()
                 .state
@@ -233,10 +241,10 @@ async fn a_session_moves_between_files_and_stores_and_back() {
         );
 
         // Lines that say something else are not woven in.
-        let mut other = files.open(&id("s"), None, Wait::No).await.unwrap();
+        let mut other = files.open(&id("s"), None, LockWait::No).await.unwrap();
         other.writer.append(input("here")).await.unwrap();
         drop(other);
-        let mut other = remote.open(&id("s"), None, Wait::No).await.unwrap();
+        let mut other = remote.open(&id("s"), None, LockWait::No).await.unwrap();
         other.writer.append(input("there")).await.unwrap();
         other.writer.close().await;
         let refused = remote

@@ -22,10 +22,10 @@
 mod ping;
 mod scenario;
 
-pub use ping::{Load, Measured, ping};
+pub use ping::{Load, PingReport, ping};
 
-use crate::model::http::{self, Framing, Request, monotonic_ns};
-use crate::{Wire, render};
+use crate::model::http::{self, FakeHttpRequest, Framing, monotonic_ns};
+use crate::{FakeWire, render};
 use bytes::BytesMut;
 use scenario::Scenario;
 use std::cell::{Cell, RefCell};
@@ -40,9 +40,9 @@ use tokio::task::JoinSet;
 
 /// Serves on this listener forever. Run it on a [`tokio::task::LocalSet`].
 pub async fn serve(listener: TcpListener, delay_ms: u64) -> io::Result<()> {
-    let server = Rc::new(Server {
+    let server = Rc::new(BenchServer {
         delay_ms: Cell::new(delay_ms),
-        ..Server::default()
+        ..BenchServer::default()
     });
     let mut connections = JoinSet::new();
     loop {
@@ -56,15 +56,15 @@ pub async fn serve(listener: TcpListener, delay_ms: u64) -> io::Result<()> {
 }
 
 #[derive(Default)]
-struct Server {
+struct BenchServer {
     /// By the bytes between the marks: a scenario is parsed once.
     scenarios: RefCell<HashMap<Vec<u8>, Rc<Scenario>>>,
-    log: RefCell<Vec<Line>>,
+    log: RefCell<Vec<BenchLine>>,
     requests: Cell<u64>,
     delay_ms: Cell<u64>,
 }
 
-struct Line {
+struct BenchLine {
     scenario: Rc<Scenario>,
     step: usize,
     first_byte_ns: u64,
@@ -73,11 +73,11 @@ struct Line {
     body_bytes: usize,
 }
 
-async fn converse(mut stream: TcpStream, server: Rc<Server>) -> io::Result<()> {
+async fn converse(mut stream: TcpStream, server: Rc<BenchServer>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut buffer = BytesMut::with_capacity(16 * 1024);
     while let Some(request) = http::read(&mut stream, &mut buffer).await? {
-        match Wire::of(&request.target) {
+        match FakeWire::of(&request.target) {
             Some(wire) => server.model(&mut stream, wire, &request).await?,
             None => {
                 let (content_type, body) = server.control(&request);
@@ -93,8 +93,13 @@ async fn send(stream: &mut TcpStream, content_type: &str, body: &str) -> io::Res
     stream.write_all((head + body).as_bytes()).await
 }
 
-impl Server {
-    async fn model(&self, stream: &mut TcpStream, wire: Wire, request: &Request) -> io::Result<()> {
+impl BenchServer {
+    async fn model(
+        &self,
+        stream: &mut TcpStream,
+        wire: FakeWire,
+        request: &FakeHttpRequest,
+    ) -> io::Result<()> {
         let received_ns = monotonic_ns();
         self.requests.set(self.requests.get() + 1);
         let body = request.body.as_ref();
@@ -109,8 +114,8 @@ impl Server {
         // Logged before it is written: who reads the log right after the answer must find it there.
         let sent_ns = monotonic_ns();
         if !scenario.nolog {
-            let Request { first_byte_ns, .. } = *request;
-            let line = Line {
+            let FakeHttpRequest { first_byte_ns, .. } = *request;
+            let line = BenchLine {
                 scenario,
                 step,
                 first_byte_ns,
@@ -121,8 +126,10 @@ impl Server {
             self.log.borrow_mut().push(line);
         }
         let content_type = match mode {
-            crate::Mode::Whole => "application/json",
-            crate::Mode::Stream | crate::Mode::StreamWithUsage => "text/event-stream",
+            crate::ResponseMode::Whole => "application/json",
+            crate::ResponseMode::Stream | crate::ResponseMode::StreamWithUsage => {
+                "text/event-stream"
+            }
         };
         send(stream, content_type, &answer).await
     }
@@ -144,7 +151,7 @@ impl Server {
         scenario
     }
 
-    fn control(&self, request: &Request) -> (&'static str, String) {
+    fn control(&self, request: &FakeHttpRequest) -> (&'static str, String) {
         let (path, query) = request
             .target
             .split_once('?')
@@ -187,7 +194,7 @@ impl Server {
             .iter()
             .filter(|line| id.is_none_or(|id| line.scenario.id == id))
         {
-            let Line {
+            let BenchLine {
                 scenario,
                 step,
                 first_byte_ns,

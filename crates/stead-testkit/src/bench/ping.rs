@@ -18,14 +18,14 @@ pub struct Load {
     /// The size of a request.
     pub body_bytes: usize,
     /// Whether the answers are streams or whole.
-    pub mode: crate::Mode,
+    pub mode: crate::ResponseMode,
     /// How long.
     pub duration: Duration,
 }
 
 /// How fast it was.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Measured {
+pub struct PingReport {
     /// Answers per second over all connections.
     pub answers_per_s: f64,
     /// The median round trip.
@@ -35,7 +35,7 @@ pub struct Measured {
 }
 
 /// Asks as fast as the server answers. Run it on a [`tokio::task::LocalSet`].
-pub async fn ping(load: Load) -> io::Result<Measured> {
+pub async fn ping(load: Load) -> io::Result<PingReport> {
     let begun = Instant::now();
     let mut clients = JoinSet::new();
     for _ in 0..load.connections {
@@ -52,7 +52,7 @@ pub async fn ping(load: Load) -> io::Result<Measured> {
             .get(trips_ns.len() * share / 100)
             .map_or(f64::NAN, |ns| *ns as f64 / 1e3)
     };
-    Ok(Measured {
+    Ok(PingReport {
         answers_per_s: trips_ns.len() as f64 / elapsed_s,
         median_us: at(50),
         p99_us: at(99),
@@ -61,8 +61,8 @@ pub async fn ping(load: Load) -> io::Result<Measured> {
 
 async fn client(load: Load, end: Instant) -> io::Result<Vec<u64>> {
     let stream = match load.mode {
-        crate::Mode::Whole => "false",
-        crate::Mode::Stream | crate::Mode::StreamWithUsage => "true",
+        crate::ResponseMode::Whole => "false",
+        crate::ResponseMode::Stream | crate::ResponseMode::StreamWithUsage => "true",
     };
     let scenario = r#"[[bench {\"n\":1,\"calls\":[{\"name\":\"ls\",\"args\":{\"path\":\".\"}}],\"nolog\":true}/bench]]"#;
     let padding = "x".repeat(load.body_bytes);
@@ -120,7 +120,7 @@ mod tests {
                 let port = listener.local_addr().unwrap().port();
                 let mut server = JoinSet::new();
                 server.spawn_local(super::super::serve(listener, 0));
-                for mode in [crate::Mode::Whole, crate::Mode::Stream] {
+                for mode in [crate::ResponseMode::Whole, crate::ResponseMode::Stream] {
                     let duration = Duration::from_millis(50);
                     let load = Load {
                         port,

@@ -1,6 +1,6 @@
 //! What a request of the benchmark asks for, found by searching its bytes.
 
-use crate::{Answer, Mode, Wire, reply};
+use crate::{FakeAnswer, FakeWire, ResponseMode, reply};
 use memchr::memmem;
 use serde::Deserialize;
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub(super) struct Scenario {
     #[serde(default)]
     n: usize,
     #[serde(default)]
-    calls: Vec<Call>,
+    calls: Vec<ScenarioCall>,
     #[serde(default, rename = "final")]
     last_text: Option<String>,
     #[serde(default)]
@@ -33,7 +33,7 @@ pub(super) struct Scenario {
 }
 
 #[derive(Debug, PartialEq, Deserialize)]
-struct Call {
+struct ScenarioCall {
     name: String,
     args: Value,
 }
@@ -52,7 +52,7 @@ impl Scenario {
         serde_json::from_str(&text)
     }
 
-    pub(super) fn answer(&self, step: usize) -> Answer {
+    pub(super) fn answer(&self, step: usize) -> FakeAnswer {
         let answer = match self.calls.get(step % self.calls.len().max(1)) {
             Some(call) if step < self.n => {
                 let args = self.filled(&call.args, step);
@@ -112,17 +112,19 @@ pub(super) fn step(body: &[u8]) -> usize {
 }
 
 /// How a request wants its answer.
-pub(super) fn mode(wire: Wire, target: &str, body: &[u8]) -> Mode {
+pub(super) fn mode(wire: FakeWire, target: &str, body: &[u8]) -> ResponseMode {
     match wire {
-        Wire::Gemini if target.contains(":stream") => Mode::Stream,
-        Wire::Gemini => Mode::Whole,
-        Wire::Chat if is_set(body, br#""stream":"#) && is_set(body, br#""include_usage":"#) => {
-            Mode::StreamWithUsage
+        FakeWire::Gemini if target.contains(":stream") => ResponseMode::Stream,
+        FakeWire::Gemini => ResponseMode::Whole,
+        FakeWire::Chat if is_set(body, br#""stream":"#) && is_set(body, br#""include_usage":"#) => {
+            ResponseMode::StreamWithUsage
         }
-        Wire::Chat | Wire::Messages | Wire::Responses if is_set(body, br#""stream":"#) => {
-            Mode::Stream
+        FakeWire::Chat | FakeWire::Messages | FakeWire::Responses
+            if is_set(body, br#""stream":"#) =>
+        {
+            ResponseMode::Stream
         }
-        Wire::Chat | Wire::Messages | Wire::Responses => Mode::Whole,
+        FakeWire::Chat | FakeWire::Messages | FakeWire::Responses => ResponseMode::Whole,
     }
 }
 
@@ -158,7 +160,7 @@ mod tests {
         let found = scenario(
             &json!({"id": "s1", "n": 2, "calls": [{"name": "ls", "args": {"path": "a\nb"}}]}),
         );
-        let calls = vec![Call {
+        let calls = vec![ScenarioCall {
             name: "ls".into(),
             args: json!({"path": "a\nb"}),
         }];
@@ -186,8 +188,8 @@ mod tests {
         assert!(said(3).contains("tok tok "));
     }
 
-    fn render_text(answer: &Answer) -> String {
-        crate::render(answer, Wire::Messages, Mode::Whole, 0, 0)
+    fn render_text(answer: &FakeAnswer) -> String {
+        crate::render(answer, FakeWire::Messages, ResponseMode::Whole, 0, 0)
     }
 
     #[test]
@@ -195,31 +197,31 @@ mod tests {
         let long = "x".repeat(500_000);
         let cases = [
             (
-                Wire::Chat,
+                FakeWire::Chat,
                 format!(r#"{{"stream": true,"messages":"{long}"}}"#),
-                Mode::Stream,
+                ResponseMode::Stream,
             ),
             (
-                Wire::Chat,
+                FakeWire::Chat,
                 format!(r#"{{"messages":"{long}","stream":false}}"#),
-                Mode::Whole,
+                ResponseMode::Whole,
             ),
             (
-                Wire::Chat,
+                FakeWire::Chat,
                 format!(
                     r#"{{"messages":"{long}","stream":true,"stream_options":{{"include_usage":true}}}}"#
                 ),
-                Mode::StreamWithUsage,
+                ResponseMode::StreamWithUsage,
             ),
             (
-                Wire::Messages,
+                FakeWire::Messages,
                 format!(r#"{{"messages":"{long}","stream":true}}"#),
-                Mode::Stream,
+                ResponseMode::Stream,
             ),
             (
-                Wire::Responses,
+                FakeWire::Responses,
                 format!(r#"{{"input":"{long}"}}"#),
-                Mode::Whole,
+                ResponseMode::Whole,
             ),
         ];
         for (wire, body, expected) in cases {

@@ -7,14 +7,14 @@
 )]
 
 use std::time::Duration;
-use stead_testkit::Mode;
+use stead_testkit::ResponseMode;
 use stead_testkit::bench::{Load, ping, serve};
 use tokio::net::TcpListener;
 use tokio::task::LocalSet;
 
 const DEFAULT_PORT: u16 = 18080;
 
-enum Job {
+enum FakeModelCommand {
     Serve { port: u16, delay_ms: u64 },
     Ping(Load),
 }
@@ -26,12 +26,12 @@ fn main() -> std::io::Result<()> {
     let job = parse(std::env::args().skip(1));
     runtime.block_on(LocalSet::new().run_until(async {
         match job {
-            Job::Serve { port, delay_ms } => {
+            FakeModelCommand::Serve { port, delay_ms } => {
                 let listener = TcpListener::bind(("127.0.0.1", port)).await?;
                 println!("READY {}", listener.local_addr()?.port());
                 serve(listener, delay_ms).await
             }
-            Job::Ping(load) => {
+            FakeModelCommand::Ping(load) => {
                 let measured = ping(load).await?;
                 println!(
                     r#"{{"answers_per_s":{:.0},"median_us":{:.1},"p99_us":{:.1}}}"#,
@@ -43,14 +43,14 @@ fn main() -> std::io::Result<()> {
     }))
 }
 
-fn parse(mut args: impl Iterator<Item = String>) -> Job {
+fn parse(mut args: impl Iterator<Item = String>) -> FakeModelCommand {
     let mut port = DEFAULT_PORT;
     let mut delay_ms = 0;
     let mut pinged = None;
     let mut connections = 1;
     let mut body_kb = 10;
     let mut seconds = 2;
-    let mut mode = Mode::Whole;
+    let mut mode = ResponseMode::Whole;
     while let Some(option) = args.next() {
         let mut number = || -> u64 {
             let value = args
@@ -67,13 +67,13 @@ fn parse(mut args: impl Iterator<Item = String>) -> Job {
             "--connections" => connections = number(),
             "--body-kb" => body_kb = number(),
             "--seconds" => seconds = number(),
-            "--stream" => mode = Mode::Stream,
+            "--stream" => mode = ResponseMode::Stream,
             unknown => panic!("unknown option {unknown}"),
         }
     }
     match pinged {
-        None => Job::Serve { port, delay_ms },
-        Some(port) => Job::Ping(Load {
+        None => FakeModelCommand::Serve { port, delay_ms },
+        Some(port) => FakeModelCommand::Ping(Load {
             port,
             connections: usize::try_from(connections).expect("fits"),
             body_bytes: usize::try_from(body_kb * 1024).expect("fits"),

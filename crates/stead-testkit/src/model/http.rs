@@ -16,7 +16,7 @@ pub(crate) fn monotonic_ns() -> u64 {
 
 /// A request as it came.
 #[derive(Debug)]
-pub(crate) struct Request {
+pub(crate) struct FakeHttpRequest {
     /// When its first byte was seen, see [`monotonic_ns`].
     pub(crate) first_byte_ns: u64,
     pub(crate) method: String,
@@ -26,7 +26,7 @@ pub(crate) struct Request {
     pub(crate) body: Bytes,
 }
 
-impl Request {
+impl FakeHttpRequest {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         header(&self.headers, name)
     }
@@ -45,7 +45,7 @@ pub(crate) fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<
 pub(crate) async fn read(
     stream: &mut TcpStream,
     buffer: &mut BytesMut,
-) -> io::Result<Option<Request>> {
+) -> io::Result<Option<FakeHttpRequest>> {
     if buffer.is_empty() && stream.read_buf(buffer).await? == 0 {
         return Ok(None);
     }
@@ -78,7 +78,7 @@ pub(crate) async fn read(
             .unwrap_or(0);
         take(stream, buffer, len).await?
     };
-    Ok(Some(Request {
+    Ok(Some(FakeHttpRequest {
         first_byte_ns,
         method,
         target,

@@ -9,15 +9,17 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use check::{Call, Seen, Turn};
+pub use check::{ParsedRequest, RequestCall, RequestTurn};
 pub use render::render;
-pub use script::{Answer, Gate, bench_like, fail, gate, hang, raw, raw_sse, reply, reset};
-pub use wire::{Mode, Wire};
+pub use script::{
+    AnswerGate, FakeAnswer, bench_like, fail, gate, hang, raw, raw_sse, reply, reset,
+};
+pub use wire::{FakeWire, ResponseMode};
 
 use bytes::{Bytes, BytesMut};
 use http::Framing;
-use render::Asked;
-use script::{Body, Delivery, Ending, Failure};
+use render::RenderContext;
+use script::{BodyDelivery, EarlyEnd, FakeAnswerBody, FakeFailure};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::io;
@@ -35,20 +37,20 @@ use tokio::task::JoinSet;
 #[derive(Debug)]
 pub struct FakeModel {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<FakeModelShared>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// A request that reached the server.
 #[derive(Debug, Clone)]
-pub struct Recorded {
+pub struct RecordedRequest {
     /// Its number on this server, from 0.
     pub index: usize,
     /// The wire it speaks.
-    pub wire: Wire,
+    pub wire: FakeWire,
     /// How it wants its answer.
-    pub mode: Mode,
+    pub mode: ResponseMode,
     /// Path and query.
     pub target: String,
     /// Its headers as they came.
@@ -58,10 +60,10 @@ pub struct Recorded {
     /// The body parsed; null if it is not JSON.
     pub json: Value,
     /// What the request says, the same on every wire; or why the provider refuses it.
-    pub seen: Result<Seen, String>,
+    pub seen: Result<ParsedRequest, String>,
 }
 
-impl Recorded {
+impl RecordedRequest {
     /// The first header of this name, in any case.
     pub fn header(&self, name: &str) -> Option<&str> {
         http::header(&self.headers, name)
@@ -74,11 +76,11 @@ impl Recorded {
     }
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct FakeModelShared {
+    state: Mutex<FakeModelState>,
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for FakeModelShared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shared")
             .field("requests", &self.lock().requests.len())
@@ -86,13 +88,13 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-struct State {
-    requests: Vec<Recorded>,
-    answer: Box<dyn FnMut(&Recorded) -> Answer + Send>,
+struct FakeModelState {
+    requests: Vec<RecordedRequest>,
+    answer: Box<dyn FnMut(&RecordedRequest) -> FakeAnswer + Send>,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl FakeModelShared {
+    fn lock(&self) -> MutexGuard<'_, FakeModelState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -100,7 +102,7 @@ impl Shared {
 impl FakeModel {
     /// Answers the nth accepted request with the nth answer. Requests beyond the script get a 400
     /// that says so.
-    pub fn start(script: Vec<Answer>) -> Self {
+    pub fn start(script: Vec<FakeAnswer>) -> Self {
         let mut rest = VecDeque::from(script);
         Self::start_with(move |request| {
             let over = || {
@@ -115,7 +117,7 @@ impl FakeModel {
 
     /// Answers each accepted request with what `answer` makes of it. Refused requests never get
     /// there.
-    pub fn start_with(answer: impl FnMut(&Recorded) -> Answer + Send + 'static) -> Self {
+    pub fn start_with(answer: impl FnMut(&RecordedRequest) -> FakeAnswer + Send + 'static) -> Self {
         let listener = StdListener::bind("127.0.0.1:0").expect("loopback has a free port");
         listener
             .set_nonblocking(true)
@@ -123,8 +125,8 @@ impl FakeModel {
         let address = listener
             .local_addr()
             .expect("a bound socket has an address");
-        let shared = Arc::new(Shared {
-            state: Mutex::new(State {
+        let shared = Arc::new(FakeModelShared {
+            state: Mutex::new(FakeModelState {
                 requests: Vec::new(),
                 answer: Box::new(answer),
             }),
@@ -161,12 +163,12 @@ impl FakeModel {
     }
 
     /// Every request so far, refused ones included, in the order of arrival.
-    pub fn requests(&self) -> Vec<Recorded> {
+    pub fn requests(&self) -> Vec<RecordedRequest> {
         self.shared.lock().requests.clone()
     }
 
     /// The last request so far. Panics if there was none.
-    pub fn last_request(&self) -> Recorded {
+    pub fn last_request(&self) -> RecordedRequest {
         self.shared
             .lock()
             .requests
@@ -178,7 +180,7 @@ impl FakeModel {
     /// Why requests were refused: the number of each and the provider's words. Empty for a correct
     /// client.
     pub fn rejections(&self) -> Vec<(usize, String)> {
-        let refusal = |r: &Recorded| r.seen.as_ref().err().map(|why| (r.index, why.clone()));
+        let refusal = |r: &RecordedRequest| r.seen.as_ref().err().map(|why| (r.index, why.clone()));
         self.shared
             .lock()
             .requests
@@ -199,7 +201,11 @@ impl Drop for FakeModel {
     }
 }
 
-async fn serve(listener: StdListener, shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
+async fn serve(
+    listener: StdListener,
+    shared: Arc<FakeModelShared>,
+    mut stopped: oneshot::Receiver<()>,
+) {
     let listener = TcpListener::from_std(listener).expect("the socket is non-blocking");
     let mut connections = JoinSet::new();
     loop {
@@ -214,20 +220,20 @@ async fn serve(listener: StdListener, shared: Arc<Shared>, mut stopped: oneshot:
 }
 
 /// What becomes of the connection after an answer.
-enum Next {
+enum AfterAnswer {
     KeepAlive,
     Close,
     Reset,
 }
 
-async fn converse(mut stream: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
+async fn converse(mut stream: TcpStream, shared: Arc<FakeModelShared>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut buffer = BytesMut::new();
     while let Some(request) = http::read(&mut stream, &mut buffer).await? {
         let last = request
             .header("connection")
             .is_some_and(|v| v.eq_ignore_ascii_case("close"));
-        let next = match Wire::of(&request.target) {
+        let next = match FakeWire::of(&request.target) {
             Some(wire) if request.method == "POST" => {
                 answer(&mut stream, &shared, wire, request).await?
             }
@@ -241,17 +247,17 @@ async fn converse(mut stream: TcpStream, shared: Arc<Shared>) -> io::Result<()> 
                     404,
                     "text/plain",
                     text.as_bytes(),
-                    &Delivery::default(),
+                    &BodyDelivery::default(),
                     None,
                 )
                 .await?
             }
         };
         match next {
-            Next::KeepAlive if last => return stream.shutdown().await,
-            Next::KeepAlive => {}
-            Next::Close => return stream.shutdown().await,
-            Next::Reset => return stream.set_zero_linger(),
+            AfterAnswer::KeepAlive if last => return stream.shutdown().await,
+            AfterAnswer::KeepAlive => {}
+            AfterAnswer::Close => return stream.shutdown().await,
+            AfterAnswer::Reset => return stream.set_zero_linger(),
         }
     }
     Ok(())
@@ -259,10 +265,10 @@ async fn converse(mut stream: TcpStream, shared: Arc<Shared>) -> io::Result<()> 
 
 async fn answer(
     stream: &mut TcpStream,
-    shared: &Shared,
-    wire: Wire,
-    request: http::Request,
-) -> io::Result<Next> {
+    shared: &FakeModelShared,
+    wire: FakeWire,
+    request: http::FakeHttpRequest,
+) -> io::Result<AfterAnswer> {
     let (recorded, answer) = {
         let mut state = shared.lock();
         let recorded = record(state.requests.len(), wire, request);
@@ -278,20 +284,20 @@ async fn answer(
     }
     let delivery = &answer.delivery;
     match answer.body {
-        Body::Reply(reply) => {
-            let asked = Asked {
+        FakeAnswerBody::Reply(reply) => {
+            let asked = RenderContext {
                 serial: recorded.index,
                 request_bytes: recorded.body.len(),
             };
             let body = render::body(&reply, wire, recorded.mode, asked);
             let content_type = match recorded.mode {
-                Mode::Whole => "application/json",
-                Mode::Stream | Mode::StreamWithUsage => SSE,
+                ResponseMode::Whole => "application/json",
+                ResponseMode::Stream | ResponseMode::StreamWithUsage => SSE,
             };
             send(stream, 200, content_type, body.as_bytes(), delivery, None).await
         }
-        Body::Fail(failure) => {
-            let Failure {
+        FakeAnswerBody::Fail(failure) => {
+            let FakeFailure {
                 status,
                 retry_after_s,
                 ..
@@ -306,7 +312,7 @@ async fn answer(
             )
             .await
         }
-        Body::Raw {
+        FakeAnswerBody::Raw {
             status,
             content_type,
             text,
@@ -321,12 +327,12 @@ async fn answer(
             )
             .await
         }
-        Body::Hang => std::future::pending().await,
-        Body::Reset => Ok(Next::Reset),
+        FakeAnswerBody::Hang => std::future::pending().await,
+        FakeAnswerBody::Reset => Ok(AfterAnswer::Reset),
     }
 }
 
-fn record(index: usize, wire: Wire, request: http::Request) -> Recorded {
+fn record(index: usize, wire: FakeWire, request: http::FakeHttpRequest) -> RecordedRequest {
     let parsed = serde_json::from_slice::<Value>(&request.body);
     let seen = match &parsed {
         Ok(json) => check::check(wire, &request, json),
@@ -336,13 +342,13 @@ fn record(index: usize, wire: Wire, request: http::Request) -> Recorded {
     };
     let json = parsed.unwrap_or_default();
     let mode = wire.mode(&request.target, &json);
-    let http::Request {
+    let http::FakeHttpRequest {
         target,
         headers,
         body,
         ..
     } = request;
-    Recorded {
+    RecordedRequest {
         index,
         wire,
         mode,
@@ -361,14 +367,14 @@ async fn send(
     status: u16,
     content_type: &str,
     body: &[u8],
-    delivery: &Delivery,
+    delivery: &BodyDelivery,
     retry_after_s: Option<u64>,
-) -> io::Result<Next> {
+) -> io::Result<AfterAnswer> {
     let (body, ending, announced) = match delivery.stop {
-        None => (body, Ending::Finish, body.len()),
-        Some((at, Ending::Finish)) => (
+        None => (body, EarlyEnd::Finish, body.len()),
+        Some((at, EarlyEnd::Finish)) => (
             &body[..at.min(body.len())],
-            Ending::Finish,
+            EarlyEnd::Finish,
             at.min(body.len()),
         ),
         Some((at, early)) => (&body[..at.min(body.len())], early, body.len()),
@@ -394,13 +400,13 @@ async fn send(
         }
     }
     match ending {
-        Ending::Finish => {
+        EarlyEnd::Finish => {
             if framing == Framing::Chunked {
                 stream.write_all(b"0\r\n\r\n").await?;
             }
-            Ok(Next::KeepAlive)
+            Ok(AfterAnswer::KeepAlive)
         }
-        Ending::Close => Ok(Next::Close),
-        Ending::Stall => std::future::pending().await,
+        EarlyEnd::Close => Ok(AfterAnswer::Close),
+        EarlyEnd::Stall => std::future::pending().await,
     }
 }

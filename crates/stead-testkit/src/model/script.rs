@@ -1,6 +1,6 @@
 //! The script language: what the fake model answers, in words that mean the same on every wire.
 
-use super::Recorded;
+use super::RecordedRequest;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use stead_core::{StopReason, Usage};
@@ -9,16 +9,16 @@ use tokio::sync::watch;
 /// One answer of the fake model. Made by [`reply`], [`fail`], [`hang`], [`reset`], [`raw`] or
 /// [`raw_sse`].
 #[derive(Debug, Clone)]
-pub struct Answer {
-    pub(super) body: Body,
-    pub(super) delivery: Delivery,
-    pub(super) gate: Option<Gate>,
+pub struct FakeAnswer {
+    pub(super) body: FakeAnswerBody,
+    pub(super) delivery: BodyDelivery,
+    pub(super) gate: Option<AnswerGate>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Body {
-    Reply(Reply),
-    Fail(Failure),
+pub(super) enum FakeAnswerBody {
+    Reply(FakeReply),
+    Fail(FakeFailure),
     Raw {
         status: u16,
         content_type: String,
@@ -30,14 +30,14 @@ pub(super) enum Body {
 
 /// A well-formed answer before it is put on a wire.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Reply {
-    pub(super) pieces: Vec<Piece>,
+pub(super) struct FakeReply {
+    pub(super) pieces: Vec<FakeReplyPiece>,
     pub(super) usage: Option<Usage>,
     pub(super) stop: Option<StopReason>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Piece {
+pub(super) enum FakeReplyPiece {
     Text(String),
     Thinking(String),
     /// `args` is text, so that a script can send arguments that are not JSON.
@@ -49,7 +49,7 @@ pub(super) enum Piece {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Failure {
+pub(super) struct FakeFailure {
     pub(super) status: u16,
     pub(super) message: String,
     pub(super) kind: Option<String>,
@@ -58,29 +58,29 @@ pub(super) struct Failure {
 
 /// How the bytes of an answer's body leave the server.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Delivery {
+pub(super) struct BodyDelivery {
     pub(super) chunk_bytes: Option<usize>,
     pub(super) pause: Duration,
-    pub(super) stop: Option<(usize, Ending)>,
+    pub(super) stop: Option<(usize, EarlyEnd)>,
 }
 
 /// What happens at the byte where a body stops early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum EarlyEnd {
     Close,
     Finish,
     Stall,
 }
 
 /// An answer of text, thinking and calls; add them in order. Empty until something is added.
-pub fn reply() -> Answer {
-    Answer::new(Body::Reply(Reply::default()))
+pub fn reply() -> FakeAnswer {
+    FakeAnswer::new(FakeAnswerBody::Reply(FakeReply::default()))
 }
 
 /// An error in the provider's shape.
-pub fn fail(status: u16) -> Answer {
+pub fn fail(status: u16) -> FakeAnswer {
     let message = format!("scripted failure {status}");
-    Answer::new(Body::Fail(Failure {
+    FakeAnswer::new(FakeAnswerBody::Fail(FakeFailure {
         status,
         message,
         kind: None,
@@ -89,23 +89,23 @@ pub fn fail(status: u16) -> Answer {
 }
 
 /// No answer; the connection stays open.
-pub fn hang() -> Answer {
-    Answer::new(Body::Hang)
+pub fn hang() -> FakeAnswer {
+    FakeAnswer::new(FakeAnswerBody::Hang)
 }
 
 /// The connection is reset without a byte.
-pub fn reset() -> Answer {
-    Answer::new(Body::Reset)
+pub fn reset() -> FakeAnswer {
+    FakeAnswer::new(FakeAnswerBody::Reset)
 }
 
 /// These bytes as a stream of events, whatever the wire.
-pub fn raw_sse(text: impl Into<String>) -> Answer {
+pub fn raw_sse(text: impl Into<String>) -> FakeAnswer {
     raw(200, "text/event-stream", text)
 }
 
 /// These bytes with this status and content type.
-pub fn raw(status: u16, content_type: &str, text: impl Into<String>) -> Answer {
-    Answer::new(Body::Raw {
+pub fn raw(status: u16, content_type: &str, text: impl Into<String>) -> FakeAnswer {
+    FakeAnswer::new(FakeAnswerBody::Raw {
         status,
         content_type: content_type.into(),
         text: text.into(),
@@ -113,7 +113,7 @@ pub fn raw(status: u16, content_type: &str, text: impl Into<String>) -> Answer {
 }
 
 /// `steps` steps that each write one file, then the text `done`: what a benchmark run looks like.
-pub fn bench_like(steps: usize) -> impl FnMut(&Recorded) -> Answer + Send + 'static {
+pub fn bench_like(steps: usize) -> impl FnMut(&RecordedRequest) -> FakeAnswer + Send + 'static {
     move |request| match request.result_count() {
         step if step < steps => reply().call(
             "write_file",
@@ -123,28 +123,28 @@ pub fn bench_like(steps: usize) -> impl FnMut(&Recorded) -> Answer + Send + 'sta
     }
 }
 
-impl Answer {
-    fn new(body: Body) -> Self {
+impl FakeAnswer {
+    fn new(body: FakeAnswerBody) -> Self {
         Self {
             body,
-            delivery: Delivery::default(),
+            delivery: BodyDelivery::default(),
             gate: None,
         }
     }
 
     /// Adds text.
     pub fn text(self, text: impl Into<String>) -> Self {
-        self.piece(Piece::Text(text.into()))
+        self.piece(FakeReplyPiece::Text(text.into()))
     }
 
     /// Adds thinking.
     pub fn thinking(self, text: impl Into<String>) -> Self {
-        self.piece(Piece::Thinking(text.into()))
+        self.piece(FakeReplyPiece::Thinking(text.into()))
     }
 
     /// Adds a tool call. Its id is unique on this server.
     pub fn call(self, name: &str, args: Value) -> Self {
-        self.piece(Piece::Call {
+        self.piece(FakeReplyPiece::Call {
             id: None,
             name: name.into(),
             args: args.to_string(),
@@ -153,7 +153,7 @@ impl Answer {
 
     /// Adds a tool call with an id of the script's choice.
     pub fn call_with_id(self, id: &str, name: &str, args: Value) -> Self {
-        self.piece(Piece::Call {
+        self.piece(FakeReplyPiece::Call {
             id: Some(id.into()),
             name: name.into(),
             args: args.to_string(),
@@ -163,7 +163,7 @@ impl Answer {
     /// Adds a tool call whose arguments are this text, JSON or not. Wires that carry arguments as
     /// an object (whole Anthropic answers, Gemini) send text that is not JSON as `{}`.
     pub fn call_raw(self, name: &str, args: &str) -> Self {
-        self.piece(Piece::Call {
+        self.piece(FakeReplyPiece::Call {
             id: None,
             name: name.into(),
             args: args.into(),
@@ -215,43 +215,43 @@ impl Answer {
 
     /// Closes the connection after this many bytes of the body.
     pub fn cut_at(mut self, bytes: usize) -> Self {
-        self.delivery.stop = Some((bytes, Ending::Close));
+        self.delivery.stop = Some((bytes, EarlyEnd::Close));
         self
     }
 
     /// Ends the body in good order after this many bytes, as a proxy does that lost its upstream.
     pub fn end_at(mut self, bytes: usize) -> Self {
-        self.delivery.stop = Some((bytes, Ending::Finish));
+        self.delivery.stop = Some((bytes, EarlyEnd::Finish));
         self
     }
 
     /// Falls silent after this many bytes of the body; the connection stays open.
     pub fn stall_at(mut self, bytes: usize) -> Self {
-        self.delivery.stop = Some((bytes, Ending::Stall));
+        self.delivery.stop = Some((bytes, EarlyEnd::Stall));
         self
     }
 
     /// Holds this answer until the gate is released.
-    pub fn after(mut self, gate: &Gate) -> Self {
+    pub fn after(mut self, gate: &AnswerGate) -> Self {
         self.gate = Some(gate.clone());
         self
     }
 
-    fn piece(mut self, piece: Piece) -> Self {
+    fn piece(mut self, piece: FakeReplyPiece) -> Self {
         self.reply_mut().pieces.push(piece);
         self
     }
 
-    fn reply_mut(&mut self) -> &mut Reply {
+    fn reply_mut(&mut self) -> &mut FakeReply {
         match &mut self.body {
-            Body::Reply(reply) => reply,
+            FakeAnswerBody::Reply(reply) => reply,
             other => panic!("only a reply() has content, not {other:?}"),
         }
     }
 
-    fn failure_mut(&mut self) -> &mut Failure {
+    fn failure_mut(&mut self) -> &mut FakeFailure {
         match &mut self.body {
-            Body::Fail(failure) => failure,
+            FakeAnswerBody::Fail(failure) => failure,
             other => panic!("only a fail() has this, not {other:?}"),
         }
     }
@@ -259,20 +259,20 @@ impl Answer {
 
 /// Holds answers back until the test lets them go. Clones are the same gate.
 #[derive(Debug, Clone)]
-pub struct Gate {
+pub struct AnswerGate {
     released: watch::Sender<bool>,
     arrived: watch::Sender<usize>,
 }
 
 /// A closed gate.
-pub fn gate() -> Gate {
-    Gate {
+pub fn gate() -> AnswerGate {
+    AnswerGate {
         released: watch::Sender::new(false),
         arrived: watch::Sender::new(0),
     }
 }
 
-impl Gate {
+impl AnswerGate {
     /// Lets every held answer go, and all later ones.
     pub fn release(&self) {
         self.released.send_replace(true);

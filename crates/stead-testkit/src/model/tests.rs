@@ -69,9 +69,9 @@ fn unchunk(mut framed: &str) -> String {
 }
 
 /// A correct conversation on each wire: a question, two calls, their results.
-fn conversation(wire: Wire) -> (&'static str, Value) {
+fn conversation(wire: FakeWire) -> (&'static str, Value) {
     match wire {
-        Wire::Chat => (
+        FakeWire::Chat => (
             "/v1/chat/completions",
             json!({
                 "model": "m",
@@ -88,7 +88,7 @@ fn conversation(wire: Wire) -> (&'static str, Value) {
                 ],
             }),
         ),
-        Wire::Messages => (
+        FakeWire::Messages => (
             "/v1/messages",
             json!({
                 "model": "m",
@@ -109,7 +109,7 @@ fn conversation(wire: Wire) -> (&'static str, Value) {
                 ],
             }),
         ),
-        Wire::Responses => (
+        FakeWire::Responses => (
             "/v1/responses",
             json!({
                 "model": "m",
@@ -125,7 +125,7 @@ fn conversation(wire: Wire) -> (&'static str, Value) {
                 ],
             }),
         ),
-        Wire::Gemini => (
+        FakeWire::Gemini => (
             "/v1beta/models/m:generateContent",
             json!({
                 "systemInstruction": {"parts": [{"text": "be brief"}]},
@@ -148,21 +148,21 @@ fn conversation(wire: Wire) -> (&'static str, Value) {
 
 #[test]
 fn a_correct_conversation_says_the_same_on_every_wire() {
-    let call = |id: &str, args| Call {
+    let call = |id: &str, args| RequestCall {
         id: id.into(),
         name: "ls".into(),
         args,
     };
-    let result = |id: &str, text: &str| Turn::Result {
+    let result = |id: &str, text: &str| RequestTurn::Result {
         id: id.into(),
         text: text.into(),
     };
-    let expected = Seen {
+    let expected = ParsedRequest {
         system: "be brief".into(),
         tools: vec!["ls".into()],
         turns: vec![
-            Turn::User("look".into()),
-            Turn::Assistant {
+            RequestTurn::User("look".into()),
+            RequestTurn::Assistant {
                 text: String::new(),
                 calls: vec![call("a", json!({"path": "."})), call("b", json!({}))],
             },
@@ -170,7 +170,7 @@ fn a_correct_conversation_says_the_same_on_every_wire() {
             result("b", "two"),
         ],
     };
-    for wire in Wire::ALL {
+    for wire in FakeWire::ALL {
         let server = FakeModel::start(vec![reply().text("fine")]);
         let (path, body) = conversation(wire);
         let (status, _) = ask(&server, path, &body.to_string());
@@ -186,7 +186,7 @@ fn a_correct_conversation_says_the_same_on_every_wire() {
 type Case = (&'static str, fn(&mut Value), &'static str);
 
 /// Every case is a correct conversation with one thing wrong.
-fn refused(wire: Wire, cases: &[Case]) {
+fn refused(wire: FakeWire, cases: &[Case]) {
     for (name, spoil, words) in cases {
         let server = FakeModel::start(vec![reply().text("must not be sent")]);
         let (path, mut body) = conversation(wire);
@@ -215,7 +215,7 @@ fn remove(list: &mut Value, at: usize) {
 #[test]
 fn chat_completions_refuses_what_openai_refuses() {
     refused(
-        Wire::Chat,
+        FakeWire::Chat,
         &[
             (
                 "no model",
@@ -329,7 +329,7 @@ fn chat_completions_refuses_what_openai_refuses() {
 #[test]
 fn messages_refuses_what_anthropic_refuses() {
     refused(
-        Wire::Messages,
+        FakeWire::Messages,
         &[
             (
                 "no max_tokens",
@@ -474,7 +474,7 @@ fn messages_refuses_what_anthropic_refuses() {
 #[test]
 fn responses_refuses_what_openai_refuses() {
     refused(
-        Wire::Responses,
+        FakeWire::Responses,
         &[
             (
                 "unknown parameter",
@@ -546,7 +546,7 @@ fn responses_refuses_what_openai_refuses() {
 #[test]
 fn gemini_refuses_what_google_refuses() {
     refused(
-        Wire::Gemini,
+        FakeWire::Gemini,
         &[
             (
                 "unknown name",
@@ -605,7 +605,7 @@ fn gemini_refuses_what_google_refuses() {
 
 #[test]
 fn a_body_that_is_not_json_is_refused_on_every_wire() {
-    for wire in Wire::ALL {
+    for wire in FakeWire::ALL {
         let server = FakeModel::start(vec![]);
         let (status, _) = ask(&server, conversation(wire).0, "{\"model\":");
         assert_eq!(
@@ -624,7 +624,7 @@ fn a_body_that_is_not_json_is_refused_on_every_wire() {
 fn a_refused_request_does_not_use_up_the_script() {
     let server = FakeModel::start(vec![reply().text("first")]);
     assert_eq!(ask(&server, "/v1/messages", "{}").0, 400);
-    let (path, body) = conversation(Wire::Messages);
+    let (path, body) = conversation(FakeWire::Messages);
     let (status, answer) = ask(&server, path, &body.to_string());
     assert_eq!((status, answer.contains("first")), (200, true));
     assert!(
@@ -634,16 +634,16 @@ fn a_refused_request_does_not_use_up_the_script() {
     );
 }
 
-fn streamed(wire: Wire) -> (String, String) {
+fn streamed(wire: FakeWire) -> (String, String) {
     let (path, mut body) = conversation(wire);
     match wire {
-        Wire::Gemini => {
+        FakeWire::Gemini => {
             return (
                 path.replace(":generate", ":streamGenerate") + "?alt=sse",
                 body.to_string(),
             );
         }
-        Wire::Chat | Wire::Messages | Wire::Responses => body["stream"] = json!(true),
+        FakeWire::Chat | FakeWire::Messages | FakeWire::Responses => body["stream"] = json!(true),
     }
     (path.into(), body.to_string())
 }
@@ -652,17 +652,21 @@ fn streamed(wire: Wire) -> (String, String) {
 fn streams_carry_every_piece_and_end_with_the_terminal_event() {
     let cases = [
         (
-            Wire::Chat,
+            FakeWire::Chat,
             "data: [DONE]\n\n",
             "\"reasoning_content\":\"hm\"",
         ),
         (
-            Wire::Messages,
+            FakeWire::Messages,
             "data: {\"type\":\"message_stop\"}\n\n",
             "\"thinking_delta\"",
         ),
-        (Wire::Responses, "", "response.reasoning_summary_text.delta"),
-        (Wire::Gemini, "", "\"thought\":true"),
+        (
+            FakeWire::Responses,
+            "",
+            "response.reasoning_summary_text.delta",
+        ),
+        (FakeWire::Gemini, "", "\"thought\":true"),
     ];
     for (wire, end, thinking) in cases {
         let answer = reply()
@@ -684,7 +688,7 @@ fn streams_carry_every_piece_and_end_with_the_terminal_event() {
         // Chat Completions reports usage only to those who ask.
         assert_eq!(
             events.contains("77"),
-            wire != Wire::Chat,
+            wire != FakeWire::Chat,
             "{wire:?}: {events}"
         );
     }
@@ -694,25 +698,25 @@ fn streams_carry_every_piece_and_end_with_the_terminal_event() {
 fn whole_answers_carry_stop_reason_and_usage() {
     let cases = [
         (
-            Wire::Chat,
+            FakeWire::Chat,
             "/choices/0/finish_reason",
             "length",
             "/usage/prompt_tokens",
         ),
         (
-            Wire::Messages,
+            FakeWire::Messages,
             "/stop_reason",
             "max_tokens",
             "/usage/input_tokens",
         ),
         (
-            Wire::Responses,
+            FakeWire::Responses,
             "/incomplete_details/reason",
             "max_output_tokens",
             "/usage/input_tokens",
         ),
         (
-            Wire::Gemini,
+            FakeWire::Gemini,
             "/candidates/0/finishReason",
             "MAX_TOKENS",
             "/usageMetadata/promptTokenCount",
@@ -745,7 +749,7 @@ fn whole_answers_carry_stop_reason_and_usage() {
 
 #[test]
 fn a_cut_body_has_exactly_the_bytes_before_the_cut() {
-    let (path, body) = streamed(Wire::Chat);
+    let (path, body) = streamed(FakeWire::Chat);
     let whole = ask(
         &FakeModel::start(vec![reply().text("some words")]),
         &path,
@@ -772,7 +776,7 @@ fn an_early_end_is_in_good_order_and_keeps_the_connection() {
         reply().text("some words").end_at(20),
         reply().text("again"),
     ]);
-    let (path, body) = streamed(Wire::Chat);
+    let (path, body) = streamed(FakeWire::Chat);
     let mut socket = connect(&server);
     post(&mut socket, &path, &body);
     post(&mut socket, &path, &body);
@@ -790,7 +794,7 @@ fn an_early_end_is_in_good_order_and_keeps_the_connection() {
 
 #[test]
 fn chunks_and_pauses_shape_the_stream_but_not_its_content() {
-    let (path, body) = streamed(Wire::Messages);
+    let (path, body) = streamed(FakeWire::Messages);
     let whole = ask(
         &FakeModel::start(vec![reply().text("some words")]),
         &path,
@@ -808,7 +812,7 @@ fn chunks_and_pauses_shape_the_stream_but_not_its_content() {
 fn a_gate_holds_an_answer_until_it_is_released() {
     let held = gate();
     let server = FakeModel::start(vec![reply().text("late").after(&held)]);
-    let (path, body) = conversation(Wire::Chat);
+    let (path, body) = conversation(FakeWire::Chat);
     let mut socket = connect(&server);
     post(&mut socket, path, &body.to_string());
     held.wait_arrived(1, DEADLINE);
@@ -827,7 +831,7 @@ fn a_gate_holds_an_answer_until_it_is_released() {
 #[test]
 fn a_reset_is_a_reset_and_a_hang_is_ended_by_dropping_the_server() {
     let server = FakeModel::start(vec![reset(), hang()]);
-    let (path, body) = conversation(Wire::Chat);
+    let (path, body) = conversation(FakeWire::Chat);
     let mut first = connect(&server);
     post(&mut first, path, &body.to_string());
     assert_eq!(read_to_end(&mut first), (String::new(), true));
@@ -844,19 +848,19 @@ fn a_reset_is_a_reset_and_a_hang_is_ended_by_dropping_the_server() {
 fn failures_have_the_shape_of_each_provider_and_may_ask_to_wait() {
     let cases = [
         (
-            Wire::Chat,
+            FakeWire::Chat,
             json!({"error": {"message": "slow down", "type": "rate_limit_error", "param": null, "code": null}}),
         ),
         (
-            Wire::Messages,
+            FakeWire::Messages,
             json!({"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}}),
         ),
         (
-            Wire::Responses,
+            FakeWire::Responses,
             json!({"error": {"message": "slow down", "type": "rate_limit_error", "param": null, "code": null}}),
         ),
         (
-            Wire::Gemini,
+            FakeWire::Gemini,
             json!({"error": {"code": 429, "message": "slow down", "status": "RESOURCE_EXHAUSTED"}}),
         ),
     ];
@@ -890,6 +894,6 @@ fn a_bench_like_run_makes_its_steps_and_ends() {
             .1
             .contains("f0.txt")
     );
-    let (path, body) = conversation(Wire::Messages);
+    let (path, body) = conversation(FakeWire::Messages);
     assert!(ask(&server, path, &body.to_string()).1.contains("\"done\""));
 }

@@ -1,11 +1,11 @@
 //! The four wires: which one a path speaks, and how errors look on it.
 
-use super::script::Failure;
+use super::script::FakeFailure;
 use serde_json::{Value, json};
 
 /// A provider protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wire {
+pub enum FakeWire {
     /// OpenAI Chat Completions and everything compatible.
     Chat,
     /// Anthropic Messages.
@@ -18,7 +18,7 @@ pub enum Wire {
 
 /// Whether an answer goes out whole or as events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum ResponseMode {
     /// One JSON document.
     Whole,
     /// Events.
@@ -27,7 +27,7 @@ pub enum Mode {
     StreamWithUsage,
 }
 
-impl Wire {
+impl FakeWire {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Chat, Self::Messages, Self::Responses, Self::Gemini];
 
@@ -47,23 +47,23 @@ impl Wire {
     }
 
     /// How this request wants its answer.
-    pub(super) fn mode(self, target: &str, body: &Value) -> Mode {
+    pub(super) fn mode(self, target: &str, body: &Value) -> ResponseMode {
         match self {
-            Self::Gemini if target.contains(":streamGenerateContent") => Mode::Stream,
-            Self::Gemini => Mode::Whole,
+            Self::Gemini if target.contains(":streamGenerateContent") => ResponseMode::Stream,
+            Self::Gemini => ResponseMode::Whole,
             Self::Chat | Self::Messages | Self::Responses if body["stream"] != json!(true) => {
-                Mode::Whole
+                ResponseMode::Whole
             }
             Self::Chat if body["stream_options"]["include_usage"] == json!(true) => {
-                Mode::StreamWithUsage
+                ResponseMode::StreamWithUsage
             }
-            Self::Chat | Self::Messages | Self::Responses => Mode::Stream,
+            Self::Chat | Self::Messages | Self::Responses => ResponseMode::Stream,
         }
     }
 
     /// An error body in this provider's shape.
-    pub(super) fn error(self, failure: &Failure) -> String {
-        let Failure {
+    pub(super) fn error(self, failure: &FakeFailure) -> String {
+        let FakeFailure {
             status,
             message,
             kind,
@@ -117,25 +117,25 @@ mod tests {
     #[test]
     fn the_path_says_which_wire_is_spoken() {
         let cases = [
-            ("/v1/chat/completions", Some(Wire::Chat)),
-            ("/chat/completions?x=1", Some(Wire::Chat)),
-            ("/v1/messages", Some(Wire::Messages)),
+            ("/v1/chat/completions", Some(FakeWire::Chat)),
+            ("/chat/completions?x=1", Some(FakeWire::Chat)),
+            ("/v1/messages", Some(FakeWire::Messages)),
             ("/v1/messages/count_tokens", None),
-            ("/responses", Some(Wire::Responses)),
+            ("/responses", Some(FakeWire::Responses)),
             (
                 "/v1beta/models/gemini-x:generateContent",
-                Some(Wire::Gemini),
+                Some(FakeWire::Gemini),
             ),
             (
                 "/v1beta/models/gemini-x:streamGenerateContent?alt=sse",
-                Some(Wire::Gemini),
+                Some(FakeWire::Gemini),
             ),
             ("/v1beta/models/gemini-x:countTokens", None),
             ("/v1beta/models/:generateContent", None),
             ("/", None),
         ];
         for (target, expected) in cases {
-            assert_eq!(Wire::of(target), expected, "{target}");
+            assert_eq!(FakeWire::of(target), expected, "{target}");
         }
     }
 }

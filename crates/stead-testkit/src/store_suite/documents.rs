@@ -3,7 +3,7 @@
 use super::*;
 use stead_store::{MAX_BODY_BYTES, MAX_KEY_BYTES, MAX_META_BYTES};
 
-pub(super) const CASES: &[Case] = cases![
+pub(super) const CASES: &[StoreCase] = cases![
     what_is_absent_is_none,
     what_is_put_is_got,
     empty_and_binary_contents_are_kept,
@@ -37,15 +37,15 @@ pub(super) const CASES: &[Case] = cases![
     readers_see_whole_commits_of_one_document,
 ];
 
-async fn what_is_absent_is_none(cx: Cx) {
+async fn what_is_absent_is_none(cx: CaseContext) {
     assert_eq!(cx.get("a").await, None);
     cx.create("b", "1").await;
     assert_eq!(cx.get("a").await, None);
 }
 
-async fn what_is_put_is_got(cx: Cx) {
+async fn what_is_put_is_got(cx: CaseContext) {
     let document = Document::new("meta", "body");
-    let change = Change::Put {
+    let change = DocumentChange::Put {
         key: "a".into(),
         document: document.clone(),
         expect: Expected::Absent,
@@ -54,7 +54,7 @@ async fn what_is_put_is_got(cx: Cx) {
     assert_eq!(cx.get("a").await, Some(document));
 }
 
-async fn empty_and_binary_contents_are_kept(cx: Cx) {
+async fn empty_and_binary_contents_are_kept(cx: CaseContext) {
     let every_byte: Vec<u8> = (0..=255).collect();
     let documents = [
         ("empty", Document::new("", "")),
@@ -82,7 +82,7 @@ async fn empty_and_binary_contents_are_kept(cx: Cx) {
         ),
     ];
     for (key, document) in &documents {
-        let change = Change::Put {
+        let change = DocumentChange::Put {
             key: (*key).into(),
             document: document.clone(),
             expect: Expected::Absent,
@@ -94,10 +94,10 @@ async fn empty_and_binary_contents_are_kept(cx: Cx) {
     }
 }
 
-async fn the_largest_document_is_kept(cx: Cx) {
+async fn the_largest_document_is_kept(cx: CaseContext) {
     let document = Document::new(vec![0xfe; MAX_META_BYTES], vec![0x00; MAX_BODY_BYTES]);
     let key = "k".repeat(MAX_KEY_BYTES);
-    let change = Change::Put {
+    let change = DocumentChange::Put {
         key: key.clone(),
         document: document.clone(),
         expect: Expected::Absent,
@@ -109,8 +109,8 @@ async fn the_largest_document_is_kept(cx: Cx) {
     );
 }
 
-async fn what_is_too_large_is_refused(cx: Cx) {
-    let put = |key: String, document| Change::Put {
+async fn what_is_too_large_is_refused(cx: CaseContext) {
+    let put = |key: String, document| DocumentChange::Put {
         key,
         document,
         expect: Expected::Any,
@@ -139,7 +139,7 @@ async fn what_is_too_large_is_refused(cx: Cx) {
     assert_eq!(cx.keys("").await, ["a"]);
 }
 
-async fn put_any_writes_over_anything(cx: Cx) {
+async fn put_any_writes_over_anything(cx: CaseContext) {
     for body in ["1", "2", "2"] {
         let (version, change) = put("a", body, Expected::Any);
         cx.commit(vec![change]).await.unwrap();
@@ -149,13 +149,13 @@ async fn put_any_writes_over_anything(cx: Cx) {
     assert_eq!(cx.keys("").await, ["a"]);
 }
 
-async fn put_absent_conflicts_with_a_document(cx: Cx) {
+async fn put_absent_conflicts_with_a_document(cx: CaseContext) {
     cx.create("a", "1").await;
     assert_conflict(&cx.commit(vec![put("a", "2", Expected::Absent).1]).await);
     assert_eq!(cx.body("a").await.unwrap(), "1");
 }
 
-async fn put_version_needs_exactly_that_version(cx: Cx) {
+async fn put_version_needs_exactly_that_version(cx: CaseContext) {
     let absent = Expected::Version(DocVersion::fresh());
     assert_conflict(&cx.commit(vec![put("a", "1", absent).1]).await);
     let first = cx.create("a", "1").await;
@@ -169,7 +169,7 @@ async fn put_version_needs_exactly_that_version(cx: Cx) {
     assert_eq!((found.version, &found.body[..]), (second, &b"2"[..]));
 }
 
-async fn delete_in_all_forms(cx: Cx) {
+async fn delete_in_all_forms(cx: CaseContext) {
     cx.commit(vec![delete("a", Expected::Any)]).await.unwrap();
     cx.commit(vec![delete("a", Expected::Absent)])
         .await
@@ -194,7 +194,7 @@ async fn delete_in_all_forms(cx: Cx) {
     assert_eq!(cx.get("a").await, None);
 }
 
-async fn check_in_all_forms(cx: Cx) {
+async fn check_in_all_forms(cx: CaseContext) {
     let version = cx.create("a", "1").await;
     let other = DocVersion::fresh();
     let table = [
@@ -227,9 +227,9 @@ async fn check_in_all_forms(cx: Cx) {
     );
 }
 
-async fn a_moved_document_keeps_its_version_and_content(cx: Cx) {
+async fn a_moved_document_keeps_its_version_and_content(cx: CaseContext) {
     let document = Document::new("meta", vec![0xff, 0, 10]);
-    let change = Change::Put {
+    let change = DocumentChange::Put {
         key: "a".into(),
         document: document.clone(),
         expect: Expected::Absent,
@@ -245,7 +245,7 @@ async fn a_moved_document_keeps_its_version_and_content(cx: Cx) {
     assert_eq!(cx.get("b/c").await, Some(document));
 }
 
-async fn a_move_onto_something_conflicts(cx: Cx) {
+async fn a_move_onto_something_conflicts(cx: CaseContext) {
     let version = cx.create("a", "1").await;
     cx.create("b", "2").await;
     assert_conflict(&cx.commit(vec![relocate("a", "b", version)]).await);
@@ -255,7 +255,7 @@ async fn a_move_onto_something_conflicts(cx: Cx) {
     );
 }
 
-async fn a_move_of_another_version_conflicts(cx: Cx) {
+async fn a_move_of_another_version_conflicts(cx: CaseContext) {
     assert_conflict(
         &cx.commit(vec![relocate("a", "b", DocVersion::fresh())])
             .await,
@@ -271,7 +271,7 @@ async fn a_move_of_another_version_conflicts(cx: Cx) {
     );
 }
 
-async fn a_conflict_names_the_key(cx: Cx) {
+async fn a_conflict_names_the_key(cx: CaseContext) {
     cx.create("who/is it", "1").await;
     let outcome = cx
         .commit(vec![
@@ -285,7 +285,7 @@ async fn a_conflict_names_the_key(cx: Cx) {
     );
 }
 
-async fn a_failing_commit_applies_nothing(cx: Cx) {
+async fn a_failing_commit_applies_nothing(cx: CaseContext) {
     let versions = [
         cx.create("put", "old").await,
         cx.create("delete", "old").await,
@@ -316,7 +316,7 @@ async fn a_failing_commit_applies_nothing(cx: Cx) {
     assert_eq!(cx.body("put").await.unwrap(), "new");
 }
 
-async fn a_key_in_two_changes_is_refused(cx: Cx) {
+async fn a_key_in_two_changes_is_refused(cx: CaseContext) {
     let version = cx.create("a", "1").await;
     let twice = [
         vec![
@@ -341,12 +341,12 @@ async fn a_key_in_two_changes_is_refused(cx: Cx) {
     }
 }
 
-async fn an_empty_commit_is_made(cx: Cx) {
+async fn an_empty_commit_is_made(cx: CaseContext) {
     cx.commit(vec![]).await.unwrap();
     assert_eq!(cx.keys("").await, Vec::<String>::new());
 }
 
-async fn a_remade_document_is_another(cx: Cx) {
+async fn a_remade_document_is_another(cx: CaseContext) {
     let first = cx.create("a", "1").await;
     cx.commit(vec![delete("a", Expected::Version(first))])
         .await
@@ -359,7 +359,7 @@ async fn a_remade_document_is_another(cx: Cx) {
     );
 }
 
-async fn a_commit_of_three_thousand_changes(cx: Cx) {
+async fn a_commit_of_three_thousand_changes(cx: CaseContext) {
     const COUNT: usize = 3_000;
     let key = |n: usize| format!("many/{n:05}");
     let puts = |expect| {
@@ -377,12 +377,12 @@ async fn a_commit_of_three_thousand_changes(cx: Cx) {
     assert_eq!(cx.keys("").await, Vec::<String>::new());
 }
 
-async fn several_large_documents_in_one_commit(cx: Cx) {
+async fn several_large_documents_in_one_commit(cx: CaseContext) {
     let documents: Vec<Document> = (0..4)
         .map(|n| Document::new("", vec![n; MAX_BODY_BYTES]))
         .collect();
     let changes = documents.iter().enumerate();
-    let changes = changes.map(|(n, document)| Change::Put {
+    let changes = changes.map(|(n, document)| DocumentChange::Put {
         key: n.to_string(),
         document: document.clone(),
         expect: Expected::Absent,
@@ -396,14 +396,14 @@ async fn several_large_documents_in_one_commit(cx: Cx) {
     }
 }
 
-async fn a_listing_shows_key_version_and_meta(cx: Cx) {
+async fn a_listing_shows_key_version_and_meta(cx: CaseContext) {
     let document = Document::new(vec![0xff, 0, b'm'], "body");
-    let listed = Listed {
+    let listed = ListedDocument {
         key: "a".into(),
         version: document.version,
         meta: document.meta.clone(),
     };
-    cx.commit(vec![Change::Put {
+    cx.commit(vec![DocumentChange::Put {
         key: "a".into(),
         document,
         expect: Expected::Absent,
@@ -413,7 +413,7 @@ async fn a_listing_shows_key_version_and_meta(cx: Cx) {
     assert_eq!(cx.list("", None, 10).await, [listed]);
 }
 
-async fn pages_follow_each_other(cx: Cx) {
+async fn pages_follow_each_other(cx: CaseContext) {
     const COUNT: usize = 25;
     let expected: Vec<String> = (0..COUNT).map(|n| format!("p/{n:02}")).collect();
     let neighbours = ["o", "p", "p0", "p.", "q"];
@@ -442,7 +442,7 @@ async fn pages_follow_each_other(cx: Cx) {
     }
 }
 
-async fn after_need_not_exist(cx: Cx) {
+async fn after_need_not_exist(cx: CaseContext) {
     for key in ["a/1", "a/3", "b"] {
         cx.create(key, "").await;
     }
@@ -468,14 +468,14 @@ async fn after_need_not_exist(cx: Cx) {
     }
 }
 
-async fn a_listing_of_nothing_is_empty(cx: Cx) {
+async fn a_listing_of_nothing_is_empty(cx: CaseContext) {
     assert_eq!(cx.list("", None, 10).await, []);
     cx.create("a", "").await;
     assert_eq!(cx.list("b", None, 10).await, []);
     assert_eq!(cx.list("", None, 0).await, []);
 }
 
-async fn spaces_see_nothing_of_each_other(cx: Cx) {
+async fn spaces_see_nothing_of_each_other(cx: CaseContext) {
     // Names and keys that would meet if they were merely put together, or compared without case.
     let spaces = [
         cx.clone(),
@@ -512,7 +512,7 @@ async fn spaces_see_nothing_of_each_other(cx: Cx) {
     }
 }
 
-async fn a_commit_with_the_latest_fence_is_made(cx: Cx) {
+async fn a_commit_with_the_latest_fence_is_made(cx: CaseContext) {
     let fence = cx.fence("lease", "one", LONG).await;
     cx.store
         .commit(
@@ -536,7 +536,7 @@ async fn a_commit_with_the_latest_fence_is_made(cx: Cx) {
     assert_eq!(cx.keys("").await, ["a", "b"]);
 }
 
-async fn a_commit_with_an_older_fence_is_refused(cx: Cx) {
+async fn a_commit_with_an_older_fence_is_refused(cx: CaseContext) {
     let first = cx.fence("lease", "one", LONG).await;
     let second = cx.take_over(&first, "two").await;
     assert_fenced(
@@ -582,7 +582,7 @@ async fn a_commit_with_an_older_fence_is_refused(cx: Cx) {
     assert_eq!(cx.body("a").await.unwrap(), "3");
 }
 
-async fn thirty_two_creates_have_one_winner(cx: Cx) {
+async fn thirty_two_creates_have_one_winner(cx: CaseContext) {
     let outcomes = race(32, |n| {
         let cx = cx.clone();
         async move {
@@ -606,7 +606,7 @@ async fn thirty_two_creates_have_one_winner(cx: Cx) {
         .for_each(|(_, made)| assert_conflict(made));
 }
 
-async fn concurrent_increments_lose_nothing(cx: Cx) {
+async fn concurrent_increments_lose_nothing(cx: CaseContext) {
     const WRITERS: usize = 8;
     const EACH: usize = 10;
     cx.create("counter", "0").await;
@@ -637,7 +637,7 @@ async fn concurrent_increments_lose_nothing(cx: Cx) {
     );
 }
 
-async fn racing_moves_have_one_winner(cx: Cx) {
+async fn racing_moves_have_one_winner(cx: CaseContext) {
     let version = cx.create("a", "1").await;
     let outcomes = race(8, |n| {
         let cx = cx.clone();
@@ -651,11 +651,11 @@ async fn racing_moves_have_one_winner(cx: Cx) {
     assert_eq!((cx.get("a").await, cx.keys("to/").await.len()), (None, 1));
 }
 
-async fn readers_see_whole_commits_of_one_document(cx: Cx) {
+async fn readers_see_whole_commits_of_one_document(cx: CaseContext) {
     // Meta and body are always of one writer.
     let change = |n: u8| {
         let document = Document::new(vec![n; 4000], vec![n; 60_000]);
-        Change::Put {
+        DocumentChange::Put {
             key: "a".into(),
             document,
             expect: Expected::Any,

@@ -3,7 +3,7 @@
 use super::*;
 use stead_store::MAX_KEY_BYTES;
 
-pub(super) const CASES: &[Case] = cases![
+pub(super) const CASES: &[StoreCase] = cases![
     look_alikes_are_different_keys,
     listings_are_in_the_order_of_bytes,
     every_prefix_finds_what_begins_with_it,
@@ -129,7 +129,7 @@ const TRICKY: &[&str] = &[
     "b",
 ];
 
-async fn tricky(cx: &Cx) {
+async fn tricky(cx: &CaseContext) {
     let changes = TRICKY
         .iter()
         .map(|key| put(key, key, Expected::Absent).1)
@@ -143,7 +143,7 @@ fn sorted(keep: impl Fn(&str) -> bool) -> Vec<&'static str> {
     keys
 }
 
-async fn look_alikes_are_different_keys(cx: Cx) {
+async fn look_alikes_are_different_keys(cx: CaseContext) {
     // One by one, so that each is created beside all that it could be taken for.
     for key in TRICKY {
         cx.create(key, key).await;
@@ -158,12 +158,12 @@ async fn look_alikes_are_different_keys(cx: Cx) {
     assert_eq!(cx.keys("").await, Vec::<String>::new());
 }
 
-async fn listings_are_in_the_order_of_bytes(cx: Cx) {
+async fn listings_are_in_the_order_of_bytes(cx: CaseContext) {
     tricky(&cx).await;
     assert_eq!(cx.keys("").await, sorted(|_| true));
 }
 
-async fn every_prefix_finds_what_begins_with_it(cx: Cx) {
+async fn every_prefix_finds_what_begins_with_it(cx: CaseContext) {
     tricky(&cx).await;
     let prefixes: std::collections::BTreeSet<&str> = TRICKY
         .iter()
@@ -178,7 +178,7 @@ async fn every_prefix_finds_what_begins_with_it(cx: Cx) {
     }
 }
 
-async fn after_compares_bytes(cx: Cx) {
+async fn after_compares_bytes(cx: CaseContext) {
     tricky(&cx).await;
     for after in TRICKY {
         let page = cx.list("", Some(after), 3).await;
@@ -189,7 +189,7 @@ async fn after_compares_bytes(cx: Cx) {
     }
 }
 
-async fn the_longest_keys_are_told_apart(cx: Cx) {
+async fn the_longest_keys_are_told_apart(cx: CaseContext) {
     let wide = "\u{10ffff}".repeat(MAX_KEY_BYTES / 4);
     let stem = "k".repeat(MAX_KEY_BYTES - 1);
     let mut keys = vec![
@@ -215,7 +215,7 @@ async fn the_longest_keys_are_told_apart(cx: Cx) {
     assert_eq!(cx.get(&to).await.unwrap().version, version);
 }
 
-async fn names_of_journals_leases_and_queues_are_exact_too(cx: Cx) {
+async fn names_of_journals_leases_and_queues_are_exact_too(cx: CaseContext) {
     let names = ["a", "A", "a ", "ä", "a\u{308}", "a%", "a_"];
     for name in names {
         let fence = cx.fence(name, name, LONG).await;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub(super) const CASES: &[Case] = cases![
+pub(super) const CASES: &[StoreCase] = cases![
     a_held_lease_is_refused_and_told_of,
     a_released_lease_is_free,
     an_expired_lease_is_free_and_not_before,
@@ -19,29 +19,31 @@ pub(super) const CASES: &[Case] = cases![
     work_under_leases_never_overlaps,
 ];
 
-fn ours(acquired: Acquired) -> Fence {
+fn ours(acquired: AcquireOutcome) -> FencingToken {
     match acquired {
-        Acquired::Ours(fence) => fence,
-        Acquired::Held(lease) => panic!("it is held: {lease:?}"),
+        AcquireOutcome::Granted(fence) => fence,
+        AcquireOutcome::Held(lease) => panic!("it is held: {lease:?}"),
     }
 }
 
 #[track_caller]
-fn held(acquired: Acquired, holder: &str, token: u64) {
+fn held(acquired: AcquireOutcome, holder: &str, token: u64) {
     match acquired {
-        Acquired::Held(lease) => {
+        AcquireOutcome::Held(lease) => {
             assert_eq!((lease.holder.as_str(), lease.token), (holder, token));
             assert!(
-                lease.left > Duration::ZERO && lease.left <= LONG,
+                lease.remaining > Duration::ZERO && lease.remaining <= LONG,
                 "{:?} left",
-                lease.left
+                lease.remaining
             );
         }
-        Acquired::Ours(fence) => panic!("{holder} should hold it, but it was granted: {fence:?}"),
+        AcquireOutcome::Granted(fence) => {
+            panic!("{holder} should hold it, but it was granted: {fence:?}")
+        }
     }
 }
 
-async fn a_held_lease_is_refused_and_told_of(cx: Cx) {
+async fn a_held_lease_is_refused_and_told_of(cx: CaseContext) {
     let holder = "process 7 on „häuschen“ 🏠 ' \" \\";
     let fence = cx.fence("l", holder, LONG).await;
     assert_eq!(fence.name, "l");
@@ -57,7 +59,7 @@ async fn a_held_lease_is_refused_and_told_of(cx: Cx) {
     );
 }
 
-async fn a_released_lease_is_free(cx: Cx) {
+async fn a_released_lease_is_free(cx: CaseContext) {
     let first = cx.fence("l", "one", LONG).await;
     cx.store.release(&cx.space, &first).await.unwrap();
     cx.store.release(&cx.space, &first).await.unwrap();
@@ -65,15 +67,15 @@ async fn a_released_lease_is_free(cx: Cx) {
     assert!(second.token > first.token, "{first:?} {second:?}");
 }
 
-async fn an_expired_lease_is_free_and_not_before(cx: Cx) {
+async fn an_expired_lease_is_free_and_not_before(cx: CaseContext) {
     let begun = Instant::now();
     let first = cx.fence("l", "one", SHORT).await;
     let second = eventually(
         async || match cx.acquire("l", "two", LONG, Claim::Free).await {
-            Acquired::Ours(fence) => Some(fence),
-            Acquired::Held(lease) => {
+            AcquireOutcome::Granted(fence) => Some(fence),
+            AcquireOutcome::Held(lease) => {
                 assert_eq!(lease.token, first.token);
-                assert!(lease.left <= SHORT);
+                assert!(lease.remaining <= SHORT);
                 None
             }
         },
@@ -87,7 +89,7 @@ async fn an_expired_lease_is_free_and_not_before(cx: Cx) {
     assert!(second.token > first.token);
 }
 
-async fn tokens_grow_with_every_grant(cx: Cx) {
+async fn tokens_grow_with_every_grant(cx: CaseContext) {
     let mut last = cx.fence("l", "0", LONG).await;
     for n in 1..20 {
         let holder = n.to_string();
@@ -118,11 +120,14 @@ async fn tokens_grow_with_every_grant(cx: Cx) {
     }
 }
 
-async fn a_holder_that_asks_again_gets_its_own(cx: Cx) {
+async fn a_holder_that_asks_again_gets_its_own(cx: CaseContext) {
     let first = cx.fence("l", "one", SHORT).await;
     assert_eq!(ours(cx.acquire("l", "one", LONG, Claim::Free).await), first);
     assert_eq!(
-        ours(cx.acquire("l", "one", LONG, Claim::Over(first.token)).await),
+        ours(
+            cx.acquire("l", "one", LONG, Claim::Takeover(first.token))
+                .await
+        ),
         first
     );
     // For the time it asked for last.
@@ -134,7 +139,7 @@ async fn a_holder_that_asks_again_gets_its_own(cx: Cx) {
     );
 }
 
-async fn renewing_makes_it_last(cx: Cx) {
+async fn renewing_makes_it_last(cx: CaseContext) {
     let fence = cx.fence("l", "one", SHORT).await;
     assert!(cx.store.renew(&cx.space, &fence, LONG).await.unwrap());
     tokio::time::sleep(SHORT).await;
@@ -154,7 +159,7 @@ async fn renewing_makes_it_last(cx: Cx) {
     cx.fence("l", "two", LONG).await;
 }
 
-async fn an_expired_lease_nobody_took_can_be_renewed(cx: Cx) {
+async fn an_expired_lease_nobody_took_can_be_renewed(cx: CaseContext) {
     let fence = cx.fence("l", "one", Duration::from_millis(1)).await;
     tokio::time::sleep(Duration::from_millis(20)).await;
     assert!(cx.store.renew(&cx.space, &fence, LONG).await.unwrap());
@@ -165,7 +170,7 @@ async fn an_expired_lease_nobody_took_can_be_renewed(cx: Cx) {
     );
 }
 
-async fn renewing_after_a_takeover_is_refused(cx: Cx) {
+async fn renewing_after_a_takeover_is_refused(cx: CaseContext) {
     let first = cx.fence("l", "one", Duration::from_millis(1)).await;
     tokio::time::sleep(Duration::from_millis(20)).await;
     let second = cx.fence("l", "two", LONG).await;
@@ -182,27 +187,30 @@ async fn renewing_after_a_takeover_is_refused(cx: Cx) {
     assert!(third.token > second.token);
 }
 
-async fn over_takes_only_what_it_names(cx: Cx) {
-    let first = ours(cx.acquire("l", "one", LONG, Claim::Over(12)).await);
+async fn over_takes_only_what_it_names(cx: CaseContext) {
+    let first = ours(cx.acquire("l", "one", LONG, Claim::Takeover(12)).await);
     for token in [first.token - 1, first.token + 1, 0] {
         held(
-            cx.acquire("l", "two", LONG, Claim::Over(token)).await,
+            cx.acquire("l", "two", LONG, Claim::Takeover(token)).await,
             "one",
             first.token,
         );
     }
-    let second = ours(cx.acquire("l", "two", LONG, Claim::Over(first.token)).await);
+    let second = ours(
+        cx.acquire("l", "two", LONG, Claim::Takeover(first.token))
+            .await,
+    );
     assert!(second.token > first.token);
     // What was known of the one before says nothing about the one now.
     held(
-        cx.acquire("l", "three", LONG, Claim::Over(first.token))
+        cx.acquire("l", "three", LONG, Claim::Takeover(first.token))
             .await,
         "two",
         second.token,
     );
 }
 
-async fn an_old_release_frees_nothing(cx: Cx) {
+async fn an_old_release_frees_nothing(cx: CaseContext) {
     let first = cx.fence("l", "one", LONG).await;
     let second = cx.take_over(&first, "two").await;
     cx.store.release(&cx.space, &first).await.unwrap();
@@ -214,7 +222,7 @@ async fn an_old_release_frees_nothing(cx: Cx) {
     cx.store
         .release(
             &cx.space,
-            &Fence {
+            &FencingToken {
                 name: "never given".into(),
                 token: 3,
             },
@@ -223,7 +231,7 @@ async fn an_old_release_frees_nothing(cx: Cx) {
         .unwrap();
 }
 
-async fn leases_see_nothing_of_each_other(cx: Cx) {
+async fn leases_see_nothing_of_each_other(cx: CaseContext) {
     let spaces = [
         cx.clone(),
         cx.within("a"),
@@ -243,28 +251,28 @@ async fn leases_see_nothing_of_each_other(cx: Cx) {
     }
 }
 
-async fn thirty_two_racers_have_one_holder(cx: Cx) {
+async fn thirty_two_racers_have_one_holder(cx: CaseContext) {
     let outcomes = race(32, |n| {
         let cx = cx.clone();
         async move { cx.acquire("l", &n.to_string(), LONG, Claim::Free).await }
     })
     .await;
-    let fences: Vec<Fence> = outcomes
+    let fences: Vec<FencingToken> = outcomes
         .iter()
         .filter_map(|acquired| match acquired {
-            Acquired::Ours(fence) => Some(fence.clone()),
-            Acquired::Held(_) => None,
+            AcquireOutcome::Granted(fence) => Some(fence.clone()),
+            AcquireOutcome::Held(_) => None,
         })
         .collect();
     assert_eq!(fences.len(), 1, "{fences:?}");
     for acquired in outcomes {
-        if let Acquired::Held(lease) = acquired {
+        if let AcquireOutcome::Held(lease) = acquired {
             assert_eq!(lease.token, fences[0].token);
         }
     }
 }
 
-async fn racers_for_an_expired_lease_have_one_holder(cx: Cx) {
+async fn racers_for_an_expired_lease_have_one_holder(cx: CaseContext) {
     let first = cx.fence("l", "one", Duration::from_millis(1)).await;
     tokio::time::sleep(Duration::from_millis(20)).await;
     let outcomes = race(32, |n| {
@@ -273,7 +281,7 @@ async fn racers_for_an_expired_lease_have_one_holder(cx: Cx) {
         let claim = if n % 2 == 0 {
             Claim::Free
         } else {
-            Claim::Over(first.token)
+            Claim::Takeover(first.token)
         };
         async move { cx.acquire("l", &format!("racer {n}"), LONG, claim).await }
     })
@@ -281,13 +289,13 @@ async fn racers_for_an_expired_lease_have_one_holder(cx: Cx) {
     assert_eq!(
         outcomes
             .iter()
-            .filter(|acquired| matches!(acquired, Acquired::Ours(_)))
+            .filter(|acquired| matches!(acquired, AcquireOutcome::Granted(_)))
             .count(),
         1
     );
 }
 
-async fn work_under_leases_never_overlaps(cx: Cx) {
+async fn work_under_leases_never_overlaps(cx: CaseContext) {
     use std::sync::atomic::{AtomicUsize, Ordering};
     let inside = Arc::new(AtomicUsize::new(0));
     let tokens = race(6, |n| {
@@ -298,14 +306,14 @@ async fn work_under_leases_never_overlaps(cx: Cx) {
             while tokens.len() < 4 {
                 let holder = format!("{n} {}", tokens.len());
                 match cx.acquire("l", &holder, LONG, Claim::Free).await {
-                    Acquired::Ours(fence) => {
+                    AcquireOutcome::Granted(fence) => {
                         assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two at once");
                         tokio::task::yield_now().await;
                         inside.fetch_sub(1, Ordering::SeqCst);
                         cx.store.release(&cx.space, &fence).await.unwrap();
                         tokens.push(fence.token);
                     }
-                    Acquired::Held(_) => tokio::time::sleep(Duration::from_millis(1)).await,
+                    AcquireOutcome::Held(_) => tokio::time::sleep(Duration::from_millis(1)).await,
                 }
             }
             tokens

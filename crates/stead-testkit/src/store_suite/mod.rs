@@ -27,8 +27,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_store::{
-    Acquired, Change, Claim, Claimed, DocVersion, Document, Enqueued, Expected, Fence, Job, Listed,
-    Space, Store, StoreError,
+    AcquireOutcome, Claim, ClaimedJob, DocVersion, Document, DocumentChange, EnqueueOutcome,
+    Expected, FencingToken, Job, ListedDocument, Space, Store, StoreError,
 };
 use tokio::task::JoinSet;
 
@@ -95,7 +95,7 @@ const SHORT: Duration = Duration::from_millis(120);
 const CLOCK_SLACK: Duration = Duration::from_millis(10);
 const POLL: Duration = Duration::from_millis(5);
 
-type Case = (&'static str, fn(Cx) -> LocalBoxFuture<'static, ()>);
+type StoreCase = (&'static str, fn(CaseContext) -> LocalBoxFuture<'static, ()>);
 
 /// A table of cases, named like their functions.
 macro_rules! cases {
@@ -106,11 +106,11 @@ macro_rules! cases {
 use cases;
 
 /// Runs all cases, so that one run tells everything that is wrong with a store.
-async fn run(group: &str, store: &Arc<dyn Store>, cases: &[Case]) {
+async fn run(group: &str, store: &Arc<dyn Store>, cases: &[StoreCase]) {
     let mut failed = Vec::new();
     for (name, case) in cases {
         let space = Space::new(["suite", group, name, &DocVersion::fresh().to_string()]);
-        let cx = Cx {
+        let cx = CaseContext {
             store: store.clone(),
             space,
         };
@@ -135,12 +135,12 @@ async fn run(group: &str, store: &Arc<dyn Store>, cases: &[Case]) {
 
 /// What a case works with: a store and a space of its own in it.
 #[derive(Debug, Clone)]
-struct Cx {
+struct CaseContext {
     store: Arc<dyn Store>,
     space: Space,
 }
 
-impl Cx {
+impl CaseContext {
     /// The same store, seen from a space within this one.
     fn within(&self, id: &str) -> Self {
         Self {
@@ -149,7 +149,7 @@ impl Cx {
         }
     }
 
-    async fn commit(&self, changes: Vec<Change>) -> Result<(), StoreError> {
+    async fn commit(&self, changes: Vec<DocumentChange>) -> Result<(), StoreError> {
         self.store.commit(&self.space, changes, None).await
     }
 
@@ -171,7 +171,7 @@ impl Cx {
         version
     }
 
-    async fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Vec<Listed> {
+    async fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Vec<ListedDocument> {
         self.store
             .list(&self.space, prefix, after, limit)
             .await
@@ -187,7 +187,13 @@ impl Cx {
             .collect()
     }
 
-    async fn acquire(&self, name: &str, holder: &str, ttl: Duration, claim: Claim) -> Acquired {
+    async fn acquire(
+        &self,
+        name: &str,
+        holder: &str,
+        ttl: Duration,
+        claim: Claim,
+    ) -> AcquireOutcome {
         self.store
             .acquire(&self.space, name, holder, ttl, claim)
             .await
@@ -195,21 +201,21 @@ impl Cx {
     }
 
     /// A lease that is free and becomes ours.
-    async fn fence(&self, name: &str, holder: &str, ttl: Duration) -> Fence {
+    async fn fence(&self, name: &str, holder: &str, ttl: Duration) -> FencingToken {
         match self.acquire(name, holder, ttl, Claim::Free).await {
-            Acquired::Ours(fence) => fence,
-            Acquired::Held(lease) => panic!("{name} is held: {lease:?}"),
+            AcquireOutcome::Granted(fence) => fence,
+            AcquireOutcome::Held(lease) => panic!("{name} is held: {lease:?}"),
         }
     }
 
     /// A lease that is taken from whoever holds it.
-    async fn take_over(&self, fence: &Fence, holder: &str) -> Fence {
+    async fn take_over(&self, fence: &FencingToken, holder: &str) -> FencingToken {
         match self
-            .acquire(&fence.name, holder, LONG, Claim::Over(fence.token))
+            .acquire(&fence.name, holder, LONG, Claim::Takeover(fence.token))
             .await
         {
-            Acquired::Ours(fence) => fence,
-            Acquired::Held(lease) => panic!("not taken over: {lease:?}"),
+            AcquireOutcome::Granted(fence) => fence,
+            AcquireOutcome::Held(lease) => panic!("not taken over: {lease:?}"),
         }
     }
 
@@ -218,7 +224,7 @@ impl Cx {
         journal: &str,
         after: u64,
         lines: &[&str],
-        fence: &Fence,
+        fence: &FencingToken,
     ) -> Result<(), StoreError> {
         let lines: Vec<Bytes> = lines
             .iter()
@@ -245,26 +251,26 @@ impl Cx {
         }
     }
 
-    async fn enqueue(&self, queue: &str, job: Job) -> Enqueued {
+    async fn enqueue(&self, queue: &str, job: Job) -> EnqueueOutcome {
         self.store.enqueue(&self.space, queue, job).await.unwrap()
     }
 
-    async fn claim(&self, queue: &str, hide: Duration) -> Option<Claimed> {
+    async fn claim(&self, queue: &str, hide: Duration) -> Option<ClaimedJob> {
         self.store.claim(&self.space, queue, hide).await.unwrap()
     }
 
     /// Claims until there is something to claim.
-    async fn claim_soon(&self, queue: &str, hide: Duration) -> Claimed {
+    async fn claim_soon(&self, queue: &str, hide: Duration) -> ClaimedJob {
         eventually(async || self.claim(queue, hide).await).await
     }
 }
 
 /// A put of a new version, which is returned beside it.
-fn put(key: &str, body: &str, expect: Expected) -> (DocVersion, Change) {
+fn put(key: &str, body: &str, expect: Expected) -> (DocVersion, DocumentChange) {
     let document = Document::new(Bytes::new(), Bytes::copy_from_slice(body.as_bytes()));
     (
         document.version,
-        Change::Put {
+        DocumentChange::Put {
             key: key.to_owned(),
             document,
             expect,
@@ -272,23 +278,23 @@ fn put(key: &str, body: &str, expect: Expected) -> (DocVersion, Change) {
     )
 }
 
-fn delete(key: &str, expect: Expected) -> Change {
-    Change::Delete {
+fn delete(key: &str, expect: Expected) -> DocumentChange {
+    DocumentChange::Delete {
         key: key.to_owned(),
         expect,
     }
 }
 
-fn relocate(from: &str, to: &str, version: DocVersion) -> Change {
-    Change::Move {
+fn relocate(from: &str, to: &str, version: DocVersion) -> DocumentChange {
+    DocumentChange::Move {
         from: from.to_owned(),
         to: to.to_owned(),
         version,
     }
 }
 
-fn check(key: &str, expect: Expected) -> Change {
-    Change::Check {
+fn check(key: &str, expect: Expected) -> DocumentChange {
+    DocumentChange::Check {
         key: key.to_owned(),
         expect,
     }

@@ -6,7 +6,7 @@
 use super::*;
 use std::collections::BTreeMap;
 
-pub(super) const CASES: &[Case] = cases![random_operations_are_as_in_a_map];
+pub(super) const CASES: &[StoreCase] = cases![random_operations_are_as_in_a_map];
 
 const STEPS: usize = 500;
 /// A failure is repeated by the same seed on every store.
@@ -28,11 +28,11 @@ const KEYS: &[&str] = &[
     "\u{10ffff}",
 ];
 
-type Oracle = BTreeMap<String, Document>;
+type DocumentOracle = BTreeMap<String, Document>;
 
-async fn random_operations_are_as_in_a_map(cx: Cx) {
-    let mut dice = Dice(SEED);
-    let mut oracle = Oracle::new();
+async fn random_operations_are_as_in_a_map(cx: CaseContext) {
+    let mut dice = SuiteRng(SEED);
+    let mut oracle = DocumentOracle::new();
     let mut made = 0;
     let mut refused = 0;
     for step in 0..STEPS {
@@ -94,7 +94,7 @@ async fn random_operations_are_as_in_a_map(cx: Cx) {
     }
 }
 
-fn random_changes(dice: &mut Dice, oracle: &Oracle) -> Vec<Change> {
+fn random_changes(dice: &mut SuiteRng, oracle: &DocumentOracle) -> Vec<DocumentChange> {
     let mut keys: Vec<&str> = KEYS.to_vec();
     let count = 1 + dice.below(4);
     let mut changes = Vec::new();
@@ -109,16 +109,16 @@ fn random_changes(dice: &mut Dice, oracle: &Oracle) -> Vec<Change> {
             _ => Expected::Any,
         };
         changes.push(match (dice.below(6), found) {
-            (0, _) => Change::Delete { key, expect },
-            (1, _) => Change::Check { key, expect },
-            (2 | 3, Some(version)) => Change::Move {
+            (0, _) => DocumentChange::Delete { key, expect },
+            (1, _) => DocumentChange::Check { key, expect },
+            (2 | 3, Some(version)) => DocumentChange::Move {
                 from: key,
                 to: keys.swap_remove(dice.below(keys.len())).to_owned(),
                 version,
             },
             _ => {
                 let body = vec![dice.below(256) as u8; dice.below(300)];
-                Change::Put {
+                DocumentChange::Put {
                     key,
                     document: Document::new(vec![dice.below(256) as u8; dice.below(20)], body),
                     expect,
@@ -129,13 +129,13 @@ fn random_changes(dice: &mut Dice, oracle: &Oracle) -> Vec<Change> {
     changes
 }
 
-fn holds(oracle: &Oracle, changes: &[Change]) -> bool {
+fn holds(oracle: &DocumentOracle, changes: &[DocumentChange]) -> bool {
     let version = |key: &String| oracle.get(key).map(|document| document.version);
     changes.iter().all(|change| match change {
-        Change::Put { key, expect, .. }
-        | Change::Delete { key, expect }
-        | Change::Check { key, expect } => expect.holds(version(key)),
-        Change::Move {
+        DocumentChange::Put { key, expect, .. }
+        | DocumentChange::Delete { key, expect }
+        | DocumentChange::Check { key, expect } => expect.matches(version(key)),
+        DocumentChange::Move {
             from,
             to,
             version: expected,
@@ -143,27 +143,32 @@ fn holds(oracle: &Oracle, changes: &[Change]) -> bool {
     })
 }
 
-fn apply(oracle: &mut Oracle, change: Change) {
+fn apply(oracle: &mut DocumentOracle, change: DocumentChange) {
     match change {
-        Change::Put { key, document, .. } => {
+        DocumentChange::Put { key, document, .. } => {
             oracle.insert(key, document);
         }
-        Change::Delete { key, .. } => {
+        DocumentChange::Delete { key, .. } => {
             oracle.remove(&key);
         }
-        Change::Move { from, to, .. } => {
+        DocumentChange::Move { from, to, .. } => {
             let document = oracle.remove(&from).expect("it was there");
             oracle.insert(to, document);
         }
-        Change::Check { .. } => {}
+        DocumentChange::Check { .. } => {}
     }
 }
 
-fn oracle_list(oracle: &Oracle, prefix: &str, after: Option<&str>, limit: usize) -> Vec<Listed> {
+fn oracle_list(
+    oracle: &DocumentOracle,
+    prefix: &str,
+    after: Option<&str>,
+    limit: usize,
+) -> Vec<ListedDocument> {
     let found = oracle.iter().filter(|(key, _)| {
         key.starts_with(prefix) && after.is_none_or(|after| key.as_str() > after)
     });
-    let listed = found.map(|(key, document)| Listed {
+    let listed = found.map(|(key, document)| ListedDocument {
         key: key.clone(),
         version: document.version,
         meta: document.meta.clone(),
@@ -172,9 +177,9 @@ fn oracle_list(oracle: &Oracle, prefix: &str, after: Option<&str>, limit: usize)
 }
 
 /// SplitMix64: the same numbers for the same seed, everywhere.
-struct Dice(u64);
+struct SuiteRng(u64);
 
-impl Dice {
+impl SuiteRng {
     fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

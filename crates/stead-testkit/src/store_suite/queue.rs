@@ -2,9 +2,9 @@
 
 use super::*;
 use std::collections::BTreeMap;
-use stead_store::Dead;
+use stead_store::DeadLetter;
 
-pub(super) const CASES: &[Case] = cases![
+pub(super) const CASES: &[StoreCase] = cases![
     an_empty_queue_gives_nothing,
     a_job_is_delivered_with_its_payload,
     payloads_of_any_bytes_are_kept,
@@ -48,37 +48,37 @@ fn keyed(payload: &str, key: &str) -> Job {
     }
 }
 
-fn id(enqueued: Enqueued) -> String {
+fn id(enqueued: EnqueueOutcome) -> String {
     match enqueued {
-        Enqueued::New(id) => id,
-        Enqueued::Known(id) => panic!("{id} was there already"),
+        EnqueueOutcome::New(id) => id,
+        EnqueueOutcome::Existing(id) => panic!("{id} was there already"),
     }
 }
 
-impl Cx {
-    async fn ack(&self, queue: &str, claimed: &Claimed) -> bool {
+impl CaseContext {
+    async fn ack(&self, queue: &str, claimed: &ClaimedJob) -> bool {
         self.store.ack(&self.space, queue, claimed).await.unwrap()
     }
 
-    async fn nack(&self, queue: &str, claimed: &Claimed, delay: Duration, reason: &str) -> bool {
+    async fn nack(&self, queue: &str, claimed: &ClaimedJob, delay: Duration, reason: &str) -> bool {
         self.store
             .nack(&self.space, queue, claimed, delay, reason)
             .await
             .unwrap()
     }
 
-    async fn dead(&self, queue: &str) -> Vec<Dead> {
+    async fn dead(&self, queue: &str) -> Vec<DeadLetter> {
         self.store
-            .dead(&self.space, queue, None, 100)
+            .dead_letters(&self.space, queue, None, 100)
             .await
             .unwrap()
     }
 }
 
-async fn an_empty_queue_gives_nothing(cx: Cx) {
+async fn an_empty_queue_gives_nothing(cx: CaseContext) {
     assert_eq!(cx.claim("q", LONG).await, None);
     assert_eq!(cx.dead("q").await, []);
-    let never = Claimed {
+    let never = ClaimedJob {
         id: "never".into(),
         payload: Bytes::new(),
         attempt: 1,
@@ -88,12 +88,12 @@ async fn an_empty_queue_gives_nothing(cx: Cx) {
     assert!(!cx.store.extend(&cx.space, "q", &never, LONG).await.unwrap());
 }
 
-async fn a_job_is_delivered_with_its_payload(cx: Cx) {
+async fn a_job_is_delivered_with_its_payload(cx: CaseContext) {
     let id = id(cx.enqueue("q", job("do it")).await);
     let claimed = cx.claim("q", LONG).await.unwrap();
     assert_eq!(
         claimed,
-        Claimed {
+        ClaimedJob {
             id,
             payload: Bytes::from("do it"),
             attempt: 1
@@ -103,7 +103,7 @@ async fn a_job_is_delivered_with_its_payload(cx: Cx) {
     assert!(cx.ack("q", &claimed).await);
 }
 
-async fn payloads_of_any_bytes_are_kept(cx: Cx) {
+async fn payloads_of_any_bytes_are_kept(cx: CaseContext) {
     let every_byte: Vec<u8> = (0..=255).collect();
     for payload in [
         Bytes::new(),
@@ -130,7 +130,7 @@ async fn payloads_of_any_bytes_are_kept(cx: Cx) {
     }
 }
 
-async fn jobs_come_in_the_order_they_were_added(cx: Cx) {
+async fn jobs_come_in_the_order_they_were_added(cx: CaseContext) {
     for n in 0..12 {
         cx.enqueue("q", job(&n.to_string())).await;
     }
@@ -139,7 +139,7 @@ async fn jobs_come_in_the_order_they_were_added(cx: Cx) {
     }
 }
 
-async fn jobs_come_in_the_order_they_are_due(cx: Cx) {
+async fn jobs_come_in_the_order_they_are_due(cx: CaseContext) {
     // They must be added faster than they are due apart, which a busy machine does not manage every
     // time.
     for queue in (0..20).map(|n| n.to_string()) {
@@ -166,7 +166,7 @@ async fn jobs_come_in_the_order_they_are_due(cx: Cx) {
     panic!("this machine is too slow to tell");
 }
 
-async fn a_delayed_job_is_not_early(cx: Cx) {
+async fn a_delayed_job_is_not_early(cx: CaseContext) {
     let begun = Instant::now();
     cx.enqueue(
         "q",
@@ -185,7 +185,7 @@ async fn a_delayed_job_is_not_early(cx: Cx) {
     assert_eq!((&claimed.payload[..], claimed.attempt), (&b"later"[..], 1));
 }
 
-async fn later_ids_compare_greater(cx: Cx) {
+async fn later_ids_compare_greater(cx: CaseContext) {
     let mut last = String::new();
     for n in 0..20 {
         let delay = Duration::from_secs(100 - n);
@@ -195,11 +195,11 @@ async fn later_ids_compare_greater(cx: Cx) {
     }
 }
 
-async fn a_known_key_adds_nothing(cx: Cx) {
+async fn a_known_key_adds_nothing(cx: CaseContext) {
     let first = id(cx.enqueue("q", keyed("one", "key")).await);
     assert_eq!(
         cx.enqueue("q", keyed("two", "key")).await,
-        Enqueued::Known(first.clone())
+        EnqueueOutcome::Existing(first.clone())
     );
     id(cx.enqueue("q", keyed("three", "KEY")).await);
     id(cx.enqueue("q", keyed("four", "key ")).await);
@@ -210,18 +210,18 @@ async fn a_known_key_adds_nothing(cx: Cx) {
     }
     assert_eq!(
         cx.enqueue("q", keyed("six", "key")).await,
-        Enqueued::Known(first)
+        EnqueueOutcome::Existing(first)
     );
     assert_eq!(cx.claim("q", LONG).await, None);
 }
 
-async fn a_known_key_stays_known_when_done_or_dead(cx: Cx) {
+async fn a_known_key_stays_known_when_done_or_dead(cx: CaseContext) {
     let done = id(cx.enqueue("q", keyed("", "done")).await);
     let claimed = cx.claim("q", LONG).await.unwrap();
     assert!(cx.ack("q", &claimed).await);
     assert_eq!(
         cx.enqueue("q", keyed("", "done")).await,
-        Enqueued::Known(done)
+        EnqueueOutcome::Existing(done)
     );
     let dead = id(cx
         .enqueue(
@@ -236,18 +236,18 @@ async fn a_known_key_stays_known_when_done_or_dead(cx: Cx) {
     assert!(cx.nack("q", &claimed, Duration::ZERO, "no").await);
     assert_eq!(
         cx.enqueue("q", keyed("", "dead")).await,
-        Enqueued::Known(dead)
+        EnqueueOutcome::Existing(dead)
     );
     assert_eq!(cx.claim("q", LONG).await, None);
 }
 
-async fn keys_of_other_queues_are_not_known(cx: Cx) {
+async fn keys_of_other_queues_are_not_known(cx: CaseContext) {
     id(cx.enqueue("q", keyed("", "key")).await);
     id(cx.enqueue("r", keyed("", "key")).await);
     id(cx.within("a").enqueue("q", keyed("", "key")).await);
 }
 
-async fn a_done_job_does_not_come_again(cx: Cx) {
+async fn a_done_job_does_not_come_again(cx: CaseContext) {
     cx.enqueue("q", job("once")).await;
     let claimed = cx.claim("q", Duration::from_millis(1)).await.unwrap();
     assert!(cx.ack("q", &claimed).await);
@@ -258,9 +258,9 @@ async fn a_done_job_does_not_come_again(cx: Cx) {
     );
 }
 
-async fn a_claimed_job_is_hidden_and_comes_again(cx: Cx) {
+async fn a_claimed_job_is_hidden_and_comes_again(cx: CaseContext) {
     let id = id(cx.enqueue("q", job("again")).await);
-    let delivery = |attempt| Claimed {
+    let delivery = |attempt| ClaimedJob {
         id: id.clone(),
         payload: Bytes::from("again"),
         attempt,
@@ -280,7 +280,7 @@ async fn a_claimed_job_is_hidden_and_comes_again(cx: Cx) {
     assert_eq!(cx.claim("q", LONG).await, None);
 }
 
-async fn an_old_claim_can_do_nothing(cx: Cx) {
+async fn an_old_claim_can_do_nothing(cx: CaseContext) {
     cx.enqueue("q", job("shared")).await;
     let first = cx.claim("q", Duration::from_millis(1)).await.unwrap();
     let second = cx.claim_soon("q", LONG).await;
@@ -299,7 +299,7 @@ async fn an_old_claim_can_do_nothing(cx: Cx) {
     assert_eq!(cx.claim("q", LONG).await, None);
 }
 
-async fn a_late_worker_may_still_finish(cx: Cx) {
+async fn a_late_worker_may_still_finish(cx: CaseContext) {
     cx.enqueue("q", job("slow")).await;
     let claimed = cx.claim("q", Duration::from_millis(1)).await.unwrap();
     tokio::time::sleep(Duration::from_millis(20)).await;
@@ -307,7 +307,7 @@ async fn a_late_worker_may_still_finish(cx: Cx) {
     assert_eq!(cx.claim("q", LONG).await, None);
 }
 
-async fn extending_hides_for_longer(cx: Cx) {
+async fn extending_hides_for_longer(cx: CaseContext) {
     cx.enqueue("q", job("long")).await;
     let claimed = cx.claim("q", LONG).await.unwrap();
     let begun = Instant::now();
@@ -330,7 +330,7 @@ async fn extending_hides_for_longer(cx: Cx) {
     assert!(cx.ack("q", &again).await);
 }
 
-async fn a_job_given_back_comes_again_after_its_delay(cx: Cx) {
+async fn a_job_given_back_comes_again_after_its_delay(cx: CaseContext) {
     let id = id(cx.enqueue("q", job("try")).await);
     let first = cx.claim("q", LONG).await.unwrap();
     assert!(cx.nack("q", &first, Duration::ZERO, "not yet").await);
@@ -348,7 +348,7 @@ async fn a_job_given_back_comes_again_after_its_delay(cx: Cx) {
     assert_eq!(cx.dead("q").await, []);
 }
 
-async fn what_was_given_back_is_not_ours(cx: Cx) {
+async fn what_was_given_back_is_not_ours(cx: CaseContext) {
     cx.enqueue("q", job("back")).await;
     let claimed = cx.claim("q", LONG).await.unwrap();
     assert!(
@@ -366,7 +366,7 @@ async fn what_was_given_back_is_not_ours(cx: Cx) {
     assert_eq!(cx.claim_soon("q", LONG).await.attempt, 2);
 }
 
-async fn the_last_attempt_given_back_is_dead(cx: Cx) {
+async fn the_last_attempt_given_back_is_dead(cx: CaseContext) {
     let id = id(cx
         .enqueue(
             "q",
@@ -381,7 +381,7 @@ async fn the_last_attempt_given_back_is_dead(cx: Cx) {
         assert!(cx.nack("q", &claimed, Duration::ZERO, reason).await);
     }
     assert_eq!(cx.claim("q", LONG).await, None);
-    let expected = Dead {
+    let expected = DeadLetter {
         id,
         payload: Bytes::from("hopeless"),
         attempts: 2,
@@ -390,7 +390,7 @@ async fn the_last_attempt_given_back_is_dead(cx: Cx) {
     assert_eq!(cx.dead("q").await, [expected]);
 }
 
-async fn the_last_attempt_that_expires_is_dead(cx: Cx) {
+async fn the_last_attempt_that_expires_is_dead(cx: CaseContext) {
     let id = id(cx
         .enqueue(
             "q",
@@ -418,7 +418,7 @@ async fn the_last_attempt_that_expires_is_dead(cx: Cx) {
     assert!(!dead[0].reason.is_empty(), "it says why");
 }
 
-async fn a_dead_job_is_nobodys(cx: Cx) {
+async fn a_dead_job_is_nobodys(cx: CaseContext) {
     cx.enqueue(
         "q",
         Job {
@@ -441,7 +441,7 @@ async fn a_dead_job_is_nobodys(cx: Cx) {
     assert_eq!(cx.dead("q").await.len(), 1);
 }
 
-async fn dead_letters_are_listed_in_pages(cx: Cx) {
+async fn dead_letters_are_listed_in_pages(cx: CaseContext) {
     let mut expected = Vec::new();
     for n in 0..7 {
         let id = id(cx
@@ -456,17 +456,21 @@ async fn dead_letters_are_listed_in_pages(cx: Cx) {
         let claimed = cx.claim("q", LONG).await.unwrap();
         let reason = format!("reason {n}");
         assert!(cx.nack("q", &claimed, Duration::ZERO, &reason).await);
-        expected.push(Dead {
+        expected.push(DeadLetter {
             id,
             payload: Bytes::from(n.to_string()),
             attempts: 1,
             reason,
         });
     }
-    let mut read: Vec<Dead> = Vec::new();
+    let mut read: Vec<DeadLetter> = Vec::new();
     loop {
         let after = read.last().map(|dead| dead.id.as_str());
-        let page = cx.store.dead(&cx.space, "q", after, 3).await.unwrap();
+        let page = cx
+            .store
+            .dead_letters(&cx.space, "q", after, 3)
+            .await
+            .unwrap();
         assert!(page.len() <= 3);
         if page.is_empty() {
             break;
@@ -477,7 +481,7 @@ async fn dead_letters_are_listed_in_pages(cx: Cx) {
     assert_eq!(cx.dead("other").await, []);
 }
 
-async fn queues_see_nothing_of_each_other(cx: Cx) {
+async fn queues_see_nothing_of_each_other(cx: CaseContext) {
     let spaces = [
         cx.clone(),
         cx.within("a"),
@@ -505,7 +509,11 @@ async fn queues_see_nothing_of_each_other(cx: Cx) {
 }
 
 /// Takes jobs until `total` are done by all workers together, and returns what this one did.
-async fn work(cx: Cx, done: Arc<std::sync::atomic::AtomicUsize>, total: usize) -> Vec<String> {
+async fn work(
+    cx: CaseContext,
+    done: Arc<std::sync::atomic::AtomicUsize>,
+    total: usize,
+) -> Vec<String> {
     use std::sync::atomic::Ordering;
     let mut mine = Vec::new();
     let end = Instant::now() + CASE_DEADLINE / 2;
@@ -523,7 +531,7 @@ async fn work(cx: Cx, done: Arc<std::sync::atomic::AtomicUsize>, total: usize) -
     mine
 }
 
-async fn racing_workers_do_each_job_once(cx: Cx) {
+async fn racing_workers_do_each_job_once(cx: CaseContext) {
     const JOBS: usize = 200;
     for n in 0..JOBS {
         cx.enqueue("q", job(&n.to_string())).await;
@@ -543,7 +551,7 @@ async fn racing_workers_do_each_job_once(cx: Cx) {
     );
 }
 
-async fn racing_workers_share_what_was_dropped(cx: Cx) {
+async fn racing_workers_share_what_was_dropped(cx: CaseContext) {
     const JOBS: usize = 20;
     for n in 0..JOBS {
         cx.enqueue("q", job(&n.to_string())).await;
@@ -560,7 +568,7 @@ async fn racing_workers_share_what_was_dropped(cx: Cx) {
     assert_eq!(all, (0..JOBS).map(|n| n.to_string()).collect::<Vec<_>>());
 }
 
-async fn racing_adds_of_one_key_add_one_job(cx: Cx) {
+async fn racing_adds_of_one_key_add_one_job(cx: CaseContext) {
     let outcomes = race(16, |n| {
         let cx = cx.clone();
         async move { cx.enqueue("q", keyed(&n.to_string(), "key")).await }
@@ -569,13 +577,13 @@ async fn racing_adds_of_one_key_add_one_job(cx: Cx) {
     let new: Vec<&String> = outcomes
         .iter()
         .filter_map(|enqueued| match enqueued {
-            Enqueued::New(id) => Some(id),
-            Enqueued::Known(_) => None,
+            EnqueueOutcome::New(id) => Some(id),
+            EnqueueOutcome::Existing(_) => None,
         })
         .collect();
     assert_eq!(new.len(), 1);
     for enqueued in &outcomes {
-        let (Enqueued::New(id) | Enqueued::Known(id)) = enqueued;
+        let (EnqueueOutcome::New(id) | EnqueueOutcome::Existing(id)) = enqueued;
         assert_eq!(id, new[0]);
     }
     assert_eq!(cx.claim("q", LONG).await.unwrap().id, *new[0]);

@@ -1,8 +1,8 @@
 //! Every operation on every kind of path, and every move between them.
 
-use super::op::{self, Op, p};
-use super::oracle::{Oracle, Want};
-use super::oracle_search::{AnyCase, Needle, Report};
+use super::op::{self, VfsOp, p};
+use super::oracle::{VfsOracle, WriteExpectation};
+use super::oracle_search::{AnyCase, Needle, SearchReport};
 use futures_util::{StreamExt, stream};
 use std::sync::Arc;
 use stead_vfs::{Expect, LineRange, ReadRange, Vfs};
@@ -31,7 +31,7 @@ const PATHS: [&str; 16] = [
 const CASES_AT_ONCE: usize = 8;
 
 /// The operations that only look.
-fn looks(path: &str) -> Vec<Op> {
+fn looks(path: &str) -> Vec<VfsOp> {
     let path = || path.to_owned();
     let range = LineRange {
         skip: 0,
@@ -40,47 +40,52 @@ fn looks(path: &str) -> Vec<Op> {
         max_bytes: 100,
     };
     let mut ops = vec![
-        Op::Stat(path()),
-        Op::List(path()),
-        Op::Lines {
+        VfsOp::Stat(path()),
+        VfsOp::List(path()),
+        VfsOp::Lines {
             path: path(),
             range,
         },
-        Op::Lines {
+        VfsOp::Lines {
             path: path(),
             range: LineRange { skip: 1, ..range },
         },
-        Op::Resolve(path()),
-        Op::Glob {
+        VfsOp::Resolve(path()),
+        VfsOp::Glob {
             pattern: "**".into(),
             root: path(),
             limit: 100,
         },
-        Op::Glob {
+        VfsOp::Glob {
             pattern: ".*".into(),
             root: path(),
             limit: 1,
         },
     ];
     ops.extend(
-        [(0, u64::MAX), (0, 0), (2, 3), (99, 1)].map(|(offset, len)| Op::Read {
+        [(0, u64::MAX), (0, 0), (2, 3), (99, 1)].map(|(offset, len)| VfsOp::Read {
             path: path(),
             offset,
             len,
         }),
     );
-    ops.extend([0, 1, 100].map(|limit| Op::Walk {
+    ops.extend([0, 1, 100].map(|limit| VfsOp::Walk {
         path: path(),
         after: None,
         limit,
     }));
-    ops.push(Op::Walk {
+    ops.push(VfsOp::Walk {
         path: path(),
         after: Some(format!("{}/inner", path())),
         limit: 100,
     });
     ops.extend(
-        [Report::Lines(1), Report::Files, Report::Count].map(|report| Op::Grep {
+        [
+            SearchReport::Lines(1),
+            SearchReport::Files,
+            SearchReport::Count,
+        ]
+        .map(|report| VfsOp::Grep {
             needle: Needle::Contains("ne"),
             any_case: AnyCase::No,
             report,
@@ -93,40 +98,40 @@ fn looks(path: &str) -> Vec<Op> {
 }
 
 /// The operations that change something, each told twice where the second time differs.
-fn changes(path: &str) -> Vec<Vec<Op>> {
+fn changes(path: &str) -> Vec<Vec<VfsOp>> {
     let content: Arc<[u8]> = Arc::from(&b"new\n"[..]);
     let wants = [
-        Want::Any,
-        Want::Absent,
-        Want::Current,
-        Want::Stale,
-        Want::Foreign,
+        WriteExpectation::Any,
+        WriteExpectation::Absent,
+        WriteExpectation::Current,
+        WriteExpectation::Stale,
+        WriteExpectation::Foreign,
     ];
-    let write = |want| Op::Write {
+    let write = |want| VfsOp::Write {
         path: path.to_owned(),
         content: Arc::clone(&content),
         want,
     };
-    let mut all: Vec<Vec<Op>> = wants.map(|want| vec![write(want)]).into();
+    let mut all: Vec<Vec<VfsOp>> = wants.map(|want| vec![write(want)]).into();
     all.push(vec![
-        Op::Remove(path.to_owned()),
-        Op::Remove(path.to_owned()),
-        write(Want::Absent),
+        VfsOp::Remove(path.to_owned()),
+        VfsOp::Remove(path.to_owned()),
+        write(WriteExpectation::Absent),
     ]);
     all.push(vec![
-        Op::Mkdir(path.to_owned()),
-        Op::Mkdir(path.to_owned()),
-        write(Want::Any),
+        VfsOp::Mkdir(path.to_owned()),
+        VfsOp::Mkdir(path.to_owned()),
+        write(WriteExpectation::Any),
     ]);
-    let set_mode = Op::SetMode {
+    let set_mode = VfsOp::SetMode {
         path: path.to_owned(),
         mode: 0o750,
     };
     all.push(vec![
         set_mode,
-        Op::Stat(path.to_owned()),
-        write(Want::Current),
-        Op::Stat(path.to_owned()),
+        VfsOp::Stat(path.to_owned()),
+        write(WriteExpectation::Current),
+        VfsOp::Stat(path.to_owned()),
     ]);
     all
 }
@@ -143,7 +148,7 @@ pub async fn cases(vfs: Arc<dyn Vfs>) {
     }
     let changes = PATHS.into_iter().flat_map(|path| {
         let moves = PATHS.map(|to| {
-            vec![Op::Rename {
+            vec![VfsOp::Rename {
                 from: path.into(),
                 to: to.into(),
             }]
@@ -162,7 +167,7 @@ pub async fn cases(vfs: Arc<dyn Vfs>) {
     long_names(vfs).await;
 }
 
-async fn case(vfs: &dyn Vfs, number: usize, ops: Vec<Op>) {
+async fn case(vfs: &dyn Vfs, number: usize, ops: Vec<VfsOp>) {
     let name = &format!("case{number}");
     let mut oracle = prepare(vfs, name).await;
     for op in ops {
@@ -171,7 +176,7 @@ async fn case(vfs: &dyn Vfs, number: usize, ops: Vec<Op>) {
     compare(
         vfs,
         &mut oracle,
-        &Op::Walk {
+        &VfsOp::Walk {
             path: name.clone(),
             after: None,
             limit: 100,
@@ -182,26 +187,26 @@ async fn case(vfs: &dyn Vfs, number: usize, ops: Vec<Op>) {
 }
 
 /// The same operation inside a directory.
-fn moved(op: Op, directory: &str) -> Op {
+fn moved(op: VfsOp, directory: &str) -> VfsOp {
     let within = |path: String| format!("{directory}/{path}");
     match op {
-        Op::Write {
+        VfsOp::Write {
             path,
             content,
             want,
-        } => Op::Write {
+        } => VfsOp::Write {
             path: within(path),
             content,
             want,
         },
-        Op::Remove(path) => Op::Remove(within(path)),
-        Op::Mkdir(path) => Op::Mkdir(within(path)),
-        Op::Stat(path) => Op::Stat(within(path)),
-        Op::SetMode { path, mode } => Op::SetMode {
+        VfsOp::Remove(path) => VfsOp::Remove(within(path)),
+        VfsOp::Mkdir(path) => VfsOp::Mkdir(within(path)),
+        VfsOp::Stat(path) => VfsOp::Stat(within(path)),
+        VfsOp::SetMode { path, mode } => VfsOp::SetMode {
             path: within(path),
             mode,
         },
-        Op::Rename { from, to } => Op::Rename {
+        VfsOp::Rename { from, to } => VfsOp::Rename {
             from: within(from),
             to: within(to),
         },
@@ -209,8 +214,8 @@ fn moved(op: Op, directory: &str) -> Op {
     }
 }
 
-async fn prepare(vfs: &dyn Vfs, name: &str) -> Oracle {
-    let mut oracle = Oracle::default();
+async fn prepare(vfs: &dyn Vfs, name: &str) -> VfsOracle {
+    let mut oracle = VfsOracle::default();
     let files = [
         ("file", "one\ntwo\nthree lines"),
         ("empty", ""),
@@ -225,42 +230,46 @@ async fn prepare(vfs: &dyn Vfs, name: &str) -> Oracle {
         compare(
             vfs,
             &mut oracle,
-            &Op::Write {
+            &VfsOp::Write {
                 path: format!("{name}/{path}"),
                 content,
-                want: Want::Absent,
+                want: WriteExpectation::Absent,
             },
         )
         .await;
     }
-    compare(vfs, &mut oracle, &Op::Mkdir(format!("{name}/hollow"))).await;
+    compare(vfs, &mut oracle, &VfsOp::Mkdir(format!("{name}/hollow"))).await;
     oracle
 }
 
-async fn compare(vfs: &dyn Vfs, oracle: &mut Oracle, op: &Op) {
+async fn compare(vfs: &dyn Vfs, oracle: &mut VfsOracle, op: &VfsOp) {
     let answer = op::on_place(vfs, op, oracle).await;
     assert_eq!(answer, op::on_oracle(oracle, op), "{op:?}");
 }
 
 async fn at_the_root(vfs: &dyn Vfs) {
-    let mut oracle = Oracle::default();
+    let mut oracle = VfsOracle::default();
     let root = String::new;
     let mut ops = looks("");
     // The path of the last walk is not one here.
-    ops.retain(|op| !matches!(op, Op::Walk { after: Some(_), .. }));
-    ops.push(Op::Write {
+    ops.retain(|op| !matches!(op, VfsOp::Walk { after: Some(_), .. }));
+    ops.push(VfsOp::Write {
         path: "f".into(),
         content: Arc::from(&b"f"[..]),
-        want: Want::Absent,
+        want: WriteExpectation::Absent,
     });
     ops.extend(changes("").into_iter().flatten());
     ops.extend(
-        [("", "f"), ("", ""), ("", "g/h"), ("f", "")].map(|(from, to)| Op::Rename {
+        [("", "f"), ("", ""), ("", "g/h"), ("f", "")].map(|(from, to)| VfsOp::Rename {
             from: from.into(),
             to: to.into(),
         }),
     );
-    ops.extend([Op::List(root()), Op::Remove("f".into()), Op::List(root())]);
+    ops.extend([
+        VfsOp::List(root()),
+        VfsOp::Remove("f".into()),
+        VfsOp::List(root()),
+    ]);
     for op in ops {
         compare(vfs, &mut oracle, &op).await;
     }

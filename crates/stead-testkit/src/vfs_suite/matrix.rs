@@ -4,7 +4,7 @@ use super::op::{bounds, p};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_vfs::{
-    Bounds, Case, Expect, GlobQuery, GrepMode, GrepQuery, LineKind, SearchError, Syntax, Vfs,
+    Bounds, Case, Expect, FileSearchError, GlobQuery, GrepMode, GrepQuery, LineKind, Syntax, Vfs,
     VfsError, Visible,
 };
 
@@ -414,18 +414,21 @@ async fn ends(vfs: &dyn Vfs) {
     assert_eq!(error(grep_for("a", "f/x")).await, "f/x is not a directory");
     let globbed = search.glob(glob("*", "f"), bounds(1)).await;
     assert!(
-        matches!(globbed, Err(SearchError::Vfs(VfsError::NotDirectory(_)))),
+        matches!(
+            globbed,
+            Err(FileSearchError::Vfs(VfsError::NotDirectory(_)))
+        ),
         "{globbed:?}"
     );
     let globbed = search.glob(glob("*", "none"), bounds(1)).await;
     assert!(
-        matches!(globbed, Err(SearchError::Vfs(VfsError::NotFound(_)))),
+        matches!(globbed, Err(FileSearchError::Vfs(VfsError::NotFound(_)))),
         "{globbed:?}"
     );
     for pattern in ["", "../x", "[a"] {
         let globbed = search.glob(glob(pattern, ""), bounds(1)).await;
         assert!(
-            matches!(globbed, Err(SearchError::Glob { .. })),
+            matches!(globbed, Err(FileSearchError::Glob { .. })),
             "{pattern}: {globbed:?}"
         );
     }
@@ -434,11 +437,11 @@ async fn ends(vfs: &dyn Vfs) {
     cancelled.cancel.cancel();
     assert!(matches!(
         search.glob(glob("**", ""), cancelled.clone()).await,
-        Err(SearchError::Cancelled)
+        Err(FileSearchError::Cancelled)
     ));
     assert!(matches!(
         search.grep(grep_for("x", ""), cancelled).await,
-        Err(SearchError::Cancelled)
+        Err(FileSearchError::Cancelled)
     ));
     let late = Bounds {
         deadline: Instant::now() - Duration::from_millis(1),

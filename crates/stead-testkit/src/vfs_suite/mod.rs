@@ -36,7 +36,7 @@ mod streams;
 
 pub use cases::cases;
 pub use matrix::matrix;
-pub use oracle::Oracle;
+pub use oracle::VfsOracle;
 pub use races::{races, races_between};
 pub use script::{Transcript, oracle_of, scatter, script, script_from, tree};
 pub use streams::streams;

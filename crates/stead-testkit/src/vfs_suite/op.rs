@@ -3,18 +3,18 @@
 //! What two places may differ in is left out of the answer: versions, times, and mode bits nobody
 //! set.
 
-use super::oracle::{Failed, Node, Oracle, Want};
-use super::oracle_search::{AnyCase, Needle, Report};
+use super::oracle::{OracleError, OracleNode, VfsOracle, WriteExpectation};
+use super::oracle_search::{AnyCase, Needle, SearchReport};
 use std::sync::Arc;
 use stead_vfs::{
-    Bounds, Case, ContentHash, Expect, FileKind, FileMatches, GlobQuery, GrepMode, GrepQuery,
-    LineKind, LineRange, ReadRange, SearchError, Syntax, VPath, Version, Vfs, VfsError,
+    Bounds, Case, ContentHash, Expect, FileKind, FileMatches, FileSearchError, GlobQuery, GrepMode,
+    GrepQuery, LineKind, LineRange, ReadRange, Syntax, VPath, Version, Vfs, VfsError,
 };
 use tokio_util::sync::CancellationToken;
 
 /// Something to do.
 #[derive(Debug, Clone)]
-pub(super) enum Op {
+pub(super) enum VfsOp {
     Stat(String),
     List(String),
     Walk {
@@ -34,7 +34,7 @@ pub(super) enum Op {
     Write {
         path: String,
         content: Arc<[u8]>,
-        want: Want,
+        want: WriteExpectation,
     },
     Remove(String),
     Rename {
@@ -55,7 +55,7 @@ pub(super) enum Op {
     Grep {
         needle: Needle,
         any_case: AnyCase,
-        report: Report,
+        report: SearchReport,
         glob: Option<String>,
         root: String,
         limit: usize,
@@ -63,19 +63,19 @@ pub(super) enum Op {
 }
 
 /// Does it on a place. `oracle` is as it was before, and only tells what may be compared.
-pub(super) async fn on_place(vfs: &dyn Vfs, op: &Op, oracle: &Oracle) -> String {
+pub(super) async fn on_place(vfs: &dyn Vfs, op: &VfsOp, oracle: &VfsOracle) -> String {
     match try_place(vfs, op, oracle).await {
         Ok(answer) => answer,
         Err(error) => error_text(&error),
     }
 }
 
-async fn try_place(vfs: &dyn Vfs, op: &Op, oracle: &Oracle) -> Result<String, VfsError> {
+async fn try_place(vfs: &dyn Vfs, op: &VfsOp, oracle: &VfsOracle) -> Result<String, VfsError> {
     Ok(match op {
-        Op::Stat(path) => {
+        VfsOp::Stat(path) => {
             let stat = vfs.stat(&p(path)).await?;
             let mode = match oracle.find(path) {
-                Ok(Node::File {
+                Ok(OracleNode::File {
                     content,
                     mode: known,
                 }) => {
@@ -86,18 +86,18 @@ async fn try_place(vfs: &dyn Vfs, op: &Op, oracle: &Oracle) -> Result<String, Vf
                         format!(" {:o}", stat.mode.unwrap_or(bits))
                     })
                 }
-                Ok(Node::Directory) | Err(_) => String::new(),
+                Ok(OracleNode::Directory) | Err(_) => String::new(),
             };
             format!("{} {}{mode}", kind(stat.kind), stat.size)
         }
-        Op::List(path) => {
+        VfsOp::List(path) => {
             let entries = vfs.list(&p(path)).await?;
             let shown = entries
                 .iter()
                 .map(|entry| format!("{} {} {}", entry.name, kind(entry.kind), entry.size));
             shown.collect::<Vec<_>>().join(", ")
         }
-        Op::Walk { path, after, limit } => {
+        VfsOp::Walk { path, after, limit } => {
             let after = after.as_deref().map(p);
             let walk = vfs.walk(&p(path), after.as_ref(), *limit).await?;
             for (path, entry) in &walk.entries {
@@ -116,7 +116,7 @@ async fn try_place(vfs: &dyn Vfs, op: &Op, oracle: &Oracle) -> Result<String, Vf
                 more(walk.truncated)
             )
         }
-        Op::Read { path, offset, len } => {
+        VfsOp::Read { path, offset, len } => {
             let (bytes, version) = vfs
                 .read(
                     &p(path),
@@ -133,7 +133,7 @@ async fn try_place(vfs: &dyn Vfs, op: &Op, oracle: &Oracle) -> Result<String, Vf
             );
             bytes_text(&bytes)
         }
-        Op::Lines { path, range } => {
+        VfsOp::Lines { path, range } => {
             let lines = vfs.read_lines(&p(path), *range).await?;
             let shown = lines
                 .lines
@@ -141,20 +141,20 @@ async fn try_place(vfs: &dyn Vfs, op: &Op, oracle: &Oracle) -> Result<String, Vf
                 .map(|line| format!("{}+{}", bytes_text(&line.text), line.dropped_bytes));
             lines_text(shown, lines.total, lines.binary, lines.size)
         }
-        Op::Write {
+        VfsOp::Write {
             path,
             content,
             want,
         } => write(vfs, path, content, *want).await?,
-        Op::Remove(path) => vfs.remove(&p(path)).await.map(|()| String::new())?,
-        Op::Rename { from, to } => vfs.rename(&p(from), &p(to)).await.map(|()| String::new())?,
-        Op::Mkdir(path) => vfs.mkdir(&p(path)).await.map(|()| String::new())?,
-        Op::SetMode { path, mode } => vfs
+        VfsOp::Remove(path) => vfs.remove(&p(path)).await.map(|()| String::new())?,
+        VfsOp::Rename { from, to } => vfs.rename(&p(from), &p(to)).await.map(|()| String::new())?,
+        VfsOp::Mkdir(path) => vfs.mkdir(&p(path)).await.map(|()| String::new())?,
+        VfsOp::SetMode { path, mode } => vfs
             .set_mode(&p(path), *mode)
             .await
             .map(|()| String::new())?,
-        Op::Resolve(path) => vfs.resolve(&p(path)).await?.to_string(),
-        Op::Glob {
+        VfsOp::Resolve(path) => vfs.resolve(&p(path)).await?.to_string(),
+        VfsOp::Glob {
             pattern,
             root,
             limit,
@@ -172,7 +172,7 @@ async fn try_place(vfs: &dyn Vfs, op: &Op, oracle: &Oracle) -> Result<String, Vf
             let shown: Vec<_> = found.paths.iter().map(ToString::to_string).collect();
             format!("{}{}", shown.join(", "), more(found.truncated))
         }
-        Op::Grep {
+        VfsOp::Grep {
             needle,
             any_case,
             report,
@@ -202,7 +202,7 @@ async fn write(
     vfs: &dyn Vfs,
     path: &str,
     content: &Arc<[u8]>,
-    want: Want,
+    want: WriteExpectation,
 ) -> Result<String, VfsError> {
     let none = Version("no such version".into());
     let here = match vfs.stat(&p(path)).await {
@@ -210,16 +210,17 @@ async fn write(
         Ok(_) | Err(_) => None,
     };
     let expect = match (want, here) {
-        (Want::Any, _) => Expect::Any,
-        (Want::Absent, _) => Expect::Absent,
-        (Want::Current, Some(version)) => Expect::Version(version),
-        (Want::Stale, Some(version)) => {
+        (WriteExpectation::Any, _) => Expect::Any,
+        (WriteExpectation::Absent, _) => Expect::Absent,
+        (WriteExpectation::Current, Some(version)) => Expect::Version(version),
+        (WriteExpectation::Stale, Some(version)) => {
             let (content, _) = vfs.read(&p(path), ReadRange::ALL).await?;
             let newer = vfs.write(&p(path), content, Expect::Any).await?;
             assert_ne!(newer, version, "{path}: a write keeps the version");
             Expect::Version(version)
         }
-        (Want::Current | Want::Stale, None) | (Want::Foreign, _) => Expect::Version(none),
+        (WriteExpectation::Current | WriteExpectation::Stale, None)
+        | (WriteExpectation::Foreign, _) => Expect::Version(none),
     };
     let version = vfs.write(&p(path), content.to_vec().into(), expect).await?;
     assert_eq!(
@@ -231,15 +232,15 @@ async fn write(
 }
 
 /// Does it on the oracle.
-pub(super) fn on_oracle(oracle: &mut Oracle, op: &Op) -> String {
-    try_oracle(oracle, op).unwrap_or_else(|Failed(text)| text)
+pub(super) fn on_oracle(oracle: &mut VfsOracle, op: &VfsOp) -> String {
+    try_oracle(oracle, op).unwrap_or_else(|OracleError(text)| text)
 }
 
-fn try_oracle(oracle: &mut Oracle, op: &Op) -> Result<String, Failed> {
+fn try_oracle(oracle: &mut VfsOracle, op: &VfsOp) -> Result<String, OracleError> {
     Ok(match op {
-        Op::Stat(path) => match oracle.find(path)? {
-            Node::Directory => "dir 0".to_owned(),
-            Node::File { content, mode } => {
+        VfsOp::Stat(path) => match oracle.find(path)? {
+            OracleNode::Directory => "dir 0".to_owned(),
+            OracleNode::File { content, mode } => {
                 format!(
                     "file {}{}",
                     content.len(),
@@ -247,7 +248,7 @@ fn try_oracle(oracle: &mut Oracle, op: &Op) -> Result<String, Failed> {
                 )
             }
         },
-        Op::List(path) => {
+        VfsOp::List(path) => {
             let start = if path.is_empty() { 0 } else { path.len() + 1 };
             let below = oracle.below(path)?;
             let mut names: Vec<_> = below
@@ -261,7 +262,7 @@ fn try_oracle(oracle: &mut Oracle, op: &Op) -> Result<String, Failed> {
                 .collect::<Vec<_>>()
                 .join(", ")
         }
-        Op::Walk { path, after, limit } => {
+        VfsOp::Walk { path, after, limit } => {
             let all = oracle.below(path)?;
             let rest: Vec<_> = all
                 .iter()
@@ -277,31 +278,31 @@ fn try_oracle(oracle: &mut Oracle, op: &Op) -> Result<String, Failed> {
                 more(rest.len() > *limit)
             )
         }
-        Op::Read { path, offset, len } => {
+        VfsOp::Read { path, offset, len } => {
             let (content, _) = oracle.file(path)?;
             let rest = content.get(*offset as usize..).unwrap_or(&[]);
             bytes_text(&rest[..rest.len().min(usize::try_from(*len).unwrap_or(usize::MAX))])
         }
-        Op::Lines { path, range } => oracle_lines(&oracle.file(path)?.0, range),
-        Op::Write {
+        VfsOp::Lines { path, range } => oracle_lines(&oracle.file(path)?.0, range),
+        VfsOp::Write {
             path,
             content,
             want,
         } => oracle
             .write(path, Arc::clone(content), *want)
             .map(|()| String::new())?,
-        Op::Remove(path) => oracle.remove(path).map(|()| String::new())?,
-        Op::Rename { from, to } => oracle.rename(from, to).map(|()| String::new())?,
-        Op::Mkdir(path) => oracle.mkdir(path).map(|()| String::new())?,
-        Op::SetMode { path, mode } => oracle.set_mode(path, *mode).map(|()| String::new())?,
-        Op::Resolve(path) => {
+        VfsOp::Remove(path) => oracle.remove(path).map(|()| String::new())?,
+        VfsOp::Rename { from, to } => oracle.rename(from, to).map(|()| String::new())?,
+        VfsOp::Mkdir(path) => oracle.mkdir(path).map(|()| String::new())?,
+        VfsOp::SetMode { path, mode } => oracle.set_mode(path, *mode).map(|()| String::new())?,
+        VfsOp::Resolve(path) => {
             if path.is_empty() {
                 ".".to_owned()
             } else {
                 path.clone()
             }
         }
-        Op::Glob {
+        VfsOp::Glob {
             pattern,
             root,
             limit,
@@ -310,7 +311,7 @@ fn try_oracle(oracle: &mut Oracle, op: &Op) -> Result<String, Failed> {
             let shown: Vec<_> = found.iter().take(*limit).cloned().collect();
             format!("{}{}", shown.join(", "), more(found.len() > *limit))
         }
-        Op::Grep {
+        VfsOp::Grep {
             needle,
             any_case,
             report,
@@ -362,7 +363,7 @@ fn lines_text(
 fn grep_query(
     needle: Needle,
     any_case: AnyCase,
-    report: Report,
+    report: SearchReport,
     glob: Option<String>,
     root: &str,
 ) -> GrepQuery {
@@ -376,12 +377,12 @@ fn grep_query(
         AnyCase::No => Case::Sensitive,
     };
     let mode = match report {
-        Report::Lines(context) => GrepMode::Content {
+        SearchReport::Lines(context) => GrepMode::Content {
             before: context,
             after: context,
         },
-        Report::Files => GrepMode::Files,
-        Report::Count => GrepMode::Count,
+        SearchReport::Files => GrepMode::Files,
+        SearchReport::Count => GrepMode::Count,
     };
     GrepQuery {
         pattern,
@@ -407,10 +408,10 @@ fn file_text(file: &FileMatches) -> String {
     format!("{} x{}{gap}{}", file.path, file.count, lines.join("|"))
 }
 
-fn node_text(node: &Node) -> String {
+fn node_text(node: &OracleNode) -> String {
     match node {
-        Node::Directory => "dir 0".to_owned(),
-        Node::File { content, .. } => format!("file {}", content.len()),
+        OracleNode::Directory => "dir 0".to_owned(),
+        OracleNode::File { content, .. } => format!("file {}", content.len()),
     }
 }
 
@@ -465,9 +466,9 @@ pub(super) fn error_text(error: &VfsError) -> String {
     }
 }
 
-fn place_error(error: SearchError) -> VfsError {
+fn place_error(error: FileSearchError) -> VfsError {
     match error {
-        SearchError::Vfs(error) => error,
+        FileSearchError::Vfs(error) => error,
         other => panic!("{other}"),
     }
 }

@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 /// A tree of files. The root is there without an entry.
 #[derive(Debug, Clone, Default)]
-pub struct Oracle {
-    pub(super) nodes: BTreeMap<String, Node>,
+pub struct VfsOracle {
+    pub(super) nodes: BTreeMap<String, OracleNode>,
     /// Directories that cannot go away, nor can those above them.
     fixed: Vec<String>,
 }
 
 /// What is at a path.
 #[derive(Debug, Clone)]
-pub(super) enum Node {
+pub(super) enum OracleNode {
     Directory,
     File {
         content: Arc<[u8]>,
@@ -26,9 +26,9 @@ pub(super) enum Node {
 
 /// Why something does not work: the error's name and the path it carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Failed(pub(super) String);
+pub(super) struct OracleError(pub(super) String);
 
-impl Failed {
+impl OracleError {
     fn new(kind: &str, path: &str) -> Self {
         Self(format!(
             "{kind} {}",
@@ -39,7 +39,7 @@ impl Failed {
 
 /// What a write asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Want {
+pub(super) enum WriteExpectation {
     Any,
     Absent,
     /// The version that is there.
@@ -50,12 +50,13 @@ pub(super) enum Want {
     Foreign,
 }
 
-impl Oracle {
+impl VfsOracle {
     /// The same tree with directories that can be neither moved nor removed: mount points.
     pub fn with_fixed(mut self, directories: &[&str]) -> Self {
         for directory in directories {
             self.make_parents(directory);
-            self.nodes.insert((*directory).to_owned(), Node::Directory);
+            self.nodes
+                .insert((*directory).to_owned(), OracleNode::Directory);
         }
         self.fixed = directories
             .iter()
@@ -73,33 +74,33 @@ impl Oracle {
     }
 
     /// What is at `path`, or why nothing can be.
-    pub(super) fn find(&self, path: &str) -> Result<Node, Failed> {
+    pub(super) fn find(&self, path: &str) -> Result<OracleNode, OracleError> {
         if path.is_empty() {
-            return Ok(Node::Directory);
+            return Ok(OracleNode::Directory);
         }
         match self.nodes.get(path) {
             Some(node) => Ok(node.clone()),
-            None if self.is_below_file(path) => Err(Failed::new("NotDirectory", path)),
-            None => Err(Failed::new("NotFound", path)),
+            None if self.is_below_file(path) => Err(OracleError::new("NotDirectory", path)),
+            None => Err(OracleError::new("NotFound", path)),
         }
     }
 
     fn is_below_file(&self, path: &str) -> bool {
-        parents(path).any(|parent| matches!(self.nodes.get(parent), Some(Node::File { .. })))
+        parents(path).any(|parent| matches!(self.nodes.get(parent), Some(OracleNode::File { .. })))
     }
 
-    pub(super) fn file(&self, path: &str) -> Result<(Arc<[u8]>, Option<u32>), Failed> {
+    pub(super) fn file(&self, path: &str) -> Result<(Arc<[u8]>, Option<u32>), OracleError> {
         match self.find(path)? {
-            Node::File { content, mode } => Ok((content, mode)),
-            Node::Directory => Err(Failed::new("IsDirectory", path)),
+            OracleNode::File { content, mode } => Ok((content, mode)),
+            OracleNode::Directory => Err(OracleError::new("IsDirectory", path)),
         }
     }
 
     /// Every entry below a directory, at any depth.
-    pub(super) fn below(&self, path: &str) -> Result<Vec<(String, Node)>, Failed> {
+    pub(super) fn below(&self, path: &str) -> Result<Vec<(String, OracleNode)>, OracleError> {
         match self.find(path)? {
-            Node::File { .. } => Err(Failed::new("NotDirectory", path)),
-            Node::Directory => {
+            OracleNode::File { .. } => Err(OracleError::new("NotDirectory", path)),
+            OracleNode::Directory => {
                 let below = |other: &str| path.is_empty() || is_below(path, other);
                 Ok(self
                     .nodes
@@ -115,26 +116,32 @@ impl Oracle {
         &mut self,
         path: &str,
         content: Arc<[u8]>,
-        want: Want,
-    ) -> Result<(), Failed> {
+        want: WriteExpectation,
+    ) -> Result<(), OracleError> {
         if path.is_empty() {
-            return Err(Failed::new("IsDirectory", path));
+            return Err(OracleError::new("IsDirectory", path));
         }
         if self.is_below_file(path) {
-            return Err(Failed::new("NotDirectory", path));
+            return Err(OracleError::new("NotDirectory", path));
         }
         let mode = match (self.nodes.get(path), want) {
-            (None, Want::Any | Want::Absent) => None,
-            (Some(_), Want::Absent) => return Err(Failed::new("Exists", path)),
-            (Some(Node::Directory), Want::Any) => return Err(Failed::new("IsDirectory", path)),
-            (Some(Node::File { mode, .. }), Want::Any | Want::Current) => *mode,
-            (None | Some(Node::Directory), Want::Current) | (_, Want::Stale | Want::Foreign) => {
-                return Err(Failed::new("Changed", path));
+            (None, WriteExpectation::Any | WriteExpectation::Absent) => None,
+            (Some(_), WriteExpectation::Absent) => return Err(OracleError::new("Exists", path)),
+            (Some(OracleNode::Directory), WriteExpectation::Any) => {
+                return Err(OracleError::new("IsDirectory", path));
+            }
+            (
+                Some(OracleNode::File { mode, .. }),
+                WriteExpectation::Any | WriteExpectation::Current,
+            ) => *mode,
+            (None | Some(OracleNode::Directory), WriteExpectation::Current)
+            | (_, WriteExpectation::Stale | WriteExpectation::Foreign) => {
+                return Err(OracleError::new("Changed", path));
             }
         };
         self.make_parents(path);
         self.nodes
-            .insert(path.to_owned(), Node::File { content, mode });
+            .insert(path.to_owned(), OracleNode::File { content, mode });
         Ok(())
     }
 
@@ -144,13 +151,13 @@ impl Oracle {
             .collect::<Vec<_>>()
             .into_iter()
             .for_each(|parent| {
-                self.nodes.insert(parent, Node::Directory);
+                self.nodes.insert(parent, OracleNode::Directory);
             });
     }
 
-    pub(super) fn remove(&mut self, path: &str) -> Result<(), Failed> {
+    pub(super) fn remove(&mut self, path: &str) -> Result<(), OracleError> {
         if self.is_fixed(path) {
-            return Err(Failed::new("Denied", path));
+            return Err(OracleError::new("Denied", path));
         }
         self.find(path)?;
         self.nodes
@@ -158,25 +165,25 @@ impl Oracle {
         Ok(())
     }
 
-    pub(super) fn rename(&mut self, from: &str, to: &str) -> Result<(), Failed> {
+    pub(super) fn rename(&mut self, from: &str, to: &str) -> Result<(), OracleError> {
         if self.is_fixed(from) {
-            return Err(Failed::new("Denied", from));
+            return Err(OracleError::new("Denied", from));
         }
         self.find(from)?;
         if from == to {
-            return Err(Failed::new("Exists", to));
+            return Err(OracleError::new("Exists", to));
         }
         if is_below(from, to) {
-            return Err(Failed::new("Io(InvalidInput)", from));
+            return Err(OracleError::new("Io(InvalidInput)", from));
         }
         if to.is_empty() {
-            return Err(Failed::new("Denied", to));
+            return Err(OracleError::new("Denied", to));
         }
         if self.is_below_file(to) {
-            return Err(Failed::new("NotDirectory", to));
+            return Err(OracleError::new("NotDirectory", to));
         }
         if self.nodes.contains_key(to) {
-            return Err(Failed::new("Exists", to));
+            return Err(OracleError::new("Exists", to));
         }
         self.make_parents(to);
         let moved: Vec<String> = self
@@ -194,22 +201,22 @@ impl Oracle {
         Ok(())
     }
 
-    pub(super) fn mkdir(&mut self, path: &str) -> Result<(), Failed> {
+    pub(super) fn mkdir(&mut self, path: &str) -> Result<(), OracleError> {
         match self.find(path) {
-            Ok(Node::Directory) => Ok(()),
-            Ok(Node::File { .. }) => Err(Failed::new("NotDirectory", path)),
+            Ok(OracleNode::Directory) => Ok(()),
+            Ok(OracleNode::File { .. }) => Err(OracleError::new("NotDirectory", path)),
             Err(failed) if self.is_below_file(path) => Err(failed),
             Err(_) => {
                 self.make_parents(path);
-                self.nodes.insert(path.to_owned(), Node::Directory);
+                self.nodes.insert(path.to_owned(), OracleNode::Directory);
                 Ok(())
             }
         }
     }
 
-    pub(super) fn set_mode(&mut self, path: &str, bits: u32) -> Result<(), Failed> {
+    pub(super) fn set_mode(&mut self, path: &str, bits: u32) -> Result<(), OracleError> {
         self.file(path)?;
-        if let Some(Node::File { mode, .. }) = self.nodes.get_mut(path) {
+        if let Some(OracleNode::File { mode, .. }) = self.nodes.get_mut(path) {
             *mode = Some(bits);
         }
         Ok(())

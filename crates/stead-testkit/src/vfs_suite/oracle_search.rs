@@ -1,6 +1,6 @@
 //! What every search must find, computed the slow way: every file, every rule, every line.
 
-use super::oracle::{Failed, Node, Oracle, parents};
+use super::oracle::{OracleError, OracleNode, VfsOracle, parents};
 
 /// Lines to look for, each in a form that needs no regular expression to decide.
 #[derive(Debug, Clone, Copy)]
@@ -12,7 +12,7 @@ pub(super) enum Needle {
 
 /// What a search reports of each file.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Report {
+pub(super) enum SearchReport {
     Lines(usize),
     Files,
     Count,
@@ -40,9 +40,9 @@ pub(super) enum AnyCase {
     No,
 }
 
-impl Oracle {
+impl VfsOracle {
     /// Files below `root` whose path matches, sorted.
-    pub(super) fn glob(&self, pattern: &str, root: &str) -> Result<Vec<String>, Failed> {
+    pub(super) fn glob(&self, pattern: &str, root: &str) -> Result<Vec<String>, OracleError> {
         let files = self.searched(root, shows_dots(pattern))?;
         Ok(files
             .into_iter()
@@ -55,13 +55,13 @@ impl Oracle {
         &self,
         needle: Needle,
         any_case: AnyCase,
-        report: Report,
+        report: SearchReport,
         glob: Option<&str>,
         root: &str,
         limit: usize,
-    ) -> Result<(Vec<String>, bool), Failed> {
+    ) -> Result<(Vec<String>, bool), OracleError> {
         let files = match self.find(root)? {
-            Node::File { .. } => {
+            OracleNode::File { .. } => {
                 let name = root.rsplit('/').next().unwrap_or(root);
                 if glob.is_none_or(|glob| selected(glob, name)) {
                     vec![root.to_owned()]
@@ -69,7 +69,7 @@ impl Oracle {
                     Vec::new()
                 }
             }
-            Node::Directory => {
+            OracleNode::Directory => {
                 let files = self.searched(root, glob.is_some_and(shows_dots))?;
                 files
                     .into_iter()
@@ -99,9 +99,9 @@ impl Oracle {
                 return Ok((shown, true));
             }
             match report {
-                Report::Files => shown.push(format!("{path} x1")),
-                Report::Count => shown.push(format!("{path} x{}", hits.len())),
-                Report::Lines(context) => {
+                SearchReport::Files => shown.push(format!("{path} x1")),
+                SearchReport::Count => shown.push(format!("{path} x{}", hits.len())),
+                SearchReport::Lines(context) => {
                     let kept = hits.len().min(room);
                     let end = hits.get(room).copied().unwrap_or(lines.len());
                     let near = |i: usize| hits.iter().any(|hit| hit.abs_diff(i) <= context);
@@ -126,11 +126,11 @@ impl Oracle {
     }
 
     /// The files below `root` that searches look at.
-    fn searched(&self, root: &str, dots: bool) -> Result<Vec<String>, Failed> {
+    fn searched(&self, root: &str, dots: bool) -> Result<Vec<String>, OracleError> {
         let all = self.below(root)?;
         let files = all
             .iter()
-            .filter(|(_, node)| matches!(node, Node::File { .. }));
+            .filter(|(_, node)| matches!(node, OracleNode::File { .. }));
         let left_in = |path: &&String| {
             let within = parents(path).filter(|parent| parent.len() > root.len());
             within.chain([path.as_str()]).all(|part| {
@@ -148,7 +148,7 @@ impl Oracle {
     /// What the ignore files above `path` say about it; nearer ones first, `.ignore` before
     /// `.gitignore`.
     fn is_ignored(&self, path: &str) -> bool {
-        let is_directory = matches!(self.nodes.get(path), Some(Node::Directory));
+        let is_directory = matches!(self.nodes.get(path), Some(OracleNode::Directory));
         let mut levels: Vec<&str> = parents(path).collect();
         levels.reverse();
         levels.push("");

@@ -1,8 +1,8 @@
 //! A thousand random operations, each compared with the oracle.
 
-use super::op::{self, Op, bytes_text, p};
-use super::oracle::{Node, Oracle, Want};
-use super::oracle_search::{AnyCase, Needle, Report};
+use super::op::{self, VfsOp, bytes_text, p};
+use super::oracle::{OracleNode, VfsOracle, WriteExpectation};
+use super::oracle_search::{AnyCase, Needle, SearchReport};
 use super::rng::Rng;
 use std::fmt;
 use std::sync::Arc;
@@ -30,13 +30,13 @@ impl fmt::Display for Transcript {
 /// Does `operations` random operations that `seed` decides, on an empty place. Every answer, error
 /// or not, must be the oracle's.
 pub async fn script(vfs: &dyn Vfs, seed: u64, operations: usize) -> Transcript {
-    script_from(vfs, Oracle::default(), seed, operations).await
+    script_from(vfs, VfsOracle::default(), seed, operations).await
 }
 
 /// The same on a place that already holds what `oracle` says.
 pub async fn script_from(
     vfs: &dyn Vfs,
-    mut oracle: Oracle,
+    mut oracle: VfsOracle,
     seed: u64,
     operations: usize,
 ) -> Transcript {
@@ -64,14 +64,14 @@ pub async fn script_from(
 }
 
 /// What a place holds, as an oracle.
-pub async fn oracle_of(vfs: &dyn Vfs) -> Oracle {
-    let mut oracle = Oracle::default();
+pub async fn oracle_of(vfs: &dyn Vfs) -> VfsOracle {
+    let mut oracle = VfsOracle::default();
     for (path, entry) in vfs.walk(&p(""), None, usize::MAX).await.unwrap().entries {
         let node = match entry.kind {
-            FileKind::Directory => Node::Directory,
+            FileKind::Directory => OracleNode::Directory,
             FileKind::File => {
                 let (content, _) = vfs.read(&path, ReadRange::ALL).await.unwrap();
-                Node::File {
+                OracleNode::File {
                     content: content.to_vec().into(),
                     mode: None,
                 }
@@ -88,10 +88,10 @@ pub async fn tree(vfs: &dyn Vfs) -> Vec<String> {
     oracle_tree(&oracle_of(vfs).await)
 }
 
-fn oracle_tree(oracle: &Oracle) -> Vec<String> {
+fn oracle_tree(oracle: &VfsOracle) -> Vec<String> {
     let shown = oracle.nodes.iter().map(|(path, node)| match node {
-        Node::Directory => format!("{path}/"),
-        Node::File { content, .. } => format!("{path} {}", bytes_text(content)),
+        OracleNode::Directory => format!("{path}/"),
+        OracleNode::File { content, .. } => format!("{path} {}", bytes_text(content)),
     });
     shown.collect()
 }
@@ -99,22 +99,22 @@ fn oracle_tree(oracle: &Oracle) -> Vec<String> {
 /// Writes random files, some of them in a few directories; what is below an overlay, for instance.
 pub async fn scatter(vfs: &dyn Vfs, seed: u64, files: usize) {
     let mut rng = Rng::new(seed);
-    let mut oracle = Oracle::default();
+    let mut oracle = VfsOracle::default();
     for _ in 0..files {
         let path = path(&mut rng, &oracle);
-        let op = Op::Write {
+        let op = VfsOp::Write {
             content: content(&mut rng, &path),
             path,
-            want: Want::Any,
+            want: WriteExpectation::Any,
         };
         op::on_place(vfs, &op, &oracle).await;
         op::on_oracle(&mut oracle, &op);
     }
 }
 
-fn op_text(op: &Op) -> String {
+fn op_text(op: &VfsOp) -> String {
     match op {
-        Op::Write {
+        VfsOp::Write {
             path,
             content,
             want,
@@ -171,21 +171,21 @@ const PATTERNS: [&str; 16] = [
 ];
 const WORDS: [&str; 6] = ["alpha", "Beta", "gamma delta", "ünï", "", "x"];
 
-fn random(rng: &mut Rng, oracle: &Oracle) -> Op {
+fn random(rng: &mut Rng, oracle: &VfsOracle) -> VfsOp {
     let limit = |rng: &mut Rng| [0, 1, 2, 3, 10, 1000][rng.below(6)];
     match rng.below(100) {
         0..30 => {
             let want = [
-                Want::Any,
-                Want::Any,
-                Want::Absent,
-                Want::Current,
-                Want::Current,
-                Want::Stale,
-                Want::Foreign,
+                WriteExpectation::Any,
+                WriteExpectation::Any,
+                WriteExpectation::Absent,
+                WriteExpectation::Current,
+                WriteExpectation::Current,
+                WriteExpectation::Stale,
+                WriteExpectation::Foreign,
             ];
             let path = path(rng, oracle);
-            Op::Write {
+            VfsOp::Write {
                 content: content(rng, &path),
                 path,
                 want: want[rng.below(7)],
@@ -194,7 +194,7 @@ fn random(rng: &mut Rng, oracle: &Oracle) -> Op {
         30..38 => {
             let offset = [0, 1, 7, 100_000, 600_000][rng.below(5)];
             let len = [0, 5, 70_000, u64::MAX][rng.below(4)];
-            Op::Read {
+            VfsOp::Read {
                 path: path(rng, oracle),
                 offset,
                 len,
@@ -207,22 +207,22 @@ fn random(rng: &mut Rng, oracle: &Oracle) -> Op {
                 max_line_bytes: [3, 40, 1000][rng.below(3)],
                 max_bytes: [1, 50, 100_000][rng.below(3)],
             };
-            Op::Lines {
+            VfsOp::Lines {
                 path: path(rng, oracle),
                 range,
             }
         }
-        44..50 => Op::Stat(path(rng, oracle)),
-        50..56 => Op::List(path(rng, oracle)),
+        44..50 => VfsOp::Stat(path(rng, oracle)),
+        50..56 => VfsOp::List(path(rng, oracle)),
         56..61 => {
             let after = (rng.below(2) == 0).then(|| path(rng, oracle));
-            Op::Walk {
+            VfsOp::Walk {
                 path: directory(rng, oracle),
                 after,
                 limit: limit(rng),
             }
         }
-        61..67 => Op::Remove(path(rng, oracle)),
+        61..67 => VfsOp::Remove(path(rng, oracle)),
         67..77 => {
             let from = path(rng, oracle);
             let to = match rng.below(8) {
@@ -230,15 +230,15 @@ fn random(rng: &mut Rng, oracle: &Oracle) -> Op {
                 1 => from.clone(),
                 _ => path(rng, oracle),
             };
-            Op::Rename { from, to }
+            VfsOp::Rename { from, to }
         }
-        77..82 => Op::Mkdir(path(rng, oracle)),
-        82..85 => Op::SetMode {
+        77..82 => VfsOp::Mkdir(path(rng, oracle)),
+        82..85 => VfsOp::SetMode {
             path: path(rng, oracle),
             mode: [0o600, 0o640, 0o755, 0o700][rng.below(4)],
         },
-        85..87 => Op::Resolve(path(rng, oracle)),
-        87..93 => Op::Glob {
+        85..87 => VfsOp::Resolve(path(rng, oracle)),
+        87..93 => VfsOp::Glob {
             pattern: rng.pick(&PATTERNS).to_owned(),
             root: directory(rng, oracle),
             limit: limit(rng),
@@ -250,14 +250,14 @@ fn random(rng: &mut Rng, oracle: &Oracle) -> Op {
                 Needle::Ends("Beta"),
                 Needle::Contains("ÜN"),
             ];
-            Op::Grep {
+            VfsOp::Grep {
                 needle: needles[rng.below(4)],
                 any_case: [AnyCase::Yes, AnyCase::No][rng.below(2)],
                 report: [
-                    Report::Lines(0),
-                    Report::Lines(1),
-                    Report::Files,
-                    Report::Count,
+                    SearchReport::Lines(0),
+                    SearchReport::Lines(1),
+                    SearchReport::Files,
+                    SearchReport::Count,
                 ][rng.below(4)],
                 glob: (rng.below(3) == 0).then(|| rng.pick(&PATTERNS).to_owned()),
                 root: directory(rng, oracle),
@@ -268,7 +268,7 @@ fn random(rng: &mut Rng, oracle: &Oracle) -> Op {
 }
 
 /// A path: often one that is there or lies beside one, sometimes anything.
-fn path(rng: &mut Rng, oracle: &Oracle) -> String {
+fn path(rng: &mut Rng, oracle: &VfsOracle) -> String {
     let known: Vec<&String> = oracle.nodes.keys().collect();
     let name = NAMES[rng.below(NAMES.len())];
     match rng.below(10) {
@@ -284,8 +284,8 @@ fn path(rng: &mut Rng, oracle: &Oracle) -> String {
 }
 
 /// Where to search: mostly the root or a directory.
-fn directory(rng: &mut Rng, oracle: &Oracle) -> String {
-    let is_directory = |node: &Node| matches!(node, Node::Directory);
+fn directory(rng: &mut Rng, oracle: &VfsOracle) -> String {
+    let is_directory = |node: &OracleNode| matches!(node, OracleNode::Directory);
     let known: Vec<&String> = oracle
         .nodes
         .iter()

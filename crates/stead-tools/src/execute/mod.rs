@@ -1,37 +1,43 @@
 //! `execute`: commands.
 
-mod clean;
-mod told;
+mod result;
+mod terminal_codes;
 
-use crate::files::{explain, here, path, reads};
+use crate::files::{explain_error, here, parse_path, read_access};
 use crate::title;
-use crate::{Output, Spellings, Surface, TitleForm, Tool, ToolCx, ToolError, TypedTool, typed};
+use crate::{
+    ArgumentAliases, Output, Surface, TitleForm, Tool, ToolCx, ToolError, TypedTool, typed_tool,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::{Access, Block, Effect, Risk};
-use stead_sandbox::{Ended, Exec, Sandbox};
+use stead_core::{Block, PathAccess, Risk, ToolEffect};
+use stead_sandbox::{Exec, ExecOutcome, Sandbox};
 use stead_vfs::{FileKind, VPath, Vfs};
 
 /// Seconds that a call may ask for, even where the usual limit is lower.
-const MOST_SECONDS: u64 = 600;
+const MAX_SECONDS: u64 = 600;
 /// What a call may take beyond the command's own time, to end it and to tell of it.
-const STOPPING: Duration = Duration::from_secs(5);
+const STOP_GRACE: Duration = Duration::from_secs(5);
 /// A longer command does not fit into what a program can be told.
 const MAX_COMMAND_BYTES: usize = 100 * 1024;
 
 /// Where a folder of the workspace lies, as the sandbox knows it; none if it lies in no folder.
-pub type Folders = Arc<dyn Fn(&VPath) -> Option<PathBuf> + Send + Sync>;
+pub type FolderResolver = Arc<dyn Fn(&VPath) -> Option<PathBuf> + Send + Sync>;
 
 /// The tool that runs commands in `sandbox`, in `folders`, for `usual_seconds` unless a call says
 /// otherwise.
-pub fn execute(sandbox: Arc<dyn Sandbox>, folders: Folders, usual_seconds: u64) -> Arc<dyn Tool> {
-    typed(Execute {
+pub fn execute_tool(
+    sandbox: Arc<dyn Sandbox>,
+    folders: FolderResolver,
+    usual_seconds: u64,
+) -> Arc<dyn Tool> {
+    typed_tool(Execute {
         sandbox,
         folders,
-        usual_seconds,
+        default_seconds: usual_seconds,
         surface: Surface::Snake,
     })
 }
@@ -39,8 +45,8 @@ pub fn execute(sandbox: Arc<dyn Sandbox>, folders: Folders, usual_seconds: u64) 
 #[derive(Clone)]
 struct Execute {
     sandbox: Arc<dyn Sandbox>,
-    folders: Folders,
-    usual_seconds: u64,
+    folders: FolderResolver,
+    default_seconds: u64,
     /// In whose words it answers.
     surface: Surface,
 }
@@ -73,11 +79,11 @@ impl TypedTool for Execute {
         It gets no input; whatever it started and left behind is ended with it. Each call begins anew in `cwd`. To \
         read, search and change files use the file tools.";
     const RISK: Risk = Risk {
-        effect: Effect::Executes,
+        effect: ToolEffect::Executes,
         parallel_safe: false,
         repeatable: false,
     };
-    const SPELLINGS: Spellings = Spellings {
+    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
         names: &[
             ("cmd", "command"),
             ("workdir", "cwd"),
@@ -88,12 +94,12 @@ impl TypedTool for Execute {
     };
     const COMMAND: Option<&'static str> = Some("command");
 
-    fn accesses(&self, args: &ExecuteArgs) -> Vec<Access> {
-        reads(&args.cwd)
+    fn accesses(&self, args: &ExecuteArgs) -> Vec<PathAccess> {
+        read_access(&args.cwd)
     }
 
     fn timeout(&self, args: &ExecuteArgs) -> Option<Duration> {
-        Some(Duration::from_secs(self.seconds(args).min(self.most_seconds())) + STOPPING)
+        Some(Duration::from_secs(self.timeout_seconds(args).min(self.max_seconds())) + STOP_GRACE)
     }
 
     async fn preview(&self, _: &dyn Vfs, args: ExecuteArgs) -> Option<String> {
@@ -101,49 +107,56 @@ impl TypedTool for Execute {
         elsewhere.then(|| format!("in {}:\n{}", args.cwd, args.command))
     }
 
-    fn titled(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<title::Bash>(typed(Self {
+    fn title_form(&self) -> Option<TitleForm> {
+        Some(TitleForm::of::<title::BashForm>(typed_tool(Self {
             surface: Surface::Title,
             ..self.clone()
         })))
     }
 
     async fn call(&self, cx: &ToolCx, args: ExecuteArgs) -> Result<Output, ToolError> {
-        let seconds = self.checked(&args)?;
+        let seconds = self.validate(&args)?;
         let cwd = self.folder(cx, &args.cwd).await?;
         let exec = Exec::new(args.command, cwd)
-            .within(Duration::from_secs(seconds))
-            .until(cx.cancel.clone());
+            .with_timeout(Duration::from_secs(seconds))
+            .with_cancel(cx.cancel.clone());
         let mut spill = cx.spill();
         let ended = self
             .sandbox
             .exec(exec, &mut spill)
             .await
-            .map_err(|error| ToolError::Tell(error.to_string()))?;
+            .map_err(|error| ToolError::RespondToModel(error.to_string()))?;
         let Output { content, .. } = spill.finish().await;
-        let said: String = content.iter().filter_map(words).collect();
-        let text = told::told(ended, seconds, self.most_seconds(), &clean::clean(&said));
+        let said: String = content.iter().filter_map(block_text).collect();
+        let text = result::render_result(
+            ended,
+            seconds,
+            self.max_seconds(),
+            &terminal_codes::strip_terminal_codes(&said),
+        );
         match ended {
-            Ended::Exited(_) | Ended::Signalled(_) | Ended::Full => Ok(Output::text(text)),
-            Ended::TimedOut | Ended::Cancelled => Err(ToolError::Tell(text)),
+            ExecOutcome::Exited(_) | ExecOutcome::Signalled(_) | ExecOutcome::OutputFull => {
+                Ok(Output::text(text))
+            }
+            ExecOutcome::TimedOut | ExecOutcome::Cancelled => Err(ToolError::RespondToModel(text)),
         }
     }
 }
 
 impl Execute {
-    fn most_seconds(&self) -> u64 {
-        self.usual_seconds.max(MOST_SECONDS)
+    fn max_seconds(&self) -> u64 {
+        self.default_seconds.max(MAX_SECONDS)
     }
 
-    fn seconds(&self, args: &ExecuteArgs) -> u64 {
-        args.timeout.unwrap_or(self.usual_seconds)
+    fn timeout_seconds(&self, args: &ExecuteArgs) -> u64 {
+        args.timeout.unwrap_or(self.default_seconds)
     }
 
     /// How many seconds the call may take, if it can be made at all.
-    fn checked(&self, args: &ExecuteArgs) -> Result<u64, ToolError> {
-        let tell = |text: String| Err(ToolError::Tell(text));
-        let seconds = self.seconds(args);
-        let most = self.most_seconds();
+    fn validate(&self, args: &ExecuteArgs) -> Result<u64, ToolError> {
+        let tell = |text: String| Err(ToolError::RespondToModel(text));
+        let seconds = self.timeout_seconds(args);
+        let most = self.max_seconds();
         if args.command.trim().is_empty() {
             return tell("the command is empty".to_owned());
         }
@@ -171,18 +184,22 @@ impl Execute {
 
     /// The folder of the workspace that `cwd` names.
     async fn folder(&self, cx: &ToolCx, cwd: &str) -> Result<PathBuf, ToolError> {
-        let path = path(cwd)?;
+        let path = parse_path(cwd)?;
         let real = match cx.vfs.resolve(&path).await {
             Ok(real) => real,
-            Err(error) => return Err(explain(cx, self.surface, error).await),
+            Err(error) => return Err(explain_error(cx, self.surface, error).await),
         };
         match cx.vfs.stat(&real).await {
             Ok(stat) if stat.kind == FileKind::Directory => {}
-            Ok(_) => return Err(ToolError::Tell(format!("cwd: {path} is no folder"))),
-            Err(error) => return Err(explain(cx, self.surface, error).await),
+            Ok(_) => {
+                return Err(ToolError::RespondToModel(format!(
+                    "cwd: {path} is no folder"
+                )));
+            }
+            Err(error) => return Err(explain_error(cx, self.surface, error).await),
         }
         let elsewhere = || {
-            ToolError::Tell(format!(
+            ToolError::RespondToModel(format!(
                 "cwd: commands cannot run in {path}, which is no folder of the disk"
             ))
         };
@@ -190,7 +207,7 @@ impl Execute {
     }
 }
 
-fn words(block: &Block) -> Option<&str> {
+fn block_text(block: &Block) -> Option<&str> {
     match block {
         Block::Text { text } => Some(text),
         Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,

@@ -17,16 +17,16 @@ const MAX_NAMES: usize = 20;
 
 /// A file as it is now, as far as it can be compared.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Now {
+pub(super) enum CurrentContent {
     Absent,
     Text(String),
     /// Something that has no lines to compare, in words.
     Other(String),
 }
 
-impl Now {
+impl CurrentContent {
     /// What is at `path`.
-    pub(super) async fn at(files: &dyn Vfs, path: &VPath) -> Self {
+    pub(super) async fn load(files: &dyn Vfs, path: &VPath) -> Self {
         match files.stat(path).await {
             Err(VfsError::NotFound(_)) => return Self::Absent,
             Err(error) => return Self::Other(error.to_string()),
@@ -83,11 +83,11 @@ pub(super) fn diff(path: &VPath, before: Option<&str>, after: Option<&str>) -> S
             after.len()
         );
     }
-    bounded(&line_diff(before, after, CONTEXT_LINES, Some((&old, &new))))
+    truncate(&line_diff(before, after, CONTEXT_LINES, Some((&old, &new))))
 }
 
 /// A text, or its beginning and how much is left out.
-pub(super) fn bounded(text: &str) -> String {
+pub(super) fn truncate(text: &str) -> String {
     let mut end = 0;
     for line in text.split_inclusive('\n').take(MAX_LINES) {
         if end + line.len() > MAX_BYTES {
@@ -112,11 +112,11 @@ pub(super) fn bounded(text: &str) -> String {
 }
 
 /// What removing `path` would remove.
-pub(super) async fn removal(files: &dyn Vfs, path: &VPath) -> String {
-    match Now::at(files, path).await {
-        Now::Text(text) => diff(path, Some(&text), None),
-        Now::Absent => format!("would fail: {path} does not exist\n"),
-        Now::Other(why) => match files.walk(path, None, MAX_NAMES + 1).await {
+pub(super) async fn preview_removal(files: &dyn Vfs, path: &VPath) -> String {
+    match CurrentContent::load(files, path).await {
+        CurrentContent::Text(text) => diff(path, Some(&text), None),
+        CurrentContent::Absent => format!("would fail: {path} does not exist\n"),
+        CurrentContent::Other(why) => match files.walk(path, None, MAX_NAMES + 1).await {
             Ok(walk) if !walk.entries.is_empty() => {
                 let names = walk
                     .entries
@@ -128,7 +128,7 @@ pub(super) async fn removal(files: &dyn Vfs, path: &VPath) -> String {
                 } else {
                     ""
                 };
-                bounded(&format!(
+                truncate(&format!(
                     "delete {path}/ and all in it:\n{}{more}",
                     names.collect::<String>()
                 ))
@@ -166,7 +166,7 @@ mod tests {
         );
         let long = diff(&path, None, Some(&"é".repeat(100_000)));
         assert!(long.len() < MAX_BYTES + 100, "{}", long.len());
-        let one = bounded(&"é".repeat(100_000));
+        let one = truncate(&"é".repeat(100_000));
         assert!(
             one.len() < MAX_BYTES + 100 && one.starts_with("éé"),
             "{}",

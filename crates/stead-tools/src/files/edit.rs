@@ -1,15 +1,17 @@
 //! `edit_file`.
 
-use super::diff::{Now, bounded, diff};
-use super::near;
-use super::{MAX_EDIT_BYTES, count, explain, path, reads, writes};
+use super::diff::{CurrentContent, diff, truncate};
+use super::edit_hint;
+use super::{MAX_EDIT_BYTES, explain_error, parse_path, pluralize, read_access, write_access};
 use crate::title;
-use crate::{Output, Spellings, Surface, TitleForm, ToolCx, ToolError, TypedTool, typed};
+use crate::{
+    ArgumentAliases, Output, Surface, TitleForm, ToolCx, ToolError, TypedTool, typed_tool,
+};
 use memchr::{memchr_iter, memmem};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::borrow::Cow;
-use stead_core::{Access, Risk};
+use stead_core::{PathAccess, Risk};
 use stead_vfs::{Expect, ReadRange, VPath, Vfs, VfsError};
 
 /// Places of an ambiguous text that are named.
@@ -22,7 +24,7 @@ pub(super) struct EditFile {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Args {
+pub(super) struct EditFileArgs {
     /// Path of the file, relative to the workspace.
     file_path: String,
     /// The exact text to replace, without line numbers; it must occur exactly once unless
@@ -37,19 +39,19 @@ pub(super) struct Args {
 
 /// How many occurrences are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Which {
-    TheOnly,
-    Every,
+enum Occurrences {
+    Single,
+    All,
 }
 
 impl TypedTool for EditFile {
-    type Args = Args;
+    type Args = EditFileArgs;
     const NAME: &'static str = "edit_file";
     const ALIASES: &'static [&'static str] = &["Edit"];
     const DESCRIPTION: &'static str = "Replaces exact text in a file. Refused if the file changed since you last read it, or \
         if the text is not found or not unique.";
     const RISK: Risk = Risk::WRITES;
-    const SPELLINGS: Spellings = Spellings {
+    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
         names: &[
             ("path", "file_path"),
             ("filename", "file_path"),
@@ -61,36 +63,36 @@ impl TypedTool for EditFile {
         values: &[],
     };
 
-    fn accesses(&self, args: &Args) -> Vec<Access> {
+    fn accesses(&self, args: &EditFileArgs) -> Vec<PathAccess> {
         // What is told of a text that was not found comes from the file.
-        [reads(&args.file_path), writes(&args.file_path)].concat()
+        [read_access(&args.file_path), write_access(&args.file_path)].concat()
     }
 
-    fn titled(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<title::Edit>(typed(Self {
+    fn title_form(&self) -> Option<TitleForm> {
+        Some(TitleForm::of::<title::EditForm>(typed_tool(Self {
             surface: Surface::Title,
         })))
     }
 
-    async fn preview(&self, files: &dyn Vfs, args: Args) -> Option<String> {
+    async fn preview(&self, files: &dyn Vfs, args: EditFileArgs) -> Option<String> {
         let path = VPath::parse(&args.file_path).ok()?;
-        let content = match Now::at(files, &path).await {
-            Now::Text(content) => content,
-            Now::Absent => return Some(format!("would fail: {path} does not exist\n")),
-            Now::Other(why) => {
-                return Some(bounded(&format!(
+        let content = match CurrentContent::load(files, &path).await {
+            CurrentContent::Text(content) => content,
+            CurrentContent::Absent => return Some(format!("would fail: {path} does not exist\n")),
+            CurrentContent::Other(why) => {
+                return Some(truncate(&format!(
                     "({why})\n- {}\n+ {}\n",
                     args.old_string, args.new_string
                 )));
             }
         };
         let which = if args.replace_all {
-            Which::Every
+            Occurrences::All
         } else {
-            Which::TheOnly
+            Occurrences::Single
         };
         Some(
-            match Edit::plan(
+            match TextEdit::plan(
                 content.as_bytes(),
                 &args.old_string,
                 &args.new_string,
@@ -105,15 +107,15 @@ impl TypedTool for EditFile {
                     )
                 }
                 Err(refusal) => {
-                    let why = refusal.told(self.surface, content.as_bytes(), &args.old_string);
-                    bounded(&format!("would fail: {why}\n"))
+                    let why = refusal.message(self.surface, content.as_bytes(), &args.old_string);
+                    truncate(&format!("would fail: {why}\n"))
                 }
             },
         )
     }
 
-    async fn call(&self, cx: &ToolCx, args: Args) -> Result<Output, ToolError> {
-        let path = path(&args.file_path)?;
+    async fn call(&self, cx: &ToolCx, args: EditFileArgs) -> Result<Output, ToolError> {
+        let path = parse_path(&args.file_path)?;
         let (content, version) = match cx
             .vfs
             .read(
@@ -126,33 +128,34 @@ impl TypedTool for EditFile {
             .await
         {
             Ok(read) => read,
-            Err(error) => return Err(explain(cx, self.surface, error).await),
+            Err(error) => return Err(explain_error(cx, self.surface, error).await),
         };
         if content.len() as u64 > MAX_EDIT_BYTES {
-            return Err(ToolError::Tell(format!(
+            return Err(ToolError::RespondToModel(format!(
                 "{path} is too large to edit: more than {MAX_EDIT_BYTES} bytes"
             )));
         }
         if cx
-            .seen
+            .file_versions
             .get(&path)
             .is_some_and(|seen| seen != version.to_string())
         {
-            return Err(explain(cx, self.surface, VfsError::Changed(path)).await);
+            return Err(explain_error(cx, self.surface, VfsError::Changed(path)).await);
         }
         let which = if args.replace_all {
-            Which::Every
+            Occurrences::All
         } else {
-            Which::TheOnly
+            Occurrences::Single
         };
-        let edit =
-            Edit::plan(&content, &args.old_string, &args.new_string, which).map_err(|refusal| {
-                let why = refusal.told(self.surface, &content, &args.old_string);
-                ToolError::Tell(format!("{path} was not changed: {why}"))
-            })?;
+        let edit = TextEdit::plan(&content, &args.old_string, &args.new_string, which).map_err(
+            |refusal| {
+                let why = refusal.message(self.surface, &content, &args.old_string);
+                ToolError::RespondToModel(format!("{path} was not changed: {why}"))
+            },
+        )?;
         let done = format!(
             "{}, the first at line {}",
-            count(edit.places.len(), "replacement"),
+            pluralize(edit.places.len(), "replacement"),
             edit.line
         );
         let content = edit.apply(content.into());
@@ -161,8 +164,11 @@ impl TypedTool for EditFile {
             .write(&path, content.into(), Expect::Version(version))
             .await
         {
-            Ok(version) => Ok(Output::text(format!("Edited {path}: {done}")).saw(&path, &version)),
-            Err(error) => Err(explain(cx, self.surface, error).await),
+            Ok(version) => {
+                Ok(Output::text(format!("Edited {path}: {done}"))
+                    .with_file_version(&path, &version))
+            }
+            Err(error) => Err(explain_error(cx, self.surface, error).await),
         }
     }
 }
@@ -173,7 +179,7 @@ impl TypedTool for EditFile {
 /// CRLF a bare `\n` in either text stands for CRLF, and in one whose lines all end with `\n` a CRLF
 /// stands for that. Otherwise the texts are tried as given first.
 #[derive(Debug, PartialEq, Eq)]
-struct Edit<'a> {
+struct TextEdit<'a> {
     /// Ascending, at least one.
     places: Vec<usize>,
     old_len: usize,
@@ -184,15 +190,15 @@ struct Edit<'a> {
 
 /// Why a text is not edited.
 #[derive(Debug, PartialEq, Eq)]
-enum Refusal {
+enum EditRefusal {
     Empty,
     Same,
     Missing,
     Ambiguous { lines: Vec<usize> },
 }
 
-impl Refusal {
-    fn told(&self, surface: Surface, content: &[u8], old: &str) -> String {
+impl EditRefusal {
+    fn message(&self, surface: Surface, content: &[u8], old: &str) -> String {
         match self {
             Self::Empty => {
                 format!(
@@ -201,7 +207,7 @@ impl Refusal {
                 )
             }
             Self::Same => "old_string and new_string are the same".to_owned(),
-            Self::Missing => near::hint(content, old),
+            Self::Missing => edit_hint::missing_text_hint(content, old),
             Self::Ambiguous { lines } => {
                 let named: Vec<String> = lines
                     .iter()
@@ -223,26 +229,31 @@ impl Refusal {
     }
 }
 
-impl<'a> Edit<'a> {
-    fn plan(content: &[u8], old: &str, new: &'a str, which: Which) -> Result<Self, Refusal> {
+impl<'a> TextEdit<'a> {
+    fn plan(
+        content: &[u8],
+        old: &str,
+        new: &'a str,
+        which: Occurrences,
+    ) -> Result<Self, EditRefusal> {
         if old.is_empty() {
-            return Err(Refusal::Empty);
+            return Err(EditRefusal::Empty);
         }
         if old == new {
-            return Err(Refusal::Same);
+            return Err(EditRefusal::Same);
         }
-        for translation in translations(content, old, new) {
+        for translation in line_ending_conversions(content, old, new) {
             let old = translation.apply(old);
             let new = translation.apply(new);
             let places: Vec<usize> = memmem::find_iter(content, old.as_bytes()).collect();
             match (places.as_slice(), which) {
                 ([], _) => {}
-                ([_, _, ..], Which::TheOnly) => {
-                    return Err(Refusal::Ambiguous {
+                ([_, _, ..], Occurrences::Single) => {
+                    return Err(EditRefusal::Ambiguous {
                         lines: line_numbers(content, &places),
                     });
                 }
-                ([first, ..], Which::TheOnly | Which::Every) => {
+                ([first, ..], Occurrences::Single | Occurrences::All) => {
                     let line = memchr_iter(b'\n', &content[..*first]).count() + 1;
                     return Ok(Self {
                         places,
@@ -253,7 +264,7 @@ impl<'a> Edit<'a> {
                 }
             }
         }
-        Err(Refusal::Missing)
+        Err(EditRefusal::Missing)
     }
 
     fn apply(&self, mut content: Vec<u8>) -> Vec<u8> {
@@ -289,17 +300,25 @@ fn line_numbers(content: &[u8], places: &[usize]) -> Vec<usize> {
 
 /// What to do with the line ends of a text.
 #[derive(Debug, Clone, Copy)]
-enum Translation {
+enum LineEndingConversion {
     None,
     ToLf,
     ToCrlf,
 }
 
 /// What to try, in this order, for texts in a file.
-fn translations(content: &[u8], old: &str, new: &str) -> &'static [Translation] {
-    let unclear = &[Translation::None, Translation::ToCrlf, Translation::ToLf];
+fn line_ending_conversions(
+    content: &[u8],
+    old: &str,
+    new: &str,
+) -> &'static [LineEndingConversion] {
+    let unclear = &[
+        LineEndingConversion::None,
+        LineEndingConversion::ToCrlf,
+        LineEndingConversion::ToLf,
+    ];
     if !old.contains('\n') && !new.contains('\n') {
-        return &[Translation::None];
+        return &[LineEndingConversion::None];
     }
     let is_crlf = |end: usize| end > 0 && content[end - 1] == b'\r';
     let mut ends = memchr_iter(b'\n', content).map(is_crlf);
@@ -307,13 +326,13 @@ fn translations(content: &[u8], old: &str, new: &str) -> &'static [Translation] 
         return unclear;
     };
     match (ends.all(|is_crlf| is_crlf == first), first) {
-        (true, true) => &[Translation::ToCrlf],
-        (true, false) => &[Translation::ToLf],
+        (true, true) => &[LineEndingConversion::ToCrlf],
+        (true, false) => &[LineEndingConversion::ToLf],
         (false, _) => unclear,
     }
 }
 
-impl Translation {
+impl LineEndingConversion {
     fn apply(self, text: &str) -> Cow<'_, str> {
         match self {
             Self::None => text.into(),

@@ -1,14 +1,17 @@
 //! `glob_files` and `grep_files`.
 
-use super::{MAX_OUTPUT_CHARS, count, explain, here, path, reads};
+use super::{MAX_OUTPUT_CHARS, explain_error, here, parse_path, pluralize, read_access};
 use crate::title;
-use crate::{Length, Output, Spellings, Surface, TitleForm, ToolCx, ToolError, TypedTool, typed};
+use crate::{
+    ArgumentAliases, Output, OutputLength, Surface, TitleForm, ToolCx, ToolError, TypedTool,
+    typed_tool,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stead_core::{Access, Risk};
+use stead_core::{PathAccess, Risk};
 use stead_vfs::{
-    Bounds, Case, FileMatches, GlobQuery, GrepLine, GrepMode, GrepQuery, GrepResult, LineKind,
-    SearchError, Syntax,
+    Bounds, Case, FileMatches, FileSearchError, GlobQuery, GrepLine, GrepMode, GrepQuery,
+    GrepResult, LineKind, Syntax,
 };
 
 /// Paths that one glob gives at most.
@@ -37,14 +40,14 @@ impl TypedTool for GlobFiles {
     const DESCRIPTION: &'static str = "Finds files by pattern, sorted by path. Ignored files (.gitignore) are left out, and \
         hidden ones unless the pattern names a segment with a dot (`.github/**`).";
     const RISK: Risk = Risk::READS;
-    const LENGTH: Length = Length::Bounded;
+    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
 
-    fn accesses(&self, args: &GlobArgs) -> Vec<Access> {
-        reads(&args.path)
+    fn accesses(&self, args: &GlobArgs) -> Vec<PathAccess> {
+        read_access(&args.path)
     }
 
-    fn titled(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<title::Glob>(typed(Self {
+    fn title_form(&self) -> Option<TitleForm> {
+        Some(TitleForm::of::<title::GlobForm>(typed_tool(Self {
             surface: Surface::Title,
         })))
     }
@@ -52,7 +55,7 @@ impl TypedTool for GlobFiles {
     async fn call(&self, cx: &ToolCx, args: GlobArgs) -> Result<Output, ToolError> {
         let query = GlobQuery {
             pattern: args.pattern.clone(),
-            root: path(&args.path)?,
+            root: parse_path(&args.path)?,
         };
         let found = match cx
             .vfs
@@ -61,7 +64,7 @@ impl TypedTool for GlobFiles {
             .await
         {
             Ok(found) => found,
-            Err(error) => return Err(refused(cx, self.surface, error).await),
+            Err(error) => return Err(search_error(cx, self.surface, error).await),
         };
         let mut rows: Vec<String> = found.paths.iter().map(ToString::to_string).collect();
         if rows.is_empty() {
@@ -75,9 +78,9 @@ impl TypedTool for GlobFiles {
                 "[more than {MAX_PATHS} files match; narrow the pattern or the path]"
             ));
         }
-        rows.extend(late(found.timed_out));
-        rows.extend(unasked(found.unasked));
-        rows.extend(found.failed.iter().map(|part| unreached(part)));
+        rows.extend(timeout_notice(found.timed_out));
+        rows.extend(needs_approval_notice(found.needs_approval));
+        rows.extend(found.failed.iter().map(|part| unsearched_notice(part)));
         Ok(Output::text(rows.join("\n")))
     }
 }
@@ -157,7 +160,7 @@ fn yes() -> bool {
 
 impl GrepArgs {
     /// Lines before and after each match.
-    fn around(&self) -> (usize, usize) {
+    fn context_lines(&self) -> (usize, usize) {
         (
             self.before.unwrap_or(self.context),
             self.after.unwrap_or(self.context),
@@ -166,7 +169,7 @@ impl GrepArgs {
 
     fn syntax(&self) -> Result<Syntax, ToolError> {
         match (self.literal, self.multiline) {
-            (true, true) => Err(ToolError::Tell(
+            (true, true) => Err(ToolError::RespondToModel(
                 "literal and multiline do not go together; leave one out".to_owned(),
             )),
             (true, false) => Ok(Syntax::Literal),
@@ -183,8 +186,8 @@ impl TypedTool for GrepFiles {
     const DESCRIPTION: &'static str = "Searches the content of files. Binary files and ignored ones (.gitignore) are left \
         out, and hidden ones unless `glob` names a segment with a dot.";
     const RISK: Risk = Risk::READS;
-    const LENGTH: Length = Length::Bounded;
-    const SPELLINGS: Spellings = Spellings {
+    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
+    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
         names: &[
             ("file_path", "path"),
             ("-i", "ignore_case"),
@@ -199,18 +202,18 @@ impl TypedTool for GrepFiles {
         values: &[("output_mode", "files_with_matches", "files")],
     };
 
-    fn accesses(&self, args: &GrepArgs) -> Vec<Access> {
-        reads(&args.path)
+    fn accesses(&self, args: &GrepArgs) -> Vec<PathAccess> {
+        read_access(&args.path)
     }
 
-    fn titled(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<title::Grep>(typed(Self {
+    fn title_form(&self) -> Option<TitleForm> {
+        Some(TitleForm::of::<title::GrepForm>(typed_tool(Self {
             surface: Surface::Title,
         })))
     }
 
     async fn call(&self, cx: &ToolCx, args: GrepArgs) -> Result<Output, ToolError> {
-        let (before, after) = args.around();
+        let (before, after) = args.context_lines();
         let query = GrepQuery {
             pattern: args.pattern.clone(),
             syntax: args.syntax()?,
@@ -219,7 +222,7 @@ impl TypedTool for GrepFiles {
             } else {
                 Case::Sensitive
             },
-            root: path(&args.path)?,
+            root: parse_path(&args.path)?,
             glob: args.glob.clone(),
             file_type: args.file_type.clone(),
             mode: match args.output_mode {
@@ -237,9 +240,9 @@ impl TypedTool for GrepFiles {
         {
             Ok(mut found) => {
                 skip(&mut found.files, &args);
-                Ok(Output::text(show(self.surface, &args, &found)))
+                Ok(Output::text(render(self.surface, &args, &found)))
             }
-            Err(error) => Err(refused(cx, self.surface, error).await),
+            Err(error) => Err(search_error(cx, self.surface, error).await),
         }
     }
 }
@@ -270,12 +273,12 @@ fn skip(files: &mut Vec<FileMatches>, args: &GrepArgs) {
     }
 }
 
-fn show(surface: Surface, args: &GrepArgs, found: &GrepResult) -> String {
+fn render(surface: Surface, args: &GrepArgs, found: &GrepResult) -> String {
     let mut rows: Vec<String> = match args.output_mode {
         OutputMode::Content => found
             .files
             .iter()
-            .flat_map(|file| content(file, args))
+            .flat_map(|file| render_lines(file, args))
             .collect(),
         OutputMode::Files => found
             .files
@@ -323,21 +326,21 @@ fn show(surface: Surface, args: &GrepArgs, found: &GrepResult) -> String {
             "[there are more than {limit}; narrow the pattern, the path or the glob]"
         ));
     }
-    rows.extend(late(found.timed_out));
-    rows.extend(unasked(found.unasked));
-    rows.extend(found.failed.iter().map(|part| unreached(part)));
+    rows.extend(timeout_notice(found.timed_out));
+    rows.extend(needs_approval_notice(found.needs_approval));
+    rows.extend(found.failed.iter().map(|part| unsearched_notice(part)));
     if found.unreadable > 0 {
         rows.push(format!(
             "[{} could not be read]",
-            count(found.unreadable, "file")
+            pluralize(found.unreadable, "file")
         ));
     }
     rows.join("\n")
 }
 
 /// The lines of a file, `--` between places that are apart.
-fn content(file: &FileMatches, args: &GrepArgs) -> Vec<String> {
-    let apart = args.around() != (0, 0);
+fn render_lines(file: &FileMatches, args: &GrepArgs) -> Vec<String> {
+    let apart = args.context_lines() != (0, 0);
     let mut rows = Vec::with_capacity(file.lines.len());
     let mut last: Option<u64> = None;
     for GrepLine { number, text, kind } in &file.lines {
@@ -358,36 +361,38 @@ fn content(file: &FileMatches, args: &GrepArgs) -> Vec<String> {
     rows
 }
 
-fn late(timed_out: bool) -> Option<String> {
+fn timeout_notice(timed_out: bool) -> Option<String> {
     timed_out.then(|| {
         "[the search ran out of time, so results may be missing; narrow the path or the glob]"
             .to_owned()
     })
 }
 
-fn unreached(part: &str) -> String {
+fn unsearched_notice(part: &str) -> String {
     format!("[results may be missing: {part}]")
 }
 
-fn unasked(files: usize) -> Option<String> {
-    let left_out = count(files, "file");
+fn needs_approval_notice(files: usize) -> Option<String> {
+    let left_out = pluralize(files, "file");
     (files > 0).then(|| {
         format!("[{left_out} left out, for a person must be asked first; name the file or its directory as path]")
     })
 }
 
-async fn refused(cx: &ToolCx, surface: Surface, error: SearchError) -> ToolError {
+async fn search_error(cx: &ToolCx, surface: Surface, error: FileSearchError) -> ToolError {
     match error {
-        SearchError::Vfs(error) => explain(cx, surface, error).await,
-        SearchError::Pattern(_) => ToolError::Tell(match surface {
+        FileSearchError::Vfs(error) => explain_error(cx, surface, error).await,
+        FileSearchError::Pattern(_) => ToolError::RespondToModel(match surface {
             Surface::Snake => format!("{error}. Set literal to search for plain text"),
             Surface::Title => format!(
                 "{error}. Put a backslash before each of .+*?()|[]{{}}^$\\ to find it as it is"
             ),
         }),
-        SearchError::FileType(_) => {
-            ToolError::Tell(format!("{error}; use glob instead, for example \"*.ext\""))
+        FileSearchError::FileType(_) => {
+            ToolError::RespondToModel(format!("{error}; use glob instead, for example \"*.ext\""))
         }
-        SearchError::Glob { .. } | SearchError::Cancelled => ToolError::Tell(error.to_string()),
+        FileSearchError::Glob { .. } | FileSearchError::Cancelled => {
+            ToolError::RespondToModel(error.to_string())
+        }
     }
 }

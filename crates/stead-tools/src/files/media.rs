@@ -2,7 +2,7 @@
 
 /// How a file is shown to a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shown {
+pub(super) enum FileDisplay {
     /// As lines of text.
     Text,
     /// As a picture, document, sound or film.
@@ -12,40 +12,42 @@ pub(super) enum Shown {
     },
 }
 
-const MAX_IMAGE: Shown = Shown::Media {
+const IMAGE: FileDisplay = FileDisplay::Media {
     max_bytes: 5 * 1024 * 1024,
 };
-const MAX_OTHER: Shown = Shown::Media {
+const OTHER_MEDIA: FileDisplay = FileDisplay::Media {
     max_bytes: 20 * 1024 * 1024,
 };
 
 /// Extension, MIME type, and how it is shown.
 #[rustfmt::skip]
-const TYPES: &[(&str, &str, Shown)] = &[
-    ("png", "image/png", MAX_IMAGE), ("jpg", "image/jpeg", MAX_IMAGE), ("jpeg", "image/jpeg", MAX_IMAGE),
-    ("gif", "image/gif", MAX_IMAGE), ("webp", "image/webp", MAX_IMAGE),
-    ("pdf", "application/pdf", MAX_OTHER),
-    ("wav", "audio/wav", MAX_OTHER), ("mp3", "audio/mpeg", MAX_OTHER), ("aac", "audio/aac", MAX_OTHER),
-    ("ogg", "audio/ogg", MAX_OTHER), ("flac", "audio/flac", MAX_OTHER), ("aiff", "audio/aiff", MAX_OTHER),
-    ("m4a", "audio/mp4", MAX_OTHER),
-    ("mp4", "video/mp4", MAX_OTHER), ("mpeg", "video/mpeg", MAX_OTHER), ("mpg", "video/mpeg", MAX_OTHER),
-    ("mov", "video/quicktime", MAX_OTHER), ("avi", "video/x-msvideo", MAX_OTHER), ("webm", "video/webm", MAX_OTHER),
-    ("mkv", "video/x-matroska", MAX_OTHER),
-    ("html", "text/html", Shown::Text), ("css", "text/css", Shown::Text), ("csv", "text/csv", Shown::Text),
-    ("md", "text/markdown", Shown::Text), ("js", "text/javascript", Shown::Text), ("svg", "image/svg+xml", Shown::Text),
-    ("json", "application/json", Shown::Text), ("xml", "application/xml", Shown::Text),
-    ("yaml", "application/yaml", Shown::Text), ("yml", "application/yaml", Shown::Text),
-    ("toml", "application/toml", Shown::Text),
-    ("zip", "application/zip", Shown::Text), ("gz", "application/gzip", Shown::Text),
-    ("tar", "application/x-tar", Shown::Text), ("wasm", "application/wasm", Shown::Text),
-    ("sqlite", "application/vnd.sqlite3", Shown::Text), ("db", "application/vnd.sqlite3", Shown::Text),
+const TYPES: &[(&str, &str, FileDisplay)] = &[
+    ("png", "image/png", IMAGE), ("jpg", "image/jpeg", IMAGE), ("jpeg", "image/jpeg", IMAGE),
+    ("gif", "image/gif", IMAGE), ("webp", "image/webp", IMAGE),
+    ("pdf", "application/pdf", OTHER_MEDIA),
+    ("wav", "audio/wav", OTHER_MEDIA), ("mp3", "audio/mpeg", OTHER_MEDIA), ("aac", "audio/aac", OTHER_MEDIA),
+    ("ogg", "audio/ogg", OTHER_MEDIA), ("flac", "audio/flac", OTHER_MEDIA), ("aiff", "audio/aiff", OTHER_MEDIA),
+    ("m4a", "audio/mp4", OTHER_MEDIA),
+    ("mp4", "video/mp4", OTHER_MEDIA), ("mpeg", "video/mpeg", OTHER_MEDIA), ("mpg", "video/mpeg", OTHER_MEDIA),
+    ("mov", "video/quicktime", OTHER_MEDIA), ("avi", "video/x-msvideo", OTHER_MEDIA), ("webm", "video/webm", OTHER_MEDIA),
+    ("mkv", "video/x-matroska", OTHER_MEDIA),
+    ("html", "text/html", FileDisplay::Text), ("css", "text/css", FileDisplay::Text), ("csv", "text/csv", FileDisplay::Text),
+    ("md", "text/markdown", FileDisplay::Text), ("js", "text/javascript", FileDisplay::Text), ("svg", "image/svg+xml", FileDisplay::Text),
+    ("json", "application/json", FileDisplay::Text), ("xml", "application/xml", FileDisplay::Text),
+    ("yaml", "application/yaml", FileDisplay::Text), ("yml", "application/yaml", FileDisplay::Text),
+    ("toml", "application/toml", FileDisplay::Text),
+    ("zip", "application/zip", FileDisplay::Text), ("gz", "application/gzip", FileDisplay::Text),
+    ("tar", "application/x-tar", FileDisplay::Text), ("wasm", "application/wasm", FileDisplay::Text),
+    ("sqlite", "application/vnd.sqlite3", FileDisplay::Text), ("db", "application/vnd.sqlite3", FileDisplay::Text),
 ];
 
 /// The MIME type that the name tells, and how such a file is shown.
-pub(super) fn by_name(name: &str) -> (Option<&'static str>, Shown) {
+pub(super) fn file_type(name: &str) -> (Option<&'static str>, FileDisplay) {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     let known = TYPES
         .iter()
         .find(|(known, ..)| extension.eq_ignore_ascii_case(known));
-    known.map_or((None, Shown::Text), |&(_, mime, shown)| (Some(mime), shown))
+    known.map_or((None, FileDisplay::Text), |&(_, mime, shown)| {
+        (Some(mime), shown)
+    })
 }

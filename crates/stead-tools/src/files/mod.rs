@@ -1,18 +1,18 @@
 //! The file tools: one implementation each, for every place and every surface.
 
-mod change;
 mod diff;
 mod edit;
+mod edit_hint;
 mod find;
-mod look;
+mod list;
 mod media;
-mod near;
+mod move_delete;
 mod read;
 mod write;
 
-use crate::{Spellings, Surface, Tool, ToolCx, ToolError, typed};
+use crate::{ArgumentAliases, Surface, Tool, ToolCx, ToolError, typed_tool};
 use std::sync::Arc;
-use stead_core::{Access, AccessKind, Reach};
+use stead_core::{AccessKind, PathAccess, PathScope};
 use stead_vfs::{VPath, VfsError};
 
 /// Characters of text one call gives back at most; about 20,000 tokens.
@@ -23,7 +23,7 @@ const MAX_EDIT_BYTES: u64 = 100 * 1024 * 1024;
 const MAX_COMPARED_NAMES: usize = 2000;
 
 /// For tools with a `file_path`.
-const FILE_PATH: Spellings = Spellings {
+const FILE_PATH: ArgumentAliases = ArgumentAliases {
     names: &[("path", "file_path"), ("filename", "file_path")],
     values: &[],
 };
@@ -32,16 +32,16 @@ const FILE_PATH: Spellings = Spellings {
 pub fn file_tools() -> Vec<Arc<dyn Tool>> {
     let surface = Surface::Snake;
     vec![
-        typed(look::Ls { surface }),
-        typed(look::FileInfo),
-        typed(read::ReadFile { surface }),
-        typed(write::WriteFile { surface }),
-        typed(write::OverwriteFile),
-        typed(edit::EditFile { surface }),
-        typed(change::DeleteFile),
-        typed(change::MoveFile),
-        typed(find::GlobFiles { surface }),
-        typed(find::GrepFiles { surface }),
+        typed_tool(list::ListFiles { surface }),
+        typed_tool(list::FileInfo),
+        typed_tool(read::ReadFile { surface }),
+        typed_tool(write::WriteFile { surface }),
+        typed_tool(write::OverwriteFile),
+        typed_tool(edit::EditFile { surface }),
+        typed_tool(move_delete::DeleteFile),
+        typed_tool(move_delete::MoveFile),
+        typed_tool(find::GlobFiles { surface }),
+        typed_tool(find::GrepFiles { surface }),
     ]
 }
 
@@ -49,34 +49,34 @@ pub(crate) fn here() -> String {
     ".".to_owned()
 }
 
-pub(crate) fn path(text: &str) -> Result<VPath, ToolError> {
-    VPath::parse(text).map_err(|error| ToolError::Tell(error.to_string()))
+pub(crate) fn parse_path(text: &str) -> Result<VPath, ToolError> {
+    VPath::parse(text).map_err(|error| ToolError::RespondToModel(error.to_string()))
 }
 
-pub(crate) fn reads(path: &str) -> Vec<Access> {
-    vec![access(path, AccessKind::Read, Reach::Content)]
+pub(crate) fn read_access(path: &str) -> Vec<PathAccess> {
+    vec![access(path, AccessKind::Read, PathScope::Content)]
 }
 
-fn writes(path: &str) -> Vec<Access> {
-    vec![access(path, AccessKind::Write, Reach::Content)]
+fn write_access(path: &str) -> Vec<PathAccess> {
+    vec![access(path, AccessKind::Write, PathScope::Content)]
 }
 
-fn access(path: &str, kind: AccessKind, reach: Reach) -> Access {
-    Access {
+fn access(path: &str, kind: AccessKind, reach: PathScope) -> PathAccess {
+    PathAccess {
         path: path.to_owned(),
         kind,
-        reach,
+        scope: reach,
     }
 }
 
 /// The error with a hint what to do about it, in the words of a surface.
-pub(crate) async fn explain(cx: &ToolCx, surface: Surface, error: VfsError) -> ToolError {
+pub(crate) async fn explain_error(cx: &ToolCx, surface: Surface, error: VfsError) -> ToolError {
     // The model can do nothing about these.
     if matches!(error, VfsError::Fenced(_) | VfsError::Unavailable { .. }) {
-        return ToolError::Stop(error.to_string());
+        return ToolError::Fatal(error.to_string());
     }
-    ToolError::Tell(match &error {
-        VfsError::NotFound(path) => match alike(cx, path).await {
+    ToolError::RespondToModel(match &error {
+        VfsError::NotFound(path) => match similar_path(cx, path).await {
             Some(other) => format!("{error}; did you mean {other}?"),
             None => format!(
                 "{error}; use {} or {} to find it",
@@ -104,7 +104,7 @@ pub(crate) async fn explain(cx: &ToolCx, surface: Surface, error: VfsError) -> T
 }
 
 /// A path beside `missing` whose name is like it.
-async fn alike(cx: &ToolCx, missing: &VPath) -> Option<VPath> {
+async fn similar_path(cx: &ToolCx, missing: &VPath) -> Option<VPath> {
     let parent = missing.parent()?;
     let entries = cx.vfs.list(&parent).await.ok()?;
     let names: Vec<&str> = entries
@@ -112,10 +112,12 @@ async fn alike(cx: &ToolCx, missing: &VPath) -> Option<VPath> {
         .take(MAX_COMPARED_NAMES)
         .map(|entry| entry.name.as_str())
         .collect();
-    parent.join(crate::nearest(missing.name(), &names)?).ok()
+    parent
+        .join(crate::closest_name(missing.name(), &names)?)
+        .ok()
 }
 
 /// `1 line`, `2 lines`.
-fn count(number: usize, noun: &str) -> String {
+fn pluralize(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

@@ -1,16 +1,19 @@
 //! `read_file`.
 
-use super::media::{self, Shown};
-use super::{FILE_PATH, MAX_OUTPUT_CHARS, count, explain, path, reads};
+use super::media::{self, FileDisplay};
+use super::{FILE_PATH, MAX_OUTPUT_CHARS, explain_error, parse_path, pluralize, read_access};
 use crate::title;
-use crate::{Length, Output, Spellings, Surface, TitleForm, ToolCx, ToolError, TypedTool, typed};
+use crate::{
+    ArgumentAliases, Output, OutputLength, Surface, TitleForm, ToolCx, ToolError, TypedTool,
+    typed_tool,
+};
 use base64::Engine;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::fmt::Write;
-use stead_core::{Access, Block, Media, Risk};
-use stead_vfs::{Line, LineRange, Lines, ReadRange, VPath};
+use stead_core::{Block, Media, PathAccess, Risk};
+use stead_vfs::{FileLine, LineRange, LineWindow, ReadRange, VPath};
 
 /// Of a longer line only this much is shown.
 const MAX_LINE_CHARS: usize = 2000;
@@ -26,7 +29,7 @@ pub(super) struct ReadFile {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Args {
+pub(super) struct ReadFileArgs {
     /// Path of the file, relative to the workspace.
     file_path: String,
     /// Lines to skip from the start.
@@ -43,28 +46,28 @@ fn default_limit() -> usize {
 }
 
 impl TypedTool for ReadFile {
-    type Args = Args;
+    type Args = ReadFileArgs;
     const NAME: &'static str = "read_file";
     const ALIASES: &'static [&'static str] = &["Read"];
     const DESCRIPTION: &'static str = "Reads a file. Text comes with line numbers, which are not part of the file; \
         use offset and limit to page through a long one. Images, PDF, audio and video are shown as such.";
     const RISK: Risk = Risk::READS;
-    const LENGTH: Length = Length::Bounded;
-    const SPELLINGS: Spellings = FILE_PATH;
+    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
+    const ARGUMENT_ALIASES: ArgumentAliases = FILE_PATH;
 
-    fn accesses(&self, args: &Args) -> Vec<Access> {
-        reads(&args.file_path)
+    fn accesses(&self, args: &ReadFileArgs) -> Vec<PathAccess> {
+        read_access(&args.file_path)
     }
 
-    fn titled(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<title::Read>(typed(Self {
+    fn title_form(&self) -> Option<TitleForm> {
+        Some(TitleForm::of::<title::ReadForm>(typed_tool(Self {
             surface: Surface::Title,
         })))
     }
 
-    async fn call(&self, cx: &ToolCx, args: Args) -> Result<Output, ToolError> {
-        let path = path(&args.file_path)?;
-        if let (Some(mime), Shown::Media { max_bytes }) = media::by_name(path.name()) {
+    async fn call(&self, cx: &ToolCx, args: ReadFileArgs) -> Result<Output, ToolError> {
+        let path = parse_path(&args.file_path)?;
+        if let (Some(mime), FileDisplay::Media { max_bytes }) = media::file_type(path.name()) {
             return read_media(self.surface, cx, &path, (mime, max_bytes)).await;
         }
         let range = LineRange {
@@ -75,10 +78,11 @@ impl TypedTool for ReadFile {
         };
         let lines = match cx.vfs.read_lines(&path, range).await {
             Ok(lines) => lines,
-            Err(error) => return Err(explain(cx, self.surface, error).await),
+            Err(error) => return Err(explain_error(cx, self.surface, error).await),
         };
-        let text = show(self.surface, &path, &lines, args.offset).map_err(ToolError::Tell)?;
-        Ok(Output::text(text).saw(&path, &lines.version))
+        let text =
+            render(self.surface, &path, &lines, args.offset).map_err(ToolError::RespondToModel)?;
+        Ok(Output::text(text).with_file_version(&path, &lines.version))
     }
 }
 
@@ -101,10 +105,10 @@ async fn read_media(
         .await
     {
         Ok(read) => read,
-        Err(error) => return Err(explain(cx, surface, error).await),
+        Err(error) => return Err(explain_error(cx, surface, error).await),
     };
     if data.len() as u64 > max_bytes {
-        return Err(ToolError::Tell(format!(
+        return Err(ToolError::RespondToModel(format!(
             "{path} is too large to be shown: {mime} may have at most {max_bytes} bytes"
         )));
     }
@@ -115,13 +119,18 @@ async fn read_media(
         content: vec![note, media],
         ..Output::default()
     }
-    .saw(path, &version))
+    .with_file_version(path, &version))
 }
 
 /// The window as the model sees it, or why there is nothing to see.
-fn show(surface: Surface, path: &VPath, window: &Lines, offset: u64) -> Result<String, String> {
+fn render(
+    surface: Surface,
+    path: &VPath,
+    window: &LineWindow,
+    offset: u64,
+) -> Result<String, String> {
     if window.binary {
-        let mime = media::by_name(path.name())
+        let mime = media::file_type(path.name())
             .0
             .unwrap_or("application/octet-stream");
         return Err(format!(
@@ -135,7 +144,7 @@ fn show(surface: Surface, path: &VPath, window: &Lines, offset: u64) -> Result<S
     if window.lines.is_empty() {
         let total = window.total.unwrap_or_default();
         let offset = surface.offset(offset);
-        let lines = count(total as usize, "line");
+        let lines = pluralize(total as usize, "line");
         return Err(format!(
             "offset {offset} is past the end of {path}, which has {lines}"
         ));
@@ -145,7 +154,7 @@ fn show(surface: Surface, path: &VPath, window: &Lines, offset: u64) -> Result<S
     let mut next = offset;
     let mut is_lossy = false;
     for line in &window.lines {
-        let shown = readable(line, next);
+        let shown = readable_line(line, next);
         let row = format!("{:>6}  {}\n", next + 1, shown.text);
         chars += row.chars().count();
         if chars > MAX_OUTPUT_CHARS {
@@ -165,7 +174,7 @@ fn show(surface: Surface, path: &VPath, window: &Lines, offset: u64) -> Result<S
             let _ = writeln!(
                 text,
                 "[{}; continue with offset={resume}]",
-                count((total - next) as usize, "more line")
+                pluralize((total - next) as usize, "more line")
             );
         }
         None => {
@@ -180,13 +189,13 @@ fn show(surface: Surface, path: &VPath, window: &Lines, offset: u64) -> Result<S
     Ok(text)
 }
 
-struct Readable<'a> {
+struct ReadableLine<'a> {
     text: Cow<'a, str>,
     is_lossy: bool,
 }
 
 /// A line without BOM and CR, as text, clipped.
-fn readable(line: &Line, number: u64) -> Readable<'_> {
+fn readable_line(line: &FileLine, number: u64) -> ReadableLine<'_> {
     let bytes = line
         .text
         .strip_prefix(BOM)
@@ -204,10 +213,10 @@ fn readable(line: &Line, number: u64) -> Readable<'_> {
     let text = String::from_utf8_lossy(bytes);
     let is_lossy = matches!(text, Cow::Owned(_));
     let Some((end, _)) = text.char_indices().nth(MAX_LINE_CHARS) else {
-        return Readable { text, is_lossy };
+        return ReadableLine { text, is_lossy };
     };
     let clipped = text.len() - end + usize::try_from(line.dropped_bytes).unwrap_or(usize::MAX);
-    Readable {
+    ReadableLine {
         text: format!("{} […{clipped} more bytes clipped]", &text[..end]).into(),
         is_lossy,
     }

@@ -1,13 +1,17 @@
 //! `write_file` and `overwrite_file`.
 
-use super::diff::{Now, diff};
-use super::{FILE_PATH, MAX_EDIT_BYTES, count, explain, path, reads, writes};
+use super::diff::{CurrentContent, diff};
+use super::{
+    FILE_PATH, MAX_EDIT_BYTES, explain_error, parse_path, pluralize, read_access, write_access,
+};
 use crate::title;
-use crate::{Output, Spellings, Surface, TitleForm, ToolCx, ToolError, TypedTool, typed};
+use crate::{
+    ArgumentAliases, Output, Surface, TitleForm, ToolCx, ToolError, TypedTool, typed_tool,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
-use stead_core::{Access, Risk};
+use stead_core::{PathAccess, Risk};
 use stead_vfs::{Expect, ReadRange, VPath, Version, Vfs, VfsError};
 
 /// Tries to append to a file that others write to, each after a longer pause.
@@ -49,44 +53,51 @@ impl TypedTool for WriteFile {
     const ALIASES: &'static [&'static str] = &["Write"];
     const DESCRIPTION: &'static str = "Writes a new file. To change an existing one use edit_file, or say so with mode append or overwrite.";
     const RISK: Risk = Risk::WRITES;
-    const SPELLINGS: Spellings = FILE_PATH;
+    const ARGUMENT_ALIASES: ArgumentAliases = FILE_PATH;
 
-    fn accesses(&self, args: &WriteArgs) -> Vec<Access> {
+    fn accesses(&self, args: &WriteArgs) -> Vec<PathAccess> {
         match args.mode {
-            WriteMode::Create | WriteMode::Overwrite | WriteMode::Known => writes(&args.file_path),
+            WriteMode::Create | WriteMode::Overwrite | WriteMode::Known => {
+                write_access(&args.file_path)
+            }
             // The whole file is read and written again.
-            WriteMode::Append => [reads(&args.file_path), writes(&args.file_path)].concat(),
+            WriteMode::Append => {
+                [read_access(&args.file_path), write_access(&args.file_path)].concat()
+            }
         }
     }
 
-    fn titled(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<title::Write>(typed(Self {
+    fn title_form(&self) -> Option<TitleForm> {
+        Some(TitleForm::of::<title::WriteForm>(typed_tool(Self {
             surface: Surface::Title,
         })))
     }
 
     async fn preview(&self, files: &dyn Vfs, args: WriteArgs) -> Option<String> {
         let path = VPath::parse(&args.file_path).ok()?;
-        let now = Now::at(files, &path).await;
+        let now = CurrentContent::load(files, &path).await;
         Some(match (args.mode, now) {
-            (WriteMode::Create, Now::Text(_) | Now::Other(_)) => {
+            (WriteMode::Create, CurrentContent::Text(_) | CurrentContent::Other(_)) => {
                 format!("would fail: {path} exists already\n")
             }
-            (WriteMode::Append, Now::Text(old)) => {
+            (WriteMode::Append, CurrentContent::Text(old)) => {
                 diff(&path, Some(&old), Some(&format!("{old}{}", args.content)))
             }
-            (WriteMode::Append | WriteMode::Overwrite | WriteMode::Known, Now::Other(why)) => {
+            (
+                WriteMode::Append | WriteMode::Overwrite | WriteMode::Known,
+                CurrentContent::Other(why),
+            ) => {
                 format!("({why})\n{}", diff(&path, None, Some(&args.content)))
             }
-            (WriteMode::Overwrite | WriteMode::Known, Now::Text(old)) => {
+            (WriteMode::Overwrite | WriteMode::Known, CurrentContent::Text(old)) => {
                 diff(&path, Some(&old), Some(&args.content))
             }
-            (_, Now::Absent) => diff(&path, None, Some(&args.content)),
+            (_, CurrentContent::Absent) => diff(&path, None, Some(&args.content)),
         })
     }
 
     async fn call(&self, cx: &ToolCx, args: WriteArgs) -> Result<Output, ToolError> {
-        let path = path(&args.file_path)?;
+        let path = parse_path(&args.file_path)?;
         let size = size(&args.content);
         let (verb, written) = match args.mode {
             WriteMode::Create => (
@@ -104,23 +115,28 @@ impl TypedTool for WriteFile {
         };
         match (written, args.mode) {
             (Ok(version), _) => {
-                Ok(Output::text(format!("{verb} {path} ({size})")).saw(&path, &version))
+                Ok(Output::text(format!("{verb} {path} ({size})"))
+                    .with_file_version(&path, &version))
             }
-            (Err(VfsError::Exists(_)), WriteMode::Create) => Err(ToolError::Tell(format!(
-                "{path} exists already; use edit_file to change a part of it, or mode \"append\" or \"overwrite\""
-            ))),
-            (Err(VfsError::Exists(_)), WriteMode::Known) => Err(ToolError::Tell(format!(
-                "{path} exists already and was not changed; use {} first to see what you would replace",
-                self.surface.name("read_file")
-            ))),
-            (Err(error), _) => Err(explain(cx, self.surface, error).await),
+            (Err(VfsError::Exists(_)), WriteMode::Create) => {
+                Err(ToolError::RespondToModel(format!(
+                    "{path} exists already; use edit_file to change a part of it, or mode \"append\" or \"overwrite\""
+                )))
+            }
+            (Err(VfsError::Exists(_)), WriteMode::Known) => {
+                Err(ToolError::RespondToModel(format!(
+                    "{path} exists already and was not changed; use {} first to see what you would replace",
+                    self.surface.name("read_file")
+                )))
+            }
+            (Err(error), _) => Err(explain_error(cx, self.surface, error).await),
         }
     }
 }
 
 /// Writes a new file, or replaces one that is still as this session last saw it.
 async fn replace_known(cx: &ToolCx, path: &VPath, content: String) -> Result<Version, VfsError> {
-    let expect = match cx.seen.get(path) {
+    let expect = match cx.file_versions.get(path) {
         None => Expect::Absent,
         Some(seen) => match cx.vfs.stat(path).await {
             Ok(stat) if stat.version.to_string() == seen => Expect::Version(stat.version),
@@ -181,8 +197,8 @@ async fn append(cx: &ToolCx, path: &VPath, content: &str) -> Result<Version, Vfs
 fn size(content: &str) -> String {
     format!(
         "{}, {}",
-        count(content.lines().count(), "line"),
-        count(content.len(), "byte")
+        pluralize(content.lines().count(), "line"),
+        pluralize(content.len(), "byte")
     )
 }
 
@@ -202,27 +218,32 @@ impl TypedTool for OverwriteFile {
     const NAME: &'static str = "overwrite_file";
     const DESCRIPTION: &'static str = "Writes a file, replacing the one that is there.";
     const RISK: Risk = Risk::WRITES;
-    const SPELLINGS: Spellings = FILE_PATH;
+    const ARGUMENT_ALIASES: ArgumentAliases = FILE_PATH;
 
-    fn accesses(&self, args: &OverwriteArgs) -> Vec<Access> {
-        writes(&args.file_path)
+    fn accesses(&self, args: &OverwriteArgs) -> Vec<PathAccess> {
+        write_access(&args.file_path)
     }
 
     async fn preview(&self, files: &dyn Vfs, args: OverwriteArgs) -> Option<String> {
         let path = VPath::parse(&args.file_path).ok()?;
-        Some(match Now::at(files, &path).await {
-            Now::Text(old) => diff(&path, Some(&old), Some(&args.content)),
-            Now::Absent => diff(&path, None, Some(&args.content)),
-            Now::Other(why) => format!("({why})\n{}", diff(&path, None, Some(&args.content))),
+        Some(match CurrentContent::load(files, &path).await {
+            CurrentContent::Text(old) => diff(&path, Some(&old), Some(&args.content)),
+            CurrentContent::Absent => diff(&path, None, Some(&args.content)),
+            CurrentContent::Other(why) => {
+                format!("({why})\n{}", diff(&path, None, Some(&args.content)))
+            }
         })
     }
 
     async fn call(&self, cx: &ToolCx, args: OverwriteArgs) -> Result<Output, ToolError> {
-        let path = path(&args.file_path)?;
+        let path = parse_path(&args.file_path)?;
         let size = size(&args.content);
         match cx.vfs.write(&path, args.content.into(), Expect::Any).await {
-            Ok(version) => Ok(Output::text(format!("Wrote {path} ({size})")).saw(&path, &version)),
-            Err(error) => Err(explain(cx, Surface::Snake, error).await),
+            Ok(version) => {
+                Ok(Output::text(format!("Wrote {path} ({size})"))
+                    .with_file_version(&path, &version))
+            }
+            Err(error) => Err(explain_error(cx, Surface::Snake, error).await),
         }
     }
 }

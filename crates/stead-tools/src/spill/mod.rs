@@ -5,22 +5,22 @@
 //! second.
 
 mod deltas;
+mod file;
 mod quota;
-mod sink;
 
 pub use quota::Quota;
 
-use crate::preview::{Kept, Preview};
-use crate::{Output, Readers};
-use deltas::Deltas;
+use crate::preview::{Preview, StoredExtent};
+use crate::{Output, ReadTools};
+use deltas::OutputDeltas;
+use file::{SpillFile, SpillFileEnd};
 use futures_util::future::BoxFuture;
-use sink::{Ended, Sink};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use stead_core::{RedactStream, Redactor};
-use stead_sandbox::Room;
+use stead_sandbox::SinkState;
 use stead_vfs::{VPath, Vfs};
 
 /// What is held of the beginning; what is not longer needs no file.
@@ -45,7 +45,7 @@ pub struct SpillSite {
     /// Knows the secrets that no file may hold.
     pub redactor: Redactor,
     /// How the model can read on.
-    pub readers: Readers,
+    pub readers: ReadTools,
     /// Hears the newest part.
     pub listener: Arc<dyn Fn(String) + Send + Sync>,
 }
@@ -66,18 +66,18 @@ impl fmt::Debug for SpillSite {
 
 /// Makes the spills of one call. Outside a session nothing but the ends is kept.
 #[derive(Debug, Clone, Default)]
-pub struct Spills(Option<Arc<Made>>);
+pub struct SpillFactory(Option<Arc<SpillShared>>);
 
 #[derive(Debug)]
-struct Made {
+struct SpillShared {
     site: SpillSite,
     count: AtomicU32,
 }
 
-impl Spills {
+impl SpillFactory {
     /// Those that go to `site`.
     pub fn at(site: SpillSite) -> Self {
-        Self(Some(Arc::new(Made {
+        Self(Some(Arc::new(SpillShared {
             site,
             count: AtomicU32::new(0),
         })))
@@ -91,7 +91,7 @@ impl Spills {
             .map_or(0, |made| made.count.fetch_add(1, Ordering::Relaxed));
         let redactor = self.0.as_ref().map(|made| made.site.redactor.stream());
         Spill {
-            made: self.0.clone(),
+            shared: self.0.clone(),
             number,
             redactor: redactor.unwrap_or_else(|| Redactor::default().stream()),
             head: Vec::new(),
@@ -99,15 +99,15 @@ impl Spills {
             bytes: 0,
             line_ends: 0,
             last: None,
-            place: Place::Memory,
-            deltas: Deltas::default(),
+            target: SpillTarget::Memory,
+            deltas: OutputDeltas::default(),
         }
     }
 }
 
 /// Takes output of any length.
 pub struct Spill {
-    made: Option<Arc<Made>>,
+    shared: Option<Arc<SpillShared>>,
     number: u32,
     redactor: RedactStream,
     head: Vec<u8>,
@@ -116,89 +116,96 @@ pub struct Spill {
     bytes: u64,
     line_ends: u64,
     last: Option<u8>,
-    place: Place,
-    deltas: Deltas,
+    target: SpillTarget,
+    deltas: OutputDeltas,
 }
 
 /// Where what does not fit into memory goes.
-enum Place {
+enum SpillTarget {
     /// All of it fits so far.
     Memory,
     /// To a file.
-    File(Sink),
+    File(SpillFile),
     /// Nowhere, and why.
-    Nowhere(String),
+    Discarded(String),
 }
 
 impl fmt::Debug for Spill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Spill")
-            .field("made", &self.made)
+            .field("made", &self.shared)
             .field("bytes", &self.bytes)
             .finish_non_exhaustive()
     }
 }
 
-impl stead_sandbox::Sink for Spill {
-    fn write<'a>(&'a mut self, piece: &'a [u8]) -> BoxFuture<'a, Room> {
+impl stead_sandbox::OutputSink for Spill {
+    fn write<'a>(&'a mut self, piece: &'a [u8]) -> BoxFuture<'a, SinkState> {
         Box::pin(Spill::write(self, piece))
     }
 }
 
 impl Spill {
     /// Takes `piece` in, and waits while the file is slower than the writer.
-    pub async fn write(&mut self, piece: &[u8]) -> Room {
+    pub async fn write(&mut self, piece: &[u8]) -> SinkState {
         for part in piece.chunks(PIECE_BYTES) {
             let clean = self.redactor.push(part);
-            self.take(&clean).await;
+            self.append(&clean).await;
         }
-        match &self.place {
-            Place::Memory => Room::Left,
-            Place::File(sink) if !sink.is_full() => Room::Left,
-            Place::File(_) | Place::Nowhere(_) => Room::Full,
+        match &self.target {
+            SpillTarget::Memory => SinkState::Accepting,
+            SpillTarget::File(sink) if !sink.is_stopped() => SinkState::Accepting,
+            SpillTarget::File(_) | SpillTarget::Discarded(_) => SinkState::Full,
         }
     }
 
     /// All that was written, if it fitted into memory; else where it is, and its two ends.
     pub async fn finish(mut self) -> Output {
         let rest = self.redactor.finish();
-        self.take(&rest).await;
-        if let Some(made) = &self.made {
+        self.append(&rest).await;
+        if let Some(made) = &self.shared {
             self.deltas.flush(&*made.site.listener);
         }
-        Output::text(match std::mem::replace(&mut self.place, Place::Memory) {
-            Place::Memory => String::from_utf8_lossy(&self.head).into_owned(),
-            Place::Nowhere(why) => self.told(|preview| preview.lost(&why)),
-            Place::File(sink) => {
-                let readers = self
-                    .made
-                    .as_ref()
-                    .map(|made| made.site.readers)
-                    .unwrap_or_default();
-                match sink.end().await {
-                    Ended::Whole(path) => {
-                        self.told(|preview| preview.told(Kept::All(&path), &readers, ""))
-                    }
-                    Ended::Part { path, bytes, .. } if bytes == self.bytes => {
-                        self.told(|preview| preview.told(Kept::All(&path), &readers, ""))
-                    }
-                    Ended::Part { path, bytes, why } => {
-                        self.told(|preview| preview.told(Kept::Part(&path, bytes), &readers, &why))
-                    }
-                    Ended::Failed(why) => self.told(|preview| preview.lost(&why)),
+        Output::text(
+            match std::mem::replace(&mut self.target, SpillTarget::Memory) {
+                SpillTarget::Memory => String::from_utf8_lossy(&self.head).into_owned(),
+                SpillTarget::Discarded(why) => {
+                    self.render_preview(|preview| preview.render_unstored(&why))
                 }
-            }
-        })
+                SpillTarget::File(sink) => {
+                    let readers = self
+                        .shared
+                        .as_ref()
+                        .map(|made| made.site.readers)
+                        .unwrap_or_default();
+                    match sink.finish().await {
+                        SpillFileEnd::Whole(path) => self.render_preview(|preview| {
+                            preview.render(StoredExtent::All(&path), &readers, "")
+                        }),
+                        SpillFileEnd::Part { path, bytes, .. } if bytes == self.bytes => self
+                            .render_preview(|preview| {
+                                preview.render(StoredExtent::All(&path), &readers, "")
+                            }),
+                        SpillFileEnd::Part { path, bytes, why } => self.render_preview(|preview| {
+                            preview.render(StoredExtent::Part(&path, bytes), &readers, &why)
+                        }),
+                        SpillFileEnd::Failed(why) => {
+                            self.render_preview(|preview| preview.render_unstored(&why))
+                        }
+                    }
+                }
+            },
+        )
     }
 
-    async fn take(&mut self, clean: &[u8]) {
+    async fn append(&mut self, clean: &[u8]) {
         if clean.is_empty() {
             return;
         }
         self.bytes += clean.len() as u64;
         self.line_ends += memchr::memchr_iter(b'\n', clean).count() as u64;
         self.last = clean.last().copied();
-        if let Some(made) = &self.made {
+        if let Some(made) = &self.shared {
             self.deltas.push(clean, &*made.site.listener);
         }
         let (held, further) = clean.split_at(clean.len().min(HEAD_BYTES - self.head.len()));
@@ -209,18 +216,18 @@ impl Spill {
         if further.is_empty() {
             return;
         }
-        if let Place::Memory = self.place {
-            self.place = self.begin().await;
+        if let SpillTarget::Memory = self.target {
+            self.target = self.open_file().await;
         }
-        if let Place::File(sink) = &mut self.place {
+        if let SpillTarget::File(sink) = &mut self.target {
             sink.push(further).await;
         }
     }
 
     /// Begins the file with what is held.
-    async fn begin(&mut self) -> Place {
-        let Some(made) = &self.made else {
-            return Place::Nowhere("there is no session that keeps more".to_owned());
+    async fn open_file(&mut self) -> SpillTarget {
+        let Some(made) = &self.shared else {
+            return SpillTarget::Discarded("there is no session that keeps more".to_owned());
         };
         let number = match self.number {
             0 => String::new(),
@@ -233,11 +240,11 @@ impl Spill {
             .join(&format!("{}{number}.{ending}", made.site.name));
         match path {
             Ok(path) => {
-                let mut sink = Sink::open(&made.site, path);
+                let mut sink = SpillFile::open(&made.site, path);
                 sink.push(&self.head).await;
-                Place::File(sink)
+                SpillTarget::File(sink)
             }
-            Err(error) => Place::Nowhere(error.to_string()),
+            Err(error) => SpillTarget::Discarded(error.to_string()),
         }
     }
 
@@ -245,7 +252,7 @@ impl Spill {
         self.head.contains(&0)
     }
 
-    fn told(&self, tell: impl FnOnce(Preview<'_>) -> String) -> String {
+    fn render_preview(&self, tell: impl FnOnce(Preview<'_>) -> String) -> String {
         let lines = match self.last {
             Some(b'\n') | None => self.line_ends,
             Some(_) => self.line_ends + 1,

@@ -31,7 +31,7 @@ impl Quota {
     }
 
     /// Takes up to `wanted` bytes; how many there were.
-    pub async fn take(&self, wanted: u64) -> u64 {
+    pub async fn reserve_up_to(&self, wanted: u64) -> u64 {
         let used = self.used().await;
         let room = |used: u64| wanted.min(self.max_bytes.saturating_sub(used));
         let taken = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
@@ -41,7 +41,7 @@ impl Quota {
     }
 
     /// Takes all of `wanted` bytes or nothing; whether there were as many.
-    pub async fn take_all(&self, wanted: u64) -> bool {
+    pub async fn try_reserve(&self, wanted: u64) -> bool {
         let used = self.used().await;
         let taken = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
             used.checked_add(wanted)
@@ -51,14 +51,14 @@ impl Quota {
     }
 
     /// Gives back what was taken and not used after all.
-    pub fn give_back(&self, bytes: u64) {
+    pub fn release(&self, bytes: u64) {
         if let Some(used) = self.used.get() {
             used.fetch_sub(bytes, Ordering::Relaxed);
         }
     }
 
     /// In words, for whoever met it.
-    pub fn sentence(&self) -> String {
+    pub fn describe(&self) -> String {
         format!(
             "the files of this session have reached {} MB (offload.max_mb)",
             self.max_bytes / (1024 * 1024)
@@ -67,12 +67,12 @@ impl Quota {
 
     async fn used(&self) -> &AtomicU64 {
         self.used
-            .get_or_init(|| async { AtomicU64::new(self.count().await) })
+            .get_or_init(|| async { AtomicU64::new(self.measure().await) })
             .await
     }
 
     /// What lies in the folder now; a folder that is not there is empty.
-    async fn count(&self) -> u64 {
+    async fn measure(&self) -> u64 {
         match self.files.walk(&self.folder, None, MAX_ENTRIES).await {
             Ok(walk) if walk.truncated => self.max_bytes,
             Ok(walk) => walk.entries.iter().map(|(_, entry)| entry.size).sum(),

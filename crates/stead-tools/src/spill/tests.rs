@@ -6,7 +6,7 @@ use stead_vfs::{ReadRange, StoreVfs};
 const MB: usize = 1024 * 1024;
 
 struct Held {
-    spills: Spills,
+    spills: SpillFactory,
     files: Arc<dyn Vfs>,
     heard: Arc<Mutex<Vec<String>>>,
 }
@@ -26,11 +26,11 @@ fn held(cap_bytes: u64, quota_bytes: u64, secrets: &[&str]) -> Held {
         cap_bytes,
         quota: Arc::new(Quota::new(files.clone(), path("offload/s"), quota_bytes)),
         redactor: Redactor::new(secrets.iter().map(|&secret| secret.to_owned())),
-        readers: Readers::among(&Registry::new(file_tools()).unwrap(), Surface::Snake),
+        readers: ReadTools::available_in(&Registry::new(file_tools()).unwrap(), Surface::Snake),
         listener: Arc::new(move |text| told.lock().unwrap().push(text)),
     };
     Held {
-        spills: Spills::at(site),
+        spills: SpillFactory::at(site),
         files,
         heard,
     }
@@ -61,19 +61,20 @@ fn text(output: &Output) -> &str {
     }
 }
 
-// 5.8
 #[tokio::test]
 async fn what_fits_into_memory_is_given_back_and_leaves_no_file() {
     let held = held(SpillSite::CAP_BYTES, 512 * MB as u64, &[]);
     let mut spill = held.spills.spill();
-    assert_eq!(spill.write(b"some\n").await, Room::Left);
-    assert_eq!(spill.write("bytes é\n".as_bytes()).await, Room::Left);
+    assert_eq!(spill.write(b"some\n").await, SinkState::Accepting);
+    assert_eq!(
+        spill.write("bytes é\n".as_bytes()).await,
+        SinkState::Accepting
+    );
     assert_eq!(text(&spill.finish().await), "some\nbytes é\n");
     assert_eq!(held.names().await, Vec::<String>::new());
     assert_eq!(held.heard.lock().unwrap().concat(), "some\nbytes é\n");
 }
 
-// 5.8
 #[tokio::test]
 async fn a_long_output_is_in_the_file_to_the_last_byte() {
     let held = held(SpillSite::CAP_BYTES, 512 * MB as u64, &[]);
@@ -81,7 +82,7 @@ async fn a_long_output_is_in_the_file_to_the_last_byte() {
     for (number, piece) in [7, 4096, 100_000].into_iter().enumerate() {
         let mut spill = held.spills.spill();
         for piece in whole.as_bytes().chunks(piece) {
-            assert_eq!(spill.write(piece).await, Room::Left);
+            assert_eq!(spill.write(piece).await, SinkState::Accepting);
         }
         let name = if number == 0 {
             "c1.txt".to_owned()
@@ -89,15 +90,14 @@ async fn a_long_output_is_in_the_file_to_the_last_byte() {
             format!("c1-{}.txt", number + 1)
         };
         let readers = held.spills.0.as_ref().unwrap().site.readers;
-        let want = Preview::of(crate::Noun::Output, &whole, 20_000)
-            .kept(&path(&format!("offload/s/{name}")), &readers);
+        let want = Preview::of(crate::PreviewKind::Output, &whole, 20_000)
+            .render_stored(&path(&format!("offload/s/{name}")), &readers);
         assert_eq!(text(&spill.finish().await), want);
         assert!(held.content(&name).await == whole.as_bytes(), "{name}");
     }
     assert_eq!(held.names().await, ["c1-2.txt", "c1-3.txt", "c1.txt"]);
 }
 
-// 5.8
 #[tokio::test]
 async fn beyond_the_cap_and_the_quota_only_the_true_end_is_kept_and_the_writer_is_told() {
     let cases = [
@@ -119,7 +119,10 @@ async fn beyond_the_cap_and_the_quota_only_the_true_end_is_kept_and_the_writer_i
         spill.write(b"\nthe end\n").await;
         let full = kept / MB - usize::from(why.starts_with("of one"));
         assert_eq!(
-            rooms.iter().filter(|room| **room == Room::Left).count(),
+            rooms
+                .iter()
+                .filter(|room| **room == SinkState::Accepting)
+                .count(),
             full,
             "{why}: {rooms:?}"
         );
@@ -146,7 +149,6 @@ async fn beyond_the_cap_and_the_quota_only_the_true_end_is_kept_and_the_writer_i
     }
 }
 
-// 5.8
 #[tokio::test]
 async fn binary_data_is_kept_as_it_is_and_not_shown() {
     let held = held(SpillSite::CAP_BYTES, 512 * MB as u64, &[]);
@@ -183,7 +185,6 @@ async fn no_secret_reaches_the_file_however_it_is_cut() {
     );
 }
 
-// 5.8
 #[tokio::test]
 async fn listeners_are_told_a_few_times_a_second_and_a_little() {
     let held = held(SpillSite::CAP_BYTES, 512 * MB as u64, &[]);
@@ -203,7 +204,6 @@ async fn listeners_are_told_a_few_times_a_second_and_a_little() {
     assert!(heard.iter().all(|piece| piece.len() <= 4096));
 }
 
-// 5.8
 #[tokio::test]
 async fn a_spill_that_is_dropped_leaves_nothing() {
     let held = held(SpillSite::CAP_BYTES, 512 * MB as u64, &[]);
@@ -215,8 +215,8 @@ async fn a_spill_that_is_dropped_leaves_nothing() {
 
 #[tokio::test]
 async fn outside_a_session_the_ends_are_kept() {
-    let mut spill = Spills::default().spill();
-    assert_eq!(spill.write(&vec![b'x'; MB]).await, Room::Full);
+    let mut spill = SpillFactory::default().spill();
+    assert_eq!(spill.write(&vec![b'x'; MB]).await, SinkState::Full);
     let told = spill.finish().await;
     let want = "[The output has 1048576 bytes in 1 line. Only its ends are shown: there is no session that keeps more.]";
     assert!(text(&told).starts_with(want), "{}", text(&told));
@@ -225,7 +225,7 @@ async fn outside_a_session_the_ends_are_kept() {
 #[test]
 fn a_spill_can_be_held_by_a_call_on_any_thread() {
     fn sent<T: Send>(_: T) {}
-    let mut spill = Spills::default().spill();
+    let mut spill = SpillFactory::default().spill();
     sent(spill.write(b"x"));
     sent(spill.finish());
 }

@@ -1,7 +1,7 @@
 //! The list of tasks as OpenPaw keeps it: a version, when it was changed, and the tasks. Keys that
 //! are not known are kept as they are.
 
-use super::yaml::{self, Node};
+use super::yaml::{self, TaskYaml};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -77,9 +77,9 @@ impl Priority {
 
 /// A task: the keys of its map.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Task(Vec<(String, Node)>);
+pub(super) struct TaskItem(Vec<(String, TaskYaml)>);
 
-impl Task {
+impl TaskItem {
     /// A task that was just made, with the keys that OpenPaw gives it.
     pub(super) fn new(
         id: String,
@@ -88,17 +88,17 @@ impl Task {
         priority: Priority,
         now: Timestamp,
     ) -> Self {
-        let text = |(key, value): (&str, String)| (key.to_owned(), Node::Text(value));
+        let text = |(key, value): (&str, String)| (key.to_owned(), TaskYaml::Text(value));
         let given = [
             ("id", id),
             ("type", kind),
             ("status", Status::Pending.as_str().to_owned()),
             ("description", description),
             ("priority", priority.as_str().to_owned()),
-            ("created_at", iso(now)),
+            ("created_at", python_iso(now)),
         ];
-        let empty = |key: &str| (key.to_owned(), Node::Null);
-        let mut keys: Vec<(String, Node)> = given.into_iter().map(text).collect();
+        let empty = |key: &str| (key.to_owned(), TaskYaml::Null);
+        let mut keys: Vec<(String, TaskYaml)> = given.into_iter().map(text).collect();
         keys.extend(
             [
                 "started_at",
@@ -109,21 +109,21 @@ impl Task {
             ]
             .map(empty),
         );
-        keys.push(("check_count".to_owned(), Node::Int(0)));
+        keys.push(("check_count".to_owned(), TaskYaml::Int(0)));
         keys.extend(["check_interval_minutes", "notes"].map(empty));
-        keys.push(("metadata".to_owned(), Node::Map(Vec::new())));
+        keys.push(("metadata".to_owned(), TaskYaml::Map(Vec::new())));
         keys.extend(["result_summary", "result_path", "error_message"].map(empty));
         Self(keys)
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&Node> {
+    pub(super) fn get(&self, key: &str) -> Option<&TaskYaml> {
         self.0
             .iter()
             .find(|(known, _)| known == key)
             .map(|(_, value)| value)
     }
 
-    pub(super) fn set(&mut self, key: &str, value: Node) {
+    pub(super) fn set(&mut self, key: &str, value: TaskYaml) {
         match self.0.iter_mut().find(|(known, _)| known == key) {
             Some((_, old)) => *old = value,
             None => self.0.push((key.to_owned(), value)),
@@ -132,7 +132,9 @@ impl Task {
 
     /// The text of a key that every task has.
     pub(super) fn text(&self, key: &str) -> &str {
-        self.get(key).and_then(Node::as_text).unwrap_or_default()
+        self.get(key)
+            .and_then(TaskYaml::as_text)
+            .unwrap_or_default()
     }
 
     pub(super) fn status(&self) -> Option<Status> {
@@ -149,13 +151,13 @@ impl Task {
     }
 
     /// All that is known of it, as it stands in the file.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn render(&self) -> String {
         let known = self
             .0
             .iter()
-            .filter(|(_, value)| *value != Node::Null)
+            .filter(|(_, value)| *value != TaskYaml::Null)
             .cloned();
-        yaml::write(&known.collect::<Vec<_>>())
+        yaml::to_yaml(&known.collect::<Vec<_>>())
     }
 
     /// What is wrong with the `number`th task of a file.
@@ -178,37 +180,37 @@ impl Task {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TaskList {
     /// Keys of the file before and after the tasks.
-    keys: Vec<(String, Node)>,
-    pub(super) tasks: Vec<Task>,
+    keys: Vec<(String, TaskYaml)>,
+    pub(super) tasks: Vec<TaskItem>,
 }
 
 impl TaskList {
     /// Reads a file. What is damaged is told, so that nobody writes over it.
     pub(super) fn read(text: &str) -> Result<Self, String> {
-        let mut keys = Node::read(text)?;
+        let mut keys = TaskYaml::parse(text)?;
         match keys
             .iter()
             .find(|(key, _)| key == "version")
             .map(|(_, value)| value)
         {
-            None | Some(Node::Int(VERSION)) => {}
+            None | Some(TaskYaml::Int(VERSION)) => {}
             Some(_) => return Err(format!("its `version` is not {VERSION}")),
         }
         let listed = keys
             .iter_mut()
             .find(|(key, _)| key == "tasks")
-            .map(|(_, value)| std::mem::replace(value, Node::Null));
+            .map(|(_, value)| std::mem::replace(value, TaskYaml::Null));
         let listed = match listed {
-            None | Some(Node::Null) => Vec::new(),
-            Some(Node::List(items)) => items,
+            None | Some(TaskYaml::Null) => Vec::new(),
+            Some(TaskYaml::List(items)) => items,
             Some(_) => return Err("its `tasks` are no list".to_owned()),
         };
-        let mut tasks: Vec<Task> = Vec::with_capacity(listed.len());
+        let mut tasks: Vec<TaskItem> = Vec::with_capacity(listed.len());
         for (at, item) in listed.into_iter().enumerate() {
-            let Node::Map(map) = item else {
+            let TaskYaml::Map(map) = item else {
                 return Err(format!("task {} is no map", at + 1));
             };
-            let task = Task(map);
+            let task = TaskItem(map);
             if let Some(problem) = task.problem(at + 1) {
                 return Err(problem);
             }
@@ -226,23 +228,23 @@ impl TaskList {
     /// The file, changed at `now`.
     pub(super) fn write(&self, now: Timestamp) -> String {
         let mut keys = self.keys.clone();
-        let mut set = |key: &str, value: Node| match keys.iter_mut().find(|(known, _)| known == key)
-        {
-            Some((_, old)) => *old = value,
-            None => keys.push((key.to_owned(), value)),
-        };
-        set("version", Node::Int(VERSION));
-        set("last_updated", Node::Text(iso(now)));
+        let mut set =
+            |key: &str, value: TaskYaml| match keys.iter_mut().find(|(known, _)| known == key) {
+                Some((_, old)) => *old = value,
+                None => keys.push((key.to_owned(), value)),
+            };
+        set("version", TaskYaml::Int(VERSION));
+        set("last_updated", TaskYaml::Text(python_iso(now)));
         set(
             "tasks",
-            Node::List(
+            TaskYaml::List(
                 self.tasks
                     .iter()
-                    .map(|task| Node::Map(task.0.clone()))
+                    .map(|task| TaskYaml::Map(task.0.clone()))
                     .collect(),
             ),
         );
-        yaml::write(&keys)
+        yaml::to_yaml(&keys)
     }
 
     pub(super) fn position(&self, id: &str) -> Result<usize, String> {
@@ -252,6 +254,6 @@ impl TaskList {
 }
 
 /// A time as Python writes it.
-pub(super) fn iso(at: Timestamp) -> String {
+pub(super) fn python_iso(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%S%.6f+00:00").to_string()
 }

@@ -32,12 +32,15 @@ async fn load(files: &dyn Vfs, path: &VPath) -> Result<(TaskList, Expect), ToolE
     let (bytes, version) = match files.read(path, range).await {
         Ok(read) => read,
         Err(VfsError::NotFound(_)) => {
-            return Ok((TaskList::read("").map_err(ToolError::Tell)?, Expect::Absent));
+            return Ok((
+                TaskList::read("").map_err(ToolError::RespondToModel)?,
+                Expect::Absent,
+            ));
         }
-        Err(error) => return Err(tell(error)),
+        Err(error) => return Err(to_tool_error(error)),
     };
     let damaged = |what: String| {
-        ToolError::Tell(format!(
+        ToolError::RespondToModel(format!(
             "{path} is damaged: {what}. Nothing was changed; a person must repair it"
         ))
     };
@@ -52,7 +55,7 @@ async fn load(files: &dyn Vfs, path: &VPath) -> Result<(TaskList, Expect), ToolE
 }
 
 /// Changes the list as `edit` does, again and again if others write meanwhile.
-async fn change<T>(
+async fn update_list<T>(
     files: &dyn Vfs,
     path: &VPath,
     edit: impl Fn(&mut TaskList) -> Result<T, String>,
@@ -62,22 +65,22 @@ async fn change<T>(
             tokio::time::sleep(Duration::from_millis(tried * WAIT_MS)).await;
         }
         let (mut list, expect) = load(files, path).await?;
-        let made = edit(&mut list).map_err(ToolError::Tell)?;
+        let made = edit(&mut list).map_err(ToolError::RespondToModel)?;
         let text = list.write(jiff::Timestamp::now());
         match files.write(path, text.into(), expect).await {
             Ok(_) => return Ok(made),
             Err(VfsError::Changed(_) | VfsError::Exists(_)) => {}
-            Err(error) => return Err(tell(error)),
+            Err(error) => return Err(to_tool_error(error)),
         }
     }
-    Err(ToolError::Tell(format!(
+    Err(ToolError::RespondToModel(format!(
         "{path} is being changed by others all the time; try again later"
     )))
 }
 
-fn tell(error: VfsError) -> ToolError {
+fn to_tool_error(error: VfsError) -> ToolError {
     match error {
-        VfsError::Fenced(_) | VfsError::Unavailable { .. } => ToolError::Stop(error.to_string()),
-        other => ToolError::Tell(other.to_string()),
+        VfsError::Fenced(_) | VfsError::Unavailable { .. } => ToolError::Fatal(error.to_string()),
+        other => ToolError::RespondToModel(other.to_string()),
     }
 }

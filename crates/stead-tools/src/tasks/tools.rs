@@ -1,16 +1,16 @@
 //! `create_task`, `update_task`, `list_tasks`, `get_task` and `delete_task`.
 
-use super::list::{Priority, Status, Task, iso};
-use super::yaml::Node;
-use super::{change, load};
-use crate::{Length, Output, Tool, ToolCx, ToolError, TypedTool, typed};
+use super::list::{Priority, Status, TaskItem, python_iso};
+use super::yaml::TaskYaml;
+use super::{load, update_list};
+use crate::{Output, OutputLength, Tool, ToolCx, ToolError, TypedTool, typed_tool};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::fmt::Write;
 use std::sync::Arc;
-use stead_core::{Access, AccessKind, Reach, Risk};
+use stead_core::{AccessKind, PathAccess, PathScope, Risk};
 use stead_vfs::VPath;
 
 /// Tasks, at most.
@@ -29,31 +29,31 @@ const LISTED_CHARS: usize = 100;
 /// The tools for the list of tasks in the file `path`; notes are dated in `timezone`, or where the
 /// machine is.
 pub fn task_tools(path: &VPath, timezone: Option<&str>) -> Vec<Arc<dyn Tool>> {
-    let tasks = Tasks {
+    let tasks = TaskFile {
         path: path.clone(),
         timezone: timezone.map(str::to_owned),
     };
     vec![
-        typed(CreateTask(tasks.clone())),
-        typed(UpdateTask(tasks.clone())),
-        typed(ListTasks(tasks.clone())),
-        typed(GetTask(tasks.clone())),
-        typed(DeleteTask(tasks)),
+        typed_tool(CreateTask(tasks.clone())),
+        typed_tool(UpdateTask(tasks.clone())),
+        typed_tool(ListTasks(tasks.clone())),
+        typed_tool(GetTask(tasks.clone())),
+        typed_tool(DeleteTask(tasks)),
     ]
 }
 
 #[derive(Clone)]
-struct Tasks {
+struct TaskFile {
     path: VPath,
     timezone: Option<String>,
 }
 
-impl Tasks {
-    fn accesses(&self, kind: AccessKind) -> Vec<Access> {
-        vec![Access {
+impl TaskFile {
+    fn accesses(&self, kind: AccessKind) -> Vec<PathAccess> {
+        vec![PathAccess {
             path: self.path.as_str().to_owned(),
             kind,
-            reach: Reach::Content,
+            scope: PathScope::Content,
         }]
     }
 
@@ -69,11 +69,11 @@ impl Tasks {
     }
 }
 
-struct CreateTask(Tasks);
+struct CreateTask(TaskFile);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Create {
+struct CreateTaskArgs {
     /// What is to be done, so that a later conversation understands it.
     description: String,
     /// Its kind: research, deployment, batch, monitoring, custom or another word.
@@ -91,34 +91,34 @@ struct Create {
 }
 
 impl TypedTool for CreateTask {
-    type Args = Create;
+    type Args = CreateTaskArgs;
     const NAME: &'static str = "create_task";
     const ALIASES: &'static [&'static str] = &["TaskCreate"];
     const DESCRIPTION: &'static str = "Notes a task down that outlives this conversation: work that goes on later, runs \
         elsewhere, or must be looked after. For the steps of the work at hand use write_todos.";
     const RISK: Risk = Risk::WRITES;
-    const LENGTH: Length = Length::Bounded;
+    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
 
-    fn accesses(&self, _: &Create) -> Vec<Access> {
+    fn accesses(&self, _: &CreateTaskArgs) -> Vec<PathAccess> {
         self.0.accesses(AccessKind::Write)
     }
 
-    async fn call(&self, cx: &ToolCx, args: Create) -> Result<Output, ToolError> {
-        bounded("description", &args.description)?;
-        bounded("type", &args.kind)?;
+    async fn call(&self, cx: &ToolCx, args: CreateTaskArgs) -> Result<Output, ToolError> {
+        check_length("description", &args.description)?;
+        check_length("type", &args.kind)?;
         if args.description.trim().is_empty() || args.kind.trim().is_empty() {
-            return Err(ToolError::Tell(
+            return Err(ToolError::RespondToModel(
                 "a task needs a `description` and a `type`".to_owned(),
             ));
         }
         let metadata = Value::Object(args.metadata.unwrap_or_default());
         if metadata.to_string().len() > MAX_METADATA_BYTES {
-            return Err(ToolError::Tell(format!(
+            return Err(ToolError::RespondToModel(format!(
                 "`metadata` takes at most {MAX_METADATA_BYTES} bytes"
             )));
         }
         let id = uuid::Uuid::now_v7().to_string();
-        let mut task = Task::new(
+        let mut task = TaskItem::new(
             id.clone(),
             args.kind,
             args.description,
@@ -126,10 +126,13 @@ impl TypedTool for CreateTask {
             Timestamp::now(),
         );
         if let Some(minutes) = args.expected_duration_minutes {
-            task.set("expected_duration_minutes", Node::Int(i64::from(minutes)));
+            task.set(
+                "expected_duration_minutes",
+                TaskYaml::Int(i64::from(minutes)),
+            );
         }
-        task.set("metadata", Node::from(&metadata));
-        change(&*cx.vfs, &self.0.path, |list| {
+        task.set("metadata", TaskYaml::from(&metadata));
+        update_list(&*cx.vfs, &self.0.path, |list| {
             if list.tasks.len() >= MAX_TASKS {
                 return Err(format!(
                     "there are {MAX_TASKS} tasks already; delete some that are done"
@@ -145,11 +148,11 @@ impl TypedTool for CreateTask {
     }
 }
 
-struct UpdateTask(Tasks);
+struct UpdateTask(TaskFile);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Update {
+struct UpdateTaskArgs {
     /// The task, as list_tasks names it.
     task_id: String,
     /// How far it has come, if that changed.
@@ -170,19 +173,19 @@ struct Update {
 }
 
 impl TypedTool for UpdateTask {
-    type Args = Update;
+    type Args = UpdateTaskArgs;
     const NAME: &'static str = "update_task";
     const ALIASES: &'static [&'static str] = &["TaskUpdate"];
     const DESCRIPTION: &'static str = "Notes down how a task goes on: its status, notes, its result or what went wrong. \
         A call that changes nothing else notes that you looked at it.";
     const RISK: Risk = Risk::WRITES;
-    const LENGTH: Length = Length::Bounded;
+    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
 
-    fn accesses(&self, _: &Update) -> Vec<Access> {
+    fn accesses(&self, _: &UpdateTaskArgs) -> Vec<PathAccess> {
         self.0.accesses(AccessKind::Write)
     }
 
-    async fn call(&self, cx: &ToolCx, args: Update) -> Result<Output, ToolError> {
+    async fn call(&self, cx: &ToolCx, args: UpdateTaskArgs) -> Result<Output, ToolError> {
         let texts = [
             ("notes", &args.notes),
             ("result_summary", &args.result_summary),
@@ -190,12 +193,12 @@ impl TypedTool for UpdateTask {
             ("error_message", &args.error_message),
         ];
         for (key, text) in texts {
-            bounded(key, text.as_deref().unwrap_or_default())?;
+            check_length(key, text.as_deref().unwrap_or_default())?;
         }
         let stamp = self.0.stamp();
-        let status = change(&*cx.vfs, &self.0.path, |list| {
+        let status = update_list(&*cx.vfs, &self.0.path, |list| {
             let at = list.position(&args.task_id)?;
-            update(&mut list.tasks[at], &args, &stamp, Timestamp::now())
+            apply_update(&mut list.tasks[at], &args, &stamp, Timestamp::now())
         })
         .await?;
         Ok(Output::text(format!(
@@ -206,13 +209,18 @@ impl TypedTool for UpdateTask {
 }
 
 /// Takes an update in, and says how far the task has come.
-fn update(task: &mut Task, args: &Update, stamp: &str, now: Timestamp) -> Result<String, String> {
+fn apply_update(
+    task: &mut TaskItem,
+    args: &UpdateTaskArgs,
+    stamp: &str,
+    now: Timestamp,
+) -> Result<String, String> {
     if let Some(status) = args.status {
-        task.set("status", Node::text(status.as_str()));
+        task.set("status", TaskYaml::text(status.as_str()));
         match status {
-            Status::InProgress => task.set("started_at", Node::Text(iso(now))),
+            Status::InProgress => task.set("started_at", TaskYaml::Text(python_iso(now))),
             Status::Completed | Status::Failed | Status::Cancelled => {
-                task.set("completed_at", Node::Text(iso(now)))
+                task.set("completed_at", TaskYaml::Text(python_iso(now)))
             }
             Status::Pending | Status::AwaitingCheck => {}
         }
@@ -230,7 +238,7 @@ fn update(task: &mut Task, args: &Update, stamp: &str, now: Timestamp) -> Result
                 "its notes take at most {MAX_NOTES_CHARS} characters; put long ones into a file"
             ));
         }
-        task.set("notes", Node::Text(notes));
+        task.set("notes", TaskYaml::Text(notes));
     }
     let given = [
         ("result_summary", &args.result_summary),
@@ -239,23 +247,23 @@ fn update(task: &mut Task, args: &Update, stamp: &str, now: Timestamp) -> Result
     ];
     for (key, text) in given {
         if let Some(text) = text {
-            task.set(key, Node::text(text));
+            task.set(key, TaskYaml::text(text));
         }
     }
-    task.set("last_checked_at", Node::Text(iso(now)));
+    task.set("last_checked_at", TaskYaml::Text(python_iso(now)));
     let count = match task.get("check_count") {
-        Some(Node::Int(count)) => count.saturating_add(1),
+        Some(TaskYaml::Int(count)) => count.saturating_add(1),
         Some(_) | None => 1,
     };
-    task.set("check_count", Node::Int(count));
+    task.set("check_count", TaskYaml::Int(count));
     Ok(task.text("status").to_owned())
 }
 
-struct ListTasks(Tasks);
+struct ListTasks(TaskFile);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Filter {
+struct ListTasksArgs {
     /// Only those that have come so far.
     #[serde(default)]
     status: Option<Status>,
@@ -265,20 +273,20 @@ struct Filter {
 }
 
 impl TypedTool for ListTasks {
-    type Args = Filter;
+    type Args = ListTasksArgs;
     const NAME: &'static str = "list_tasks";
     const ALIASES: &'static [&'static str] = &["TaskList"];
     const DESCRIPTION: &'static str = "Lists the tasks that outlive conversations, the most urgent first, all or those of a status or type.";
     const RISK: Risk = Risk::READS;
-    const LENGTH: Length = Length::Bounded;
+    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
 
-    fn accesses(&self, _: &Filter) -> Vec<Access> {
+    fn accesses(&self, _: &ListTasksArgs) -> Vec<PathAccess> {
         self.0.accesses(AccessKind::Read)
     }
 
-    async fn call(&self, cx: &ToolCx, args: Filter) -> Result<Output, ToolError> {
+    async fn call(&self, cx: &ToolCx, args: ListTasksArgs) -> Result<Output, ToolError> {
         let (list, _) = load(&*cx.vfs, &self.0.path).await?;
-        let wanted = |task: &&Task| {
+        let wanted = |task: &&TaskItem| {
             args.status
                 .is_none_or(|status| task.status() == Some(status))
                 && args
@@ -286,7 +294,7 @@ impl TypedTool for ListTasks {
                     .as_deref()
                     .is_none_or(|kind| task.text("type") == kind)
         };
-        let mut tasks: Vec<&Task> = list.tasks.iter().filter(wanted).collect();
+        let mut tasks: Vec<&TaskItem> = list.tasks.iter().filter(wanted).collect();
         tasks.sort_by(|a, b| {
             (a.priority(), a.text("created_at")).cmp(&(b.priority(), b.text("created_at")))
         });
@@ -300,7 +308,7 @@ impl TypedTool for ListTasks {
         }
         let mut text = format!("{} of {} tasks:", tasks.len(), list.tasks.len());
         for task in tasks.iter().take(MAX_LISTED) {
-            let _ = write!(text, "\n{}", line(task));
+            let _ = write!(text, "\n{}", render_line(task));
         }
         if tasks.len() > MAX_LISTED {
             let _ = write!(
@@ -314,7 +322,7 @@ impl TypedTool for ListTasks {
 }
 
 /// A task in a line.
-fn line(task: &Task) -> String {
+fn render_line(task: &TaskItem) -> String {
     let words: Vec<&str> = task.text("description").split_whitespace().collect();
     let mut description = words.join(" ");
     if let Some((end, _)) = description.char_indices().nth(LISTED_CHARS) {
@@ -333,48 +341,50 @@ fn line(task: &Task) -> String {
     )
 }
 
-struct GetTask(Tasks);
+struct GetTask(TaskFile);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Which {
+struct TaskIdArgs {
     /// The task, as list_tasks names it.
     task_id: String,
 }
 
 impl TypedTool for GetTask {
-    type Args = Which;
+    type Args = TaskIdArgs;
     const NAME: &'static str = "get_task";
     const ALIASES: &'static [&'static str] = &["TaskGet"];
     const DESCRIPTION: &'static str = "Shows all that is known of a task.";
     const RISK: Risk = Risk::READS;
 
-    fn accesses(&self, _: &Which) -> Vec<Access> {
+    fn accesses(&self, _: &TaskIdArgs) -> Vec<PathAccess> {
         self.0.accesses(AccessKind::Read)
     }
 
-    async fn call(&self, cx: &ToolCx, args: Which) -> Result<Output, ToolError> {
+    async fn call(&self, cx: &ToolCx, args: TaskIdArgs) -> Result<Output, ToolError> {
         let (list, _) = load(&*cx.vfs, &self.0.path).await?;
-        let at = list.position(&args.task_id).map_err(ToolError::Tell)?;
-        Ok(Output::text(list.tasks[at].shown().trim_end()))
+        let at = list
+            .position(&args.task_id)
+            .map_err(ToolError::RespondToModel)?;
+        Ok(Output::text(list.tasks[at].render().trim_end()))
     }
 }
 
-struct DeleteTask(Tasks);
+struct DeleteTask(TaskFile);
 
 impl TypedTool for DeleteTask {
-    type Args = Which;
+    type Args = TaskIdArgs;
     const NAME: &'static str = "delete_task";
     const DESCRIPTION: &'static str = "Deletes a task that is completed, failed or cancelled.";
     const RISK: Risk = Risk::WRITES;
-    const LENGTH: Length = Length::Bounded;
+    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
 
-    fn accesses(&self, _: &Which) -> Vec<Access> {
+    fn accesses(&self, _: &TaskIdArgs) -> Vec<PathAccess> {
         self.0.accesses(AccessKind::Write)
     }
 
-    async fn call(&self, cx: &ToolCx, args: Which) -> Result<Output, ToolError> {
-        change(&*cx.vfs, &self.0.path, |list| {
+    async fn call(&self, cx: &ToolCx, args: TaskIdArgs) -> Result<Output, ToolError> {
+        update_list(&*cx.vfs, &self.0.path, |list| {
             let at = list.position(&args.task_id)?;
             match list.tasks[at].status() {
                 Some(status) if status.is_final() => drop(list.tasks.remove(at)),
@@ -393,10 +403,10 @@ impl TypedTool for DeleteTask {
 }
 
 /// Refuses a text that is too long.
-fn bounded(key: &str, text: &str) -> Result<(), ToolError> {
+fn check_length(key: &str, text: &str) -> Result<(), ToolError> {
     let chars = text.chars().count();
     match chars > MAX_TEXT_CHARS {
-        true => Err(ToolError::Tell(format!(
+        true => Err(ToolError::RespondToModel(format!(
             "`{key}` has {chars} characters, and at most {MAX_TEXT_CHARS} are taken"
         ))),
         false => Ok(()),

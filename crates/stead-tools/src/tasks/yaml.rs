@@ -6,7 +6,7 @@ use std::fmt::{self, Write};
 
 /// A value of a YAML file.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Node {
+pub(super) enum TaskYaml {
     Null,
     Bool(bool),
     Int(i64),
@@ -19,9 +19,9 @@ pub(super) enum Node {
 /// What other parsers take for something else than a text.
 const WORDS: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"];
 
-impl Node {
+impl TaskYaml {
     /// Reads a file that is one map; an empty file is an empty one.
-    pub(super) fn read(text: &str) -> Result<Vec<(String, Self)>, String> {
+    pub(super) fn parse(text: &str) -> Result<Vec<(String, Self)>, String> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         if text
             .lines()
@@ -76,7 +76,7 @@ impl Node {
     }
 }
 
-impl From<&serde_json::Value> for Node {
+impl From<&serde_json::Value> for TaskYaml {
     fn from(value: &serde_json::Value) -> Self {
         use serde_json::Value;
         match value {
@@ -98,14 +98,14 @@ impl From<&serde_json::Value> for Node {
 }
 
 /// A map as a block of lines.
-pub(super) fn write(map: &[(String, Node)]) -> String {
+pub(super) fn to_yaml(map: &[(String, TaskYaml)]) -> String {
     let mut out = String::new();
     write_map(&mut out, map, 0, 0);
     out
 }
 
 /// Writes `map` with `indent` spaces before each line but the first `skip`.
-fn write_map(out: &mut String, map: &[(String, Node)], indent: usize, skip: usize) {
+fn write_map(out: &mut String, map: &[(String, TaskYaml)], indent: usize, skip: usize) {
     for (at, (key, value)) in map.iter().enumerate() {
         let blank = if at < skip { 0 } else { indent };
         let _ = write!(out, "{:blank$}{}:", "", quoted(key));
@@ -113,39 +113,49 @@ fn write_map(out: &mut String, map: &[(String, Node)], indent: usize, skip: usiz
             (Some(scalar), _) => {
                 let _ = writeln!(out, " {scalar}");
             }
-            (None, Node::List(items)) => {
+            (None, TaskYaml::List(items)) => {
                 out.push('\n');
                 write_list(out, items, indent);
             }
-            (None, Node::Map(map)) => {
+            (None, TaskYaml::Map(map)) => {
                 out.push('\n');
                 write_map(out, map, indent + 2, 0);
             }
-            (None, Node::Null | Node::Bool(_) | Node::Int(_) | Node::Float(_) | Node::Text(_)) => {
-                out.push('\n')
-            }
+            (
+                None,
+                TaskYaml::Null
+                | TaskYaml::Bool(_)
+                | TaskYaml::Int(_)
+                | TaskYaml::Float(_)
+                | TaskYaml::Text(_),
+            ) => out.push('\n'),
         }
     }
 }
 
-fn write_list(out: &mut String, items: &[Node], indent: usize) {
+fn write_list(out: &mut String, items: &[TaskYaml], indent: usize) {
     for item in items {
         let _ = write!(out, "{:indent$}-", "");
         match (item.scalar(), item) {
             (Some(scalar), _) => {
                 let _ = writeln!(out, " {scalar}");
             }
-            (None, Node::Map(map)) => {
+            (None, TaskYaml::Map(map)) => {
                 out.push(' ');
                 write_map(out, map, indent + 2, 1);
             }
-            (None, Node::List(items)) => {
+            (None, TaskYaml::List(items)) => {
                 out.push('\n');
                 write_list(out, items, indent + 2);
             }
-            (None, Node::Null | Node::Bool(_) | Node::Int(_) | Node::Float(_) | Node::Text(_)) => {
-                out.push('\n')
-            }
+            (
+                None,
+                TaskYaml::Null
+                | TaskYaml::Bool(_)
+                | TaskYaml::Int(_)
+                | TaskYaml::Float(_)
+                | TaskYaml::Text(_),
+            ) => out.push('\n'),
         }
     }
 }
@@ -206,50 +216,53 @@ fn float(value: f64) -> String {
     }
 }
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for TaskYaml {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Any;
-        impl<'de> Visitor<'de> for Any {
-            type Value = Node;
+        struct TaskYamlVisitor;
+        impl<'de> Visitor<'de> for TaskYamlVisitor {
+            type Value = TaskYaml;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a value")
             }
-            fn visit_unit<E>(self) -> Result<Node, E> {
-                Ok(Node::Null)
+            fn visit_unit<E>(self) -> Result<TaskYaml, E> {
+                Ok(TaskYaml::Null)
             }
-            fn visit_none<E>(self) -> Result<Node, E> {
-                Ok(Node::Null)
+            fn visit_none<E>(self) -> Result<TaskYaml, E> {
+                Ok(TaskYaml::Null)
             }
-            fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
-                Node::deserialize(deserializer)
+            fn visit_some<D: Deserializer<'de>>(
+                self,
+                deserializer: D,
+            ) -> Result<TaskYaml, D::Error> {
+                TaskYaml::deserialize(deserializer)
             }
-            fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
-                Ok(Node::Bool(value))
+            fn visit_bool<E>(self, value: bool) -> Result<TaskYaml, E> {
+                Ok(TaskYaml::Bool(value))
             }
-            fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
-                Ok(Node::Int(value))
+            fn visit_i64<E>(self, value: i64) -> Result<TaskYaml, E> {
+                Ok(TaskYaml::Int(value))
             }
-            fn visit_u64<E: Error>(self, value: u64) -> Result<Node, E> {
+            fn visit_u64<E: Error>(self, value: u64) -> Result<TaskYaml, E> {
                 i64::try_from(value)
-                    .map(Node::Int)
+                    .map(TaskYaml::Int)
                     .map_err(|_| E::custom(format!("{value} is too large a number")))
             }
-            fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
-                Ok(Node::Float(value))
+            fn visit_f64<E>(self, value: f64) -> Result<TaskYaml, E> {
+                Ok(TaskYaml::Float(value))
             }
-            fn visit_str<E>(self, text: &str) -> Result<Node, E> {
-                Ok(Node::text(text))
+            fn visit_str<E>(self, text: &str) -> Result<TaskYaml, E> {
+                Ok(TaskYaml::text(text))
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Node, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<TaskYaml, A::Error> {
                 let mut items = Vec::new();
                 while let Some(item) = list.next_element()? {
                     items.push(item);
                 }
-                Ok(Node::List(items))
+                Ok(TaskYaml::List(items))
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Node, A::Error> {
-                let mut map: Vec<(String, Node)> = Vec::new();
-                while let Some((key, value)) = entries.next_entry::<String, Node>()? {
+            fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<TaskYaml, A::Error> {
+                let mut map: Vec<(String, TaskYaml)> = Vec::new();
+                while let Some((key, value)) = entries.next_entry::<String, TaskYaml>()? {
                     if map.iter().any(|(known, _)| *known == key) {
                         return Err(A::Error::custom(format!(
                             "the key {key} stands there twice"
@@ -257,10 +270,10 @@ impl<'de> Deserialize<'de> for Node {
                     }
                     map.push((key, value));
                 }
-                Ok(Node::Map(map))
+                Ok(TaskYaml::Map(map))
             }
         }
-        deserializer.deserialize_any(Any)
+        deserializer.deserialize_any(TaskYamlVisitor)
     }
 }
 
@@ -271,53 +284,53 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again_and_only_plain_words_go_without_quotes() {
         let table = [
-            (Node::Null, "null"),
-            (Node::Int(-3), "-3"),
-            (Node::Float(1e20), "1.0e+20"),
-            (Node::Float(0.5), "0.5"),
-            (Node::text("research"), "research"),
-            (Node::text("output/report.md"), "output/report.md"),
-            (Node::text("Yes"), "\"Yes\""),
+            (TaskYaml::Null, "null"),
+            (TaskYaml::Int(-3), "-3"),
+            (TaskYaml::Float(1e20), "1.0e+20"),
+            (TaskYaml::Float(0.5), "0.5"),
+            (TaskYaml::text("research"), "research"),
+            (TaskYaml::text("output/report.md"), "output/report.md"),
+            (TaskYaml::text("Yes"), "\"Yes\""),
             (
-                Node::text("2026-02-01T10:00:00+00:00"),
+                TaskYaml::text("2026-02-01T10:00:00+00:00"),
                 "\"2026-02-01T10:00:00+00:00\"",
             ),
-            (Node::text("12"), "\"12\""),
-            (Node::text("a: b # c"), "\"a: b # c\""),
-            (Node::text(""), "\"\""),
+            (TaskYaml::text("12"), "\"12\""),
+            (TaskYaml::text("a: b # c"), "\"a: b # c\""),
+            (TaskYaml::text(""), "\"\""),
             (
-                Node::text("zwei\nZeilen \"ü\" \u{85}\u{2028}"),
+                TaskYaml::text("zwei\nZeilen \"ü\" \u{85}\u{2028}"),
                 "\"zwei\\nZeilen \\\"ü\\\" \\u0085\\u2028\"",
             ),
-            (Node::List(vec![]), "[]"),
-            (Node::Map(vec![]), "{}"),
+            (TaskYaml::List(vec![]), "[]"),
+            (TaskYaml::Map(vec![]), "{}"),
         ];
         for (node, text) in table {
             let map = vec![("key".to_owned(), node)];
-            assert_eq!(write(&map), format!("key: {text}\n"));
-            assert_eq!(Node::read(&write(&map)).unwrap(), map);
+            assert_eq!(to_yaml(&map), format!("key: {text}\n"));
+            assert_eq!(TaskYaml::parse(&to_yaml(&map)).unwrap(), map);
         }
         let nested = vec![
             (
                 "b".to_owned(),
-                Node::List(vec![Node::Map(vec![
-                    ("x".to_owned(), Node::Int(1)),
-                    ("no".to_owned(), Node::Null),
+                TaskYaml::List(vec![TaskYaml::Map(vec![
+                    ("x".to_owned(), TaskYaml::Int(1)),
+                    ("no".to_owned(), TaskYaml::Null),
                 ])]),
             ),
             (
                 "a".to_owned(),
-                Node::Map(vec![(
+                TaskYaml::Map(vec![(
                     "l".to_owned(),
-                    Node::List(vec![Node::List(vec![Node::Bool(true)])]),
+                    TaskYaml::List(vec![TaskYaml::List(vec![TaskYaml::Bool(true)])]),
                 )]),
             ),
         ];
         assert_eq!(
-            write(&nested),
+            to_yaml(&nested),
             "b:\n- x: 1\n  \"no\": null\na:\n  l:\n  -\n    - true\n"
         );
-        assert_eq!(Node::read(&write(&nested)).unwrap(), nested);
+        assert_eq!(TaskYaml::parse(&to_yaml(&nested)).unwrap(), nested);
     }
 
     #[test]
@@ -327,9 +340,9 @@ mod tests {
             ("a: [", "line 1: "),
             ("a: 1\na: 2\n", "line "),
         ] {
-            let told = Node::read(text).unwrap_err();
+            let told = TaskYaml::parse(text).unwrap_err();
             assert!(told.starts_with(message), "{text:?}: {told}");
         }
-        assert_eq!(Node::read("# nothing yet\n"), Ok(Vec::new()));
+        assert_eq!(TaskYaml::parse("# nothing yet\n"), Ok(Vec::new()));
     }
 }

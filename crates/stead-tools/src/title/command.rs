@@ -1,16 +1,16 @@
 //! `Bash`.
 
-use super::Titled;
-use crate::Spellings;
+use super::TypedTitleForm;
+use crate::ArgumentAliases;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-pub(crate) struct Bash;
+pub(crate) struct BashForm;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct BashArgs {
+pub(crate) struct BashFormArgs {
     /// The command.
     command: String,
     /// Milliseconds it may take.
@@ -26,24 +26,24 @@ pub(crate) struct BashArgs {
     run_in_background: bool,
 }
 
-impl Titled for Bash {
-    type Args = BashArgs;
+impl TypedTitleForm for BashForm {
+    type Args = BashFormArgs;
     const NAME: &'static str = "Bash";
     const DESCRIPTION: &'static str = "Runs a shell command in the workspace and gives its exit code and what it wrote. \
         It gets no input; whatever it started and left behind is ended with it. Each call begins anew in the root of \
         the workspace. To read, search and change files use Read, Grep, Glob and Edit.";
-    const SPELLINGS: Spellings = Spellings {
+    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
         names: &[("cmd", "command")],
         values: &[],
     };
 
-    fn refused(args: &BashArgs) -> Option<String> {
+    fn unsupported(args: &BashFormArgs) -> Option<String> {
         let why = "run_in_background is not possible yet, for what a command starts ends with it; run the command \
                    without it, with a timeout that is long enough";
         args.run_in_background.then(|| why.to_owned())
     }
 
-    fn canonical(args: BashArgs) -> Value {
+    fn to_canonical(args: BashFormArgs) -> Value {
         json!({"command": args.command, "timeout": args.timeout.map(|ms| ms.div_ceil(1000))})
     }
 }

@@ -1,19 +1,19 @@
 //! `Glob` and `Grep`.
 
-use super::Titled;
-use crate::Spellings;
+use super::TypedTitleForm;
+use crate::ArgumentAliases;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// What `head_limit: 0`, which asks for everything, comes to.
-const EVERYTHING: usize = 100_000;
+const UNLIMITED: usize = 100_000;
 
-pub(crate) struct Glob;
+pub(crate) struct GlobForm;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct GlobArgs {
+pub(crate) struct GlobFormArgs {
     /// Without `/` it matches names at any depth (`*.rs`); with `/` paths below `path`
     /// (`src/**/*.{js,ts}`).
     pattern: String,
@@ -22,22 +22,22 @@ pub(crate) struct GlobArgs {
     path: Option<String>,
 }
 
-impl Titled for Glob {
-    type Args = GlobArgs;
+impl TypedTitleForm for GlobForm {
+    type Args = GlobFormArgs;
     const NAME: &'static str = "Glob";
     const DESCRIPTION: &'static str = "Finds files by pattern, sorted by path. Ignored files (.gitignore) are left out, \
         and hidden ones unless the pattern names a segment with a dot (`.github/**`).";
 
-    fn canonical(args: GlobArgs) -> Value {
+    fn to_canonical(args: GlobFormArgs) -> Value {
         json!({"pattern": args.pattern, "path": args.path})
     }
 }
 
-pub(crate) struct Grep;
+pub(crate) struct GrepForm;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct GrepArgs {
+pub(crate) struct GrepFormArgs {
     /// Regular expression (Rust syntax) to find, within a line unless `multiline` is set.
     pattern: String,
     /// File or directory to search; left out, the workspace.
@@ -52,7 +52,7 @@ pub(crate) struct GrepArgs {
     /// content: matching lines; files_with_matches: paths of files with a match; count: matching
     /// lines per file.
     #[serde(default)]
-    output_mode: OutputMode,
+    output_mode: GrepFormOutputMode,
     /// With content: lines to show after each match.
     #[serde(default, rename = "-A")]
     #[schemars(range(max = 50))]
@@ -84,7 +84,7 @@ pub(crate) struct GrepArgs {
 
 #[derive(Default, Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum OutputMode {
+enum GrepFormOutputMode {
     Content,
     #[default]
     FilesWithMatches,
@@ -99,12 +99,12 @@ fn head_limit() -> usize {
     250
 }
 
-impl Titled for Grep {
-    type Args = GrepArgs;
+impl TypedTitleForm for GrepForm {
+    type Args = GrepFormArgs;
     const NAME: &'static str = "Grep";
     const DESCRIPTION: &'static str = "Searches the content of files. Binary files and ignored ones (.gitignore) are \
         left out, and hidden ones unless `glob` names a segment with a dot.";
-    const SPELLINGS: Spellings = Spellings {
+    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
         names: &[
             ("context", "-C"),
             ("n", "-n"),
@@ -115,11 +115,11 @@ impl Titled for Grep {
         values: &[("output_mode", "files", "files_with_matches")],
     };
 
-    fn canonical(args: GrepArgs) -> Value {
+    fn to_canonical(args: GrepFormArgs) -> Value {
         let output_mode = match args.output_mode {
-            OutputMode::Content => "content",
-            OutputMode::FilesWithMatches => "files",
-            OutputMode::Count => "count",
+            GrepFormOutputMode::Content => "content",
+            GrepFormOutputMode::FilesWithMatches => "files",
+            GrepFormOutputMode::Count => "count",
         };
         json!({
             "pattern": args.pattern,
@@ -133,7 +133,7 @@ impl Titled for Grep {
             "line_numbers": args.line_numbers,
             "ignore_case": args.ignore_case,
             "multiline": args.multiline,
-            "max_matches": if args.head_limit == 0 { EVERYTHING } else { args.head_limit },
+            "max_matches": if args.head_limit == 0 { UNLIMITED } else { args.head_limit },
             "offset": args.offset,
         })
     }

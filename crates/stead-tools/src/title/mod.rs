@@ -6,15 +6,15 @@
 
 mod command;
 mod find;
-mod look;
+mod read;
 mod write;
 
-pub(crate) use command::Bash;
-pub(crate) use find::{Glob, Grep};
-pub(crate) use look::{Ls, Read};
-pub(crate) use write::{Edit, Write};
+pub(crate) use command::BashForm;
+pub(crate) use find::{GlobForm, GrepForm};
+pub(crate) use read::{LsForm, ReadForm};
+pub(crate) use write::{EditForm, WriteForm};
 
-use crate::{Spellings, Tool, schema};
+use crate::{ArgumentAliases, Tool, schema};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -30,7 +30,7 @@ pub struct TitleForm {
     /// JSON schema of the arguments.
     pub parameters: Arc<Value>,
     /// How else arguments may be spelled.
-    pub spellings: Spellings,
+    pub spellings: ArgumentAliases,
     /// The tool itself, whose answers are in the words of this surface.
     pub tool: Arc<dyn Tool>,
     /// Turns valid arguments into those of the tool.
@@ -38,7 +38,7 @@ pub struct TitleForm {
 }
 
 /// The parameters of a [`TitleForm`], as a Rust type.
-pub trait Titled {
+pub trait TypedTitleForm {
     /// The arguments. Deny unknown fields, and give optional ones a default.
     type Args: DeserializeOwned + JsonSchema + 'static;
     /// The name, one of the tool's aliases.
@@ -46,42 +46,42 @@ pub trait Titled {
     /// What the model is told.
     const DESCRIPTION: &'static str;
     /// How else arguments may be spelled.
-    const SPELLINGS: Spellings = Spellings {
+    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
         names: &[],
         values: &[],
     };
 
     /// What this version cannot do of what the arguments ask for, in words the model can act on.
-    fn refused(args: &Self::Args) -> Option<String> {
+    fn unsupported(args: &Self::Args) -> Option<String> {
         let _ = args;
         None
     }
 
     /// The arguments of the tool itself; those that are `null` are left out.
-    fn canonical(args: Self::Args) -> Value;
+    fn to_canonical(args: Self::Args) -> Value;
 }
 
 impl TitleForm {
     /// The form `T` of `tool`.
-    pub fn of<T: Titled>(tool: Arc<dyn Tool>) -> Self {
+    pub fn of<T: TypedTitleForm>(tool: Arc<dyn Tool>) -> Self {
         Self {
             name: T::NAME,
             description: T::DESCRIPTION,
-            parameters: schema::of::<T::Args>(),
-            spellings: T::SPELLINGS,
+            parameters: schema::schema_of::<T::Args>(),
+            spellings: T::ARGUMENT_ALIASES,
             tool,
             translate: translate::<T>,
         }
     }
 }
 
-fn translate<T: Titled>(args: Value) -> Result<Value, String> {
+fn translate<T: TypedTitleForm>(args: Value) -> Result<Value, String> {
     let args = serde_json::from_value(args)
         .map_err(|error| format!("{}: invalid arguments: {error}", T::NAME))?;
-    if let Some(refused) = T::refused(&args) {
+    if let Some(refused) = T::unsupported(&args) {
         return Err(format!("{}: {refused}", T::NAME));
     }
-    Ok(match T::canonical(args) {
+    Ok(match T::to_canonical(args) {
         Value::Object(args) => Value::Object(
             args.into_iter()
                 .filter(|(_, value)| !value.is_null())

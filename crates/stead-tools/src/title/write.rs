@@ -1,44 +1,44 @@
 //! `Write` and `Edit`.
 
-use super::Titled;
-use crate::Spellings;
+use super::TypedTitleForm;
+use crate::ArgumentAliases;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-const FILE_PATH: Spellings = Spellings {
+const FILE_PATH: ArgumentAliases = ArgumentAliases {
     names: &[("path", "file_path")],
     values: &[],
 };
 
-pub(crate) struct Write;
+pub(crate) struct WriteForm;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct WriteArgs {
+pub(crate) struct WriteFormArgs {
     /// Path of the file; a leading `/` means the workspace. Missing directories are made.
     file_path: String,
     /// The whole text of the file.
     content: String,
 }
 
-impl Titled for Write {
-    type Args = WriteArgs;
+impl TypedTitleForm for WriteForm {
+    type Args = WriteFormArgs;
     const NAME: &'static str = "Write";
     const DESCRIPTION: &'static str = "Writes a file. One that exists already is replaced only if you have read it and it \
         has not changed since; to change a part of it use Edit.";
-    const SPELLINGS: Spellings = FILE_PATH;
+    const ARGUMENT_ALIASES: ArgumentAliases = FILE_PATH;
 
-    fn canonical(args: WriteArgs) -> Value {
+    fn to_canonical(args: WriteFormArgs) -> Value {
         json!({"file_path": args.file_path, "content": args.content, "mode": "known"})
     }
 }
 
-pub(crate) struct Edit;
+pub(crate) struct EditForm;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct EditArgs {
+pub(crate) struct EditFormArgs {
     /// Path of the file; a leading `/` means the workspace.
     file_path: String,
     /// The exact text to replace, without line numbers; it must occur exactly once unless
@@ -51,15 +51,15 @@ pub(crate) struct EditArgs {
     replace_all: bool,
 }
 
-impl Titled for Edit {
-    type Args = EditArgs;
+impl TypedTitleForm for EditForm {
+    type Args = EditFormArgs;
     const NAME: &'static str = "Edit";
     const DESCRIPTION: &'static str = "Replaces exact text in a file. Refused if the file changed since you last read \
         it, or if the text is not found or not unique.";
-    const SPELLINGS: Spellings = FILE_PATH;
+    const ARGUMENT_ALIASES: ArgumentAliases = FILE_PATH;
 
-    fn canonical(args: EditArgs) -> Value {
-        let EditArgs {
+    fn to_canonical(args: EditFormArgs) -> Value {
+        let EditFormArgs {
             file_path,
             old_string,
             new_string,

@@ -1,23 +1,24 @@
-//! Commands as a model gives them.
+//! The place for tests of the `execute` tool: working folder, timeout, errors and its facts for the
+//! gate.
 
 use super::Session;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::{AccessKind, Effect};
+use stead_core::{AccessKind, ToolEffect};
 use stead_sandbox::Host;
-use stead_tools::{Folders, Registry, Surface, execute};
+use stead_tools::{FolderResolver, Registry, Surface, execute_tool};
 use stead_vfs::VPath;
 
 /// A session that can run commands for `usual_seconds`.
 fn session(usual_seconds: u64) -> Session {
     let session = Session::with(&[("sub/deep/a.txt", "a\n"), ("b.txt", "b\n")]);
     let root = session.temp.path().canonicalize().unwrap();
-    let folders: Folders = Arc::new(move |path: &VPath| {
+    let folders: FolderResolver = Arc::new(move |path: &VPath| {
         (path.parts().next() != Some("nowhere"))
             .then(|| path.parts().fold(root.clone(), |dir, name| dir.join(name)))
     });
-    let tool = execute(Arc::new(Host::new([])), folders, usual_seconds);
+    let tool = execute_tool(Arc::new(Host::new([])), folders, usual_seconds);
     Session {
         tools: session.tools.with([tool]).unwrap(),
         ..session
@@ -148,7 +149,7 @@ fn the_gate_and_the_driver_are_told_what_a_call_would_do() {
     let risk = s.tools.find("execute").unwrap().spec().risk;
     assert_eq!(
         (risk.effect, risk.parallel_safe, risk.repeatable),
-        (Effect::Executes, false, false)
+        (ToolEffect::Executes, false, false)
     );
     let read = s.tools.find("read_file").unwrap();
     let args = json!({"file_path": "a"});

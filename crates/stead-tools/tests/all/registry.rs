@@ -1,8 +1,9 @@
-//! Names, aliases and arguments.
+//! The place for tests of tool and argument names: aliases, schemas, refusals, duplicate and
+//! excluded names.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use stead_core::{Access, AccessKind, Reach};
+use stead_core::{AccessKind, PathAccess, PathScope};
 use stead_tools::{Registry, Surface, file_tools};
 
 fn registry() -> Registry {
@@ -104,15 +105,15 @@ fn refusals_name_the_parameter_and_the_nearest_one() {
 #[test]
 fn every_tool_tells_the_gate_what_it_touches() {
     let registry = registry();
-    let reaching = |path: &str, kind, reach| Access {
+    let reaching = |path: &str, kind, reach| PathAccess {
         path: path.into(),
         kind,
-        reach,
+        scope: reach,
     };
-    let access = |path: &str, kind| reaching(path, kind, Reach::Content);
-    let tree = |path: &str, kind| reaching(path, kind, Reach::Tree);
+    let access = |path: &str, kind| reaching(path, kind, PathScope::Content);
+    let tree = |path: &str, kind| reaching(path, kind, PathScope::Tree);
     let arrival =
-        |path: &str, from: &str| reaching(path, Write, Reach::Arrival { from: from.into() });
+        |path: &str, from: &str| reaching(path, Write, PathScope::Arrival { from: from.into() });
     use AccessKind::{Read, Write};
     #[rustfmt::skip]
     let cases = [
@@ -155,9 +156,12 @@ fn what_is_excluded_is_known_by_every_name_and_descriptions_survive_everything_e
         ("Read".to_owned(), "Looks.".to_owned()),
         ("nobody".to_owned(), "x".to_owned()),
     ]);
-    let tools = registry().excluding(&excluded).keep(|name| name != "ls");
+    let tools = registry().excluding(&excluded).retain(|name| name != "ls");
     for surface in [Surface::Snake, Surface::Title] {
-        let tools = tools.clone().with_surface(surface).described(&described);
+        let tools = tools
+            .clone()
+            .with_surface(surface)
+            .with_descriptions(&described);
         assert_eq!(tools.surface(), surface);
         // One that is here, under two names; and one that is not.
         for (name, tool) in [
@@ -166,18 +170,18 @@ fn what_is_excluded_is_known_by_every_name_and_descriptions_survive_everything_e
             ("Bash", "execute"),
         ] {
             let why = format!("no {tool}");
-            assert_eq!(tools.excluded(name), Some((tool, why.as_str())), "{name}");
+            assert_eq!(tools.exclusion(name), Some((tool, why.as_str())), "{name}");
             assert!(tools.find(name).is_none(), "{name}");
         }
         assert_eq!(
             (
-                tools.excluded("ls"),
-                tools.excluded("read_file"),
-                tools.excluded("nobody")
+                tools.exclusion("ls"),
+                tools.exclusion("read_file"),
+                tools.exclusion("nobody")
             ),
             (None, None, None)
         );
-        assert!(tools.left_out("ls").is_some());
+        assert!(tools.filtered_out("ls").is_some());
         let shown = tools.specs();
         let read = shown
             .iter()

@@ -1,4 +1,5 @@
-//! Tasks that outlive conversations, in a file that OpenPaw reads as well.
+//! The place for tests of the TASKS.yaml tools: compatibility with OpenPaw, damaged files,
+//! concurrent writers and limits.
 
 use super::Session;
 use serde_json::{Value, json};

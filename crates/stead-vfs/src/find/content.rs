@@ -1,7 +1,7 @@
 //! Searching the content of one file.
 
-use crate::grep::{self, Lines};
-use crate::search::{Bounds, FileMatches, GrepMode, GrepQuery, SearchError, Syntax, Visible};
+use crate::grep::{self, MatchCollector};
+use crate::search::{Bounds, FileMatches, FileSearchError, GrepMode, GrepQuery, Syntax, Visible};
 use crate::{ReadRange, VPath, Vfs, VfsError};
 use bytes::{Buf, Bytes};
 use grep_regex::RegexMatcher;
@@ -16,12 +16,12 @@ const BLOCK_BYTES: u64 = 512 * 1024;
 /// Blocks that wait to be searched.
 const BLOCKS_AHEAD: usize = 2;
 /// More than this is searched where blocking is fine.
-const SEARCHED_HERE_BYTES: usize = 128 * 1024;
+const MAX_INLINE_SEARCH_BYTES: usize = 128 * 1024;
 /// Tries to read a file that changes meanwhile.
 const TRIES: usize = 3;
 
 /// What to look for, and in which files.
-pub(super) struct Content {
+pub(super) struct ContentSearch {
     matcher: RegexMatcher,
     mode: GrepMode,
     syntax: Syntax,
@@ -31,14 +31,14 @@ pub(super) struct Content {
 }
 
 /// What came of looking into a file.
-pub(super) enum Looked {
-    Nothing,
+pub(super) enum FileSearchOutcome {
+    NoMatch,
     Unreadable,
     Matches(FileMatches),
 }
 
-impl Content {
-    pub(super) fn new(query: &GrepQuery, bounds: &Bounds) -> Result<Self, SearchError> {
+impl ContentSearch {
+    pub(super) fn new(query: &GrepQuery, bounds: &Bounds) -> Result<Self, FileSearchError> {
         Ok(Self {
             matcher: grep::matcher(query)?,
             mode: query.mode,
@@ -49,52 +49,69 @@ impl Content {
         })
     }
 
-    pub(super) fn wants(&self, path: &str) -> bool {
+    pub(super) fn accepts(&self, path: &str) -> bool {
         self.types
             .as_ref()
             .is_none_or(|types| types.matched(path, false).is_whitelist())
             && self.visible.allows(path)
     }
 
-    pub(super) async fn search<V: Vfs + ?Sized>(&self, vfs: &V, path: VPath, size: u64) -> Looked {
+    pub(super) async fn search<V: Vfs + ?Sized>(
+        &self,
+        vfs: &V,
+        path: VPath,
+        size: u64,
+    ) -> FileSearchOutcome {
         let searched = if size <= WHOLE_BYTES {
-            self.whole(vfs, &path).await
+            self.search_whole(vfs, &path).await
         } else {
-            self.blocks(vfs, &path).await
+            self.search_blocks(vfs, &path).await
         };
         match searched {
-            Ok(Lines { count: 0, .. }) => Looked::Nothing,
-            Ok(Lines { lines, count, .. }) => Looked::Matches(FileMatches { path, lines, count }),
+            Ok(MatchCollector { count: 0, .. }) => FileSearchOutcome::NoMatch,
+            Ok(MatchCollector { lines, count, .. }) => {
+                FileSearchOutcome::Matches(FileMatches { path, lines, count })
+            }
             // A file that is gone by now was never there.
-            Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => Looked::Nothing,
-            Err(_) => Looked::Unreadable,
+            Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => FileSearchOutcome::NoMatch,
+            Err(_) => FileSearchOutcome::Unreadable,
         }
     }
 
-    async fn whole<V: Vfs + ?Sized>(&self, vfs: &V, path: &VPath) -> Result<Lines, VfsError> {
+    async fn search_whole<V: Vfs + ?Sized>(
+        &self,
+        vfs: &V,
+        path: &VPath,
+    ) -> Result<MatchCollector, VfsError> {
         let (content, _) = vfs.read(path, ReadRange::ALL).await?;
-        if content.len() <= SEARCHED_HERE_BYTES {
-            return self.lines(content.reader()).map_err(|e| failed(path, e));
+        if content.len() <= MAX_INLINE_SEARCH_BYTES {
+            return self
+                .collect_lines(content.reader())
+                .map_err(|e| failed(path, e));
         }
-        self.elsewhere(path, content.reader()).await
+        self.search_blocking(path, content.reader()).await
     }
 
     /// Reads on while the blocks before are searched.
-    async fn blocks<V: Vfs + ?Sized>(&self, vfs: &V, path: &VPath) -> Result<Lines, VfsError> {
+    async fn search_blocks<V: Vfs + ?Sized>(
+        &self,
+        vfs: &V,
+        path: &VPath,
+    ) -> Result<MatchCollector, VfsError> {
         for _ in 0..TRIES {
             let (sender, receiver) = mpsc::channel(BLOCKS_AHEAD);
             let feed = async {
-                let fed = feed(vfs, path, &sender).await;
+                let fed = send_blocks(vfs, path, &sender).await;
                 if fed.is_err() {
                     // Or it would take the content to end here.
-                    let _ = sender.send(Block::Broken).await;
+                    let _ = sender.send(StreamBlock::Broken).await;
                 }
                 drop(sender);
                 fed
             };
-            let search = self.elsewhere(
+            let search = self.search_blocking(
                 path,
-                Blocks {
+                BlockReader {
                     receiver,
                     rest: Bytes::new(),
                 },
@@ -108,13 +125,13 @@ impl Content {
         Err(VfsError::Changed(path.clone()))
     }
 
-    async fn elsewhere(
+    async fn search_blocking(
         &self,
         path: &VPath,
         content: impl Read + Send + 'static,
-    ) -> Result<Lines, VfsError> {
+    ) -> Result<MatchCollector, VfsError> {
         let search = self.clone_for_search();
-        let searched = tokio::task::spawn_blocking(move || search.lines(content)).await;
+        let searched = tokio::task::spawn_blocking(move || search.collect_lines(content)).await;
         searched
             .unwrap_or_else(|e| Err(io::Error::other(e)))
             .map_err(|e| failed(path, e))
@@ -133,10 +150,15 @@ impl Content {
         }
     }
 
-    fn lines(&self, content: impl Read) -> io::Result<Lines> {
-        let mut lines = Lines::new(self.mode, self.limit);
+    fn collect_lines(&self, content: impl Read) -> io::Result<MatchCollector> {
+        let mut lines = MatchCollector::new(self.mode, self.limit);
         let mut searcher = grep::searcher(self.mode, self.syntax);
-        grep::search(&mut searcher, &self.matcher, Full(content), &mut lines)?;
+        grep::search(
+            &mut searcher,
+            &self.matcher,
+            FillingReader(content),
+            &mut lines,
+        )?;
         Ok(lines)
     }
 }
@@ -149,10 +171,10 @@ fn failed(path: &VPath, source: io::Error) -> VfsError {
 }
 
 /// Sends the blocks of one version of a file, as long as somebody takes them.
-async fn feed<V: Vfs + ?Sized>(
+async fn send_blocks<V: Vfs + ?Sized>(
     vfs: &V,
     path: &VPath,
-    sender: &mpsc::Sender<Block>,
+    sender: &mpsc::Sender<StreamBlock>,
 ) -> Result<(), VfsError> {
     let mut offset = 0;
     let mut first = None;
@@ -171,29 +193,31 @@ async fn feed<V: Vfs + ?Sized>(
         }
         offset += block.len() as u64;
         let is_last = (block.len() as u64) < BLOCK_BYTES;
-        if sender.send(Block::Next(block)).await.is_err() || is_last {
+        if sender.send(StreamBlock::Next(block)).await.is_err() || is_last {
             return Ok(());
         }
     }
 }
 
-enum Block {
+enum StreamBlock {
     Next(Bytes),
     Broken,
 }
 
 /// A reader over blocks that come from elsewhere.
-struct Blocks {
-    receiver: mpsc::Receiver<Block>,
+struct BlockReader {
+    receiver: mpsc::Receiver<StreamBlock>,
     rest: Bytes,
 }
 
-impl Read for Blocks {
+impl Read for BlockReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.rest.is_empty() {
             match self.receiver.blocking_recv() {
-                Some(Block::Next(block)) => self.rest = block,
-                Some(Block::Broken) => return Err(io::Error::other("the rest cannot be read")),
+                Some(StreamBlock::Next(block)) => self.rest = block,
+                Some(StreamBlock::Broken) => {
+                    return Err(io::Error::other("the rest cannot be read"));
+                }
                 None => return Ok(0),
             }
         }
@@ -205,9 +229,9 @@ impl Read for Blocks {
 
 /// Fills the buffer as long as there is something, so that a binary file is known as one after as
 /// many bytes as anywhere else.
-struct Full<R>(R);
+struct FillingReader<R>(R);
 
-impl<R: Read> Read for Full<R> {
+impl<R: Read> Read for FillingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut len = 0;
         while len < buffer.len() {

@@ -7,21 +7,21 @@
 //! so the search ends with the first one beyond the limit.
 
 mod content;
-mod names;
+mod file_walk;
 mod stop;
 
-use crate::glob::{Dots, PathGlob};
+use crate::glob::{DotFiles, PathGlob};
 use crate::grep::{self, relative_start};
 use crate::search::{
-    Bounds, FileMatches, GlobQuery, GlobResult, GrepQuery, GrepResult, SearchError,
+    Bounds, FileMatches, FileSearchError, GlobQuery, GlobResult, GrepQuery, GrepResult,
 };
 use crate::{FileKind, VPath, Vfs, VfsError};
-use content::{Content, Looked};
+use content::{ContentSearch, FileSearchOutcome};
+use file_walk::FileWalk;
 use futures_util::{StreamExt, stream};
-use names::Names;
 
-pub(crate) use names::levels_above;
-pub(crate) use stop::{Ended, Stop};
+pub(crate) use file_walk::ignores_above;
+pub(crate) use stop::{SearchInterrupted, SearchStop};
 
 /// Files searched at once.
 const FILES_AT_ONCE: usize = 8;
@@ -31,17 +31,17 @@ pub async fn glob<V: Vfs + ?Sized>(
     vfs: &V,
     query: GlobQuery,
     bounds: Bounds,
-) -> Result<GlobResult, SearchError> {
+) -> Result<GlobResult, FileSearchError> {
     let glob = PathGlob::new(&query.pattern)?;
-    let root = match Stop::new(&bounds).within(vfs.resolve(&query.root)).await {
+    let root = match SearchStop::new(&bounds).run(vfs.resolve(&query.root)).await {
         Ok(root) => root?,
-        Err(Ended::Late) => {
+        Err(SearchInterrupted::TimedOut) => {
             return Ok(GlobResult {
                 timed_out: true,
                 ..GlobResult::default()
             });
         }
-        Err(Ended::Cancelled) => return Err(SearchError::Cancelled),
+        Err(SearchInterrupted::Cancelled) => return Err(FileSearchError::Cancelled),
     };
     glob_below(vfs, &glob, &root, &root, &bounds).await
 }
@@ -51,24 +51,24 @@ pub async fn grep<V: Vfs + ?Sized>(
     vfs: &V,
     query: GrepQuery,
     bounds: Bounds,
-) -> Result<GrepResult, SearchError> {
+) -> Result<GrepResult, FileSearchError> {
     let glob = query.glob.as_deref().map(PathGlob::new).transpose()?;
-    let stop = Stop::new(&bounds);
-    let content = Content::new(&query, &bounds)?;
-    let looked = stop.within(async {
+    let stop = SearchStop::new(&bounds);
+    let content = ContentSearch::new(&query, &bounds)?;
+    let looked = stop.run(async {
         let root = vfs.resolve(&query.root).await?;
         let stat = vfs.stat(&root).await;
         Ok::<_, VfsError>((root, stat))
     });
     let (root, stat) = match looked.await {
         Ok(looked) => looked?,
-        Err(Ended::Late) => {
+        Err(SearchInterrupted::TimedOut) => {
             return Ok(GrepResult {
                 timed_out: true,
                 ..GrepResult::default()
             });
         }
-        Err(Ended::Cancelled) => return Err(SearchError::Cancelled),
+        Err(SearchInterrupted::Cancelled) => return Err(FileSearchError::Cancelled),
     };
     let size = match stat {
         Ok(stat) if stat.kind == FileKind::File => stat.size,
@@ -78,16 +78,16 @@ pub async fn grep<V: Vfs + ?Sized>(
         }
     };
     let mut found = GrepResult::default();
-    if glob.is_some_and(|glob| !glob.matches(root.name())) || !content.wants(root.as_str()) {
+    if glob.is_some_and(|glob| !glob.matches(root.name())) || !content.accepts(root.as_str()) {
         return Ok(found);
     }
     let mut results = Vec::new();
-    match stop.within(content.search(vfs, root, size)).await {
-        Ok(looked) => add(&mut found, &mut results, looked, &query),
-        Err(Ended::Late) => found.timed_out = true,
-        Err(Ended::Cancelled) => return Err(SearchError::Cancelled),
+    match stop.run(content.search(vfs, root, size)).await {
+        Ok(looked) => add_outcome(&mut found, &mut results, looked, &query),
+        Err(SearchInterrupted::TimedOut) => found.timed_out = true,
+        Err(SearchInterrupted::Cancelled) => return Err(FileSearchError::Cancelled),
     }
-    (found.files, found.truncated) = grep::cut(results.into_iter(), bounds.limit);
+    (found.files, found.truncated) = grep::truncate_matches(results.into_iter(), bounds.limit);
     Ok(found)
 }
 
@@ -98,19 +98,19 @@ pub(crate) async fn glob_below<V: Vfs + ?Sized>(
     root: &VPath,
     start: &VPath,
     bounds: &Bounds,
-) -> Result<GlobResult, SearchError> {
-    let stop = Stop::new(bounds);
+) -> Result<GlobResult, FileSearchError> {
+    let stop = SearchStop::new(bounds);
     let from = relative_start(root.as_str());
-    let mut names = Names::new(vfs, start, glob.dots(), Some(glob), from);
+    let mut names = FileWalk::new(vfs, start, glob.dot_files(), Some(glob), from);
     let mut found = GlobResult::default();
     loop {
-        let page = match stop.within(names.next_page()).await {
+        let page = match stop.run(names.next_page()).await {
             Ok(page) => page?,
-            Err(Ended::Late) => {
+            Err(SearchInterrupted::TimedOut) => {
                 found.timed_out = true;
                 return Ok(found);
             }
-            Err(Ended::Cancelled) => return Err(SearchError::Cancelled),
+            Err(SearchInterrupted::Cancelled) => return Err(FileSearchError::Cancelled),
         };
         let Some(page) = page else { return Ok(found) };
         for (path, _) in page {
@@ -134,30 +134,30 @@ pub(crate) async fn grep_below<V: Vfs + ?Sized>(
     root: &VPath,
     start: &VPath,
     bounds: &Bounds,
-) -> Result<GrepResult, SearchError> {
-    let content = Content::new(query, bounds)?;
-    let stop = Stop::new(bounds);
+) -> Result<GrepResult, FileSearchError> {
+    let content = ContentSearch::new(query, bounds)?;
+    let stop = SearchStop::new(bounds);
     let from = relative_start(root.as_str());
-    let dots = glob.map_or(Dots::Hidden, PathGlob::dots);
-    let mut names = Names::new(vfs, start, dots, glob, from);
+    let dots = glob.map_or(DotFiles::Hidden, PathGlob::dot_files);
+    let mut names = FileWalk::new(vfs, start, dots, glob, from);
     let mut found = GrepResult::default();
     let mut results = Vec::new();
     let ended = 'search: loop {
-        let page = match stop.within(names.next_page()).await {
+        let page = match stop.run(names.next_page()).await {
             Ok(page) => page?,
             Err(ended) => break Some(ended),
         };
         let Some(page) = page else { break None };
         let candidates = page.into_iter().filter(|(path, _)| {
             glob.is_none_or(|glob| glob.matches(&path.as_str()[from..]))
-                && content.wants(path.as_str())
+                && content.accepts(path.as_str())
         });
         let searches = candidates.map(|(path, size)| content.search(vfs, path, size));
         let mut looks = stream::iter(searches).buffered(FILES_AT_ONCE);
         loop {
-            match stop.within(looks.next()).await {
+            match stop.run(looks.next()).await {
                 Ok(None) => break,
-                Ok(Some(looked)) => add(&mut found, &mut results, looked, query),
+                Ok(Some(looked)) => add_outcome(&mut found, &mut results, looked, query),
                 Err(ended) => break 'search Some(ended),
             }
             if results.iter().map(|(_, weight)| weight).sum::<usize>() > bounds.limit {
@@ -166,25 +166,25 @@ pub(crate) async fn grep_below<V: Vfs + ?Sized>(
         }
     };
     match ended {
-        Some(Ended::Cancelled) => return Err(SearchError::Cancelled),
-        Some(Ended::Late) => found.timed_out = true,
+        Some(SearchInterrupted::Cancelled) => return Err(FileSearchError::Cancelled),
+        Some(SearchInterrupted::TimedOut) => found.timed_out = true,
         None => {}
     }
-    (found.files, found.truncated) = grep::cut(results.into_iter(), bounds.limit);
+    (found.files, found.truncated) = grep::truncate_matches(results.into_iter(), bounds.limit);
     Ok(found)
 }
 
-fn add(
+fn add_outcome(
     found: &mut GrepResult,
     results: &mut Vec<(FileMatches, usize)>,
-    looked: Looked,
+    looked: FileSearchOutcome,
     query: &GrepQuery,
 ) {
     match looked {
-        Looked::Nothing => {}
-        Looked::Unreadable => found.unreadable += 1,
-        Looked::Matches(file) => {
-            let weight = grep::weight(query.mode, file.count);
+        FileSearchOutcome::NoMatch => {}
+        FileSearchOutcome::Unreadable => found.unreadable += 1,
+        FileSearchOutcome::Matches(file) => {
+            let weight = grep::result_count(query.mode, file.count);
             results.push((file, weight));
         }
     }

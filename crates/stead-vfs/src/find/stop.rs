@@ -7,19 +7,19 @@ use tokio_util::sync::CancellationToken;
 
 /// Why it did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum SearchInterrupted {
     Cancelled,
-    Late,
+    TimedOut,
 }
 
 /// The two things that end a search.
 #[derive(Debug)]
-pub(crate) struct Stop {
+pub(crate) struct SearchStop {
     cancel: CancellationToken,
     deadline: Instant,
 }
 
-impl Stop {
+impl SearchStop {
     pub(crate) fn new(bounds: &Bounds) -> Self {
         Self {
             cancel: bounds.cancel.clone(),
@@ -28,19 +28,22 @@ impl Stop {
     }
 
     /// What `work` gives, unless the search ends before it.
-    pub(crate) async fn within<T>(&self, work: impl Future<Output = T>) -> Result<T, Ended> {
+    pub(crate) async fn run<T>(
+        &self,
+        work: impl Future<Output = T>,
+    ) -> Result<T, SearchInterrupted> {
         // Asked first, for work that never waits would never be stopped.
         if self.cancel.is_cancelled() {
-            return Err(Ended::Cancelled);
+            return Err(SearchInterrupted::Cancelled);
         }
         if Instant::now() >= self.deadline {
-            return Err(Ended::Late);
+            return Err(SearchInterrupted::TimedOut);
         }
         tokio::select! {
             biased;
-            () = self.cancel.cancelled() => Err(Ended::Cancelled),
+            () = self.cancel.cancelled() => Err(SearchInterrupted::Cancelled),
             done = work => Ok(done),
-            () = tokio::time::sleep_until(self.deadline.into()) => Err(Ended::Late),
+            () = tokio::time::sleep_until(self.deadline.into()) => Err(SearchInterrupted::TimedOut),
         }
     }
 }

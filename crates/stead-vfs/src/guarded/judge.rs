@@ -4,12 +4,12 @@
 //! The name comes first and alone, before anything is looked up, so that a denied path answers the
 //! same whether it exists or not.
 
-use super::about;
-use crate::rules::{Decided, Links, Rules};
+use super::with_path;
+use crate::rules::{ProtectedLinks, RuleDecision, Rules};
 use crate::{FileKind, VPath, Vfs, VfsError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use stead_core::{Access, AccessKind, Reach, Verdict, VerdictKind};
+use stead_core::{AccessKind, PathAccess, PathScope, Verdict, VerdictKind};
 
 /// A directory with more below it is not moved or removed: nobody could judge it in reasonable
 /// time.
@@ -21,34 +21,34 @@ const MAX_TREE_ENTRIES: usize = 50_000;
 pub async fn judge(
     rules: &Rules,
     vfs: &dyn Vfs,
-    accesses: &[Access],
+    accesses: &[PathAccess],
 ) -> Result<Option<Verdict>, VfsError> {
     let touches = accesses
         .iter()
-        .map(Touch::parse)
+        .map(TouchedPath::parse)
         .collect::<Result<Vec<_>, _>>()?;
-    let judged = Judge::new(rules, vfs).all(&touches).await?;
+    let judged = AccessJudge::new(rules, vfs).judge_all(&touches).await?;
     Ok(judged.map(|(verdict, _)| verdict))
 }
 
 /// One path an operation touches.
 #[derive(Debug, Clone)]
-pub(super) struct Touch {
+pub(super) struct TouchedPath {
     pub(super) path: VPath,
     pub(super) kind: AccessKind,
-    pub(super) extent: Extent,
+    pub(super) extent: AccessExtent,
 }
 
 /// How much of it; [`Reach`], parsed.
 #[derive(Debug, Clone)]
-pub(super) enum Extent {
+pub(super) enum AccessExtent {
     Content,
     Tree,
     Arrival { from: VPath },
 }
 
-impl Touch {
-    pub(super) fn new(kind: AccessKind, path: &VPath, extent: Extent) -> Self {
+impl TouchedPath {
+    pub(super) fn new(kind: AccessKind, path: &VPath, extent: AccessExtent) -> Self {
         Self {
             path: path.clone(),
             kind,
@@ -56,11 +56,11 @@ impl Touch {
         }
     }
 
-    fn parse(access: &Access) -> Result<Self, VfsError> {
-        let extent = match &access.reach {
-            Reach::Content => Extent::Content,
-            Reach::Tree => Extent::Tree,
-            Reach::Arrival { from } => Extent::Arrival {
+    fn parse(access: &PathAccess) -> Result<Self, VfsError> {
+        let extent = match &access.scope {
+            PathScope::Content => AccessExtent::Content,
+            PathScope::Tree => AccessExtent::Tree,
+            PathScope::Arrival { from } => AccessExtent::Arrival {
                 from: VPath::parse(from)?,
             },
         };
@@ -73,83 +73,88 @@ impl Touch {
 }
 
 /// The paths that one path stands for.
-pub(super) struct Stands {
+pub(super) struct PathAliases {
     /// Its name, where that really lies, and what it leads to; each once.
     pub(super) paths: Vec<VPath>,
     /// Where the name really lies: links on the way followed, one at its end not.
     pub(super) entry: VPath,
     /// What it leads to, or why that cannot be said.
-    pub(super) end: Result<VPath, VfsError>,
+    pub(super) target: Result<VPath, VfsError>,
 }
 
 /// What is below a directory.
 #[derive(Default)]
-struct Below {
-    entries: Vec<Inner>,
+struct Subtree {
+    entries: Vec<SubtreeEntry>,
     truncated: bool,
 }
 
-struct Inner {
+struct SubtreeEntry {
     /// From the directory.
-    rest: String,
+    relative_path: String,
     /// Everything it stands for, links at its end included.
     paths: Vec<VPath>,
     /// Whether its name can be told from others.
-    legible: bool,
+    has_valid_name: bool,
 }
 
 /// Judges the accesses of one call.
-pub(super) struct Judge<'a> {
+pub(super) struct AccessJudge<'a> {
     rules: &'a Rules,
     vfs: &'a dyn Vfs,
-    links: Links,
+    links: ProtectedLinks,
     /// What protected names lead to for readers, if that is known.
-    known: Option<&'a Links>,
-    below: BTreeMap<VPath, Arc<Below>>,
+    read_links: Option<&'a ProtectedLinks>,
+    subtrees: BTreeMap<VPath, Arc<Subtree>>,
 }
 
-impl<'a> Judge<'a> {
+impl<'a> AccessJudge<'a> {
     pub(super) fn new(rules: &'a Rules, vfs: &'a dyn Vfs) -> Self {
         Self {
             rules,
             vfs,
-            links: Links::default(),
-            known: None,
-            below: BTreeMap::new(),
+            links: ProtectedLinks::default(),
+            read_links: None,
+            subtrees: BTreeMap::new(),
         }
     }
 
     /// The same where it is known what protected names lead to for readers.
-    pub(super) fn knowing(self, known: Option<&'a Links>) -> Self {
-        Self { known, ..self }
+    pub(super) fn with_known_links(self, known: Option<&'a ProtectedLinks>) -> Self {
+        Self {
+            read_links: known,
+            ..self
+        }
     }
 
     /// The strictest verdict, and which touch it is about. The first denial ends it.
-    pub(super) async fn all(
+    pub(super) async fn judge_all(
         &mut self,
-        touches: &[Touch],
+        touches: &[TouchedPath],
     ) -> Result<Option<(Verdict, usize)>, VfsError> {
         for (at, touch) in touches.iter().enumerate() {
-            let decided = self
-                .rules
-                .decided(touch.kind, touch.path.as_str(), &self.links);
+            let decided =
+                self.rules
+                    .decide_with_links(touch.kind, touch.path.as_str(), &self.links);
             if decided.kind() == VerdictKind::Deny {
                 return Ok(Some((decided.verdict(), at)));
             }
         }
         let writes = touches.iter().any(|touch| touch.kind == AccessKind::Write);
-        self.links = match self.known {
+        self.links = match self.read_links {
             Some(known) if !writes => known.clone(),
-            Some(_) | None if writes => links(self.rules, self.vfs, AccessKind::Write).await,
-            Some(_) | None => links(self.rules, self.vfs, AccessKind::Read).await,
+            Some(_) | None if writes => {
+                protected_links(self.rules, self.vfs, AccessKind::Write).await
+            }
+            Some(_) | None => protected_links(self.rules, self.vfs, AccessKind::Read).await,
         };
         let mut strictest: Option<(Verdict, usize)> = None;
         for (at, touch) in touches.iter().enumerate() {
-            let verdict = self.touch(touch).await?;
+            let verdict = self.judge_access(touch).await?;
             let denied = verdict.kind == VerdictKind::Deny;
             if strictest
                 .as_ref()
-                .is_none_or(|(known, _)| narrows(known, &verdict))
+                .is_none_or(|(known, _)| is_stricter_verdict(known, &verdict))
             {
                 strictest = Some((verdict, at));
             }
@@ -160,32 +165,32 @@ impl<'a> Judge<'a> {
         Ok(strictest)
     }
 
-    async fn touch(&mut self, touch: &Touch) -> Result<Verdict, VfsError> {
-        let Touch { path, kind, extent } = touch;
-        let stands = stands(self.vfs, path).await?;
+    async fn judge_access(&mut self, touch: &TouchedPath) -> Result<Verdict, VfsError> {
+        let TouchedPath { path, kind, extent } = touch;
+        let stands = path_aliases(self.vfs, path).await?;
         let own = self.strictest(*kind, &stands.paths).verdict();
         if own.kind == VerdictKind::Deny {
             return Ok(own);
         }
-        let further = match (extent, &stands.end) {
-            (Extent::Content, Ok(_)) => None,
-            (Extent::Content, Err(_)) => return Err(about(path, stands.end.err())),
+        let further = match (extent, &stands.target) {
+            (AccessExtent::Content, Ok(_)) => None,
+            (AccessExtent::Content, Err(_)) => return Err(with_path(path, stands.target.err())),
             // A link is moved or removed, never followed, so it may lead anywhere.
-            (Extent::Tree | Extent::Arrival { .. }, Err(_))
+            (AccessExtent::Tree | AccessExtent::Arrival { .. }, Err(_))
                 if !self.is_in_a_directory(path).await =>
             {
-                return Err(about(path, stands.end.err()));
+                return Err(with_path(path, stands.target.err()));
             }
-            (Extent::Tree, Ok(end)) if *end == stands.entry => {
-                self.tree(*kind, path, &stands.entry).await?
+            (AccessExtent::Tree, Ok(end)) if *end == stands.entry => {
+                self.judge_tree(*kind, path, &stands.entry).await?
             }
-            (Extent::Tree, Ok(_) | Err(_)) => None,
-            (Extent::Arrival { from }, Ok(_) | Err(_)) => {
-                self.arrival(*kind, path, &stands.entry, from).await?
+            (AccessExtent::Tree, Ok(_) | Err(_)) => None,
+            (AccessExtent::Arrival { from }, Ok(_) | Err(_)) => {
+                self.judge_arrival(*kind, path, &stands.entry, from).await?
             }
         };
         Ok(further
-            .filter(|further| narrows(&own, further))
+            .filter(|further| is_stricter_verdict(&own, further))
             .unwrap_or(own))
     }
 
@@ -196,30 +201,30 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn strictest(&self, kind: AccessKind, paths: &[VPath]) -> Decided<'a> {
+    fn strictest(&self, kind: AccessKind, paths: &[VPath]) -> RuleDecision<'a> {
         let rules = self.rules;
         let decided = paths
             .iter()
-            .map(|path| rules.decided(kind, path.as_str(), &self.links));
+            .map(|path| rules.decide_with_links(kind, path.as_str(), &self.links));
         decided
-            .reduce(|a, b| if stricter(&a, &b) { b } else { a })
-            .unwrap_or(Decided::Nothing)
+            .reduce(|a, b| if is_stricter(&a, &b) { b } else { a })
+            .unwrap_or(RuleDecision::NoRule)
     }
 
     /// What the rules say about everything below a directory.
-    async fn tree(
+    async fn judge_tree(
         &mut self,
         kind: AccessKind,
         path: &VPath,
         entry: &VPath,
     ) -> Result<Option<Verdict>, VfsError> {
-        let below = self.below(path, entry).await?;
+        let below = self.subtree(path, entry).await?;
         if below.truncated {
-            return Ok(Some(too_many(path)));
+            return Ok(Some(too_many_entries(path)));
         }
-        let mut strictest: Option<(Decided<'_>, &Inner)> = None;
+        let mut strictest: Option<(RuleDecision<'_>, &SubtreeEntry)> = None;
         for inner in &below.entries {
-            if !inner.legible {
+            if !inner.has_valid_name {
                 let text = format!(
                     "something in {path} has a name that cannot be written as text, so no rule can judge it"
                 );
@@ -228,7 +233,7 @@ impl<'a> Judge<'a> {
             let decided = self.strictest(kind, &inner.paths);
             if strictest
                 .as_ref()
-                .is_none_or(|(known, _)| stricter(known, &decided))
+                .is_none_or(|(known, _)| is_stricter(known, &decided))
             {
                 strictest = Some((decided, inner));
             }
@@ -236,50 +241,50 @@ impl<'a> Judge<'a> {
                 break;
             }
         }
-        Ok(strictest.map(|(decided, inner)| self.inside(path, kind, &decided, inner)))
+        Ok(strictest.map(|(decided, inner)| self.entry_verdict(path, kind, &decided, inner)))
     }
 
     /// What the rules say about every place where something below `from` would arrive.
-    async fn arrival(
+    async fn judge_arrival(
         &mut self,
         kind: AccessKind,
         path: &VPath,
         entry: &VPath,
         from: &VPath,
     ) -> Result<Option<Verdict>, VfsError> {
-        let source = stands(self.vfs, from).await?;
-        if source.end.as_ref().ok() != Some(&source.entry) {
+        let source = path_aliases(self.vfs, from).await?;
+        if source.target.as_ref().ok() != Some(&source.entry) {
             return Ok(None);
         }
-        let below = self.below(from, &source.entry).await?;
+        let below = self.subtree(from, &source.entry).await?;
         if below.truncated {
-            return Ok(Some(too_many(from)));
+            return Ok(Some(too_many_entries(from)));
         }
-        let mut strictest: Option<(Decided<'_>, &Inner)> = None;
+        let mut strictest: Option<(RuleDecision<'_>, &SubtreeEntry)> = None;
         for inner in &below.entries {
-            let mut paths = vec![path.join(&inner.rest)?];
+            let mut paths = vec![path.join(&inner.relative_path)?];
             if entry != path {
-                paths.push(entry.join(&inner.rest)?);
+                paths.push(entry.join(&inner.relative_path)?);
             }
             let decided = self.strictest(kind, &paths);
             if strictest
                 .as_ref()
-                .is_none_or(|(known, _)| stricter(known, &decided))
+                .is_none_or(|(known, _)| is_stricter(known, &decided))
             {
                 strictest = Some((decided, inner));
             }
         }
-        Ok(strictest.map(|(decided, inner)| self.inside(from, kind, &decided, inner)))
+        Ok(strictest.map(|(decided, inner)| self.entry_verdict(from, kind, &decided, inner)))
     }
 
     /// The verdict on something in a directory. It never tells the name, and tells the rule only if
     /// that name may be read: a rule's pattern may be the name.
-    fn inside(
+    fn entry_verdict(
         &self,
         directory: &VPath,
         kind: AccessKind,
-        decided: &Decided<'_>,
-        inner: &Inner,
+        decided: &RuleDecision<'_>,
+        inner: &SubtreeEntry,
     ) -> Verdict {
         let Verdict {
             kind: verdict,
@@ -306,24 +311,24 @@ impl<'a> Judge<'a> {
     }
 
     /// Everything below `path`, if it is a directory, looked up once.
-    async fn below(&mut self, path: &VPath, entry: &VPath) -> Result<Arc<Below>, VfsError> {
-        if let Some(known) = self.below.get(path) {
+    async fn subtree(&mut self, path: &VPath, entry: &VPath) -> Result<Arc<Subtree>, VfsError> {
+        if let Some(known) = self.subtrees.get(path) {
             return Ok(known.clone());
         }
-        let found = Arc::new(self.look_below(path, entry).await?);
-        self.below.insert(path.clone(), found.clone());
+        let found = Arc::new(self.load_subtree(path, entry).await?);
+        self.subtrees.insert(path.clone(), found.clone());
         Ok(found)
     }
 
-    async fn look_below(&self, path: &VPath, entry: &VPath) -> Result<Below, VfsError> {
+    async fn load_subtree(&self, path: &VPath, entry: &VPath) -> Result<Subtree, VfsError> {
         match self.vfs.stat(path).await {
             Ok(stat) if stat.kind == FileKind::Directory => {}
             // What cannot be looked at is for the operation itself to report.
-            Ok(_) | Err(_) => return Ok(Below::default()),
+            Ok(_) | Err(_) => return Ok(Subtree::default()),
         }
         let walk = match self.vfs.walk(path, None, MAX_TREE_ENTRIES).await {
             Ok(walk) => walk,
-            Err(error) => return Err(about(path, Some(error))),
+            Err(error) => return Err(with_path(path, Some(error))),
         };
         let mut entries = Vec::with_capacity(walk.entries.len());
         for (child, found) in walk.entries {
@@ -341,13 +346,13 @@ impl<'a> Judge<'a> {
                 || found.kind != FileKind::Other
                 || !found.name.contains(char::REPLACEMENT_CHARACTER);
             paths.push(child);
-            entries.push(Inner {
-                rest,
+            entries.push(SubtreeEntry {
+                relative_path: rest,
                 paths,
-                legible,
+                has_valid_name: legible,
             });
         }
-        Ok(Below {
+        Ok(Subtree {
             entries,
             truncated: walk.truncated,
         })
@@ -355,8 +360,12 @@ impl<'a> Judge<'a> {
 }
 
 /// Where protected names lead that are links, as far as it matters for `kind`.
-pub(super) async fn links(rules: &Rules, vfs: &dyn Vfs, kind: AccessKind) -> Links {
-    let mut links = Links::default();
+pub(super) async fn protected_links(
+    rules: &Rules,
+    vfs: &dyn Vfs,
+    kind: AccessKind,
+) -> ProtectedLinks {
+    let mut links = ProtectedLinks::default();
     for (name, kept) in rules.protected_roots(kind) {
         if let Ok(end) = vfs.resolve(&name).await
             && end != name
@@ -368,30 +377,34 @@ pub(super) async fn links(rules: &Rules, vfs: &dyn Vfs, kind: AccessKind) -> Lin
 }
 
 /// All that a path stands for.
-pub(super) async fn stands(vfs: &dyn Vfs, path: &VPath) -> Result<Stands, VfsError> {
+pub(super) async fn path_aliases(vfs: &dyn Vfs, path: &VPath) -> Result<PathAliases, VfsError> {
     let end = vfs.resolve(path).await;
     if end.as_ref().is_ok_and(|end| end == path) {
         // No link anywhere on the way, or it would not be in what is left when all are followed.
-        return Ok(Stands {
+        return Ok(PathAliases {
             paths: vec![path.clone()],
             entry: path.clone(),
-            end,
+            target: end,
         });
     }
-    let entry = lies(vfs, path, end.as_ref().ok()).await?;
+    let entry = real_path(vfs, path, end.as_ref().ok()).await?;
     let mut paths = vec![path.clone()];
     for further in std::iter::once(&entry).chain(end.as_ref().ok()) {
         if !paths.contains(further) {
             paths.push(further.clone());
         }
     }
-    Ok(Stands { paths, entry, end })
+    Ok(PathAliases {
+        paths,
+        entry,
+        target: end,
+    })
 }
 
 /// Where the name of a path really lies, as far down as that can be said.
-async fn lies(vfs: &dyn Vfs, path: &VPath, end: Option<&VPath>) -> Result<VPath, VfsError> {
+async fn real_path(vfs: &dyn Vfs, path: &VPath, end: Option<&VPath>) -> Result<VPath, VfsError> {
     if let Some(end) = end
-        && is_short(vfs, path).await
+        && is_home_path(vfs, path).await
     {
         return Ok(end.clone());
     }
@@ -408,7 +421,7 @@ async fn lies(vfs: &dyn Vfs, path: &VPath, end: Option<&VPath>) -> Result<VPath,
 
 /// Whether a name at the root leads elsewhere without being a link: the root lists every link, but
 /// not what a [`Homed`](crate::Homed) place keeps in its home.
-async fn is_short(vfs: &dyn Vfs, path: &VPath) -> bool {
+async fn is_home_path(vfs: &dyn Vfs, path: &VPath) -> bool {
     let is_at_root = path.parent().is_some_and(|parent| parent.is_root());
     is_at_root
         && vfs
@@ -419,17 +432,18 @@ async fn is_short(vfs: &dyn Vfs, path: &VPath) -> bool {
 
 /// Whether `new` says more than `known`: it is stricter, or it allows by a rule instead of for want
 /// of one.
-fn stricter(known: &Decided<'_>, new: &Decided<'_>) -> bool {
-    new.kind() > known.kind() || (*known == Decided::Nothing && new.kind() == VerdictKind::Allow)
+fn is_stricter(known: &RuleDecision<'_>, new: &RuleDecision<'_>) -> bool {
+    new.kind() > known.kind()
+        || (*known == RuleDecision::NoRule && new.kind() == VerdictKind::Allow)
 }
 
 /// As [`stricter`], in words.
-fn narrows(known: &Verdict, new: &Verdict) -> bool {
-    let nothing = Decided::Nothing.verdict();
+fn is_stricter_verdict(known: &Verdict, new: &Verdict) -> bool {
+    let nothing = RuleDecision::NoRule.verdict();
     new.kind > known.kind || (*known == nothing && new.kind == VerdictKind::Allow)
 }
 
-fn too_many(directory: &VPath) -> Verdict {
+fn too_many_entries(directory: &VPath) -> Verdict {
     Verdict::deny(format!(
         "{directory} holds more than {MAX_TREE_ENTRIES} files and directories, too many to judge at once; move or delete \
          it in parts"

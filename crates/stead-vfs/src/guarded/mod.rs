@@ -20,12 +20,12 @@ mod search;
 
 pub use judge::judge;
 
-use crate::lines::{LineRange, Lines};
-use crate::rules::{Links, Rules};
+use crate::lines::{LineRange, LineWindow};
+use crate::rules::{ProtectedLinks, Rules};
 use crate::{DirEntry, Expect, ReadRange, Search, Stat, VPath, Version, Vfs, VfsError, Walk};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use judge::{Extent, Judge, Stands, Touch, links, stands};
+use judge::{AccessExtent, AccessJudge, PathAliases, TouchedPath, path_aliases, protected_links};
 use std::sync::Arc;
 use stead_core::{AccessKind, VerdictKind};
 use tokio::sync::OnceCell;
@@ -38,15 +38,15 @@ const WALK_PAGE: usize = 1000;
 pub struct Guarded {
     inner: Arc<dyn Vfs>,
     rules: Arc<Rules>,
-    refusal: Refusal,
+    denial: DenialResponse,
     /// What protected names lead to for readers, found out once; none where it is looked up each
     /// time.
-    once: Option<Arc<OnceCell<Links>>>,
+    link_cache: Option<Arc<OnceCell<ProtectedLinks>>>,
 }
 
 /// What a denied path answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Refusal {
+enum DenialResponse {
     /// That it is denied.
     Denied,
     /// That nothing is there.
@@ -59,75 +59,84 @@ impl Guarded {
         Self {
             inner,
             rules,
-            refusal: Refusal::Denied,
-            once: None,
+            denial: DenialResponse::Denied,
+            link_cache: None,
         }
     }
 
     /// `inner` without what `rules` deny: it answers as if it were not there.
-    pub fn hiding(inner: Arc<dyn Vfs>, rules: Arc<Rules>) -> Self {
+    pub fn hiding_denied(inner: Arc<dyn Vfs>, rules: Arc<Rules>) -> Self {
         Self {
             inner,
             rules,
-            refusal: Refusal::Absent,
-            once: None,
+            denial: DenialResponse::Absent,
+            link_cache: None,
         }
     }
 
     /// The same for a short look: what protected names lead to is found out once, not with every
     /// question.
-    pub fn glance(inner: Arc<dyn Vfs>, rules: Arc<Rules>) -> Self {
+    pub fn with_cached_links(inner: Arc<dyn Vfs>, rules: Arc<Rules>) -> Self {
         Self {
-            once: Some(Arc::default()),
-            ..Self::hiding(inner, rules)
+            link_cache: Some(Arc::default()),
+            ..Self::hiding_denied(inner, rules)
         }
     }
 
     /// What protected names lead to for readers, where that is found out once.
-    async fn known(&self) -> Option<&Links> {
-        let once = self.once.as_ref()?;
+    async fn cached_links(&self) -> Option<&ProtectedLinks> {
+        let once = self.link_cache.as_ref()?;
         Some(
-            once.get_or_init(|| links(&self.rules, &*self.inner, AccessKind::Read))
+            once.get_or_init(|| protected_links(&self.rules, &*self.inner, AccessKind::Read))
                 .await,
         )
     }
 
     /// What protected names lead to for readers.
-    async fn read_links(&self) -> Links {
-        match self.known().await {
+    async fn read_links(&self) -> ProtectedLinks {
+        match self.cached_links().await {
             Some(known) => known.clone(),
-            None => links(&self.rules, &*self.inner, AccessKind::Read).await,
+            None => protected_links(&self.rules, &*self.inner, AccessKind::Read).await,
         }
     }
 
     /// Refuses if one of the touches is denied, naming its path and no other.
-    async fn require(&self, touches: &[Touch]) -> Result<(), VfsError> {
-        let known = self.known().await;
-        match Judge::new(&self.rules, &*self.inner)
-            .knowing(known)
-            .all(touches)
+    async fn require(&self, touches: &[TouchedPath]) -> Result<(), VfsError> {
+        let known = self.cached_links().await;
+        match AccessJudge::new(&self.rules, &*self.inner)
+            .with_known_links(known)
+            .judge_all(touches)
             .await?
         {
-            Some((verdict, at)) if verdict.kind == VerdictKind::Deny => Err(match self.refusal {
-                Refusal::Denied => VfsError::Denied(touches[at].path.clone()),
-                Refusal::Absent => VfsError::NotFound(touches[at].path.clone()),
+            Some((verdict, at)) if verdict.kind == VerdictKind::Deny => Err(match self.denial {
+                DenialResponse::Denied => VfsError::Denied(touches[at].path.clone()),
+                DenialResponse::Absent => VfsError::NotFound(touches[at].path.clone()),
             }),
             Some(_) | None => Ok(()),
         }
     }
 
-    async fn content(&self, kind: AccessKind, path: &VPath) -> Result<(), VfsError> {
-        self.require(&[Touch::new(kind, path, Extent::Content)])
+    async fn require_content(&self, kind: AccessKind, path: &VPath) -> Result<(), VfsError> {
+        self.require(&[TouchedPath::new(kind, path, AccessExtent::Content)])
             .await
     }
 
-    fn is_denied(&self, kind: AccessKind, path: &VPath, links: &Links) -> bool {
-        self.rules.decided(kind, path.as_str(), links).kind() == VerdictKind::Deny
+    fn is_denied(&self, kind: AccessKind, path: &VPath, links: &ProtectedLinks) -> bool {
+        self.rules
+            .decide_with_links(kind, path.as_str(), links)
+            .kind()
+            == VerdictKind::Deny
     }
 
     /// Whether something found below a directory may be seen: by its name, by where that lies, and
     /// by what it leads to.
-    async fn is_seen(&self, path: &VPath, real: &VPath, entry: &DirEntry, links: &Links) -> bool {
+    async fn is_visible(
+        &self,
+        path: &VPath,
+        real: &VPath,
+        entry: &DirEntry,
+        links: &ProtectedLinks,
+    ) -> bool {
         if self.is_denied(AccessKind::Read, path, links) {
             return false;
         }
@@ -144,17 +153,17 @@ impl Guarded {
     }
 
     /// Where a directory that may be read really is, and what its links protect.
-    async fn opened(&self, path: &VPath) -> Result<(VPath, Links), VfsError> {
-        self.content(AccessKind::Read, path).await?;
-        let Stands { end, .. } = stands(&*self.inner, path).await?;
-        let end = end.map_err(|error| about(path, Some(error)))?;
+    async fn open_directory(&self, path: &VPath) -> Result<(VPath, ProtectedLinks), VfsError> {
+        self.require_content(AccessKind::Read, path).await?;
+        let PathAliases { target: end, .. } = path_aliases(&*self.inner, path).await?;
+        let end = end.map_err(|error| with_path(path, Some(error)))?;
         Ok((end, self.read_links().await))
     }
 
     /// Where a path leads, for those who may read it; and who may only write must be able to say
     /// where to.
-    async fn led(&self, path: &VPath) -> Result<VPath, VfsError> {
-        let by_name = |kind: &AccessKind| !self.is_denied(*kind, path, &Links::default());
+    async fn resolve_visible(&self, path: &VPath) -> Result<VPath, VfsError> {
+        let by_name = |kind: &AccessKind| !self.is_denied(*kind, path, &ProtectedLinks::default());
         let kinds: Vec<AccessKind> = [AccessKind::Read, AccessKind::Write]
             .into_iter()
             .filter(by_name)
@@ -162,11 +171,13 @@ impl Guarded {
         if kinds.is_empty() {
             return Err(VfsError::Denied(path.clone()));
         }
-        let Stands { paths, end, .. } = stands(&*self.inner, path).await?;
+        let PathAliases {
+            paths, target: end, ..
+        } = path_aliases(&*self.inner, path).await?;
         for kind in kinds {
-            let links = links(&self.rules, &*self.inner, kind).await;
+            let links = protected_links(&self.rules, &*self.inner, kind).await;
             if !paths.iter().any(|path| self.is_denied(kind, path, &links)) {
-                return end.map_err(|error| about(path, Some(error)));
+                return end.map_err(|error| with_path(path, Some(error)));
             }
         }
         Err(VfsError::Denied(path.clone()))
@@ -178,7 +189,7 @@ impl Guarded {
         after: Option<&VPath>,
         limit: usize,
     ) -> Result<Walk, VfsError> {
-        let (real, links) = self.opened(path).await?;
+        let (real, links) = self.open_directory(path).await?;
         let mut after = after.cloned();
         let mut entries = Vec::new();
         // What is hidden must not use up the limit, so more is asked for until enough is seen.
@@ -196,7 +207,7 @@ impl Guarded {
             for (child, entry) in walk.entries {
                 let rest = child.as_str()[path.as_str().len()..].trim_start_matches('/');
                 if self
-                    .is_seen(&child, &real.join(rest)?, &entry, &links)
+                    .is_visible(&child, &real.join(rest)?, &entry, &links)
                     .await
                 {
                     entries.push((child, entry));
@@ -214,21 +225,21 @@ impl Guarded {
 impl Vfs for Guarded {
     fn stat<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Stat, VfsError>> {
         Box::pin(async move {
-            self.content(AccessKind::Read, path).await?;
+            self.require_content(AccessKind::Read, path).await?;
             self.inner.stat(path).await
         })
     }
 
     fn list<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Vec<DirEntry>, VfsError>> {
         Box::pin(async move {
-            let (real, links) = self.opened(path).await?;
+            let (real, links) = self.open_directory(path).await?;
             let mut seen = Vec::new();
             for entry in self.inner.list(path).await? {
                 let (Ok(child), Ok(really)) = (path.join(&entry.name), real.join(&entry.name))
                 else {
                     continue;
                 };
-                if self.is_seen(&child, &really, &entry, &links).await {
+                if self.is_visible(&child, &really, &entry, &links).await {
                     seen.push(entry);
                 }
             }
@@ -242,7 +253,7 @@ impl Vfs for Guarded {
         range: ReadRange,
     ) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
         Box::pin(async move {
-            self.content(AccessKind::Read, path).await?;
+            self.require_content(AccessKind::Read, path).await?;
             self.inner.read(path, range).await
         })
     }
@@ -251,9 +262,9 @@ impl Vfs for Guarded {
         &'a self,
         path: &'a VPath,
         range: LineRange,
-    ) -> BoxFuture<'a, Result<Lines, VfsError>> {
+    ) -> BoxFuture<'a, Result<LineWindow, VfsError>> {
         Box::pin(async move {
-            self.content(AccessKind::Read, path).await?;
+            self.require_content(AccessKind::Read, path).await?;
             self.inner.read_lines(path, range).await
         })
     }
@@ -265,15 +276,19 @@ impl Vfs for Guarded {
         expect: Expect,
     ) -> BoxFuture<'a, Result<Version, VfsError>> {
         Box::pin(async move {
-            self.content(AccessKind::Write, path).await?;
+            self.require_content(AccessKind::Write, path).await?;
             self.inner.write(path, data, expect).await
         })
     }
 
     fn remove<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
         Box::pin(async move {
-            self.require(&[Touch::new(AccessKind::Write, path, Extent::Tree)])
-                .await?;
+            self.require(&[TouchedPath::new(
+                AccessKind::Write,
+                path,
+                AccessExtent::Tree,
+            )])
+            .await?;
             self.inner.remove(path).await
         })
     }
@@ -282,12 +297,12 @@ impl Vfs for Guarded {
         Box::pin(async move {
             let touches = [
                 // What arrives may be readable where it could not be read before.
-                Touch::new(AccessKind::Read, from, Extent::Tree),
-                Touch::new(AccessKind::Write, from, Extent::Tree),
-                Touch::new(
+                TouchedPath::new(AccessKind::Read, from, AccessExtent::Tree),
+                TouchedPath::new(AccessKind::Write, from, AccessExtent::Tree),
+                TouchedPath::new(
                     AccessKind::Write,
                     to,
-                    Extent::Arrival { from: from.clone() },
+                    AccessExtent::Arrival { from: from.clone() },
                 ),
             ];
             self.require(&touches).await?;
@@ -297,14 +312,14 @@ impl Vfs for Guarded {
 
     fn mkdir<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
         Box::pin(async move {
-            self.content(AccessKind::Write, path).await?;
+            self.require_content(AccessKind::Write, path).await?;
             self.inner.mkdir(path).await
         })
     }
 
     fn set_mode<'a>(&'a self, path: &'a VPath, mode: u32) -> BoxFuture<'a, Result<(), VfsError>> {
         Box::pin(async move {
-            self.content(AccessKind::Write, path).await?;
+            self.require_content(AccessKind::Write, path).await?;
             self.inner.set_mode(path, mode).await
         })
     }
@@ -319,7 +334,7 @@ impl Vfs for Guarded {
     }
 
     fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>> {
-        Box::pin(self.led(path))
+        Box::pin(self.resolve_visible(path))
     }
 
     fn search(&self) -> &dyn Search {
@@ -328,7 +343,7 @@ impl Vfs for Guarded {
 }
 
 /// An error about `path`, whichever path it was about.
-fn about(path: &VPath, error: Option<VfsError>) -> VfsError {
+fn with_path(path: &VPath, error: Option<VfsError>) -> VfsError {
     let path = path.clone();
     match error {
         None => VfsError::NotFound(path),

@@ -1,12 +1,12 @@
 //! Searching behind rules: what may not be read does not exist, neither in the results nor in their
 //! number.
 
-use super::judge::stands;
-use super::{Guarded, about};
+use super::judge::path_aliases;
+use super::{Guarded, with_path};
 use crate::VPath;
-use crate::rules::Decided;
+use crate::rules::RuleDecision;
 use crate::search::{
-    Bounds, GlobQuery, GlobResult, GrepQuery, GrepResult, Search, SearchError, Visible,
+    Bounds, FileSearchError, GlobQuery, GlobResult, GrepQuery, GrepResult, Search, Visible,
 };
 use futures_util::future::BoxFuture;
 use std::collections::BTreeSet;
@@ -15,51 +15,57 @@ use stead_core::{AccessKind, VerdictKind};
 
 /// What a search tells of a file.
 #[derive(Debug, Clone, Copy)]
-enum Tells {
+enum SearchReveals {
     Name,
     Content,
 }
 
 /// The files that a search left out because reading them asks. By path, for a place may ask twice
 /// about one.
-type LeftOut = Arc<Mutex<BTreeSet<Box<str>>>>;
+type OmittedFiles = Arc<Mutex<BTreeSet<Box<str>>>>;
 
 impl Guarded {
     /// `bounds` in which only what the search may tell is visible.
-    async fn bounded(
+    async fn restrict_bounds(
         &self,
         root: &VPath,
         bounds: Bounds,
-        tells: Tells,
-    ) -> Result<(Bounds, LeftOut), SearchError> {
-        self.content(AccessKind::Read, root).await?;
+        tells: SearchReveals,
+    ) -> Result<(Bounds, OmittedFiles), FileSearchError> {
+        self.require_content(AccessKind::Read, root).await?;
         let links = self.read_links().await;
         // Where the root itself asks, somebody was asked, and the answer holds for all that the
         // same rule covers.
-        let answered: Vec<usize> = stands(&*self.inner, root)
+        let answered: Vec<usize> = path_aliases(&*self.inner, root)
             .await?
             .paths
             .iter()
-            .filter_map(|path| asking(&self.rules.decided(AccessKind::Read, path.as_str(), &links)))
+            .filter_map(|path| {
+                asking_rule(
+                    &self
+                        .rules
+                        .decide_with_links(AccessKind::Read, path.as_str(), &links),
+                )
+            })
             .collect();
         let rules = self.rules.clone();
         let before = bounds.visible.clone();
-        let left_out = LeftOut::default();
+        let left_out = OmittedFiles::default();
         let asked = left_out.clone();
         let is_visible = move |path: &str| {
-            let decided = rules.decided(AccessKind::Read, path, &links);
+            let decided = rules.decide_with_links(AccessKind::Read, path, &links);
             if !before.allows(path) || decided.kind() == VerdictKind::Deny {
                 return false;
             }
-            let unanswered = |decided: &Decided<'_>| {
-                asking(decided).is_some_and(|rule| !answered.contains(&rule))
+            let unanswered = |decided: &RuleDecision<'_>| {
+                asking_rule(decided).is_some_and(|rule| !answered.contains(&rule))
             };
             let leaves_out = match tells {
-                Tells::Content => unanswered(&decided),
+                SearchReveals::Content => unanswered(&decided),
                 // A name is told to whoever may list the directory it is in.
-                Tells::Name => {
+                SearchReveals::Name => {
                     let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
-                    unanswered(&rules.decided(AccessKind::Read, directory, &links))
+                    unanswered(&rules.decide_with_links(AccessKind::Read, directory, &links))
                 }
             };
             if leaves_out {
@@ -80,7 +86,7 @@ impl Guarded {
     }
 
     /// Of the parts that could not be searched, those that may be known.
-    async fn tellable(&self, failed: Vec<String>) -> Vec<String> {
+    async fn visible_failures(&self, failed: Vec<String>) -> Vec<String> {
         let links = self.read_links().await;
         let part = |text: &str| VPath::parse(text.split(": ").next().unwrap_or(text)).ok();
         failed
@@ -95,21 +101,23 @@ impl Search for Guarded {
         &'a self,
         query: GlobQuery,
         bounds: Bounds,
-    ) -> BoxFuture<'a, Result<GlobResult, SearchError>> {
+    ) -> BoxFuture<'a, Result<GlobResult, FileSearchError>> {
         Box::pin(async move {
             let root = query.root.clone();
-            let (bounds, left_out) = self.bounded(&root, bounds, Tells::Name).await?;
+            let (bounds, left_out) = self
+                .restrict_bounds(&root, bounds, SearchReveals::Name)
+                .await?;
             let found = self
                 .inner
                 .search()
                 .glob(query, bounds)
                 .await
-                .map_err(|error| named(&root, error))?;
-            let failed = self.tellable(found.failed).await;
-            let unasked = found.unasked + number(&left_out);
+                .map_err(|error| with_root(&root, error))?;
+            let failed = self.visible_failures(found.failed).await;
+            let unasked = found.needs_approval + omitted_count(&left_out);
             Ok(GlobResult {
                 failed,
-                unasked,
+                needs_approval: unasked,
                 ..found
             })
         })
@@ -119,21 +127,23 @@ impl Search for Guarded {
         &'a self,
         query: GrepQuery,
         bounds: Bounds,
-    ) -> BoxFuture<'a, Result<GrepResult, SearchError>> {
+    ) -> BoxFuture<'a, Result<GrepResult, FileSearchError>> {
         Box::pin(async move {
             let root = query.root.clone();
-            let (bounds, left_out) = self.bounded(&root, bounds, Tells::Content).await?;
+            let (bounds, left_out) = self
+                .restrict_bounds(&root, bounds, SearchReveals::Content)
+                .await?;
             let found = self
                 .inner
                 .search()
                 .grep(query, bounds)
                 .await
-                .map_err(|error| named(&root, error))?;
-            let failed = self.tellable(found.failed).await;
-            let unasked = found.unasked + number(&left_out);
+                .map_err(|error| with_root(&root, error))?;
+            let failed = self.visible_failures(found.failed).await;
+            let unasked = found.needs_approval + omitted_count(&left_out);
             Ok(GrepResult {
                 failed,
-                unasked,
+                needs_approval: unasked,
                 ..found
             })
         })
@@ -141,18 +151,21 @@ impl Search for Guarded {
 }
 
 /// The rule that asks, if it is one.
-fn asking(decided: &Decided<'_>) -> Option<usize> {
+fn asking_rule(decided: &RuleDecision<'_>) -> Option<usize> {
     match decided {
-        Decided::Rule {
+        RuleDecision::Rule {
             index,
             mode: VerdictKind::Ask,
             ..
         } => Some(*index),
-        Decided::Rule { .. } | Decided::Protected(_) | Decided::Led(_) | Decided::Nothing => None,
+        RuleDecision::Rule { .. }
+        | RuleDecision::Protected(_)
+        | RuleDecision::LinkTarget(_)
+        | RuleDecision::NoRule => None,
     }
 }
 
-fn number(left_out: &LeftOut) -> usize {
+fn omitted_count(left_out: &OmittedFiles) -> usize {
     left_out
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
@@ -160,12 +173,12 @@ fn number(left_out: &LeftOut) -> usize {
 }
 
 /// The error with the root as it was asked for: a link's target is not for everyone.
-fn named(root: &VPath, error: SearchError) -> SearchError {
+fn with_root(root: &VPath, error: FileSearchError) -> FileSearchError {
     match error {
-        SearchError::Vfs(error) => SearchError::Vfs(about(root, Some(error))),
-        SearchError::Pattern(_)
-        | SearchError::Glob { .. }
-        | SearchError::FileType(_)
-        | SearchError::Cancelled => error,
+        FileSearchError::Vfs(error) => FileSearchError::Vfs(with_path(root, Some(error))),
+        FileSearchError::Pattern(_)
+        | FileSearchError::Glob { .. }
+        | FileSearchError::FileType(_)
+        | FileSearchError::Cancelled => error,
     }
 }

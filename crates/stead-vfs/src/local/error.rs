@@ -30,7 +30,7 @@ pub(super) fn at(path: &VPath, error: impl Into<io::Error>) -> VfsError {
 }
 
 /// The blocking task did not finish.
-pub(super) fn lost(path: &VPath, error: tokio::task::JoinError) -> VfsError {
+pub(super) fn task_failed(path: &VPath, error: tokio::task::JoinError) -> VfsError {
     VfsError::Io {
         path: path.clone(),
         source: io::Error::other(error),
@@ -38,7 +38,7 @@ pub(super) fn lost(path: &VPath, error: tokio::task::JoinError) -> VfsError {
 }
 
 /// Another process keeps the directory of `path` locked.
-pub(super) fn held(path: &VPath) -> VfsError {
+pub(super) fn locked(path: &VPath) -> VfsError {
     let cause =
         "another process keeps its directory locked; nothing was changed, try again".to_owned();
     VfsError::Unavailable {

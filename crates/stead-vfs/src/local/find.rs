@@ -1,16 +1,16 @@
 //! Glob and grep on the local disk.
 
-use super::Local;
+use super::LocalInner;
 use super::error;
+use super::first_results::FirstResults;
 use super::ignores;
-use super::keep::Keep;
 use super::root::{self, READING};
-use super::walk::{self, Start, Stop, Visitor, walk};
-use crate::glob::{Dots, PathGlob};
-use crate::grep::{self, Lines, relative_start};
+use super::walk::{self, Visitor, WalkStart, WalkStop, walk};
+use crate::glob::{DotFiles, PathGlob};
+use crate::grep::{self, MatchCollector, relative_start};
 use crate::ignores::Ignores;
 use crate::search::{
-    Bounds, FileMatches, GlobQuery, GlobResult, GrepMode, GrepQuery, GrepResult, SearchError,
+    Bounds, FileMatches, FileSearchError, GlobQuery, GlobResult, GrepMode, GrepQuery, GrepResult,
     Visible,
 };
 use crate::{FileKind, VPath, VfsError};
@@ -25,25 +25,25 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-impl Local {
+impl LocalInner {
     pub(super) fn glob(
         &self,
         query: &GlobQuery,
         bounds: &Bounds,
-    ) -> Result<GlobResult, SearchError> {
+    ) -> Result<GlobResult, FileSearchError> {
         let glob = PathGlob::new(&query.pattern)?;
         let start = self.start(&query.root)?;
-        let stop = Stop::new(bounds.cancel.clone(), bounds.deadline);
-        let found = Keep::new(bounds.limit);
+        let stop = WalkStop::new(bounds.cancel.clone(), bounds.deadline);
+        let found = FirstResults::new(bounds.limit);
         let from = relative_start(&start.path);
-        walk(start, glob.dots(), &stop, || Names {
+        walk(start, glob.dot_files(), &stop, || NameVisitor {
             glob: &glob,
             from,
             visible: &bounds.visible,
             found: &found,
         });
         if stop.cancelled() {
-            return Err(SearchError::Cancelled);
+            return Err(FileSearchError::Cancelled);
         }
         let mut paths = found
             .into_results()
@@ -56,7 +56,7 @@ impl Local {
             truncated,
             timed_out: stop.timed_out(),
             failed: Vec::new(),
-            unasked: 0,
+            needs_approval: 0,
         })
     }
 
@@ -64,13 +64,13 @@ impl Local {
         &self,
         query: &GrepQuery,
         bounds: &Bounds,
-    ) -> Result<GrepResult, SearchError> {
+    ) -> Result<GrepResult, FileSearchError> {
         let matcher = grep::matcher(query)?;
         let glob = query.glob.as_deref().map(PathGlob::new).transpose()?;
         let types = query.file_type.as_deref().map(grep::types).transpose()?;
-        let stop = Stop::new(bounds.cancel.clone(), bounds.deadline);
-        let found = Keep::new(bounds.limit);
-        let content = |from| Content {
+        let stop = WalkStop::new(bounds.cancel.clone(), bounds.deadline);
+        let found = FirstResults::new(bounds.limit);
+        let content = |from| ContentVisitor {
             searcher: grep::searcher(query.mode, query.syntax),
             matcher: matcher.clone(),
             mode: query.mode,
@@ -94,7 +94,7 @@ impl Local {
                     .open_dir(Path::new(path.parent().unwrap_or(VPath::root()).as_str()));
                 let dir = dir
                     .map_err(|e| error::at(&path, e))
-                    .map_err(SearchError::Vfs)?;
+                    .map_err(FileSearchError::Vfs)?;
                 let mut visitor = content(path.as_str().len() - path.name().len());
                 let name =
                     CString::new(path.name()).map_err(|e| error::at(&path, io::Error::from(e)))?;
@@ -103,7 +103,7 @@ impl Local {
             }
             Ok(FileKind::Directory | FileKind::Other) | Err(_) => {
                 let start = self.start(&query.root)?;
-                let dots = glob.as_ref().map_or(Dots::Hidden, PathGlob::dots);
+                let dots = glob.as_ref().map_or(DotFiles::Hidden, PathGlob::dot_files);
                 let from = relative_start(&start.path);
                 walk(start, dots, &stop, || content(from))
             }
@@ -111,22 +111,22 @@ impl Local {
         let unreadable = visitors.iter().map(|visitor| visitor.unreadable).sum();
         drop(visitors);
         if stop.cancelled() {
-            return Err(SearchError::Cancelled);
+            return Err(FileSearchError::Cancelled);
         }
         let found = found.into_results().map(|(_, file, weight)| (file, weight));
-        let (files, truncated) = grep::cut(found, bounds.limit);
+        let (files, truncated) = grep::truncate_matches(found, bounds.limit);
         Ok(GrepResult {
             files,
             truncated,
             timed_out: stop.timed_out(),
             unreadable,
             failed: Vec::new(),
-            unasked: 0,
+            needs_approval: 0,
         })
     }
 
     /// The search root without links, open, with the ignore files above it.
-    fn start(&self, path: &VPath) -> Result<Start, VfsError> {
+    fn start(&self, path: &VPath) -> Result<WalkStart, VfsError> {
         let path = self.root.resolve(path)?;
         let failed = |e| error::at(&path, e);
         let mut dir = self.root.open_dir(Path::new("")).map_err(failed)?;
@@ -145,7 +145,7 @@ impl Local {
             }
             walked.push_str(part);
         }
-        Ok(Start {
+        Ok(WalkStart {
             dir,
             path: walked,
             ignores: levels,
@@ -153,19 +153,19 @@ impl Local {
     }
 }
 
-fn vpath(path: &str) -> Result<VPath, SearchError> {
-    VPath::parse(path).map_err(|e| SearchError::Vfs(e.into()))
+fn vpath(path: &str) -> Result<VPath, FileSearchError> {
+    VPath::parse(path).map_err(|e| FileSearchError::Vfs(e.into()))
 }
 
 /// Collects the names that match.
-struct Names<'a> {
+struct NameVisitor<'a> {
     glob: &'a PathGlob,
     from: usize,
     visible: &'a Visible,
-    found: &'a Keep<()>,
+    found: &'a FirstResults<()>,
 }
 
-impl Visitor for Names<'_> {
+impl Visitor for NameVisitor<'_> {
     fn enter(&mut self, path: &str) -> bool {
         self.glob.may_enter(&path[self.from..]) && !self.found.is_beyond(path)
     }
@@ -181,7 +181,7 @@ impl Visitor for Names<'_> {
 }
 
 /// Collects the lines that match.
-struct Content<'a> {
+struct ContentVisitor<'a> {
     searcher: Searcher,
     matcher: RegexMatcher,
     mode: GrepMode,
@@ -189,13 +189,13 @@ struct Content<'a> {
     types: Option<&'a Types>,
     from: usize,
     visible: &'a Visible,
-    stop: &'a Stop,
-    found: &'a Keep<FileMatches>,
+    stop: &'a WalkStop,
+    found: &'a FirstResults<FileMatches>,
     unreadable: usize,
 }
 
-impl Content<'_> {
-    fn wants(&self, path: &str) -> bool {
+impl ContentVisitor<'_> {
+    fn accepts(&self, path: &str) -> bool {
         self.glob
             .is_none_or(|glob| glob.matches(&path[self.from..]))
             && self
@@ -205,14 +205,14 @@ impl Content<'_> {
             && self.visible.allows(path)
     }
 
-    fn search(&mut self, dir: BorrowedFd<'_>, name: &CStr) -> io::Result<Lines> {
+    fn search(&mut self, dir: BorrowedFd<'_>, name: &CStr) -> io::Result<MatchCollector> {
         let file: File =
             rustix::fs::openat(dir, name, READING | OFlags::NOFOLLOW, Mode::empty())?.into();
-        let mut lines = Lines::new(self.mode, self.found.limit());
+        let mut lines = MatchCollector::new(self.mode, self.found.limit());
         grep::search(
             &mut self.searcher,
             &self.matcher,
-            Watched {
+            StoppableFile {
                 file,
                 stop: self.stop,
             },
@@ -222,7 +222,7 @@ impl Content<'_> {
     }
 }
 
-impl Visitor for Content<'_> {
+impl Visitor for ContentVisitor<'_> {
     fn enter(&mut self, path: &str) -> bool {
         self.glob
             .is_none_or(|glob| glob.may_enter(&path[self.from..]))
@@ -230,14 +230,14 @@ impl Visitor for Content<'_> {
     }
 
     fn file(&mut self, dir: BorrowedFd<'_>, name: &CStr, path: &str) {
-        if !self.wants(path) {
+        if !self.accepts(path) {
             return;
         }
         match self.search(dir, name) {
-            Ok(Lines { count: 0, .. }) => {}
-            Ok(Lines { lines, count, .. }) => {
+            Ok(MatchCollector { count: 0, .. }) => {}
+            Ok(MatchCollector { lines, count, .. }) => {
                 let Ok(file) = VPath::parse(path) else { return };
-                let weight = grep::weight(self.mode, count);
+                let weight = grep::result_count(self.mode, count);
                 self.found.add(
                     path,
                     FileMatches {
@@ -250,20 +250,20 @@ impl Visitor for Content<'_> {
             }
             // A file that is gone by now was never there.
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(_) => self.unreadable += usize::from(!self.stop.now()),
+            Err(_) => self.unreadable += usize::from(!self.stop.should_stop()),
         }
     }
 }
 
 /// A file that reads as failed once it is time to stop.
-struct Watched<'a> {
+struct StoppableFile<'a> {
     file: File,
-    stop: &'a Stop,
+    stop: &'a WalkStop,
 }
 
-impl Read for Watched<'_> {
+impl Read for StoppableFile<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.stop.now() {
+        if self.stop.should_stop() {
             return Err(io::Error::other("stopped"));
         }
         self.file.read(buffer)

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Which ignore files a directory has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct IgnoreFileNames {
     pub(super) ignore: bool,
     pub(super) gitignore: bool,
     pub(super) git: bool,
@@ -21,9 +21,9 @@ pub(super) fn below(
     above: Option<Arc<Ignores>>,
     dir: BorrowedFd<'_>,
     path: &str,
-    found: Found,
+    found: IgnoreFileNames,
 ) -> Option<Arc<Ignores>> {
-    if found == Found::default() {
+    if found == IgnoreFileNames::default() {
         return above;
     }
     let ignore = found.ignore.then(|| load(dir, ".ignore")).flatten();

@@ -1,17 +1,19 @@
 //! A directory of the local disk.
 
-mod change;
+mod dir_lock;
 mod error;
 mod find;
-mod hold;
+mod first_results;
 mod ignores;
-mod keep;
 mod root;
 mod sweep;
 mod walk;
+mod write;
 
-use crate::lines::{self, BLOCK_BYTES, LineIndex, LineRange, Lines, Scan};
-use crate::search::{Bounds, GlobQuery, GlobResult, GrepQuery, GrepResult, Search, SearchError};
+use crate::lines::{self, BLOCK_BYTES, LineIndex, LineRange, LineScan, LineWindow};
+use crate::search::{
+    Bounds, FileSearchError, GlobQuery, GlobResult, GrepQuery, GrepResult, Search,
+};
 use crate::{DirEntry, Expect, FileKind, ReadRange, Stat, VPath, Version, Vfs, VfsError};
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -42,10 +44,10 @@ const SMALL_DIRECTORY_BYTES: u64 = 4096;
 /// version and replacing the file is one step also among processes, by a lock on the directory
 /// (where the disk has such locks).
 #[derive(Debug, Clone)]
-pub struct LocalVfs(Arc<Local>);
+pub struct LocalVfs(Arc<LocalInner>);
 
 #[derive(Debug)]
-struct Local {
+struct LocalInner {
     root: Root,
     disk: Arc<dyn Disk>,
     locks: [Mutex<()>; WRITE_LOCKS],
@@ -57,7 +59,7 @@ impl LocalVfs {
     pub fn open(root: &Path, disk: Arc<dyn Disk>) -> Result<Self, VfsError> {
         let opened = open_dir(root).map_err(|e| error::at(&VPath::root(), e))?;
         let locks = std::array::from_fn(|_| Mutex::default());
-        Ok(Self(Arc::new(Local {
+        Ok(Self(Arc::new(LocalInner {
             root: Root(opened),
             disk,
             locks,
@@ -67,60 +69,61 @@ impl LocalVfs {
 
     /// Does `work` here and now: some microseconds, where handing it to another thread and back
     /// takes tens of them.
-    fn here<'a, T: Send + 'a>(
+    fn run_inline<'a, T: Send + 'a>(
         &'a self,
         path: &'a VPath,
-        work: impl FnOnce(&Local, &VPath) -> Result<T, VfsError> + Send + 'a,
+        work: impl FnOnce(&LocalInner, &VPath) -> Result<T, VfsError> + Send + 'a,
     ) -> BoxFuture<'a, Result<T, VfsError>> {
         Box::pin(async move { work(&self.0, path) })
     }
 
     /// Opens a file and reads it: here and now if it is small, elsewhere if it is not.
-    fn reading<'a, T: Send + 'static>(
+    fn with_open_file<'a, T: Send + 'static>(
         &'a self,
         path: &'a VPath,
-        read: impl FnOnce(&Local, &VPath, File, rustix::fs::Stat) -> Result<T, VfsError>
+        read: impl FnOnce(&LocalInner, &VPath, File, rustix::fs::Stat) -> Result<T, VfsError>
         + Send
         + 'static,
     ) -> BoxFuture<'a, Result<T, VfsError>> {
         match self.0.root.open_file(path) {
             Err(error) => Box::pin(async { Err(error) }),
             Ok((file, stat)) if root::size(&stat) <= SMALL_BYTES => {
-                self.here(path, move |local, path| read(local, path, file, stat))
+                self.run_inline(path, move |local, path| read(local, path, file, stat))
             }
             Ok((file, stat)) => {
-                self.blocking(path, move |local, path| read(local, path, file, stat))
+                self.run_blocking(path, move |local, path| read(local, path, file, stat))
             }
         }
     }
 
     /// Does `work` where blocking is fine.
-    fn blocking<'a, T: Send + 'static>(
+    fn run_blocking<'a, T: Send + 'static>(
         &self,
         path: &'a VPath,
-        work: impl FnOnce(&Local, &VPath) -> Result<T, VfsError> + Send + 'static,
+        work: impl FnOnce(&LocalInner, &VPath) -> Result<T, VfsError> + Send + 'static,
     ) -> BoxFuture<'a, Result<T, VfsError>> {
         let local = Arc::clone(&self.0);
         let owned = path.clone();
         Box::pin(async move {
             let task = tokio::task::spawn_blocking(move || work(&local, &owned));
-            task.await.unwrap_or_else(|e| Err(error::lost(path, e)))
+            task.await
+                .unwrap_or_else(|e| Err(error::task_failed(path, e)))
         })
     }
 }
 
 impl Vfs for LocalVfs {
     fn stat<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Stat, VfsError>> {
-        self.here(path, Local::stat)
+        self.run_inline(path, LocalInner::stat)
     }
 
     fn list<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Vec<DirEntry>, VfsError>> {
         match self.0.open_dir(path) {
             Err(error) => Box::pin(async { Err(error) }),
             Ok((dir, size)) if size <= SMALL_DIRECTORY_BYTES => {
-                self.here(path, move |local, path| local.list(path, &dir))
+                self.run_inline(path, move |local, path| local.list(path, &dir))
             }
-            Ok((dir, _)) => self.blocking(path, move |local, path| local.list(path, &dir)),
+            Ok((dir, _)) => self.run_blocking(path, move |local, path| local.list(path, &dir)),
         }
     }
 
@@ -129,7 +132,7 @@ impl Vfs for LocalVfs {
         path: &'a VPath,
         range: ReadRange,
     ) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
-        self.reading(path, move |_, path, file, stat| {
+        self.with_open_file(path, move |_, path, file, stat| {
             read(path, file, &stat, range)
         })
     }
@@ -138,8 +141,8 @@ impl Vfs for LocalVfs {
         &'a self,
         path: &'a VPath,
         range: LineRange,
-    ) -> BoxFuture<'a, Result<Lines, VfsError>> {
-        self.reading(path, move |local, path, file, stat| {
+    ) -> BoxFuture<'a, Result<LineWindow, VfsError>> {
+        self.with_open_file(path, move |local, path, file, stat| {
             local.read_lines(path, &file, &stat, range)
         })
     }
@@ -150,7 +153,7 @@ impl Vfs for LocalVfs {
         data: Bytes,
         expect: Expect,
     ) -> BoxFuture<'a, Result<Version, VfsError>> {
-        self.blocking(path, move |local, path| local.write(path, &data, &expect))
+        self.run_blocking(path, move |local, path| local.write(path, &data, &expect))
     }
 
     fn write_stream<'a>(
@@ -159,17 +162,17 @@ impl Vfs for LocalVfs {
         mut source: BoxStream<'a, Bytes>,
     ) -> BoxFuture<'a, Result<Version, VfsError>> {
         Box::pin(async move {
-            let mut begun = self.blocking(path, Local::begin).await?;
+            let mut begun = self.run_blocking(path, LocalInner::create_temp).await?;
             while let Some(piece) = source.next().await {
-                let push = move |_: &Local, path: &VPath| {
+                let push = move |_: &LocalInner, path: &VPath| {
                     begun
                         .push(&piece)
                         .map(|()| begun)
                         .map_err(|e| error::at(path, e))
                 };
-                begun = self.blocking(path, push).await?;
+                begun = self.run_blocking(path, push).await?;
             }
-            self.blocking(path, move |local, path| {
+            self.run_blocking(path, move |local, path| {
                 begun.publish(local, path, &Expect::Any)
             })
             .await
@@ -177,24 +180,24 @@ impl Vfs for LocalVfs {
     }
 
     fn remove<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
-        self.blocking(path, Local::remove)
+        self.run_blocking(path, LocalInner::remove)
     }
 
     fn rename<'a>(&'a self, from: &'a VPath, to: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
         let to = to.clone();
-        self.blocking(from, move |local, from| local.rename(from, &to))
+        self.run_blocking(from, move |local, from| local.rename(from, &to))
     }
 
     fn mkdir<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
-        self.blocking(path, Local::mkdir)
+        self.run_blocking(path, LocalInner::mkdir)
     }
 
     fn set_mode<'a>(&'a self, path: &'a VPath, mode: u32) -> BoxFuture<'a, Result<(), VfsError>> {
-        self.blocking(path, move |local, path| local.set_mode(path, mode))
+        self.run_blocking(path, move |local, path| local.set_mode(path, mode))
     }
 
     fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>> {
-        self.here(path, |local, path| local.root.resolve(path))
+        self.run_inline(path, |local, path| local.root.resolve(path))
     }
 
     fn search(&self) -> &dyn Search {
@@ -207,44 +210,44 @@ impl Search for LocalVfs {
         &'a self,
         query: GlobQuery,
         bounds: Bounds,
-    ) -> BoxFuture<'a, Result<GlobResult, SearchError>> {
-        self.searching(bounds, move |local, bounds| local.glob(&query, bounds))
+    ) -> BoxFuture<'a, Result<GlobResult, FileSearchError>> {
+        self.search_blocking(bounds, move |local, bounds| local.glob(&query, bounds))
     }
 
     fn grep<'a>(
         &'a self,
         query: GrepQuery,
         bounds: Bounds,
-    ) -> BoxFuture<'a, Result<GrepResult, SearchError>> {
-        self.searching(bounds, move |local, bounds| local.grep(&query, bounds))
+    ) -> BoxFuture<'a, Result<GrepResult, FileSearchError>> {
+        self.search_blocking(bounds, move |local, bounds| local.grep(&query, bounds))
     }
 }
 
 impl LocalVfs {
     /// Searches where blocking is fine; a search nobody waits for any more ends soon.
-    fn searching<T: Send + 'static>(
+    fn search_blocking<T: Send + 'static>(
         &self,
         mut bounds: Bounds,
-        work: impl FnOnce(&Local, &Bounds) -> Result<T, SearchError> + Send + 'static,
-    ) -> BoxFuture<'static, Result<T, SearchError>> {
+        work: impl FnOnce(&LocalInner, &Bounds) -> Result<T, FileSearchError> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, FileSearchError>> {
         let local = Arc::clone(&self.0);
         Box::pin(async move {
             bounds.cancel = bounds.cancel.child_token();
             let _dropped = bounds.cancel.clone().drop_guard();
             let task = tokio::task::spawn_blocking(move || work(&local, &bounds));
             task.await
-                .unwrap_or_else(|e| Err(error::lost(&VPath::root(), e).into()))
+                .unwrap_or_else(|e| Err(error::task_failed(&VPath::root(), e).into()))
         })
     }
 }
 
-impl Local {
+impl LocalInner {
     fn stat(&self, path: &VPath) -> Result<Stat, VfsError> {
         let stat = self
             .root
             .stat(Path::new(path.as_str()))
             .map_err(|e| error::at(path, e))?;
-        Ok(root::described(&stat))
+        Ok(root::to_stat(&stat))
     }
 
     /// Opens a directory, and tells its size.
@@ -259,8 +262,8 @@ impl Local {
 
     fn list(&self, path: &VPath, dir: &File) -> Result<Vec<DirEntry>, VfsError> {
         let text = Path::new(path.as_str());
-        let names = change::names(dir).map_err(|e| error::at(path, e))?;
-        let names = names.iter().filter(|name| !change::is_temporary(name));
+        let names = write::names(dir).map_err(|e| error::at(path, e))?;
+        let names = names.iter().filter(|name| !write::is_temporary(name));
         let mut entries: Vec<DirEntry> = names
             .filter_map(|name| self.entry(dir, text, name))
             .collect();
@@ -310,7 +313,7 @@ impl Local {
         file: &File,
         stat: &rustix::fs::Stat,
         range: LineRange,
-    ) -> Result<Lines, VfsError> {
+    ) -> Result<LineWindow, VfsError> {
         let failed = |e| error::at(path, e);
         let size = root::size(stat);
         let version = root::version(stat);
@@ -319,7 +322,7 @@ impl Local {
         if known.is_none() {
             let head = fill(file, &mut block, 0).map_err(failed)?;
             if lines::is_binary(head) {
-                return Ok(Lines {
+                return Ok(LineWindow {
                     lines: Vec::new(),
                     total: None,
                     binary: true,
@@ -328,7 +331,7 @@ impl Local {
                 });
             }
         }
-        let mut scan = Scan::new(range, size, known.as_deref().cloned().unwrap_or_default());
+        let mut scan = LineScan::new(range, size, known.as_deref().cloned().unwrap_or_default());
         while let Some(offset) = scan.offset() {
             scan.push(fill(file, &mut block, offset).map_err(failed)?);
         }

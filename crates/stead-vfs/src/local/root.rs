@@ -36,12 +36,12 @@ pub(super) struct Root(pub(super) File);
 
 /// A name in the directory that really holds it.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct EntryLocation {
     pub(super) dir: File,
     pub(super) name: OsString,
 }
 
-impl Place {
+impl EntryLocation {
     /// What is there, links not followed; none if nothing is.
     pub(super) fn stat(&self) -> rustix::io::Result<Option<rustix::fs::Stat>> {
         match rustix::fs::statat(&self.dir, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -60,7 +60,7 @@ impl Place {
 #[derive(Clone, Copy)]
 pub(super) enum Parents<'a> {
     Required,
-    Made(&'a dyn Disk),
+    Create(&'a dyn Disk),
 }
 
 impl Root {
@@ -115,7 +115,7 @@ impl Root {
     ) -> Result<File, VfsError> {
         match (self.open_dir(directory), parents) {
             (Ok(dir), _) => Ok(dir),
-            (Err(Errno::NOENT), Parents::Made(disk)) => self
+            (Err(Errno::NOENT), Parents::Create(disk)) => self
                 .make_dirs(directory, disk)
                 .map_err(|e| error::at(path, e)),
             (Err(e), _) => Err(error::at(path, e)),
@@ -143,19 +143,27 @@ impl Root {
     }
 
     /// Where a name lies; a link at its end is the thing itself.
-    pub(super) fn entry(&self, path: &VPath, parents: Parents<'_>) -> Result<Place, VfsError> {
+    pub(super) fn locate_entry(
+        &self,
+        path: &VPath,
+        parents: Parents<'_>,
+    ) -> Result<EntryLocation, VfsError> {
         let text = Path::new(path.as_str());
         let (Some(parent), Some(name)) = (text.parent(), text.file_name()) else {
             return Err(VfsError::Denied(path.clone()));
         };
-        Ok(Place {
+        Ok(EntryLocation {
             dir: self.directory(parent, path, parents)?,
             name: name.to_owned(),
         })
     }
 
     /// Where the content of `path` lies or would lie, links at its end followed.
-    pub(super) fn content(&self, path: &VPath, parents: Parents<'_>) -> Result<Place, VfsError> {
+    pub(super) fn locate_content(
+        &self,
+        path: &VPath,
+        parents: Parents<'_>,
+    ) -> Result<EntryLocation, VfsError> {
         let mut text = PathBuf::from(path.as_str());
         for _ in 0..=MAX_LINKS {
             let (Some(parent), Some(name)) = (text.parent(), text.file_name()) else {
@@ -168,7 +176,7 @@ impl Root {
                 }
                 Ok(target) => text = parent.join(OsStr::from_bytes(target.as_bytes())),
                 Err(Errno::INVAL | Errno::NOENT) => {
-                    return Ok(Place {
+                    return Ok(EntryLocation {
                         dir,
                         name: name.to_owned(),
                     });
@@ -288,7 +296,7 @@ pub(super) fn size(stat: &rustix::fs::Stat) -> u64 {
     }
 }
 
-pub(super) fn described(stat: &rustix::fs::Stat) -> Stat {
+pub(super) fn to_stat(stat: &rustix::fs::Stat) -> Stat {
     Stat {
         kind: kind(stat),
         size: size(stat),

@@ -1,6 +1,6 @@
 //! What crashed processes leave on a disk: files that were to be renamed into place.
 
-use super::change::is_temporary;
+use super::write::is_temporary;
 use super::{LocalVfs, error, root};
 use crate::{VPath, VfsError};
 use rustix::fs::{AtFlags, FileType, statat};
@@ -18,7 +18,7 @@ impl LocalVfs {
         let oldest_ms = jiff::Timestamp::now()
             .as_millisecond()
             .saturating_sub(older_than.as_millis() as i64);
-        self.blocking(&VPath::root(), move |local, path| {
+        self.run_blocking(&VPath::root(), move |local, path| {
             let dir = local
                 .root
                 .open_dir(Path::new(""))
@@ -32,7 +32,7 @@ impl LocalVfs {
 /// Sweeps a directory and those below it; what cannot be read or removed is left for another time.
 fn sweep(dir: &File, disk: &dyn Disk, oldest_ms: i64) -> usize {
     let mut swept = 0;
-    for name in super::change::names(dir).unwrap_or_default() {
+    for name in super::write::names(dir).unwrap_or_default() {
         let Ok(stat) = statat(dir, &name, AtFlags::SYMLINK_NOFOLLOW) else {
             continue;
         };

@@ -5,9 +5,9 @@
 //! other file, so a FIFO of that name does not stop it. That is why this is not
 //! `ignore::WalkParallel`, which goes by name.
 
-use super::ignores::{self, Found};
+use super::ignores::{self, IgnoreFileNames};
 use super::root;
-use crate::glob::Dots;
+use crate::glob::DotFiles;
 use crate::ignores::{Ignores, IsDir};
 use rustix::fs::{AtFlags, FileType, RawDir};
 use std::ffi::{CStr, CString, OsStr};
@@ -32,7 +32,7 @@ pub(super) trait Visitor: Send {
 }
 
 /// Where a walk begins.
-pub(super) struct Start {
+pub(super) struct WalkStart {
     pub(super) dir: File,
     pub(super) path: String,
     /// From the directories above it.
@@ -41,13 +41,13 @@ pub(super) struct Start {
 
 /// When to end early.
 #[derive(Debug)]
-pub(super) struct Stop {
+pub(super) struct WalkStop {
     cancel: CancellationToken,
     deadline: Instant,
     timed_out: AtomicBool,
 }
 
-impl Stop {
+impl WalkStop {
     pub(super) fn new(cancel: CancellationToken, deadline: Instant) -> Self {
         Self {
             cancel,
@@ -57,7 +57,7 @@ impl Stop {
     }
 
     /// Whether it is time.
-    pub(super) fn now(&self) -> bool {
+    pub(super) fn should_stop(&self) -> bool {
         if self.cancel.is_cancelled() {
             return true;
         }
@@ -80,20 +80,20 @@ impl Stop {
 /// Visits every file below `start`, each once, with one visitor per thread; gives the visitors
 /// back.
 pub(super) fn walk<V: Visitor>(
-    start: Start,
-    dots: Dots,
-    stop: &Stop,
+    start: WalkStart,
+    dots: DotFiles,
+    stop: &WalkStop,
     visitor: impl Fn() -> V + Sync,
 ) -> Vec<V> {
-    let queue = Queue::new(Job::Open(start));
+    let queue = WalkQueue::new(WalkJob::Open(start));
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     let work = || {
-        let mut worker = Worker::new(visitor(), dots);
+        let mut worker = WalkWorker::new(visitor(), dots);
         while let Some((job, turn)) = queue.pop() {
-            if !stop.now() {
+            if !stop.should_stop() {
                 worker.directory(job, stop);
             }
-            turn.found(&mut worker.found);
+            turn.finish(&mut worker.subdirectories);
         }
         worker.visitor
     };
@@ -118,8 +118,8 @@ pub(super) fn walk<V: Visitor>(
 }
 
 /// A directory to be read.
-enum Job {
-    Open(Start),
+enum WalkJob {
+    Open(WalkStart),
     Named {
         parent: Arc<File>,
         name: CString,
@@ -129,20 +129,20 @@ enum Job {
 }
 
 /// Directories waiting, the newest first: depth before breadth keeps few descriptors open.
-struct Queue {
-    state: Mutex<QueueState>,
+struct WalkQueue {
+    state: Mutex<WalkQueueState>,
     changed: Condvar,
 }
 
-struct QueueState {
-    waiting: Vec<Job>,
+struct WalkQueueState {
+    waiting: Vec<WalkJob>,
     working: usize,
 }
 
-impl Queue {
-    fn new(first: Job) -> Self {
+impl WalkQueue {
+    fn new(first: WalkJob) -> Self {
         Self {
-            state: Mutex::new(QueueState {
+            state: Mutex::new(WalkQueueState {
                 waiting: vec![first],
                 working: 0,
             }),
@@ -151,12 +151,12 @@ impl Queue {
     }
 
     /// The next directory; none when all is done.
-    fn pop(&self) -> Option<(Job, Turn<'_>)> {
+    fn pop(&self) -> Option<(WalkJob, JobGuard<'_>)> {
         let mut state = self.lock();
         loop {
             if let Some(job) = state.waiting.pop() {
                 state.working += 1;
-                return Some((job, Turn(self)));
+                return Some((job, JobGuard(self)));
             }
             if state.working == 0 {
                 return None;
@@ -168,24 +168,24 @@ impl Queue {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, QueueState> {
+    fn lock(&self) -> MutexGuard<'_, WalkQueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The work on one directory. It ends when dropped, so that a panic does not leave the others
 /// waiting.
-struct Turn<'a>(&'a Queue);
+struct JobGuard<'a>(&'a WalkQueue);
 
-impl Turn<'_> {
+impl JobGuard<'_> {
     /// Ends it with the directories it found, in order.
-    fn found(self, jobs: &mut Vec<Job>) {
+    fn finish(self, jobs: &mut Vec<WalkJob>) {
         // Popped from the end, so the first name goes last.
         self.0.lock().waiting.extend(jobs.drain(..).rev());
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for JobGuard<'_> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.working -= 1;
@@ -196,30 +196,30 @@ impl Drop for Turn<'_> {
 }
 
 /// One thread's visitor and its buffers, kept from directory to directory.
-struct Worker<V> {
+struct WalkWorker<V> {
     visitor: V,
-    dots: Dots,
-    found: Vec<Job>,
+    dots: DotFiles,
+    subdirectories: Vec<WalkJob>,
     names: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: Vec<NameSpan>,
     path: String,
     raw: Vec<MaybeUninit<u8>>,
 }
 
 /// A name in `Worker::names`, its NUL included.
 #[derive(Clone, Copy)]
-struct Entry {
+struct NameSpan {
     start: usize,
     end: usize,
     kind: FileType,
 }
 
-impl<V: Visitor> Worker<V> {
-    fn new(visitor: V, dots: Dots) -> Self {
+impl<V: Visitor> WalkWorker<V> {
+    fn new(visitor: V, dots: DotFiles) -> Self {
         Self {
             visitor,
             dots,
-            found: Vec::new(),
+            subdirectories: Vec::new(),
             names: Vec::new(),
             entries: Vec::new(),
             path: String::new(),
@@ -229,10 +229,10 @@ impl<V: Visitor> Worker<V> {
 
     /// Visits the files of a directory and leaves its directories in `found`. One that cannot be
     /// read, or is no directory any more, has none.
-    fn directory(&mut self, job: Job, stop: &Stop) {
+    fn directory(&mut self, job: WalkJob, stop: &WalkStop) {
         let (dir, path, above) = match job {
-            Job::Open(Start { dir, path, ignores }) => (dir, path, ignores),
-            Job::Named {
+            WalkJob::Open(WalkStart { dir, path, ignores }) => (dir, path, ignores),
+            WalkJob::Named {
                 parent,
                 name,
                 path,
@@ -258,7 +258,7 @@ impl<V: Visitor> Worker<V> {
         let names = std::mem::take(&mut self.names);
         let entries = std::mem::take(&mut self.entries);
         for entry in &entries {
-            if stop.now() {
+            if stop.should_stop() {
                 break;
             }
             let Ok(name) = CStr::from_bytes_with_nul(&names[entry.start..entry.end]) else {
@@ -291,10 +291,10 @@ impl<V: Visitor> Worker<V> {
             known => known,
         };
         let left_out =
-            |is_dir| ignores.is_some_and(|ignores| ignores.leave_out(&self.path, is_dir));
+            |is_dir| ignores.is_some_and(|ignores| ignores.is_ignored(&self.path, is_dir));
         match kind {
             FileType::Directory if !left_out(IsDir::Yes) && self.visitor.enter(&self.path) => {
-                self.found.push(Job::Named {
+                self.subdirectories.push(WalkJob::Named {
                     parent: Arc::clone(dir),
                     name: name.to_owned(),
                     path: self.path.clone(),
@@ -309,10 +309,10 @@ impl<V: Visitor> Worker<V> {
     }
 
     /// Reads the names of a directory, sorted, hidden ones left out.
-    fn read(&mut self, dir: &File) -> Found {
+    fn read(&mut self, dir: &File) -> IgnoreFileNames {
         self.names.clear();
         self.entries.clear();
-        let mut found = Found::default();
+        let mut found = IgnoreFileNames::default();
         let mut entries = RawDir::new(dir, &mut self.raw);
         while let Some(Ok(entry)) = entries.next() {
             let name = entry.file_name().to_bytes_with_nul();
@@ -326,12 +326,12 @@ impl<V: Visitor> Worker<V> {
                 b".ignore\0" => found.ignore = true,
                 _ => {}
             }
-            if name[0] == b'.' && self.dots == Dots::Hidden {
+            if name[0] == b'.' && self.dots == DotFiles::Hidden {
                 continue;
             }
             let start = self.names.len();
             self.names.extend_from_slice(name);
-            self.entries.push(Entry {
+            self.entries.push(NameSpan {
                 start,
                 end: self.names.len(),
                 kind: entry.file_type(),
@@ -345,9 +345,9 @@ impl<V: Visitor> Worker<V> {
 }
 
 /// What the ignore files in a directory are, without reading all its names.
-pub(super) fn ignore_files(dir: BorrowedFd<'_>) -> Found {
+pub(super) fn ignore_files(dir: BorrowedFd<'_>) -> IgnoreFileNames {
     let has = |name: &str| rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
-    Found {
+    IgnoreFileNames {
         ignore: has(".ignore"),
         gitignore: has(".gitignore"),
         git: has(".git"),

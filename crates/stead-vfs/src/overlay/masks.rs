@@ -21,7 +21,7 @@ pub(super) struct Masks {
 
 impl Masks {
     /// Whether the lower layer has no say at `path`.
-    pub(super) fn hide(&self, path: &VPath) -> bool {
+    pub(super) fn hides(&self, path: &VPath) -> bool {
         let above = std::iter::successors(Some(path.clone()), VPath::parent);
         !self.masked.is_empty()
             && above
@@ -72,7 +72,7 @@ impl MaskFile {
     /// To be asked after the upper layer was: whoever removes something adds the mask first, so
     /// what is no longer in upper is masked by then, and nothing of lower's shines through for a
     /// moment.
-    pub(super) async fn now(&self) -> Result<Arc<Masks>, VfsError> {
+    pub(super) async fn current(&self) -> Result<Arc<Masks>, VfsError> {
         let path = VPath::parse(MASK_FILE)?;
         let version = match self.upper.stat(&path).await {
             Ok(stat) => stat.version,
@@ -112,7 +112,7 @@ impl MaskFile {
                 Some((version, masks)) => (Expect::Version(version), (*masks).clone()),
                 None => (Expect::Absent, Masks::default()),
             };
-            if masks.hide(hidden) {
+            if masks.hides(hidden) {
                 return Ok(());
             }
             masks.add(hidden);
@@ -146,7 +146,7 @@ mod tests {
             masks.add(&p(path));
         }
         let hidden =
-            ["a", "a/b", "a/b/c/d", "a/bc", "a-b/c", "x", "."].map(|path| masks.hide(&p(path)));
+            ["a", "a/b", "a/b/c/d", "a/bc", "a-b/c", "x", "."].map(|path| masks.hides(&p(path)));
         assert_eq!(hidden, [false, true, true, false, true, true, false]);
         masks.add(&p("a"));
         assert_eq!(masks.masked, ["a", "a-b", "x"].map(String::from).into());

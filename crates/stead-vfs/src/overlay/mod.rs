@@ -1,11 +1,13 @@
 //! One place over another.
 
-mod change;
-mod look;
 mod masks;
+mod read;
+mod write;
 
-use crate::lines::{LineRange, Lines};
-use crate::search::{Bounds, GlobQuery, GlobResult, GrepQuery, GrepResult, Search, SearchError};
+use crate::lines::{LineRange, LineWindow};
+use crate::search::{
+    Bounds, FileSearchError, GlobQuery, GlobResult, GrepQuery, GrepResult, Search,
+};
 use crate::{DirEntry, Expect, ReadRange, Stat, VPath, Version, Vfs, VfsError, find};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -48,12 +50,12 @@ impl Overlay {
 
 /// What something belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Layer {
+enum OverlayLayer {
     Upper,
     Lower,
 }
 
-impl Layer {
+impl OverlayLayer {
     const fn tag(self) -> &'static str {
         match self {
             Self::Upper => "u:",
@@ -67,7 +69,7 @@ impl Layer {
     }
 
     /// The version of this layer that a version of the overlay stands for.
-    fn own(self, version: &Version) -> Option<Version> {
+    fn untagged(self, version: &Version) -> Option<Version> {
         version
             .0
             .strip_prefix(self.tag())
@@ -96,7 +98,7 @@ impl Vfs for Overlay {
         &'a self,
         path: &'a VPath,
         range: LineRange,
-    ) -> BoxFuture<'a, Result<Lines, VfsError>> {
+    ) -> BoxFuture<'a, Result<LineWindow, VfsError>> {
         Box::pin(self.read_lines_either(path, range))
     }
 
@@ -139,7 +141,7 @@ impl Vfs for Overlay {
             if in_upper != *path {
                 return Ok(in_upper);
             }
-            self.lower_end(path).await
+            self.resolve_lower(path).await
         })
     }
 
@@ -153,7 +155,7 @@ impl Search for Overlay {
         &'a self,
         query: GlobQuery,
         bounds: Bounds,
-    ) -> BoxFuture<'a, Result<GlobResult, SearchError>> {
+    ) -> BoxFuture<'a, Result<GlobResult, FileSearchError>> {
         Box::pin(find::glob(self, query, bounds))
     }
 
@@ -161,7 +163,7 @@ impl Search for Overlay {
         &'a self,
         query: GrepQuery,
         bounds: Bounds,
-    ) -> BoxFuture<'a, Result<GrepResult, SearchError>> {
+    ) -> BoxFuture<'a, Result<GrepResult, FileSearchError>> {
         Box::pin(find::grep(self, query, bounds))
     }
 }

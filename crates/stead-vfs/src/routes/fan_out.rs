@@ -8,13 +8,15 @@
 //! Ignore files above a mount point have a say in it, as in any directory. A place cannot know
 //! them, so where there are some, the tree is searched from here.
 
-use super::{Routes, whole};
-use crate::find::{Ended, Stop};
-use crate::glob::{Dots, PathGlob};
+use super::{Routes, full_path};
+use crate::find::{SearchInterrupted, SearchStop};
+use crate::glob::{DotFiles, PathGlob};
 use crate::grep::{self, relative_start};
 use crate::ignores::{Ignores, IsDir};
-use crate::search::{Bounds, GlobQuery, GlobResult, GrepQuery, GrepResult, SearchError, Visible};
-use crate::{FileMatches, VPath, Vfs, VfsError, find, relocate};
+use crate::search::{
+    Bounds, FileSearchError, GlobQuery, GlobResult, GrepQuery, GrepResult, Visible,
+};
+use crate::{FileMatches, VPath, Vfs, VfsError, find, rebase};
 use futures_util::future::join_all;
 use std::sync::Arc;
 
@@ -23,21 +25,21 @@ const EVERY: &str = "**";
 const EVERY_WITH_DOTS: &str = "**/*{,.}";
 
 /// A place's part in a search.
-struct Part<'a> {
+struct MountSearch<'a> {
     vfs: &'a Arc<dyn Vfs>,
     /// Where the place begins.
     at: VPath,
     /// Where its search begins, in the whole tree.
     start: VPath,
-    way: Way,
+    strategy: SearchStrategy,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum SearchStrategy {
     /// The place searches itself.
-    Own,
+    Delegate,
     /// Its files are walked and read from here, for rules from above hold in it.
-    FromHere,
+    WalkHere,
 }
 
 impl Routes {
@@ -45,49 +47,51 @@ impl Routes {
         &self,
         query: GlobQuery,
         bounds: Bounds,
-    ) -> Result<GlobResult, SearchError> {
+    ) -> Result<GlobResult, FileSearchError> {
         let glob = Arc::new(PathGlob::new(&query.pattern)?);
         let (root, parts) = match self
-            .plan(&query.root, &bounds, glob.dots(), Some(&glob))
+            .plan_search(&query.root, &bounds, glob.dot_files(), Some(&glob))
             .await
         {
             Ok(planned) => planned?,
-            Err(Ended::Late) => {
+            Err(SearchInterrupted::TimedOut) => {
                 return Ok(GlobResult {
                     timed_out: true,
                     ..GlobResult::default()
                 });
             }
-            Err(Ended::Cancelled) => return Err(SearchError::Cancelled),
+            Err(SearchInterrupted::Cancelled) => return Err(FileSearchError::Cancelled),
         };
         let searches = parts.iter().map(async |part| {
-            let bounds = self.bounds_of(part, &bounds, Some(&glob), &root);
-            match part.way {
-                Way::FromHere => find::glob_below(self, &glob, &root, &part.start, &bounds).await,
-                Way::Own => {
+            let bounds = self.mount_bounds(part, &bounds, Some(&glob), &root);
+            match part.strategy {
+                SearchStrategy::WalkHere => {
+                    find::glob_below(self, &glob, &root, &part.start, &bounds).await
+                }
+                SearchStrategy::Delegate => {
                     let pattern = if part.start == root {
                         query.pattern.clone()
                     } else {
-                        every(glob.dots())
+                        every(glob.dot_files())
                     };
                     let query = GlobQuery {
                         pattern,
                         root: part.own_start()?,
                     };
                     let found = part.vfs.search().glob(query, bounds).await;
-                    let mut found =
-                        found.map_err(|e| relocate::search_error(e, |own| whole(&part.at, own)))?;
+                    let mut found = found
+                        .map_err(|e| rebase::search_error(e, |own| full_path(&part.at, own)))?;
                     found
                         .paths
                         .iter_mut()
-                        .for_each(|path| *path = whole(&part.at, path));
+                        .for_each(|path| *path = full_path(&part.at, path));
                     Ok(found)
                 }
             }
         });
         let mut merged = GlobResult::default();
         let results = join_all(searches).await;
-        for found in self.sorted_out(&root, &parts, results, &mut merged.failed)? {
+        for found in self.collect_results(&root, &parts, results, &mut merged.failed)? {
             merged.paths.extend(found.paths);
             merged.truncated |= found.truncated;
             merged.timed_out |= found.timed_out;
@@ -103,29 +107,34 @@ impl Routes {
         &self,
         query: GrepQuery,
         bounds: Bounds,
-    ) -> Result<GrepResult, SearchError> {
+    ) -> Result<GrepResult, FileSearchError> {
         let glob = query
             .glob
             .as_deref()
             .map(PathGlob::new)
             .transpose()?
             .map(Arc::new);
-        let dots = glob.as_ref().map_or(Dots::Hidden, |glob| glob.dots());
-        let (root, parts) = match self.plan(&query.root, &bounds, dots, glob.as_deref()).await {
+        let dots = glob
+            .as_ref()
+            .map_or(DotFiles::Hidden, |glob| glob.dot_files());
+        let (root, parts) = match self
+            .plan_search(&query.root, &bounds, dots, glob.as_deref())
+            .await
+        {
             Ok(planned) => planned?,
-            Err(Ended::Late) => {
+            Err(SearchInterrupted::TimedOut) => {
                 return Ok(GrepResult {
                     timed_out: true,
                     ..GrepResult::default()
                 });
             }
-            Err(Ended::Cancelled) => return Err(SearchError::Cancelled),
+            Err(SearchInterrupted::Cancelled) => return Err(FileSearchError::Cancelled),
         };
         let searches = parts.iter().map(async |part| {
             let is_root = part.start == root;
-            let bounds = self.bounds_of(part, &bounds, glob.as_ref(), &root);
-            match part.way {
-                Way::FromHere if is_root => {
+            let bounds = self.mount_bounds(part, &bounds, glob.as_ref(), &root);
+            match part.strategy {
+                SearchStrategy::WalkHere if is_root => {
                     find::grep(
                         self,
                         GrepQuery {
@@ -136,11 +145,11 @@ impl Routes {
                     )
                     .await
                 }
-                Way::FromHere => {
+                SearchStrategy::WalkHere => {
                     find::grep_below(self, &query, glob.as_deref(), &root, &part.start, &bounds)
                         .await
                 }
-                Way::Own => {
+                SearchStrategy::Delegate => {
                     let pattern = if is_root {
                         query.glob.clone()
                     } else {
@@ -152,12 +161,12 @@ impl Routes {
                         ..query.clone()
                     };
                     let found = part.vfs.search().grep(query, bounds).await;
-                    let mut found =
-                        found.map_err(|e| relocate::search_error(e, |own| whole(&part.at, own)))?;
+                    let mut found = found
+                        .map_err(|e| rebase::search_error(e, |own| full_path(&part.at, own)))?;
                     found
                         .files
                         .iter_mut()
-                        .for_each(|file| file.path = whole(&part.at, &file.path));
+                        .for_each(|file| file.path = full_path(&part.at, &file.path));
                     Ok(found)
                 }
             }
@@ -165,7 +174,7 @@ impl Routes {
         let mut merged = GrepResult::default();
         let results = join_all(searches).await;
         let mut files: Vec<FileMatches> = Vec::new();
-        for found in self.sorted_out(&root, &parts, results, &mut merged.failed)? {
+        for found in self.collect_results(&root, &parts, results, &mut merged.failed)? {
             files.extend(found.files);
             merged.truncated |= found.truncated;
             merged.timed_out |= found.timed_out;
@@ -174,10 +183,10 @@ impl Routes {
         }
         files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         let weighed = files.into_iter().map(|file| {
-            let weight = grep::weight(query.mode, file.count);
+            let weight = grep::result_count(query.mode, file.count);
             (file, weight)
         });
-        let (files, cut) = grep::cut(weighed, bounds.limit);
+        let (files, cut) = grep::truncate_matches(weighed, bounds.limit);
         merged.files = files;
         merged.truncated |= cut;
         Ok(merged)
@@ -185,71 +194,71 @@ impl Routes {
 
     /// Where a search begins, links followed, and the places it concerns, first the one that holds
     /// the root.
-    async fn plan(
+    async fn plan_search(
         &self,
         root: &VPath,
         bounds: &Bounds,
-        dots: Dots,
+        dots: DotFiles,
         glob: Option<&PathGlob>,
-    ) -> Result<Result<(VPath, Vec<Part<'_>>), VfsError>, Ended> {
+    ) -> Result<Result<(VPath, Vec<MountSearch<'_>>), VfsError>, SearchInterrupted> {
         let planned = async {
             let root = self.resolve(root).await?;
             let owner = self.route(&root)?;
-            let way = match self.rules_above(&owner.at).await {
-                Some(_) => Way::FromHere,
-                None => Way::Own,
+            let strategy = match self.ignores_above_mount(&owner.at).await {
+                Some(_) => SearchStrategy::WalkHere,
+                None => SearchStrategy::Delegate,
             };
-            let mut parts = vec![Part {
+            let mut parts = vec![MountSearch {
                 vfs: owner.vfs,
                 at: owner.at,
                 start: root.clone(),
-                way,
+                strategy,
             }];
             for (at, vfs) in &self.mounts {
                 if *at == root || !root.contains(at) {
                     continue;
                 }
-                if let Some(way) = self.way_to(&root, at, dots, glob).await {
-                    parts.push(Part {
+                if let Some(strategy) = self.strategy_for(&root, at, dots, glob).await {
+                    parts.push(MountSearch {
                         vfs,
                         at: at.clone(),
                         start: at.clone(),
-                        way,
+                        strategy: strategy,
                     });
                 }
             }
             Ok((root, parts))
         };
-        Stop::new(bounds).within(planned).await
+        SearchStop::new(bounds).run(planned).await
     }
 
     /// How to search what is mounted at `at`; none if a search from `root` does not come that far.
-    async fn way_to(
+    async fn strategy_for(
         &self,
         root: &VPath,
         at: &VPath,
-        dots: Dots,
+        dots: DotFiles,
         glob: Option<&PathGlob>,
-    ) -> Option<Way> {
+    ) -> Option<SearchStrategy> {
         let from = relative_start(root.as_str());
         let mut on_the_way: Vec<VPath> = std::iter::successors(Some(at.clone()), VPath::parent)
             .take_while(|path| path != root && root.contains(path))
             .collect();
         on_the_way.reverse();
-        let mut way = Way::Own;
+        let mut way = SearchStrategy::Delegate;
         for path in &on_the_way {
-            let is_dotted = path.name().starts_with('.') && dots == Dots::Hidden;
+            let is_dotted = path.name().starts_with('.') && dots == DotFiles::Hidden;
             if path.name() == ".git"
                 || is_dotted
                 || glob.is_some_and(|glob| !glob.may_enter(&path.as_str()[from..]))
             {
                 return None;
             }
-            if let Some(rules) = self.rules_above(path).await {
-                if rules.leave_out(path.as_str(), IsDir::Yes) {
+            if let Some(rules) = self.ignores_above_mount(path).await {
+                if rules.is_ignored(path.as_str(), IsDir::Yes) {
                     return None;
                 }
-                way = Way::FromHere;
+                way = SearchStrategy::WalkHere;
             }
         }
         Some(way)
@@ -257,20 +266,20 @@ impl Routes {
 
     /// What the ignore files above a path say. Where they cannot be read, they say nothing, for
     /// that they cannot is reported by the search of the place they are in.
-    async fn rules_above(&self, path: &VPath) -> Option<Arc<Ignores>> {
-        find::levels_above(self, path).await.ok().flatten()
+    async fn ignores_above_mount(&self, path: &VPath) -> Option<Arc<Ignores>> {
+        find::ignores_above(self, path).await.ok().flatten()
     }
 
     /// What a place is told of the limits, and of the files that count.
-    fn bounds_of(
+    fn mount_bounds(
         &self,
-        part: &Part<'_>,
+        part: &MountSearch<'_>,
         bounds: &Bounds,
         glob: Option<&Arc<PathGlob>>,
         root: &VPath,
     ) -> Bounds {
         let at = part.at.clone();
-        let way = part.way;
+        let way = part.strategy;
         let outer = bounds.visible.clone();
         let inner: Vec<VPath> = self
             .mounts_below(&part.at)
@@ -284,8 +293,8 @@ impl Routes {
                 return false;
             };
             let full = match way {
-                Way::Own => whole(&at, &path),
-                Way::FromHere => path,
+                SearchStrategy::Delegate => full_path(&at, &path),
+                SearchStrategy::WalkHere => path,
             };
             !inner.iter().any(|inner| inner.contains(&full))
                 && glob
@@ -301,20 +310,20 @@ impl Routes {
 
     /// The results there are. A place that failed is named in `failed`, unless nothing can be said
     /// without it.
-    fn sorted_out<T>(
+    fn collect_results<T>(
         &self,
         root: &VPath,
-        parts: &[Part<'_>],
-        results: Vec<Result<T, SearchError>>,
+        parts: &[MountSearch<'_>],
+        results: Vec<Result<T, FileSearchError>>,
         failed: &mut Vec<String>,
-    ) -> Result<Vec<T>, SearchError> {
+    ) -> Result<Vec<T>, FileSearchError> {
         let mut found = Vec::new();
         for (part, result) in parts.iter().zip(results) {
             match result {
                 Ok(result) => found.push(result),
-                Err(SearchError::Vfs(VfsError::NotFound(_) | VfsError::NotDirectory(_)))
+                Err(FileSearchError::Vfs(VfsError::NotFound(_) | VfsError::NotDirectory(_)))
                     if part.start == *root && self.is_fixed(root) => {}
-                Err(SearchError::Vfs(error)) if parts.len() > 1 => {
+                Err(FileSearchError::Vfs(error)) if parts.len() > 1 => {
                     failed.push(format!("{}: {error}", part.at))
                 }
                 Err(error) => return Err(error),
@@ -324,20 +333,20 @@ impl Routes {
     }
 }
 
-impl Part<'_> {
-    fn own_start(&self) -> Result<VPath, SearchError> {
+impl MountSearch<'_> {
+    fn own_start(&self) -> Result<VPath, FileSearchError> {
         let rest = self
             .start
             .as_str()
             .strip_prefix(self.at.as_str())
             .unwrap_or_default();
-        VPath::parse(rest).map_err(|e| SearchError::Vfs(e.into()))
+        VPath::parse(rest).map_err(|e| FileSearchError::Vfs(e.into()))
     }
 }
 
-fn every(dots: Dots) -> String {
+fn every(dots: DotFiles) -> String {
     match dots {
-        Dots::Hidden => EVERY.to_owned(),
-        Dots::Shown => EVERY_WITH_DOTS.to_owned(),
+        DotFiles::Hidden => EVERY.to_owned(),
+        DotFiles::Shown => EVERY_WITH_DOTS.to_owned(),
     }
 }

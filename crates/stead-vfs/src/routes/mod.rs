@@ -1,12 +1,14 @@
 //! Several places as one tree.
 
-mod change;
 mod fan_out;
-mod look;
+mod read;
+mod write;
 
-use crate::lines::{LineRange, Lines};
-use crate::search::{Bounds, GlobQuery, GlobResult, GrepQuery, GrepResult, Search, SearchError};
-use crate::{DirEntry, Expect, ReadRange, Stat, VPath, Version, Vfs, VfsError, Walk, relocate};
+use crate::lines::{LineRange, LineWindow};
+use crate::search::{
+    Bounds, FileSearchError, GlobQuery, GlobResult, GrepQuery, GrepResult, Search,
+};
+use crate::{DirEntry, Expect, ReadRange, Stat, VPath, Version, Vfs, VfsError, Walk, rebase};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
@@ -44,7 +46,11 @@ impl Routes {
             .find_map(|at| self.mounts.get(&at).map(|vfs| (at, vfs)));
         let (at, vfs) = found.unwrap_or((VPath::root(), &self.default));
         let own = VPath::parse(path.as_str().strip_prefix(at.as_str()).unwrap_or_default())?;
-        Ok(Route { vfs, at, own })
+        Ok(Route {
+            vfs,
+            at,
+            inner_path: own,
+        })
     }
 
     /// Whether `path` is a mount point or above one, and so cannot go away.
@@ -69,22 +75,22 @@ struct Route<'a> {
     /// Where the place begins in the whole tree.
     at: VPath,
     /// The path in the place.
-    own: VPath,
+    inner_path: VPath,
 }
 
 impl Route<'_> {
     /// A path of the place in the whole tree.
-    fn full(&self, own: &VPath) -> VPath {
-        whole(&self.at, own)
+    fn to_full(&self, own: &VPath) -> VPath {
+        full_path(&self.at, own)
     }
 
-    fn shown(&self, error: VfsError) -> VfsError {
-        relocate::error(error, |own| self.full(own))
+    fn map_error(&self, error: VfsError) -> VfsError {
+        rebase::error(error, |own| self.to_full(own))
     }
 }
 
 /// What a place that begins at `at` calls `own`, in the whole tree.
-fn whole(at: &VPath, own: &VPath) -> VPath {
+fn full_path(at: &VPath, own: &VPath) -> VPath {
     // Both are paths; only their length could be too much, and then the place's own path says
     // enough.
     at.join(own.as_str()).unwrap_or_else(|_| own.clone())
@@ -108,9 +114,9 @@ impl Vfs for Routes {
             let route = self.file_route(path)?;
             route
                 .vfs
-                .read(&route.own, range)
+                .read(&route.inner_path, range)
                 .await
-                .map_err(|e| route.shown(e))
+                .map_err(|e| route.map_error(e))
         })
     }
 
@@ -118,14 +124,14 @@ impl Vfs for Routes {
         &'a self,
         path: &'a VPath,
         range: LineRange,
-    ) -> BoxFuture<'a, Result<Lines, VfsError>> {
+    ) -> BoxFuture<'a, Result<LineWindow, VfsError>> {
         Box::pin(async move {
             let route = self.file_route(path)?;
             route
                 .vfs
-                .read_lines(&route.own, range)
+                .read_lines(&route.inner_path, range)
                 .await
-                .map_err(|e| route.shown(e))
+                .map_err(|e| route.map_error(e))
         })
     }
 
@@ -150,9 +156,9 @@ impl Vfs for Routes {
             let route = self.route(path)?;
             route
                 .vfs
-                .write_stream(&route.own, source)
+                .write_stream(&route.inner_path, source)
                 .await
-                .map_err(|e| route.shown(e))
+                .map_err(|e| route.map_error(e))
         })
     }
 
@@ -173,9 +179,9 @@ impl Vfs for Routes {
             let route = self.file_route(path)?;
             route
                 .vfs
-                .set_mode(&route.own, mode)
+                .set_mode(&route.inner_path, mode)
                 .await
-                .map_err(|e| route.shown(e))
+                .map_err(|e| route.map_error(e))
         })
     }
 
@@ -193,10 +199,10 @@ impl Vfs for Routes {
             let route = self.route(path)?;
             let own = route
                 .vfs
-                .resolve(&route.own)
+                .resolve(&route.inner_path)
                 .await
-                .map_err(|e| route.shown(e))?;
-            Ok(route.full(&own))
+                .map_err(|e| route.map_error(e))?;
+            Ok(route.to_full(&own))
         })
     }
 
@@ -210,7 +216,7 @@ impl Search for Routes {
         &'a self,
         query: GlobQuery,
         bounds: Bounds,
-    ) -> BoxFuture<'a, Result<GlobResult, SearchError>> {
+    ) -> BoxFuture<'a, Result<GlobResult, FileSearchError>> {
         Box::pin(self.glob_everywhere(query, bounds))
     }
 
@@ -218,7 +224,7 @@ impl Search for Routes {
         &'a self,
         query: GrepQuery,
         bounds: Bounds,
-    ) -> BoxFuture<'a, Result<GrepResult, SearchError>> {
+    ) -> BoxFuture<'a, Result<GrepResult, FileSearchError>> {
         Box::pin(self.grep_everywhere(query, bounds))
     }
 }

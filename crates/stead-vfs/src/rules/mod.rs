@@ -27,8 +27,8 @@ mod protected;
 pub use protected::{Protected, is_secret};
 
 use crate::VPath;
-use pattern::Pattern;
-use protected::Kept;
+use pattern::PathPattern;
+use protected::Protection;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use stead_core::{AccessKind, Verdict, VerdictKind};
@@ -48,7 +48,7 @@ pub struct Rule {
 impl Rule {
     /// Whether it can be compiled as the rule at `index`.
     pub fn check(&self, index: usize) -> Result<(), RuleError> {
-        Compiled::new(index, self).map(drop)
+        CompiledRule::new(index, self).map(drop)
     }
 }
 
@@ -79,34 +79,34 @@ pub enum RuleError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
     protected: Protected,
-    rules: Vec<Compiled>,
+    rules: Vec<CompiledRule>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Compiled {
+struct CompiledRule {
     operations: Vec<AccessKind>,
-    patterns: Vec<Pattern>,
+    patterns: Vec<PathPattern>,
     mode: VerdictKind,
 }
 
 /// What decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Decided<'a> {
-    Protected(Kept),
+pub(crate) enum RuleDecision<'a> {
+    Protected(Protection),
     /// What a protected name leads to.
-    Led(Kept),
+    LinkTarget(Protection),
     Rule {
         index: usize,
         pattern: &'a str,
         kind: AccessKind,
         mode: VerdictKind,
     },
-    Nothing,
+    NoRule,
 }
 
 /// Where protected names lead that are links.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Links(pub(crate) Vec<(VPath, Kept)>);
+pub(crate) struct ProtectedLinks(pub(crate) Vec<(VPath, Protection)>);
 
 impl Rules {
     /// Compiles the rules of an agent whose layout protects `protected`.
@@ -114,7 +114,7 @@ impl Rules {
         let rules = rules
             .iter()
             .enumerate()
-            .map(|(index, rule)| Compiled::new(index, rule));
+            .map(|(index, rule)| CompiledRule::new(index, rule));
         Ok(Self {
             protected,
             rules: rules.collect::<Result<_, _>>()?,
@@ -124,12 +124,12 @@ impl Rules {
     /// Whether `path` may be read or written, and what says so. The path is taken by its name
     /// alone; a [`Guarded`](crate::Guarded) place also asks what it leads to.
     pub fn decide(&self, kind: AccessKind, path: &VPath) -> Verdict {
-        self.decided(kind, path.as_str(), &Links::default())
+        self.decide_with_links(kind, path.as_str(), &ProtectedLinks::default())
             .verdict()
     }
 
     /// The rules in words, in their order.
-    pub fn sentences(&self) -> Vec<String> {
+    pub fn describe(&self) -> Vec<String> {
         self.rules
             .iter()
             .enumerate()
@@ -139,7 +139,7 @@ impl Rules {
 
     /// What is written but never decides anything, each with the reason. Only what the texts of the
     /// patterns tell is found.
-    pub fn idle(&self) -> Vec<String> {
+    pub fn ineffective_rules(&self) -> Vec<String> {
         let mut idle = Vec::new();
         for (index, rule) in self.rules.iter().enumerate() {
             for (kind, pattern) in rule
@@ -155,7 +155,7 @@ impl Rules {
                 if let Some(earlier) = self.covering(index, *kind, pattern) {
                     idle.push(format!("{about}: permissions[{earlier}] covers it"));
                 } else if let Some(kept) = self.protection(*kind, pattern) {
-                    idle.push(format!("{about}: {}", kept.sentence()));
+                    idle.push(format!("{about}: {}", kept.describe()));
                 }
             }
         }
@@ -163,8 +163,8 @@ impl Rules {
     }
 
     /// The paths that rules name without wildcards, each with the rule in words.
-    pub fn literals(&self) -> Vec<(VPath, String)> {
-        let sentences = self.sentences();
+    pub fn literal_paths(&self) -> Vec<(VPath, String)> {
+        let sentences = self.describe();
         let named = self
             .rules
             .iter()
@@ -179,13 +179,18 @@ impl Rules {
             .collect()
     }
 
-    pub(crate) fn decided(&self, kind: AccessKind, path: &str, links: &Links) -> Decided<'_> {
+    pub(crate) fn decide_with_links(
+        &self,
+        kind: AccessKind,
+        path: &str,
+        links: &ProtectedLinks,
+    ) -> RuleDecision<'_> {
         let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
-        if let Some(kept) = self.protected.keeps(kind, &names) {
-            return Decided::Protected(kept);
+        if let Some(kept) = self.protected.protection_for(kind, &names) {
+            return RuleDecision::Protected(kept);
         }
-        if let Some(kept) = links.keep(kind, path) {
-            return Decided::Led(kept);
+        if let Some(kept) = links.protection_for(kind, path) {
+            return RuleDecision::LinkTarget(kept);
         }
         let of_kind = self
             .rules
@@ -194,7 +199,7 @@ impl Rules {
             .filter(|(_, rule)| rule.operations.contains(&kind));
         for (index, rule) in of_kind {
             if let Some(pattern) = rule.patterns.iter().find(|pattern| pattern.covers(&names)) {
-                return Decided::Rule {
+                return RuleDecision::Rule {
                     index,
                     pattern: pattern.text(),
                     kind,
@@ -202,18 +207,21 @@ impl Rules {
                 };
             }
         }
-        Decided::Nothing
+        RuleDecision::NoRule
     }
 
     /// Names at the root which, if they are links, protect what they lead to.
-    pub(crate) fn protected_roots(&self, kind: AccessKind) -> impl Iterator<Item = (VPath, Kept)> {
+    pub(crate) fn protected_roots(
+        &self,
+        kind: AccessKind,
+    ) -> impl Iterator<Item = (VPath, Protection)> {
         self.protected
-            .roots(kind)
+            .link_roots(kind)
             .filter_map(|(name, kept)| Some((VPath::parse(&name).ok()?, kept)))
     }
 
     /// The last rule before `index` with which everything of `pattern` is covered.
-    fn covering(&self, index: usize, kind: AccessKind, pattern: &Pattern) -> Option<usize> {
+    fn covering(&self, index: usize, kind: AccessKind, pattern: &PathPattern) -> Option<usize> {
         let earlier = |end: usize| {
             let rules = self.rules[..end]
                 .iter()
@@ -223,14 +231,14 @@ impl Rules {
         (0..index).find(|at| pattern.is_covered_by(&earlier(at + 1)))
     }
 
-    fn protection(&self, kind: AccessKind, pattern: &Pattern) -> Option<Kept> {
+    fn protection(&self, kind: AccessKind, pattern: &PathPattern) -> Option<Protection> {
         let path = pattern.literal()?;
         self.protected
-            .keeps(kind, &path.split('/').collect::<Vec<_>>())
+            .protection_for(kind, &path.split('/').collect::<Vec<_>>())
     }
 }
 
-impl Compiled {
+impl CompiledRule {
     fn new(index: usize, rule: &Rule) -> Result<Self, RuleError> {
         for (list, is_empty) in [
             ("operations", rule.operations.is_empty()),
@@ -248,7 +256,7 @@ impl Compiled {
         let patterns = rule
             .paths
             .iter()
-            .map(|text| Pattern::new(text).map_err(|reason| wrong(text, reason)));
+            .map(|text| PathPattern::new(text).map_err(|reason| wrong(text, reason)));
         let mut operations = rule.operations.clone();
         operations.sort_unstable();
         operations.dedup();
@@ -260,14 +268,14 @@ impl Compiled {
     }
 }
 
-impl fmt::Display for Compiled {
+impl fmt::Display for CompiledRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let operations: Vec<&str> = self
             .operations
             .iter()
             .map(|kind| operation(*kind))
             .collect();
-        let patterns: Vec<&str> = self.patterns.iter().map(Pattern::text).collect();
+        let patterns: Vec<&str> = self.patterns.iter().map(PathPattern::text).collect();
         write!(
             f,
             "{} {} {}",
@@ -278,19 +286,19 @@ impl fmt::Display for Compiled {
     }
 }
 
-impl Decided<'_> {
+impl RuleDecision<'_> {
     pub(crate) fn kind(&self) -> VerdictKind {
         match self {
-            Self::Protected(_) | Self::Led(_) => VerdictKind::Deny,
+            Self::Protected(_) | Self::LinkTarget(_) => VerdictKind::Deny,
             Self::Rule { mode, .. } => *mode,
-            Self::Nothing => VerdictKind::Allow,
+            Self::NoRule => VerdictKind::Allow,
         }
     }
 
     pub(crate) fn verdict(&self) -> Verdict {
         let rule = match self {
-            Self::Protected(kept) => kept.sentence(),
-            Self::Led(kept) => format!("{}, and this is where it leads", kept.sentence()),
+            Self::Protected(kept) => kept.describe(),
+            Self::LinkTarget(kept) => format!("{}, and this is where it leads", kept.describe()),
             Self::Rule {
                 index,
                 pattern,
@@ -303,7 +311,7 @@ impl Decided<'_> {
                     operation(*kind)
                 )
             }
-            Self::Nothing => "no rule matches".to_owned(),
+            Self::NoRule => "no rule matches".to_owned(),
         };
         Verdict {
             kind: self.kind(),
@@ -312,21 +320,27 @@ impl Decided<'_> {
     }
 }
 
-impl Links {
+impl ProtectedLinks {
     /// Why a path is protected by where a protected name leads.
-    fn keep(&self, kind: AccessKind, path: &str) -> Option<Kept> {
+    fn protection_for(&self, kind: AccessKind, path: &str) -> Option<Protection> {
         let within = |outer: &str, inner: &str| {
             outer.is_empty()
                 || inner
                     .strip_prefix(outer)
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        let holds = |(led, kept): &&(VPath, Kept)| match (kind, kept) {
+        let holds = |(led, kept): &&(VPath, Protection)| match (kind, kept) {
             (
                 AccessKind::Read,
-                Kept::Root | Kept::Fixed(_) | Kept::Users | Kept::Undo | Kept::Git,
+                Protection::Root
+                | Protection::Fixed(_)
+                | Protection::Users
+                | Protection::Undo
+                | Protection::Git,
             ) => false,
-            (AccessKind::Read, Kept::Secret(_) | Kept::Quarantine) => within(led.as_str(), path),
+            (AccessKind::Read, Protection::Secret(_) | Protection::Quarantine) => {
+                within(led.as_str(), path)
+            }
             // What lies above it cannot go either, or the name would lead elsewhere.
             (AccessKind::Write, _) => within(led.as_str(), path) || within(path, led.as_str()),
         };

@@ -13,14 +13,14 @@ const MAX_BRACE_DEPTH: usize = 16;
 
 /// A glob over whole paths from the root. It covers what it matches, and everything below that.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Pattern {
+pub(crate) struct PathPattern {
     text: String,
     /// One per way to choose from the braces.
-    alternatives: Vec<Vec<Segment>>,
+    alternatives: Vec<Vec<PathSegment>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Segment {
+enum PathSegment {
     /// `**`: any number of names.
     Deep,
     Name(Vec<Token>),
@@ -39,12 +39,12 @@ enum Token {
 
 /// A token, or the end of a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
+enum PatternPiece {
     Token(Token),
     Slash,
 }
 
-impl Pattern {
+impl PathPattern {
     /// Compiles a pattern, or says what is wrong with it.
     pub(crate) fn new(text: &str) -> Result<Self, String> {
         if text.chars().any(char::is_control) {
@@ -77,7 +77,7 @@ impl Pattern {
     /// Whether everything that `later` covers is covered by one of `earlier`, as far as their texts
     /// tell.
     pub(crate) fn is_covered_by(&self, earlier: &[&Self]) -> bool {
-        let covered = |mine: &Vec<Segment>| {
+        let covered = |mine: &Vec<PathSegment>| {
             earlier
                 .iter()
                 .flat_map(|e| &e.alternatives)
@@ -91,7 +91,7 @@ impl Pattern {
         let [segments] = self.alternatives.as_slice() else {
             return None;
         };
-        let names: Option<Vec<String>> = segments.iter().map(Segment::literal).collect();
+        let names: Option<Vec<String>> = segments.iter().map(PathSegment::literal).collect();
         names
             .filter(|names| !names.is_empty())
             .map(|names| names.join("/"))
@@ -99,19 +99,19 @@ impl Pattern {
 }
 
 /// Whether the segments match the first of the names, however many.
-fn covers(segments: &[Segment], names: &[&str]) -> bool {
+fn covers(segments: &[PathSegment], names: &[&str]) -> bool {
     let mut segment = 0;
     let mut name = 0;
     let mut retry: Option<(usize, usize)> = None;
     loop {
         match segments.get(segment) {
             None => return true,
-            Some(Segment::Deep) => {
+            Some(PathSegment::Deep) => {
                 segment += 1;
                 retry = Some((segment, name));
                 continue;
             }
-            Some(Segment::Name(tokens)) => {
+            Some(PathSegment::Name(tokens)) => {
                 if names.get(name).is_some_and(|name| is_name(tokens, name)) {
                     (segment, name) = (segment + 1, name + 1);
                     continue;
@@ -173,7 +173,7 @@ impl Token {
     }
 }
 
-impl Segment {
+impl PathSegment {
     fn literal(&self) -> Option<String> {
         let Self::Name(tokens) = self else {
             return None;
@@ -187,9 +187,9 @@ impl Segment {
 }
 
 /// Reads up to the end, or to the `,` or `}` that ends an alternative, which is left unread.
-fn pieces(rest: &mut Chars<'_>, depth: usize) -> Result<Vec<Vec<Piece>>, String> {
+fn pieces(rest: &mut Chars<'_>, depth: usize) -> Result<Vec<Vec<PatternPiece>>, String> {
     let mut choices = vec![Vec::new()];
-    let push = |choices: &mut Vec<Vec<Piece>>, piece: Piece| {
+    let push = |choices: &mut Vec<Vec<PatternPiece>>, piece: PatternPiece| {
         choices.iter_mut().for_each(|c| c.push(piece.clone()))
     };
     loop {
@@ -202,24 +202,24 @@ fn pieces(rest: &mut Chars<'_>, depth: usize) -> Result<Vec<Vec<Piece>>, String>
         }
         *rest = ahead;
         match c {
-            '/' => push(&mut choices, Piece::Slash),
-            '*' => push(&mut choices, Piece::Token(Token::Star)),
-            '?' => push(&mut choices, Piece::Token(Token::Any)),
-            '[' => push(&mut choices, Piece::Token(class(rest)?)),
-            '{' => choices = chosen(&choices, &alternatives(rest, depth + 1)?)?,
+            '/' => push(&mut choices, PatternPiece::Slash),
+            '*' => push(&mut choices, PatternPiece::Token(Token::Star)),
+            '?' => push(&mut choices, PatternPiece::Token(Token::Any)),
+            '[' => push(&mut choices, PatternPiece::Token(class(rest)?)),
+            '{' => choices = combine(&choices, &alternatives(rest, depth + 1)?)?,
             '}' => return Err("`}` without `{`".to_owned()),
             '\\' => match rest.next() {
-                Some('/') => push(&mut choices, Piece::Slash),
-                Some(c) => push(&mut choices, Piece::Token(Token::Literal(c))),
+                Some('/') => push(&mut choices, PatternPiece::Slash),
+                Some(c) => push(&mut choices, PatternPiece::Token(Token::Literal(c))),
                 None => return Err("`\\` with nothing after it".to_owned()),
             },
-            c => push(&mut choices, Piece::Token(Token::Literal(c))),
+            c => push(&mut choices, PatternPiece::Token(Token::Literal(c))),
         }
     }
 }
 
 /// Reads what follows a `{`, up to and with its `}`.
-fn alternatives(rest: &mut Chars<'_>, depth: usize) -> Result<Vec<Vec<Piece>>, String> {
+fn alternatives(rest: &mut Chars<'_>, depth: usize) -> Result<Vec<Vec<PatternPiece>>, String> {
     if depth > MAX_BRACE_DEPTH {
         return Err(format!("braces nested more than {MAX_BRACE_DEPTH} deep"));
     }
@@ -235,7 +235,10 @@ fn alternatives(rest: &mut Chars<'_>, depth: usize) -> Result<Vec<Vec<Piece>>, S
 }
 
 /// Every beginning with every continuation.
-fn chosen(begun: &[Vec<Piece>], further: &[Vec<Piece>]) -> Result<Vec<Vec<Piece>>, String> {
+fn combine(
+    begun: &[Vec<PatternPiece>],
+    further: &[Vec<PatternPiece>],
+) -> Result<Vec<Vec<PatternPiece>>, String> {
     if begun.len() * further.len() > MAX_ALTERNATIVES {
         return Err(format!(
             "its braces stand for more than {MAX_ALTERNATIVES} patterns"
@@ -285,14 +288,18 @@ fn class(rest: &mut Chars<'_>) -> Result<Token, String> {
 
 /// The names of one alternative. What could never match is refused, for a rule that does nothing is
 /// a trap.
-fn segments(pieces: Vec<Piece>) -> Result<Vec<Segment>, String> {
+fn segments(pieces: Vec<PatternPiece>) -> Result<Vec<PathSegment>, String> {
     let mut segments = Vec::new();
-    for part in pieces.split(|piece| *piece == Piece::Slash) {
-        let tokens: Vec<Token> = part.iter().filter_map(Piece::token).cloned().collect();
+    for part in pieces.split(|piece| *piece == PatternPiece::Slash) {
+        let tokens: Vec<Token> = part
+            .iter()
+            .filter_map(PatternPiece::token)
+            .cloned()
+            .collect();
         let segment = if tokens == [Token::Star, Token::Star] {
-            Segment::Deep
+            PathSegment::Deep
         } else {
-            Segment::Name(tokens)
+            PathSegment::Name(tokens)
         };
         match segment.literal().as_deref() {
             Some("" | ".") => continue,
@@ -303,7 +310,7 @@ fn segments(pieces: Vec<Piece>) -> Result<Vec<Segment>, String> {
             Some(_) | None => {}
         }
         // One `**` after another adds nothing.
-        if segment != Segment::Deep || segments.last() != Some(&Segment::Deep) {
+        if segment != PathSegment::Deep || segments.last() != Some(&PathSegment::Deep) {
             segments.push(segment);
         }
     }
@@ -311,13 +318,13 @@ fn segments(pieces: Vec<Piece>) -> Result<Vec<Segment>, String> {
         return Err("it is empty; use `**` for everything".to_owned());
     }
     // `a/**` is `a`: either covers the directory and all that is in it.
-    if segments.last() == Some(&Segment::Deep) {
+    if segments.last() == Some(&PathSegment::Deep) {
         segments.pop();
     }
     Ok(segments)
 }
 
-impl Piece {
+impl PatternPiece {
     fn token(&self) -> Option<&Token> {
         match self {
             Self::Token(token) => Some(token),
@@ -368,7 +375,7 @@ mod tests {
             ("naïve file", &["naïve file"], &["naive file"]),
         ];
         for (pattern, yes, no) in table {
-            let compiled = Pattern::new(pattern).unwrap();
+            let compiled = PathPattern::new(pattern).unwrap();
             yes.iter().for_each(|path| {
                 assert!(
                     compiled.covers(&split(path)),
@@ -394,11 +401,11 @@ mod tests {
             ("{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}", "more than 1024"),
         ];
         for (pattern, reason) in table {
-            let error = Pattern::new(pattern).unwrap_err();
+            let error = PathPattern::new(pattern).unwrap_err();
             assert!(error.contains(reason), "{pattern:?}: {error}");
         }
         assert!(
-            Pattern::new(&"{".repeat(100_000))
+            PathPattern::new(&"{".repeat(100_000))
                 .unwrap_err()
                 .contains("nested")
         );
@@ -407,11 +414,11 @@ mod tests {
     #[test]
     fn cover_is_seen_where_the_texts_tell() {
         let covered = |later: &str, earlier: &[&str]| {
-            let earlier: Vec<Pattern> = earlier
+            let earlier: Vec<PathPattern> = earlier
                 .iter()
-                .map(|text| Pattern::new(text).unwrap())
+                .map(|text| PathPattern::new(text).unwrap())
                 .collect();
-            Pattern::new(later)
+            PathPattern::new(later)
                 .unwrap()
                 .is_covered_by(&earlier.iter().collect::<Vec<_>>())
         };
@@ -444,7 +451,7 @@ mod tests {
             };
             // It covers what is below, and with `/**` at the end the directory too.
             let expected = whole(&text) || whole(&format!("{text}/**")) || whole(text.trim_end_matches("/**"));
-            prop_assert_eq!(Pattern::new(&text).unwrap().covers(&path), expected, "{} {}", text, path.join("/"));
+            prop_assert_eq!(PathPattern::new(&text).unwrap().covers(&path), expected, "{} {}", text, path.join("/"));
         }
     }
 }

@@ -138,7 +138,7 @@ pub fn is_secret(path: &VPath) -> bool {
 
 /// Why something is protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum Protection {
     /// The workspace itself.
     Root,
     /// It says what the agent is.
@@ -155,10 +155,10 @@ pub(crate) enum Kept {
     Quarantine,
 }
 
-impl Kept {
+impl Protection {
     /// In words; the entry of the table is named, never the path, which may be one that must not be
     /// told.
-    pub(crate) fn sentence(self) -> String {
+    pub(crate) fn describe(self) -> String {
         match self {
             Self::Root => {
                 "protected: the workspace itself cannot be changed by the agent".to_owned()
@@ -184,34 +184,36 @@ impl Kept {
 
 impl Protected {
     /// Why the path with these names is protected from `kind`, if it is.
-    pub(crate) fn keeps(&self, kind: AccessKind, names: &[&str]) -> Option<Kept> {
+    pub(crate) fn protection_for(&self, kind: AccessKind, names: &[&str]) -> Option<Protection> {
         if let Some((entry, _)) = SECRETS.iter().find(|(_, secret)| secret.is_in(names)) {
-            return Some(Kept::Secret(entry));
+            return Some(Protection::Secret(entry));
         }
         if let [first, ..] = names
             && first.starts_with("@@")
         {
-            return Some(Kept::Users);
+            return Some(Protection::Users);
         }
         // Contents that rules keep from the agent must not come back to it as before-images.
         if let Some([agents, _, undo, ..]) = below(self.runtime, names)
             && agents.eq_ignore_ascii_case("agents")
             && undo.eq_ignore_ascii_case("undo")
         {
-            return Some(Kept::Undo);
+            return Some(Protection::Undo);
         }
         // Read back, words from outside would look like words of the workspace.
         if !self.quarantine.is_empty() && below(self.quarantine, names).is_some() {
-            return Some(Kept::Quarantine);
+            return Some(Protection::Quarantine);
         }
         let hidden = self.hidden.iter().find(|path| below(path, names).is_some());
         if let Some(name) = hidden.filter(|_| !self.is_offloaded(names)) {
-            return Some(Kept::Secret(name));
+            return Some(Protection::Secret(name));
         }
         match (kind, names.first()) {
             (AccessKind::Read, _) => None,
-            (AccessKind::Write, None) => Some(Kept::Root),
-            (AccessKind::Write, Some(_)) if *self != Self::NONE && is_git(names) => Some(Kept::Git),
+            (AccessKind::Write, None) => Some(Protection::Root),
+            (AccessKind::Write, Some(_)) if *self != Self::NONE && is_git(names) => {
+                Some(Protection::Git)
+            }
             (AccessKind::Write, Some(_)) => {
                 let fixed = self
                     .unwritable
@@ -219,7 +221,7 @@ impl Protected {
                     .find(|path| below(path, names).is_some());
                 // Letter by letter: a name that only looks like it is no exception.
                 let open = self.writable.iter().any(|path| names.starts_with(path));
-                fixed.filter(|_| !open).map(|name| Kept::Fixed(name))
+                fixed.filter(|_| !open).map(|name| Protection::Fixed(name))
             }
         }
     }
@@ -237,23 +239,26 @@ impl Protected {
     }
 
     /// Paths which, if they are links, protect from `kind` what they lead to.
-    pub(crate) fn roots(&self, kind: AccessKind) -> impl Iterator<Item = (String, Kept)> {
+    pub(crate) fn link_roots(
+        &self,
+        kind: AccessKind,
+    ) -> impl Iterator<Item = (String, Protection)> {
         let fixed = match kind {
             AccessKind::Read => &[],
             AccessKind::Write => self.unwritable,
         };
         let secrets = SECRETS
             .iter()
-            .map(|(entry, secret)| (secret.at_root(), Kept::Secret(entry)));
+            .map(|(entry, secret)| (secret.at_root(), Protection::Secret(entry)));
         let fixed = fixed
             .iter()
-            .map(|name| ((*name).to_owned(), Kept::Fixed(name)));
+            .map(|name| ((*name).to_owned(), Protection::Fixed(name)));
         let hidden = self
             .hidden
             .iter()
-            .map(|name| ((*name).to_owned(), Kept::Secret(name)));
-        let waiting =
-            (!self.quarantine.is_empty()).then(|| (self.quarantine.to_owned(), Kept::Quarantine));
+            .map(|name| ((*name).to_owned(), Protection::Secret(name)));
+        let waiting = (!self.quarantine.is_empty())
+            .then(|| (self.quarantine.to_owned(), Protection::Quarantine));
         fixed.chain(hidden).chain(waiting).chain(secrets)
     }
 }

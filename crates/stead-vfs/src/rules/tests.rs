@@ -198,9 +198,9 @@ fn of_an_openharness_folder_only_what_it_remembers_can_be_changed() {
 #[test]
 fn what_a_protected_name_leads_to_is_protected_and_what_holds_it_stays() {
     let rules = Rules::new(&[], Protected::STEAD).unwrap();
-    let links = Links(vec![
-        (path("var/data"), Kept::Fixed("agents")),
-        (path("etc/dev.conf"), Kept::Secret(".env*")),
+    let links = ProtectedLinks(vec![
+        (path("var/data"), Protection::Fixed("agents")),
+        (path("etc/dev.conf"), Protection::Secret(".env*")),
     ]);
     for (kind, text, expected) in [
         (Write, "var/data/main/x", Deny),
@@ -215,12 +215,12 @@ fn what_a_protected_name_leads_to_is_protected_and_what_holds_it_stays() {
         (Write, "etc", Deny),
     ] {
         assert_eq!(
-            rules.decided(kind, text, &links).kind(),
+            rules.decide_with_links(kind, text, &links).kind(),
             expected,
             "{kind:?} {text}"
         );
     }
-    let verdict = rules.decided(Write, "var", &links).verdict();
+    let verdict = rules.decide_with_links(Write, "var", &links).verdict();
     assert_eq!(
         verdict.rule,
         "protected: agents cannot be changed by the agent, and this is where it leads"
@@ -264,13 +264,13 @@ fn rules_that_never_decide_are_told_with_the_reason() {
         "permissions[3]: write agent.yaml never decides: protected: agent.yaml cannot be changed by the agent",
         "permissions[4]: read .env never decides: protected: .env* holds secrets",
     ];
-    assert_eq!(rules.idle(), expected);
+    assert_eq!(rules.ineffective_rules(), expected);
     assert_eq!(
-        rules.sentences()[1],
+        rules.describe()[1],
         "permissions[1]: allow read, write a/b, c"
     );
     let literals: Vec<String> = rules
-        .literals()
+        .literal_paths()
         .into_iter()
         .map(|(path, _)| path.to_string())
         .collect();
@@ -280,7 +280,6 @@ fn rules_that_never_decide_are_told_with_the_reason() {
     );
 }
 
-// 5.8
 #[test]
 fn what_was_offloaded_can_be_read_and_not_changed_in_every_layout() {
     let layouts = [

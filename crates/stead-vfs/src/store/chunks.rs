@@ -6,7 +6,7 @@ use super::{Committed, StoreVfs};
 use crate::{VPath, VfsError};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use stead_store::{Change, DocVersion, Document, Expected};
+use stead_store::{DocVersion, Document, DocumentChange, Expected};
 
 /// A content up to this size is the body of its node.
 pub(super) const INLINE_BYTES: usize = 64 * 1024;
@@ -46,8 +46,8 @@ pub(super) struct Uploaded {
 
 impl Uploaded {
     /// The change that goes with the node that takes the content over.
-    pub(super) fn taken(&self) -> Change {
-        Change::Delete {
+    pub(super) fn remove_marker(&self) -> DocumentChange {
+        DocumentChange::Delete {
             key: self.chunks.marker(),
             expect: Expected::Version(self.marker),
         }
@@ -75,7 +75,7 @@ impl StoreVfs {
         let marker = uploaded.chunks.marker();
         // Every commit changes or checks the marker: nothing is added to a content that is being
         // swept.
-        let mut changes = vec![Change::Put {
+        let mut changes = vec![DocumentChange::Put {
             key: marker.clone(),
             document,
             expect: Expected::Absent,
@@ -83,7 +83,7 @@ impl StoreVfs {
         for (number, start) in (0..data.len()).step_by(CHUNK_BYTES).enumerate() {
             let body = data.slice(start..data.len().min(start + CHUNK_BYTES));
             let document = Document::new(Bytes::new(), body);
-            changes.push(Change::Put {
+            changes.push(DocumentChange::Put {
                 key: uploaded.chunks.key(number as u64),
                 document,
                 expect: Expected::Absent,
@@ -91,7 +91,7 @@ impl StoreVfs {
             if changes.len() <= CHUNKS_PER_COMMIT && start + CHUNK_BYTES < data.len() {
                 continue;
             }
-            let check = Change::Check {
+            let check = DocumentChange::Check {
                 key: marker.clone(),
                 expect: Expected::Version(uploaded.marker),
             };
@@ -108,7 +108,7 @@ impl StoreVfs {
 
     /// Whether an uploaded content is still there to be taken: one that took too long may have been
     /// swept.
-    pub(super) async fn is_kept(
+    pub(super) async fn is_available(
         &self,
         path: &VPath,
         uploaded: &Uploaded,
@@ -124,16 +124,20 @@ impl StoreVfs {
 
     /// Removes an uploaded content that was not taken. If it was, after all, by a commit whose
     /// answer got lost, its marker is gone and it stays.
-    pub(super) async fn abandon(&self, path: &VPath, uploaded: &Uploaded) -> Result<(), VfsError> {
+    pub(super) async fn discard_upload(
+        &self,
+        path: &VPath,
+        uploaded: &Uploaded,
+    ) -> Result<(), VfsError> {
         let document = Marker::document(path, &uploaded.chunks)?;
-        self.claim(path, &uploaded.chunks, document, uploaded.marker)
+        self.remove_if_unreferenced(path, &uploaded.chunks, document, uploaded.marker)
             .await
             .map(drop)
     }
 
     /// Removes a content that nobody refers to, if its marker still is of `version`; whether it
     /// was.
-    pub(super) async fn claim(
+    pub(super) async fn remove_if_unreferenced(
         &self,
         path: &VPath,
         chunks: &Chunks,
@@ -141,53 +145,57 @@ impl StoreVfs {
         version: DocVersion,
     ) -> Result<Committed, VfsError> {
         // From here on its writer cannot take it any more; and if we die, the next sweep finds it.
-        let claim = Change::Put {
+        let claim = DocumentChange::Put {
             key: chunks.marker(),
             document,
             expect: Expected::Version(version),
         };
         let claimed = self.commit(path, vec![claim]).await?;
-        if claimed == Committed::Made {
-            self.erase(path, chunks).await?;
+        if claimed == Committed::Applied {
+            self.remove_chunks(path, chunks).await?;
         }
         Ok(claimed)
     }
 
     /// Adds to `changes` what gives up a content; whether something is left to be done after the
     /// commit.
-    pub(super) fn give_up(
+    pub(super) fn release_chunks(
         &self,
         path: &VPath,
         chunks: &Chunks,
-        changes: &mut Vec<Change>,
-    ) -> Result<Left, VfsError> {
+        changes: &mut Vec<DocumentChange>,
+    ) -> Result<LeftoverChunks, VfsError> {
         if chunks.count <= DISCARDED_AT_ONCE {
-            changes.extend((0..chunks.count).map(|n| Change::Delete {
+            changes.extend((0..chunks.count).map(|n| DocumentChange::Delete {
                 key: chunks.key(n),
                 expect: Expected::Any,
             }));
-            return Ok(Left::Nothing);
+            return Ok(LeftoverChunks::Nothing);
         }
         let document = Marker::document(path, chunks)?;
-        changes.push(Change::Put {
+        changes.push(DocumentChange::Put {
             key: chunks.marker(),
             document,
             expect: Expected::Any,
         });
-        Ok(Left::Chunks(chunks.clone()))
+        Ok(LeftoverChunks::Chunks(chunks.clone()))
     }
 
     /// Removes the chunks of a content nobody refers to, then their marker.
-    pub(super) async fn erase(&self, path: &VPath, chunks: &Chunks) -> Result<(), VfsError> {
+    pub(super) async fn remove_chunks(
+        &self,
+        path: &VPath,
+        chunks: &Chunks,
+    ) -> Result<(), VfsError> {
         for start in (0..chunks.count).step_by(DISCARDED_AT_ONCE as usize) {
             let end = chunks.count.min(start + DISCARDED_AT_ONCE);
-            let deletes = (start..end).map(|n| Change::Delete {
+            let deletes = (start..end).map(|n| DocumentChange::Delete {
                 key: chunks.key(n),
                 expect: Expected::Any,
             });
             self.commit(path, deletes.collect()).await?;
         }
-        let marker = Change::Delete {
+        let marker = DocumentChange::Delete {
             key: chunks.marker(),
             expect: Expected::Any,
         };
@@ -197,7 +205,7 @@ impl StoreVfs {
 
 /// What a commit leaves to be removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Left {
+pub(super) enum LeftoverChunks {
     Nothing,
     Chunks(Chunks),
 }

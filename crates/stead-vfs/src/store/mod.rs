@@ -19,21 +19,23 @@ mod error;
 mod node;
 mod parents;
 mod read;
+mod retry;
 mod stream;
 mod sweep;
 mod tree;
-mod tries;
 mod write;
 
-use crate::lines::{self, LineRange, Lines};
-use crate::search::{Bounds, GlobQuery, GlobResult, GrepQuery, GrepResult, Search, SearchError};
+use crate::lines::{self, LineRange, LineWindow};
+use crate::search::{
+    Bounds, FileSearchError, GlobQuery, GlobResult, GrepQuery, GrepResult, Search,
+};
 use crate::{DirEntry, Expect, ReadRange, Stat, VPath, Version, Vfs, VfsError, Walk, find};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
-use parents::Directories;
+use parents::DirectoryVersions;
 use std::sync::Arc;
-use stead_store::{Change, Documents, Fence, MemoryStore, Space, StoreError};
+use stead_store::{DocumentChange, Documents, FencingToken, MemoryStore, Space, StoreError};
 
 /// A tree of files in one space of a store.
 ///
@@ -46,8 +48,8 @@ use stead_store::{Change, Documents, Fence, MemoryStore, Space, StoreError};
 pub struct StoreVfs {
     documents: Arc<dyn Documents>,
     space: Space,
-    fence: Option<Fence>,
-    known: Arc<Directories>,
+    fence: Option<FencingToken>,
+    directory_versions: Arc<DirectoryVersions>,
 }
 
 impl StoreVfs {
@@ -57,7 +59,7 @@ impl StoreVfs {
             documents,
             space,
             fence: None,
-            known: Arc::default(),
+            directory_versions: Arc::default(),
         }
     }
 
@@ -68,7 +70,7 @@ impl StoreVfs {
 
     /// The same tree; changes made through this clone are refused with [`VfsError::Fenced`] once
     /// `fence`, a lease of the same space, was lost.
-    pub fn fenced(&self, fence: Fence) -> Self {
+    pub fn fenced(&self, fence: FencingToken) -> Self {
         Self {
             fence: Some(fence),
             ..self.clone()
@@ -76,15 +78,19 @@ impl StoreVfs {
     }
 
     /// Makes `changes`; whether they were made, or something was not as expected.
-    async fn commit(&self, path: &VPath, changes: Vec<Change>) -> Result<Committed, VfsError> {
+    async fn commit(
+        &self,
+        path: &VPath,
+        changes: Vec<DocumentChange>,
+    ) -> Result<Committed, VfsError> {
         match self
             .documents
             .commit(&self.space, changes, self.fence.as_ref())
             .await
         {
-            Ok(()) => Ok(Committed::Made),
+            Ok(()) => Ok(Committed::Applied),
             Err(StoreError::Conflict(_)) => {
-                self.known.forget_above(path);
+                self.directory_versions.forget_above(path);
                 Ok(Committed::Conflict)
             }
             Err(error) => Err(error::at(path, error)),
@@ -95,7 +101,7 @@ impl StoreVfs {
 /// What came of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Committed {
-    Made,
+    Applied,
     Conflict,
 }
 
@@ -120,8 +126,8 @@ impl Vfs for StoreVfs {
         &'a self,
         path: &'a VPath,
         range: LineRange,
-    ) -> BoxFuture<'a, Result<Lines, VfsError>> {
-        Box::pin(lines::by_ranges(self, path, range))
+    ) -> BoxFuture<'a, Result<LineWindow, VfsError>> {
+        Box::pin(lines::read_lines_by_range(self, path, range))
     }
 
     fn write<'a>(
@@ -138,7 +144,7 @@ impl Vfs for StoreVfs {
         path: &'a VPath,
         source: BoxStream<'a, Bytes>,
     ) -> BoxFuture<'a, Result<Version, VfsError>> {
-        Box::pin(self.write_pieces(path, source))
+        Box::pin(self.write_from_stream(path, source))
     }
 
     fn remove<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
@@ -180,7 +186,7 @@ impl Search for StoreVfs {
         &'a self,
         query: GlobQuery,
         bounds: Bounds,
-    ) -> BoxFuture<'a, Result<GlobResult, SearchError>> {
+    ) -> BoxFuture<'a, Result<GlobResult, FileSearchError>> {
         Box::pin(find::glob(self, query, bounds))
     }
 
@@ -188,7 +194,7 @@ impl Search for StoreVfs {
         &'a self,
         query: GrepQuery,
         bounds: Bounds,
-    ) -> BoxFuture<'a, Result<GrepResult, SearchError>> {
+    ) -> BoxFuture<'a, Result<GrepResult, FileSearchError>> {
         Box::pin(find::grep(self, query, bounds))
     }
 }

@@ -16,8 +16,8 @@ const HEAD_BYTES: usize = "n000:".len();
 
 /// What a document says of the file or directory it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Meta {
-    pub(super) kind: Kind,
+pub(super) struct NodeMeta {
+    pub(super) kind: NodeKind,
     pub(super) size: u64,
     pub(super) modified_ms: i64,
     pub(super) mode: u32,
@@ -31,7 +31,7 @@ pub(super) struct Meta {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Kind {
+pub(super) enum NodeKind {
     File,
     Directory,
 }
@@ -61,16 +61,16 @@ pub(super) const MARKERS: &str = "g:";
 
 /// A node as a listing shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Node {
+pub(super) struct FileNode {
     pub(super) version: DocVersion,
-    pub(super) meta: Meta,
+    pub(super) meta: NodeMeta,
 }
 
-impl Node {
+impl FileNode {
     pub(super) fn is_directory(&self) -> bool {
         match self.meta.kind {
-            Kind::Directory => true,
-            Kind::File => false,
+            NodeKind::Directory => true,
+            NodeKind::File => false,
         }
     }
 
@@ -99,8 +99,8 @@ impl Node {
 
     fn kind(&self) -> FileKind {
         match self.meta.kind {
-            Kind::Directory => FileKind::Directory,
-            Kind::File => FileKind::File,
+            NodeKind::Directory => FileKind::Directory,
+            NodeKind::File => FileKind::File,
         }
     }
 
@@ -109,11 +109,11 @@ impl Node {
     }
 }
 
-impl Meta {
+impl NodeMeta {
     pub(super) fn directory() -> Self {
         let modified_ms = now_ms();
         Self {
-            kind: Kind::Directory,
+            kind: NodeKind::Directory,
             size: 0,
             modified_ms,
             mode: DIRECTORY_MODE,
@@ -127,10 +127,10 @@ impl Meta {
         size: usize,
         hash: ContentHash,
         chunks: Option<Chunks>,
-        replaced: Option<&Node>,
+        replaced: Option<&FileNode>,
     ) -> Self {
         Self {
-            kind: Kind::File,
+            kind: NodeKind::File,
             size: size as u64,
             modified_ms: now_ms(),
             mode: replaced.map_or(FILE_MODE, |node| node.meta.mode),
@@ -157,11 +157,11 @@ impl Meta {
 
 /// The root, which has no document.
 pub(super) fn root() -> Stat {
-    let meta = Meta {
+    let meta = NodeMeta {
         modified_ms: 0,
-        ..Meta::directory()
+        ..NodeMeta::directory()
     };
-    Node {
+    FileNode {
         version: DocVersion(0),
         meta,
     }
@@ -199,17 +199,17 @@ pub(super) fn depth(path: &VPath) -> usize {
 }
 
 /// What a key of a level stands for.
-pub(super) enum Named {
+pub(super) enum LevelKey {
     Node(VPath),
     /// The stamp of this directory.
     Stamp(VPath),
 }
 
-pub(super) fn parse_key(key: &str) -> Result<Named, VfsError> {
+pub(super) fn parse_key(key: &str) -> Result<LevelKey, VfsError> {
     let text = key.get(HEAD_BYTES..).unwrap_or_default();
     Ok(match text.strip_suffix('/') {
-        Some(directory) => Named::Stamp(VPath::parse(directory)?),
-        None => Named::Node(VPath::parse(text)?),
+        Some(directory) => LevelKey::Stamp(VPath::parse(directory)?),
+        None => LevelKey::Node(VPath::parse(text)?),
     })
 }
 

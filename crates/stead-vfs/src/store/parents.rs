@@ -1,13 +1,13 @@
 //! The directories above a path: what a commit expects of them, and what is remembered.
 
 use super::StoreVfs;
-use super::node::{self, Meta, Node};
+use super::node::{self, FileNode, NodeMeta};
 use crate::{VPath, VfsError};
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use stead_store::{Change, DocVersion, Document, Expected};
+use stead_store::{DocVersion, Document, DocumentChange, Expected};
 
 /// Directories remembered. Beyond that all are forgotten: a version costs one look to learn again.
 const MAX_KNOWN: usize = 4096;
@@ -15,9 +15,9 @@ const MAX_KNOWN: usize = 4096;
 /// Versions that directories had when they were last seen. They only ever go into expectations, so
 /// one that is out of date costs another try and nothing else.
 #[derive(Debug, Default)]
-pub(super) struct Directories(Mutex<HashMap<VPath, DocVersion>>);
+pub(super) struct DirectoryVersions(Mutex<HashMap<VPath, DocVersion>>);
 
-impl Directories {
+impl DirectoryVersions {
     fn get(&self, path: &VPath) -> Option<DocVersion> {
         self.lock().get(path).copied()
     }
@@ -48,25 +48,25 @@ impl Directories {
 impl StoreVfs {
     /// Adds to `changes` all that makes sure that `path`, where nothing is yet, has a directory to
     /// be in: the nearest one there is must still be there, those below it are made.
-    pub(super) async fn anchor(
+    pub(super) async fn ensure_parents(
         &self,
         path: &VPath,
-        changes: &mut Vec<Change>,
+        changes: &mut Vec<DocumentChange>,
     ) -> Result<(), VfsError> {
         let Some(parent) = path.parent().filter(|parent| !parent.is_root()) else {
             return Ok(());
         };
-        let known = match self.known.get(&parent) {
+        let known = match self.directory_versions.get(&parent) {
             Some(version) => Some(version),
             None => self.directory_version(path, &parent).await?,
         };
         if let Some(version) = known {
-            changes.push(checked(&parent, version));
-            changes.push(stamped(&parent));
+            changes.push(check_directory(&parent, version));
+            changes.push(replace_stamp(&parent));
             return Ok(());
         }
-        changes.push(self.made(&parent)?);
-        changes.push(stamped(&parent));
+        changes.push(self.create_directory(&parent)?);
+        changes.push(replace_stamp(&parent));
         let above = ancestors(&parent);
         let versions = try_join_all(
             above
@@ -76,11 +76,11 @@ impl StoreVfs {
         .await?;
         // From the bottom up: all that is missing is made, and the first that is not must stay.
         for (directory, version) in above.iter().zip(versions) {
-            changes.push(stamped(directory));
+            changes.push(replace_stamp(directory));
             match version {
-                None => changes.push(self.made(directory)?),
+                None => changes.push(self.create_directory(directory)?),
                 Some(version) => {
-                    changes.push(checked(directory, version));
+                    changes.push(check_directory(directory, version));
                     break;
                 }
             }
@@ -94,9 +94,9 @@ impl StoreVfs {
         path: &VPath,
         directory: &VPath,
     ) -> Result<Option<DocVersion>, VfsError> {
-        match self.look(directory).await? {
+        match self.find_node(directory).await? {
             Some(node) if node.is_directory() => {
-                self.known.put(directory, node.version);
+                self.directory_versions.put(directory, node.version);
                 Ok(Some(node.version))
             }
             Some(_) => Err(VfsError::NotDirectory(path.clone())),
@@ -105,11 +105,11 @@ impl StoreVfs {
     }
 
     /// Makes a directory where nothing is.
-    pub(super) fn made(&self, directory: &VPath) -> Result<Change, VfsError> {
-        let document = Meta::directory().document(directory, Bytes::new())?;
+    pub(super) fn create_directory(&self, directory: &VPath) -> Result<DocumentChange, VfsError> {
+        let document = NodeMeta::directory().document(directory, Bytes::new())?;
         // If it is not made after all, the conflict lets it be forgotten.
-        self.known.put(directory, document.version);
-        Ok(Change::Put {
+        self.directory_versions.put(directory, document.version);
+        Ok(DocumentChange::Put {
             key: node::key(directory),
             document,
             expect: Expected::Absent,
@@ -117,9 +117,9 @@ impl StoreVfs {
     }
 
     /// Why nothing is at `path`: nothing was put there, or nothing can be.
-    pub(super) async fn missing(&self, path: &VPath) -> Result<VfsError, VfsError> {
-        let above: Vec<Option<Node>> =
-            try_join_all(ancestors(path).iter().map(|above| self.look(above))).await?;
+    pub(super) async fn not_found_error(&self, path: &VPath) -> Result<VfsError, VfsError> {
+        let above: Vec<Option<FileNode>> =
+            try_join_all(ancestors(path).iter().map(|above| self.find_node(above))).await?;
         let through_file = above.iter().flatten().any(|node| !node.is_directory());
         let path = path.clone();
         Ok(if through_file {
@@ -137,16 +137,16 @@ fn ancestors(path: &VPath) -> Vec<VPath> {
         .collect()
 }
 
-fn checked(directory: &VPath, version: DocVersion) -> Change {
-    Change::Check {
+fn check_directory(directory: &VPath, version: DocVersion) -> DocumentChange {
+    DocumentChange::Check {
         key: node::key(directory),
         expect: Expected::Version(version),
     }
 }
 
-fn stamped(directory: &VPath) -> Change {
+fn replace_stamp(directory: &VPath) -> DocumentChange {
     let document = Document::new(Bytes::new(), Bytes::new());
-    Change::Put {
+    DocumentChange::Put {
         key: node::stamp_key(directory),
         document,
         expect: Expected::Any,

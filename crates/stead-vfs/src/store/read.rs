@@ -2,12 +2,12 @@
 
 use super::StoreVfs;
 use super::error;
-use super::node::{self, Chunks, Meta, Named, Node};
-use super::tries::Tries;
+use super::node::{self, Chunks, FileNode, LevelKey, NodeMeta};
+use super::retry::RetryBackoff;
 use crate::{DirEntry, ReadRange, Stat, VPath, Version, VfsError, Walk};
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use stead_store::{Document, Listed};
+use stead_store::{Document, ListedDocument};
 
 /// Documents listed at once.
 const PAGE: usize = 1000;
@@ -20,14 +20,14 @@ impl StoreVfs {
         if path.is_root() {
             return Ok(node::root());
         }
-        match self.look(path).await? {
+        match self.find_node(path).await? {
             Some(node) => Ok(node.stat()),
-            None => Err(self.missing(path).await?),
+            None => Err(self.not_found_error(path).await?),
         }
     }
 
     /// The node at a path other than the root, without its content.
-    pub(super) async fn look(&self, path: &VPath) -> Result<Option<Node>, VfsError> {
+    pub(super) async fn find_node(&self, path: &VPath) -> Result<Option<FileNode>, VfsError> {
         let key = node::key(path);
         // A listing leaves the content where it is.
         let listed = self
@@ -42,7 +42,10 @@ impl StoreVfs {
     }
 
     /// The node at a path other than the root, and its document.
-    pub(super) async fn load(&self, path: &VPath) -> Result<Option<(Node, Document)>, VfsError> {
+    pub(super) async fn load_node(
+        &self,
+        path: &VPath,
+    ) -> Result<Option<(FileNode, Document)>, VfsError> {
         let found = self
             .documents
             .get(&self.space, &node::key(path))
@@ -51,9 +54,9 @@ impl StoreVfs {
         let Some(document) = found else {
             return Ok(None);
         };
-        let meta = Meta::parse(path, &document.meta)?;
+        let meta = NodeMeta::parse(path, &document.meta)?;
         Ok(Some((
-            Node {
+            FileNode {
                 version: document.version,
                 meta,
             },
@@ -64,7 +67,7 @@ impl StoreVfs {
     pub(super) async fn list_directory(&self, path: &VPath) -> Result<Vec<DirEntry>, VfsError> {
         node::check_length(path)?;
         let level = node::level_below(path, node::depth(path) + 1);
-        let (found, stamps) = self.level(path, &level, None, usize::MAX).await?;
+        let (found, stamps) = self.list_level(path, &level, None, usize::MAX).await?;
         if found.is_empty() && stamps.is_empty() {
             self.require_directory(path).await?;
         }
@@ -79,21 +82,27 @@ impl StoreVfs {
         if path.is_root() {
             return Ok(());
         }
-        match self.look(path).await? {
+        match self.find_node(path).await? {
             Some(node) if node.is_directory() => Ok(()),
             Some(_) => Err(VfsError::NotDirectory(path.clone())),
-            None => Err(self.missing(path).await?),
+            None => Err(self.not_found_error(path).await?),
         }
     }
 
     /// The first `most` nodes of a range of one level, in order, and the stamps that were met.
-    pub(super) async fn level(
+    pub(super) async fn list_level(
         &self,
         path: &VPath,
         prefix: &str,
         mut after: Option<String>,
         most: usize,
-    ) -> Result<(Vec<(VPath, Node)>, Vec<(VPath, stead_store::DocVersion)>), VfsError> {
+    ) -> Result<
+        (
+            Vec<(VPath, FileNode)>,
+            Vec<(VPath, stead_store::DocVersion)>,
+        ),
+        VfsError,
+    > {
         let mut nodes = Vec::new();
         let mut stamps = Vec::new();
         loop {
@@ -105,8 +114,8 @@ impl StoreVfs {
             let is_last = page.len() < PAGE;
             for listed in &page {
                 match node::parse_key(&listed.key)? {
-                    Named::Stamp(directory) => stamps.push((directory, listed.version)),
-                    Named::Node(at) => {
+                    LevelKey::Stamp(directory) => stamps.push((directory, listed.version)),
+                    LevelKey::Node(at) => {
                         let node = parse(&at, listed)?;
                         nodes.push((at, node));
                     }
@@ -136,7 +145,7 @@ impl StoreVfs {
         for depth in node::depth(path) + 1.. {
             let from = after.map(|after| node::level_key(depth, after.as_str()));
             let (nodes, _) = self
-                .level(path, &node::level_below(path, depth), from, most)
+                .list_level(path, &node::level_below(path, depth), from, most)
                 .await?;
             if nodes.is_empty() && depth >= settled {
                 break;
@@ -167,10 +176,10 @@ impl StoreVfs {
         if path.is_root() {
             return Err(VfsError::IsDirectory(path.clone()));
         }
-        let mut tries = Tries::default();
-        while tries.again().await {
-            let Some((node, document)) = self.load(path).await? else {
-                return Err(self.missing(path).await?);
+        let mut tries = RetryBackoff::default();
+        while tries.next_try().await {
+            let Some((node, document)) = self.load_node(path).await? else {
+                return Err(self.not_found_error(path).await?);
             };
             if node.is_directory() {
                 return Err(VfsError::IsDirectory(path.clone()));
@@ -258,9 +267,9 @@ impl StoreVfs {
     }
 }
 
-fn parse(path: &VPath, listed: &Listed) -> Result<Node, VfsError> {
-    Ok(Node {
+fn parse(path: &VPath, listed: &ListedDocument) -> Result<FileNode, VfsError> {
+    Ok(FileNode {
         version: listed.version,
-        meta: Meta::parse(path, &listed.meta)?,
+        meta: NodeMeta::parse(path, &listed.meta)?,
     })
 }

@@ -9,13 +9,13 @@ use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use sha2::{Digest, Sha256};
-use stead_store::{Change, DocVersion, Document, Expected};
+use stead_store::{DocVersion, Document, DocumentChange, Expected};
 
 /// Bytes that are put into the store at once.
 const BATCH_BYTES: usize = 4 * CHUNK_BYTES;
 
 /// A content that is not whole yet.
-struct Growing {
+struct StreamUpload {
     /// What is not in the store yet.
     pending: BytesMut,
     hash: Sha256,
@@ -25,7 +25,7 @@ struct Growing {
 }
 
 impl StoreVfs {
-    pub(super) async fn write_pieces(
+    pub(super) async fn write_from_stream(
         &self,
         path: &VPath,
         mut source: BoxStream<'_, Bytes>,
@@ -34,25 +34,25 @@ impl StoreVfs {
         if path.is_root() {
             return Err(VfsError::IsDirectory(path.clone()));
         }
-        let mut growing = Growing {
+        let mut growing = StreamUpload {
             pending: BytesMut::new(),
             hash: Sha256::new(),
             size: 0,
             uploaded: None,
         };
-        let written = self.grow(path, &mut source, &mut growing).await;
+        let written = self.upload_stream(path, &mut source, &mut growing).await;
         if let (Err(_), Some(uploaded)) = (&written, &growing.uploaded) {
             // The failure that led here is the one to report; what stays is swept later.
-            let _ = self.abandon(path, uploaded).await;
+            let _ = self.discard_upload(path, uploaded).await;
         }
         written
     }
 
-    async fn grow(
+    async fn upload_stream(
         &self,
         path: &VPath,
         source: &mut BoxStream<'_, Bytes>,
-        growing: &mut Growing,
+        growing: &mut StreamUpload,
     ) -> Result<Version, VfsError> {
         while let Some(piece) = source.next().await {
             growing.hash.update(&piece);
@@ -72,7 +72,10 @@ impl StoreVfs {
         }
         let hash = ContentHash(growing.hash.clone().finalize().into());
         match &growing.uploaded {
-            Some(uploaded) => self.take_uploaded(path, growing.size, hash, uploaded).await,
+            Some(uploaded) => {
+                self.attach_uploaded(path, growing.size, hash, uploaded)
+                    .await
+            }
             None => Err(error::contended(path)),
         }
     }
@@ -82,7 +85,7 @@ impl StoreVfs {
     async fn upload_more(
         &self,
         path: &VPath,
-        growing: &mut Growing,
+        growing: &mut StreamUpload,
         batch: Bytes,
     ) -> Result<(), VfsError> {
         let known = growing.uploaded.as_ref();
@@ -103,7 +106,7 @@ impl StoreVfs {
         let expect = known.map_or(Expected::Absent, |uploaded| {
             Expected::Version(uploaded.marker)
         });
-        let mut changes = vec![Change::Put {
+        let mut changes = vec![DocumentChange::Put {
             key: chunks.marker(),
             document,
             expect,
@@ -113,7 +116,7 @@ impl StoreVfs {
                 Bytes::new(),
                 batch.slice(start..batch.len().min(start + CHUNK_BYTES)),
             );
-            changes.push(Change::Put {
+            changes.push(DocumentChange::Put {
                 key: chunks.key(number),
                 document,
                 expect: Expected::Absent,

@@ -38,9 +38,9 @@ impl StoreVfs {
                 }
                 let claimed = Document::new(listed.meta.clone(), Bytes::new());
                 if self
-                    .claim(&root, &marker.chunks, claimed, listed.version)
+                    .remove_if_unreferenced(&root, &marker.chunks, claimed, listed.version)
                     .await?
-                    == Committed::Made
+                    == Committed::Applied
                 {
                     swept += 1;
                 }

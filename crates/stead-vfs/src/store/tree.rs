@@ -1,13 +1,13 @@
 //! Moving and removing, with all that is below.
 
-use super::chunks::Left;
+use super::chunks::LeftoverChunks;
 use super::error;
-use super::node::{self, Chunks, Node};
-use super::tries::Tries;
+use super::node::{self, Chunks, FileNode};
+use super::retry::RetryBackoff;
 use super::{Committed, StoreVfs};
-use crate::{PathError, VPath, VfsError, relocate};
+use crate::{PathError, VPath, VfsError, rebase};
 use std::collections::HashMap;
-use stead_store::{Change, DocVersion, Expected};
+use stead_store::{DocVersion, DocumentChange, Expected};
 
 /// Changes of one commit that removes. A larger tree goes in several, from the leaves up.
 const REMOVED_AT_ONCE: usize = 5000;
@@ -16,9 +16,9 @@ const MAX_MOVED: usize = 100_000;
 
 /// A node of a tree, and the stamp it has if it is a directory with entries.
 #[derive(Debug)]
-struct Part {
+struct TreeNode {
     path: VPath,
-    node: Node,
+    node: FileNode,
     stamp: Option<DocVersion>,
 }
 
@@ -28,43 +28,43 @@ impl StoreVfs {
         if path.is_root() {
             return Err(VfsError::Denied(path.clone()));
         }
-        let mut tries = Tries::default();
-        while tries.again().await {
-            let mut parts = self.tree(path, usize::MAX).await?;
+        let mut tries = RetryBackoff::default();
+        while tries.next_try().await {
+            let mut parts = self.load_tree(path, usize::MAX).await?;
             // Leaves first: whatever stays after a crash has its directory.
             parts.reverse();
-            if self.remove_parts(path, &parts).await? == Committed::Made {
+            if self.remove_nodes(path, &parts).await? == Committed::Applied {
                 return Ok(());
             }
         }
         Err(error::contended(path))
     }
 
-    async fn remove_parts(&self, path: &VPath, parts: &[Part]) -> Result<Committed, VfsError> {
+    async fn remove_nodes(&self, path: &VPath, parts: &[TreeNode]) -> Result<Committed, VfsError> {
         let mut changes = Vec::new();
         let mut left: Vec<Chunks> = Vec::new();
         for (number, part) in parts.iter().enumerate() {
             let expect = Expected::Version(part.node.version);
-            changes.push(Change::Delete {
+            changes.push(DocumentChange::Delete {
                 key: node::key(&part.path),
                 expect,
             });
             if part.node.is_directory() {
                 changes.push(match part.stamp {
-                    Some(stamp) => Change::Delete {
+                    Some(stamp) => DocumentChange::Delete {
                         key: node::stamp_key(&part.path),
                         expect: Expected::Version(stamp),
                     },
-                    None => Change::Check {
+                    None => DocumentChange::Check {
                         key: node::stamp_key(&part.path),
                         expect: Expected::Absent,
                     },
                 });
             }
             if let Some(chunks) = &part.node.meta.chunks {
-                match self.give_up(path, chunks, &mut changes)? {
-                    Left::Nothing => {}
-                    Left::Chunks(chunks) => left.push(chunks),
+                match self.release_chunks(path, chunks, &mut changes)? {
+                    LeftoverChunks::Nothing => {}
+                    LeftoverChunks::Chunks(chunks) => left.push(chunks),
                 }
             }
             let is_last = number + 1 == parts.len();
@@ -76,10 +76,10 @@ impl StoreVfs {
             }
             for chunks in left.drain(..) {
                 // The files are gone; what stays of them has its marker.
-                let _ = self.erase(path, &chunks).await;
+                let _ = self.remove_chunks(path, &chunks).await;
             }
         }
-        Ok(Committed::Made)
+        Ok(Committed::Applied)
     }
 
     pub(super) async fn move_tree(&self, from: &VPath, to: &VPath) -> Result<(), VfsError> {
@@ -88,11 +88,11 @@ impl StoreVfs {
         if from.is_root() {
             return Err(VfsError::Denied(from.clone()));
         }
-        let mut tries = Tries::default();
-        while tries.again().await {
-            let parts = self.tree(from, MAX_MOVED).await?;
+        let mut tries = RetryBackoff::default();
+        while tries.next_try().await {
+            let parts = self.load_tree(from, MAX_MOVED).await?;
             if from != to && from.contains(to) {
-                return Err(relocate::into_itself(from));
+                return Err(rebase::into_itself(from));
             }
             if to.is_root() {
                 return Err(VfsError::Denied(to.clone()));
@@ -101,13 +101,13 @@ impl StoreVfs {
             if to.contains(from) {
                 return Err(VfsError::Exists(to.clone()));
             }
-            let mut changes = moves(&parts, from, to)?;
-            self.anchor(to, &mut changes).await?;
-            if self.commit(to, changes).await? == Committed::Made {
-                self.known.forget_above(from);
+            let mut changes = move_changes(&parts, from, to)?;
+            self.ensure_parents(to, &mut changes).await?;
+            if self.commit(to, changes).await? == Committed::Applied {
+                self.directory_versions.forget_above(from);
                 return Ok(());
             }
-            if self.look(to).await?.is_some() {
+            if self.find_node(to).await?.is_some() {
                 return Err(VfsError::Exists(to.clone()));
             }
         }
@@ -116,12 +116,12 @@ impl StoreVfs {
 
     /// A node and all below it, from the top down. Each stamp is read before the entries it stands
     /// for, so that one which still is the same proves that they are all.
-    async fn tree(&self, path: &VPath, most: usize) -> Result<Vec<Part>, VfsError> {
-        let Some(node) = self.look(path).await? else {
-            return Err(self.missing(path).await?);
+    async fn load_tree(&self, path: &VPath, most: usize) -> Result<Vec<TreeNode>, VfsError> {
+        let Some(node) = self.find_node(path).await? else {
+            return Err(self.not_found_error(path).await?);
         };
         let is_directory = node.is_directory();
-        let mut parts = vec![Part {
+        let mut parts = vec![TreeNode {
             path: path.clone(),
             node,
             stamp: None,
@@ -132,13 +132,13 @@ impl StoreVfs {
                 break;
             }
             let (nodes, met) = self
-                .level(path, &node::level_below(path, depth), None, usize::MAX)
+                .list_level(path, &node::level_below(path, depth), None, usize::MAX)
                 .await?;
             stamps.extend(met);
             if nodes.is_empty() {
                 break;
             }
-            parts.extend(nodes.into_iter().map(|(path, node)| Part {
+            parts.extend(nodes.into_iter().map(|(path, node)| TreeNode {
                 path,
                 node,
                 stamp: None,
@@ -160,15 +160,19 @@ impl StoreVfs {
     }
 }
 
-fn moves(parts: &[Part], from: &VPath, to: &VPath) -> Result<Vec<Change>, VfsError> {
+fn move_changes(
+    parts: &[TreeNode],
+    from: &VPath,
+    to: &VPath,
+) -> Result<Vec<DocumentChange>, VfsError> {
     let mut changes = Vec::new();
-    for Part { path, node, stamp } in parts {
+    for TreeNode { path, node, stamp } in parts {
         let rest = path.as_str().get(from.as_str().len()..).unwrap_or_default();
         let target = VPath::parse(&format!("{to}{rest}"))?;
         if target.as_str().len() > node::MAX_PATH_BYTES {
             return Err(PathError::TooLong.into());
         }
-        changes.push(Change::Move {
+        changes.push(DocumentChange::Move {
             from: node::key(path),
             to: node::key(&target),
             version: node.version,
@@ -176,12 +180,12 @@ fn moves(parts: &[Part], from: &VPath, to: &VPath) -> Result<Vec<Change>, VfsErr
         if node.is_directory() {
             let key = node::stamp_key(path);
             changes.push(match *stamp {
-                Some(version) => Change::Move {
+                Some(version) => DocumentChange::Move {
                     from: key,
                     to: node::stamp_key(&target),
                     version,
                 },
-                None => Change::Check {
+                None => DocumentChange::Check {
                     key,
                     expect: Expected::Absent,
                 },

@@ -1,13 +1,13 @@
 //! Writing files, making directories, setting bits.
 
-use super::chunks::{INLINE_BYTES, Left, Uploaded};
+use super::chunks::{INLINE_BYTES, LeftoverChunks, Uploaded};
 use super::error;
-use super::node::{self, Meta, Node};
-use super::tries::Tries;
+use super::node::{self, FileNode, NodeMeta};
+use super::retry::RetryBackoff;
 use super::{Committed, StoreVfs};
 use crate::{ContentHash, Expect, VPath, Version, VfsError};
 use bytes::Bytes;
-use stead_store::{Change, Expected};
+use stead_store::{DocumentChange, Expected};
 
 impl StoreVfs {
     pub(super) async fn write_file(
@@ -22,16 +22,16 @@ impl StoreVfs {
         }
         let mut uploaded = None;
         let written = self
-            .write_until_settled(path, &data, &expect, &mut uploaded)
+            .write_with_retries(path, &data, &expect, &mut uploaded)
             .await;
         if let (Err(_), Some(uploaded)) = (&written, &uploaded) {
             // The failure that led here is the one to report; what stays is swept later.
-            let _ = self.abandon(path, uploaded).await;
+            let _ = self.discard_upload(path, uploaded).await;
         }
         written
     }
 
-    async fn write_until_settled(
+    async fn write_with_retries(
         &self,
         path: &VPath,
         data: &Bytes,
@@ -40,21 +40,21 @@ impl StoreVfs {
     ) -> Result<Version, VfsError> {
         let is_large = data.len() > INLINE_BYTES;
         let mut hash = None;
-        let mut tries = Tries::default();
-        while tries.again().await {
+        let mut tries = RetryBackoff::default();
+        while tries.next_try().await {
             let look = if tries.is_first() && !is_large {
-                Look::IfNeeded
+                ExistingCheck::OnlyIfNeeded
             } else {
-                Look::First
+                ExistingCheck::BeforeFirstTry
             };
-            let before = self.before_write(path, expect, look).await?;
+            let before = self.check_before_write(path, expect, look).await?;
             let hash = match hash {
                 Some(hash) => hash,
                 None => *hash.insert(ContentHash::of_large(path, data).await?),
             };
             if is_large {
                 let kept = match uploaded.as_ref() {
-                    Some(uploaded) => self.is_kept(path, uploaded).await?,
+                    Some(uploaded) => self.is_available(path, uploaded).await?,
                     None => false,
                 };
                 if !kept {
@@ -65,7 +65,7 @@ impl StoreVfs {
                 }
             }
             let body = if is_large { Bytes::new() } else { data.clone() };
-            let content = Content {
+            let content = NewContent {
                 size: data.len(),
                 hash,
                 body,
@@ -79,17 +79,19 @@ impl StoreVfs {
     }
 
     /// Makes a content that is in the store the one of `path`.
-    pub(super) async fn take_uploaded(
+    pub(super) async fn attach_uploaded(
         &self,
         path: &VPath,
         size: usize,
         hash: ContentHash,
         uploaded: &Uploaded,
     ) -> Result<Version, VfsError> {
-        let mut tries = Tries::default();
-        while tries.again().await {
-            let before = self.before_write(path, &Expect::Any, Look::First).await?;
-            let content = Content {
+        let mut tries = RetryBackoff::default();
+        while tries.next_try().await {
+            let before = self
+                .check_before_write(path, &Expect::Any, ExistingCheck::BeforeFirstTry)
+                .await?;
+            let content = NewContent {
                 size,
                 hash,
                 body: Bytes::new(),
@@ -98,7 +100,7 @@ impl StoreVfs {
             if let Some(version) = self.put_file(path, before, content).await? {
                 return Ok(version);
             }
-            if !self.is_kept(path, uploaded).await? {
+            if !self.is_available(path, uploaded).await? {
                 break;
             }
         }
@@ -109,52 +111,53 @@ impl StoreVfs {
     async fn put_file(
         &self,
         path: &VPath,
-        (replaced, mut changes): (Option<Node>, Vec<Change>),
-        content: Content<'_>,
+        (replaced, mut changes): (Option<FileNode>, Vec<DocumentChange>),
+        content: NewContent<'_>,
     ) -> Result<Option<Version>, VfsError> {
-        let Content {
+        let NewContent {
             size,
             hash,
             body,
             uploaded,
         } = content;
         let chunks = uploaded.map(|uploaded| uploaded.chunks.clone());
-        let document = Meta::file(size, hash, chunks, replaced.as_ref()).document(path, body)?;
+        let document =
+            NodeMeta::file(size, hash, chunks, replaced.as_ref()).document(path, body)?;
         let version = document.version;
         let expect = replaced
             .as_ref()
             .map_or(Expected::Absent, |node| Expected::Version(node.version));
-        changes.push(Change::Put {
+        changes.push(DocumentChange::Put {
             key: node::key(path),
             document,
             expect,
         });
-        changes.extend(uploaded.map(Uploaded::taken));
+        changes.extend(uploaded.map(Uploaded::remove_marker));
         let left = match replaced.as_ref().and_then(|node| node.meta.chunks.as_ref()) {
-            Some(old) => self.give_up(path, old, &mut changes)?,
-            None => Left::Nothing,
+            Some(old) => self.release_chunks(path, old, &mut changes)?,
+            None => LeftoverChunks::Nothing,
         };
         if self.commit(path, changes).await? == Committed::Conflict {
             return Ok(None);
         }
-        if let Left::Chunks(old) = left {
+        if let LeftoverChunks::Chunks(old) = left {
             // The file is written; what stays of the old content has its marker.
-            let _ = self.erase(path, &old).await;
+            let _ = self.remove_chunks(path, &old).await;
         }
         Ok(Some(node::version(version)))
     }
 
     /// What is to be replaced, and what the commit must hold besides, if `expect` allows the write.
-    async fn before_write(
+    async fn check_before_write(
         &self,
         path: &VPath,
         expect: &Expect,
-        look: Look,
-    ) -> Result<(Option<Node>, Vec<Change>), VfsError> {
+        look: ExistingCheck,
+    ) -> Result<(Option<FileNode>, Vec<DocumentChange>), VfsError> {
         let found = match (expect, look) {
             // The commit itself finds out.
-            (Expect::Absent, Look::IfNeeded) => None,
-            (Expect::Absent | Expect::Any | Expect::Version(_), _) => self.look(path).await?,
+            (Expect::Absent, ExistingCheck::OnlyIfNeeded) => None,
+            (Expect::Absent | Expect::Any | Expect::Version(_), _) => self.find_node(path).await?,
         };
         match (expect, found) {
             (Expect::Absent, Some(_)) => Err(VfsError::Exists(path.clone())),
@@ -167,13 +170,13 @@ impl StoreVfs {
                 Err(VfsError::IsDirectory(path.clone()))
             }
             (Expect::Any | Expect::Version(_), Some(node)) => Ok((Some(node), Vec::new())),
-            (Expect::Version(_), None) => Err(match self.missing(path).await? {
+            (Expect::Version(_), None) => Err(match self.not_found_error(path).await? {
                 VfsError::NotFound(path) => VfsError::Changed(path),
                 other => other,
             }),
             (Expect::Any | Expect::Absent, None) => {
                 let mut changes = Vec::new();
-                self.anchor(path, &mut changes).await?;
+                self.ensure_parents(path, &mut changes).await?;
                 Ok((None, changes))
             }
         }
@@ -184,16 +187,16 @@ impl StoreVfs {
         if path.is_root() {
             return Ok(());
         }
-        let mut tries = Tries::default();
-        while tries.again().await {
-            match self.look(path).await? {
+        let mut tries = RetryBackoff::default();
+        while tries.next_try().await {
+            match self.find_node(path).await? {
                 Some(node) if node.is_directory() => return Ok(()),
                 Some(_) => return Err(VfsError::NotDirectory(path.clone())),
                 None => {}
             }
-            let mut changes = vec![self.made(path)?];
-            self.anchor(path, &mut changes).await?;
-            if self.commit(path, changes).await? == Committed::Made {
+            let mut changes = vec![self.create_directory(path)?];
+            self.ensure_parents(path, &mut changes).await?;
+            if self.commit(path, changes).await? == Committed::Applied {
                 return Ok(());
             }
         }
@@ -205,34 +208,34 @@ impl StoreVfs {
         if path.is_root() {
             return Err(VfsError::IsDirectory(path.clone()));
         }
-        let mut tries = Tries::default();
-        while tries.again().await {
-            match self.look(path).await? {
-                None => return Err(self.missing(path).await?),
+        let mut tries = RetryBackoff::default();
+        while tries.next_try().await {
+            match self.find_node(path).await? {
+                None => return Err(self.not_found_error(path).await?),
                 Some(node) if node.is_directory() => {
                     return Err(VfsError::IsDirectory(path.clone()));
                 }
                 Some(node) if node.meta.mode == mode & 0o777 => return Ok(()),
                 Some(_) => {}
             }
-            let Some((node, document)) = self.load(path).await? else {
+            let Some((node, document)) = self.load_node(path).await? else {
                 continue;
             };
             if node.is_directory() {
                 continue;
             }
-            let meta = Meta {
+            let meta = NodeMeta {
                 mode: mode & 0o777,
                 ..node.meta
             };
             let document = meta.document(path, document.body)?;
             let expect = Expected::Version(node.version);
-            let put = Change::Put {
+            let put = DocumentChange::Put {
                 key: node::key(path),
                 document,
                 expect,
             };
-            if self.commit(path, vec![put]).await? == Committed::Made {
+            if self.commit(path, vec![put]).await? == Committed::Applied {
                 return Ok(());
             }
         }
@@ -241,7 +244,7 @@ impl StoreVfs {
 }
 
 /// What a file is to hold: the body of its node, or what was uploaded.
-struct Content<'a> {
+struct NewContent<'a> {
     size: usize,
     hash: ContentHash,
     body: Bytes,
@@ -250,7 +253,7 @@ struct Content<'a> {
 
 /// Whether to look at what is there before the first try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Look {
-    First,
-    IfNeeded,
+enum ExistingCheck {
+    BeforeFirstTry,
+    OnlyIfNeeded,
 }

@@ -1,9 +1,9 @@
-//! A place that is frozen: all of it is read as before, and nothing of it changes but the one file.
+//! The place for tests of frozen files: reads pass, writes are refused except to one file.
 
 use super::{World, p};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use stead_vfs::{Expect, Freeze, Frozen, Homed, LocalVfs, ReadRange, StoreVfs, Vfs, VfsError};
+use stead_vfs::{Expect, Freeze, Frozen, HomeVfs, LocalVfs, ReadRange, StoreVfs, Vfs, VfsError};
 
 type Change = (
     &'static str,
@@ -48,7 +48,7 @@ const CHANGES: [Change; 8] = [
     }),
 ];
 
-// Acceptance 6.5: where the gate were wrong, the files still refuse.
+// Where the gate were wrong, the files still refuse.
 #[tokio::test]
 async fn while_it_is_frozen_nothing_changes_but_the_one_file() {
     let inner: Arc<dyn Vfs> = Arc::new(StoreVfs::in_memory());
@@ -107,7 +107,7 @@ async fn the_one_file_may_lie_in_a_home_but_not_behind_a_link() {
         std::fs::read_to_string(world.root().join("AGENTS.md")).unwrap(),
         "rules"
     );
-    let homed = Arc::new(Homed::new(
+    let homed = Arc::new(HomeVfs::new(
         Arc::new(StoreVfs::in_memory()),
         p("workspace"),
         ["data"],

@@ -1,8 +1,5 @@
-//! A guarded place, used directly: every operation asks, and what is hidden leaves no trace.
-//!
-//! That its verdicts are the right ones is shown by the permission fuzz of `stead-agent`; here is
-//! what needs a hand-made tree: rights that differ by operation, limits, and names nobody can
-//! write.
+//! The place for tests of guarded files: hidden paths leave no trace, read and write rights,
+//! limits, nested guards.
 
 use super::{World, p};
 use std::ffi::OsStr;
@@ -187,7 +184,7 @@ async fn what_is_hidden_uses_up_no_limit() {
         };
         let found = vfs.glob(query, bounds(limit)).await.unwrap();
         assert_eq!(
-            (found.paths.len(), found.truncated, found.unasked),
+            (found.paths.len(), found.truncated, found.needs_approval),
             (expected, truncated, 0),
             "{limit}"
         );
@@ -228,7 +225,7 @@ async fn guards_within_guards_and_filters_all_hold() {
         files.iter().map(|f| f.path.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(
-        (paths(&found.files), found.unasked),
+        (paths(&found.files), found.needs_approval),
         (vec!["c".to_owned()], 2)
     );
     let not_c = Bounds {
@@ -247,7 +244,10 @@ async fn guards_within_guards_and_filters_all_hold() {
         )
         .await
         .unwrap();
-    assert_eq!((paths(&one.files), one.unasked), (vec!["d".to_owned()], 0));
+    assert_eq!(
+        (paths(&one.files), one.needs_approval),
+        (vec!["d".to_owned()], 0)
+    );
     assert!(matches!(
         outer.rename(&p("a"), &p("x")).await,
         Err(VfsError::Denied(_))

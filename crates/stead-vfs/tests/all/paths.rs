@@ -1,4 +1,4 @@
-//! `VPath`: what is parsed is inside.
+//! The place for tests of parsing and joining `VPath`.
 
 use proptest::prelude::*;
 use stead_vfs::{PathError, VPath};

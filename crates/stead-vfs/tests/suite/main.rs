@@ -1,17 +1,17 @@
-//! The conformance suite, on every place there is and on what is put together from them.
+//! The place for tests of the VFS conformance suite on every backend.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod combined;
-mod shaky;
-mod stores;
+mod composed;
+mod faulty_store;
+mod store_backend;
 
-use shaky::Shaky;
+use faulty_store::Shaky;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use stead_store::{Disk, MemoryStore, Space};
 use stead_testkit::vfs_suite;
-use stead_vfs::{Freeze, Frozen, Homed, LocalVfs, Overlay, Routes, Scoped, StoreVfs, VPath, Vfs};
+use stead_vfs::{Freeze, Frozen, HomeVfs, LocalVfs, Overlay, Routes, Scoped, StoreVfs, VPath, Vfs};
 
 /// A place, and what must not be dropped before it.
 struct Place {
@@ -73,7 +73,7 @@ fn scoped(inner: Place, prefix: &str) -> Place {
 fn homed(inner: Place) -> Place {
     let home = VPath::parse("workspace").unwrap();
     Place {
-        vfs: Arc::new(Homed::new(inner.vfs, home, ["agent", "data"])),
+        vfs: Arc::new(HomeVfs::new(inner.vfs, home, ["agent", "data"])),
         _held: inner._held,
     }
 }

@@ -1,7 +1,7 @@
 //! What hooks are asked about.
 
 use serde::Deserialize;
-use stead_core::Outcome;
+use stead_core::RunOutcome;
 
 /// Something that a hook can be asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,7 +80,7 @@ impl HookEvent {
     }
 
     /// Its name in OpenHarness, where it has another.
-    pub fn in_openharness(self) -> &'static str {
+    pub fn openharness_name(self) -> &'static str {
         match self {
             Self::BeforeToolCall => "before_tool_dispatch",
             Self::AfterToolCall => "after_tool_dispatch",
@@ -123,7 +123,7 @@ impl HookEvent {
 
     /// Whether a hook that fails here stops things unless it says otherwise: it stands before
     /// something that would happen unguarded.
-    pub fn is_guarded(self) -> bool {
+    pub fn fails_closed(self) -> bool {
         match self {
             Self::PromptSubmit
             | Self::BeforeContextBuild
@@ -146,35 +146,40 @@ impl HookEvent {
 
 /// An event that a hook listens to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct On {
+pub struct HookTrigger {
     /// The event.
     pub event: HookEvent,
     /// Which ends of runs, where the event is one.
-    pub ended: Ended,
+    pub run_end: RunEndFilter,
 }
 
 /// Which ends of runs a hook listens to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum RunEndFilter {
     /// All.
-    Anyhow,
+    Any,
     /// Those that came to an answer.
     Completed,
     /// Those that did not, though nobody stopped them.
     Failed,
 }
 
-impl Ended {
+impl RunEndFilter {
     /// Whether a run that ended so is one of them.
-    pub fn covers(self, outcome: Outcome) -> bool {
+    pub fn covers(self, outcome: RunOutcome) -> bool {
         match (self, outcome) {
-            (Self::Anyhow, _) => true,
-            (Self::Completed, outcome) => outcome == Outcome::Completed,
+            (Self::Any, _) => true,
+            (Self::Completed, outcome) => outcome == RunOutcome::Completed,
             (
                 Self::Failed,
-                Outcome::Failed | Outcome::StepLimit | Outcome::Budget | Outcome::TimedOut,
+                RunOutcome::Failed
+                | RunOutcome::StepLimit
+                | RunOutcome::Budget
+                | RunOutcome::TimedOut,
             ) => true,
-            (Self::Failed, Outcome::Completed | Outcome::Cancelled | Outcome::Parked) => false,
+            (Self::Failed, RunOutcome::Completed | RunOutcome::Cancelled | RunOutcome::Parked) => {
+                false
+            }
         }
     }
 }
@@ -182,7 +187,7 @@ impl Ended {
 /// An event as it is written: by our names, or by those of other systems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Written {
+pub(super) enum HookEventName {
     #[serde(alias = "SessionStart")]
     SessionStart,
     #[serde(alias = "SessionEnd")]
@@ -212,13 +217,13 @@ pub(super) enum Written {
     Notification,
 }
 
-impl Written {
+impl HookEventName {
     /// What it means.
-    pub(super) fn on(self) -> On {
+    pub(super) fn trigger(self) -> HookTrigger {
         let ended = match self {
-            Self::RunCompleted => Ended::Completed,
-            Self::RunFailed => Ended::Failed,
-            _ => Ended::Anyhow,
+            Self::RunCompleted => RunEndFilter::Completed,
+            Self::RunFailed => RunEndFilter::Failed,
+            _ => RunEndFilter::Any,
         };
         let event = match self {
             Self::SessionStart => HookEvent::SessionStart,
@@ -237,6 +242,9 @@ impl Written {
             Self::AfterCompaction => HookEvent::AfterCompaction,
             Self::Notification => HookEvent::Notification,
         };
-        On { event, ended }
+        HookTrigger {
+            event,
+            run_end: ended,
+        }
     }
 }

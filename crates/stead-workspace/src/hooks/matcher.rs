@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub struct Matcher {
     pattern: String,
     // A validator of schemas has such expressions, and they are bounded.
-    found: Arc<jsonschema::Validator>,
+    validator: Arc<jsonschema::Validator>,
 }
 
 impl Matcher {
@@ -18,13 +18,13 @@ impl Matcher {
         let found = jsonschema::validator_for(&json!({"pattern": pattern})).ok()?;
         Some(Self {
             pattern: pattern.to_owned(),
-            found: Arc::new(found),
+            validator: Arc::new(found),
         })
     }
 
     /// Whether it is found in `text`.
     pub fn matches(&self, text: &str) -> bool {
-        self.found.is_valid(&Value::String(text.to_owned()))
+        self.validator.is_valid(&Value::String(text.to_owned()))
     }
 }
 

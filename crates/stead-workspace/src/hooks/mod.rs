@@ -4,13 +4,13 @@
 //! Here they are read and checked; whoever drives an agent asks them.
 
 mod event;
+mod load;
 mod matcher;
 mod raw;
-mod read;
 mod spec;
 
-pub use event::{Ended, HookEvent, On};
+pub use event::{HookEvent, HookTrigger, RunEndFilter};
 pub use matcher::Matcher;
 pub use spec::{Capability, Handler, HookSpec, HttpMethod, OnFailure, Program};
 
-pub(crate) use read::{Known, read};
+pub(crate) use load::{HookReferences, load_hooks};

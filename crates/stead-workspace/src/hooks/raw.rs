@@ -1,20 +1,20 @@
 //! A hook as its file says it, and what is wrong with that.
 
-use super::event::Written;
+use super::event::HookEventName;
 use super::spec::{Capability, HttpMethod, OnFailure};
 use super::{HookEvent, Matcher};
-use crate::layout::{Source, TextOr, is_name, twice};
+use crate::layout::{TextOr, TextSource, first_duplicate, is_valid_name};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// The longest a hook may take.
-const MAX_SECONDS: u64 = 600;
+const MAX_TIMEOUT_SECONDS: u64 = 600;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Raw {
+pub(super) struct RawHook {
     pub(super) name: String,
-    pub(super) events: Vec<Written>,
+    pub(super) events: Vec<HookEventName>,
     pub(super) matcher: Option<String>,
     pub(super) handler: RawHandler,
     #[serde(default)]
@@ -46,35 +46,38 @@ pub(super) struct RawHandler {
     pub(super) url: Option<String>,
     pub(super) method: Option<HttpMethod>,
     pub(super) headers: Option<BTreeMap<String, String>>,
-    pub(super) prompt: Option<TextOr<Source>>,
+    pub(super) prompt: Option<TextOr<TextSource>>,
     pub(super) model: Option<String>,
     pub(super) model_ref: Option<String>,
     pub(super) agent: Option<String>,
-    pub(super) task: Option<TextOr<Source>>,
+    pub(super) task: Option<TextOr<TextSource>>,
     pub(super) timeout_seconds: Option<u64>,
 }
 
 /// Keys with what is wrong with them.
-pub(super) type Problems = Vec<(String, String)>;
+pub(super) type KeyProblems = Vec<(String, String)>;
 
-impl Raw {
+impl RawHook {
     /// What is wrong and can be told without looking elsewhere.
-    pub(super) fn problems(&self) -> Problems {
+    pub(super) fn problems(&self) -> KeyProblems {
         let mut problems = Vec::new();
         let mut wrong =
             |key: &str, message: &str| problems.push((key.to_owned(), message.to_owned()));
-        if !is_name(&self.name) {
+        if !is_valid_name(&self.name) {
             wrong("name", "must be letters, digits, `.`, `_` and `-`");
         }
         if self.events.is_empty() {
             wrong("events", "is empty, so the hook would never run");
         }
         for (key, again) in [
-            ("events", twice("events", &self.events).map(|(key, _)| key)),
+            (
+                "events",
+                first_duplicate("events", &self.events).map(|(key, _)| key),
+            ),
             {
                 (
                     "capabilities",
-                    twice("capabilities", &self.capabilities).map(|(key, _)| key),
+                    first_duplicate("capabilities", &self.capabilities).map(|(key, _)| key),
                 )
             },
         ] {
@@ -88,8 +91,8 @@ impl Raw {
         ] {
             match seconds {
                 Some(0) => wrong(key, "must be at least 1"),
-                Some(MAX_SECONDS..) if seconds > Some(MAX_SECONDS) => {
-                    wrong(key, &format!("must be at most {MAX_SECONDS}"));
+                Some(MAX_TIMEOUT_SECONDS..) if seconds > Some(MAX_TIMEOUT_SECONDS) => {
+                    wrong(key, &format!("must be at most {MAX_TIMEOUT_SECONDS}"));
                 }
                 Some(_) | None => {}
             }
@@ -107,7 +110,7 @@ impl Raw {
         {
             wrong("matcher", "is not a regular expression");
         }
-        let blocks = self.listened().any(HookEvent::can_be_blocked);
+        let blocks = self.listened_events().any(HookEvent::can_be_blocked);
         if self.on_failure == Some(OnFailure::Closed) && !self.events.is_empty() && !blocks {
             wrong(
                 "on_failure",
@@ -119,10 +122,10 @@ impl Raw {
     }
 
     /// Capabilities that none of its events has a use for, with their keys.
-    pub(super) fn idle(&self) -> Problems {
+    pub(super) fn unused_capabilities(&self) -> KeyProblems {
         let idle = |(_, capability): &(usize, &Capability)| {
             !self
-                .listened()
+                .listened_events()
                 .any(|event| capability.events().contains(&event))
         };
         let told = |(i, capability): (usize, &Capability)| {
@@ -146,8 +149,8 @@ impl Raw {
             .collect()
     }
 
-    fn listened(&self) -> impl Iterator<Item = HookEvent> {
-        self.events.iter().map(|written| written.on().event)
+    fn listened_events(&self) -> impl Iterator<Item = HookEvent> {
+        self.events.iter().map(|written| written.trigger().event)
     }
 }
 

@@ -1,10 +1,10 @@
 //! A hook as it is asked, whichever layout defined it.
 
-use super::{Ended, HookEvent, Matcher, On};
+use super::{HookEvent, HookTrigger, Matcher, RunEndFilter};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use stead_core::Outcome;
+use stead_core::RunOutcome;
 use stead_model::ModelSettings;
 use stead_vfs::VPath;
 
@@ -16,7 +16,7 @@ pub struct HookSpec {
     /// The file it was read from.
     pub source: String,
     /// What it is asked about.
-    pub events: Vec<On>,
+    pub events: Vec<HookTrigger>,
     /// Which occasions of them; none = all.
     pub matcher: Option<Matcher>,
     /// Who is asked.
@@ -172,12 +172,17 @@ pub enum OnFailure {
 impl HookSpec {
     /// Whether it is asked about `event`, at an occasion that `subjects` are the names of;
     /// `outcome` is how a run ended, where it did.
-    pub fn listens(&self, event: HookEvent, subjects: &[&str], outcome: Option<Outcome>) -> bool {
-        let covers = |ended: Ended| outcome.is_none_or(|outcome| ended.covers(outcome));
+    pub fn matches(
+        &self,
+        event: HookEvent,
+        subjects: &[&str],
+        outcome: Option<RunOutcome>,
+    ) -> bool {
+        let covers = |ended: RunEndFilter| outcome.is_none_or(|outcome| ended.covers(outcome));
         let on = self
             .events
             .iter()
-            .any(|on| on.event == event && covers(on.ended));
+            .any(|on| on.event == event && covers(on.run_end));
         on && self
             .matcher
             .as_ref()
@@ -185,10 +190,10 @@ impl HookSpec {
     }
 
     /// What happens at `event` if it gives no answer.
-    pub fn fails(&self, event: HookEvent) -> OnFailure {
+    pub fn failure_policy(&self, event: HookEvent) -> OnFailure {
         match self.on_failure {
             Some(set) => set,
-            None if event.is_guarded() => OnFailure::Closed,
+            None if event.fails_closed() => OnFailure::Closed,
             None => OnFailure::Open,
         }
     }

@@ -1,49 +1,55 @@
 //! Deep Agents: `AGENTS.md` files that are remembered, and folders of skills.
 
-use super::{Draft, Layout, LoadCx, Read, stead};
-use crate::{AgentMode, AgentSpec, ContextFile, Finding, FrontMatter, Isolation, Shown, Tree};
+use super::{Draft, Layout, LoadCx, SettingsText, stead};
+use crate::{
+    AgentMode, AgentSpec, ContextFile, ContextRendering, Finding, FrontMatter, SubagentIsolation,
+    WorkspacePaths,
+};
 use serde::{Deserialize, Serialize};
 use stead_model::ModelSettings;
 use stead_vfs::{FileKind, Protected, VPath};
 
 /// The tag around every memory file.
-const TAG: &str = "agent_memory";
+const MEMORY_TAG: &str = "agent_memory";
 /// Where the agents lie that work can be handed to, each in a folder of its name.
-const AGENTS: &str = ".deepagents/agents";
+const AGENTS_DIR: &str = ".deepagents/agents";
 
 /// Reads stead's own `agent.yaml`, if it is there: a folder of Deep Agents has no settings of its
 /// own.
 pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
-    let mut draft = Draft::new(Layout::Deepagents, tree(), cx);
-    draft.dotenv(".env").await;
-    stead::settings(&mut draft, "agent.yaml").await;
-    stead::add_given(&mut draft).await;
+    let mut draft = Draft::new(Layout::Deepagents, paths(), cx);
+    draft.load_dotenv(".env").await;
+    stead::load_settings(&mut draft, "agent.yaml").await;
+    stead::add_configured_dirs(&mut draft).await;
     stead::refuse_agent(&mut draft);
     // Files that were given are memory like the others.
-    for file in &mut draft.tree.context {
-        TAG.clone_into(&mut file.tag);
-        file.shown = Shown::WithoutComments;
+    for file in &mut draft.paths.context {
+        MEMORY_TAG.clone_into(&mut file.tag);
+        file.rendering = ContextRendering::WithoutComments;
     }
-    subagents(&mut draft).await;
+    load_subagents(&mut draft).await;
     draft
 }
 
 /// The front matter of `.deepagents/agents/<name>/AGENTS.md`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Matter {
+struct DeepagentsFrontMatter {
     name: Option<String>,
     description: Option<String>,
     model: Option<String>,
 }
 
 /// Reads the agents that work can be handed to. They share the files of the one that hands it over.
-async fn subagents(draft: &mut Draft<'_>) {
-    for (folder, kind) in draft.names(AGENTS).await {
+async fn load_subagents(draft: &mut Draft<'_>) {
+    for (folder, kind) in draft.list_dir(AGENTS_DIR).await {
         if kind != FileKind::Directory {
             continue;
         }
-        let Some(read) = draft.read(&format!("{AGENTS}/{folder}/AGENTS.md")).await else {
+        let Some(read) = draft
+            .read_file(&format!("{AGENTS_DIR}/{folder}/AGENTS.md"))
+            .await
+        else {
             continue;
         };
         match parse(&folder, &read) {
@@ -59,10 +65,10 @@ async fn subagents(draft: &mut Draft<'_>) {
     }
 }
 
-fn parse(folder: &str, read: &Read) -> Result<AgentSpec, Finding> {
+fn parse(folder: &str, read: &SettingsText) -> Result<AgentSpec, Finding> {
     let split = FrontMatter::split(&read.file, &read.text)?;
-    let document = split.document(&read.file)?;
-    let matter: Matter = document.typed()?;
+    let document = split.parse_document(&read.file)?;
+    let matter: DeepagentsFrontMatter = document.deserialize_into()?;
     let Some(description) = matter.description.filter(|text| !text.trim().is_empty()) else {
         return Err(document.error(
             "description",
@@ -71,7 +77,7 @@ fn parse(folder: &str, read: &Read) -> Result<AgentSpec, Finding> {
     };
     let prompt = split.body.trim().to_owned();
     if prompt.is_empty() {
-        let spot = crate::Spot {
+        let spot = crate::SourcePosition {
             line: split.body_line,
             column: 1,
         };
@@ -79,7 +85,7 @@ fn parse(folder: &str, read: &Read) -> Result<AgentSpec, Finding> {
             &read.file,
             "the prompt is missing: write it below the front matter",
         )
-        .at(spot));
+        .with_position(spot));
     }
     Ok(AgentSpec {
         name: matter.name.unwrap_or_else(|| folder.to_owned()),
@@ -90,32 +96,32 @@ fn parse(folder: &str, read: &Read) -> Result<AgentSpec, Finding> {
             name,
             ..ModelSettings::default()
         }),
-        isolation: Isolation::Shared,
+        isolation: SubagentIsolation::Shared,
         prompt,
         ..AgentSpec::default()
     })
 }
 
-fn tree() -> Tree {
+fn paths() -> WorkspacePaths {
     let path = |text: &str| VPath::parse(text).unwrap_or(VPath::root());
-    Tree {
+    WorkspacePaths {
         context: ["AGENTS.md", ".deepagents/AGENTS.md"]
-            .map(|file| ContextFile::new(path(file), TAG))
+            .map(|file| ContextFile::new(path(file), MEMORY_TAG))
             .to_vec(),
         memory: None,
-        days: None,
+        daily_facts: None,
         knowledge: None,
         skills: [".deepagents/skills", ".agents/skills", "skills"]
             .map(path)
             .to_vec(),
-        flavor: crate::skills::Flavor::Standard,
+        flavor: crate::skills::SkillFlavor::Standard,
         subagents: None,
         tools: Some(path("tools.json")),
         runtime: path(".stead"),
         usage: None,
         conversations: None,
         tasks: None,
-        home: None,
+        default_dir: None,
         protected: Protected::DEEPAGENTS,
     }
 }

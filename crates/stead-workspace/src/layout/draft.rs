@@ -1,19 +1,19 @@
 //! A definition in the making.
 
 use super::LoadCx;
-use crate::variables::{Marks, Missing};
+use crate::variables::{UnsetVariable, VariableSyntax};
 use crate::{
-    AgentConfig, AgentSpec, Definition, Document, Finding, FixedText, HookSpec, Layout, Origin,
-    Severity, Tree,
+    AgentConfig, AgentSpec, Definition, Finding, FixedText, HookSpec, Layout, SettingOrigin,
+    SettingsDocument, Severity, WorkspacePaths,
 };
-use crate::{Surface, ToolLists, dotenv};
+use crate::{Surface, ToolLists, parse_dotenv};
 use std::collections::BTreeMap;
 use stead_vfs::{FileKind, ReadRange, VPath, Vfs, VfsError};
 
 /// Largest settings file or definition.
 const MAX_SETTINGS_BYTES: u64 = 1024 * 1024;
 /// Most definitions of one kind in a folder.
-const MAX_FILES: usize = 1000;
+const MAX_DEFINITIONS: usize = 1000;
 
 /// A definition in the making: mistakes are collected, so that all of them are told at once.
 pub(crate) struct Draft<'a> {
@@ -22,12 +22,12 @@ pub(crate) struct Draft<'a> {
     /// The settings.
     pub(crate) config: AgentConfig,
     /// Where parts lie.
-    pub(crate) tree: Tree,
+    pub(crate) paths: WorkspacePaths,
     /// Agents by name.
     pub(crate) agents: BTreeMap<String, AgentSpec>,
     /// Which of them is the main one.
     pub(crate) active: Option<String>,
-    pub(crate) usual: Option<String>,
+    pub(crate) default_delegate: Option<String>,
     /// Tools allowed and denied.
     pub(crate) tools: ToolLists,
     /// How tools are named.
@@ -37,27 +37,27 @@ pub(crate) struct Draft<'a> {
     /// Parts of the prompt.
     pub(crate) texts: Vec<FixedText>,
     findings: Vec<Finding>,
-    origins: BTreeMap<String, Origin>,
+    origins: BTreeMap<String, SettingOrigin>,
     /// Of the folder's own `.env`.
     variables: BTreeMap<String, String>,
     /// Of the platform's `.env`; those of the process go before them.
-    shared_variables: BTreeMap<String, String>,
+    platform_variables: BTreeMap<String, String>,
 }
 
 /// Which of the two trees a file lies in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum SettingsRoot {
     /// The folder itself.
-    Folder,
+    Workspace,
     /// What many workspaces share.
     Platform,
 }
 
-impl Side {
+impl SettingsRoot {
     /// How findings name a file of it.
-    pub(crate) fn file(self, path: &str) -> String {
+    pub(crate) fn display_path(self, path: &str) -> String {
         match self {
-            Self::Folder => path.to_owned(),
+            Self::Workspace => path.to_owned(),
             Self::Platform => format!("platform/{path}"),
         }
     }
@@ -65,7 +65,7 @@ impl Side {
 
 /// A file that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Read {
+pub(crate) struct SettingsText {
     /// Its path, as findings name it.
     pub(crate) file: String,
     /// Its text.
@@ -74,15 +74,15 @@ pub(crate) struct Read {
 
 impl<'a> Draft<'a> {
     /// Nothing but where the parts lie.
-    pub(crate) fn new(layout: Layout, tree: Tree, cx: &'a LoadCx<'a>) -> Self {
+    pub(crate) fn new(layout: Layout, tree: WorkspacePaths, cx: &'a LoadCx<'a>) -> Self {
         Self {
             cx,
             layout,
             config: AgentConfig::default(),
-            tree,
+            paths: tree,
             agents: BTreeMap::new(),
             active: None,
-            usual: None,
+            default_delegate: None,
             tools: ToolLists::default(),
             surface: Surface::Snake,
             hooks: Vec::new(),
@@ -90,7 +90,7 @@ impl<'a> Draft<'a> {
             findings: Vec::new(),
             origins: BTreeMap::new(),
             variables: BTreeMap::new(),
-            shared_variables: BTreeMap::new(),
+            platform_variables: BTreeMap::new(),
         }
     }
 
@@ -111,24 +111,28 @@ impl<'a> Draft<'a> {
     }
 
     /// How much was noted so far.
-    pub(crate) fn told(&self) -> usize {
+    pub(crate) fn finding_count(&self) -> usize {
         self.findings.len()
     }
 
     /// Takes back what was noted since.
-    pub(crate) fn forget_since(&mut self, told: usize) {
+    pub(crate) fn truncate_findings(&mut self, told: usize) {
         self.findings.truncate(told);
     }
 
     /// The value, or nothing and a note.
-    pub(crate) fn take<T>(&mut self, result: Result<T, Finding>) -> Option<T> {
+    pub(crate) fn ok_or_note<T>(&mut self, result: Result<T, Finding>) -> Option<T> {
         result.map_err(|finding| self.note(finding)).ok()
     }
 
     /// Notes that settings came from `document`; `name` gives the key under which each is known, if
     /// it is one.
-    pub(crate) fn came_from(&mut self, document: &Document, name: impl Fn(&str) -> Option<String>) {
-        let origin = |spot| Origin {
+    pub(crate) fn record_origins(
+        &mut self,
+        document: &SettingsDocument,
+        name: impl Fn(&str) -> Option<String>,
+    ) {
+        let origin = |spot| SettingOrigin {
             source: document.file().to_owned(),
             place: Some(spot),
         };
@@ -139,7 +143,11 @@ impl<'a> Draft<'a> {
     }
 
     /// Notes that a key is understood and comes to nothing in this version, if the document has it.
-    pub(crate) fn inactive(&mut self, document: &Document, keys: &[(&str, &str)]) {
+    pub(crate) fn note_inactive_keys(
+        &mut self,
+        document: &SettingsDocument,
+        keys: &[(&str, &str)],
+    ) {
         for (key, what) in keys {
             let pointer = format!("/{}", key.replace('.', "/"));
             if document
@@ -153,15 +161,19 @@ impl<'a> Draft<'a> {
     }
 
     /// A file of the folder as text; none if there is no such file.
-    pub(crate) async fn read(&mut self, path: &str) -> Option<Read> {
-        self.read_in(Side::Folder, path).await
+    pub(crate) async fn read_file(&mut self, path: &str) -> Option<SettingsText> {
+        self.read_file_in(SettingsRoot::Workspace, path).await
     }
 
     /// The same of either side.
-    pub(crate) async fn read_in(&mut self, side: Side, path: &str) -> Option<Read> {
-        let file = side.file(path);
-        match read_text(self.side(side)?, path, &file).await {
-            Ok(text) => text.map(|text| Read { file, text }),
+    pub(crate) async fn read_file_in(
+        &mut self,
+        side: SettingsRoot,
+        path: &str,
+    ) -> Option<SettingsText> {
+        let file = side.display_path(path);
+        match read_text(self.root_files(side)?, path, &file).await {
+            Ok(text) => text.map(|text| SettingsText { file, text }),
             Err(finding) => {
                 self.note(finding);
                 None
@@ -171,13 +183,14 @@ impl<'a> Draft<'a> {
 
     /// A file that many workspaces share, as text; none if there is no platform, or no such file in
     /// it.
-    pub(crate) async fn read_shared(&mut self, path: &str) -> Option<Read> {
-        self.read_in(Side::Platform, path).await
+    pub(crate) async fn read_platform_file(&mut self, path: &str) -> Option<SettingsText> {
+        self.read_file_in(SettingsRoot::Platform, path).await
     }
 
     /// A YAML file that many workspaces share, with variables put in.
-    pub(crate) async fn shared_yaml(&mut self, path: &str) -> Option<Document> {
-        self.yaml_in(Side::Platform, path, Marks::All).await
+    pub(crate) async fn load_platform_yaml(&mut self, path: &str) -> Option<SettingsDocument> {
+        self.load_yaml_in(SettingsRoot::Platform, path, VariableSyntax::All)
+            .await
     }
 
     /// Whether there is anything at `path`.
@@ -201,69 +214,79 @@ impl<'a> Draft<'a> {
     }
 
     /// A YAML file of the folder, with variables put in; none if there is none or it is wrong.
-    pub(crate) async fn yaml(&mut self, path: &str) -> Option<Document> {
-        self.yaml_in(Side::Folder, path, Marks::All).await
+    pub(crate) async fn load_yaml(&mut self, path: &str) -> Option<SettingsDocument> {
+        self.load_yaml_in(SettingsRoot::Workspace, path, VariableSyntax::All)
+            .await
     }
 
     /// The same of either side, with variables written as `marks` says.
-    pub(crate) async fn yaml_in(
+    pub(crate) async fn load_yaml_in(
         &mut self,
-        side: Side,
+        side: SettingsRoot,
         path: &str,
-        marks: Marks,
-    ) -> Option<Document> {
-        let (document, missing) = self.yaml_unset(side, path, marks).await?;
-        self.findings
-            .extend(missing.iter().map(|missing| document.unset(missing)));
+        marks: VariableSyntax,
+    ) -> Option<SettingsDocument> {
+        let (document, missing) = self.load_yaml_with_unset(side, path, marks).await?;
+        self.findings.extend(
+            missing
+                .iter()
+                .map(|missing| document.unset_variable_finding(missing)),
+        );
         Some(document)
     }
 
     /// The same of what has no engine yet: a variable that is not set stops nobody.
-    pub(crate) async fn inactive_yaml(&mut self, path: &str, marks: Marks) -> Option<Document> {
-        let (document, missing) = self.yaml_unset(Side::Folder, path, marks).await?;
+    pub(crate) async fn load_inactive_yaml(
+        &mut self,
+        path: &str,
+        marks: VariableSyntax,
+    ) -> Option<SettingsDocument> {
+        let (document, missing) = self
+            .load_yaml_with_unset(SettingsRoot::Workspace, path, marks)
+            .await?;
         let lax = |missing| Finding {
-            severity: Severity::Lax,
-            ..document.unset(missing)
+            severity: Severity::NonFatal,
+            ..document.unset_variable_finding(missing)
         };
         self.findings.extend(missing.iter().map(lax));
         Some(document)
     }
 
     /// The same, with the variables that are not set, which are not noted.
-    pub(crate) async fn yaml_unset(
+    pub(crate) async fn load_yaml_with_unset(
         &mut self,
-        side: Side,
+        side: SettingsRoot,
         path: &str,
-        marks: Marks,
-    ) -> Option<(Document, Vec<Missing>)> {
-        let read = self.read_in(side, path).await?;
-        let mut document = self.take(Document::yaml(&read.file, &read.text))?;
-        let (secrets, missing) = document.resolve_marks(marks, &|name| self.variable(name));
+        marks: VariableSyntax,
+    ) -> Option<(SettingsDocument, Vec<UnsetVariable>)> {
+        let read = self.read_file_in(side, path).await?;
+        let mut document = self.ok_or_note(SettingsDocument::parse_yaml(&read.file, &read.text))?;
+        let (secrets, missing) = document.resolve_variables_as(marks, &|name| self.variable(name));
         self.config.secrets.extend(secrets);
         Some((document, missing))
     }
 
     /// Takes variables from a `.env` file, if it is there. It is others' too: what is wrong with it
     /// stops nobody.
-    pub(crate) async fn dotenv(&mut self, path: &str) {
+    pub(crate) async fn load_dotenv(&mut self, path: &str) {
         let before = self.findings.len();
-        let read = self.read(path).await;
+        let read = self.read_file(path).await;
         self.findings[before..]
             .iter_mut()
-            .for_each(|finding| finding.severity = Severity::Lax);
+            .for_each(|finding| finding.severity = Severity::NonFatal);
         let Some(read) = read else { return };
-        let (variables, findings) = dotenv(&read.file, &read.text);
+        let (variables, findings) = parse_dotenv(&read.file, &read.text);
         self.variables = variables;
         self.findings.extend(findings);
     }
 
     /// Takes variables from the platform's `.env`, if it is there.
-    pub(crate) async fn shared_dotenv(&mut self, path: &str) {
-        let Some(read) = self.read_shared(path).await else {
+    pub(crate) async fn load_platform_dotenv(&mut self, path: &str) {
+        let Some(read) = self.read_platform_file(path).await else {
             return;
         };
-        let (variables, findings) = dotenv(&read.file, &read.text);
-        self.shared_variables = variables;
+        let (variables, findings) = parse_dotenv(&read.file, &read.text);
+        self.platform_variables = variables;
         self.findings.extend(findings);
     }
 
@@ -272,7 +295,7 @@ impl<'a> Draft<'a> {
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         let own = self.variables.get(name).cloned();
         own.or_else(|| (self.cx.variables)(name))
-            .or_else(|| self.shared_variables.get(name).cloned())
+            .or_else(|| self.platform_variables.get(name).cloned())
     }
 
     /// What the folder is opened with.
@@ -281,16 +304,20 @@ impl<'a> Draft<'a> {
     }
 
     /// Names in a folder, sorted; none if there is no such folder.
-    pub(crate) async fn names(&mut self, path: &str) -> Vec<(String, FileKind)> {
-        self.names_in(Side::Folder, path).await
+    pub(crate) async fn list_dir(&mut self, path: &str) -> Vec<(String, FileKind)> {
+        self.list_dir_in(SettingsRoot::Workspace, path).await
     }
 
     /// The same of either side.
-    pub(crate) async fn names_in(&mut self, side: Side, path: &str) -> Vec<(String, FileKind)> {
-        let (Ok(folder), Some(files)) = (VPath::parse(path), self.side(side)) else {
+    pub(crate) async fn list_dir_in(
+        &mut self,
+        side: SettingsRoot,
+        path: &str,
+    ) -> Vec<(String, FileKind)> {
+        let (Ok(folder), Some(files)) = (VPath::parse(path), self.root_files(side)) else {
             return Vec::new();
         };
-        let path = &side.file(path);
+        let path = &side.display_path(path);
         match files.list(&folder).await {
             Ok(entries) => {
                 let mut names: Vec<_> = entries
@@ -298,13 +325,13 @@ impl<'a> Draft<'a> {
                     .map(|entry| (entry.name, entry.kind))
                     .collect();
                 names.sort_by(|a, b| a.0.cmp(&b.0));
-                if names.len() > MAX_FILES {
+                if names.len() > MAX_DEFINITIONS {
                     let message = format!(
-                        "{} entries; only the first {MAX_FILES} are read",
+                        "{} entries; only the first {MAX_DEFINITIONS} are read",
                         names.len()
                     );
                     self.note(Finding::new(Severity::Warning, path, message));
-                    names.truncate(MAX_FILES);
+                    names.truncate(MAX_DEFINITIONS);
                 }
                 names
             }
@@ -316,10 +343,10 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn side(&self, side: Side) -> Option<&'a dyn Vfs> {
+    fn root_files(&self, side: SettingsRoot) -> Option<&'a dyn Vfs> {
         match side {
-            Side::Folder => Some(&**self.cx.files),
-            Side::Platform => self.cx.options.platform.as_deref(),
+            SettingsRoot::Workspace => Some(&**self.cx.files),
+            SettingsRoot::Platform => self.cx.options.platform.as_deref(),
         }
     }
 
@@ -336,7 +363,7 @@ impl<'a> Draft<'a> {
         config.secrets.extend(
             self.variables
                 .iter()
-                .filter(|(name, value)| is_secret(name) || has_credentials(value))
+                .filter(|(name, value)| is_secret_name(name) || has_credentials(value))
                 .map(|(_, value)| value.clone()),
         );
         config.secrets.retain(|secret| !secret.is_empty());
@@ -344,10 +371,10 @@ impl<'a> Draft<'a> {
         Ok(Definition {
             layout: self.layout,
             config,
-            tree: self.tree,
+            paths: self.paths,
             agents: self.agents,
             active: self.active,
-            usual: self.usual,
+            default_delegate: self.default_delegate,
             tools: vec![self.tools],
             surface: self.surface,
             hooks: self.hooks,
@@ -361,7 +388,7 @@ impl<'a> Draft<'a> {
 
 /// Whether a variable of this name is a secret; others would garble ordinary text if they were
 /// hidden.
-pub(crate) fn is_secret(name: &str) -> bool {
+pub(crate) fn is_secret_name(name: &str) -> bool {
     ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"]
         .iter()
         .any(|word| name.to_uppercase().contains(word))
@@ -400,11 +427,11 @@ async fn read_text(files: &dyn Vfs, path: &str, file: &str) -> Result<Option<Str
         .read(&path, ReadRange::ALL)
         .await
         .map_err(|error| wrong(error.to_string()))?;
-    text_of(file, bytes.into()).map(Some)
+    decode_text(file, bytes.into()).map(Some)
 }
 
 /// Bytes as text, or what is wrong with them and where.
-pub(crate) fn text_of(file: &str, bytes: Vec<u8>) -> Result<String, Finding> {
+pub(crate) fn decode_text(file: &str, bytes: Vec<u8>) -> Result<String, Finding> {
     if matches!(bytes.as_slice(), [0xff, 0xfe, ..] | [0xfe, 0xff, ..]) {
         return Err(Finding::error(file, "is UTF-16; save it as UTF-8"));
     }
@@ -417,6 +444,7 @@ pub(crate) fn text_of(file: &str, bytes: Vec<u8>) -> Result<String, Finding> {
             .take_while(|c| *c != '\n')
             .count() as u64
             + 1;
-        Finding::error(file, "is not UTF-8 text; save it as UTF-8").at(crate::Spot { line, column })
+        Finding::error(file, "is not UTF-8 text; save it as UTF-8")
+            .with_position(crate::SourcePosition { line, column })
     })
 }

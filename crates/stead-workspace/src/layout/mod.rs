@@ -11,14 +11,16 @@ mod openpaw;
 mod stead;
 mod subagents;
 
-pub use openpaw::{WorkspaceNameError, workspace_name};
+pub use openpaw::{WorkspaceNameError, check_workspace_name};
 
-pub(crate) use openharness::{Source, TextOr, definitions, instead, is_name, twice};
+pub(crate) use openharness::{
+    TextOr, TextSource, first_duplicate, is_valid_name, list_definitions, suggestion,
+};
 
-pub(crate) use draft::{Draft, Read, Side, is_secret, text_of};
+pub(crate) use draft::{Draft, SettingsRoot, SettingsText, decode_text, is_secret_name};
 pub(crate) use subagents::parse as parse_subagent;
 
-use crate::profile::ProfileRead;
+use crate::profile::ParsedProfile;
 use crate::{Definition, Finding};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -75,9 +77,9 @@ impl Layout {
 impl Layout {
     /// Names at the root that are known to the layout: what begins with none of them, and is not
     /// there, is written to [`Tree::home`](crate::Tree::home), where the layout has one.
-    pub fn tops(self) -> &'static [&'static str] {
+    pub fn top_level_names(self) -> &'static [&'static str] {
         match self {
-            Self::Openpaw => &openpaw::TOPS,
+            Self::Openpaw => &openpaw::TOP_LEVEL_DIRS,
             Self::Stead
             | Self::Agentscope
             | Self::Openharness
@@ -90,7 +92,7 @@ impl Layout {
 impl Layout {
     /// The folder of profiles: our own is a part of the layout, in others it lies with what else is
     /// ours.
-    pub fn profiles(self) -> &'static str {
+    pub fn profiles_dir(self) -> &'static str {
         match self {
             Self::Stead | Self::Agentscope => "profiles",
             Self::Openharness | Self::Openpaw | Self::Deepagents | Self::AgentscopePy => {
@@ -130,7 +132,7 @@ pub struct OpenOptions {
     /// The model the command line gives, `provider:model`; it replaces whatever the folder names.
     pub model: Option<String>,
     /// Whether a model will be asked; if not, one that cannot be found is no reason to refuse.
-    pub asks: Asks,
+    pub model_use: ModelUse,
     /// What many workspaces share: models and agents of a platform (`models/*.yaml`,
     /// `agents/*.md`), and OpenPaw's global `config.yaml`.
     pub platform: Option<Arc<dyn Vfs>>,
@@ -147,12 +149,12 @@ pub struct OpenOptions {
 
 /// Whether a model will be asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Asks {
+pub enum ModelUse {
     /// One will.
     #[default]
-    Model,
+    Required,
     /// Only files are looked at.
-    Nothing,
+    NotNeeded,
 }
 
 /// What a layout reads from.
@@ -175,24 +177,24 @@ pub(crate) async fn load(layout: Layout, cx: &LoadCx<'_>) -> Result<Definition, 
         Layout::AgentscopePy => agentscope_py::load(cx).await,
     };
     let mut draft = draft;
-    profiles(&mut draft, layout.profiles()).await;
+    load_profiles(&mut draft, layout.profiles_dir()).await;
     draft.finish()
 }
 
 /// Reads the profiles in `folder` for what is wrong with them; what they say is read for every
 /// turn.
-async fn profiles(draft: &mut Draft<'_>, folder: &str) {
+async fn load_profiles(draft: &mut Draft<'_>, folder: &str) {
     let mut read = Vec::new();
-    for path in definitions(draft, Side::Folder, folder, ".yaml").await {
-        let Some(file) = draft.read(&path).await else {
+    for path in list_definitions(draft, SettingsRoot::Workspace, folder, ".yaml").await {
+        let Some(file) = draft.read_file(&path).await else {
             continue;
         };
-        match ProfileRead::parse(&file.file, &file.text) {
+        match ParsedProfile::parse(&file.file, &file.text) {
             Ok(profile) => read.push(profile),
             Err(findings) => findings.into_iter().for_each(|finding| draft.note(finding)),
         }
     }
-    ProfileRead::twice(&read)
+    ParsedProfile::duplicate_findings(&read)
         .into_iter()
         .for_each(|finding| draft.note(finding));
     read.into_iter()
@@ -201,16 +203,16 @@ async fn profiles(draft: &mut Draft<'_>, folder: &str) {
 }
 
 /// The layout of a folder: by what only one kind has; stead's own if nothing tells.
-pub async fn detect(files: &dyn Vfs) -> Layout {
-    recognise(files).await.unwrap_or_default()
+pub async fn detect_layout(files: &dyn Vfs) -> Layout {
+    try_detect_layout(files).await.unwrap_or_default()
 }
 
 /// The layout of a folder; none if nothing in it says that it is an agent.
 ///
 /// An agent must not make its folder another kind of workspace, one with fewer rules: in no layout
 /// can it write the marks of another.
-pub async fn recognise(files: &dyn Vfs) -> Option<Layout> {
-    const MARKS: [(&str, Layout); 8] = [
+pub async fn try_detect_layout(files: &dyn Vfs) -> Option<Layout> {
+    const MARKERS: [(&str, Layout); 8] = [
         (".openharness", Layout::Openharness),
         (".deepagents", Layout::Deepagents),
         (".mcp", Layout::AgentscopePy),
@@ -229,7 +231,7 @@ pub async fn recognise(files: &dyn Vfs) -> Option<Layout> {
     if has("AGENT.md").await && !has("AGENTS.md").await {
         return Some(Layout::Openpaw);
     }
-    for (mark, layout) in MARKS {
+    for (mark, layout) in MARKERS {
         if has(mark).await {
             return Some(layout);
         }

@@ -1,32 +1,32 @@
 //! The stead layout, and AgentScope's, which it grew from.
 
 use super::{Draft, Layout, LoadCx, subagents};
-use crate::skills::Flavor;
-use crate::{AgentConfig, ContextFile, Finding, Nested, Severity, Switch, Tree};
+use crate::skills::SkillFlavor;
+use crate::{AgentConfig, ContextFile, FeatureSwitch, Finding, Nested, Severity, WorkspacePaths};
 use stead_model::{ModelSettings, check_name};
 use stead_vfs::{Protected, VPath};
 
 /// Reads `agent.yaml` and `subagents/`; everything else is read when it is needed.
 pub(super) async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
-    let mut draft = Draft::new(layout, tree(), cx);
-    draft.dotenv(".env").await;
-    settings(&mut draft, "agent.yaml").await;
-    add_given(&mut draft).await;
+    let mut draft = Draft::new(layout, paths(), cx);
+    draft.load_dotenv(".env").await;
+    load_settings(&mut draft, "agent.yaml").await;
+    add_configured_dirs(&mut draft).await;
     refuse_agent(&mut draft);
-    if !draft.config.disable.has(Switch::Subagents) {
-        for spec in subagents::read(&mut draft, "subagents").await {
+    if !draft.config.disable.contains(FeatureSwitch::Subagents) {
+        for spec in subagents::load_subagents(&mut draft, "subagents").await {
             draft.agents.insert(spec.name.clone(), spec);
         }
     }
     // AgentScope's folder has none.
     if layout == Layout::Stead {
-        hooks(&mut draft).await;
+        load_hooks(&mut draft).await;
     }
     draft
 }
 
 /// Reads `hooks/`.
-async fn hooks(draft: &mut Draft<'_>) {
+async fn load_hooks(draft: &mut Draft<'_>) {
     let agents: Vec<String> = draft.agents.keys().cloned().collect();
     let model = |name: &str| match check_name(name) {
         Ok(_) => Ok(ModelSettings {
@@ -35,21 +35,21 @@ async fn hooks(draft: &mut Draft<'_>) {
         }),
         Err(error) => Err((Severity::Error, error.to_string())),
     };
-    let known = crate::hooks::Known {
+    let known = crate::hooks::HookReferences {
         model: &model,
         agents: agents.iter().map(String::as_str).collect(),
-        kept: &["hooks", ".stead"],
+        protected_dirs: &["hooks", ".stead"],
     };
-    crate::hooks::read(draft, "hooks", &known).await;
+    crate::hooks::load_hooks(draft, "hooks", &known).await;
 }
 
 /// Takes the settings of stead's own `agent.yaml` in, if it is there.
-pub(super) async fn settings(draft: &mut Draft<'_>, file: &str) {
-    let Some(document) = draft.yaml(file).await else {
+pub(super) async fn load_settings(draft: &mut Draft<'_>, file: &str) {
+    let Some(document) = draft.load_yaml(file).await else {
         return;
     };
-    draft.came_from(&document, |key| Some(key.to_owned()));
-    let Some(mut config) = draft.take(AgentConfig::read(&document)) else {
+    draft.record_origins(&document, |key| Some(key.to_owned()));
+    let Some(mut config) = draft.ok_or_note(AgentConfig::from_document(&document)) else {
         return;
     };
     config.secrets = std::mem::take(&mut draft.config.secrets);
@@ -74,14 +74,14 @@ pub(super) async fn settings(draft: &mut Draft<'_>, file: &str) {
         for (i, file) in files.iter().enumerate() {
             if !draft.exists(file).await {
                 let text = format!("{key}: there is no {file}");
-                draft.note(document.finding(Severity::Lax, &format!("{key}[{i}]"), text));
+                draft.note(document.finding(Severity::NonFatal, &format!("{key}[{i}]"), text));
             }
         }
     }
 }
 
 /// Adds context files and folders of skills that the settings and the command line name.
-pub(super) async fn add_given(draft: &mut Draft<'_>) {
+pub(super) async fn add_configured_dirs(draft: &mut Draft<'_>) {
     let options = draft.options();
     for (flag, files) in [("--memory", &options.memory), ("--skills", &options.skills)] {
         for file in files {
@@ -94,19 +94,22 @@ pub(super) async fn add_given(draft: &mut Draft<'_>) {
         }
     }
     let config = draft.config.clone();
-    for (file, flag) in given(&config.context_files, &options.memory) {
+    for (file, flag) in configured_names(&config.context_files, &options.memory) {
         match VPath::parse(file) {
-            Ok(path) if draft.tree.context.iter().any(|known| known.path == path) => {}
-            Ok(path) => draft.tree.context.push(ContextFile::named(path)),
+            Ok(path) if draft.paths.context.iter().any(|known| known.path == path) => {}
+            Ok(path) => draft
+                .paths
+                .context
+                .push(ContextFile::with_tag_from_path(path)),
             Err(error) if flag => {
                 draft.note(Finding::error("--memory", format!("{file:?}: {error}")))
             }
             Err(_) => {}
         }
     }
-    for (folder, flag) in given(&config.skills.dirs, &options.skills) {
+    for (folder, flag) in configured_names(&config.skills.dirs, &options.skills) {
         match VPath::parse(folder) {
-            Ok(path) => draft.tree.skills.push(path),
+            Ok(path) => draft.paths.skills.push(path),
             Err(error) if flag => {
                 draft.note(Finding::error("--skills", format!("{folder:?}: {error}")))
             }
@@ -126,7 +129,7 @@ pub(super) fn refuse_agent(draft: &mut Draft<'_>) {
     }
 }
 
-fn given<'a>(
+fn configured_names<'a>(
     settings: &'a [String],
     flags: &'a [String],
 ) -> impl Iterator<Item = (&'a String, bool)> {
@@ -136,25 +139,25 @@ fn given<'a>(
         .chain(flags.iter().map(|path| (path, true)))
 }
 
-fn tree() -> Tree {
+fn paths() -> WorkspacePaths {
     let path = |text: &str| VPath::parse(text).unwrap_or(VPath::root());
-    Tree {
+    WorkspacePaths {
         context: vec![ContextFile {
             nested: Nested::Yes,
             ..ContextFile::new(path("AGENTS.md"), "agents_context")
         }],
         memory: Some(path("MEMORY.md")),
-        days: Some(path("memory")),
+        daily_facts: Some(path("memory")),
         knowledge: Some(path("knowledge")),
         skills: vec![path("skills")],
-        flavor: Flavor::Standard,
+        flavor: SkillFlavor::Standard,
         subagents: Some(path("subagents")),
         tools: Some(path("tools.json")),
         runtime: VPath::root(),
         usage: None,
         conversations: None,
         tasks: Some(path("tasks/TASKS.yaml")),
-        home: None,
+        default_dir: None,
         protected: Protected::STEAD,
     }
 }

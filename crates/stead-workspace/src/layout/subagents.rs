@@ -1,9 +1,9 @@
 //! `subagents/<id>.md`: agent definitions of the stead and agentscope layouts.
 
-use super::{Asks, Draft, Read};
+use super::{Draft, ModelUse, SettingsText};
 use crate::{
-    AgentMode, AgentSpec, Document, Finding, FrontMatter, Isolation, Severity, SpecPolicy,
-    tool_problem,
+    AgentMode, AgentSpec, Finding, FrontMatter, SettingsDocument, Severity, SpecPolicy,
+    SubagentIsolation, tool_problem,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,12 +12,12 @@ use stead_model::ModelSettings;
 use stead_vfs::FileKind;
 
 /// Names that lead nowhere, told at once.
-const MAX_DANGLING: usize = 50;
+const MAX_DANGLING_FINDINGS: usize = 50;
 
 /// The front matter of a definition.
 #[derive(Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-struct Matter {
+struct SubagentFrontMatter {
     description: Option<String>,
     mode: Option<AgentMode>,
     model: Option<String>,
@@ -30,7 +30,7 @@ struct Matter {
     skills: Option<Vec<String>>,
     hidden: bool,
     expose_to_user: Option<bool>,
-    workspace: Option<Own>,
+    workspace: Option<SubagentWorkspace>,
     system_reminder: Option<String>,
     switch: Vec<String>,
     subagents: Option<Vec<String>>,
@@ -42,28 +42,28 @@ struct Matter {
 
 #[derive(Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-struct Own {
-    mode: Option<OwnMode>,
+struct SubagentWorkspace {
+    mode: Option<SubagentWorkspaceMode>,
     path: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum OwnMode {
+enum SubagentWorkspaceMode {
     Isolated,
     Shared,
 }
 
 /// Reads every definition in `folder`; those with mistakes are noted.
-pub(super) async fn read(draft: &mut Draft<'_>, folder: &str) -> Vec<AgentSpec> {
+pub(super) async fn load_subagents(draft: &mut Draft<'_>, folder: &str) -> Vec<AgentSpec> {
     // The agent can write these files, and must not be able to shut people out of what they want to
     // look at.
-    let severity = match draft.options().asks {
-        Asks::Nothing => Severity::Lax,
-        Asks::Model => Severity::Error,
+    let severity = match draft.options().model_use {
+        ModelUse::NotNeeded => Severity::NonFatal,
+        ModelUse::Required => Severity::Error,
     };
     let mut specs = Vec::new();
-    for (name, kind) in draft.names(folder).await {
+    for (name, kind) in draft.list_dir(folder).await {
         let Some(id) = name
             .strip_suffix(".md")
             .filter(|id| !id.is_empty() && !id.starts_with('.'))
@@ -73,7 +73,7 @@ pub(super) async fn read(draft: &mut Draft<'_>, folder: &str) -> Vec<AgentSpec> 
         if kind == FileKind::Directory {
             continue;
         }
-        let Some(read) = draft.read(&format!("{folder}/{name}")).await else {
+        let Some(read) = draft.read_file(&format!("{folder}/{name}")).await else {
             continue;
         };
         match parse(id, &read) {
@@ -91,15 +91,15 @@ pub(super) async fn read(draft: &mut Draft<'_>, folder: &str) -> Vec<AgentSpec> 
     let mut dangling = 0;
     for spec in &specs {
         for (key, target) in spec
-            .switch
+            .switch_targets
             .iter()
             .map(|to| ("switch", to))
-            .chain(delegates(spec))
+            .chain(referenced_agents(spec))
         {
-            if !names.contains(target) && dangling < MAX_DANGLING {
+            if !names.contains(target) && dangling < MAX_DANGLING_FINDINGS {
                 dangling += 1;
                 let known: Vec<&str> = names.iter().map(String::as_str).collect();
-                let near = crate::nearest(target, &known);
+                let near = crate::closest_name(target, &known);
                 let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
                 let text = format!("{key}: there is no agent `{target}`{hint}");
                 draft.note(Finding::new(severity, &spec.source, text));
@@ -109,15 +109,15 @@ pub(super) async fn read(draft: &mut Draft<'_>, folder: &str) -> Vec<AgentSpec> 
     specs
 }
 
-fn delegates(spec: &AgentSpec) -> impl Iterator<Item = (&'static str, &String)> {
+fn referenced_agents(spec: &AgentSpec) -> impl Iterator<Item = (&'static str, &String)> {
     spec.subagents.iter().flatten().map(|to| ("subagents", to))
 }
 
 /// One definition.
-pub(crate) fn parse(id: &str, read: &Read) -> Result<(AgentSpec, Vec<Finding>), Finding> {
+pub(crate) fn parse(id: &str, read: &SettingsText) -> Result<(AgentSpec, Vec<Finding>), Finding> {
     let split = FrontMatter::split(&read.file, &read.text)?;
-    let document = split.document(&read.file)?;
-    let matter: Matter = document.typed()?;
+    let document = split.parse_document(&read.file)?;
+    let matter: SubagentFrontMatter = document.deserialize_into()?;
     let Some(description) = matter.description.filter(|text| !text.trim().is_empty()) else {
         return Err(document.error(
             "description",
@@ -126,22 +126,22 @@ pub(crate) fn parse(id: &str, read: &Read) -> Result<(AgentSpec, Vec<Finding>), 
     };
     let isolation = match matter.workspace {
         None
-        | Some(Own {
-            mode: None | Some(OwnMode::Isolated),
+        | Some(SubagentWorkspace {
+            mode: None | Some(SubagentWorkspaceMode::Isolated),
             path: None,
-        }) => Isolation::Isolated,
-        Some(Own {
-            mode: Some(OwnMode::Shared),
+        }) => SubagentIsolation::Isolated,
+        Some(SubagentWorkspace {
+            mode: Some(SubagentWorkspaceMode::Shared),
             path: None,
-        }) => Isolation::Shared,
-        Some(Own {
+        }) => SubagentIsolation::Shared,
+        Some(SubagentWorkspace {
             path: Some(path), ..
-        }) => Isolation::At(path),
+        }) => SubagentIsolation::Folder(path),
     };
     let body = split.body.trim();
-    let mut findings = later(&document);
+    let mut findings = inactive_findings(&document);
     for (i, name) in matter.tools.iter().flatten().enumerate() {
-        if let Some((severity @ Severity::Lax, text)) = tool_problem(name) {
+        if let Some((severity @ Severity::NonFatal, text)) = tool_problem(name) {
             findings.push(document.finding(
                 severity,
                 &format!("tools[{i}]"),
@@ -150,8 +150,8 @@ pub(crate) fn parse(id: &str, read: &Read) -> Result<(AgentSpec, Vec<Finding>), 
         }
     }
     match (&isolation, body.is_empty()) {
-        (Isolation::Isolated | Isolation::Shared, true) => {
-            let spot = crate::Spot {
+        (SubagentIsolation::Isolated | SubagentIsolation::Shared, true) => {
+            let spot = crate::SourcePosition {
                 line: split.body_line,
                 column: 1,
             };
@@ -159,15 +159,16 @@ pub(crate) fn parse(id: &str, read: &Read) -> Result<(AgentSpec, Vec<Finding>), 
                 &read.file,
                 "the prompt is missing: write it below the front matter",
             )
-            .at(spot));
+            .with_position(spot));
         }
-        (Isolation::At(_), false) => {
+        (SubagentIsolation::Folder(_), false) => {
             let text = "the text below is not used: the agent at workspace.path has its own";
             findings.push(document.finding(Severity::Warning, "workspace.path", text));
         }
-        (Isolation::At(_), true) | (Isolation::Isolated | Isolation::Shared, false) => {}
+        (SubagentIsolation::Folder(_), true)
+        | (SubagentIsolation::Isolated | SubagentIsolation::Shared, false) => {}
     }
-    if let Isolation::At(_) = isolation {
+    if let SubagentIsolation::Folder(_) = isolation {
         let text = "workspace.path: agents with a folder of their own come in a later version; it cannot be given work";
         findings.push(document.finding(Severity::Inactive, "workspace.path", text));
     }
@@ -192,13 +193,13 @@ pub(crate) fn parse(id: &str, read: &Read) -> Result<(AgentSpec, Vec<Finding>), 
         system_reminder: matter.system_reminder,
         tools: matter.tools,
         skills: matter.skills,
-        switch: matter.switch,
+        switch_targets: matter.switch,
         subagents: matter.subagents,
         policy,
         hidden: matter.hidden,
         isolation,
         background: matter.background,
-        result: matter.result_schema,
+        result_schema: matter.result_schema,
         prompt: body.to_owned(),
         ..AgentSpec::default()
     };
@@ -206,15 +207,15 @@ pub(crate) fn parse(id: &str, read: &Read) -> Result<(AgentSpec, Vec<Finding>), 
 }
 
 /// What is understood and has no effect yet.
-fn later(document: &Document) -> Vec<Finding> {
-    const LATER: [&str; 3] = ["top_p", "variant", "expose_to_user"];
+fn inactive_findings(document: &SettingsDocument) -> Vec<Finding> {
+    const INACTIVE_FIELDS: [&str; 3] = ["top_p", "variant", "expose_to_user"];
     let set = |key: &&str| {
         document
             .value()
             .get(key)
             .is_some_and(|value| !value.is_null())
     };
-    let keys: Vec<&str> = LATER.into_iter().filter(set).collect();
+    let keys: Vec<&str> = INACTIVE_FIELDS.into_iter().filter(set).collect();
     if keys.is_empty() {
         return Vec::new();
     }
@@ -231,14 +232,13 @@ mod tests {
         let text = format!("---\ndescription: Helps.\n{matter}\n---\nYou help.\n");
         parse(
             "helper",
-            &Read {
+            &SettingsText {
                 file: "subagents/helper.md".to_owned(),
                 text,
             },
         )
     }
 
-    // 4.2
     #[test]
     fn every_field_arrives_and_what_has_no_effect_is_told_to_come_later() {
         let base = || AgentSpec {
@@ -273,7 +273,7 @@ mod tests {
             ("model: qwen3-max", AgentSpec { model: Some(model("qwen3-max", None)), ..base() }, None),
             ("temperature: 0.2", AgentSpec { model: Some(model("", Some(0.2))), ..base() }, None),
             ("background: true", AgentSpec { background: true, ..base() }, None),
-            ("result_schema: {type: object}", AgentSpec { result: Some(json!({"type": "object"})), ..base() }, None),
+            ("result_schema: {type: object}", AgentSpec { result_schema: Some(json!({"type": "object"})), ..base() }, None),
             ("top_p: 0.9", base(), Some("top_p")),
             ("variant: high", base(), Some("variant")),
             ("steps: 12", AgentSpec { policy: steps.clone(), ..base() }, None),
@@ -283,7 +283,7 @@ mod tests {
             ("skills: [pdf]", AgentSpec { skills: Some(names(&["pdf"])), ..base() }, None),
             ("expose_to_user: true", base(), Some("expose_to_user")),
             ("workspace: {mode: isolated}", base(), None),
-            ("workspace: {mode: shared}", AgentSpec { isolation: Isolation::Shared, ..base() }, None),
+            ("workspace: {mode: shared}", AgentSpec { isolation: SubagentIsolation::Shared, ..base() }, None),
             ("system_reminder: Now you.", AgentSpec { system_reminder: Some("Now you.".to_owned()), ..base() }, None),
         ];
         for (matter, expected, later) in table {
@@ -310,7 +310,7 @@ mod tests {
         assert!(
             findings
                 .iter()
-                .any(|finding| finding.severity == Severity::Lax
+                .any(|finding| finding.severity == Severity::NonFatal
                     && finding.message.contains("raed_file"))
         );
         for wrong in [

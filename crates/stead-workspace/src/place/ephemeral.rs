@@ -1,15 +1,15 @@
 //! A place whose sessions end with the process.
 
-use super::{Attached, Place, PlaceKind, State};
+use super::{OwnerState, Place, PlaceKind, ProjectAccess};
 use futures_util::future::BoxFuture;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{AgentId, Owner, Redactor, SessionId};
-use stead_search::{Lazy, Shelf};
+use stead_search::{IndexCache, LazyIndex};
 use stead_store::{
-    ChangeLog, Fence, LineLog, MemoryStore, Sessions, Space, Store, StoreChanges, StoreLines,
-    StoreSessions,
+    FencingToken, LineLog, MemoryStore, Sessions, Space, Store, StoreLineLog, StoreSessions,
+    StoreUndoLog, UndoLog,
 };
 use stead_vfs::{Routes, StoreVfs, VPath, Vfs, VfsError};
 
@@ -20,7 +20,7 @@ pub struct EphemeralPlace {
     agent: AgentId,
     redactor: Redactor,
     memory: Arc<dyn Store>,
-    indexes: Shelf,
+    indexes: IndexCache,
     /// The folder of the tree that belongs to sessions, and so is not kept either.
     offload: Option<VPath>,
 }
@@ -29,7 +29,7 @@ impl EphemeralPlace {
     /// The files of `files`; nothing else of it.
     pub fn new(files: Arc<dyn Place>, agent: AgentId, redactor: Redactor) -> Self {
         let memory = Arc::new(MemoryStore::default());
-        let indexes = Shelf::default();
+        let indexes = IndexCache::default();
         Self {
             files,
             agent,
@@ -65,7 +65,7 @@ impl Place for EphemeralPlace {
         ))
     }
 
-    fn files(&self, owner: &Owner, session: &SessionId, _: Option<&Fence>) -> Arc<dyn Vfs> {
+    fn files(&self, owner: &Owner, session: &SessionId, _: Option<&FencingToken>) -> Arc<dyn Vfs> {
         // A fence of our own sessions means nothing to the store of the files.
         let files = self.files.files(owner, session, None);
         let Some(offload) = &self.offload else {
@@ -76,30 +76,30 @@ impl Place for EphemeralPlace {
         Arc::new(Routes::new(files, mounts.into()))
     }
 
-    fn directory(&self, owner: &Owner, session: &SessionId, path: &VPath) -> Option<PathBuf> {
-        self.files.directory(owner, session, path)
+    fn local_dir(&self, owner: &Owner, session: &SessionId, path: &VPath) -> Option<PathBuf> {
+        self.files.local_dir(owner, session, path)
     }
 
-    fn changes(&self, owner: &Owner) -> Arc<dyn ChangeLog> {
-        Arc::new(StoreChanges::new(
+    fn changes(&self, owner: &Owner) -> Arc<dyn UndoLog> {
+        Arc::new(StoreUndoLog::new(
             self.memory.clone(),
             Self::space(owner).within("undo"),
         ))
     }
 
-    fn state(&self, owner: &Owner) -> State {
-        State {
+    fn state(&self, owner: &Owner) -> OwnerState {
+        OwnerState {
             store: self.memory.clone(),
             space: Self::space(owner).within("state"),
         }
     }
 
-    fn index(&self, owner: &Owner) -> Arc<Lazy> {
-        self.indexes.memory(&Self::space(owner).to_string())
+    fn index(&self, owner: &Owner) -> Arc<LazyIndex> {
+        self.indexes.in_memory(&Self::space(owner).to_string())
     }
 
     fn usage(&self, owner: &Owner) -> Arc<dyn LineLog> {
-        Arc::new(StoreLines::new(
+        Arc::new(StoreLineLog::new(
             self.memory.clone(),
             Space::new([owner.tenant.as_str()]).within("usage"),
         ))
@@ -113,8 +113,8 @@ impl Place for EphemeralPlace {
         self.files.sweep(owner, age)
     }
 
-    fn project(&self) -> Option<Attached> {
-        self.files.project()
+    fn project_access(&self) -> Option<ProjectAccess> {
+        self.files.project_access()
     }
 
     fn kind(&self) -> PlaceKind {

@@ -1,18 +1,18 @@
 //! A folder of the local disk.
 
-use super::{PROJECT, Place, PlaceKind, State, project_path, without_owned};
+use super::{OwnerState, PROJECT, Place, PlaceKind, project_path, without_owned};
 use crate::IsolationScope;
 use futures_util::future::BoxFuture;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{AgentId, Owner, Redactor, SessionId, TenantId};
-use stead_search::{Lazy, Shelf};
+use stead_search::{IndexCache, LazyIndex};
 use stead_store::{
-    ChangeLog, Disk, Fence, FileChanges, FileLines, FileSessions, FileStore, LineLog, Sessions,
-    Space, folder_name,
+    Disk, FencingToken, FileLineLog, FileSessions, FileStore, FileUndoLog, LineLog, Sessions,
+    Space, UndoLog, folder_name,
 };
-use stead_vfs::{Homed, LocalVfs, Overlay, ReadOnly, Routes, Scoped, VPath, Vfs, VfsError};
+use stead_vfs::{HomeVfs, LocalVfs, Overlay, ReadOnly, Routes, Scoped, VPath, Vfs, VfsError};
 
 /// A folder of the local disk. Whoever gives no name works on the folder itself; a named user has a
 /// folder `@@name` in it, over a view of the rest that cannot be changed and shows nothing of other
@@ -25,23 +25,23 @@ pub struct LocalPlace {
     agent: AgentId,
     redactor: Redactor,
     scope: IsolationScope,
-    project: Option<(Arc<dyn Vfs>, Attached)>,
+    project: Option<(Arc<dyn Vfs>, ProjectAccess)>,
     /// The folder of the project, where it is one.
     project_dir: Option<PathBuf>,
     /// Where files go that are written outside the folders that are known.
-    home: Option<(VPath, &'static [&'static str])>,
+    default_dir: Option<(VPath, &'static [&'static str])>,
     /// The folder below which runtime state lies, for whoever gives no name.
     runtime: PathBuf,
     /// The file that says who used how much, where the layout has a place for it.
     usage: Option<PathBuf>,
     /// Those of the folder itself, which hold open files and an unwritten index.
-    own_sessions: Arc<FileSessions>,
-    indexes: Shelf,
+    workspace_sessions: Arc<FileSessions>,
+    indexes: IndexCache,
 }
 
 /// What may be done to an attached project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attached {
+pub enum ProjectAccess {
     /// It can be read.
     ReadOnly,
     /// It can be changed; a person is asked each time.
@@ -74,11 +74,11 @@ impl LocalPlace {
             scope,
             project: None,
             project_dir: None,
-            home: None,
+            default_dir: None,
             runtime,
             usage: None,
-            own_sessions,
-            indexes: Shelf::default(),
+            workspace_sessions: own_sessions,
+            indexes: IndexCache::default(),
         })
     }
 
@@ -93,7 +93,7 @@ impl LocalPlace {
         let own_sessions = Arc::new(FileSessions::new(&runtime, agent, disk, redactor));
         Self {
             runtime,
-            own_sessions,
+            workspace_sessions: own_sessions,
             ..self
         }
     }
@@ -110,9 +110,9 @@ impl LocalPlace {
     }
 
     /// The same, with `home` for files that are written outside the folders `known`.
-    pub fn with_home(self, home: VPath, known: &'static [&'static str]) -> Self {
+    pub fn with_default_dir(self, home: VPath, known: &'static [&'static str]) -> Self {
         Self {
-            home: Some((home, known)),
+            default_dir: Some((home, known)),
             ..self
         }
     }
@@ -123,7 +123,7 @@ impl LocalPlace {
     }
 
     /// The same with the folder `dir` attached as `project/`.
-    pub fn with_project(self, dir: &Path, attached: Attached) -> Result<Self, VfsError> {
+    pub fn with_project(self, dir: &Path, attached: ProjectAccess) -> Result<Self, VfsError> {
         let files = LocalVfs::open(dir, self.disk.clone())?;
         let place = self.with_project_files(Arc::new(files), attached);
         Ok(match dir.canonicalize() {
@@ -133,10 +133,10 @@ impl LocalPlace {
     }
 
     /// The same with `files` attached as `project/`.
-    pub fn with_project_files(self, files: Arc<dyn Vfs>, attached: Attached) -> Self {
+    pub fn with_project_files(self, files: Arc<dyn Vfs>, attached: ProjectAccess) -> Self {
         let files = match attached {
-            Attached::ReadOnly => Arc::new(ReadOnly::new(files)),
-            Attached::Writable => files,
+            ProjectAccess::ReadOnly => Arc::new(ReadOnly::new(files)),
+            ProjectAccess::Writable => files,
         };
         Self {
             project: Some((files, attached)),
@@ -159,8 +159,8 @@ impl LocalPlace {
     }
 
     /// The part of the folder that is an owner's own.
-    pub fn own(&self, owner: &Owner) -> Result<Arc<dyn Vfs>, VfsError> {
-        match self.folder(owner) {
+    pub fn owner_files(&self, owner: &Owner) -> Result<Arc<dyn Vfs>, VfsError> {
+        match self.owner_folder(owner) {
             None => Ok(Arc::new(self.root.clone())),
             Some(folder) => Ok(Arc::new(Scoped::new(
                 Arc::new(self.root.clone()),
@@ -170,7 +170,7 @@ impl LocalPlace {
     }
 
     /// The folder of an owner; none for the workspace itself.
-    fn folder(&self, owner: &Owner) -> Option<String> {
+    fn owner_folder(&self, owner: &Owner) -> Option<String> {
         match self.scope {
             IsolationScope::Agent | IsolationScope::Global
                 if owner.tenant == TenantId::default() =>
@@ -190,13 +190,13 @@ impl LocalPlace {
         }
     }
 
-    fn home(&self, owner: &Owner) -> PathBuf {
-        self.folder(owner)
+    fn owner_runtime_dir(&self, owner: &Owner) -> PathBuf {
+        self.owner_folder(owner)
             .map_or_else(|| self.runtime.clone(), |folder| self.dir.join(folder))
     }
 
     /// The folder of an owner's files, or of those of one session; none for the workspace itself.
-    fn upper(&self, owner: &Owner, session: &SessionId) -> Option<String> {
+    fn overlay_folder(&self, owner: &Owner, session: &SessionId) -> Option<String> {
         match self.scope {
             IsolationScope::Session => {
                 let tenant = owner.tenant.as_str();
@@ -204,14 +204,14 @@ impl LocalPlace {
                 Some(folder_name(&[tenant, user, session.as_str()]))
             }
             IsolationScope::User | IsolationScope::Agent | IsolationScope::Global => {
-                self.folder(owner)
+                self.owner_folder(owner)
             }
         }
     }
 
     /// The tree of an owner, or of one session.
-    fn tree(&self, owner: &Owner, session: &SessionId) -> Result<Arc<dyn Vfs>, VfsError> {
-        let Some(folder) = self.upper(owner, session) else {
+    fn owner_tree(&self, owner: &Owner, session: &SessionId) -> Result<Arc<dyn Vfs>, VfsError> {
+        let Some(folder) = self.overlay_folder(owner, session) else {
             return Ok(Arc::new(self.root.clone()));
         };
         let upper = Scoped::new(Arc::new(self.root.clone()), VPath::parse(&folder)?);
@@ -229,13 +229,13 @@ fn tenant_folder(tenant: &TenantId) -> String {
 
 impl Place for LocalPlace {
     fn sessions(&self, owner: &Owner) -> Arc<dyn Sessions> {
-        match self.folder(owner) {
-            None => self.own_sessions.clone(),
+        match self.owner_folder(owner) {
+            None => self.workspace_sessions.clone(),
             Some(_) => {
                 let agent = self.agent.clone();
                 let disk = self.disk.clone();
                 Arc::new(FileSessions::new(
-                    &self.home(owner),
+                    &self.owner_runtime_dir(owner),
                     agent,
                     disk,
                     self.redactor.clone(),
@@ -244,14 +244,16 @@ impl Place for LocalPlace {
         }
     }
 
-    fn files(&self, owner: &Owner, session: &SessionId, _: Option<&Fence>) -> Arc<dyn Vfs> {
+    fn files(&self, owner: &Owner, session: &SessionId, _: Option<&FencingToken>) -> Arc<dyn Vfs> {
         // A folder name is always a path; if it were not, the caller would find an empty tree.
         let tree = self
-            .tree(owner, session)
+            .owner_tree(owner, session)
             .unwrap_or_else(|_| Arc::new(stead_vfs::StoreVfs::in_memory()));
-        let tree: Arc<dyn Vfs> = match &self.home {
+        let tree: Arc<dyn Vfs> = match &self.default_dir {
             None => tree,
-            Some((home, known)) => Arc::new(Homed::new(tree, home.clone(), known.iter().copied())),
+            Some((home, known)) => {
+                Arc::new(HomeVfs::new(tree, home.clone(), known.iter().copied()))
+            }
         };
         match &self.project {
             None => tree,
@@ -262,9 +264,9 @@ impl Place for LocalPlace {
         }
     }
 
-    fn directory(&self, owner: &Owner, session: &SessionId, path: &VPath) -> Option<PathBuf> {
+    fn local_dir(&self, owner: &Owner, session: &SessionId, path: &VPath) -> Option<PathBuf> {
         // One folder over another is no folder.
-        if self.upper(owner, session).is_some() {
+        if self.overlay_folder(owner, session).is_some() {
             return None;
         }
         let in_project = self.project.is_some() && path.parts().next() == Some(PROJECT);
@@ -279,26 +281,29 @@ impl Place for LocalPlace {
         )
     }
 
-    fn changes(&self, owner: &Owner) -> Arc<dyn ChangeLog> {
-        Arc::new(FileChanges::new(
-            &self.home(owner),
+    fn changes(&self, owner: &Owner) -> Arc<dyn UndoLog> {
+        Arc::new(FileUndoLog::new(
+            &self.owner_runtime_dir(owner),
             &self.agent,
             self.disk.clone(),
         ))
     }
 
-    fn state(&self, owner: &Owner) -> State {
-        let folder = self.home(owner).join("agents").join(self.agent.as_str());
-        State {
+    fn state(&self, owner: &Owner) -> OwnerState {
+        let folder = self
+            .owner_runtime_dir(owner)
+            .join("agents")
+            .join(self.agent.as_str());
+        OwnerState {
             store: Arc::new(FileStore::new(&folder, self.disk.clone())),
             space: Space::new(["state"]),
         }
     }
 
-    fn index(&self, owner: &Owner) -> Arc<Lazy> {
-        self.indexes.file(
+    fn index(&self, owner: &Owner) -> Arc<LazyIndex> {
+        self.indexes.for_path(
             &self
-                .home(owner)
+                .owner_runtime_dir(owner)
                 .join("agents")
                 .join(self.agent.as_str())
                 .join("search.sqlite"),
@@ -318,14 +323,14 @@ impl Place for LocalPlace {
             Some(usage) => usage.clone(),
             None => of_agent(&self.runtime),
         };
-        Arc::new(FileLines::new(path, self.disk.clone()))
+        Arc::new(FileLineLog::new(path, self.disk.clone()))
     }
 
     fn sweep<'a>(&'a self, _: &'a Owner, age: Duration) -> BoxFuture<'a, Result<usize, VfsError>> {
         Box::pin(self.root.sweep(age))
     }
 
-    fn project(&self) -> Option<Attached> {
+    fn project_access(&self) -> Option<ProjectAccess> {
         self.project.as_ref().map(|(_, attached)| *attached)
     }
 
@@ -336,10 +341,10 @@ impl Place for LocalPlace {
     fn describe(&self) -> String {
         match &self.project {
             None => "this folder".to_owned(),
-            Some((_, Attached::ReadOnly)) => {
+            Some((_, ProjectAccess::ReadOnly)) => {
                 "this folder, with a project attached as project/, read-only".to_owned()
             }
-            Some((_, Attached::Writable)) => {
+            Some((_, ProjectAccess::Writable)) => {
                 "this folder, with a project attached as project/, writable".to_owned()
             }
         }
@@ -369,7 +374,7 @@ mod tests {
         };
         let attached = || {
             open()
-                .with_project(project.path(), Attached::Writable)
+                .with_project(project.path(), ProjectAccess::Writable)
                 .unwrap()
         };
         let nobody = Owner::default();
@@ -405,7 +410,7 @@ mod tests {
         ];
         let session = SessionId::new("s").unwrap();
         for (place, owner, path, expected) in table {
-            let found = place.directory(owner, &session, &VPath::parse(path).unwrap());
+            let found = place.local_dir(owner, &session, &VPath::parse(path).unwrap());
             assert_eq!(found, expected, "{path} of {owner:?} in {place:?}");
         }
     }

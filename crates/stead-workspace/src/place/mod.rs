@@ -6,8 +6,8 @@ mod open;
 mod store;
 
 pub use ephemeral::EphemeralPlace;
-pub use local::{Attached, LocalPlace};
-pub use open::{Base, connect_store, open_place, open_store_place};
+pub use local::{LocalPlace, ProjectAccess};
+pub use open::{StorePathBase, connect_store, open_place, open_store_place};
 pub use store::StorePlace;
 
 use futures_util::future::BoxFuture;
@@ -16,8 +16,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{Owner, SessionId};
-use stead_search::Lazy;
-use stead_store::{ChangeLog, Fence, LineLog, Sessions, Space, Store, StoreError};
+use stead_search::LazyIndex;
+use stead_store::{FencingToken, LineLog, Sessions, Space, Store, StoreError, UndoLog};
 use stead_vfs::{Protected, Rule, Rules, VPath, Vfs, VfsError};
 
 /// Where an attached project appears in the tree.
@@ -31,22 +31,27 @@ pub trait Place: Debug + Send + Sync {
 
     /// The tree as a session of `owner` sees it. Where the place can, it refuses changes once
     /// `fence` no longer holds.
-    fn files(&self, owner: &Owner, session: &SessionId, fence: Option<&Fence>) -> Arc<dyn Vfs>;
+    fn files(
+        &self,
+        owner: &Owner,
+        session: &SessionId,
+        fence: Option<&FencingToken>,
+    ) -> Arc<dyn Vfs>;
 
     /// The folder of this machine in which `path` lies as a session of `owner` sees it, links on
     /// the way followed already. None where no folder holds that tree as it is: commands cannot run
     /// there.
-    fn directory(&self, owner: &Owner, session: &SessionId, path: &VPath) -> Option<PathBuf>;
+    fn local_dir(&self, owner: &Owner, session: &SessionId, path: &VPath) -> Option<PathBuf>;
 
     /// Where it is kept what runs of `owner` changed.
-    fn changes(&self, owner: &Owner) -> Arc<dyn ChangeLog>;
+    fn changes(&self, owner: &Owner) -> Arc<dyn UndoLog>;
 
     /// Where durable state of `owner` beside files and sessions is kept: queues, marks, budgets.
-    fn state(&self, owner: &Owner) -> State;
+    fn state(&self, owner: &Owner) -> OwnerState;
 
     /// What finds words in the memory and the sessions of `owner`. Derived: it may be deleted at
     /// any time.
-    fn index(&self, owner: &Owner) -> Arc<Lazy>;
+    fn index(&self, owner: &Owner) -> Arc<LazyIndex>;
 
     /// Where it is kept how much the users of the owner's tenant used.
     fn usage(&self, owner: &Owner) -> Arc<dyn LineLog>;
@@ -60,7 +65,7 @@ pub trait Place: Debug + Send + Sync {
     ) -> BoxFuture<'a, Result<usize, VfsError>>;
 
     /// Whether a project is attached, and may be changed.
-    fn project(&self) -> Option<Attached>;
+    fn project_access(&self) -> Option<ProjectAccess>;
 
     /// What kind of place it is.
     fn kind(&self) -> PlaceKind;
@@ -71,7 +76,7 @@ pub trait Place: Debug + Send + Sync {
 
 /// Durable state of one owner and agent: a space of a store.
 #[derive(Debug, Clone)]
-pub struct State {
+pub struct OwnerState {
     /// The store.
     pub store: Arc<dyn Store>,
     /// The space in it.
@@ -114,7 +119,7 @@ pub enum PlaceKind {
 
 /// What belongs to one owner alone: runtime state and conversations, wherever a layout keeps them,
 /// and the folders of users.
-const OWNED: [&str; 7] = [
+const OWNER_PATHS: [&str; 7] = [
     "agents",
     "@@*",
     "data/agents",
@@ -126,11 +131,11 @@ const OWNED: [&str; 7] = [
 
 /// A template without what belongs to one owner alone.
 fn without_owned(template: Arc<dyn Vfs>) -> Arc<dyn Vfs> {
-    hiding(template, &OWNED, Protected::TEMPLATE)
+    hide_paths(template, &OWNER_PATHS, Protected::TEMPLATE)
 }
 
 /// `files` without what the patterns cover and what is protected.
-fn hiding(files: Arc<dyn Vfs>, patterns: &[&str], protected: Protected) -> Arc<dyn Vfs> {
+fn hide_paths(files: Arc<dyn Vfs>, patterns: &[&str], protected: Protected) -> Arc<dyn Vfs> {
     use stead_core::{AccessKind, VerdictKind};
     let rule = Rule {
         operations: vec![AccessKind::Read, AccessKind::Write],
@@ -138,7 +143,7 @@ fn hiding(files: Arc<dyn Vfs>, patterns: &[&str], protected: Protected) -> Arc<d
         mode: VerdictKind::Deny,
     };
     match Rules::new(&[rule], protected) {
-        Ok(rules) => Arc::new(stead_vfs::Guarded::hiding(files, Arc::new(rules))),
+        Ok(rules) => Arc::new(stead_vfs::Guarded::hiding_denied(files, Arc::new(rules))),
         // The patterns are our own; should they ever be wrong, nothing is shown.
         Err(_) => Arc::new(stead_vfs::StoreVfs::in_memory()),
     }

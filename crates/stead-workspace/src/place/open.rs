@@ -1,7 +1,9 @@
 //! From settings to the place they name.
 
-use super::{Attached, EphemeralPlace, LocalPlace, PROJECT, Place, PlaceError, StorePlace, hiding};
-use crate::{Layout, Mode, Project, Switch, Workspace, offload_folder};
+use super::{
+    EphemeralPlace, LocalPlace, PROJECT, Place, PlaceError, ProjectAccess, StorePlace, hide_paths,
+};
+use crate::{FeatureSwitch, FilesystemMode, Layout, Project, Workspace, offload_folder};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use stead_core::Redactor;
@@ -19,13 +21,15 @@ pub async fn open_place(
 ) -> Result<Arc<dyn Place>, PlaceError> {
     let config = workspace.config();
     let place: Arc<dyn Place> = match config.filesystem.mode {
-        Mode::Local => Arc::new(local(dir, workspace, redactor.clone())?),
-        Mode::Store => Arc::new(open_store_place(dir, workspace, redactor.clone()).await?),
+        FilesystemMode::Local => Arc::new(open_local_place(dir, workspace, redactor.clone())?),
+        FilesystemMode::Store => {
+            Arc::new(open_store_place(dir, workspace, redactor.clone()).await?)
+        }
     };
-    if config.disable.has(Switch::SessionPersistence) {
-        let ephemeral = EphemeralPlace::new(place, config.agent(), redactor);
+    if config.disable.contains(FeatureSwitch::SessionPersistence) {
+        let ephemeral = EphemeralPlace::new(place, config.agent_id(), redactor);
         return Ok(
-            match offload_folder(&workspace.definition.tree.runtime, &config.agent()) {
+            match offload_folder(&workspace.definition.paths.runtime, &config.agent_id()) {
                 Ok(offload) => Arc::new(ephemeral.with_offload(offload)),
                 Err(_) => Arc::new(ephemeral),
             },
@@ -35,13 +39,24 @@ pub async fn open_place(
 }
 
 /// The folder itself, with the project that is attached to it.
-fn local(dir: &Path, workspace: &Workspace, redactor: Redactor) -> Result<LocalPlace, PlaceError> {
+fn open_local_place(
+    dir: &Path,
+    workspace: &Workspace,
+    redactor: Redactor,
+) -> Result<LocalPlace, PlaceError> {
     let settings = &workspace.config().filesystem;
-    let tree = &workspace.definition.tree;
-    let place = LocalPlace::open(dir, workspace.config().agent(), Arc::new(OsDisk), redactor)?;
+    let tree = &workspace.definition.paths;
+    let place = LocalPlace::open(
+        dir,
+        workspace.config().agent_id(),
+        Arc::new(OsDisk),
+        redactor,
+    )?;
     let place = place.with_scope(settings.scope).with_runtime(&tree.runtime);
-    let place = match &tree.home {
-        Some(home) => place.with_home(home.clone(), workspace.definition.layout.tops()),
+    let place = match &tree.default_dir {
+        Some(home) => {
+            place.with_default_dir(home.clone(), workspace.definition.layout.top_level_names())
+        }
         None => place,
     };
     let place = match &tree.usage {
@@ -52,16 +67,16 @@ fn local(dir: &Path, workspace: &Workspace, redactor: Redactor) -> Result<LocalP
         return Ok(
             match surrounding_project(dir, workspace.definition.layout) {
                 Some((project, dir)) => place
-                    .with_project_files(project, Attached::ReadOnly)
+                    .with_project_files(project, ProjectAccess::ReadOnly)
                     .with_project_dir(dir),
                 None => place,
             },
         );
     };
     let attached = if project.writable {
-        Attached::Writable
+        ProjectAccess::Writable
     } else {
-        Attached::ReadOnly
+        ProjectAccess::ReadOnly
     };
     let folder = dir.join(&project.path);
     refuse_overlap(dir, &folder)?;
@@ -82,7 +97,7 @@ fn surrounding_project(dir: &Path, layout: Layout) -> Option<(Arc<dyn stead_vfs:
     let project = real.parent()?.parent()?;
     let files = LocalVfs::open(project, Arc::new(OsDisk)).ok()?;
     Some((
-        hiding(Arc::new(files), &[".agentscope"], Protected::NONE),
+        hide_paths(Arc::new(files), &[".agentscope"], Protected::NONE),
         project.to_owned(),
     ))
 }
@@ -119,30 +134,30 @@ pub async fn open_store_place(
 ) -> Result<StorePlace, PlaceError> {
     let settings = &workspace.config().filesystem;
     let store = connect_store(
-        Base::Workspace(dir),
+        StorePathBase::Workspace(dir),
         settings.url.as_deref().unwrap_or_default(),
     )
     .await?;
     let sessions = match &workspace.config().sessions.url {
-        Some(url) => connect_store(Base::Workspace(dir), url).await?,
+        Some(url) => connect_store(StorePathBase::Workspace(dir), url).await?,
         None => store.clone(),
     };
     let files = workspace.files.clone();
-    let agent = workspace.config().agent();
+    let agent = workspace.config().agent_id();
     let place = StorePlace::new(store, sessions, files, agent, settings, redactor)?;
     Ok(place.with_cache(workspace.cache.clone()))
 }
 
 /// Where a store that is a file begins, if its path is relative.
 #[derive(Debug, Clone, Copy)]
-pub enum Base<'a> {
+pub enum StorePathBase<'a> {
     /// In the current folder.
-    Here,
+    CurrentDir,
     /// In the workspace, out of the agent's reach.
     Workspace(&'a Path),
 }
 
-impl Base<'_> {
+impl StorePathBase<'_> {
     /// The file that `url` names, if it names one.
     pub fn file(self, url: &str) -> Option<PathBuf> {
         let (_, rest) = url
@@ -151,7 +166,7 @@ impl Base<'_> {
         let path = Path::new(rest.strip_prefix("//").unwrap_or(rest));
         let is_file = !path.as_os_str().is_empty() && rest != ":memory:";
         is_file.then(|| match self {
-            Self::Here => path.to_owned(),
+            Self::CurrentDir => path.to_owned(),
             Self::Workspace(dir) => dir.join(path),
         })
     }
@@ -159,13 +174,16 @@ impl Base<'_> {
 
 /// Connects to a store. One that is a file inside the workspace must lie where the agent cannot
 /// change it.
-pub async fn connect_store(base: Base<'_>, url: &str) -> Result<Arc<dyn Store>, PlaceError> {
+pub async fn connect_store(
+    base: StorePathBase<'_>,
+    url: &str,
+) -> Result<Arc<dyn Store>, PlaceError> {
     let Some(file) = base.file(url) else {
         return Ok(connect(url).await?);
     };
     let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
-    if let Base::Workspace(dir) = base
-        && let Some(below) = within(dir, &file)
+    if let StorePathBase::Workspace(dir) = base
+        && let Some(below) = relative_to(dir, &file)
         && (!below.starts_with("agents") || below.components().count() < 2)
     {
         let hint = format!(
@@ -180,7 +198,7 @@ pub async fn connect_store(base: Base<'_>, url: &str) -> Result<Arc<dyn Store>, 
 }
 
 /// The path of `file` from `dir`, if it lies in it, whatever links and dots are on the way.
-fn within(dir: &Path, file: &Path) -> Option<PathBuf> {
+fn relative_to(dir: &Path, file: &Path) -> Option<PathBuf> {
     let dir = std::path::absolute(dir.canonicalize().ok()?).ok()?;
     let mut plain = PathBuf::new();
     for part in std::path::absolute(file).ok()?.components() {

@@ -1,15 +1,16 @@
 //! A store that other machines may share.
 
-use super::{Attached, Place, PlaceError, PlaceKind, State, without_owned};
-use crate::{Filesystem, IsolationScope};
+use super::{OwnerState, Place, PlaceError, PlaceKind, ProjectAccess, without_owned};
+use crate::{FilesystemSettings, IsolationScope};
 use futures_util::future::BoxFuture;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{AgentId, Owner, Redactor, SessionId};
-use stead_search::{Lazy, Shelf};
+use stead_search::{IndexCache, LazyIndex};
 use stead_store::{
-    ChangeLog, Fence, LineLog, Sessions, Space, Store, StoreChanges, StoreLines, StoreSessions,
+    FencingToken, LineLog, Sessions, Space, Store, StoreLineLog, StoreSessions, StoreUndoLog,
+    UndoLog,
 };
 use stead_vfs::{ContentHash, Overlay, StoreVfs, VPath, Vfs, VfsError};
 
@@ -22,14 +23,14 @@ use stead_vfs::{ContentHash, Overlay, StoreVfs, VPath, Vfs, VfsError};
 pub struct StorePlace {
     store: Arc<dyn Store>,
     sessions: Arc<dyn Store>,
-    local: Arc<dyn Vfs>,
+    template: Arc<dyn Vfs>,
     agent: AgentId,
     scope: IsolationScope,
     namespace: Option<String>,
     redactor: Redactor,
     /// Where this machine keeps what is derived; none = nowhere.
     cache: Option<PathBuf>,
-    indexes: Shelf,
+    indexes: IndexCache,
 }
 
 impl StorePlace {
@@ -39,7 +40,7 @@ impl StorePlace {
         sessions: Arc<dyn Store>,
         local: Arc<dyn Vfs>,
         agent: AgentId,
-        settings: &Filesystem,
+        settings: &FilesystemSettings,
         redactor: Redactor,
     ) -> Result<Self, PlaceError> {
         if store.is_shared() && !sessions.is_shared() {
@@ -52,13 +53,13 @@ impl StorePlace {
         Ok(Self {
             store,
             sessions,
-            local: without_owned(local),
+            template: without_owned(local),
             agent,
             scope,
             namespace,
             redactor,
             cache: None,
-            indexes: Shelf::default(),
+            indexes: IndexCache::default(),
         })
     }
 
@@ -73,7 +74,7 @@ impl StorePlace {
     }
 
     /// What belongs to the scope of `owner`, without what lies below it.
-    pub fn own(&self, owner: &Owner, session: &SessionId) -> StoreVfs {
+    pub fn scope_files(&self, owner: &Owner, session: &SessionId) -> StoreVfs {
         StoreVfs::new(self.store.clone(), self.scope_space(owner, Some(session)))
     }
 
@@ -134,8 +135,13 @@ impl Place for StorePlace {
         ))
     }
 
-    fn files(&self, owner: &Owner, session: &SessionId, fence: Option<&Fence>) -> Arc<dyn Vfs> {
-        let own = self.own(owner, session);
+    fn files(
+        &self,
+        owner: &Owner,
+        session: &SessionId,
+        fence: Option<&FencingToken>,
+    ) -> Arc<dyn Vfs> {
+        let own = self.scope_files(owner, session);
         // The store can check the lease together with a change only where both lie in one space of
         // it.
         let together = Arc::ptr_eq(&self.store, &self.sessions)
@@ -144,29 +150,29 @@ impl Place for StorePlace {
             Some(fence) => own.fenced(fence.clone()),
             None => own,
         };
-        let template = Overlay::new(Arc::new(self.template(owner)), self.local.clone());
+        let template = Overlay::new(Arc::new(self.template(owner)), self.template.clone());
         Arc::new(Overlay::new(Arc::new(own), Arc::new(template)))
     }
 
-    fn directory(&self, _: &Owner, _: &SessionId, _: &VPath) -> Option<PathBuf> {
+    fn local_dir(&self, _: &Owner, _: &SessionId, _: &VPath) -> Option<PathBuf> {
         None
     }
 
-    fn changes(&self, owner: &Owner) -> Arc<dyn ChangeLog> {
-        Arc::new(StoreChanges::new(
+    fn changes(&self, owner: &Owner) -> Arc<dyn UndoLog> {
+        Arc::new(StoreUndoLog::new(
             self.store.clone(),
             self.session_space(owner).within("undo"),
         ))
     }
 
-    fn state(&self, owner: &Owner) -> State {
-        State {
+    fn state(&self, owner: &Owner) -> OwnerState {
+        OwnerState {
             store: self.sessions.clone(),
             space: self.session_space(owner).within("state"),
         }
     }
 
-    fn index(&self, owner: &Owner) -> Arc<Lazy> {
+    fn index(&self, owner: &Owner) -> Arc<LazyIndex> {
         let key = format!(
             "{}\n{}\n{}",
             self.store.place(),
@@ -174,17 +180,17 @@ impl Place for StorePlace {
             self.session_space(owner)
         );
         match &self.cache {
-            None => self.indexes.memory(&key),
+            None => self.indexes.in_memory(&key),
             Some(cache) => {
                 let name = ContentHash::of(key.as_bytes()).to_string();
                 self.indexes
-                    .file(&cache.join("search").join(format!("{name}.sqlite")))
+                    .for_path(&cache.join("search").join(format!("{name}.sqlite")))
             }
         }
     }
 
     fn usage(&self, owner: &Owner) -> Arc<dyn LineLog> {
-        Arc::new(StoreLines::new(
+        Arc::new(StoreLineLog::new(
             self.sessions.clone(),
             self.agent_space(owner, &["usage"]),
         ))
@@ -201,7 +207,7 @@ impl Place for StorePlace {
         })
     }
 
-    fn project(&self) -> Option<Attached> {
+    fn project_access(&self) -> Option<ProjectAccess> {
         None
     }
 

@@ -1,15 +1,15 @@
 //! A profile as a file says it.
 
-use super::merge::tool;
+use super::merge::canonical_tool;
 use super::{GeneralPurpose, Profile, ProfileKey, ProfileLayer, ProfileSource};
-use crate::{Document, Finding, Severity, Spot, Surface, tool_problem};
+use crate::{Finding, SettingsDocument, Severity, SourcePosition, Surface, tool_problem};
 use schemars::JsonSchema;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::fmt;
-use stead_model::{Caching, takes_caching};
+use stead_model::{Caching, supports_caching};
 
 /// The longest text of a profile: each is in every request.
 const MAX_TEXT_BYTES: usize = 32 * 1024;
@@ -39,14 +39,14 @@ pub struct ProfileFile {
     caching: Option<Caching>,
     /// The built-in agent that work can be handed to: `false` for none, or what is different about
     /// it.
-    #[schemars(with = "Option<OnOrDifferent>")]
-    general_purpose: Helper,
+    #[schemars(with = "Option<BoolOrGeneralPurpose>")]
+    general_purpose: GeneralPurposeSetting,
 }
 
 /// What is different about the built-in agent that work can be handed to.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-struct Different {
+struct GeneralPurposeFields {
     /// Whether there is one.
     enabled: Option<bool>,
     /// How it is described to whoever may hand work to it.
@@ -56,7 +56,7 @@ struct Different {
 }
 
 #[derive(Debug, Clone, Default)]
-struct Helper(Different);
+struct GeneralPurposeSetting(GeneralPurposeFields);
 
 #[derive(JsonSchema)]
 #[serde(untagged)]
@@ -69,14 +69,14 @@ enum OneOrMany {
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only its schema is used")]
-enum OnOrDifferent {
+enum BoolOrGeneralPurpose {
     On(bool),
-    Different(Different),
+    Different(GeneralPurposeFields),
 }
 
 fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    struct Names;
-    impl<'de> Visitor<'de> for Names {
+    struct OneOrManyVisitor;
+    impl<'de> Visitor<'de> for OneOrManyVisitor {
         type Value = Vec<String>;
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("`provider` or `provider:model`, or a list of them")
@@ -88,52 +88,56 @@ fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>
             Vec::deserialize(SeqAccessDeserializer::new(list))
         }
     }
-    deserializer.deserialize_any(Names)
+    deserializer.deserialize_any(OneOrManyVisitor)
 }
 
-impl<'de> Deserialize<'de> for Helper {
+impl<'de> Deserialize<'de> for GeneralPurposeSetting {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Given;
-        impl<'de> Visitor<'de> for Given {
-            type Value = Helper;
+        struct GeneralPurposeVisitor;
+        impl<'de> Visitor<'de> for GeneralPurposeVisitor {
+            type Value = GeneralPurposeSetting;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("`true`, `false`, or a map with `enabled`, `description`, `prompt`")
             }
-            fn visit_bool<E: Error>(self, on: bool) -> Result<Helper, E> {
-                Ok(Helper(Different {
+            fn visit_bool<E: Error>(self, on: bool) -> Result<GeneralPurposeSetting, E> {
+                Ok(GeneralPurposeSetting(GeneralPurposeFields {
                     enabled: Some(on),
-                    ..Different::default()
+                    ..GeneralPurposeFields::default()
                 }))
             }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Helper, A::Error> {
-                Different::deserialize(MapAccessDeserializer::new(map)).map(Helper)
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                map: A,
+            ) -> Result<GeneralPurposeSetting, A::Error> {
+                GeneralPurposeFields::deserialize(MapAccessDeserializer::new(map))
+                    .map(GeneralPurposeSetting)
             }
         }
-        deserializer.deserialize_any(Given)
+        deserializer.deserialize_any(GeneralPurposeVisitor)
     }
 }
 
 /// A profile that was read.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ProfileRead {
+pub(crate) struct ParsedProfile {
     file: String,
     /// Whom it is for, and where that is said.
-    keys: Vec<(ProfileKey, Spot)>,
+    keys: Vec<(ProfileKey, SourcePosition)>,
     pub(crate) profile: Profile,
     /// Tools that it names and nobody knows so far.
-    pub(crate) unknown: Vec<(String, Finding)>,
+    pub(crate) unknown_tools: Vec<(String, Finding)>,
     /// What a person should know.
     pub(crate) notes: Vec<Finding>,
 }
 
-impl ProfileRead {
+impl ParsedProfile {
     /// Reads the text of `file`; all that is wrong is told.
     pub(crate) fn parse(file: &str, text: &str) -> Result<Self, Vec<Finding>> {
         let one = |finding| vec![finding];
-        let document = Document::yaml(file, text).map_err(one)?;
-        let raw: ProfileFile = document.typed().map_err(one)?;
+        let document = SettingsDocument::parse_yaml(file, text).map_err(one)?;
+        let raw: ProfileFile = document.deserialize_into().map_err(one)?;
         let mut wrong = Vec::new();
-        let keys = keys(&raw, &document, &mut wrong);
+        let keys = parse_keys(&raw, &document, &mut wrong);
         wrong.extend(
             raw.problems(&keys)
                 .into_iter()
@@ -142,12 +146,12 @@ impl ProfileRead {
         if !wrong.is_empty() {
             return Err(wrong);
         }
-        let (unknown, notes) = raw.named(&document);
+        let (unknown, notes) = raw.check_tool_names(&document);
         Ok(Self {
             file: file.to_owned(),
             keys,
-            profile: raw.profile(),
-            unknown,
+            profile: raw.into_profile(),
+            unknown_tools: unknown,
             notes,
         })
     }
@@ -158,7 +162,7 @@ impl ProfileRead {
     }
 
     fn layers_from(&self, source: ProfileSource) -> impl Iterator<Item = ProfileLayer> + '_ {
-        let layer = move |(key, _): &(ProfileKey, Spot)| ProfileLayer {
+        let layer = move |(key, _): &(ProfileKey, SourcePosition)| ProfileLayer {
             key: key.clone(),
             source: source.clone(),
             profile: self.profile.clone(),
@@ -167,7 +171,7 @@ impl ProfileRead {
     }
 
     /// What two files say about the same models.
-    pub(crate) fn twice(all: &[impl AsRef<Self>]) -> Vec<Finding> {
+    pub(crate) fn duplicate_findings(all: &[impl AsRef<Self>]) -> Vec<Finding> {
         let mut seen: Vec<(&ProfileKey, &str)> = Vec::new();
         let mut wrong = Vec::new();
         for read in all.iter().map(AsRef::as_ref) {
@@ -177,7 +181,7 @@ impl ProfileRead {
                         let words = format!(
                             "for: {key} has a profile in {first} already; put both into one"
                         );
-                        wrong.push(Finding::error(&read.file, words).at(*spot));
+                        wrong.push(Finding::error(&read.file, words).with_position(*spot));
                     }
                     None => seen.push((key, &read.file)),
                 }
@@ -187,7 +191,7 @@ impl ProfileRead {
     }
 }
 
-impl AsRef<Self> for ProfileRead {
+impl AsRef<Self> for ParsedProfile {
     fn as_ref(&self) -> &Self {
         self
     }
@@ -198,27 +202,27 @@ const BUILT_IN: [(&str, &str); 1] =
     [("local.yaml", include_str!("../../data/profiles/local.yaml"))];
 
 /// The profiles that are built in.
-pub(crate) fn built_in() -> Vec<ProfileLayer> {
+pub(crate) fn built_in_profiles() -> Vec<ProfileLayer> {
     let read = BUILT_IN
         .iter()
-        .filter_map(|(file, text)| ProfileRead::parse(file, text).ok());
+        .filter_map(|(file, text)| ParsedProfile::parse(file, text).ok());
     read.flat_map(|read| read.layers_from(ProfileSource::BuiltIn).collect::<Vec<_>>())
         .collect()
 }
 
-fn keys(
+fn parse_keys(
     raw: &ProfileFile,
-    document: &Document,
+    document: &SettingsDocument,
     wrong: &mut Vec<Finding>,
-) -> Vec<(ProfileKey, Spot)> {
-    let mut keys: Vec<(ProfileKey, Spot)> = Vec::new();
+) -> Vec<(ProfileKey, SourcePosition)> {
+    let mut keys: Vec<(ProfileKey, SourcePosition)> = Vec::new();
     for (i, name) in raw.models.iter().enumerate() {
         let at = format!("for[{i}]");
         match name.parse::<ProfileKey>() {
             Ok(key) if keys.iter().any(|(known, _)| *known == key) => {
                 wrong.push(document.error(&at, format!("for: {key} stands here twice")));
             }
-            Ok(key) => keys.push((key, document.place(&at))),
+            Ok(key) => keys.push((key, document.position(&at))),
             Err(words) => wrong.push(document.error(&at, format!("for: {words}"))),
         }
     }
@@ -227,7 +231,7 @@ fn keys(
 
 impl ProfileFile {
     /// What is wrong beyond the form of the file, and the keys it is about.
-    fn problems(&self, keys: &[(ProfileKey, Spot)]) -> Vec<(String, String)> {
+    fn problems(&self, keys: &[(ProfileKey, SourcePosition)]) -> Vec<(String, String)> {
         let mut wrong = Vec::new();
         let mut add = |key: &str, words: String| wrong.push((key.to_owned(), words));
         if self.models.is_empty() {
@@ -245,7 +249,7 @@ impl ProfileFile {
         let deaf = keys
             .iter()
             .map(|(key, _)| key.provider())
-            .find(|provider| !takes_caching(provider));
+            .find(|provider| !supports_caching(provider));
         if let Some(provider) = deaf.filter(|_| self.caching.is_some()) {
             add(
                 "caching",
@@ -258,11 +262,11 @@ impl ProfileFile {
             if text.trim().is_empty() {
                 add(&key, "is empty".to_owned());
             }
-            if let Some(other) = described.insert(tool(name), name) {
+            if let Some(other) = described.insert(canonical_tool(name), name) {
                 add(&key, format!("is the same tool as {other}; keep one"));
             }
         }
-        let Helper(Different {
+        let GeneralPurposeSetting(GeneralPurposeFields {
             description,
             prompt,
             ..
@@ -296,7 +300,10 @@ impl ProfileFile {
     }
 
     /// Tools that are named here: those that nobody knows, and what is to be said about others.
-    fn named(&self, document: &Document) -> (Vec<(String, Finding)>, Vec<Finding>) {
+    fn check_tool_names(
+        &self,
+        document: &SettingsDocument,
+    ) -> (Vec<(String, Finding)>, Vec<Finding>) {
         let excluded = self
             .exclude
             .iter()
@@ -312,7 +319,7 @@ impl ProfileFile {
             match tool_problem(name) {
                 None => {}
                 // A typo would leave a tool in.
-                Some((Severity::Lax | Severity::Error, words)) => {
+                Some((Severity::NonFatal | Severity::Error, words)) => {
                     unknown.push((name.clone(), document.error(&at, format!("{key}: {words}"))));
                 }
                 Some((severity @ (Severity::Inactive | Severity::Warning), words)) => {
@@ -323,8 +330,8 @@ impl ProfileFile {
         (unknown, notes)
     }
 
-    fn profile(self) -> Profile {
-        let Helper(Different {
+    fn into_profile(self) -> Profile {
+        let GeneralPurposeSetting(GeneralPurposeFields {
             enabled,
             description,
             prompt,
@@ -421,7 +428,7 @@ mod tests {
             long.as_str(),
             "3:3: descriptions.ls: is longer than 32768 bytes",
         )]) {
-            let error = ProfileRead::parse("profiles/a.yaml", text).unwrap_err()[0].to_string();
+            let error = ParsedProfile::parse("profiles/a.yaml", text).unwrap_err()[0].to_string();
             assert!(
                 error.starts_with(&format!("profiles/a.yaml:{said}")),
                 "{text:?}: {error}"
@@ -432,9 +439,9 @@ mod tests {
     #[test]
     fn tools_that_nobody_knows_are_told_with_their_place() {
         let text = "for: openai\nexclude:\n- ls\n- mcp__x__y\n- web_fetch\n- raed_file\ndescriptions:\n  own_tool: a\n";
-        let read = ProfileRead::parse("profiles/a.yaml", text).unwrap();
+        let read = ParsedProfile::parse("profiles/a.yaml", text).unwrap();
         let unknown: Vec<String> = read
-            .unknown
+            .unknown_tools
             .iter()
             .map(|(name, finding)| format!("{name} {finding}"))
             .collect();
@@ -445,23 +452,26 @@ mod tests {
                 "own_tool profiles/a.yaml:8:3: descriptions: there is no tool own_tool"
             ]
         );
-        let notes: Vec<(Severity, Spot)> = read
+        let notes: Vec<(Severity, SourcePosition)> = read
             .notes
             .iter()
             .map(|note| (note.severity, note.place))
             .collect();
-        assert_eq!(notes, [(Severity::Inactive, Spot { line: 5, column: 3 })]);
+        assert_eq!(
+            notes,
+            [(Severity::Inactive, SourcePosition { line: 5, column: 3 })]
+        );
     }
 
     #[test]
     fn two_profiles_for_the_same_models_are_refused() {
-        let read = |file: &str, text: &str| ProfileRead::parse(file, text).unwrap();
+        let read = |file: &str, text: &str| ParsedProfile::parse(file, text).unwrap();
         let all = [
             read("a.yaml", "for: [openai, 'openai:gpt-5*']"),
             read("b.yaml", "for: openai:gpt-5"),
             read("c.yaml", "temperature: 1\nfor: [gemini, openai-chat]"),
         ];
-        let said: Vec<String> = ProfileRead::twice(&all)
+        let said: Vec<String> = ParsedProfile::duplicate_findings(&all)
             .iter()
             .map(ToString::to_string)
             .collect();
@@ -474,12 +484,16 @@ mod tests {
     #[test]
     fn built_in_profiles_are_right_and_exclude_nothing_that_a_workspace_could_not_bring_back() {
         for (file, text) in BUILT_IN {
-            let read = ProfileRead::parse(file, text).unwrap();
+            let read = ParsedProfile::parse(file, text).unwrap();
             assert_eq!(
-                (&read.unknown[..], &read.notes[..], &read.profile.exclude),
+                (
+                    &read.unknown_tools[..],
+                    &read.notes[..],
+                    &read.profile.exclude
+                ),
                 (&[][..], &[][..], &Default::default())
             );
         }
-        assert!(built_in().len() >= BUILT_IN.len());
+        assert!(built_in_profiles().len() >= BUILT_IN.len());
     }
 }

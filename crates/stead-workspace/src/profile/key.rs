@@ -9,16 +9,16 @@ use stead_model::{ModelName, provider_name, providers};
 pub struct ProfileKey {
     /// The provider's usual name, whichever was written.
     provider: &'static str,
-    which: Which,
+    pattern: ModelPattern,
 }
 
 /// Which models of a provider.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Which {
+enum ModelPattern {
     All,
     /// Those whose names begin so.
-    Family(String),
-    One(String),
+    Prefix(String),
+    Exact(String),
 }
 
 impl ProfileKey {
@@ -29,20 +29,20 @@ impl ProfileKey {
         };
         let of_provider = provider_name(&provider) == Some(self.provider);
         of_provider
-            && match &self.which {
-                Which::All => true,
-                Which::Family(beginning) => model.starts_with(beginning.as_str()),
-                Which::One(one) => model == *one,
+            && match &self.pattern {
+                ModelPattern::All => true,
+                ModelPattern::Prefix(beginning) => model.starts_with(beginning.as_str()),
+                ModelPattern::Exact(one) => model == *one,
             }
     }
 
     /// How closely it names a model: a provider less than a family, a short beginning less than a
     /// long one, and one model more than all of them.
-    pub fn closeness(&self) -> (u8, usize) {
-        match &self.which {
-            Which::All => (0, 0),
-            Which::Family(beginning) => (1, beginning.len()),
-            Which::One(_) => (2, 0),
+    pub fn specificity(&self) -> (u8, usize) {
+        match &self.pattern {
+            ModelPattern::All => (0, 0),
+            ModelPattern::Prefix(beginning) => (1, beginning.len()),
+            ModelPattern::Exact(_) => (2, 0),
         }
     }
 
@@ -62,36 +62,36 @@ impl FromStr for ProfileKey {
         };
         let known = provider_name(provider).ok_or_else(|| unknown(provider))?;
         let which = match model {
-            None => Which::All,
+            None => ModelPattern::All,
             Some("" | "*") => {
                 return Err(format!("{text:?}: `{known}` alone means all of its models"));
             }
             Some(model) => match model.split_once('*') {
-                None => Which::One(model.to_owned()),
-                Some((beginning, "")) => Which::Family(beginning.to_owned()),
+                None => ModelPattern::Exact(model.to_owned()),
+                Some((beginning, "")) => ModelPattern::Prefix(beginning.to_owned()),
                 Some(_) => return Err(format!("{text:?}: a `*` may only stand at the end")),
             },
         };
         Ok(Self {
             provider: known,
-            which,
+            pattern: which,
         })
     }
 }
 
 impl fmt::Display for ProfileKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.which {
-            Which::All => f.write_str(self.provider),
-            Which::Family(beginning) => write!(f, "{}:{beginning}*", self.provider),
-            Which::One(model) => write!(f, "{}:{model}", self.provider),
+        match &self.pattern {
+            ModelPattern::All => f.write_str(self.provider),
+            ModelPattern::Prefix(beginning) => write!(f, "{}:{beginning}*", self.provider),
+            ModelPattern::Exact(model) => write!(f, "{}:{model}", self.provider),
         }
     }
 }
 
 fn unknown(provider: &str) -> String {
     let names: Vec<&str> = providers().iter().map(|provider| provider.name).collect();
-    let hint = crate::nearest(provider, &names)
+    let hint = crate::closest_name(provider, &names)
         .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
     format!("no provider is named {provider:?}{hint} (`stead models` lists them)")
 }

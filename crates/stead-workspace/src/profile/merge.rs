@@ -7,10 +7,10 @@ use stead_tools::known_tool;
 /// What `profiles` come to together, the later over the earlier: of single values the later wins,
 /// maps merge by key, lists of excluded tools unite.
 pub fn merge<'a>(profiles: impl IntoIterator<Item = &'a Profile>) -> Profile {
-    profiles.into_iter().fold(Profile::default(), over)
+    profiles.into_iter().fold(Profile::default(), merge_over)
 }
 
-fn over(base: Profile, later: &Profile) -> Profile {
+fn merge_over(base: Profile, later: &Profile) -> Profile {
     let Profile {
         prompt_suffix,
         descriptions,
@@ -30,7 +30,7 @@ fn over(base: Profile, later: &Profile) -> Profile {
     let named = |descriptions: BTreeMap<String, String>| {
         descriptions
             .into_iter()
-            .map(|(name, text)| (tool(&name), text))
+            .map(|(name, text)| (canonical_tool(&name), text))
     };
     Profile {
         prompt_suffix: prompt_suffix.or(base.prompt_suffix),
@@ -41,7 +41,7 @@ fn over(base: Profile, later: &Profile) -> Profile {
             .exclude
             .iter()
             .chain(&exclude)
-            .map(|name| tool(name))
+            .map(|name| canonical_tool(name))
             .collect(),
         surface: surface.or(base.surface),
         temperature: temperature.or(base.temperature),
@@ -56,7 +56,7 @@ fn over(base: Profile, later: &Profile) -> Profile {
 }
 
 /// The canonical name of a tool, as far as it is known here.
-pub(super) fn tool(name: &str) -> String {
+pub(super) fn canonical_tool(name: &str) -> String {
     known_tool(name).map_or(name, |known| known.name).to_owned()
 }
 
@@ -68,7 +68,7 @@ mod tests {
 
     /// A profile as its file would say it.
     fn profile(text: &str) -> Profile {
-        super::super::ProfileRead::parse("p.yaml", &format!("for: anthropic\n{text}"))
+        super::super::ParsedProfile::parse("p.yaml", &format!("for: anthropic\n{text}"))
             .unwrap()
             .profile
     }

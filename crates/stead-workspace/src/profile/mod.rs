@@ -11,10 +11,10 @@ mod merge;
 mod resolved;
 
 pub use file::ProfileFile;
-pub(crate) use file::{ProfileRead, built_in};
+pub(crate) use file::{ParsedProfile, built_in_profiles};
 pub use key::ProfileKey;
 pub use merge::merge;
-pub use resolved::{Given, ProfileLayer, ProfileSource, Resolved};
+pub use resolved::{ProfileLayer, ProfileSetting, ProfileSource, ResolvedProfile};
 
 use crate::{Surface, ToolLists};
 use std::collections::{BTreeMap, BTreeSet};
@@ -76,5 +76,5 @@ fn excluded_by(name: &str, tool: &str) -> bool {
         allow: None,
         deny: vec![name.to_owned()],
     }
-    .allow(tool)
+    .allows(tool)
 }

@@ -55,7 +55,7 @@ impl fmt::Display for ProfileLayer {
 
 /// The profiles that apply to a model, and what they come to.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Resolved {
+pub struct ResolvedProfile {
     /// Those that apply, each over the ones before it.
     pub layers: Vec<ProfileLayer>,
     /// What they come to.
@@ -64,39 +64,39 @@ pub struct Resolved {
 
 /// A setting that holds, and which profile gave it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Given {
+pub struct ProfileSetting {
     /// Its key, as in the file; of a map or a list with the name of the entry.
     pub key: String,
     /// Its value.
     pub value: Value,
     /// The profile.
-    pub by: String,
+    pub source: String,
 }
 
-impl Resolved {
+impl ResolvedProfile {
     /// What applies to `model`, a `provider:model`, of all there are.
     pub fn new(all: impl IntoIterator<Item = ProfileLayer>, model: &str) -> Self {
         let mut layers: Vec<ProfileLayer> = all
             .into_iter()
             .filter(|layer| layer.key.covers(model))
             .collect();
-        layers.sort_by_key(|layer| (layer.source.rank(), layer.key.closeness()));
+        layers.sort_by_key(|layer| (layer.source.rank(), layer.key.specificity()));
         let profile = merge(layers.iter().map(|layer| &layer.profile));
         Self { layers, profile }
     }
 
     /// Why a tool of this canonical name is excluded, if it is: the closest profile that says so.
-    pub fn excluded(&self, tool: &str) -> Option<String> {
-        let by = self.last(|profile| profile.excludes(tool))?;
+    pub fn exclusion_reason(&self, tool: &str) -> Option<String> {
+        let by = self.last_layer(|profile| profile.excludes(tool))?;
         Some(format!("the profile {by} excludes {tool}"))
     }
 
     /// Why there is no built-in agent to hand work to, if so.
-    pub fn no_general_purpose(&self) -> Option<String> {
+    pub fn general_purpose_disabled_by(&self) -> Option<String> {
         if self.profile.general_purpose.enabled != Some(false) {
             return None;
         }
-        let by = self.last(|profile| profile.general_purpose.enabled.is_some())?;
+        let by = self.last_layer(|profile| profile.general_purpose.enabled.is_some())?;
         Some(format!("the profile {by} switches general-purpose off"))
     }
 
@@ -121,16 +121,16 @@ impl Resolved {
 
     /// Where the suffix of the prompt comes from.
     pub fn suffix_source(&self) -> String {
-        self.last(|profile| profile.prompt_suffix.is_some())
+        self.last_layer(|profile| profile.prompt_suffix.is_some())
             .map_or(String::new(), |layer| layer.source.to_string())
     }
 
-    fn last(&self, says: impl Fn(&Profile) -> bool) -> Option<&ProfileLayer> {
+    fn last_layer(&self, says: impl Fn(&Profile) -> bool) -> Option<&ProfileLayer> {
         self.layers.iter().rev().find(|layer| says(&layer.profile))
     }
 
     /// Every setting that holds, and which profile gave it.
-    pub fn given(&self) -> Vec<Given> {
+    pub fn settings(&self) -> Vec<ProfileSetting> {
         let Profile {
             prompt_suffix,
             descriptions,
@@ -143,11 +143,11 @@ impl Resolved {
         } = &self.profile;
         let mut given = Vec::new();
         let mut add = |key: &str, value: Option<Value>, says: &dyn Fn(&Profile) -> bool| {
-            if let (Some(value), Some(by)) = (value, self.last(says)) {
-                given.push(Given {
+            if let (Some(value), Some(by)) = (value, self.last_layer(says)) {
+                given.push(ProfileSetting {
                     key: key.to_owned(),
                     value,
-                    by: by.to_string(),
+                    source: by.to_string(),
                 });
             }
         };
@@ -160,7 +160,7 @@ impl Resolved {
             let says = |p: &Profile| {
                 p.descriptions
                     .keys()
-                    .any(|name| super::merge::tool(name) == *tool)
+                    .any(|name| super::merge::canonical_tool(name) == *tool)
             };
             add(&format!("descriptions.{tool}"), Some(json!(text)), &says);
         }
@@ -271,11 +271,11 @@ mod tests {
             let mut reversed = all();
             reversed.reverse();
             for all in [all(), reversed] {
-                let want = Resolved {
+                let want = ResolvedProfile {
                     layers: layers.clone(),
                     profile: profile.clone(),
                 };
-                assert_eq!(Resolved::new(all, model), want, "{model}");
+                assert_eq!(ResolvedProfile::new(all, model), want, "{model}");
             }
         }
     }
@@ -291,7 +291,7 @@ mod tests {
                 },
                 ..layer(source, "openai")
             };
-            Resolved::new(
+            ResolvedProfile::new(
                 [layer(ProfileSource::BuiltIn, built_in), layer(FILE, file)],
                 "openai:x",
             )
@@ -334,22 +334,22 @@ mod tests {
             ..Profile::default()
         };
         let file = ProfileSource::File("profiles/a.yaml".to_owned());
-        let resolved = Resolved::new(
+        let resolved = ResolvedProfile::new(
             [
                 layer(ProfileSource::BuiltIn, "openai", base),
                 layer(file, "openai:gpt*", close),
             ],
             "openai:gpt",
         );
-        let given = |key: &str, value: Value, by: &str| Given {
+        let given = |key: &str, value: Value, by: &str| ProfileSetting {
             key: key.to_owned(),
             value,
-            by: by.to_owned(),
+            source: by.to_owned(),
         };
         let first = "openai (built in)";
         let second = "openai:gpt* (profiles/a.yaml)";
         assert_eq!(
-            resolved.given(),
+            resolved.settings(),
             [
                 given("descriptions.execute", json!("a"), first),
                 given("descriptions.ls", json!("b"), second),
@@ -359,9 +359,12 @@ mod tests {
             ]
         );
         let why = "the profile openai (built in) excludes overwrite_file";
-        assert_eq!(resolved.excluded("overwrite_file").as_deref(), Some(why));
-        assert_eq!(resolved.excluded("ls"), None);
+        assert_eq!(
+            resolved.exclusion_reason("overwrite_file").as_deref(),
+            Some(why)
+        );
+        assert_eq!(resolved.exclusion_reason("ls"), None);
         let why = "the profile openai:gpt* (profiles/a.yaml) switches general-purpose off";
-        assert_eq!(resolved.no_general_purpose().as_deref(), Some(why));
+        assert_eq!(resolved.general_purpose_disabled_by().as_deref(), Some(why));
     }
 }

@@ -3,10 +3,10 @@
 mod section;
 mod tag;
 
-pub use section::{Cut, Section, Within};
-pub use tag::{element, enclose, escaped};
+pub use section::{Section, SectionCut, SectionGroup};
+pub use tag::{element, enclose, escape_xml};
 
-use crate::order;
+use crate::section_order;
 use stead_model::SystemPart;
 
 /// The tag around all files that are loaded from the workspace.
@@ -52,7 +52,7 @@ fn join(sections: &[Section]) -> String {
             out.push_str("\n\n");
         }
         match group.first().map(|section| section.within) {
-            Some(Within::Loaded) => {
+            Some(SectionGroup::Loaded) => {
                 let notice = if out.contains(LOADED_NOTICE) {
                     ""
                 } else {
@@ -64,7 +64,7 @@ fn join(sections: &[Section]) -> String {
                     "{notice}{separator}<{LOADED}>\n{text}\n</{LOADED}>"
                 ));
             }
-            Some(Within::Prompt) | None => out.push_str(&texts.join("\n\n")),
+            Some(SectionGroup::Prompt) | None => out.push_str(&texts.join("\n\n")),
         }
     }
     out
@@ -73,7 +73,7 @@ fn join(sections: &[Section]) -> String {
 impl Section {
     /// Whether it stays the same from turn to turn.
     pub fn is_stable(&self) -> bool {
-        self.order < order::VOLATILE
+        self.order < section_order::VOLATILE
     }
 }
 
@@ -85,11 +85,11 @@ mod tests {
     fn sections_stand_in_order_and_loaded_files_share_a_tag() {
         let section = |order, text: &str| Section::new("t", "test", order, text);
         let prompt = Prompt::new(vec![
-            section(order::SESSION, "today"),
-            section(order::CONTEXT, "<a>\nx\n</a>").loaded(),
-            section(order::BASE, "base"),
-            section(order::MEMORY, "<m>\ny\n</m>").loaded(),
-            section(order::SKILLS, "  "),
+            section(section_order::SESSION, "today"),
+            section(section_order::CONTEXT, "<a>\nx\n</a>").as_loaded_file(),
+            section(section_order::BASE, "base"),
+            section(section_order::MEMORY, "<m>\ny\n</m>").as_loaded_file(),
+            section(section_order::SKILLS, "  "),
         ]);
         let parts = prompt.parts();
         let stable = format!(

@@ -18,14 +18,14 @@ pub struct Section {
     pub text: String,
     /// What it stands in.
     #[serde(skip)]
-    pub within: Within,
+    pub within: SectionGroup,
     /// What was left out.
-    pub cut: Vec<Cut>,
+    pub cut: Vec<SectionCut>,
 }
 
 /// What a section stands in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Within {
+pub enum SectionGroup {
     /// The prompt itself.
     #[default]
     Prompt,
@@ -35,7 +35,7 @@ pub enum Within {
 
 /// What was left out of a section.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Cut {
+pub struct SectionCut {
     /// Of which file or list.
     pub source: String,
     /// How much, in words.
@@ -58,27 +58,27 @@ impl Section {
             order,
             sources: Vec::new(),
             text,
-            within: Within::Prompt,
+            within: SectionGroup::Prompt,
             cut: Vec::new(),
         }
     }
 
     /// The same, from a file.
-    pub fn from(mut self, source: impl Into<String>) -> Self {
+    pub fn with_source(mut self, source: impl Into<String>) -> Self {
         self.sources.push(source.into());
         self
     }
 
     /// The same, among the loaded files.
-    pub fn loaded(self) -> Self {
+    pub fn as_loaded_file(self) -> Self {
         Self {
-            within: Within::Loaded,
+            within: SectionGroup::Loaded,
             ..self
         }
     }
 
     /// The same, and what was left out of it.
-    pub fn without(mut self, cut: impl IntoIterator<Item = Cut>) -> Self {
+    pub fn with_cuts(mut self, cut: impl IntoIterator<Item = SectionCut>) -> Self {
         self.cut.extend(cut);
         self
     }

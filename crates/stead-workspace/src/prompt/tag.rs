@@ -15,28 +15,28 @@ const STRUCTURE: [&str; 9] = [
 
 /// `text` within `<tag>`: whatever would close that tag, or one of the prompt's own, is defused.
 pub fn enclose(tag: &str, text: &str) -> String {
-    format!("<{tag}>\n{}\n</{tag}>", defused(tag, text))
+    format!("<{tag}>\n{}\n</{tag}>", defuse_closing_tags(tag, text))
 }
 
 /// `<tag>text</tag>` on one line, for short values: markup in it is escaped.
 pub fn element(tag: &str, text: &str) -> String {
-    format!("<{tag}>{}</{tag}>", escaped(text))
+    format!("<{tag}>{}</{tag}>", escape_xml(text))
 }
 
 /// `text` with `&`, `<` and `>` written as XML does.
-pub fn escaped(text: &str) -> String {
+pub fn escape_xml(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
 }
 
-fn defused(tag: &str, text: &str) -> String {
+fn defuse_closing_tags(tag: &str, text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("</") {
         let (before, after) = rest.split_at(at + 1);
         out.push_str(before);
-        if closes(tag, &after[1..]) {
+        if closes_tag(tag, &after[1..]) {
             out.push('\\');
         }
         rest = after;
@@ -46,7 +46,7 @@ fn defused(tag: &str, text: &str) -> String {
 }
 
 /// Whether what follows `</` names `tag` or a tag of the prompt, in whatever case, after blanks.
-fn closes(tag: &str, after: &str) -> bool {
+fn closes_tag(tag: &str, after: &str) -> bool {
     let name = after.trim_start();
     let begins = |tag: &str| {
         name.get(..tag.len())

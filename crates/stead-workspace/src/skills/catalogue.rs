@@ -1,6 +1,6 @@
 //! The skills there are.
 
-use super::{Layer, Problem, Skill};
+use super::{Skill, SkillOrigin, SkillProblem};
 use std::collections::BTreeMap;
 use std::fmt;
 use stead_vfs::VPath;
@@ -12,7 +12,7 @@ pub struct Catalogue {
     /// Skills that are hidden by others of the same name.
     pub shadowed: Vec<Shadowed>,
     /// What was found wrong.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<SkillFinding>,
 }
 
 /// A skill that another of the same name hides.
@@ -21,20 +21,20 @@ pub struct Shadowed {
     /// The hidden one.
     pub skill: Skill,
     /// The layer of the one that is used.
-    pub by: Layer,
+    pub by: SkillOrigin,
     /// The directory of the one that is used.
     pub by_dir: VPath,
 }
 
 /// Something wrong in a layer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Finding {
+pub struct SkillFinding {
     /// The layer.
-    pub layer: Layer,
+    pub origin: SkillOrigin,
     /// The file or directory.
     pub path: VPath,
     /// What is wrong, and where in the file.
-    pub problem: Problem,
+    pub problem: SkillProblem,
     /// What it means.
     pub consequence: Consequence,
 }
@@ -48,7 +48,7 @@ pub enum Consequence {
     Skipped,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for SkillFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.path, self.problem)
     }
@@ -76,8 +76,8 @@ impl Catalogue {
     }
 
     /// Takes in a skill of a higher layer.
-    pub(crate) fn put(&mut self, skill: Skill) {
-        let by = skill.layer.clone();
+    pub(crate) fn insert(&mut self, skill: Skill) {
+        let by = skill.origin.clone();
         let by_dir = skill.dir.clone();
         if let Some(skill) = self.skills.insert(skill.name().to_owned(), skill) {
             self.shadowed.push(Shadowed { skill, by, by_dir });
@@ -85,21 +85,21 @@ impl Catalogue {
     }
 
     /// Takes in a skill that its own layer has already, in another directory.
-    pub(crate) fn put_below(&mut self, skill: Skill) {
+    pub(crate) fn insert_shadowed(&mut self, skill: Skill) {
         let Some(used) = self.skills.get(skill.name()) else {
             return;
         };
-        let by = used.layer.clone();
+        let by = used.origin.clone();
         let by_dir = used.dir.clone();
         let message = format!(
             "`{}` is also in {by_dir}, which is used; rename one of them",
             skill.name()
         );
-        let layer = skill.layer.clone();
+        let layer = skill.origin.clone();
         let path = skill.file();
-        let problem = Problem::of_whole(message);
-        self.findings.push(Finding {
-            layer,
+        let problem = SkillProblem::whole_file(message);
+        self.findings.push(SkillFinding {
+            origin: layer,
             path,
             problem,
             consequence: Consequence::Skipped,

@@ -1,14 +1,14 @@
 //! Strict validation of all skills there are.
 
-use super::catalogue::{Catalogue, Consequence, Finding};
+use super::catalogue::{Catalogue, Consequence, SkillFinding};
 use super::library::read_skill;
-use super::{Flavor, Problem, Skill, validate};
+use super::{Skill, SkillFlavor, SkillProblem, validate};
 
 impl Catalogue {
     /// All that is wrong with the skills, hidden ones included, measured by the standard: also what
     /// does not keep a skill from being used. Skills whose layout has looser rules are measured by
     /// those.
-    pub async fn check(&self) -> Vec<Finding> {
+    pub async fn check(&self) -> Vec<SkillFinding> {
         let mut findings = self.findings.clone();
         // What the standard says, it says of these files again, and more.
         findings.retain(|finding| {
@@ -19,11 +19,11 @@ impl Catalogue {
             .chain(self.shadowed.iter().map(|shadowed| &shadowed.skill))
         {
             let problems = match skill.flavor {
-                Flavor::Standard => problems(skill).await,
-                Flavor::OpenPaw | Flavor::OpenHarness => Vec::new(),
+                SkillFlavor::Standard => problems(skill).await,
+                SkillFlavor::OpenPaw | SkillFlavor::OpenHarness => Vec::new(),
             };
-            findings.extend(problems.into_iter().map(|problem| Finding {
-                layer: skill.layer.clone(),
+            findings.extend(problems.into_iter().map(|problem| SkillFinding {
+                origin: skill.origin.clone(),
                 path: skill.file(),
                 problem,
                 consequence: Consequence::Used,
@@ -34,22 +34,22 @@ impl Catalogue {
         findings
     }
 
-    fn is_standard(&self, finding: &Finding) -> bool {
+    fn is_standard(&self, finding: &SkillFinding) -> bool {
         let all = self
             .skills()
             .chain(self.shadowed.iter().map(|shadowed| &shadowed.skill));
         let mut of_file =
-            all.filter(|skill| skill.layer == finding.layer && skill.file() == finding.path);
-        of_file.any(|skill| skill.flavor == Flavor::Standard)
+            all.filter(|skill| skill.origin == finding.origin && skill.file() == finding.path);
+        of_file.any(|skill| skill.flavor == SkillFlavor::Standard)
     }
 }
 
-async fn problems(skill: &Skill) -> Vec<Problem> {
+async fn problems(skill: &Skill) -> Vec<SkillProblem> {
     match read_skill(skill).await {
         Ok((content, _)) => {
             let text = std::str::from_utf8(&content).unwrap_or_default();
             validate(skill.dir.name(), text)
         }
-        Err(reason) => vec![Problem::of_whole(reason)],
+        Err(reason) => vec![SkillProblem::whole_file(reason)],
     }
 }

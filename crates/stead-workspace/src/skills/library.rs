@@ -1,13 +1,13 @@
 //! Finding skills, and remembering what their files said.
 
-use super::catalogue::{Catalogue, Consequence, Finding};
-use super::load::{self, MAX_FILE_BYTES, load, too_large};
-use super::render::Body;
+use super::catalogue::{Catalogue, Consequence, SkillFinding};
+use super::parse::{self, MAX_FILE_BYTES, parse_skill, too_large};
+use super::render::SkillBody;
 use super::source::{
     SourceError, install,
     manifest::{self, Manifest},
 };
-use super::{Flavor, Header, Layer, Problem, SKILL_FILE, Skill, SkillLayer};
+use super::{SKILL_FILE, Skill, SkillFlavor, SkillHeader, SkillLayer, SkillOrigin, SkillProblem};
 use futures_util::{StreamExt, stream};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,19 +19,19 @@ const MAX_DEPTH: usize = 4;
 /// How many directories of a root are looked at.
 const MAX_DIRECTORIES: usize = 2000;
 /// How many files are asked about at once.
-const AT_ONCE: usize = 16;
+const MAX_CONCURRENT_READS: usize = 16;
 /// How many files are remembered; with more, those that were not seen in the last merge are
 /// forgotten.
-const MAX_KNOWN: usize = 20_000;
+const MAX_CACHED_SKILLS: usize = 20_000;
 /// How many lists of installed sources are remembered: users of a shared place may each have their
 /// own.
-const KEPT_MANIFESTS: usize = 64;
+const MAX_CACHED_MANIFESTS: usize = 64;
 
 /// Finds skills and reads each SKILL.md once for as long as it does not change: a merge of known
 /// skills lists directories and asks for versions, nothing more.
 #[derive(Debug, Default)]
 pub struct SkillLibrary {
-    known: Mutex<HashMap<Key, Known>>,
+    cache: Mutex<HashMap<SkillCacheKey, CachedSkill>>,
     /// Lists of installed sources by their version, newest last.
     manifests: Mutex<Vec<(Version, Arc<Manifest>)>>,
     merges: AtomicU64,
@@ -40,16 +40,16 @@ pub struct SkillLibrary {
 /// A content of a file in a layer. Versions tell contents apart, so the same key never means two
 /// texts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Key {
-    layer: Layer,
-    flavor: Flavor,
+struct SkillCacheKey {
+    layer: SkillOrigin,
+    flavor: SkillFlavor,
     path: VPath,
     version: Version,
 }
 
-impl Key {
+impl SkillCacheKey {
     fn of(skill: &Skill) -> Self {
-        let layer = skill.layer.clone();
+        let layer = skill.origin.clone();
         let path = skill.file();
         let version = skill.version.clone();
         Self {
@@ -62,19 +62,19 @@ impl Key {
 }
 
 #[derive(Debug, Clone)]
-struct Known {
-    read: Read,
+struct CachedSkill {
+    read: ParsedSkill,
     /// What follows the front matter, once it was asked for.
-    body: Option<Body>,
+    body: Option<SkillBody>,
     /// The merge in which it was last seen.
     merge: u64,
 }
 
 /// What a SKILL.md said: its front matter and warnings, or why it is of no use.
-type Read = Arc<Result<(Arc<Header>, Vec<Problem>), Problem>>;
+type ParsedSkill = Arc<Result<(Arc<SkillHeader>, Vec<SkillProblem>), SkillProblem>>;
 
 /// A directory with a SKILL.md.
-struct Found {
+struct FoundSkill {
     dir: VPath,
     version: Version,
     size: u64,
@@ -86,28 +86,28 @@ impl SkillLibrary {
         let merge = self.merges.fetch_add(1, Ordering::Relaxed);
         let mut catalogue = Catalogue::default();
         for layer in layers {
-            let mut scan = Scan {
+            let mut scan = SkillScan {
                 layer,
                 found: Vec::new(),
                 findings: Vec::new(),
-                looked_at: 0,
-                ends: BTreeSet::new(),
+                dirs_scanned: 0,
+                link_targets: BTreeSet::new(),
             };
             scan.run().await;
             catalogue.findings.append(&mut scan.findings);
             let mut found = std::mem::take(&mut scan.found);
             found.sort_by(|a, b| a.dir.cmp(&b.dir));
             let read: Vec<_> = stream::iter(found)
-                .map(|found| async move { (self.read(layer, &found, merge).await, found) })
-                .buffered(AT_ONCE)
+                .map(|found| async move { (self.read_cached(layer, &found, merge).await, found) })
+                .buffered(MAX_CONCURRENT_READS)
                 .collect()
                 .await;
             let mut names = BTreeSet::new();
             for (read, found) in read {
-                take(&mut catalogue, &mut names, layer, found, &read);
+                add_found(&mut catalogue, &mut names, layer, found, &read);
             }
         }
-        self.forget_unseen(merge);
+        self.evict_unseen(merge);
         catalogue
     }
 
@@ -138,7 +138,7 @@ impl SkillLibrary {
                     .manifests
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner);
-                if manifests.len() == KEPT_MANIFESTS {
+                if manifests.len() == MAX_CACHED_MANIFESTS {
                     manifests.remove(0);
                 }
                 manifests.extend(version.map(|version| (version, manifest.clone())));
@@ -148,18 +148,18 @@ impl SkillLibrary {
         Ok(install::layers(files, &manifest))
     }
 
-    async fn read(&self, layer: &SkillLayer, found: &Found, merge: u64) -> Read {
+    async fn read_cached(&self, layer: &SkillLayer, found: &FoundSkill, merge: u64) -> ParsedSkill {
         let path = file_in(&found.dir);
-        let layer_name = layer.layer.clone();
+        let layer_name = layer.origin.clone();
         let flavor = layer.flavor;
-        let key = Key {
+        let key = SkillCacheKey {
             layer: layer_name,
             flavor,
             path,
             version: found.version.clone(),
         };
         if let Some(known) = self
-            .known
+            .cache
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .get_mut(&key)
@@ -177,14 +177,14 @@ impl SkillLibrary {
         let (content, version) = match layer.files.read(&key.path, range).await {
             Ok(read) => read,
             // It may be there again the next time.
-            Err(error) => return Arc::new(Err(Problem::of_whole(error.to_string()))),
+            Err(error) => return Arc::new(Err(SkillProblem::whole_file(error.to_string()))),
         };
-        let read = load(layer.flavor, found.dir.name(), &content);
+        let read = parse_skill(layer.flavor, found.dir.name(), &content);
         let read = Arc::new(read.map(|text| (Arc::new(text.header), text.warnings)));
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(
-            Key { version, ..key },
-            Known {
+            SkillCacheKey { version, ..key },
+            CachedSkill {
                 read: read.clone(),
                 body: None,
                 merge,
@@ -193,49 +193,49 @@ impl SkillLibrary {
         read
     }
 
-    pub(crate) fn known_body(&self, skill: &Skill) -> Option<Body> {
-        self.known
+    pub(crate) fn cached_body(&self, skill: &Skill) -> Option<SkillBody> {
+        self.cache
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .get(&Key::of(skill))?
+            .get(&SkillCacheKey::of(skill))?
             .body
             .clone()
     }
 
-    pub(crate) fn keep_body(&self, skill: &Skill, body: Body) {
+    pub(crate) fn cache_body(&self, skill: &Skill, body: SkillBody) {
         if let Some(known) = self
-            .known
+            .cache
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .get_mut(&Key::of(skill))
+            .get_mut(&SkillCacheKey::of(skill))
         {
             known.body = Some(body);
         }
     }
 
-    fn forget_unseen(&self, merge: u64) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() > MAX_KNOWN {
+    fn evict_unseen(&self, merge: u64) {
+        let mut known = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() > MAX_CACHED_SKILLS {
             known.retain(|_, known| known.merge == merge);
         }
     }
 }
 
 /// `names` are those that the layer has given already.
-fn take(
+fn add_found(
     catalogue: &mut Catalogue,
     names: &mut BTreeSet<String>,
     layer: &SkillLayer,
-    found: Found,
-    read: &Read,
+    found: FoundSkill,
+    read: &ParsedSkill,
 ) {
     let path = file_in(&found.dir);
-    let mut tell = |problem: &Problem, consequence| {
-        let layer = layer.layer.clone();
+    let mut tell = |problem: &SkillProblem, consequence| {
+        let layer = layer.origin.clone();
         let path = path.clone();
         let problem = problem.clone();
-        catalogue.findings.push(Finding {
-            layer,
+        catalogue.findings.push(SkillFinding {
+            origin: layer,
             path,
             problem,
             consequence,
@@ -249,16 +249,16 @@ fn take(
                 .for_each(|warning| tell(warning, Consequence::Used));
             let skill = Skill {
                 header: header.clone(),
-                layer: layer.layer.clone(),
+                origin: layer.origin.clone(),
                 files: layer.files.clone(),
                 dir: found.dir,
                 version: found.version,
                 flavor: layer.flavor,
             };
             if names.insert(header.name.clone()) {
-                catalogue.put(skill)
+                catalogue.insert(skill)
             } else {
-                catalogue.put_below(skill)
+                catalogue.insert_shadowed(skill)
             }
         }
     }
@@ -269,16 +269,16 @@ fn file_in(dir: &VPath) -> VPath {
 }
 
 /// Looks through one layer.
-struct Scan<'a> {
+struct SkillScan<'a> {
     layer: &'a SkillLayer,
-    found: Vec<Found>,
-    findings: Vec<Finding>,
-    looked_at: usize,
+    found: Vec<FoundSkill>,
+    findings: Vec<SkillFinding>,
+    dirs_scanned: usize,
     /// Where links led, so that each place is looked at once.
-    ends: BTreeSet<VPath>,
+    link_targets: BTreeSet<VPath>,
 }
 
-impl Scan<'_> {
+impl SkillScan<'_> {
     async fn run(&mut self) {
         let mut level = vec![self.layer.root.clone()];
         for depth in 0..MAX_DEPTH {
@@ -286,17 +286,17 @@ impl Scan<'_> {
             for dir in std::mem::take(&mut level) {
                 let is_root = depth == 0;
                 for child in self.directories(&dir, is_root).await {
-                    if self.looked_at == MAX_DIRECTORIES {
+                    if self.dirs_scanned == MAX_DIRECTORIES {
                         let message = format!(
                             "only {MAX_DIRECTORIES} directories are looked at; the rest is left out"
                         );
-                        return self.tell(dir, message);
+                        return self.note(dir, message);
                     }
-                    self.looked_at += 1;
+                    self.dirs_scanned += 1;
                     next.push(child);
                 }
             }
-            level = self.without_skills(next).await;
+            level = self.partition_skills(next).await;
         }
     }
 
@@ -306,7 +306,7 @@ impl Scan<'_> {
             Ok(entries) => entries,
             Err(VfsError::NotFound(_)) if is_root => return Vec::new(),
             Err(error) => {
-                self.tell(dir.clone(), error.to_string());
+                self.note(dir.clone(), error.to_string());
                 return Vec::new();
             }
         };
@@ -315,7 +315,7 @@ impl Scan<'_> {
                 .iter()
                 .any(|entry| entry.name == "skill.md" && entry.kind == FileKind::File)
         {
-            self.tell(
+            self.note(
                 dir.clone(),
                 format!("skill.md must be called {SKILL_FILE}; rename it"),
             );
@@ -325,7 +325,7 @@ impl Scan<'_> {
             let Ok(path) = dir.join(&entry.name) else {
                 continue;
             };
-            if entry.link && !self.is_new_place(&path).await {
+            if entry.link && !self.is_new_link_target(&path).await {
                 continue;
             }
             children.push(path);
@@ -335,46 +335,48 @@ impl Scan<'_> {
 
     /// Whether a link leads to a place that was not looked at through another link, and is not
     /// above itself.
-    async fn is_new_place(&mut self, link: &VPath) -> bool {
+    async fn is_new_link_target(&mut self, link: &VPath) -> bool {
         match self.layer.files.resolve(link).await {
             Ok(end) => {
-                !end.contains(link) && !end.contains(&self.layer.root) && self.ends.insert(end)
+                !end.contains(link)
+                    && !end.contains(&self.layer.root)
+                    && self.link_targets.insert(end)
             }
             Err(_) => false,
         }
     }
 
     /// Those of `dirs` that are no skills themselves; the others are noted.
-    async fn without_skills(&mut self, dirs: Vec<VPath>) -> Vec<VPath> {
+    async fn partition_skills(&mut self, dirs: Vec<VPath>) -> Vec<VPath> {
         let files = &self.layer.files;
         let asked: Vec<_> = stream::iter(dirs)
             .map(|dir| async move { (files.stat(&file_in(&dir)).await, dir) })
-            .buffered(AT_ONCE)
+            .buffered(MAX_CONCURRENT_READS)
             .collect()
             .await;
         let mut rest = Vec::new();
         for (stat, dir) in asked {
             match stat {
                 Ok(stat) if stat.kind == FileKind::File => {
-                    self.found.push(Found {
+                    self.found.push(FoundSkill {
                         dir,
                         version: stat.version,
                         size: stat.size,
                     });
                 }
-                Ok(_) => self.tell(dir, format!("its {SKILL_FILE} is not a file")),
+                Ok(_) => self.note(dir, format!("its {SKILL_FILE} is not a file")),
                 Err(VfsError::NotFound(_)) => rest.push(dir),
-                Err(error) => self.tell(dir, error.to_string()),
+                Err(error) => self.note(dir, error.to_string()),
             }
         }
         rest
     }
 
-    fn tell(&mut self, path: VPath, message: String) {
-        let layer = self.layer.layer.clone();
-        let problem = Problem::of_whole(message);
-        self.findings.push(Finding {
-            layer,
+    fn note(&mut self, path: VPath, message: String) {
+        let layer = self.layer.origin.clone();
+        let problem = SkillProblem::whole_file(message);
+        self.findings.push(SkillFinding {
+            origin: layer,
             path,
             problem,
             consequence: Consequence::Skipped,
@@ -389,7 +391,7 @@ fn may_hold_skills(entry: &DirEntry) -> bool {
 }
 
 /// The whole SKILL.md of a skill as it is now, and what it says.
-pub(crate) async fn read_skill(skill: &Skill) -> Result<(bytes::Bytes, load::SkillText), String> {
+pub(crate) async fn read_skill(skill: &Skill) -> Result<(bytes::Bytes, parse::SkillText), String> {
     let path = skill.file();
     let range = ReadRange {
         offset: 0,
@@ -400,7 +402,7 @@ pub(crate) async fn read_skill(skill: &Skill) -> Result<(bytes::Bytes, load::Ski
         .read(&path, range)
         .await
         .map_err(|error| error.to_string())?;
-    let text = load(skill.flavor, skill.dir.name(), &content)
+    let text = parse_skill(skill.flavor, skill.dir.name(), &content)
         .map_err(|problem| format!("{path}:{problem}"))?;
     Ok((content, text))
 }

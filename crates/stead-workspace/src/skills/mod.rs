@@ -29,25 +29,25 @@
 mod catalogue;
 mod check;
 mod library;
-mod load;
+mod parse;
 mod problem;
 mod render;
 mod skill;
 mod source;
-mod standard;
 mod tool;
+mod validate;
 mod yaml;
 
-pub use catalogue::{Catalogue, Consequence, Finding, Shadowed};
+pub use catalogue::{Catalogue, Consequence, Shadowed, SkillFinding};
 pub use library::SkillLibrary;
-pub use load::{Flavor, Header, SkillText, load};
-pub use problem::Problem;
+pub use parse::{SkillFlavor, SkillHeader, SkillText, parse_skill};
+pub use problem::SkillProblem;
 pub use render::SkillPrompt;
-pub use skill::{Layer, SKILL_FILE, Skill, SkillLayer};
+pub use skill::{SKILL_FILE, Skill, SkillLayer, SkillOrigin};
 pub use source::{
-    ArchiveError, ArchiveFormat, Bundle, BundleFile, BundledSkill, Fetched, Installation,
-    Installed, InstalledSkill, InstalledSource, MANIFEST, Progress, SKILLS_DIR, Source,
-    SourceError, SourceKind, publish, published,
+    ArchiveError, ArchiveFormat, Bundle, BundleFile, BundledSkill, FetchedSkills, InstallOutcome,
+    Installation, InstalledSkill, InstalledSource, MANIFEST, SKILLS_DIR, SkillProgress,
+    SkillSource, SourceError, SourceKind, publish, published_tree,
 };
-pub use standard::{MAX_COMPATIBILITY_CHARS, MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, validate};
 pub use tool::load_skill;
+pub use validate::{MAX_COMPATIBILITY_CHARS, MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, validate};

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Something wrong in a text, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Problem {
+pub struct SkillProblem {
     /// The line, from 1.
     pub line: usize,
     /// The column, from 1.
@@ -13,9 +13,9 @@ pub struct Problem {
     pub message: String,
 }
 
-impl Problem {
+impl SkillProblem {
     /// A problem with the text as a whole.
-    pub(crate) fn of_whole(message: impl Into<String>) -> Self {
+    pub(crate) fn whole_file(message: impl Into<String>) -> Self {
         Self {
             line: 1,
             column: 1,
@@ -24,7 +24,7 @@ impl Problem {
     }
 
     /// A problem at `place`.
-    pub(crate) fn at(place: Place, message: impl Into<String>) -> Self {
+    pub(crate) fn at(place: TextPosition, message: impl Into<String>) -> Self {
         Self {
             line: place.line,
             column: place.column,
@@ -33,7 +33,7 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for SkillProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.line, self.column, self.message)
     }
@@ -41,7 +41,7 @@ impl fmt::Display for Problem {
 
 /// A place in a text, both from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct TextPosition {
     pub(crate) line: usize,
     pub(crate) column: usize,
 }

@@ -22,13 +22,13 @@ pub struct SkillPrompt {
 
 /// A body as far as a prompt shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Body {
+pub(crate) struct SkillBody {
     text: Arc<str>,
     more_bytes: usize,
 }
 
 /// The name of the tool, unless a surface gives it another.
-const TOOL: &str = "load_skill";
+const DEFAULT_TOOL_NAME: &str = "load_skill";
 
 fn introduction(tool: &str) -> String {
     format!(
@@ -40,12 +40,12 @@ fn introduction(tool: &str) -> String {
 impl Catalogue {
     /// Names and descriptions in `<available_skills>`, in at most `max_bytes`; none if there are no
     /// skills. If there is too much, descriptions are shortened first and skills left out last.
-    pub fn available(&self, max_bytes: usize) -> Option<SkillPrompt> {
-        self.available_by(TOOL, max_bytes)
+    pub fn available_skills(&self, max_bytes: usize) -> Option<SkillPrompt> {
+        self.available_skills_via(DEFAULT_TOOL_NAME, max_bytes)
     }
 
     /// The same, where `load_skill` is called `tool`.
-    pub fn available_by(&self, tool: &str, max_bytes: usize) -> Option<SkillPrompt> {
+    pub fn available_skills_via(&self, tool: &str, max_bytes: usize) -> Option<SkillPrompt> {
         if self.is_empty() {
             return None;
         }
@@ -59,11 +59,11 @@ impl Catalogue {
                 return Some(SkillPrompt { text, cut });
             }
         }
-        Some(self.cut_off(tool, max_bytes))
+        Some(self.as_many_as_fit(tool, max_bytes))
     }
 
     /// As many skills as fit, in the order of their names.
-    fn cut_off(&self, tool: &str, max_bytes: usize) -> SkillPrompt {
+    fn as_many_as_fit(&self, tool: &str, max_bytes: usize) -> SkillPrompt {
         let total = self.skills().len();
         let announce = |shown: usize| {
             format!(
@@ -95,7 +95,11 @@ impl Catalogue {
 impl SkillLibrary {
     /// Whole bodies in `<skills>`, in at most `max_bytes` and in the order of names; none if there
     /// are no skills. Each body is bounded too. Bodies that did not change are not read again.
-    pub async fn full(&self, catalogue: &Catalogue, max_bytes: usize) -> Option<SkillPrompt> {
+    pub async fn full_skills(
+        &self,
+        catalogue: &Catalogue,
+        max_bytes: usize,
+    ) -> Option<SkillPrompt> {
         if catalogue.is_empty() {
             return None;
         }
@@ -109,7 +113,7 @@ impl SkillLibrary {
                 left_out.push(skill.name().to_owned());
                 continue;
             }
-            let Body { text, more_bytes } = match self.body(skill).await {
+            let SkillBody { text, more_bytes } = match self.body(skill).await {
                 Ok(body) => body,
                 Err(problem) => {
                     broken.push(format!("{} ({problem})", skill.name()));
@@ -138,17 +142,17 @@ impl SkillLibrary {
         if !left_out.is_empty() {
             announced.push(format!(
                 "not shown: {}; use load_skill to read them",
-                some(&left_out)
+                summarize_names(&left_out)
             ));
         }
         if !cut.is_empty() {
             announced.push(format!(
                 "cut short: {}; use load_skill to read more",
-                some(&cut)
+                summarize_names(&cut)
             ));
         }
         if !broken.is_empty() {
-            announced.push(format!("cannot be read: {}", some(&broken)));
+            announced.push(format!("cannot be read: {}", summarize_names(&broken)));
         }
         let cut = (!announced.is_empty()).then(|| announced.join(". "));
         let notice = cut
@@ -161,17 +165,17 @@ impl SkillLibrary {
     }
 
     /// The body of a skill, read if it is not known.
-    async fn body(&self, skill: &Skill) -> Result<Body, String> {
-        if let Some(body) = self.known_body(skill) {
+    async fn body(&self, skill: &Skill) -> Result<SkillBody, String> {
+        if let Some(body) = self.cached_body(skill) {
             return Ok(body);
         }
         let (_, text) = read_skill(skill).await?;
-        let shown = floor(&text.body, MAX_BODY_BYTES);
-        let body = Body {
+        let shown = floor_char_boundary(&text.body, MAX_BODY_BYTES);
+        let body = SkillBody {
             text: text.body[..shown].into(),
             more_bytes: text.body.len() - shown,
         };
-        self.keep_body(skill, body.clone());
+        self.cache_body(skill, body.clone());
         Ok(body)
     }
 }
@@ -199,7 +203,7 @@ fn entry(skill: &Skill, max_chars: usize) -> String {
 }
 
 /// The first few, and how many more there are.
-fn some(names: &[String]) -> String {
+fn summarize_names(names: &[String]) -> String {
     const SHOWN: usize = 20;
     let shown = names
         .iter()
@@ -241,6 +245,6 @@ pub(crate) fn enclose(text: &str) -> String {
 }
 
 /// The last boundary of a character at or before `limit`.
-pub(crate) fn floor(text: &str, limit: usize) -> usize {
+pub(crate) fn floor_char_boundary(text: &str, limit: usize) -> usize {
     text.floor_char_boundary(limit)
 }

@@ -1,6 +1,6 @@
 //! A skill, and where skills come from.
 
-use super::{Flavor, Header};
+use super::{SkillFlavor, SkillHeader};
 use std::fmt;
 use std::sync::Arc;
 use stead_vfs::{VPath, Version, Vfs};
@@ -9,9 +9,9 @@ use stead_vfs::{VPath, Version, Vfs};
 #[derive(Debug, Clone)]
 pub struct Skill {
     /// What its front matter says.
-    pub header: Arc<Header>,
+    pub header: Arc<SkillHeader>,
     /// Where it comes from.
-    pub layer: Layer,
+    pub origin: SkillOrigin,
     /// The files it lies in.
     pub files: Arc<dyn Vfs>,
     /// Its directory there.
@@ -19,7 +19,7 @@ pub struct Skill {
     /// The version of its SKILL.md.
     pub version: Version,
     /// Whose rules it follows.
-    pub flavor: Flavor,
+    pub flavor: SkillFlavor,
 }
 
 impl Skill {
@@ -41,7 +41,7 @@ pub const SKILL_FILE: &str = "SKILL.md";
 
 /// Where a skill comes from, lowest first: of two with one name, the higher is used.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Layer {
+pub enum SkillOrigin {
     /// What this person or machine has for every workspace.
     Global,
     /// An installed source, by its name.
@@ -52,7 +52,7 @@ pub enum Layer {
     User,
 }
 
-impl Layer {
+impl SkillOrigin {
     /// Whether its paths are those of the workspace, which file rules are about.
     pub fn is_in_workspace(&self) -> bool {
         match self {
@@ -62,7 +62,7 @@ impl Layer {
     }
 }
 
-impl fmt::Display for Layer {
+impl fmt::Display for SkillOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Global => f.write_str("global"),
@@ -77,11 +77,11 @@ impl fmt::Display for Layer {
 #[derive(Debug, Clone)]
 pub struct SkillLayer {
     /// What it is.
-    pub layer: Layer,
+    pub origin: SkillOrigin,
     /// The files it lies in, as tools see them: what rules hide is not there.
     pub files: Arc<dyn Vfs>,
     /// The directory that holds the skills' directories. It need not exist.
     pub root: VPath,
     /// Whose rules its skills follow.
-    pub flavor: Flavor,
+    pub flavor: SkillFlavor,
 }

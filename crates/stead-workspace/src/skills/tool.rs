@@ -1,15 +1,18 @@
 //! `load_skill`: the body of a skill, or one of its files.
 
 use super::library::read_skill;
-use super::render::{enclose, escape, floor};
+use super::render::{enclose, escape, floor_char_boundary};
 use super::{Catalogue, SKILL_FILE, Skill};
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::sync::Arc;
-use stead_core::{Access, AccessKind, Activation, Effect, Reach, Risk, ToolSpec};
-use stead_tools::{Length, Output, Spellings, TitleForm, Titled, Tool, ToolCx, ToolError, nearest};
+use stead_core::{AccessKind, PathAccess, PathScope, Risk, SkillActivation, ToolEffect, ToolSpec};
+use stead_tools::{
+    ArgumentAliases, Output, OutputLength, TitleForm, Tool, ToolCx, ToolError, TypedTitleForm,
+    closest_name,
+};
 use stead_vfs::{ContentHash, FileKind, ReadRange, VPath, VfsError};
 
 /// With more skills than this, names are not part of the schema.
@@ -21,7 +24,7 @@ const MAX_LISTED_FILES: usize = 100;
 /// Names that an error lists.
 const MAX_LISTED_NAMES: usize = 200;
 /// What is looked at to tell a text from something else, in bytes.
-const LOOKED_AT_BYTES: usize = 8192;
+const SNIFF_BYTES: usize = 8192;
 
 /// The tool that loads the skills of `catalogue`; none if there are none.
 pub fn load_skill(catalogue: Arc<Catalogue>) -> Option<Arc<dyn Tool>> {
@@ -48,7 +51,7 @@ pub fn load_skill(catalogue: Arc<Catalogue>) -> Option<Arc<dyn Tool>> {
             .to_owned(),
         parameters: Arc::new(parameters),
         // One after the other, so that a skill that is asked for twice in a step is given once.
-        risk: Risk { effect: Effect::Reads, parallel_safe: false, repeatable: true },
+        risk: Risk { effect: ToolEffect::Reads, parallel_safe: false, repeatable: true },
     };
     Some(Arc::new(LoadSkill { catalogue, spec }))
 }
@@ -60,7 +63,7 @@ struct LoadSkill {
 }
 
 #[derive(Deserialize)]
-struct Args {
+struct LoadSkillArgs {
     name: String,
     path: Option<String>,
 }
@@ -79,11 +82,11 @@ struct SkillArgs {
     resource_path: Option<String>,
 }
 
-impl Titled for SkillForm {
+impl TypedTitleForm for SkillForm {
     type Args = SkillArgs;
     const NAME: &'static str = "Skill";
     const DESCRIPTION: &'static str = "Loads the instructions of a skill, or one of its files. Use it before a task that a skill fits.";
-    const SPELLINGS: Spellings = Spellings {
+    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
         names: &[
             ("name", "skill"),
             ("skill_name", "skill"),
@@ -92,7 +95,7 @@ impl Titled for SkillForm {
         values: &[],
     };
 
-    fn canonical(args: SkillArgs) -> Value {
+    fn to_canonical(args: SkillArgs) -> Value {
         json!({"name": args.skill, "path": args.resource_path})
     }
 }
@@ -102,27 +105,27 @@ impl Tool for LoadSkill {
         &self.spec
     }
 
-    fn accesses(&self, args: &Value) -> Vec<Access> {
-        let Ok(Args { name, path }) = Args::deserialize(args) else {
+    fn accesses(&self, args: &Value) -> Vec<PathAccess> {
+        let Ok(LoadSkillArgs { name, path }) = LoadSkillArgs::deserialize(args) else {
             return Vec::new();
         };
         let skill = self
             .catalogue
             .get(&name)
-            .filter(|skill| skill.layer.is_in_workspace());
+            .filter(|skill| skill.origin.is_in_workspace());
         let file =
             skill.and_then(|skill| skill.dir.join(path.as_deref().unwrap_or(SKILL_FILE)).ok());
-        file.map(|file| Access {
+        file.map(|file| PathAccess {
             path: file.as_str().to_owned(),
             kind: AccessKind::Read,
-            reach: Reach::Content,
+            scope: PathScope::Content,
         })
         .into_iter()
         .collect()
     }
 
-    fn spellings(&self) -> Spellings {
-        Spellings {
+    fn argument_aliases(&self) -> ArgumentAliases {
+        ArgumentAliases {
             names: &[
                 ("skill", "name"),
                 ("skillId", "name"),
@@ -133,24 +136,24 @@ impl Tool for LoadSkill {
         }
     }
 
-    fn titled(&self) -> Option<TitleForm> {
+    fn title_form(&self) -> Option<TitleForm> {
         Some(TitleForm::of::<SkillForm>(Arc::new(self.clone())))
     }
 
-    fn length(&self) -> Length {
-        Length::Bounded
+    fn output_length(&self) -> OutputLength {
+        OutputLength::Bounded
     }
 
     fn call<'a>(&'a self, cx: &'a ToolCx, args: Value) -> BoxFuture<'a, Result<Output, ToolError>> {
         Box::pin(async move {
-            let Args { name, path } =
-                Args::deserialize(&args).map_err(|error| ToolError::Tell(error.to_string()))?;
+            let LoadSkillArgs { name, path } = LoadSkillArgs::deserialize(&args)
+                .map_err(|error| ToolError::RespondToModel(error.to_string()))?;
             let Some(skill) = self.catalogue.get(&name) else {
                 return Err(self.unknown(&name));
             };
             match path.as_deref().filter(|path| !is_body(path)) {
-                None => body(cx, skill).await,
-                Some(path) => resource(skill, path).await,
+                None => load_body(cx, skill).await,
+                Some(path) => load_resource(skill, path).await,
             }
         })
     }
@@ -164,7 +167,7 @@ fn is_body(path: &str) -> bool {
 impl LoadSkill {
     fn unknown(&self, name: &str) -> ToolError {
         let names: Vec<&str> = self.catalogue.skills().map(Skill::name).collect();
-        let near = nearest(name, &names)
+        let near = closest_name(name, &names)
             .map(|near| format!(" Did you mean `{near}`?"))
             .unwrap_or_default();
         let listed = names
@@ -179,23 +182,23 @@ impl LoadSkill {
         } else {
             String::new()
         };
-        ToolError::Tell(format!(
+        ToolError::RespondToModel(format!(
             "there is no skill `{name}`.{near} There are: {listed}{more}"
         ))
     }
 }
 
-async fn body(cx: &ToolCx, skill: &Skill) -> Result<Output, ToolError> {
-    let (content, text) = read_skill(skill).await.map_err(ToolError::Tell)?;
+async fn load_body(cx: &ToolCx, skill: &Skill) -> Result<Output, ToolError> {
+    let (content, text) = read_skill(skill).await.map_err(ToolError::RespondToModel)?;
     let name = skill.name();
     let version = ContentHash::of(&content).to_string();
-    if cx.active.has(name, &version) {
+    if cx.active_skills.has(name, &version) {
         let text = format!(
             "The skill `{name}` is loaded already and did not change: its instructions stand above."
         );
         return Ok(Output::text(text));
     }
-    let shown = floor(&text.body, MAX_TEXT_BYTES);
+    let shown = floor_char_boundary(&text.body, MAX_TEXT_BYTES);
     let mut out = format!(
         "<skill name=\"{}\">\n{}\n",
         escape(name),
@@ -212,11 +215,15 @@ async fn body(cx: &ToolCx, skill: &Skill) -> Result<Output, ToolError> {
     if let Some(needs) = &skill.header.compatibility {
         let _ = write!(out, "\nIt needs: {}", enclose(needs));
     }
-    if skill.layer.is_in_workspace() {
+    if skill.origin.is_in_workspace() {
         let _ = write!(out, "\nIts directory is {}.", skill.dir);
     }
-    out.push_str(&files(skill).await.map_err(|error| tell(&error))?);
-    let activates = Some(Activation {
+    out.push_str(
+        &list_files(skill)
+            .await
+            .map_err(|error| tool_error(&error))?,
+    );
+    let activates = Some(SkillActivation {
         skill: name.to_owned(),
         version,
     });
@@ -227,7 +234,7 @@ async fn body(cx: &ToolCx, skill: &Skill) -> Result<Output, ToolError> {
 }
 
 /// The skill's other files, in words.
-async fn files(skill: &Skill) -> Result<String, VfsError> {
+async fn list_files(skill: &Skill) -> Result<String, VfsError> {
     // One more than is listed tells that there are more; SKILL.md and directories take places too.
     let walk = skill
         .files
@@ -258,39 +265,49 @@ async fn files(skill: &Skill) -> Result<String, VfsError> {
     Ok(out)
 }
 
-async fn resource(skill: &Skill, path: &str) -> Result<Output, ToolError> {
+async fn load_resource(skill: &Skill, path: &str) -> Result<Output, ToolError> {
     let name = skill.name();
     let file = skill
         .dir
         .join(path)
-        .map_err(|error| ToolError::Tell(error.to_string()))?;
+        .map_err(|error| ToolError::RespondToModel(error.to_string()))?;
     let files = &skill.files;
     let end = files.resolve(&file).await;
     let home = files.resolve(&skill.dir).await;
-    let end = end.map_err(|error| tell(&error))?;
-    let home = home.map_err(|error| tell(&error))?;
+    let end = end.map_err(|error| tool_error(&error))?;
+    let home = home.map_err(|error| tool_error(&error))?;
     if !home.contains(&end) {
-        return Err(ToolError::Tell(format!(
+        return Err(ToolError::RespondToModel(format!(
             "{path} leads out of the skill `{name}`, and only its own files can be loaded"
         )));
     }
     let stat = match files.stat(&file).await {
         Ok(stat) => stat,
         Err(VfsError::NotFound(_)) => {
-            let listed = self::files(skill).await.map_err(|error| tell(&error))?;
-            return Err(ToolError::Tell(format!(
+            let listed = self::list_files(skill)
+                .await
+                .map_err(|error| tool_error(&error))?;
+            return Err(ToolError::RespondToModel(format!(
                 "the skill `{name}` has no file {path}.{listed}"
             )));
         }
-        Err(error) => return Err(tell(&error)),
+        Err(error) => return Err(tool_error(&error)),
     };
     match stat.kind {
         FileKind::File => {}
         FileKind::Directory => {
-            let listed = self::files(skill).await.map_err(|error| tell(&error))?;
-            return Err(ToolError::Tell(format!("{path} is a directory.{listed}")));
+            let listed = self::list_files(skill)
+                .await
+                .map_err(|error| tool_error(&error))?;
+            return Err(ToolError::RespondToModel(format!(
+                "{path} is a directory.{listed}"
+            )));
         }
-        FileKind::Other => return Err(ToolError::Tell(format!("{path} is not a regular file"))),
+        FileKind::Other => {
+            return Err(ToolError::RespondToModel(format!(
+                "{path} is not a regular file"
+            )));
+        }
     }
     let range = ReadRange {
         offset: 0,
@@ -299,14 +316,14 @@ async fn resource(skill: &Skill, path: &str) -> Result<Output, ToolError> {
     let (content, _) = files
         .read(&file, range)
         .await
-        .map_err(|error| tell(&error))?;
+        .map_err(|error| tool_error(&error))?;
     let Some(text) = as_text(&content) else {
-        let hint = if skill.layer.is_in_workspace() {
+        let hint = if skill.origin.is_in_workspace() {
             format!("; it lies at {file}")
         } else {
             String::new()
         };
-        return Err(ToolError::Tell(format!(
+        return Err(ToolError::RespondToModel(format!(
             "{path} is not a text ({} bytes) and cannot be shown{hint}",
             stat.size
         )));
@@ -328,7 +345,7 @@ async fn resource(skill: &Skill, path: &str) -> Result<Output, ToolError> {
 
 /// The text of a file of which this is the beginning; none if it is something else.
 fn as_text(content: &[u8]) -> Option<&str> {
-    if content.iter().take(LOOKED_AT_BYTES).any(|&byte| byte == 0) {
+    if content.iter().take(SNIFF_BYTES).any(|&byte| byte == 0) {
         return None;
     }
     match std::str::from_utf8(content) {
@@ -341,12 +358,12 @@ fn as_text(content: &[u8]) -> Option<&str> {
     }
 }
 
-fn tell(error: &VfsError) -> ToolError {
+fn tool_error(error: &VfsError) -> ToolError {
     // The model can do nothing about a place that does not answer.
     let is_away = matches!(error, VfsError::Unavailable { .. });
     if is_away {
-        ToolError::Stop(error.to_string())
+        ToolError::Fatal(error.to_string())
     } else {
-        ToolError::Tell(error.to_string())
+        ToolError::RespondToModel(error.to_string())
     }
 }

@@ -5,7 +5,7 @@
 //! indentation) is noted beside the tree, so that one parser serves both strict validation and
 //! lenient loading.
 
-use super::problem::{Place, Problem};
+use super::problem::{SkillProblem, TextPosition};
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StructureStyle};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -22,56 +22,56 @@ const MAX_COMMENTS: usize = 10_000;
 
 /// A parsed front matter.
 #[derive(Debug)]
-pub(crate) struct Document {
+pub(crate) struct SkillYaml {
     /// Its content; none if there is nothing but comments.
-    pub(crate) root: Option<Node>,
+    pub(crate) root: Option<SkillYamlNode>,
     /// What the strict dialect does not allow.
-    pub(crate) not_strict: Vec<Problem>,
+    pub(crate) not_strict: Vec<SkillProblem>,
 }
 
 /// A value with its place.
 #[derive(Debug)]
-pub(crate) struct Node {
-    pub(crate) place: Place,
-    pub(crate) value: Value,
+pub(crate) struct SkillYamlNode {
+    pub(crate) place: TextPosition,
+    pub(crate) value: SkillYamlValue,
 }
 
 #[derive(Debug)]
-pub(crate) enum Value {
+pub(crate) enum SkillYamlValue {
     Text(String),
-    List(Vec<Node>),
-    Map(Vec<(Node, Node)>),
+    List(Vec<SkillYamlNode>),
+    Map(Vec<(SkillYamlNode, SkillYamlNode)>),
     /// `=` and `<<`, special values of an old YAML for which the reference validator finds no text.
     Nothing,
 }
 
-impl Node {
+impl SkillYamlNode {
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.value {
-            Value::Text(text) => Some(text),
-            Value::List(_) | Value::Map(_) | Value::Nothing => None,
+            SkillYamlValue::Text(text) => Some(text),
+            SkillYamlValue::List(_) | SkillYamlValue::Map(_) | SkillYamlValue::Nothing => None,
         }
     }
 
     /// In words, for errors.
     pub(crate) fn kind(&self) -> &'static str {
         match self.value {
-            Value::Text(_) => "a text",
-            Value::List(_) => "a list",
-            Value::Map(_) => "a map",
-            Value::Nothing => "nothing; quote it",
+            SkillYamlValue::Text(_) => "a text",
+            SkillYamlValue::List(_) => "a list",
+            SkillYamlValue::Map(_) => "a map",
+            SkillYamlValue::Nothing => "nothing; quote it",
         }
     }
 }
 
 /// Parses `text`, which begins on line `first_line` of its file.
-pub(crate) fn parse(text: &str, first_line: usize) -> Result<Document, Problem> {
+pub(crate) fn parse(text: &str, first_line: usize) -> Result<SkillYaml, SkillProblem> {
     if text.len() > MAX_BYTES {
         let message = format!(
             "the front matter has {} bytes, at most {MAX_BYTES}",
             text.len()
         );
-        return Err(Problem {
+        return Err(SkillProblem {
             line: first_line,
             column: 1,
             message,
@@ -81,11 +81,11 @@ pub(crate) fn parse(text: &str, first_line: usize) -> Result<Document, Problem> 
     for _ in 0..MAX_TRIES {
         match parse_once(&text, first_line) {
             Ok(document) => return Ok(document),
-            Err(Failure::Problem(problem)) => return Err(problem),
-            Err(Failure::QuotedLineNotIndented(start)) => text.to_mut().insert(start, ' '),
+            Err(SkillYamlFailure::Problem(problem)) => return Err(problem),
+            Err(SkillYamlFailure::QuotedLineNotIndented(start)) => text.to_mut().insert(start, ' '),
         }
     }
-    Err(Problem {
+    Err(SkillProblem {
         line: first_line,
         column: 1,
         message: "indent the lines of quoted texts".to_owned(),
@@ -93,21 +93,21 @@ pub(crate) fn parse(text: &str, first_line: usize) -> Result<Document, Problem> 
 }
 
 /// Why a text was not parsed.
-enum Failure {
-    Problem(Problem),
+enum SkillYamlFailure {
+    Problem(SkillProblem),
     /// A line of a quoted text begins where a key might, at this byte. Most parsers take it; ours
     /// does once it is indented, which does not change the text.
     QuotedLineNotIndented(usize),
 }
 
-impl From<Problem> for Failure {
-    fn from(problem: Problem) -> Self {
+impl From<SkillProblem> for SkillYamlFailure {
+    fn from(problem: SkillProblem) -> Self {
         Self::Problem(problem)
     }
 }
 
-fn parse_once(text: &str, first_line: usize) -> Result<Document, Failure> {
-    let mut builder = Builder {
+fn parse_once(text: &str, first_line: usize) -> Result<SkillYaml, SkillYamlFailure> {
+    let mut builder = SkillYamlBuilder {
         text,
         first_line,
         open: Vec::new(),
@@ -125,10 +125,10 @@ fn parse_once(text: &str, first_line: usize) -> Result<Document, Failure> {
         if hides_tabs(&event) {
             opaque.extend(span.byte_range());
         }
-        builder.take(event, &span)?;
+        builder.handle_event(event, &span)?;
     }
     builder.note_tabs(&opaque);
-    Ok(Document {
+    Ok(SkillYaml {
         root: builder.root,
         not_strict: builder.not_strict,
     })
@@ -144,28 +144,32 @@ fn hides_tabs(event: &Event<'_>) -> bool {
 }
 
 /// A collection that is not complete yet.
-enum Open {
-    List(Place, Vec<Node>),
-    Map(Place, Vec<(Node, Node)>, Option<Node>),
+enum OpenCollection {
+    List(TextPosition, Vec<SkillYamlNode>),
+    Map(
+        TextPosition,
+        Vec<(SkillYamlNode, SkillYamlNode)>,
+        Option<SkillYamlNode>,
+    ),
 }
 
-struct Builder<'a> {
+struct SkillYamlBuilder<'a> {
     text: &'a str,
     first_line: usize,
-    open: Vec<Open>,
-    root: Option<Node>,
-    not_strict: Vec<Problem>,
+    open: Vec<OpenCollection>,
+    root: Option<SkillYamlNode>,
+    not_strict: Vec<SkillProblem>,
 }
 
-impl Builder<'_> {
-    fn place(&self, line: usize, column: usize) -> Place {
-        Place {
+impl SkillYamlBuilder<'_> {
+    fn place(&self, line: usize, column: usize) -> TextPosition {
+        TextPosition {
             line: self.first_line + line.max(1) - 1,
             column: column + 1,
         }
     }
 
-    fn failure(&self, error: &ScanError) -> Failure {
+    fn failure(&self, error: &ScanError) -> SkillYamlFailure {
         let line = error.marker().line();
         let column = error.marker().col();
         let start = self
@@ -176,37 +180,41 @@ impl Builder<'_> {
             .sum::<usize>();
         let is_outdented = self.text[start..].starts_with(|c: char| !c.is_whitespace());
         if *error.kind() == ErrorKind::InvalidQuotedScalarIndent && is_outdented {
-            return Failure::QuotedLineNotIndented(start);
+            return SkillYamlFailure::QuotedLineNotIndented(start);
         }
-        Problem::at(
+        SkillProblem::at(
             self.place(line, column),
             format!("this is not YAML: {}", error.info()),
         )
         .into()
     }
 
-    fn take(&mut self, event: Event<'_>, span: &Span) -> Result<(), Problem> {
+    fn handle_event(&mut self, event: Event<'_>, span: &Span) -> Result<(), SkillProblem> {
         let place = self.place(span.start.line(), span.start.col());
         self.note_properties(&event, place);
         match event {
             Event::Scalar(text, style, ..) => {
                 let value = match style {
-                    ScalarStyle::Plain if span.is_empty() => Value::Text(String::new()),
+                    ScalarStyle::Plain if span.is_empty() => SkillYamlValue::Text(String::new()),
                     ScalarStyle::Plain if !self.expects_key() && matches!(&*text, "=" | "<<") => {
-                        Value::Nothing
+                        SkillYamlValue::Nothing
                     }
-                    _ => Value::Text(text.into_owned()),
+                    _ => SkillYamlValue::Text(text.into_owned()),
                 };
-                self.add(Node { place, value })
+                self.add(SkillYamlNode { place, value })
             }
-            Event::SequenceStart(..) => self.begin(Open::List(place, Vec::new()), place),
-            Event::MappingStart(..) => self.begin(Open::Map(place, Vec::new(), None), place),
-            Event::SequenceEnd | Event::MappingEnd => self.end(),
-            Event::Alias(_) | Event::UnresolvedAlias(_) => Err(Problem::at(
+            Event::SequenceStart(..) => {
+                self.open_collection(OpenCollection::List(place, Vec::new()), place)
+            }
+            Event::MappingStart(..) => {
+                self.open_collection(OpenCollection::Map(place, Vec::new(), None), place)
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.close_collection(),
+            Event::Alias(_) | Event::UnresolvedAlias(_) => Err(SkillProblem::at(
                 place,
                 "an alias (*name) is not allowed here; repeat the text, or quote it",
             )),
-            Event::DocumentStart(..) if self.root.is_some() => Err(Problem::at(
+            Event::DocumentStart(..) if self.root.is_some() => Err(SkillProblem::at(
                 place,
                 "there must be one YAML document, and here a second one begins",
             )),
@@ -215,15 +223,15 @@ impl Builder<'_> {
         }
     }
 
-    fn note_properties(&mut self, event: &Event<'_>, place: Place) {
+    fn note_properties(&mut self, event: &Event<'_>, place: TextPosition) {
         if event.anchor_id().is_some_and(|id| id != 0) {
-            self.not_strict.push(Problem::at(
+            self.not_strict.push(SkillProblem::at(
                 place,
                 "anchors (&name) are not allowed; quote the text if it is one",
             ));
         }
         if event.tag().is_some() {
-            self.not_strict.push(Problem::at(
+            self.not_strict.push(SkillProblem::at(
                 place,
                 "tags (!name) are not allowed; quote the text if it is one",
             ));
@@ -233,13 +241,17 @@ impl Builder<'_> {
         {
             let message =
                 "[…] and {…} are not allowed; write one entry per line, or quote the text";
-            self.not_strict.push(Problem::at(place, message));
+            self.not_strict.push(SkillProblem::at(place, message));
         }
     }
 
-    fn begin(&mut self, open: Open, place: Place) -> Result<(), Problem> {
+    fn open_collection(
+        &mut self,
+        open: OpenCollection,
+        place: TextPosition,
+    ) -> Result<(), SkillProblem> {
         if self.open.len() == MAX_DEPTH {
-            return Err(Problem::at(
+            return Err(SkillProblem::at(
                 place,
                 format!("nested more than {MAX_DEPTH} deep"),
             ));
@@ -248,39 +260,39 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), Problem> {
+    fn close_collection(&mut self) -> Result<(), SkillProblem> {
         match self.open.pop() {
-            Some(Open::List(place, items)) => self.add(Node {
+            Some(OpenCollection::List(place, items)) => self.add(SkillYamlNode {
                 place,
-                value: Value::List(items),
+                value: SkillYamlValue::List(items),
             }),
-            Some(Open::Map(place, entries, _)) => {
+            Some(OpenCollection::Map(place, entries, _)) => {
                 self.note_uneven(&entries);
                 self.note_merges(&entries);
-                self.add(Node {
+                self.add(SkillYamlNode {
                     place,
-                    value: Value::Map(entries),
+                    value: SkillYamlValue::Map(entries),
                 })
             }
             None => Ok(()),
         }
     }
 
-    fn add(&mut self, node: Node) -> Result<(), Problem> {
+    fn add(&mut self, node: SkillYamlNode) -> Result<(), SkillProblem> {
         match self.open.last_mut() {
             None => self.root = Some(node),
-            Some(Open::List(_, items)) => items.push(node),
-            Some(Open::Map(_, entries, key)) => match key.take() {
+            Some(OpenCollection::List(_, items)) => items.push(node),
+            Some(OpenCollection::Map(_, entries, key)) => match key.take() {
                 Some(key) => entries.push((key, node)),
                 None => {
                     let Some(name) = node.text() else {
-                        return Err(Problem::at(
+                        return Err(SkillProblem::at(
                             node.place,
                             format!("a key must be a text, not {}", node.kind()),
                         ));
                     };
                     if entries.iter().any(|(known, _)| known.text() == Some(name)) {
-                        return Err(Problem::at(
+                        return Err(SkillProblem::at(
                             node.place,
                             format!("the key `{name}` is there twice"),
                         ));
@@ -293,10 +305,10 @@ impl Builder<'_> {
     }
 
     /// Maps that are values of one map must begin in one column.
-    fn note_uneven(&mut self, entries: &[(Node, Node)]) {
-        let maps: Vec<Place> = entries
+    fn note_uneven(&mut self, entries: &[(SkillYamlNode, SkillYamlNode)]) {
+        let maps: Vec<TextPosition> = entries
             .iter()
-            .filter(|(_, value)| matches!(value.value, Value::Map(_)))
+            .filter(|(_, value)| matches!(value.value, SkillYamlValue::Map(_)))
             .map(|(_, value)| value.place)
             .collect();
         let columns: BTreeSet<usize> = maps.iter().map(|place| place.column).collect();
@@ -306,25 +318,25 @@ impl Builder<'_> {
                 .find(|place| place.column != first.column)
                 .unwrap_or(first);
             let message = format!("indented differently from the map in line {}", first.line);
-            self.not_strict.push(Problem::at(*odd, message));
+            self.not_strict.push(SkillProblem::at(*odd, message));
         }
     }
 
     /// `<<` takes over the entries of another map, if it is one.
-    fn note_merges(&mut self, entries: &[(Node, Node)]) {
+    fn note_merges(&mut self, entries: &[(SkillYamlNode, SkillYamlNode)]) {
         let merges = entries.iter().filter(|(key, value)| {
-            key.text() == Some("<<") && !matches!(value.value, Value::Map(_))
+            key.text() == Some("<<") && !matches!(value.value, SkillYamlValue::Map(_))
         });
         let problems =
-            merges.map(|(key, _)| Problem::at(key.place, "`<<` must be followed by a map"));
+            merges.map(|(key, _)| SkillProblem::at(key.place, "`<<` must be followed by a map"));
         self.not_strict.extend(problems);
     }
 
     fn expects_key(&self) -> bool {
-        matches!(self.open.last(), Some(Open::Map(_, _, None)))
+        matches!(self.open.last(), Some(OpenCollection::Map(_, _, None)))
     }
 
-    fn refuse_unprintable(&self) -> Result<(), Problem> {
+    fn refuse_unprintable(&self) -> Result<(), SkillProblem> {
         let Some((at, found)) = self.text.char_indices().find(|(_, c)| !is_printable(*c)) else {
             return Ok(());
         };
@@ -332,7 +344,7 @@ impl Builder<'_> {
             "the character U+{:04X} is not allowed; remove it",
             found as u32
         );
-        Err(Problem::at(self.place_of(at), message))
+        Err(SkillProblem::at(self.place_of(at), message))
     }
 
     fn note_tabs(&mut self, opaque: &[Range<usize>]) {
@@ -342,7 +354,7 @@ impl Builder<'_> {
             opaque.get(before).is_some_and(|range| range.contains(&at))
         };
         if let Some((at, _)) = self.text.match_indices('\t').find(|(at, _)| !hidden(*at)) {
-            self.not_strict.push(Problem::at(
+            self.not_strict.push(SkillProblem::at(
                 self.place_of(at),
                 "a tab is not allowed here; use spaces, or quote the text",
             ));
@@ -350,7 +362,7 @@ impl Builder<'_> {
     }
 
     /// The place of a byte.
-    fn place_of(&self, at: usize) -> Place {
+    fn place_of(&self, at: usize) -> TextPosition {
         let before = &self.text[..at];
         let column = before.rsplit('\n').next().unwrap_or("").chars().count();
         self.place(before.matches('\n').count() + 1, column)

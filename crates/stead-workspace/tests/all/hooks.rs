@@ -1,16 +1,15 @@
-//! Acceptance 6.7: hooks of both layouts that have them come to the same, and mistakes are told
-//! with their place.
+//! The place for tests of hook definitions of both layouts: events, matchers, handlers and errors.
 
 use crate::support::{path, put};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::Outcome;
+use stead_core::RunOutcome;
 use stead_model::ModelSettings;
 use stead_vfs::{StoreVfs, Vfs};
 use stead_workspace::{
-    Capability, Ended, Finding, Handler, HookEvent, HookSpec, HttpMethod, Matcher, On, OnFailure,
-    OpenOptions, Program, Severity, Workspace, WorkspaceError,
+    Capability, Finding, Handler, HookEvent, HookSpec, HookTrigger, HttpMethod, Matcher, OnFailure,
+    OpenOptions, Program, RunEndFilter, Severity, Workspace, WorkspaceError,
 };
 
 async fn opened(files: &[(&str, &str)]) -> Result<(Vec<HookSpec>, Vec<Finding>), Vec<Finding>> {
@@ -41,9 +40,9 @@ on_failure: open
 ";
 
 fn guard() -> HookSpec {
-    let on = |event| On {
+    let on = |event| HookTrigger {
         event,
-        ended: Ended::Anyhow,
+        run_end: RunEndFilter::Any,
     };
     HookSpec {
         name: "guard".to_owned(),
@@ -61,7 +60,6 @@ fn guard() -> HookSpec {
     }
 }
 
-// Acceptance 6.7
 #[tokio::test]
 async fn hooks_of_both_layouts_come_to_the_same() {
     let ours = opened(&[
@@ -96,7 +94,6 @@ async fn hooks_of_both_layouts_come_to_the_same() {
     );
 }
 
-// Acceptance 6.7
 #[tokio::test]
 async fn every_kind_of_handler_arrives() {
     let head = "name: x\nevents: [run_end]\nhandler:";
@@ -173,46 +170,53 @@ async fn every_kind_of_handler_arrives() {
     }
 }
 
-// Acceptance 6.7
 #[tokio::test]
 async fn events_have_one_meaning_under_all_their_names() {
     use HookEvent::*;
-    let table: [(&str, HookEvent, Ended); 23] = [
-        ("PreToolUse", BeforeToolCall, Ended::Anyhow),
-        ("PostToolUse", AfterToolCall, Ended::Anyhow),
-        ("before_tool_dispatch", BeforeToolCall, Ended::Anyhow),
-        ("after_tool_dispatch", AfterToolCall, Ended::Anyhow),
-        ("UserPromptSubmit", PromptSubmit, Ended::Anyhow),
-        ("SessionStart", SessionStart, Ended::Anyhow),
-        ("SessionEnd", SessionEnd, Ended::Anyhow),
-        ("Stop", RunEnd, Ended::Completed),
-        ("run_completed", RunEnd, Ended::Completed),
-        ("run_failed", RunEnd, Ended::Failed),
-        ("Notification", Notification, Ended::Anyhow),
-        ("PreCompact", BeforeCompaction, Ended::Anyhow),
-        ("before_context_compact", BeforeCompaction, Ended::Anyhow),
-        ("after_context_compact", AfterCompaction, Ended::Anyhow),
-        ("PermissionRequest", PermissionRequest, Ended::Anyhow),
-        ("run_start", RunStart, Ended::Anyhow),
-        ("run_end", RunEnd, Ended::Anyhow),
-        ("before_model_call", BeforeModelCall, Ended::Anyhow),
-        ("after_model_call", AfterModelCall, Ended::Anyhow),
-        ("before_context_build", BeforeContextBuild, Ended::Anyhow),
-        ("after_context_build", AfterContextBuild, Ended::Anyhow),
-        ("before_compaction", BeforeCompaction, Ended::Anyhow),
-        ("permission_request", PermissionRequest, Ended::Anyhow),
+    let table: [(&str, HookEvent, RunEndFilter); 23] = [
+        ("PreToolUse", BeforeToolCall, RunEndFilter::Any),
+        ("PostToolUse", AfterToolCall, RunEndFilter::Any),
+        ("before_tool_dispatch", BeforeToolCall, RunEndFilter::Any),
+        ("after_tool_dispatch", AfterToolCall, RunEndFilter::Any),
+        ("UserPromptSubmit", PromptSubmit, RunEndFilter::Any),
+        ("SessionStart", SessionStart, RunEndFilter::Any),
+        ("SessionEnd", SessionEnd, RunEndFilter::Any),
+        ("Stop", RunEnd, RunEndFilter::Completed),
+        ("run_completed", RunEnd, RunEndFilter::Completed),
+        ("run_failed", RunEnd, RunEndFilter::Failed),
+        ("Notification", Notification, RunEndFilter::Any),
+        ("PreCompact", BeforeCompaction, RunEndFilter::Any),
+        (
+            "before_context_compact",
+            BeforeCompaction,
+            RunEndFilter::Any,
+        ),
+        ("after_context_compact", AfterCompaction, RunEndFilter::Any),
+        ("PermissionRequest", PermissionRequest, RunEndFilter::Any),
+        ("run_start", RunStart, RunEndFilter::Any),
+        ("run_end", RunEnd, RunEndFilter::Any),
+        ("before_model_call", BeforeModelCall, RunEndFilter::Any),
+        ("after_model_call", AfterModelCall, RunEndFilter::Any),
+        (
+            "before_context_build",
+            BeforeContextBuild,
+            RunEndFilter::Any,
+        ),
+        ("after_context_build", AfterContextBuild, RunEndFilter::Any),
+        ("before_compaction", BeforeCompaction, RunEndFilter::Any),
+        ("permission_request", PermissionRequest, RunEndFilter::Any),
     ];
-    for (name, event, ended) in table {
+    for (name, event, run_end) in table {
         let hook = format!("name: x\nevents: [{name}]\nhandler: {{type: command, command: x}}\n");
         let (hooks, _) = opened(&[("AGENTS.md", "Hi."), ("hooks/x.yaml", &hook)])
             .await
             .unwrap();
-        assert_eq!(hooks[0].events, [On { event, ended }], "{name}");
+        assert_eq!(hooks[0].events, [HookTrigger { event, run_end }], "{name}");
         let guarded =
             name.starts_with("before") || name.starts_with("Pre") || event == PromptSubmit;
         let closed = guarded || event == PermissionRequest;
         assert_eq!(
-            hooks[0].fails(event),
+            hooks[0].failure_policy(event),
             if closed {
                 OnFailure::Closed
             } else {
@@ -229,27 +233,29 @@ async fn events_have_one_meaning_under_all_their_names() {
         let (hooks, _) = opened(&[("AGENTS.md", "Hi."), ("hooks/x.yaml", &hook)])
             .await
             .unwrap();
-        assert!(hooks[0].listens(event, &[], None), "{}", event.as_str());
+        assert!(hooks[0].matches(event, &[], None), "{}", event.as_str());
     }
-    let covered = |ended: Ended| {
+    let covered = |ended: RunEndFilter| {
         let all = [
-            Outcome::Completed,
-            Outcome::Failed,
-            Outcome::Budget,
-            Outcome::Cancelled,
-            Outcome::TimedOut,
+            RunOutcome::Completed,
+            RunOutcome::Failed,
+            RunOutcome::Budget,
+            RunOutcome::Cancelled,
+            RunOutcome::TimedOut,
         ];
         all.map(|outcome| ended.covers(outcome))
     };
-    assert_eq!(covered(Ended::Anyhow), [true; 5]);
+    assert_eq!(covered(RunEndFilter::Any), [true; 5]);
     assert_eq!(
-        covered(Ended::Completed),
+        covered(RunEndFilter::Completed),
         [true, false, false, false, false]
     );
-    assert_eq!(covered(Ended::Failed), [false, true, true, false, true]);
+    assert_eq!(
+        covered(RunEndFilter::Failed),
+        [false, true, true, false, true]
+    );
 }
 
-// Acceptance 6.7
 #[tokio::test]
 async fn a_matcher_is_found_in_any_of_the_names() {
     let (hooks, _) = opened(&[("AGENTS.md", "Hi."), ("hooks/a.yaml", GUARD)])
@@ -262,15 +268,14 @@ async fn a_matcher_is_found_in_any_of_the_names() {
         (&["execute", "Bash", "shell"], true),
     ] {
         assert_eq!(
-            hooks[0].listens(HookEvent::BeforeToolCall, subjects, None),
+            hooks[0].matches(HookEvent::BeforeToolCall, subjects, None),
             wanted,
             "{subjects:?}"
         );
     }
-    assert!(!hooks[0].listens(HookEvent::BeforeModelCall, &["Write"], None));
+    assert!(!hooks[0].matches(HookEvent::BeforeModelCall, &["Write"], None));
 }
 
-// Acceptance 6.7
 #[tokio::test]
 async fn mistakes_are_told_with_their_place_and_the_nearest_name() {
     let command = "handler: {type: command, command: x}";
@@ -318,7 +323,6 @@ async fn mistakes_are_told_with_their_place_and_the_nearest_name() {
     );
 }
 
-// Acceptance 6.7
 #[tokio::test]
 async fn what_the_agent_could_change_and_what_has_no_use_are_told() {
     let hook = "name: x\nevents: [before_tool_call]\nhandler: {type: command, command: ./tools/guard.sh -v}\n\

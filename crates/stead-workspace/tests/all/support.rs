@@ -1,4 +1,4 @@
-//! Places, trees and skills for tests.
+//! Test support: places, trees and skills.
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use stead_store::OsDisk;
 use stead_vfs::*;
-use stead_workspace::skills::{Flavor, Layer, SkillLayer};
+use stead_workspace::skills::{SkillFlavor, SkillLayer, SkillOrigin};
 
 /// Every file of a tree with its content and whether it can be run, and every directory.
 pub(crate) type Tree = BTreeMap<String, Option<(Vec<u8>, bool)>>;
@@ -69,12 +69,12 @@ impl Folder {
     }
 }
 
-pub(crate) fn layer(layer: Layer, files: &Arc<dyn Vfs>, root: &str) -> SkillLayer {
+pub(crate) fn layer(layer: SkillOrigin, files: &Arc<dyn Vfs>, root: &str) -> SkillLayer {
     SkillLayer {
-        layer,
+        origin: layer,
         files: files.clone(),
         root: path(root),
-        flavor: Flavor::Standard,
+        flavor: SkillFlavor::Standard,
     }
 }
 

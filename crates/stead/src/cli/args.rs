@@ -5,8 +5,8 @@ mod sessions;
 mod skills;
 mod workspace;
 
-pub(crate) use bench::{BenchArgs, BenchCommand, BenchCommon, Layers, Op, PlaceArgs};
-pub(crate) use sessions::{Format, SearchBounds, SessionsArgs, SessionsCommand};
+pub(crate) use bench::{BenchArgs, BenchCommand, BenchCommon, BenchLayers, BenchOp, PlaceArgs};
+pub(crate) use sessions::{ExportFormat, SearchBounds, SessionsArgs, SessionsCommand};
 pub(crate) use skills::{SkillsArgs, SkillsCommand};
 pub(crate) use workspace::{CopyArgs, WorkspaceArgs, WorkspaceCommand};
 
@@ -14,7 +14,7 @@ use super::approvals::args::ApprovalsArgs;
 use super::memory::args::MemoryArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
-use stead::core::{Allowance, Change, PermissionMode, Set, Usd};
+use stead::core::{PermissionMode, SessionChange, SetEntry, SpendAmount, Usd};
 use stead::workspace::Layout;
 
 /// A folder of plain files becomes an agent.
@@ -22,9 +22,9 @@ use stead::workspace::Layout;
 #[command(name = "stead", version, about, arg_required_else_help = true, after_help = EXAMPLES)]
 pub(crate) struct Cli {
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) common: GlobalArgs,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
 }
 
 const EXAMPLES: &str = "\
@@ -42,7 +42,7 @@ Exit codes: 0 completed, 1 failed, 2 bad usage or settings, 3 waiting for a deci
 
 /// Flags that most commands share.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct Common {
+pub(crate) struct GlobalArgs {
     /// The workspace [default: $STEAD_WORKSPACE, or the nearest one from the current folder upward]
     #[arg(short = 'C', long, global = true, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
@@ -71,18 +71,18 @@ pub(crate) struct Common {
 }
 
 /// An amount that is added to a budget: `0.50` is dollars, `50000t` tokens.
-pub(crate) fn raise(text: &str) -> Result<Allowance, String> {
+pub(crate) fn raise(text: &str) -> Result<SpendAmount, String> {
     let given = match text.strip_suffix('t') {
-        Some(tokens) => tokens.parse().ok().map(|tokens| Allowance {
+        Some(tokens) => tokens.parse().ok().map(|tokens| SpendAmount {
             tokens,
-            ..Allowance::default()
+            ..SpendAmount::default()
         }),
         None => text
             .trim_start_matches('$')
             .parse()
             .ok()
             .and_then(Usd::from_dollars)
-            .map(|usd| Allowance { usd, tokens: 0 }),
+            .map(|usd| SpendAmount { usd, tokens: 0 }),
     };
     let wrong = || format!("{text:?} is no amount: dollars are written as 0.50, tokens as 50000t");
     given.filter(|amount| !amount.is_zero()).ok_or_else(wrong)
@@ -96,7 +96,7 @@ fn layout(text: &str) -> Result<Layout, String> {
     text.parse()
 }
 
-impl Common {
+impl GlobalArgs {
     /// The same workspace with the agent that a command was given.
     pub(crate) fn with_agent(&self, agent: Option<&String>) -> Self {
         Self {
@@ -115,7 +115,7 @@ impl Common {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Make a workspace
     Init(InitArgs),
     /// Work one input to its end
@@ -223,12 +223,12 @@ pub(crate) struct RunArgs {
     /// With --resume, add to the budget of a run that had used it up: dollars (0.50) or tokens
     /// (50000t)
     #[arg(long, value_name = "AMOUNT", value_parser = raise)]
-    pub(crate) raise: Option<Allowance>,
+    pub(crate) raise: Option<SpendAmount>,
     #[command(flatten)]
-    pub(crate) turn: TurnArgs,
+    pub(crate) turn: RunFlags,
     /// What is printed
-    #[arg(long, value_enum, default_value_t = Output::Text)]
-    pub(crate) output: Output,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) output: OutputFormat,
     /// Leave no process behind that looks through what was said; the next run's does it
     #[arg(long)]
     pub(crate) no_background: bool,
@@ -236,7 +236,7 @@ pub(crate) struct RunArgs {
 
 /// How a run is carried out.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct TurnArgs {
+pub(crate) struct RunFlags {
     /// The agent, of a workspace that defines several; the session keeps it
     #[arg(short = 'a', long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
@@ -244,8 +244,8 @@ pub(crate) struct TurnArgs {
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
     /// Who answers when a call asks: `ask` asks on a terminal and parks elsewhere
-    #[arg(long, value_enum, default_value_t = Approve::Ask)]
-    pub(crate) approve: Approve,
+    #[arg(long, value_enum, default_value_t = ApproveMode::Ask)]
+    pub(crate) approve: ApproveMode,
     /// How freely the agent may act from now on in this session [default, accept_edits, explore,
     /// dont_ask, bypass]
     #[arg(long, value_name = "MODE", value_parser = mode)]
@@ -256,16 +256,16 @@ pub(crate) struct TurnArgs {
     pub(crate) wait: Option<u64>,
 }
 
-impl TurnArgs {
+impl RunFlags {
     /// What the flags change of how a session goes on.
-    pub(crate) fn set(&self) -> Vec<Set> {
-        let mode = self.mode.map(|to| Set {
-            change: Change::Mode { to },
+    pub(crate) fn session_changes(&self) -> Vec<SetEntry> {
+        let mode = self.mode.map(|to| SetEntry {
+            change: SessionChange::Mode { to },
             by: "--mode".to_owned(),
         });
         let agent = self.agent.clone();
-        let agent = agent.map(|to| Set {
-            change: Change::Agent { to },
+        let agent = agent.map(|to| SetEntry {
+            change: SessionChange::Agent { to },
             by: "--agent".to_owned(),
         });
         mode.into_iter().chain(agent).collect()
@@ -273,7 +273,7 @@ impl TurnArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Output {
+pub(crate) enum OutputFormat {
     /// The answer; what the agent does goes to standard error
     Text,
     /// One JSON object at the end
@@ -283,7 +283,7 @@ pub(crate) enum Output {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Approve {
+pub(crate) enum ApproveMode {
     /// Ask the person at the terminal; elsewhere park
     Ask,
     /// Yes to every question of this run
@@ -303,7 +303,7 @@ pub(crate) struct ChatArgs {
     #[arg(short, long, value_name = "ID")]
     pub(crate) session: Option<String>,
     #[command(flatten)]
-    pub(crate) turn: TurnArgs,
+    pub(crate) turn: RunFlags,
 }
 
 #[derive(Debug, Args)]
@@ -342,8 +342,8 @@ pub(crate) struct ToolArgs {
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub(crate) mode: Option<PermissionMode>,
     /// Who answers when the call asks
-    #[arg(long, value_enum, default_value_t = Approve::Ask)]
-    pub(crate) approve: Approve,
+    #[arg(long, value_enum, default_value_t = ApproveMode::Ask)]
+    pub(crate) approve: ApproveMode,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,9 +1,9 @@
 //! The adapter through which `bench/` measures this harness the way it measures the others.
 
 use super::args::{BenchCommand, BenchCommon};
-use super::env::Env;
+use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open::{Made, NoModel, assemble, open_workspace};
+use super::open_agent::{AgentInputs, NoModel, build_agent, open_workspace};
 use super::print::outln;
 use serde_json::json;
 use std::path::Path;
@@ -12,26 +12,26 @@ use std::sync::Arc;
 use std::time::Instant;
 use stead::agent::{Agent, RunOptions, Session};
 use stead::core::{
-    Block, CallIntent, CallResult, Entry, Message, ModelReply, Outcome, Redactor, ResultStatus,
-    RunEnd, RunId, SessionId, StopReason, ToolCall, Usage, UserInput,
+    Block, CallIntent, CallResult, Entry, Message, ModelReply, Redactor, ResultStatus, RunEnd,
+    RunId, RunOutcome, SessionId, StopReason, ToolCall, Usage, UserInput,
 };
 use stead::model::{ModelSettings, connect};
-use stead::store::{FileSessions, OsDisk, Sessions, Wait};
-use stead::workspace::{OpenOptions, Switch};
+use stead::store::{FileSessions, LockWait, OsDisk, Sessions};
+use stead::workspace::{FeatureSwitch, OpenOptions};
 use tokio::task::JoinSet;
 
-pub(crate) async fn bench(env: &Env, command: BenchCommand) -> Result<ExitCode, CliError> {
+pub(crate) async fn bench(env: &ProcessEnv, command: BenchCommand) -> Result<ExitCode, CliError> {
     raise_file_limit();
     match command {
         BenchCommand::Run { common, prompt } => {
-            let agent = agent(&common, env).await?;
+            let agent = bench_agent(&common, env).await?;
             let mut session = agent.session(SessionId::fresh());
             let report = session
                 .run(vec![Block::text(prompt)], RunOptions::default())
                 .await?;
             outln!("{}", report.text);
             Ok(ExitCode::from(u8::from(
-                report.outcome != Outcome::Completed,
+                report.outcome != RunOutcome::Completed,
             )))
         }
         BenchCommand::Dump {
@@ -39,7 +39,7 @@ pub(crate) async fn bench(env: &Env, command: BenchCommand) -> Result<ExitCode, 
             prompt,
             clip,
         } => {
-            let agent = agent(&common, env).await?;
+            let agent = bench_agent(&common, env).await?;
             let mut session = agent.session(SessionId::fresh());
             session
                 .run(vec![Block::text(prompt)], RunOptions::default())
@@ -63,7 +63,7 @@ pub(crate) async fn bench(env: &Env, command: BenchCommand) -> Result<ExitCode, 
             common,
             prompts_file,
         } => {
-            let agent = agent(&common, env).await?;
+            let agent = bench_agent(&common, env).await?;
             let started = Instant::now();
             let (sessions, errors) = run_all(&agent, &prompts_file).await?;
             let wall = started.elapsed().as_secs_f64();
@@ -75,7 +75,7 @@ pub(crate) async fn bench(env: &Env, command: BenchCommand) -> Result<ExitCode, 
             common,
             prompts_file,
         } => {
-            let agent = agent(&common, env).await?;
+            let agent = bench_agent(&common, env).await?;
             let (sessions, errors) = match &prompts_file {
                 Some(file) => run_all(&agent, file).await?,
                 None => (Vec::new(), 0),
@@ -90,15 +90,15 @@ pub(crate) async fn bench(env: &Env, command: BenchCommand) -> Result<ExitCode, 
             common: _,
             dir,
             messages,
-        } => save(&dir, messages).await,
+        } => save_journal(&dir, messages).await,
         BenchCommand::Restore { common: _, dir } => {
-            let journals = journals(&dir);
+            let journals = open_journals(&dir);
             let started = Instant::now();
             let opened = journals
                 .open(
                     &SessionId::new("bench").map_err(anyhow::Error::from)?,
                     None,
-                    Wait::No,
+                    LockWait::No,
                 )
                 .await?;
             let seconds = started.elapsed().as_secs_f64();
@@ -106,24 +106,24 @@ pub(crate) async fn bench(env: &Env, command: BenchCommand) -> Result<ExitCode, 
             outln!("{}", json!({"restore_s": seconds, "messages": messages}));
             Ok(ExitCode::SUCCESS)
         }
-        BenchCommand::Turn { workdir, rounds } => turns(&workdir, rounds, env).await,
+        BenchCommand::Turn { workdir, rounds } => bench_turns(&workdir, rounds, env).await,
         BenchCommand::Search {
             workdir,
             lines,
             rounds,
-        } => super::bench_search::search(&workdir, lines, rounds).await,
+        } => super::search::bench_search(&workdir, lines, rounds).await,
         BenchCommand::Children {
             workdir,
             waves,
             width,
-        } => super::bench_children::children(env, &workdir, waves, width).await,
-        BenchCommand::Place(args) => super::bench_place::place(env, &args).await,
+        } => super::subagents::bench_children(env, &workdir, waves, width).await,
+        BenchCommand::Place(args) => super::place::bench_place(env, &args).await,
     }
 }
 
 impl BenchCommand {
     /// Whether many work at once.
-    pub(crate) fn is_crowd(&self) -> bool {
+    pub(crate) fn is_concurrent(&self) -> bool {
         match self {
             Self::Many { .. } | Self::Hold { .. } => true,
             Self::Place(args) => args.clients > 1,
@@ -139,16 +139,25 @@ impl BenchCommand {
 }
 
 /// The first turn of a process, and the median of those that follow it.
-async fn turns(workdir: &Path, rounds: usize, env: &Env) -> Result<ExitCode, CliError> {
+async fn bench_turns(
+    workdir: &Path,
+    rounds: usize,
+    env: &ProcessEnv,
+) -> Result<ExitCode, CliError> {
     let workspace = open_workspace(workdir, OpenOptions::default(), env).await?;
-    let agent = assemble(workdir, workspace, Made::of(Arc::new(NoModel::default()))).await?;
+    let agent = build_agent(
+        workdir,
+        workspace,
+        AgentInputs::with_model(Arc::new(NoModel::default())),
+    )
+    .await?;
     let started = Instant::now();
-    let first = agent.outside_turn().await?;
+    let first = agent.sessionless_turn().await?;
     let cold_ms = started.elapsed().as_secs_f64() * 1000.0;
     let mut warm_ms = Vec::with_capacity(rounds);
     for _ in 0..rounds.max(1) {
         let started = Instant::now();
-        agent.outside_turn().await?;
+        agent.sessionless_turn().await?;
         warm_ms.push(started.elapsed().as_secs_f64() * 1000.0);
     }
     warm_ms.sort_by(f64::total_cmp);
@@ -167,7 +176,7 @@ async fn turns(workdir: &Path, rounds: usize, env: &Env) -> Result<ExitCode, Cli
 
 /// An agent as a user would have it, but for what the benchmark's rules ask: no retries, and the
 /// guard against circles off, since the work measured is the same call again and again.
-async fn agent(common: &BenchCommon, env: &Env) -> Result<Arc<Agent>, CliError> {
+async fn bench_agent(common: &BenchCommon, env: &ProcessEnv) -> Result<Arc<Agent>, CliError> {
     let mut workspace = open_workspace(&common.workdir, OpenOptions::default(), env).await?;
     workspace.definition.config.policy.max_steps = u32::MAX;
     workspace.definition.config.policy.repeat_nudge = 0;
@@ -178,7 +187,7 @@ async fn agent(common: &BenchCommon, env: &Env) -> Result<Arc<Agent>, CliError> 
         .config
         .disable
         .0
-        .insert(Switch::MemoryHooks);
+        .insert(FeatureSwitch::MemoryHooks);
     let Some(base) = &common.base_url else {
         return Err(CliError::usage("--base-url is needed"));
     };
@@ -196,7 +205,7 @@ async fn agent(common: &BenchCommon, env: &Env) -> Result<Arc<Agent>, CliError> 
         ..ModelSettings::default()
     };
     let model = connect(&settings, &|name| env.get(name))?;
-    assemble(&common.workdir, workspace, Made::of(model)).await
+    build_agent(&common.workdir, workspace, AgentInputs::with_model(model)).await
 }
 
 async fn run_all(
@@ -214,7 +223,7 @@ async fn run_all(
                 .await;
             (
                 session,
-                report.is_ok_and(|report| report.outcome == Outcome::Completed),
+                report.is_ok_and(|report| report.outcome == RunOutcome::Completed),
             )
         });
     }
@@ -230,20 +239,20 @@ async fn run_all(
     Ok((sessions, errors))
 }
 
-fn journals(dir: &Path) -> FileSessions {
-    let agent = stead::workspace::AgentConfig::default().agent();
+fn open_journals(dir: &Path) -> FileSessions {
+    let agent = stead::workspace::AgentConfig::default().agent_id();
     FileSessions::new(dir, agent, Arc::new(OsDisk), Redactor::default())
 }
 
-async fn save(dir: &Path, messages: usize) -> Result<ExitCode, CliError> {
-    let journals = journals(dir);
+async fn save_journal(dir: &Path, messages: usize) -> Result<ExitCode, CliError> {
+    let journals = open_journals(dir);
     let started = Instant::now();
     let mut opened = journals
         .create(&SessionId::new("bench").map_err(anyhow::Error::from)?, None)
         .await?;
     let mut entries = Vec::new();
     for turn in 0..messages.div_ceil(3) {
-        entries.extend(exchange(turn)?);
+        entries.extend(exchange_entries(turn)?);
     }
     opened.writer.append(entries).await?;
     let saved = started.elapsed().as_secs_f64();
@@ -262,7 +271,7 @@ async fn save(dir: &Path, messages: usize) -> Result<ExitCode, CliError> {
 }
 
 /// Three messages: a question, a call, a result.
-fn exchange(turn: usize) -> Result<Vec<Entry>, CliError> {
+fn exchange_entries(turn: usize) -> Result<Vec<Entry>, CliError> {
     let run = RunId::new(format!("run{turn}")).map_err(anyhow::Error::from)?;
     let id = format!("call_{turn}");
     let call = ToolCall {
@@ -307,7 +316,7 @@ fn exchange(turn: usize) -> Result<Vec<Entry>, CliError> {
         }),
         Entry::End(RunEnd {
             run,
-            outcome: Outcome::Cancelled,
+            outcome: RunOutcome::Cancelled,
             reason: None,
         }),
     ])

@@ -1,12 +1,14 @@
 //! `stead check`: strict validation of a workspace.
 
-use super::args::{CheckArgs, Common};
-use super::env::Env;
+use super::args::{CheckArgs, GlobalArgs};
+use super::env::ProcessEnv;
 use super::error::CliError;
-use super::locate::{of_folder, open_options, workspace_dir};
-use super::open::{Made, NoModel, assemble, in_workspace, owner, sandbox, variable};
+use super::locate::{open_options, with_folder, workspace_dir};
+use super::open_agent::{
+    AgentInputs, NoModel, build_agent, build_sandbox, owner, resolve_model_files, variable,
+};
 use super::print::outln;
-use super::skills::Places;
+use super::skills::SkillContext;
 use super::style::Style;
 use serde::Serialize;
 use std::path::Path;
@@ -17,12 +19,14 @@ use stead::core::{AccessKind, PermissionMode, VerdictKind};
 use stead::model::{ModelSettings, connect, lookup};
 use stead::store::{OsDisk, Sessions};
 use stead::vfs::{LocalVfs, VfsError};
-use stead::workspace::skills::{Installation, Layer, Problem, Shadowed};
-use stead::workspace::{Finding, Severity, Spot, Workspace, WorkspaceError, tool_problem};
+use stead::workspace::skills::{Installation, Shadowed, SkillOrigin, SkillProblem};
+use stead::workspace::{
+    Finding, Severity, SourcePosition, Workspace, WorkspaceError, tool_problem,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Grade {
+enum CheckGrade {
     Ok,
     Inactive,
     Warning,
@@ -31,20 +35,20 @@ enum Grade {
 
 /// One line of the report.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-struct Row {
-    grade: Grade,
+struct CheckRow {
+    grade: CheckGrade,
     about: String,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    place: Option<Spot>,
+    place: Option<SourcePosition>,
     message: String,
 }
 
-impl From<Finding> for Row {
+impl From<Finding> for CheckRow {
     fn from(finding: Finding) -> Self {
         let grade = match finding.severity {
-            Severity::Inactive => Grade::Inactive,
-            Severity::Warning => Grade::Warning,
-            Severity::Lax | Severity::Error => Grade::Error,
+            Severity::Inactive => CheckGrade::Inactive,
+            Severity::Warning => CheckGrade::Warning,
+            Severity::NonFatal | Severity::Error => CheckGrade::Error,
         };
         Self {
             grade,
@@ -56,19 +60,22 @@ impl From<Finding> for Row {
 }
 
 pub(crate) async fn check(
-    common: &Common,
-    env: &Env,
+    common: &GlobalArgs,
+    env: &ProcessEnv,
     args: &CheckArgs,
 ) -> Result<ExitCode, CliError> {
-    let mut rows: Vec<Row> = Vec::new();
-    for row in report(common, env).await? {
+    let mut rows: Vec<CheckRow> = Vec::new();
+    for row in run_checks(common, env).await? {
         // What is wrong with a file shows when it is read for the settings, and again for the
         // prompt.
         if !rows.contains(&row) {
             rows.push(row);
         }
     }
-    let errors = rows.iter().filter(|row| row.grade == Grade::Error).count();
+    let errors = rows
+        .iter()
+        .filter(|row| row.grade == CheckGrade::Error)
+        .count();
     if args.json {
         outln!(
             "{}",
@@ -76,10 +83,10 @@ pub(crate) async fn check(
         );
     } else {
         let style = Style::stdout(env);
-        rows.iter().for_each(|row| print(row, style));
+        rows.iter().for_each(|row| print_row(row, style));
         let count = |grade| rows.iter().filter(|row| row.grade == grade).count();
-        let warnings = count(Grade::Warning);
-        let later = count(Grade::Inactive);
+        let warnings = count(CheckGrade::Warning);
+        let later = count(CheckGrade::Inactive);
         let errors = counted(errors, "error");
         let warnings = counted(warnings, "warning");
         outln!("\n{errors}, {warnings}, {later} not active yet");
@@ -91,92 +98,101 @@ fn counted(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-fn print(row: &Row, style: Style) {
+fn print_row(row: &CheckRow, style: Style) {
     let mark = match row.grade {
-        Grade::Ok => style.good("ok      "),
-        Grade::Inactive => style.dim("inactive"),
-        Grade::Warning => style.warn("warning "),
-        Grade::Error => style.bad("error   "),
+        CheckGrade::Ok => style.good("ok      "),
+        CheckGrade::Inactive => style.dim("inactive"),
+        CheckGrade::Warning => style.warn("warning "),
+        CheckGrade::Error => style.bad("error   "),
     };
-    let place = row.place.map_or(String::new(), |Spot { line, column }| {
-        format!(":{line}:{column}")
-    });
+    let place = row
+        .place
+        .map_or(String::new(), |SourcePosition { line, column }| {
+            format!(":{line}:{column}")
+        });
     outln!(
         "{mark} {}{place}: {}",
-        style.safe(&row.about),
-        style.safe(&row.message)
+        style.sanitize(&row.about),
+        style.sanitize(&row.message)
     );
 }
 
 /// Everything that can be said about the workspace.
-async fn report(common: &Common, env: &Env) -> Result<Vec<Row>, CliError> {
+async fn run_checks(common: &GlobalArgs, env: &ProcessEnv) -> Result<Vec<CheckRow>, CliError> {
     let dir = workspace_dir(common, env)?;
-    let options = of_folder(open_options(common, env)?, &dir);
+    let options = with_folder(open_options(common, env)?, &dir);
     let files = LocalVfs::open(&dir, Arc::new(OsDisk))
         .map_err(|error| CliError::usage(error.to_string()))?;
     let workspace = match Workspace::open(Arc::new(files), &options, &|name| env.get(name)).await {
         Ok(workspace) => workspace,
         Err(WorkspaceError::Invalid(findings)) => {
-            return Ok(findings.into_iter().map(Row::from).collect());
+            return Ok(findings.into_iter().map(CheckRow::from).collect());
         }
         Err(
             error @ (WorkspaceError::Files(_)
             | WorkspaceError::Rules(_)
             | WorkspaceError::Skills(_)),
         ) => {
-            return Ok(vec![row(Grade::Error, "settings", error.to_string())]);
+            return Ok(vec![row(CheckGrade::Error, "settings", error.to_string())]);
         }
     };
     let layout = workspace.definition.layout;
     let mut rows = vec![row(
-        Grade::Ok,
+        CheckGrade::Ok,
         "layout",
         format!("{layout}; every setting is known"),
     )];
-    rows.extend(workspace.definition.findings.iter().cloned().map(Row::from));
-    rows.push(persona(&workspace).await);
-    rows.extend(mode(&workspace));
-    rows.extend(tool_names(&workspace));
+    rows.extend(
+        workspace
+            .definition
+            .findings
+            .iter()
+            .cloned()
+            .map(CheckRow::from),
+    );
+    rows.push(check_persona(&workspace).await);
+    rows.extend(check_mode(&workspace));
+    rows.extend(check_tool_names(&workspace));
     rows.extend(
         workspace
             .check_tools(&*workspace.files, &|name| env.get(name))
             .await
             .into_iter()
-            .map(Row::from),
+            .map(CheckRow::from),
     );
-    rows.extend(skills(common, env).await?);
-    rows.extend(permissions(&workspace).await);
-    rows.extend(models(&workspace, &dir, env));
+    rows.extend(check_skills(common, env).await?);
+    rows.extend(check_permissions(&workspace).await);
+    rows.extend(check_models(&workspace, &dir, env));
     let owner = owner(common)?;
-    let sandbox = Some(sandbox(&workspace, env));
-    let model = Arc::new(NoModel::in_place_of(common, env, &dir, &workspace));
-    match assemble(
+    let sandbox = Some(build_sandbox(&workspace, env));
+    let model = Arc::new(NoModel::for_configured_model(common, env, &dir, &workspace));
+    match build_agent(
         &dir,
         workspace,
-        Made {
+        AgentInputs {
             owner,
             sandbox,
-            ..Made::of(model)
+            ..AgentInputs::with_model(model)
         },
     )
     .await
     {
         Ok(agent) => {
-            rows.push(row(Grade::Ok, "filesystem", agent.place().describe()));
-            rows.extend(prompt(&agent).await);
-            rows.extend(journals(&*agent.sessions()).await);
+            rows.push(row(CheckGrade::Ok, "filesystem", agent.place().describe()));
+            rows.extend(check_prompt(&agent).await);
+            rows.extend(check_journals(&*agent.sessions()).await);
         }
-        Err(error) => rows.push(row(Grade::Error, "filesystem", error.to_string())),
+        Err(error) => rows.push(row(CheckGrade::Error, "filesystem", error.to_string())),
     }
     Ok(rows)
 }
 
 /// A permission mode that asks about less than people expect.
-fn mode(workspace: &Workspace) -> Option<Row> {
+fn check_mode(workspace: &Workspace) -> Option<CheckRow> {
     let text = "permission_mode: bypass asks about nothing but what rules, approvals and plan mode ask about: commands, \
                 network and changes of an attached project run unasked";
     match workspace.config().permission_mode {
-        PermissionMode::Bypass => Some(row(Grade::Warning, "agent.yaml", text.to_owned())),
+        PermissionMode::Bypass => Some(row(CheckGrade::Warning, "agent.yaml", text.to_owned())),
         PermissionMode::Default
         | PermissionMode::AcceptEdits
         | PermissionMode::Explore
@@ -185,7 +201,7 @@ fn mode(workspace: &Workspace) -> Option<Row> {
 }
 
 /// Tools that settings name and nobody has.
-fn tool_names(workspace: &Workspace) -> Vec<Row> {
+fn check_tool_names(workspace: &Workspace) -> Vec<CheckRow> {
     let definition = &workspace.definition;
     let approvals = workspace
         .config()
@@ -203,7 +219,7 @@ fn tool_names(workspace: &Workspace) -> Vec<Row> {
     let rows = named.map(|(key, name, (severity, message))| {
         let origin = definition.origins.get(&format!("{key}.{name}"));
         let about = origin.map_or(key, |origin| origin.source.as_str());
-        let mut row = Row::from(Finding::new(severity, about, format!("{key}: {message}")));
+        let mut row = CheckRow::from(Finding::new(severity, about, format!("{key}: {message}")));
         row.place = origin.and_then(|origin| origin.place);
         row
     });
@@ -211,23 +227,23 @@ fn tool_names(workspace: &Workspace) -> Vec<Row> {
 }
 
 /// Skills, strictly: those of the workspace must be right, others are only told about.
-async fn skills(common: &Common, env: &Env) -> Result<Vec<Row>, CliError> {
-    let places = Places::open(common, env).await?;
+async fn check_skills(common: &GlobalArgs, env: &ProcessEnv) -> Result<Vec<CheckRow>, CliError> {
+    let places = SkillContext::open(common, env).await?;
     let catalogue = places.library().catalogue(&places.layers().await?).await;
-    let mut rows: Vec<Row> = catalogue.check().await.into_iter().map(skill_row).collect();
+    let mut rows: Vec<CheckRow> = catalogue.check().await.into_iter().map(skill_row).collect();
     for Shadowed { skill, by, by_dir } in &catalogue.shadowed {
         let message = format!("hidden by {by_dir} ({by}), which has the same name");
-        rows.push(row(Grade::Warning, skill.file().as_str(), message));
+        rows.push(row(CheckGrade::Warning, skill.file().as_str(), message));
     }
-    let installation = Installation::open(places.installed.clone()).await?;
+    let installation = Installation::open(places.installed_files.clone()).await?;
     for source in installation.sources() {
-        for skill in installation.changed(&source.name).await? {
+        for skill in installation.modified_skills(&source.name).await? {
             let message = format!(
                 "{skill} is not as it was installed; `stead skills update {}` renews it",
                 source.name
             );
             rows.push(row(
-                Grade::Warning,
+                CheckGrade::Warning,
                 &format!("skills of {}", source.name),
                 message,
             ));
@@ -235,7 +251,7 @@ async fn skills(common: &Common, env: &Env) -> Result<Vec<Row>, CliError> {
     }
     if rows.is_empty() {
         rows.push(row(
-            Grade::Ok,
+            CheckGrade::Ok,
             "skills",
             format!("{} found", catalogue.skills().len()),
         ));
@@ -243,21 +259,21 @@ async fn skills(common: &Common, env: &Env) -> Result<Vec<Row>, CliError> {
     Ok(rows)
 }
 
-fn skill_row(finding: stead::workspace::skills::Finding) -> Row {
-    let grade = match finding.layer {
-        Layer::Workspace | Layer::User => Grade::Error,
-        Layer::Global | Layer::Repository(_) => Grade::Warning,
+fn skill_row(finding: stead::workspace::skills::SkillFinding) -> CheckRow {
+    let grade = match finding.origin {
+        SkillOrigin::Workspace | SkillOrigin::User => CheckGrade::Error,
+        SkillOrigin::Global | SkillOrigin::Repository(_) => CheckGrade::Warning,
     };
-    let Problem {
+    let SkillProblem {
         line,
         column,
         message,
     } = finding.problem;
-    let place = Some(Spot {
+    let place = Some(SourcePosition {
         line: line as u64,
         column: column as u64,
     });
-    Row {
+    CheckRow {
         grade,
         about: finding.path.to_string(),
         place,
@@ -266,13 +282,13 @@ fn skill_row(finding: stead::workspace::skills::Finding) -> Row {
 }
 
 /// Sections of the prompt that are over their bounds.
-async fn prompt(agent: &Arc<Agent>) -> Vec<Row> {
-    let turn = match agent.outside_turn().await {
+async fn check_prompt(agent: &Arc<Agent>) -> Vec<CheckRow> {
+    let turn = match agent.sessionless_turn().await {
         Ok(turn) => turn,
         Err(stead::agent::AgentError::Workspace(WorkspaceError::Invalid(findings))) => {
-            return findings.into_iter().map(Row::from).collect();
+            return findings.into_iter().map(CheckRow::from).collect();
         }
-        Err(error) => return vec![row(Grade::Error, "prompt", error.to_string())],
+        Err(error) => return vec![row(CheckGrade::Error, "prompt", error.to_string())],
     };
     let tokens: usize = turn
         .prompt
@@ -281,14 +297,14 @@ async fn prompt(agent: &Arc<Agent>) -> Vec<Row> {
         .map(|section| section.tokens())
         .sum();
     let mut rows = vec![row(
-        Grade::Ok,
+        CheckGrade::Ok,
         "prompt",
         format!("about {tokens} tokens; `stead prompt` shows it"),
     )];
     for section in &turn.prompt.sections {
         rows.extend(section.cut.iter().map(|cut| {
             row(
-                Grade::Warning,
+                CheckGrade::Warning,
                 &cut.source,
                 format!("too long for the prompt: {}", cut.what),
             )
@@ -297,7 +313,7 @@ async fn prompt(agent: &Arc<Agent>) -> Vec<Row> {
     rows
 }
 
-fn models(workspace: &Workspace, dir: &Path, env: &Env) -> Vec<Row> {
+fn check_models(workspace: &Workspace, dir: &Path, env: &ProcessEnv) -> Vec<CheckRow> {
     let config = workspace.config();
     let mut rows = Vec::new();
     for name in config
@@ -315,7 +331,7 @@ fn models(workspace: &Workspace, dir: &Path, env: &Env) -> Vec<Row> {
                 ..ModelSettings::default()
             },
         };
-        let settings = in_workspace(
+        let settings = resolve_model_files(
             ModelSettings {
                 fallbacks: Vec::new(),
                 ..settings
@@ -329,18 +345,18 @@ fn models(workspace: &Workspace, dir: &Path, env: &Env) -> Vec<Row> {
             |name: &str| known(name).or_else(|| name.ends_with("_KEY").then(|| "any".to_owned()));
         rows.push(
             match (connect(&settings, &some_key), connect(&settings, &known)) {
-                (Err(error), _) => row(Grade::Error, "model", error.to_string()),
-                (Ok(_), Err(error)) => row(Grade::Warning, "model", error.to_string()),
-                (Ok(_), Ok(_)) => row(Grade::Ok, "model", format!("{name} can be asked")),
+                (Err(error), _) => row(CheckGrade::Error, "model", error.to_string()),
+                (Ok(_), Err(error)) => row(CheckGrade::Warning, "model", error.to_string()),
+                (Ok(_), Ok(_)) => row(CheckGrade::Ok, "model", format!("{name} can be asked")),
             },
         );
         let priced =
             config.prices.contains_key(name) || settings.price.is_some() || lookup(name).is_some();
-        if let Some(limit) = config.budget.in_money().filter(|_| !priced) {
+        if let Some(limit) = config.budget.first_money_limit().filter(|_| !priced) {
             let text = format!(
                 "{limit} is set, but the price of {name} is not known; set `price:` of the model"
             );
-            rows.push(row(Grade::Error, "budget", text));
+            rows.push(row(CheckGrade::Error, "budget", text));
         }
     }
     if config
@@ -349,7 +365,7 @@ fn models(workspace: &Workspace, dir: &Path, env: &Env) -> Vec<Row> {
         .is_none_or(|model| model.name.is_empty())
     {
         let text = "none is set here: give -m, or set a provider's key".to_owned();
-        rows.push(row(Grade::Ok, "model", text));
+        rows.push(row(CheckGrade::Ok, "model", text));
     }
     if config
         .model
@@ -359,26 +375,26 @@ fn models(workspace: &Workspace, dir: &Path, env: &Env) -> Vec<Row> {
     {
         let text =
             "the key stands in the file, where the agent can read it; use api_key: ${VARIABLE}";
-        rows.push(row(Grade::Warning, "model", text.to_owned()));
+        rows.push(row(CheckGrade::Warning, "model", text.to_owned()));
     }
     rows
 }
 
 /// The file rules as they were understood, and those that do not do what they seem to.
-async fn permissions(workspace: &Workspace) -> Vec<Row> {
+async fn check_permissions(workspace: &Workspace) -> Vec<CheckRow> {
     let rules = &workspace.rules;
-    let mut rows: Vec<Row> = rules
-        .sentences()
+    let mut rows: Vec<CheckRow> = rules
+        .describe()
         .into_iter()
-        .map(|sentence| row(Grade::Ok, "agent.yaml", sentence))
+        .map(|sentence| row(CheckGrade::Ok, "agent.yaml", sentence))
         .collect();
     rows.extend(
         rules
-            .idle()
+            .ineffective_rules()
             .into_iter()
-            .map(|idle| row(Grade::Warning, "agent.yaml", idle)),
+            .map(|idle| row(CheckGrade::Warning, "agent.yaml", idle)),
     );
-    for (path, sentence) in rules.literals() {
+    for (path, sentence) in rules.literal_paths() {
         // Rules are compared with names and with what they lead to, not the other way round.
         if let Ok(end) = workspace.files.resolve(&path).await
             && end != path
@@ -387,54 +403,58 @@ async fn permissions(workspace: &Workspace) -> Vec<Row> {
             let text = format!(
                 "{sentence}: {path} is a link to {end}, which stays open by its own name; name it as well"
             );
-            rows.push(row(Grade::Warning, "agent.yaml", text));
+            rows.push(row(CheckGrade::Warning, "agent.yaml", text));
         }
     }
     rows
 }
 
 /// The first context file that is there: without any the agent is nobody.
-async fn persona(workspace: &Workspace) -> Row {
-    let files = &workspace.definition.tree.context;
+async fn check_persona(workspace: &Workspace) -> CheckRow {
+    let files = &workspace.definition.paths.context;
     for file in files {
         let about = file.path.to_string();
         match workspace.files.stat(&file.path).await {
             Ok(stat) if stat.size == 0 => {
                 return row(
-                    Grade::Warning,
+                    CheckGrade::Warning,
                     &about,
                     "it is empty: the agent has no persona".to_owned(),
                 );
             }
-            Ok(stat) => return row(Grade::Ok, &about, format!("{} bytes", stat.size)),
+            Ok(stat) => return row(CheckGrade::Ok, &about, format!("{} bytes", stat.size)),
             Err(VfsError::NotFound(_)) => {}
-            Err(error) => return row(Grade::Error, &about, error.to_string()),
+            Err(error) => return row(CheckGrade::Error, &about, error.to_string()),
         }
     }
     match files.first() {
         Some(file) if workspace.definition.texts.is_empty() => {
             let text = "not there: the agent has no persona (`stead init` makes one)".to_owned();
-            row(Grade::Warning, file.path.as_str(), text)
+            row(CheckGrade::Warning, file.path.as_str(), text)
         }
-        Some(_) | None => row(Grade::Ok, "persona", "given by the settings".to_owned()),
+        Some(_) | None => row(
+            CheckGrade::Ok,
+            "persona",
+            "given by the settings".to_owned(),
+        ),
     }
 }
 
-async fn journals(journals: &dyn Sessions) -> Vec<Row> {
+async fn check_journals(journals: &dyn Sessions) -> Vec<CheckRow> {
     let list = match journals.list().await {
         Ok(list) => list,
-        Err(error) => return vec![row(Grade::Error, "sessions", error.to_string())],
+        Err(error) => return vec![row(CheckGrade::Error, "sessions", error.to_string())],
     };
     let mut rows = Vec::new();
     for summary in &list {
         // The index is derived; only reading every line says whether a journal is whole.
         if let Err(error) = journals.read(&summary.id).await {
-            rows.push(row(Grade::Error, "sessions", error.to_string()));
+            rows.push(row(CheckGrade::Error, "sessions", error.to_string()));
         }
     }
     if rows.is_empty() {
         rows.push(row(
-            Grade::Ok,
+            CheckGrade::Ok,
             "sessions",
             format!("{}, every line checked", counted(list.len(), "journal")),
         ));
@@ -442,8 +462,8 @@ async fn journals(journals: &dyn Sessions) -> Vec<Row> {
     rows
 }
 
-fn row(grade: Grade, about: &str, message: String) -> Row {
-    Row {
+fn row(grade: CheckGrade, about: &str, message: String) -> CheckRow {
+    CheckRow {
         grade,
         about: about.to_owned(),
         place: None,

@@ -1,9 +1,9 @@
 //! `stead demo`: a tour with a scripted model and everything else real.
 
-use super::args::{Common, DemoArgs, Output};
-use super::env::Env;
+use super::args::{DemoArgs, GlobalArgs, OutputFormat};
+use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open::{Made, assemble, open_workspace};
+use super::open_agent::{AgentInputs, build_agent, open_workspace};
 use super::print::outln;
 use super::render::Renderer;
 use super::style::Style;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{Agent, RunOptions, RunReport, Session};
-use stead::core::{Block, Event, EventKind, Outcome, SessionId};
+use stead::core::{Block, Event, EventKind, RunOutcome, SessionId};
 use stead::model::ScriptedModel;
 use stead::workspace::OpenOptions;
 use tokio_util::sync::CancellationToken;
@@ -41,9 +41,9 @@ const FILES: [(&str, &str); 5] = [
     ),
 ];
 
-pub(crate) async fn demo(env: &Env, args: &DemoArgs) -> Result<ExitCode, CliError> {
+pub(crate) async fn demo(env: &ProcessEnv, args: &DemoArgs) -> Result<ExitCode, CliError> {
     let style = Style::stdout(env);
-    let place = Place::make(args)?;
+    let place = DemoWorkspace::create(args)?;
     let dir = place.dir();
     for (path, content) in FILES {
         let path = dir.join(path);
@@ -56,11 +56,11 @@ pub(crate) async fn demo(env: &Env, args: &DemoArgs) -> Result<ExitCode, CliErro
     let script = SCRIPT.replace("DELAY", if args.fast { "0" } else { READING_SPEED_MS });
     let model = Arc::new(ScriptedModel::parse("demo", &script)?);
     let workspace = open_workspace(dir, OpenOptions::default(), env).await?;
-    let agent = assemble(dir, workspace, Made::of(model)).await?;
+    let agent = build_agent(dir, workspace, AgentInputs::with_model(model)).await?;
     let mut session = agent.session(SessionId::new("demo").map_err(anyhow::Error::from)?);
 
     title(style, "becomes an agent");
-    say(
+    print_narration(
         style,
         "Collect what is still to do from my notes into TODO.md",
     );
@@ -72,7 +72,7 @@ pub(crate) async fn demo(env: &Env, args: &DemoArgs) -> Result<ExitCode, CliErro
     .await?;
 
     title(style, "It is stopped in the middle of a run …");
-    say(style, "The roofer came today.");
+    print_narration(style, "The roofer came today.");
     let cut = run_until_first_call(env, &mut session, "The roofer came today.").await?;
     outln!(
         "{}",
@@ -97,29 +97,37 @@ pub(crate) async fn demo(env: &Env, args: &DemoArgs) -> Result<ExitCode, CliErro
         std::fs::read_to_string(dir.join("TODO.md"))?
     ));
     outln!();
-    place.farewell(style);
-    let all_well = first.outcome == Outcome::Completed && last.outcome == Outcome::Completed;
+    place.print_goodbye(style);
+    let all_well = first.outcome == RunOutcome::Completed && last.outcome == RunOutcome::Completed;
     Ok(ExitCode::from(u8::from(!all_well)))
 }
 
-async fn run(env: &Env, session: &mut Session, input: &str) -> Result<RunReport, CliError> {
-    let renderer = Arc::new(Renderer::new(env, Output::Text, CancellationToken::new()));
+async fn run(env: &ProcessEnv, session: &mut Session, input: &str) -> Result<RunReport, CliError> {
+    let renderer = Arc::new(Renderer::new(
+        env,
+        OutputFormat::Text,
+        CancellationToken::new(),
+    ));
     let options = RunOptions {
         listener: renderer.listener(),
         ..RunOptions::default()
     };
     let report = session.run(vec![Block::text(input)], options).await?;
-    renderer.finish(&report, &Common::default(), &[])?;
+    renderer.finish(&report, &GlobalArgs::default(), &[])?;
     Ok(report)
 }
 
 /// Runs until a tool is about to be called, then cancels as Ctrl-C would.
 async fn run_until_first_call(
-    env: &Env,
+    env: &ProcessEnv,
     session: &mut Session,
     input: &str,
 ) -> Result<RunReport, CliError> {
-    let renderer = Arc::new(Renderer::new(env, Output::Text, CancellationToken::new()));
+    let renderer = Arc::new(Renderer::new(
+        env,
+        OutputFormat::Text,
+        CancellationToken::new(),
+    ));
     let show = renderer.listener();
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
@@ -139,8 +147,12 @@ async fn run_until_first_call(
     Ok(report)
 }
 
-async fn resume(env: &Env, agent: &Arc<Agent>) -> Result<RunReport, CliError> {
-    let renderer = Arc::new(Renderer::new(env, Output::Text, CancellationToken::new()));
+async fn resume(env: &ProcessEnv, agent: &Arc<Agent>) -> Result<RunReport, CliError> {
+    let renderer = Arc::new(Renderer::new(
+        env,
+        OutputFormat::Text,
+        CancellationToken::new(),
+    ));
     let mut session = agent.session(SessionId::new("demo").map_err(anyhow::Error::from)?);
     let options = RunOptions {
         listener: renderer.listener(),
@@ -148,7 +160,7 @@ async fn resume(env: &Env, agent: &Arc<Agent>) -> Result<RunReport, CliError> {
     };
     let report = session.resume(options).await?;
     agent.sessions().flush().await;
-    renderer.finish(&report, &Common::default(), &[])?;
+    renderer.finish(&report, &GlobalArgs::default(), &[])?;
     Ok(report)
 }
 
@@ -156,7 +168,7 @@ fn title(style: Style, text: &str) {
     outln!("\n{}", style.bold(&format!("── {text}")));
 }
 
-fn say(style: Style, text: &str) {
+fn print_narration(style: Style, text: &str) {
     outln!("{} {text}\n", style.accent("you:"));
 }
 
@@ -184,13 +196,13 @@ fn show_tree(dir: &Path, style: Style) {
 }
 
 /// Where the demo's workspace is: a folder that the user named and keeps, or a temporary one.
-enum Place {
-    Kept(PathBuf),
+enum DemoWorkspace {
+    UserFolder(PathBuf),
     Temporary(PathBuf),
 }
 
-impl Place {
-    fn make(args: &DemoArgs) -> Result<Self, CliError> {
+impl DemoWorkspace {
+    fn create(args: &DemoArgs) -> Result<Self, CliError> {
         match &args.dir {
             Some(dir) => {
                 std::fs::create_dir_all(dir)?;
@@ -200,7 +212,7 @@ impl Place {
                         dir.display()
                     )));
                 }
-                Ok(Self::Kept(dir.clone()))
+                Ok(Self::UserFolder(dir.clone()))
             }
             None => {
                 let dir = std::env::temp_dir().join(format!("stead-demo-{}", SessionId::fresh()));
@@ -212,13 +224,13 @@ impl Place {
 
     fn dir(&self) -> &Path {
         match self {
-            Self::Kept(dir) | Self::Temporary(dir) => dir,
+            Self::UserFolder(dir) | Self::Temporary(dir) => dir,
         }
     }
 
-    fn farewell(&self, style: Style) {
+    fn print_goodbye(&self, style: Style) {
         let next = match self {
-            Self::Kept(dir) => {
+            Self::UserFolder(dir) => {
                 format!(
                     "The workspace stays in {0}. Look around:\n  stead sessions show demo -C {0}",
                     dir.display()
@@ -235,7 +247,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for DemoWorkspace {
     fn drop(&mut self) {
         if let Self::Temporary(dir) = self {
             let _ = std::fs::remove_dir_all(dir);

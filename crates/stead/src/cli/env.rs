@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// The variables and terminals of this process.
 #[derive(Debug, Clone)]
-pub(crate) struct Env {
+pub(crate) struct ProcessEnv {
     variables: BTreeMap<String, String>,
     /// Where the command was typed.
     pub(crate) folder: PathBuf,
@@ -19,8 +19,8 @@ pub(crate) struct Env {
     pub(crate) stderr_is_terminal: bool,
 }
 
-impl Env {
-    pub(crate) fn of_process() -> Self {
+impl ProcessEnv {
+    pub(crate) fn from_process() -> Self {
         Self {
             variables: std::env::vars_os()
                 .filter_map(|(name, value)| {

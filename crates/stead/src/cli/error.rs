@@ -83,20 +83,20 @@ impl From<AgentError> for CliError {
             | AgentError::NoPrice { .. }
             | AgentError::NoBudget
             | AgentError::Approval(_)
-            | AgentError::StillOpen(_) => Self::Usage(error.to_string()),
+            | AgentError::RunStillOpen(_) => Self::Usage(error.to_string()),
             AgentError::Files(error) => Self::Failed(error.into()),
-            AgentError::Unfit(error) => Self::Failed(error.into()),
+            AgentError::EntryRejected(error) => Self::Failed(error.into()),
             AgentError::Model(error) => Self::Failed(error.into()),
             AgentError::Stopped(_)
-            | AgentError::Blocked { .. }
+            | AgentError::InputBlocked { .. }
             | AgentError::Hook(_)
-            | AgentError::Crew(_) => Self::Failed(error.into()),
+            | AgentError::TaskRecords(_) => Self::Failed(error.into()),
             AgentError::Tools(_)
             | AgentError::NoSuchTool { .. }
             | AgentError::NoSuchAgent { .. }
             | AgentError::FileAsModel { .. }
-            | AgentError::AgentGone(_)
-            | AgentError::NoNews(_) => Self::Usage(error.to_string()),
+            | AgentError::AgentRemoved(_)
+            | AgentError::NoFinishedTasks(_) => Self::Usage(error.to_string()),
         }
     }
 }

@@ -1,22 +1,22 @@
 //! `stead explain`: a setting's value, and where it came from.
 
-use super::args::{Common, ExplainArgs};
-use super::env::Env;
+use super::args::{ExplainArgs, GlobalArgs};
+use super::env::ProcessEnv;
 use super::error::CliError;
 use super::locate::{open_options, workspace_dir};
-use super::open::{NoModel, open_workspace, without_model};
+use super::open_agent::{NoModel, open_workspace, without_model};
 use super::print::outln;
 use super::style::Style;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use stead::core::Redactor;
 use stead::model::Model;
-use stead::tools::nearest;
-use stead::workspace::{Given, Origin, Resolved, Workspace};
+use stead::tools::closest_name;
+use stead::workspace::{ProfileSetting, ResolvedProfile, SettingOrigin, Workspace};
 
 pub(crate) async fn explain(
-    common: &Common,
-    env: &Env,
+    common: &GlobalArgs,
+    env: &ProcessEnv,
     args: &ExplainArgs,
 ) -> Result<ExitCode, CliError> {
     let dir = workspace_dir(common, env)?;
@@ -24,18 +24,18 @@ pub(crate) async fn explain(
     let redactor = Redactor::new(workspace.config().secrets.clone());
     let mut settings = serde_json::to_value(workspace.config()).map_err(anyhow::Error::from)?;
     redact(&mut settings, &redactor);
-    let profile = Profiled::of(
-        &NoModel::in_place_of(common, env, &dir, &workspace),
+    let profile = ProfileRows::load(
+        &NoModel::for_configured_model(common, env, &dir, &workspace),
         &workspace,
     )
     .await?;
-    let given = profile.asked(args.key.as_deref())?;
+    let given = profile.select(args.key.as_deref())?;
     let keys = match &args.key {
         Some(key) if is_profile(key) => Vec::new(),
-        Some(key) => vec![known(key, &settings)?],
+        Some(key) => vec![require_known_key(key, &settings)?],
         None => set_keys(&workspace)
             .into_iter()
-            .filter(|key| at(&settings, key).is_some())
+            .filter(|key| value_at(&settings, key).is_some())
             .collect(),
     };
     if keys.is_empty() && given.is_empty() && !args.json {
@@ -43,8 +43,8 @@ pub(crate) async fn explain(
     }
     let style = Style::stdout(env);
     let set = keys.into_iter().map(|key| {
-        let value = at(&settings, &key).cloned().unwrap_or_default();
-        let origin = origin(&workspace, &key);
+        let value = value_at(&settings, &key).cloned().unwrap_or_default();
+        let origin = setting_origin(&workspace, &key);
         (key, value, origin)
     });
     for (key, value, origin) in set.chain(given) {
@@ -53,11 +53,11 @@ pub(crate) async fn explain(
             continue;
         }
         let from = match origin {
-            Some(Origin {
+            Some(SettingOrigin {
                 source,
                 place: Some(place),
             }) => format!("{source}:{}:{}", place.line, place.column),
-            Some(Origin {
+            Some(SettingOrigin {
                 source,
                 place: None,
             }) => source,
@@ -66,7 +66,7 @@ pub(crate) async fn explain(
         outln!(
             "{} = {}  {}",
             style.bold(&key),
-            style.safe(&value.to_string()),
+            style.sanitize(&value.to_string()),
             style.dim(&format!("({from})"))
         );
     }
@@ -74,22 +74,22 @@ pub(crate) async fn explain(
 }
 
 /// The profiles of the model that a run would ask, as rows of the listing.
-struct Profiled {
-    rows: Vec<Row>,
+struct ProfileRows {
+    rows: Vec<SettingRow>,
 }
 
 /// A key, its value, and where that came from.
-type Row = (String, Value, Option<Origin>);
+type SettingRow = (String, Value, Option<SettingOrigin>);
 
-impl Profiled {
-    async fn of(model: &NoModel, workspace: &Workspace) -> Result<Self, CliError> {
-        let all = workspace.profiles(&*workspace.files, |_| true).await?;
-        let resolved = Resolved::new(all, model.name());
+impl ProfileRows {
+    async fn load(model: &NoModel, workspace: &Workspace) -> Result<Self, CliError> {
+        let all = workspace.profile_cache(&*workspace.files, |_| true).await?;
+        let resolved = ResolvedProfile::new(all, model.name());
         if resolved.layers.is_empty() {
             return Ok(Self { rows: Vec::new() });
         }
         let from = |source: String| {
-            Some(Origin {
+            Some(SettingOrigin {
                 source,
                 place: None,
             })
@@ -100,8 +100,13 @@ impl Profiled {
             json!(applied),
             from(model.name().to_owned()),
         )];
-        for Given { key, value, by } in resolved.given() {
-            let by = match overridden(&key, workspace) {
+        for ProfileSetting {
+            key,
+            value,
+            source: by,
+        } in resolved.settings()
+        {
+            let by = match overriding_setting(&key, workspace) {
                 Some(setting) => format!("{by}; not used, for {setting} goes before it"),
                 None => by,
             };
@@ -111,14 +116,14 @@ impl Profiled {
     }
 
     /// The rows that are asked for.
-    fn asked(self, key: Option<&str>) -> Result<Vec<Row>, CliError> {
+    fn select(self, key: Option<&str>) -> Result<Vec<SettingRow>, CliError> {
         let Some(key) = key else { return Ok(self.rows) };
-        let below = |row: &Row| {
+        let below = |row: &SettingRow| {
             row.0
                 .strip_prefix(key)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
-        let rows: Vec<Row> = self.rows.into_iter().filter(below).collect();
+        let rows: Vec<SettingRow> = self.rows.into_iter().filter(below).collect();
         if rows.is_empty() && is_profile(key) {
             return Err(CliError::usage(match key {
                 "profiles" => {
@@ -139,7 +144,7 @@ fn is_profile(key: &str) -> bool {
 }
 
 /// The agent's own setting that goes before one of a profile, if it is set.
-fn overridden(key: &str, workspace: &Workspace) -> Option<&'static str> {
+fn overriding_setting(key: &str, workspace: &Workspace) -> Option<&'static str> {
     let config = workspace.config();
     let model = config.model.as_ref();
     match key {
@@ -171,7 +176,7 @@ fn set_keys(workspace: &Workspace) -> Vec<String> {
 }
 
 /// Where a key, or the nearest that holds it, was set.
-fn origin(workspace: &Workspace, key: &str) -> Option<Origin> {
+fn setting_origin(workspace: &Workspace, key: &str) -> Option<SettingOrigin> {
     let mut key = key;
     loop {
         if let Some(origin) = workspace.definition.origins.get(key) {
@@ -182,25 +187,26 @@ fn origin(workspace: &Workspace, key: &str) -> Option<Origin> {
 }
 
 /// The key, if there is such a setting.
-fn known(key: &str, settings: &Value) -> Result<String, CliError> {
-    if at(settings, key).is_some() {
+fn require_known_key(key: &str, settings: &Value) -> Result<String, CliError> {
+    if value_at(settings, key).is_some() {
         return Ok(key.to_owned());
     }
     let mut names = Vec::new();
-    list("", settings, &mut names);
+    collect_keys("", settings, &mut names);
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let hint = nearest(key, &names).map_or(String::new(), |near| format!("; did you mean {near}?"));
+    let hint =
+        closest_name(key, &names).map_or(String::new(), |near| format!("; did you mean {near}?"));
     Err(CliError::usage(format!(
         "there is no setting {key}{hint} (`stead schema` describes all)"
     )))
 }
 
-fn at<'a>(settings: &'a Value, key: &str) -> Option<&'a Value> {
+fn value_at<'a>(settings: &'a Value, key: &str) -> Option<&'a Value> {
     let pointer = format!("/{}", key.replace(['.', '['], "/").replace(']', ""));
     settings.pointer(&pointer)
 }
 
-fn list(prefix: &str, value: &Value, names: &mut Vec<String>) {
+fn collect_keys(prefix: &str, value: &Value, names: &mut Vec<String>) {
     let Value::Object(fields) = value else { return };
     for (name, field) in fields {
         let key = if prefix.is_empty() {
@@ -208,14 +214,14 @@ fn list(prefix: &str, value: &Value, names: &mut Vec<String>) {
         } else {
             format!("{prefix}.{name}")
         };
-        list(&key, field, names);
+        collect_keys(&key, field, names);
         names.push(key);
     }
 }
 
 fn redact(value: &mut Value, redactor: &Redactor) {
     match value {
-        Value::String(text) => *text = redactor.clean(text).into_owned(),
+        Value::String(text) => *text = redactor.redact(text).into_owned(),
         Value::Array(items) => items.iter_mut().for_each(|item| redact(item, redactor)),
         Value::Object(fields) => {
             for (name, field) in fields {

@@ -1,40 +1,44 @@
 //! `stead gc`: removing what is no longer needed.
 
-use super::args::{Common, GcArgs};
-use super::env::Env;
+use super::args::{GcArgs, GlobalArgs};
+use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open::{Needs, open_agent};
+use super::open_agent::{CommandModelUse, open_agent};
 use super::print::outln;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
-use stead::agent::Really;
+use stead::agent::GcMode;
 
 /// What looks abandoned may be a slow writer's; after this long it is not.
-const LEFT_FOR: Duration = Duration::from_secs(60 * 60);
+const ABANDONED_AFTER: Duration = Duration::from_secs(60 * 60);
 /// A search index of a store that nobody asked for so long is removed; it is made again when it is
 /// needed.
-const UNUSED_FOR: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+const UNUSED_AFTER: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
-pub(crate) async fn gc(common: &Common, env: &Env, args: &GcArgs) -> Result<ExitCode, CliError> {
-    let agent = open_agent(common, env, Needs::FilesOnly).await?;
+pub(crate) async fn gc(
+    common: &GlobalArgs,
+    env: &ProcessEnv,
+    args: &GcArgs,
+) -> Result<ExitCode, CliError> {
+    let agent = open_agent(common, env, CommandModelUse::NotNeeded).await?;
     let really = if args.dry_run {
-        Really::DryRun
+        GcMode::DryRun
     } else {
-        Really::Do
+        GcMode::Apply
     };
-    let mut collected = agent.collect(agent.owner(), really).await?;
-    if really == Really::Do {
-        let swept = agent.place().sweep(agent.owner(), LEFT_FOR).await;
+    let mut collected = agent.collect_garbage(agent.owner(), really).await?;
+    if really == GcMode::Apply {
+        let swept = agent.place().sweep(agent.owner(), ABANDONED_AFTER).await;
         collected.leftovers = swept.map_err(anyhow::Error::from)?;
         agent
             .lookup(agent.owner())
-            .tidy(&*agent.sessions())
+            .prune(&*agent.sessions())
             .await
             .map_err(anyhow::Error::from)?;
         collected.leftovers += env
             .cache()
-            .map_or(0, |cache| forget_unused(&cache.join("search")));
+            .map_or(0, |cache| remove_unused_files(&cache.join("search")));
     }
     if args.json {
         outln!(
@@ -63,7 +67,7 @@ pub(crate) async fn gc(common: &Common, env: &Env, args: &GcArgs) -> Result<Exit
 }
 
 /// Removes what was not used for long from a folder of derived files. Gives the number of files.
-fn forget_unused(folder: &Path) -> usize {
+fn remove_unused_files(folder: &Path) -> usize {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return 0;
     };
@@ -71,7 +75,7 @@ fn forget_unused(folder: &Path) -> usize {
         let changed = entry.metadata().and_then(|meta| meta.modified()).ok();
         changed
             .and_then(|at| at.elapsed().ok())
-            .is_some_and(|age| age > UNUSED_FOR)
+            .is_some_and(|age| age > UNUSED_AFTER)
     };
     entries
         .flatten()

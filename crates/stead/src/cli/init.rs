@@ -1,7 +1,7 @@
 //! `stead init`: a new workspace.
 
-use super::args::{Common, InitArgs};
-use super::env::Env;
+use super::args::{GlobalArgs, InitArgs};
+use super::env::ProcessEnv;
 use super::error::CliError;
 use super::locate::AGENTSCOPE;
 use super::print::outln;
@@ -10,11 +10,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use stead::store::OsDisk;
 use stead::vfs::{Expect, LocalVfs, VPath, Vfs, VfsError};
-use stead::workspace::{Layout, recognise, scaffold, workspace_name};
+use stead::workspace::{Layout, check_workspace_name, scaffold, try_detect_layout};
 
 pub(crate) async fn init(
-    common: &Common,
-    env: &Env,
+    common: &GlobalArgs,
+    env: &ProcessEnv,
     args: &InitArgs,
 ) -> Result<ExitCode, CliError> {
     let named = args.dir.clone().or_else(|| common.workspace.clone());
@@ -30,7 +30,8 @@ pub(crate) async fn init(
                 .file_name()
                 .map(|name| name.to_string_lossy().into_owned())
                 .unwrap_or_default();
-            workspace_name(&name).map_err(|error| CliError::usage(format!("{name}: {error}")))?;
+            check_workspace_name(&name)
+                .map_err(|error| CliError::usage(format!("{name}: {error}")))?;
             dir
         }
         Layout::Stead
@@ -48,7 +49,7 @@ pub(crate) async fn init(
     })?;
     let files =
         LocalVfs::open(&dir, Arc::new(OsDisk)).map_err(|error| CliError::Failed(error.into()))?;
-    if let Some(other) = recognise(&files)
+    if let Some(other) = try_detect_layout(&files)
         .await
         .filter(|other| *other != layout && layout != Layout::Agentscope)
     {

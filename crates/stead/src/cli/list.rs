@@ -1,7 +1,7 @@
 //! `stead list`: the workspaces in a folder, whichever their layout.
 
 use super::args::ListArgs;
-use super::env::Env;
+use super::env::ProcessEnv;
 use super::error::CliError;
 use super::print::outln;
 use super::style::Style;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use stead::store::OsDisk;
 use stead::vfs::{LocalVfs, Vfs};
 use stead::workspace::{
-    Finding, Layout, OpenOptions, Severity, Workspace, WorkspaceError, recognise,
+    Finding, Layout, OpenOptions, Severity, Workspace, WorkspaceError, try_detect_layout,
 };
 
 /// Where AgentScope keeps the workspace of a project.
@@ -20,7 +20,7 @@ const AGENTSCOPE: &str = ".agentscope/workspace";
 
 /// A workspace, as far as it can be opened.
 #[derive(Debug, Serialize)]
-struct Listed {
+struct ListedWorkspace {
     name: String,
     path: PathBuf,
     layout: Layout,
@@ -32,11 +32,11 @@ struct Listed {
     problems: Vec<Finding>,
 }
 
-pub(crate) async fn list(env: &Env, args: &ListArgs) -> Result<ExitCode, CliError> {
+pub(crate) async fn list(env: &ProcessEnv, args: &ListArgs) -> Result<ExitCode, CliError> {
     let dir = args.dir.clone().unwrap_or_else(|| PathBuf::from("."));
     let mut found = Vec::new();
     for (name, path) in folders(&dir)? {
-        found.extend(listed(&name, &path, env).await);
+        found.extend(describe_workspace(&name, &path, env).await);
     }
     if args.json {
         outln!(
@@ -46,7 +46,7 @@ pub(crate) async fn list(env: &Env, args: &ListArgs) -> Result<ExitCode, CliErro
         return Ok(ExitCode::SUCCESS);
     }
     let style = Style::stdout(env);
-    let width = |text: fn(&Listed) -> &str| {
+    let width = |text: fn(&ListedWorkspace) -> &str| {
         found
             .iter()
             .map(|one| text(one).chars().count())
@@ -68,9 +68,12 @@ pub(crate) async fn list(env: &Env, args: &ListArgs) -> Result<ExitCode, CliErro
             one.name,
             one.layout.as_str()
         );
-        outln!("{state}  {}", style.safe(line.trim_end()));
+        outln!("{state}  {}", style.sanitize(line.trim_end()));
         for problem in &one.problems {
-            outln!("       {}", style.dim(&style.safe(&problem.to_string())));
+            outln!(
+                "       {}",
+                style.dim(&style.sanitize(&problem.to_string()))
+            );
         }
     }
     match found.len() {
@@ -106,7 +109,7 @@ fn folders(dir: &Path) -> Result<Vec<(String, PathBuf)>, CliError> {
 }
 
 /// The workspace in `path`, if it is one.
-async fn listed(name: &str, path: &Path, env: &Env) -> Option<Listed> {
+async fn describe_workspace(name: &str, path: &Path, env: &ProcessEnv) -> Option<ListedWorkspace> {
     let inner = path.join(AGENTSCOPE);
     let (path, known) = if inner.is_dir() {
         (inner, Some(Layout::Agentscope))
@@ -117,7 +120,7 @@ async fn listed(name: &str, path: &Path, env: &Env) -> Option<Listed> {
     let files: Arc<dyn Vfs> = Arc::new(LocalVfs::open(&path, Arc::new(OsDisk)).ok()?);
     let layout = match known {
         Some(layout) => layout,
-        None => recognise(&*files).await?,
+        None => try_detect_layout(&*files).await?,
     };
     let options = OpenOptions {
         layout: Some(layout),
@@ -130,7 +133,7 @@ async fn listed(name: &str, path: &Path, env: &Env) -> Option<Listed> {
             let failing = definition
                 .findings
                 .into_iter()
-                .filter(|finding| finding.severity >= Severity::Lax);
+                .filter(|finding| finding.severity >= Severity::NonFatal);
             (Some(definition.config), failing.collect())
         }
         Err(WorkspaceError::Invalid(findings)) => (None, findings),
@@ -140,11 +143,11 @@ async fn listed(name: &str, path: &Path, env: &Env) -> Option<Listed> {
             | WorkspaceError::Skills(_)),
         ) => (None, vec![Finding::error(".", error.to_string())]),
     };
-    Some(Listed {
+    Some(ListedWorkspace {
         name: name.to_owned(),
         path,
         layout,
-        agent: config.as_ref().map(|config| config.agent().to_string()),
+        agent: config.as_ref().map(|config| config.agent_id().to_string()),
         description: config
             .as_ref()
             .and_then(|config| config.description.clone()),

@@ -1,16 +1,16 @@
 //! Which folder a command is about.
 
-use super::args::Common;
-use super::env::Env;
+use super::args::GlobalArgs;
+use super::env::ProcessEnv;
 use super::error::CliError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stead::store::OsDisk;
 use stead::vfs::{LocalVfs, VPath, Vfs};
-use stead::workspace::{Asks, Layout, OpenOptions};
+use stead::workspace::{Layout, ModelUse, OpenOptions};
 
 /// What only a workspace has; the nearest folder upward with one of these is it.
-const MARKS: [&str; 5] = [
+const WORKSPACE_MARKERS: [&str; 5] = [
     "agent.yaml",
     ".openharness",
     "agent/AGENT.md",
@@ -18,13 +18,13 @@ const MARKS: [&str; 5] = [
     ".mcp",
 ];
 /// What a workspace of one file has; other folders may have it too.
-const WEAK_MARKS: [&str; 2] = ["AGENTS.md", "AGENT.md"];
+const WEAK_MARKERS: [&str; 2] = ["AGENTS.md", "AGENT.md"];
 /// Where AgentScope keeps a workspace, below the project it is for.
 pub(crate) const AGENTSCOPE: &str = ".agentscope/workspace";
 
 /// The folder the command is about: the flag, a variable, or the nearest workspace from here
 /// upward.
-pub(crate) fn workspace_dir(common: &Common, env: &Env) -> Result<PathBuf, CliError> {
+pub(crate) fn workspace_dir(common: &GlobalArgs, env: &ProcessEnv) -> Result<PathBuf, CliError> {
     let set = || {
         ["STEAD_WORKSPACE", "AGENTSCOPE_WORKSPACE"]
             .iter()
@@ -35,7 +35,7 @@ pub(crate) fn workspace_dir(common: &Common, env: &Env) -> Result<PathBuf, CliEr
         .clone()
         .or_else(|| set().map(PathBuf::from));
     let Some(dir) = named else {
-        return Ok(nearest(env)?.unwrap_or_else(|| PathBuf::from(".")));
+        return Ok(nearest_workspace(env)?.unwrap_or_else(|| PathBuf::from(".")));
     };
     if !dir.is_dir() {
         let dir = dir.display();
@@ -45,16 +45,16 @@ pub(crate) fn workspace_dir(common: &Common, env: &Env) -> Result<PathBuf, CliEr
     }
     // A project that is named by its own folder means the workspace in it.
     let inner = dir.join(AGENTSCOPE);
-    let own = MARKS
+    let own = WORKSPACE_MARKERS
         .iter()
-        .chain(&WEAK_MARKS)
+        .chain(&WEAK_MARKERS)
         .any(|mark| dir.join(mark).exists());
     Ok(if !own && inner.is_dir() { inner } else { dir })
 }
 
 /// The nearest workspace from here upward. A folder of someone else is never taken, and one
 /// workspace within another must be named: an agent of the outer one could have made it.
-fn nearest(env: &Env) -> Result<Option<PathBuf>, CliError> {
+fn nearest_workspace(env: &ProcessEnv) -> Result<Option<PathBuf>, CliError> {
     let home = env.home();
     let above =
         |dir: &&Path| dir.parent().is_some() && home.as_deref().is_none_or(|home| *dir != home);
@@ -62,13 +62,13 @@ fn nearest(env: &Env) -> Result<Option<PathBuf>, CliError> {
         .folder
         .ancestors()
         .take_while(above)
-        .filter(|dir| *dir == env.folder || is_ours(dir));
+        .filter(|dir| *dir == env.folder || is_owned_by_user(dir));
     let folders: Vec<&Path> = folders.collect();
     let marked = |marks: &[&str]| -> Vec<PathBuf> {
         let workspace = |dir: &&Path| {
             let inner = dir.join(AGENTSCOPE);
             match marks.iter().any(|mark| dir.join(mark).exists()) {
-                true => Some(outside_openpaw(dir.to_path_buf())),
+                true => Some(openpaw_root(dir.to_path_buf())),
                 false => inner.is_dir().then_some(inner),
             }
         };
@@ -76,7 +76,7 @@ fn nearest(env: &Env) -> Result<Option<PathBuf>, CliError> {
         found.dedup();
         found
     };
-    let found = match marked(&MARKS).as_slice() {
+    let found = match marked(&WORKSPACE_MARKERS).as_slice() {
         [inner, outer, ..] => {
             let inner = inner.display();
             let outer = outer.display();
@@ -85,7 +85,7 @@ fn nearest(env: &Env) -> Result<Option<PathBuf>, CliError> {
             )));
         }
         [only] => Some(only.clone()),
-        [] => marked(&WEAK_MARKS).into_iter().next(),
+        [] => marked(&WEAK_MARKERS).into_iter().next(),
     };
     // Messages are shorter without a path.
     Ok(found.map(|found| {
@@ -98,7 +98,7 @@ fn nearest(env: &Env) -> Result<Option<PathBuf>, CliError> {
 }
 
 /// Whether a folder belongs to whoever runs this.
-fn is_ours(dir: &Path) -> bool {
+fn is_owned_by_user(dir: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     dir.metadata()
         .is_ok_and(|metadata| metadata.uid() == rustix::process::geteuid().as_raw())
@@ -106,7 +106,7 @@ fn is_ours(dir: &Path) -> bool {
 
 /// OpenPaw keeps settings and persona in folders of their own; the workspace is the folder around
 /// them.
-fn outside_openpaw(dir: PathBuf) -> PathBuf {
+fn openpaw_root(dir: PathBuf) -> PathBuf {
     match (dir.file_name().and_then(|name| name.to_str()), dir.parent()) {
         (Some("config" | "agent"), Some(around)) if around.join("agent/AGENT.md").exists() => {
             around.to_owned()
@@ -116,7 +116,7 @@ fn outside_openpaw(dir: PathBuf) -> PathBuf {
 }
 
 /// The folder of the workspace that the command was typed in.
-pub(crate) fn working_folder(dir: &Path, env: &Env) -> VPath {
+pub(crate) fn working_folder(dir: &Path, env: &ProcessEnv) -> VPath {
     let (Ok(dir), Ok(here)) = (dir.canonicalize(), env.folder.canonicalize()) else {
         return VPath::root();
     };
@@ -127,23 +127,23 @@ pub(crate) fn working_folder(dir: &Path, env: &Env) -> VPath {
 }
 
 /// How the workspace is to be opened.
-pub(crate) fn open_options(common: &Common, env: &Env) -> Result<OpenOptions, CliError> {
+pub(crate) fn open_options(common: &GlobalArgs, env: &ProcessEnv) -> Result<OpenOptions, CliError> {
     Ok(OpenOptions {
         layout: common.layout,
         agent: common.agent.clone(),
         folder: None,
         model: common.model.clone(),
-        asks: Asks::Model,
-        platform: platform(env)?,
+        model_use: ModelUse::Required,
+        platform: platform_files(env)?,
         memory: common.memory.clone(),
         skills: common.skills.clone(),
-        home: home(env, workspace_dir(common, env).ok().as_deref()),
+        home: home_files(env, workspace_dir(common, env).ok().as_deref()),
         cache: env.cache(),
     })
 }
 
 /// What many workspaces share: `$STEAD_PLATFORM`, or `~/.stead/platform` if it is there.
-fn platform(env: &Env) -> Result<Option<Arc<dyn Vfs>>, CliError> {
+fn platform_files(env: &ProcessEnv) -> Result<Option<Arc<dyn Vfs>>, CliError> {
     let (dir, named) = match (env.get("STEAD_PLATFORM"), env.home()) {
         (Some(dir), _) => (PathBuf::from(dir), true),
         (None, Some(home)) => (home.join(".stead/platform"), false),
@@ -159,7 +159,7 @@ fn platform(env: &Env) -> Result<Option<Arc<dyn Vfs>>, CliError> {
 }
 
 /// The same for the folder `dir`, which tells its name and perhaps its layout.
-pub(crate) fn of_folder(options: OpenOptions, dir: &Path) -> OpenOptions {
+pub(crate) fn with_folder(options: OpenOptions, dir: &Path) -> OpenOptions {
     let real = dir.canonicalize().ok();
     let folder = real
         .as_deref()
@@ -167,14 +167,14 @@ pub(crate) fn of_folder(options: OpenOptions, dir: &Path) -> OpenOptions {
         .and_then(|name| name.to_str())
         .map(str::to_owned);
     OpenOptions {
-        layout: options.layout.or_else(|| layout_by_place(dir)),
+        layout: options.layout.or_else(|| layout_from_path(dir)),
         folder,
         ..options
     }
 }
 
 /// The person's own folder, if it is not the workspace.
-fn home(env: &Env, dir: Option<&Path>) -> Option<Arc<dyn Vfs>> {
+fn home_files(env: &ProcessEnv, dir: Option<&Path>) -> Option<Arc<dyn Vfs>> {
     let home = env.home()?;
     let is_workspace = dir.and_then(|dir| dir.canonicalize().ok()) == home.canonicalize().ok();
     let files = (!is_workspace).then(|| LocalVfs::open(&home, Arc::new(OsDisk)).ok())??;
@@ -182,7 +182,7 @@ fn home(env: &Env, dir: Option<&Path>) -> Option<Arc<dyn Vfs>> {
 }
 
 /// The layout that a folder's own place tells.
-fn layout_by_place(dir: &Path) -> Option<Layout> {
+fn layout_from_path(dir: &Path) -> Option<Layout> {
     dir.canonicalize()
         .ok()?
         .ends_with(AGENTSCOPE)

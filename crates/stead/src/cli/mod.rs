@@ -3,9 +3,6 @@
 mod approvals;
 mod args;
 mod bench;
-mod bench_children;
-mod bench_place;
-mod bench_search;
 mod chat;
 mod check;
 mod demo;
@@ -18,25 +15,28 @@ mod list;
 mod locate;
 mod memory;
 mod models;
-mod open;
+mod open_agent;
+mod place;
 mod print;
 mod prompt;
 mod render;
 mod run;
 mod schema;
+mod search;
 mod sessions;
 mod signals;
 mod skills;
 mod style;
+mod subagents;
 mod tool;
 mod transcript;
 mod undo;
 mod usage;
 mod workspace;
 
-use args::{Cli, Command};
+use args::{Cli, CliCommand};
 use clap::{CommandFactory, Parser};
-use env::Env;
+use env::ProcessEnv;
 use error::CliError;
 use std::process::ExitCode;
 
@@ -47,11 +47,11 @@ const MAX_BLOCKING_THREADS: usize = 16;
 /// Parses the command line and carries it out.
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
-    let env = Env::of_process();
+    let env = ProcessEnv::from_process();
     // One conversation runs fastest on one thread: nothing is handed over and back. Many share all
     // cores.
     let mut builder = match &cli.command {
-        Command::Bench(args) if args.command.is_crowd() => {
+        CliCommand::Bench(args) if args.command.is_concurrent() => {
             tokio::runtime::Builder::new_multi_thread()
         }
         _ => tokio::runtime::Builder::new_current_thread(),
@@ -78,14 +78,15 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
+async fn dispatch(cli: Cli, env: &ProcessEnv) -> Result<ExitCode, CliError> {
     let common = cli.common;
     // These work on no workspace; to take one and ignore it would be a lie.
     let placeless = match &cli.command {
-        Command::Demo(_) | Command::List(_) | Command::Schema(_) | Command::Completions { .. } => {
-            true
-        }
-        Command::Models(args) => args.name.is_none(),
+        CliCommand::Demo(_)
+        | CliCommand::List(_)
+        | CliCommand::Schema(_)
+        | CliCommand::Completions { .. } => true,
+        CliCommand::Models(args) => args.name.is_none(),
         _ => false,
     };
     if placeless && common.workspace.is_some() {
@@ -93,22 +94,22 @@ async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
             "-C has no meaning for this command (`demo` takes --dir, `list` a folder)",
         ));
     }
-    if (placeless || matches!(cli.command, Command::Init(_) | Command::Bench(_)))
+    if (placeless || matches!(cli.command, CliCommand::Init(_) | CliCommand::Bench(_)))
         && common.user.is_some()
     {
         return Err(CliError::usage("-u has no meaning for this command"));
     }
     let given = !common.memory.is_empty() || !common.skills.is_empty();
-    let unopened = placeless || matches!(cli.command, Command::Init(_) | Command::Bench(_));
+    let unopened = placeless || matches!(cli.command, CliCommand::Init(_) | CliCommand::Bench(_));
     if unopened && given || placeless && common.layout.is_some() {
         return Err(CliError::usage(
             "--layout, --memory and --skills have no meaning for this command",
         ));
     }
     match cli.command {
-        Command::Init(args) => init::init(&common, env, &args).await,
-        Command::Run(args) => run::run(&common, env, args).await,
-        Command::Chat(args) => {
+        CliCommand::Init(args) => init::init(&common, env, &args).await,
+        CliCommand::Run(args) => run::run(&common, env, args).await,
+        CliCommand::Chat(args) => {
             chat::chat(
                 &common
                     .with_model(args.turn.model.as_ref())
@@ -118,8 +119,8 @@ async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
             )
             .await
         }
-        Command::Demo(args) => demo::demo(env, &args).await,
-        Command::Tool(args) => {
+        CliCommand::Demo(args) => demo::demo(env, &args).await,
+        CliCommand::Tool(args) => {
             tool::tool(
                 &common
                     .with_model(args.model.as_ref())
@@ -129,7 +130,7 @@ async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
             )
             .await
         }
-        Command::Prompt(args) => {
+        CliCommand::Prompt(args) => {
             prompt::prompt(
                 &common
                     .with_model(args.model.as_ref())
@@ -139,26 +140,28 @@ async fn dispatch(cli: Cli, env: &Env) -> Result<ExitCode, CliError> {
             )
             .await
         }
-        Command::Check(args) => check::check(&common, env, &args).await,
-        Command::Explain(args) => {
+        CliCommand::Check(args) => check::check(&common, env, &args).await,
+        CliCommand::Explain(args) => {
             explain::explain(&common.with_model(args.model.as_ref()), env, &args).await
         }
-        Command::Schema(args) => Ok(schema::schema(&args)),
-        Command::Sessions(args) => Box::pin(sessions::sessions(&common, env, args.command)).await,
-        Command::Workspace(args) => workspace::workspace(&common, env, args.command).await,
-        Command::Skills(args) => skills::skills(&common, env, args.command).await,
-        Command::Memory(args) => memory::memory(&common, env, args.command).await,
-        Command::Approvals(args) => approvals::approvals(&common, env, args.command).await,
-        Command::Gc(args) => gc::gc(&common, env, &args).await,
-        Command::List(args) => list::list(env, &args).await,
-        Command::Models(args) => models::models(&common, env, &args).await,
-        Command::Usage(args) => usage::usage(&common, env, &args).await,
-        Command::Completions { shell } => {
+        CliCommand::Schema(args) => Ok(schema::schema(&args)),
+        CliCommand::Sessions(args) => {
+            Box::pin(sessions::sessions(&common, env, args.command)).await
+        }
+        CliCommand::Workspace(args) => workspace::workspace(&common, env, args.command).await,
+        CliCommand::Skills(args) => skills::skills(&common, env, args.command).await,
+        CliCommand::Memory(args) => memory::memory(&common, env, args.command).await,
+        CliCommand::Approvals(args) => approvals::approvals(&common, env, args.command).await,
+        CliCommand::Gc(args) => gc::gc(&common, env, &args).await,
+        CliCommand::List(args) => list::list(env, &args).await,
+        CliCommand::Models(args) => models::models(&common, env, &args).await,
+        CliCommand::Usage(args) => usage::usage(&common, env, &args).await,
+        CliCommand::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "stead", &mut script);
             print::out(format_args!("{}", String::from_utf8_lossy(&script)));
             Ok(ExitCode::SUCCESS)
         }
-        Command::Bench(args) => bench::bench(env, args.command).await,
+        CliCommand::Bench(args) => bench::bench(env, args.command).await,
     }
 }

@@ -1,38 +1,38 @@
 //! `stead models`: who can be asked, and what is known about them.
 
-use super::args::{Common, ModelsArgs};
-use super::env::Env;
+use super::args::{GlobalArgs, ModelsArgs};
+use super::env::ProcessEnv;
 use super::error::CliError;
 use super::locate::{open_options, workspace_dir};
-use super::open::{in_workspace, open_workspace, variable, without_model};
+use super::open_agent::{open_workspace, resolve_model_files, variable, without_model};
 use super::print::outln;
 use super::style::Style;
-use super::usage::grouped;
+use super::usage::group_thousands;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use stead::agent::UNKNOWN_WINDOW_TOKENS;
 use stead::core::Price;
 use stead::model::{
-    Abilities, Ability, KeyNeed, ModelName, ModelSettings, Reported, connect, known_models, lookup,
-    providers,
+    Abilities, Ability, KeyNeed, ModelName, ModelSettings, ReportedLimits, connect, known_models,
+    lookup, providers,
 };
-use stead::workspace::Resolved;
+use stead::workspace::ResolvedProfile;
 
 pub(crate) async fn models(
-    common: &Common,
-    env: &Env,
+    common: &GlobalArgs,
+    env: &ProcessEnv,
     args: &ModelsArgs,
 ) -> Result<ExitCode, CliError> {
     match &args.name {
-        Some(name) => one(common, env, name, args).await,
+        Some(name) => show_model(common, env, name, args).await,
         None => {
-            list(env, args);
+            list_models(env, args);
             Ok(ExitCode::SUCCESS)
         }
     }
 }
 
-fn list(env: &Env, args: &ModelsArgs) {
+fn list_models(env: &ProcessEnv, args: &ModelsArgs) {
     let style = Style::stdout(env);
     if !args.json {
         outln!("{}", style.bold("Providers (use as provider:model)"));
@@ -87,7 +87,7 @@ fn list(env: &Env, args: &ModelsArgs) {
         let output = info.max_output_tokens;
         let price = info.price;
         if args.json {
-            let abilities = names(info.abilities);
+            let abilities = ability_names(info.abilities);
             outln!(
                 "{}",
                 json!({"model": name, "context_tokens": window, "max_output_tokens": output, "price": price,
@@ -105,7 +105,7 @@ fn list(env: &Env, args: &ModelsArgs) {
 }
 
 /// A fact, and who says so.
-struct Fact<T> {
+struct SourcedFact<T> {
     value: T,
     from: &'static str,
 }
@@ -115,18 +115,20 @@ const TABLE: &str = "table";
 const ENDPOINT: &str = "endpoint";
 
 /// The first that is known, in the order in which they count.
-fn first<T>(known: impl IntoIterator<Item = (&'static str, Option<T>)>) -> Option<Fact<T>> {
+fn first_known<T>(
+    known: impl IntoIterator<Item = (&'static str, Option<T>)>,
+) -> Option<SourcedFact<T>> {
     known.into_iter().find_map(|(from, value)| {
-        Some(Fact {
+        Some(SourcedFact {
             value: value?,
             from,
         })
     })
 }
 
-async fn one(
-    common: &Common,
-    env: &Env,
+async fn show_model(
+    common: &GlobalArgs,
+    env: &ProcessEnv,
     name: &str,
     args: &ModelsArgs,
 ) -> Result<ExitCode, CliError> {
@@ -146,31 +148,31 @@ async fn one(
     let table = lookup(&name);
     let unknown = settings.context_window.is_none() && table.is_none();
     let (reported, unasked) = match unknown {
-        false => (Reported::default(), None),
-        true => match connect(&in_workspace(settings.clone(), &dir), &|name| {
+        false => (ReportedLimits::default(), None),
+        true => match connect(&resolve_model_files(settings.clone(), &dir), &|name| {
             variable(&workspace, env, name)
         }) {
             Ok(model) => (model.describe().await, None),
-            Err(error) => (Reported::default(), Some(error.to_string())),
+            Err(error) => (ReportedLimits::default(), Some(error.to_string())),
         },
     };
     let set = settings
         .abilities
         .as_ref()
         .map(|all| all.iter().copied().collect::<Abilities>());
-    let facts = Facts {
-        window: first([
+    let facts = ModelFacts {
+        window: first_known([
             (SETTINGS, settings.context_window.map(u64::from)),
             (TABLE, table.map(|info| info.context_tokens.into())),
-            (ENDPOINT, reported.window),
+            (ENDPOINT, reported.context_window),
         ]),
-        answer: first([
+        answer: first_known([
             (SETTINGS, settings.max_output_tokens.map(u64::from)),
             (TABLE, table.map(|info| info.max_output_tokens.into())),
-            (ENDPOINT, reported.longest_answer),
+            (ENDPOINT, reported.max_output_tokens),
         ]),
-        abilities: first([(SETTINGS, set), (TABLE, table.map(|info| info.abilities))]),
-        price: first([
+        abilities: first_known([(SETTINGS, set), (TABLE, table.map(|info| info.abilities))]),
+        price: first_known([
             (
                 SETTINGS,
                 config.prices.get(&name).copied().or(settings.price),
@@ -178,8 +180,8 @@ async fn one(
             (TABLE, table.map(|info| info.price)),
         ]),
     };
-    let profiles = Resolved::new(
-        workspace.profiles(&*workspace.files, |_| true).await?,
+    let profiles = ResolvedProfile::new(
+        workspace.profile_cache(&*workspace.files, |_| true).await?,
         &name,
     )
     .layers;
@@ -194,7 +196,11 @@ async fn one(
             let style = Style::stdout(env);
             facts.print(&name, unasked.as_deref(), style);
             if !profiles.is_empty() {
-                outln!("  {:<10} {}", "profiles", style.safe(&profiles.join(", ")));
+                outln!(
+                    "  {:<10} {}",
+                    "profiles",
+                    style.sanitize(&profiles.join(", "))
+                );
             }
         }
     }
@@ -202,16 +208,16 @@ async fn one(
 }
 
 /// What is known about one model.
-struct Facts {
-    window: Option<Fact<u64>>,
-    answer: Option<Fact<u64>>,
-    abilities: Option<Fact<Abilities>>,
-    price: Option<Fact<Price>>,
+struct ModelFacts {
+    window: Option<SourcedFact<u64>>,
+    answer: Option<SourcedFact<u64>>,
+    abilities: Option<SourcedFact<Abilities>>,
+    price: Option<SourcedFact<Price>>,
 }
 
-impl Facts {
+impl ModelFacts {
     fn json(&self, name: &str) -> Value {
-        fn fact<T>(fact: &Option<Fact<T>>, value: impl Fn(&T) -> Value) -> Value {
+        fn fact<T>(fact: &Option<SourcedFact<T>>, value: impl Fn(&T) -> Value) -> Value {
             fact.as_ref().map_or(
                 Value::Null,
                 |fact| json!({"value": value(&fact.value), "from": fact.from}),
@@ -221,7 +227,7 @@ impl Facts {
             "model": name,
             "context_window": fact(&self.window, |tokens| json!(tokens)),
             "max_output_tokens": fact(&self.answer, |tokens| json!(tokens)),
-            "abilities": fact(&self.abilities, |abilities| json!(names(*abilities))),
+            "abilities": fact(&self.abilities, |abilities| json!(ability_names(*abilities))),
             "price": fact(&self.price, |price| json!(price)),
         })
     }
@@ -236,9 +242,11 @@ impl Facts {
         outln!("{}", style.bold(name));
         let unknown_window = format!(
             "unknown; {} tokens are believed to fit",
-            grouped(UNKNOWN_WINDOW_TOKENS)
+            group_thousands(UNKNOWN_WINDOW_TOKENS)
         );
-        let tokens = |fact: &Fact<u64>| (format!("{} tokens", grouped(fact.value)), fact.from);
+        let tokens = |fact: &SourcedFact<u64>| {
+            (format!("{} tokens", group_thousands(fact.value)), fact.from)
+        };
         row("window", self.window.as_ref().map(tokens), &unknown_window);
         row("answer", self.answer.as_ref().map(tokens), "unknown");
         row(
@@ -252,7 +260,7 @@ impl Facts {
             "price",
             self.price
                 .as_ref()
-                .map(|fact| (in_words(&fact.value), fact.from)),
+                .map(|fact| (format_price(&fact.value), fact.from)),
             "unknown; set model.price",
         );
         if let Some(why) = unasked {
@@ -264,7 +272,7 @@ impl Facts {
     }
 }
 
-fn in_words(price: &Price) -> String {
+fn format_price(price: &Price) -> String {
     let cached = |name: &str, amount: Option<f64>| {
         amount.map_or(String::new(), |amount| format!(", {amount} {name}"))
     };
@@ -276,6 +284,6 @@ fn in_words(price: &Price) -> String {
     )
 }
 
-fn names(abilities: Abilities) -> Vec<&'static str> {
+fn ability_names(abilities: Abilities) -> Vec<&'static str> {
     abilities.iter().map(Ability::as_str).collect()
 }

@@ -1,9 +1,9 @@
 //! `stead prompt`: what the model is told, and where it came from.
 
-use super::args::{Common, PromptArgs};
-use super::env::Env;
+use super::args::{GlobalArgs, PromptArgs};
+use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open::{Needs, open_agent};
+use super::open_agent::{CommandModelUse, open_agent};
 use super::print::outln;
 use super::style::Style;
 use serde_json::json;
@@ -11,27 +11,33 @@ use std::process::ExitCode;
 use stead::workspace::{Prompt, Section};
 
 pub(crate) async fn prompt(
-    common: &Common,
-    env: &Env,
+    common: &GlobalArgs,
+    env: &ProcessEnv,
     args: &PromptArgs,
 ) -> Result<ExitCode, CliError> {
-    let agent = open_agent(common, env, Needs::FilesOnly).await?;
-    let turn = agent.outside_turn().await?;
+    let agent = open_agent(common, env, CommandModelUse::NotNeeded).await?;
+    let turn = agent.sessionless_turn().await?;
     if args.json {
         outln!(
             "{}",
-            json!(turn.prompt.sections.iter().map(as_json).collect::<Vec<_>>())
+            json!(
+                turn.prompt
+                    .sections
+                    .iter()
+                    .map(section_json)
+                    .collect::<Vec<_>>()
+            )
         );
         return Ok(ExitCode::SUCCESS);
     }
     let style = Style::stdout(env);
     if !args.summary {
         for part in turn.prompt.parts() {
-            outln!("{}\n", style.safe(&part.text));
+            outln!("{}\n", style.sanitize(&part.text));
         }
         outln!("{}", style.dim("────────"));
     }
-    table(&turn.prompt, style);
+    print_table(&turn.prompt, style);
     let tools: Vec<String> = turn
         .tools
         .specs()
@@ -42,14 +48,14 @@ pub(crate) async fn prompt(
     Ok(ExitCode::SUCCESS)
 }
 
-fn as_json(section: &Section) -> serde_json::Value {
+fn section_json(section: &Section) -> serde_json::Value {
     json!({
         "title": section.title, "owner": section.owner, "sources": section.sources, "stable": section.is_stable(),
         "bytes": section.text.len(), "tokens": section.tokens(), "cut": section.cut, "text": section.text,
     })
 }
 
-fn table(prompt: &Prompt, style: Style) {
+fn print_table(prompt: &Prompt, style: Style) {
     let titles = prompt
         .sections
         .iter()

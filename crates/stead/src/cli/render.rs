@@ -1,24 +1,24 @@
 //! Events as a person or a program reads them.
 
-use super::approvals::{coloured, waiting};
-use super::args::Common;
-use super::args::Output;
-use super::env::Env;
+use super::approvals::{colour_diff, waiting_summary};
+use super::args::GlobalArgs;
+use super::args::OutputFormat;
+use super::env::ProcessEnv;
 use super::error::CliError;
 use super::print::{err, errln, outln, try_out};
-use super::run::afterword;
+use super::run::closing_note;
 use super::style::Style;
 use std::sync::{Arc, Mutex, PoisonError};
 use stead::agent::{Listener, OpenQuestion, RunReport};
 use stead::core::{
-    Event, EventKind, Level, Message, PlanStage, ResultStatus, StopReason, Todo, TodoStatus, Usage,
-    Usd,
+    Event, EventKind, Message, NoticeLevel, PlanStage, ResultStatus, StopReason, Todo, TodoStatus,
+    Usage, Usd,
 };
 use tokio_util::sync::CancellationToken;
 
 /// Prints a run as it goes on.
 pub(crate) struct Renderer {
-    output: Output,
+    output: OutputFormat,
     /// A person watches standard output: text is shown as it comes. Otherwise only what is final is
     /// printed, so that a pipe never sees an answer that was taken back by a retry.
     live: bool,
@@ -28,20 +28,20 @@ pub(crate) struct Renderer {
     progress: bool,
     /// Stops the run when nobody reads it any more.
     cancel: CancellationToken,
-    state: Mutex<Progress>,
+    state: Mutex<RenderState>,
 }
 
 #[derive(Default)]
-struct Progress {
-    mid_line: bool,
+struct RenderState {
+    is_mid_line: bool,
     status_shown: bool,
     /// What the model said in this step, where it is not shown as it comes.
-    said: String,
+    answer_text: String,
     tools: std::collections::BTreeMap<String, String>,
 }
 
 impl Renderer {
-    pub(crate) fn new(env: &Env, output: Output, cancel: CancellationToken) -> Self {
+    pub(crate) fn new(env: &ProcessEnv, output: OutputFormat, cancel: CancellationToken) -> Self {
         Self {
             output,
             live: env.stdout_is_terminal,
@@ -63,26 +63,29 @@ impl Renderer {
     pub(crate) fn finish(
         &self,
         report: &RunReport,
-        common: &Common,
+        common: &GlobalArgs,
         open: &[OpenQuestion],
     ) -> Result<(), CliError> {
         match self.output {
-            Output::Events => return Ok(()),
-            Output::Json => {
+            OutputFormat::Events => return Ok(()),
+            OutputFormat::Json => {
                 let text = serde_json::to_string(report).map_err(anyhow::Error::from)?;
                 outln!("{text}");
                 return Ok(());
             }
-            Output::Text => {}
+            OutputFormat::Text => {}
         }
         self.end_line();
         if !self.live && !report.text.is_empty() {
             outln!("{}", report.text);
         }
-        if let Some(text) = afterword(report, common) {
+        if let Some(text) = closing_note(report, common) {
             errln!("{}", self.style.warn(&text));
         }
-        err(format_args!("{}", waiting(open, common, self.style)));
+        err(format_args!(
+            "{}",
+            waiting_summary(open, common, self.style)
+        ));
         if self.progress {
             errln!("{}", self.style.dim(&summary(report)));
         }
@@ -91,14 +94,14 @@ impl Renderer {
 
     fn show(&self, event: &Event) {
         match self.output {
-            Output::Events => {
+            OutputFormat::Events => {
                 if let Ok(text) = serde_json::to_string(event) {
                     self.print(format_args!("{text}\n"));
                 }
             }
-            Output::Json => {}
-            Output::Text if event.source.is_empty() => self.show_text(&event.kind),
-            Output::Text => self.show_child(&event.source.join("/"), &event.kind),
+            OutputFormat::Json => {}
+            OutputFormat::Text if event.source.is_empty() => self.show_text(&event.kind),
+            OutputFormat::Text => self.show_child(&event.source.join("/"), &event.kind),
         }
     }
 
@@ -127,26 +130,30 @@ impl Renderer {
             },
             _ => return,
         };
-        self.note(&self.style.dim(&self.style.safe(&format!("[{who}] {line}"))));
+        self.note(
+            &self
+                .style
+                .dim(&self.style.sanitize(&format!("[{who}] {line}"))),
+        );
     }
 
     fn show_text(&self, kind: &EventKind) {
         match kind {
             EventKind::TextDelta { text } if self.live => {
                 self.clear_status();
-                self.print(format_args!("{}", self.answer.safe(text)));
-                self.lock().mid_line = !text.ends_with('\n');
+                self.print(format_args!("{}", self.answer.sanitize(text)));
+                self.lock().is_mid_line = !text.ends_with('\n');
             }
-            EventKind::TextDelta { text } => self.lock().said.push_str(text),
+            EventKind::TextDelta { text } => self.lock().answer_text.push_str(text),
             EventKind::ModelEnded {
                 stop: StopReason::ToolUse,
                 ..
             } => {
                 // The last text is the answer and goes to standard output; what comes before it is
                 // on the way.
-                let said = std::mem::take(&mut self.lock().said);
+                let said = std::mem::take(&mut self.lock().answer_text);
                 if !said.trim().is_empty() {
-                    errln!("{}", self.style.dim(&self.style.safe(said.trim())));
+                    errln!("{}", self.style.dim(&self.style.sanitize(said.trim())));
                 }
             }
             EventKind::ModelStarted { step } => {
@@ -170,8 +177,8 @@ impl Renderer {
                 errln!(
                     "{} {} {}",
                     self.mark(*status),
-                    self.style.safe(&line),
-                    self.style.dim(&self.style.safe(&ended))
+                    self.style.sanitize(&line),
+                    self.style.dim(&self.style.sanitize(&ended))
                 );
             }
             EventKind::ModelRetry {
@@ -179,10 +186,10 @@ impl Renderer {
                 wait_ms,
                 reason,
             } => {
-                self.lock().said.clear();
+                self.lock().answer_text.clear();
                 let seconds = *wait_ms as f64 / 1000.0;
                 let text = format!("attempt {attempt} in {seconds:.1} s: {reason}");
-                self.note(&self.style.warn(&self.style.safe(&text)));
+                self.note(&self.style.warn(&self.style.sanitize(&text)));
             }
             EventKind::Ask {
                 name,
@@ -192,17 +199,17 @@ impl Renderer {
                 ..
             } => {
                 let text = format!("asks: {} ({rule})", call_line(name, args));
-                self.note(&self.style.warn(&self.style.safe(&text)));
+                self.note(&self.style.warn(&self.style.sanitize(&text)));
                 let shown = preview
                     .as_deref()
-                    .map(|preview| coloured(preview, self.style));
+                    .map(|preview| colour_diff(preview, self.style));
                 shown.iter().for_each(|shown| err(format_args!("{shown}")));
             }
             EventKind::AgentSwitched { from, to, .. } => {
                 self.note(
                     &self
                         .style
-                        .dim(&self.style.safe(&format!("{from} hands over to {to}"))),
+                        .dim(&self.style.sanitize(&format!("{from} hands over to {to}"))),
                 );
             }
             EventKind::Steered { content } => {
@@ -213,13 +220,13 @@ impl Renderer {
                 self.note(
                     &self
                         .style
-                        .accent(&self.style.safe(&format!("you, while it ran: {said}"))),
+                        .accent(&self.style.sanitize(&format!("you, while it ran: {said}"))),
                 );
             }
             EventKind::Notice { level, text } => {
                 let text = match level {
-                    Level::Info => self.style.dim(text),
-                    Level::Warning => self.style.warn(text),
+                    NoticeLevel::Info => self.style.dim(text),
+                    NoticeLevel::Warning => self.style.warn(text),
                 };
                 self.note(&text);
             }
@@ -240,17 +247,17 @@ impl Renderer {
                 });
                 let text = format!(
                     "context {before_tokens} → {after_tokens} tokens: {}{why}",
-                    dropped.in_words()
+                    dropped.describe()
                 );
-                self.note(&self.style.dim(&self.style.safe(&text)));
+                self.note(&self.style.dim(&self.style.sanitize(&text)));
             }
             EventKind::Todos { todos } => {
-                self.note(&self.style.dim(&self.style.safe(&todos_line(todos))))
+                self.note(&self.style.dim(&self.style.sanitize(&todos_line(todos))))
             }
             EventKind::Plan { stage } => self.note(
                 &self
                     .style
-                    .warn(&self.style.safe(&plan_line(stage.as_ref()))),
+                    .warn(&self.style.sanitize(&plan_line(stage.as_ref()))),
             ),
             EventKind::Mode { to } => {
                 self.note(&self.style.warn(&format!("mode {to} from now on")))
@@ -301,7 +308,10 @@ impl Renderer {
                 .map_or(80, |(columns, _)| usize::from(columns).max(2))
                 - 1;
             let text: String = text.chars().take(width).collect();
-            err(format_args!("{}", self.style.dim(&self.style.safe(&text))));
+            err(format_args!(
+                "{}",
+                self.style.dim(&self.style.sanitize(&text))
+            ));
             self.lock().status_shown = true;
         }
     }
@@ -314,19 +324,19 @@ impl Renderer {
 
     fn end_line(&self) {
         self.clear_status();
-        if std::mem::take(&mut self.lock().mid_line) {
+        if std::mem::take(&mut self.lock().is_mid_line) {
             self.print(format_args!("\n"));
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Progress> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, RenderState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A call on one line: the tool and what it is about.
 pub(crate) fn call_line(name: &str, args: &serde_json::Value) -> String {
-    const MAIN: [&str; 7] = [
+    const MAIN_ARGUMENTS: [&str; 7] = [
         "file_path",
         "path",
         "pattern",
@@ -336,7 +346,7 @@ pub(crate) fn call_line(name: &str, args: &serde_json::Value) -> String {
         "query",
     ];
     let text = |key: &str| args.get(key).and_then(|value| value.as_str());
-    let shown: Vec<&str> = MAIN
+    let shown: Vec<&str> = MAIN_ARGUMENTS
         .iter()
         .filter_map(|key| text(key))
         .chain(text("to"))
@@ -403,12 +413,12 @@ pub(crate) fn summary(report: &RunReport) -> String {
     format!(
         "session {} · {steps} steps · {}",
         report.session,
-        tokens(&report.usage, report.cost)
+        tokens_line(&report.usage, report.cost)
     )
 }
 
 /// Tokens and money on one line; a cost that is not known is called so.
-pub(crate) fn tokens(usage: &Usage, cost: Option<Usd>) -> String {
+pub(crate) fn tokens_line(usage: &Usage, cost: Option<Usd>) -> String {
     let nothing = *usage == Usage::default();
     let unknown = || {
         if nothing {

@@ -1,10 +1,10 @@
 //! `stead run`: one input worked to its end.
 
-use super::args::{Common, Output, RunArgs, TurnArgs};
-use super::env::Env;
+use super::args::{GlobalArgs, OutputFormat, RunArgs, RunFlags};
+use super::env::ProcessEnv;
 use super::error::CliError;
 use super::memory::background;
-use super::open::{Needs, of_session, open_agent, session_id};
+use super::open_agent::{CommandModelUse, open_agent, session_id, with_session_agent};
 use super::print::errln;
 use super::render::Renderer;
 use super::signals::Signals;
@@ -12,11 +12,15 @@ use std::io::Read;
 use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{Agent, AgentError, Pinned, RunOptions, RunReport, Session};
-use stead::core::{Allowance, Outcome, SessionId, Set};
+use stead::core::{RunOutcome, SessionId, SetEntry, SpendAmount};
 use stead::store::StoreError;
 use stead::workspace::Severity;
 
-pub(crate) async fn run(common: &Common, env: &Env, args: RunArgs) -> Result<ExitCode, CliError> {
+pub(crate) async fn run(
+    common: &GlobalArgs,
+    env: &ProcessEnv,
+    args: RunArgs,
+) -> Result<ExitCode, CliError> {
     // The parser does not say it where an input stands in the way of --resume.
     if args.raise.is_some() && !args.resume {
         return Err(CliError::usage(
@@ -32,77 +36,77 @@ pub(crate) async fn run(common: &Common, env: &Env, args: RunArgs) -> Result<Exi
     let common = common
         .with_model(args.turn.model.as_ref())
         .with_agent(args.turn.agent.as_ref());
-    let common = &of_session(common, env).await?;
-    let agent = open_agent(common, env, Needs::Model).await?;
-    tell_inactive(&agent);
+    let common = &with_session_agent(common, env).await?;
+    let agent = open_agent(common, env, CommandModelUse::Required).await?;
+    warn_inactive_settings(&agent);
     let begin = match input {
-        Some(text) => Begin::Input {
+        Some(text) => CliRunStart::Input {
             text,
             pin: if args.pin { Pinned::Yes } else { Pinned::No },
         },
-        None => Begin::Resume(args.raise.unwrap_or_default()),
+        None => CliRunStart::Resume(args.raise.unwrap_or_default()),
     };
     let session = agent.session(id);
-    let mut set = args.turn.set();
+    let mut set = args.turn.session_changes();
     if args.plan {
-        set.push(Set {
-            change: session.planning(),
+        set.push(SetEntry {
+            change: session.plan_mode_change(),
             by: "--plan".to_owned(),
         });
     }
-    let way = Way {
+    let way = RunView {
         turn: args.turn,
         output: Some(args.output),
-        set,
+        session_changes: set,
     };
-    let report = carry_out(common, env, session, begin, way).await?;
+    let report = execute_run(common, env, session, begin, way).await?;
     if !args.no_background {
-        background::start(common, env, &agent);
+        background::start_worker(common, env, &agent);
     }
     Ok(exit_code(&report))
 }
 
 /// What a run begins with.
-enum Begin {
+enum CliRunStart {
     Input { text: String, pin: Pinned },
-    Resume(Allowance),
+    Resume(SpendAmount),
 }
 
 /// How a run is carried out and shown.
-pub(crate) struct Way {
-    pub(crate) turn: TurnArgs,
+pub(crate) struct RunView {
+    pub(crate) turn: RunFlags,
     /// What is printed; none = nothing.
-    pub(crate) output: Option<Output>,
+    pub(crate) output: Option<OutputFormat>,
     /// What the person changes of how the session goes on.
-    pub(crate) set: Vec<Set>,
+    pub(crate) session_changes: Vec<SetEntry>,
 }
 
 /// Goes on with a session that was parked, as `stead run --resume` does.
-pub(crate) async fn take_up(
-    common: &Common,
-    env: &Env,
+pub(crate) async fn resume_session(
+    common: &GlobalArgs,
+    env: &ProcessEnv,
     agent: &Arc<Agent>,
     id: SessionId,
-    way: Way,
+    way: RunView,
 ) -> Result<RunReport, CliError> {
-    let report = carry_out(
+    let report = execute_run(
         common,
         env,
         agent.session(id),
-        Begin::Resume(Allowance::default()),
+        CliRunStart::Resume(SpendAmount::default()),
         way,
     )
     .await?;
-    background::start(common, env, agent);
+    background::start_worker(common, env, agent);
     Ok(report)
 }
 
-async fn carry_out(
-    common: &Common,
-    env: &Env,
+async fn execute_run(
+    common: &GlobalArgs,
+    env: &ProcessEnv,
     mut session: Session,
-    begin: Begin,
-    way: Way,
+    begin: CliRunStart,
+    way: RunView,
 ) -> Result<RunReport, CliError> {
     let signals = Signals::watch()?;
     let renderer = way
@@ -116,18 +120,18 @@ async fn carry_out(
         approvals: way.turn.approve.approvals(common, env),
         wait: way.turn.wait(),
         pin: match &begin {
-            Begin::Input { pin, .. } => *pin,
-            Begin::Resume(_) => Pinned::No,
+            CliRunStart::Input { pin, .. } => *pin,
+            CliRunStart::Resume(_) => Pinned::No,
         },
-        set: way.set,
+        settings: way.session_changes,
         ..RunOptions::default()
     };
     let report = match begin {
-        Begin::Input { text, .. } => {
+        CliRunStart::Input { text, .. } => {
             let input = session.input(&text).await;
             session.run(input, options).await
         }
-        Begin::Resume(raise) => session.resume_with(raise, options).await,
+        CliRunStart::Resume(raise) => session.resume_with(raise, options).await,
     };
     if let Err(error) = session.finish("exit").await {
         errln!("hooks were not told that the session is left: {error}");
@@ -139,7 +143,7 @@ async fn carry_out(
         errln!("Go on with: {}", resume_command(session.id(), common));
     }
     let report = report?;
-    tell_waiting(&report, common);
+    print_waiting_subagents(&report, common);
     if let Some(renderer) = renderer {
         renderer.finish(&report, common, &session.open_questions())?;
     }
@@ -147,7 +151,7 @@ async fn carry_out(
 }
 
 /// Says that subagents wait for a person, which their parent need not know.
-fn tell_waiting(report: &RunReport, common: &Common) {
+fn print_waiting_subagents(report: &RunReport, common: &GlobalArgs) {
     let count = report.waiting.len();
     if let Some(first) = report.waiting.first() {
         let what = if count == 1 {
@@ -163,7 +167,7 @@ fn tell_waiting(report: &RunReport, common: &Common) {
 }
 
 /// Says that settings have no effect yet: one of them may be a guard that someone relies on.
-fn tell_inactive(agent: &Agent) {
+fn warn_inactive_settings(agent: &Agent) {
     let findings = &agent.workspace().definition.findings;
     let count = findings
         .iter()
@@ -180,16 +184,16 @@ fn tell_inactive(agent: &Agent) {
 /// was handed over.
 pub(crate) fn exit_code(report: &RunReport) -> ExitCode {
     ExitCode::from(match report.outcome {
-        Outcome::Completed if !report.waiting.is_empty() => 3,
-        Outcome::Completed => 0,
-        Outcome::Failed => 1,
-        Outcome::Parked => 3,
-        Outcome::StepLimit | Outcome::Budget | Outcome::TimedOut => 4,
-        Outcome::Cancelled => 130,
+        RunOutcome::Completed if !report.waiting.is_empty() => 3,
+        RunOutcome::Completed => 0,
+        RunOutcome::Failed => 1,
+        RunOutcome::Parked => 3,
+        RunOutcome::StepLimit | RunOutcome::Budget | RunOutcome::TimedOut => 4,
+        RunOutcome::Cancelled => 130,
     })
 }
 
-fn read_input(env: &Env, argument: Option<&str>) -> Result<String, CliError> {
+fn read_input(env: &ProcessEnv, argument: Option<&str>) -> Result<String, CliError> {
     let text = match argument {
         Some("-") | None if env.stdin_is_terminal => {
             return Err(CliError::usage(
@@ -210,28 +214,30 @@ fn read_input(env: &Env, argument: Option<&str>) -> Result<String, CliError> {
 }
 
 /// What a person is told after a run that did not simply complete, with a command that goes on.
-pub(crate) fn afterword(report: &RunReport, common: &Common) -> Option<String> {
+pub(crate) fn closing_note(report: &RunReport, common: &GlobalArgs) -> Option<String> {
     let reason = report.reason.as_deref().unwrap_or("");
     let command = resume_command(&report.session, common);
     match report.outcome {
-        Outcome::Completed => report.reason.clone(),
-        Outcome::Parked => Some(format!(
+        RunOutcome::Completed => report.reason.clone(),
+        RunOutcome::Parked => Some(format!(
             "parked: {reason}. Answer as below, or all with: {command} --approve all (or none)"
         )),
-        Outcome::Cancelled => Some(format!("cancelled. Go on with: {command}")),
-        Outcome::StepLimit | Outcome::TimedOut => Some(format!("{reason}. Go on with: {command}")),
-        Outcome::Budget => Some(format!("{reason}. Go on with: {command} --raise AMOUNT")),
-        Outcome::Failed => Some(format!("failed: {reason}. Try again with: {command}")),
+        RunOutcome::Cancelled => Some(format!("cancelled. Go on with: {command}")),
+        RunOutcome::StepLimit | RunOutcome::TimedOut => {
+            Some(format!("{reason}. Go on with: {command}"))
+        }
+        RunOutcome::Budget => Some(format!("{reason}. Go on with: {command} --raise AMOUNT")),
+        RunOutcome::Failed => Some(format!("failed: {reason}. Try again with: {command}")),
     }
 }
 
 /// The command that goes on with a session.
-pub(crate) fn resume_command(session: &SessionId, common: &Common) -> String {
-    format!("stead run -s {session} --resume{}", flags(common))
+pub(crate) fn resume_command(session: &SessionId, common: &GlobalArgs) -> String {
+    format!("stead run -s {session} --resume{}", agent_flags(common))
 }
 
 /// The flags that lead another command to the same agent.
-pub(crate) fn flags(common: &Common) -> String {
+pub(crate) fn agent_flags(common: &GlobalArgs) -> String {
     let mut command = String::new();
     let dir = common
         .workspace
@@ -245,13 +251,13 @@ pub(crate) fn flags(common: &Common) -> String {
         ("-m", common.model.as_ref()),
         ("-a", common.agent.as_ref()),
     ] {
-        command.extend(value.map(|value| format!(" {flag} {}", quoted(value))));
+        command.extend(value.map(|value| format!(" {flag} {}", shell_quote(value))));
     }
     command
 }
 
 /// A word as a shell takes it.
-fn quoted(word: &str) -> String {
+fn shell_quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@+,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();

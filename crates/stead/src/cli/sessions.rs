@@ -1,35 +1,36 @@
 //! `stead sessions`: what happened, and going back to it.
 
-use super::args::{Common, Format, Output, SearchBounds, SessionsCommand};
-use super::env::Env;
+use super::args::{ExportFormat, GlobalArgs, OutputFormat, SearchBounds, SessionsCommand};
+use super::env::ProcessEnv;
 use super::error::CliError;
-use super::memory::{show_found as show_hits, told};
-use super::open::{Needs, open_agent, session_id};
+use super::memory::{lookup_error, show_found as show_hits};
+use super::open_agent::{CommandModelUse, open_agent, session_id};
 use super::print::outln;
-use super::render::{Renderer, tokens};
+use super::render::{Renderer, tokens_line};
 use super::signals::Signals;
 use super::style::Style;
 use super::transcript::{self, Detail};
-use super::undo::{self, Wanted};
+use super::undo::{self, UndoRequest};
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use stead::agent::{Agent, Pinned, Really, RunOptions};
-use stead::core::{Entry, Line, SessionId, SessionState};
-use stead::store::Wait;
+use stead::agent::{Agent, GcMode, Pinned, RunOptions};
+use stead::core::{Entry, JournalLine, SessionId, SessionState};
+use stead::store::LockWait;
 
 pub(crate) async fn sessions(
-    common: &Common,
-    env: &Env,
+    common: &GlobalArgs,
+    env: &ProcessEnv,
     command: SessionsCommand,
 ) -> Result<ExitCode, CliError> {
     let style = Style::stdout(env);
     let (common, needs) = match &command {
-        SessionsCommand::Compact { model, .. } => {
-            (&common.with_model(model.as_ref()), Needs::Model)
-        }
-        _ => (common, Needs::FilesOnly),
+        SessionsCommand::Compact { model, .. } => (
+            &common.with_model(model.as_ref()),
+            CommandModelUse::Required,
+        ),
+        _ => (common, CommandModelUse::NotNeeded),
     };
     let agent = open_agent(common, env, needs).await?;
     match command {
@@ -37,7 +38,11 @@ pub(crate) async fn sessions(
             list(
                 &agent,
                 style,
-                if all { Whose::All } else { Whose::Peoples },
+                if all {
+                    SessionFilter::All
+                } else {
+                    SessionFilter::WithoutSubagents
+                },
                 json,
             )
             .await
@@ -45,7 +50,7 @@ pub(crate) async fn sessions(
         SessionsCommand::Show { id, full, json } => show(&agent, style, &id, full, json).await,
         SessionsCommand::Search { text, bounds } => search(&agent, style, &text, &bounds).await,
         SessionsCommand::Fork { id, before, to } => {
-            let mut session = agent.session(find(&agent, &id).await?);
+            let mut session = agent.session(find_session(&agent, &id).await?);
             let fork = session.fork(session_id(to.as_deref())?, before).await?;
             agent.sessions().flush().await;
             outln!("{}", fork.id());
@@ -57,17 +62,21 @@ pub(crate) async fn sessions(
             dry_run,
             json,
         } => {
-            let really = if dry_run { Really::DryRun } else { Really::Do };
-            let wanted = Wanted {
+            let really = if dry_run {
+                GcMode::DryRun
+            } else {
+                GcMode::Apply
+            };
+            let wanted = UndoRequest {
                 run: run.as_deref(),
                 session: session.as_deref(),
-                really,
+                apply: really,
                 json,
             };
             undo::undo(&agent, style, wanted).await
         }
         SessionsCommand::Rewind { id, before, files } => {
-            let mut session = agent.session(find(&agent, &id).await?);
+            let mut session = agent.session(find_session(&agent, &id).await?);
             if files {
                 session.load().await?;
                 let point = session.rewind_point(before)?;
@@ -78,7 +87,7 @@ pub(crate) async fn sessions(
                     outln!("undone: {}", step.path);
                 }
             }
-            let point = session.rewind(before, Wait::No).await?;
+            let point = session.rewind(before, LockWait::No).await?;
             agent.sessions().flush().await;
             outln!(
                 "{id} continues before turn {before}: {}",
@@ -90,9 +99,9 @@ pub(crate) async fn sessions(
             id, focus, json, ..
         } => compact(&agent, env, &id, focus, json).await,
         SessionsCommand::Pin { id, turn, off } => {
-            let mut session = agent.session(find(&agent, &id).await?);
+            let mut session = agent.session(find_session(&agent, &id).await?);
             let pinned = if off { Pinned::No } else { Pinned::Yes };
-            session.pin(turn, pinned, Wait::No).await?;
+            session.pin(turn, pinned, LockWait::No).await?;
             agent.sessions().flush().await;
             outln!(
                 "turn {turn} of {id} is {}",
@@ -106,7 +115,7 @@ pub(crate) async fn sessions(
         }
         SessionsCommand::Rm { ids } => {
             for id in ids {
-                let id = find(&agent, &id).await?;
+                let id = find_session(&agent, &id).await?;
                 agent.sessions().remove(&id).await?;
                 agent.forget_changes(agent.owner(), &id).await?;
                 agent.forget_offloaded(agent.owner(), &id).await?;
@@ -117,12 +126,15 @@ pub(crate) async fn sessions(
     }
 }
 
-async fn lines(agent: &Arc<Agent>, id: &str) -> Result<Vec<Line>, CliError> {
-    Ok(agent.sessions().read(&find(agent, id).await?).await?)
+async fn read_lines(agent: &Arc<Agent>, id: &str) -> Result<Vec<JournalLine>, CliError> {
+    Ok(agent
+        .sessions()
+        .read(&find_session(agent, id).await?)
+        .await?)
 }
 
 /// The session that `text` names: by its id, or by the beginning of it if only one begins so.
-pub(crate) async fn find(agent: &Arc<Agent>, text: &str) -> Result<SessionId, CliError> {
+pub(crate) async fn find_session(agent: &Arc<Agent>, text: &str) -> Result<SessionId, CliError> {
     let exact = session_id(Some(text))?;
     let list = agent.sessions().list().await?;
     let mut begin: Vec<SessionId> = list
@@ -139,22 +151,22 @@ pub(crate) async fn find(agent: &Arc<Agent>, text: &str) -> Result<SessionId, Cl
 
 /// Which sessions are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whose {
+enum SessionFilter {
     /// All of them.
     All,
     /// Those that people began.
-    Peoples,
+    WithoutSubagents,
 }
 
 async fn list(
     agent: &Arc<Agent>,
     style: Style,
-    whose: Whose,
+    whose: SessionFilter,
     as_json: bool,
 ) -> Result<ExitCode, CliError> {
     let mut list = agent.sessions().list().await?;
     let there = list.len();
-    list.retain(|summary| whose == Whose::All || summary.parent.is_none());
+    list.retain(|summary| whose == SessionFilter::All || summary.parent.is_none());
     let left_out = there - list.len();
     if as_json {
         outln!(
@@ -176,7 +188,7 @@ async fn list(
             "{}  {}  {outcome:<10}  {}",
             style.accent(summary.id.as_str()),
             style.dim(&when),
-            style.safe(&summary.title)
+            style.sanitize(&summary.title)
         );
         let of = summary
             .parent
@@ -185,7 +197,7 @@ async fn list(
         let numbers = format!(
             "{} · {}{of}",
             count(summary.runs, "run"),
-            tokens(&summary.usage, summary.cost)
+            tokens_line(&summary.usage, summary.cost)
         );
         outln!("  {}", style.dim(&numbers));
     }
@@ -211,7 +223,7 @@ async fn show(
     full: bool,
     as_json: bool,
 ) -> Result<ExitCode, CliError> {
-    let lines = lines(agent, id).await?;
+    let lines = read_lines(agent, id).await?;
     if as_json {
         lines
             .iter()
@@ -221,7 +233,7 @@ async fn show(
     let detail = if full { Detail::Full } else { Detail::Brief };
     super::print::out(format_args!(
         "{}",
-        transcript::terminal(&lines, detail, style)?
+        transcript::render_terminal(&lines, detail, style)?
     ));
     Ok(ExitCode::SUCCESS)
 }
@@ -236,7 +248,7 @@ async fn search(
         .lookup(agent.owner())
         .sessions(&*agent.sessions(), &bounds.query(text))
         .await;
-    Ok(show_hits(&looked.map_err(told)?, bounds, |hit| {
+    Ok(show_hits(&looked.map_err(lookup_error)?, bounds, |hit| {
         if bounds.json {
             let session = &hit.source;
             let who = hit.voice.as_str();
@@ -250,7 +262,7 @@ async fn search(
                 "{}:{} {}",
                 style.accent(&hit.source),
                 hit.place,
-                style.safe(&hit.text)
+                style.sanitize(&hit.text)
             );
         }
     }))
@@ -264,10 +276,10 @@ async fn replay(
     id: &str,
     as_json: bool,
 ) -> Result<ExitCode, CliError> {
-    let lines = lines(agent, id).await?;
+    let lines = read_lines(agent, id).await?;
     let mut state = SessionState::default();
     for line in &lines {
-        transcript::expected(&state, &line.entry).map_err(|why| {
+        transcript::check_expected(&state, &line.entry).map_err(|why| {
             CliError::Failed(anyhow::anyhow!(
                 "entry {} ({:?}) is not what the machine would do: {why}",
                 line.seq,
@@ -284,7 +296,7 @@ async fn replay(
     if !as_json {
         super::print::out(format_args!(
             "{}",
-            transcript::terminal(&lines, Detail::Brief, style)?
+            transcript::render_terminal(&lines, Detail::Brief, style)?
         ));
         let models = lines
             .iter()
@@ -301,14 +313,18 @@ async fn replay(
 
 async fn compact(
     agent: &Arc<Agent>,
-    env: &Env,
+    env: &ProcessEnv,
     id: &str,
     focus: Option<String>,
     as_json: bool,
 ) -> Result<ExitCode, CliError> {
-    let mut session = agent.session(find(agent, id).await?);
+    let mut session = agent.session(find_session(agent, id).await?);
     let signals = Signals::watch()?;
-    let renderer = Arc::new(Renderer::new(env, Output::Text, signals.cancel.clone()));
+    let renderer = Arc::new(Renderer::new(
+        env,
+        OutputFormat::Text,
+        signals.cancel.clone(),
+    ));
     let options = RunOptions {
         listener: renderer.listener(),
         cancel: signals.cancel.clone(),
@@ -333,13 +349,13 @@ async fn compact(
 async fn export(
     agent: &Arc<Agent>,
     id: &str,
-    format: Format,
+    format: ExportFormat,
     file: Option<&Path>,
 ) -> Result<ExitCode, CliError> {
-    let lines = lines(agent, id).await?;
+    let lines = read_lines(agent, id).await?;
     let text = match format {
-        Format::Markdown => transcript::markdown(id, &lines)?,
-        Format::Json => {
+        ExportFormat::Markdown => transcript::render_markdown(id, &lines)?,
+        ExportFormat::Json => {
             let entries: Vec<serde_json::Value> = lines.iter().map(transcript::line_json).collect();
             format!(
                 "{}\n",

@@ -1,46 +1,46 @@
 //! `stead skills`: installing, listing, publishing and checking skills.
 
-mod layers;
+mod context;
 mod list;
-mod watch;
+mod progress;
 
-use super::args::{Common, SkillsCommand};
-use super::env::Env;
+use super::args::{GlobalArgs, SkillsCommand};
+use super::env::ProcessEnv;
 use super::error::CliError;
 use super::print::{errln, outln};
 use super::style::Style;
-pub(crate) use layers::Places;
+pub(crate) use context::SkillContext;
+use progress::with_progress;
 use std::path::Path;
 use std::process::ExitCode;
 use stead::workspace::skills::{
-    Fetched, Installation, Installed, InstalledSource, Layer, Progress, Source, SourceError,
-    publish,
+    FetchedSkills, InstallOutcome, Installation, InstalledSource, SkillOrigin, SkillProgress,
+    SkillSource, SourceError, publish,
 };
-use watch::watched;
 
 pub(crate) async fn skills(
-    common: &Common,
-    env: &Env,
+    common: &GlobalArgs,
+    env: &ProcessEnv,
     command: SkillsCommand,
 ) -> Result<ExitCode, CliError> {
     match command {
         SkillsCommand::Add { source, name } => add(common, env, &source, name).await,
-        SkillsCommand::List { json } => list::list(common, env, Form::of(json)).await,
+        SkillsCommand::List { json } => list::list(common, env, SkillsFormat::of(json)).await,
         SkillsCommand::Remove { name } => remove(common, env, &name).await,
         SkillsCommand::Update { name } => update(common, env, name.as_deref()).await,
         SkillsCommand::Publish { dir, store } => publish_to(common, env, &dir, &store).await,
-        SkillsCommand::Check { json } => list::check(common, env, Form::of(json)).await,
+        SkillsCommand::Check { json } => list::check(common, env, SkillsFormat::of(json)).await,
     }
 }
 
 /// How something is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum SkillsFormat {
     Text,
     Json,
 }
 
-impl Form {
+impl SkillsFormat {
     /// What the flag `--json` says.
     fn of(json: bool) -> Self {
         if json { Self::Json } else { Self::Text }
@@ -48,34 +48,34 @@ impl Form {
 }
 
 async fn add(
-    common: &Common,
-    env: &Env,
+    common: &GlobalArgs,
+    env: &ProcessEnv,
     text: &str,
     name: Option<String>,
 ) -> Result<ExitCode, CliError> {
-    let source = Source::parse(text, &here()?)?;
+    let source = SkillSource::parse(text, &current_dir()?)?;
     let name = name.unwrap_or_else(|| source.default_name());
-    let places = Places::open(common, env).await?;
-    let mut installation = Installation::open(places.installed.clone()).await?;
+    let places = SkillContext::open(common, env).await?;
+    let mut installation = Installation::open(places.installed_files.clone()).await?;
     installation.check_new(&name)?;
-    let progress = Progress::default();
+    let progress = SkillProgress::default();
     let lookup = |name: &str| places.variable(env, name);
     let work = async {
         let fetched = source.fetch(&name, &lookup, &progress).await?;
         let installed = installation.install(&name, &fetched, &progress).await?;
         Ok::<_, SourceError>((fetched, installed))
     };
-    let Some(done) = watched(env, &progress, work).await? else {
+    let Some(done) = with_progress(env, &progress, work).await? else {
         return Ok(ExitCode::from(130));
     };
     let (fetched, installed) = done?;
-    tell(env, installation.source(&name)?, &fetched, installed);
+    print_installed(env, installation.source(&name)?, &fetched, installed);
     Ok(ExitCode::SUCCESS)
 }
 
-async fn remove(common: &Common, env: &Env, name: &str) -> Result<ExitCode, CliError> {
-    let places = Places::open(common, env).await?;
-    let removed = Installation::open(places.installed.clone())
+async fn remove(common: &GlobalArgs, env: &ProcessEnv, name: &str) -> Result<ExitCode, CliError> {
+    let places = SkillContext::open(common, env).await?;
+    let removed = Installation::open(places.installed_files.clone())
         .await?
         .remove(name)
         .await?;
@@ -87,9 +87,13 @@ async fn remove(common: &Common, env: &Env, name: &str) -> Result<ExitCode, CliE
     Ok(ExitCode::SUCCESS)
 }
 
-async fn update(common: &Common, env: &Env, name: Option<&str>) -> Result<ExitCode, CliError> {
-    let places = Places::open(common, env).await?;
-    let mut installation = Installation::open(places.installed.clone()).await?;
+async fn update(
+    common: &GlobalArgs,
+    env: &ProcessEnv,
+    name: Option<&str>,
+) -> Result<ExitCode, CliError> {
+    let places = SkillContext::open(common, env).await?;
+    let mut installation = Installation::open(places.installed_files.clone()).await?;
     let sources: Vec<InstalledSource> = match name {
         Some(name) => vec![installation.source(name)?.clone()],
         None => installation.sources().to_vec(),
@@ -100,7 +104,7 @@ async fn update(common: &Common, env: &Env, name: Option<&str>) -> Result<ExitCo
     let lookup = |name: &str| places.variable(env, name);
     let mut failed = 0;
     for known in sources {
-        let progress = Progress::default();
+        let progress = SkillProgress::default();
         let work = async {
             let fetched = known
                 .source()
@@ -111,10 +115,10 @@ async fn update(common: &Common, env: &Env, name: Option<&str>) -> Result<ExitCo
                 .await?;
             Ok::<_, SourceError>((fetched, installed))
         };
-        match watched(env, &progress, work).await? {
+        match with_progress(env, &progress, work).await? {
             None => return Ok(ExitCode::from(130)),
             Some(Ok((fetched, installed))) => {
-                tell(env, installation.source(&known.name)?, &fetched, installed)
+                print_installed(env, installation.source(&known.name)?, &fetched, installed)
             }
             // The others may still be fetched.
             Some(Err(error)) => {
@@ -131,8 +135,8 @@ async fn update(common: &Common, env: &Env, name: Option<&str>) -> Result<ExitCo
 }
 
 async fn publish_to(
-    common: &Common,
-    env: &Env,
+    common: &GlobalArgs,
+    env: &ProcessEnv,
     dir: &Path,
     store: &str,
 ) -> Result<ExitCode, CliError> {
@@ -147,14 +151,14 @@ async fn publish_to(
     if !Path::new(dir).is_dir() {
         return Err(CliError::usage(format!("there is no directory {dir}")));
     }
-    let store = Source::parse(store, &here()?)?;
-    let progress = Progress::default();
+    let store = SkillSource::parse(store, &current_dir()?)?;
+    let progress = SkillProgress::default();
     let lookup = |name: &str| env.get(name);
     let work = async {
         let to = store.open_store(&lookup).await?;
         publish(dir, &to, &progress).await
     };
-    let Some(published) = watched(env, &progress, work).await? else {
+    let Some(published) = with_progress(env, &progress, work).await? else {
         return Ok(ExitCode::from(130));
     };
     let published = published?;
@@ -165,13 +169,13 @@ async fn publish_to(
     );
     outln!(
         "add them elsewhere with: stead skills add {}",
-        quoted(&store.from)
+        shell_quote(&store.from)
     );
     Ok(ExitCode::SUCCESS)
 }
 
 /// The directory the command was typed in.
-fn here() -> Result<String, CliError> {
+fn current_dir() -> Result<String, CliError> {
     let dir = std::path::absolute(".")?;
     let text = dir
         .to_str()
@@ -179,12 +183,17 @@ fn here() -> Result<String, CliError> {
     text.ok_or_else(|| CliError::usage("the name of the current directory is not UTF-8"))
 }
 
-fn tell(env: &Env, source: &InstalledSource, fetched: &Fetched, installed: Installed) {
+fn print_installed(
+    env: &ProcessEnv,
+    source: &InstalledSource,
+    fetched: &FetchedSkills,
+    installed: InstallOutcome,
+) {
     let style = Style::stdout(env);
     let word = match installed {
-        Installed::New => style.good("installed"),
-        Installed::Renewed => style.good("updated"),
-        Installed::Unchanged => style.dim("unchanged"),
+        InstallOutcome::New => style.good("installed"),
+        InstallOutcome::Updated => style.good("updated"),
+        InstallOutcome::Unchanged => style.dim("unchanged"),
     };
     let names: Vec<&str> = source
         .skills
@@ -194,20 +203,20 @@ fn tell(env: &Env, source: &InstalledSource, fetched: &Fetched, installed: Insta
     outln!(
         "{word} {} at {}: {}",
         source.name,
-        short(&source.pinned),
-        style.safe(&names.join(", "))
+        short_pin(&source.pinned),
+        style.sanitize(&names.join(", "))
     );
-    for problem in fetched.left_out() {
+    for problem in fetched.broken_skills() {
         errln!(
             "{} {}",
             Style::stderr(env).warn("left out"),
-            Style::stderr(env).safe(&problem)
+            Style::stderr(env).sanitize(&problem)
         );
     }
 }
 
 /// Enough of a commit or hash to tell it from others.
-fn short(pinned: &str) -> String {
+fn short_pin(pinned: &str) -> String {
     let (kind, hash) = pinned
         .split_once(':')
         .map_or(("", pinned), |(_, hash)| ("sha256:", hash));
@@ -220,7 +229,7 @@ fn counted(number: usize, noun: &str) -> String {
 }
 
 /// As a shell takes it: variables are for us to fill in.
-fn quoted(text: &str) -> String {
+fn shell_quote(text: &str) -> String {
     if text.contains(['$', ' ', '#', '?', '&', '*']) {
         format!("'{text}'")
     } else {
@@ -229,10 +238,10 @@ fn quoted(text: &str) -> String {
 }
 
 /// Whether what is wrong in a layer is for the workspace's owner to put right.
-fn is_own(layer: &Layer) -> bool {
+fn is_workspace_owned(layer: &SkillOrigin) -> bool {
     match layer {
-        Layer::Workspace | Layer::User => true,
-        Layer::Global | Layer::Repository(_) => false,
+        SkillOrigin::Workspace | SkillOrigin::User => true,
+        SkillOrigin::Global | SkillOrigin::Repository(_) => false,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Colour where it helps, plain text when piped.
 
-use super::env::Env;
+use super::env::ProcessEnv;
 use std::borrow::Cow;
 
 /// Colours for one stream.
@@ -11,14 +11,14 @@ pub(crate) struct Style {
 }
 
 impl Style {
-    pub(crate) fn stdout(env: &Env) -> Self {
+    pub(crate) fn stdout(env: &ProcessEnv) -> Self {
         Self {
             colour: env.stdout_is_terminal && env.get("NO_COLOR").is_none(),
             terminal: env.stdout_is_terminal,
         }
     }
 
-    pub(crate) fn stderr(env: &Env) -> Self {
+    pub(crate) fn stderr(env: &ProcessEnv) -> Self {
         Self {
             colour: env.stderr_is_terminal && env.get("NO_COLOR").is_none(),
             terminal: env.stderr_is_terminal,
@@ -27,9 +27,9 @@ impl Style {
 
     /// Text from elsewhere as a terminal may be given it: nothing a model or a file says can
     /// command the terminal, or be read there as something else. A pipe gets the text as it is.
-    pub(crate) fn safe(self, text: &str) -> Cow<'_, str> {
-        if self.terminal && text.contains(deceives) {
-            return Cow::Owned(text.replace(deceives, "\u{fffd}"));
+    pub(crate) fn sanitize(self, text: &str) -> Cow<'_, str> {
+        if self.terminal && text.contains(is_unsafe_char) {
+            return Cow::Owned(text.replace(is_unsafe_char, "\u{fffd}"));
         }
         Cow::Borrowed(text)
     }
@@ -68,7 +68,7 @@ impl Style {
 }
 
 /// Whether a character commands a terminal, or makes it show what follows in another order.
-pub(crate) fn deceives(c: char) -> bool {
+pub(crate) fn is_unsafe_char(c: char) -> bool {
     let commands = c.is_control() && !matches!(c, '\n' | '\t');
     let reorders = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     commands || reorders
@@ -94,13 +94,13 @@ mod tests {
             ("שלום, 👩\u{200d}💻", "שלום, 👩\u{200d}💻"),
         ];
         for (text, shown) in table {
-            assert_eq!(terminal.safe(text), shown);
+            assert_eq!(terminal.sanitize(text), shown);
             assert_eq!(
                 Style {
                     colour: false,
                     terminal: false
                 }
-                .safe(text),
+                .sanitize(text),
                 text
             );
         }

@@ -1,25 +1,29 @@
 //! `stead tool`: one call, through the same gate.
 
-use super::args::{Common, ToolArgs};
-use super::env::Env;
+use super::args::{GlobalArgs, ToolArgs};
+use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open::{Needs, open_agent};
+use super::open_agent::{CommandModelUse, open_agent};
 use super::print::{errln, outln};
 use super::signals::Signals;
 use super::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Arc;
-use stead::agent::{Agent, Called};
-use stead::core::{Block, Level, VerdictKind};
+use stead::agent::{Agent, SessionlessResult};
+use stead::core::{Block, NoticeLevel, VerdictKind};
 use stead::workspace::{Handler, HookEvent};
 
-pub(crate) async fn tool(common: &Common, env: &Env, args: ToolArgs) -> Result<ExitCode, CliError> {
-    let common = &Common {
+pub(crate) async fn tool(
+    common: &GlobalArgs,
+    env: &ProcessEnv,
+    args: ToolArgs,
+) -> Result<ExitCode, CliError> {
+    let common = &GlobalArgs {
         mode: args.mode,
         ..common.clone()
     };
-    let agent = open_agent(common, env, Needs::FilesOnly).await?;
+    let agent = open_agent(common, env, CommandModelUse::NotNeeded).await?;
     let Some(name) = &args.name else {
         return list(&agent, env, &args).await;
     };
@@ -38,8 +42,8 @@ pub(crate) async fn tool(common: &Common, env: &Env, args: ToolArgs) -> Result<E
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let agent = match asks_a_model(&agent) {
-        true => open_agent(common, env, Needs::Model).await?,
+    let agent = match hooks_use_model(&agent) {
+        true => open_agent(common, env, CommandModelUse::Required).await?,
         false => agent,
     };
     let signals = Signals::watch()?;
@@ -51,14 +55,14 @@ pub(crate) async fn tool(common: &Common, env: &Env, args: ToolArgs) -> Result<E
             signals.cancel.clone(),
         )
         .await;
-    for (level, text) in called.told.iter().filter(|_| !args.json) {
+    for (level, text) in called.notices.iter().filter(|_| !args.json) {
         let style = Style::stderr(env);
-        let text = style.safe(text);
+        let text = style.sanitize(text);
         errln!(
             "{}",
             match level {
-                Level::Info => style.dim(&text),
-                Level::Warning => style.warn(&text),
+                NoticeLevel::Info => style.dim(&text),
+                NoticeLevel::Warning => style.warn(&text),
             }
         );
     }
@@ -67,7 +71,7 @@ pub(crate) async fn tool(common: &Common, env: &Env, args: ToolArgs) -> Result<E
 }
 
 /// Whether a hook that is asked about calls asks a model in turn.
-fn asks_a_model(agent: &Agent) -> bool {
+fn hooks_use_model(agent: &Agent) -> bool {
     let about_calls = [
         HookEvent::BeforeToolCall,
         HookEvent::AfterToolCall,
@@ -83,12 +87,12 @@ fn asks_a_model(agent: &Agent) -> bool {
     })
 }
 
-fn print_result(called: &Called, as_json: bool, style: Style) -> Result<(), CliError> {
+fn print_result(called: &SessionlessResult, as_json: bool, style: Style) -> Result<(), CliError> {
     if as_json {
         let mut line = json!({"status": called.status, "content": called.content});
-        if !called.told.is_empty() {
+        if !called.notices.is_empty() {
             let told = called
-                .told
+                .notices
                 .iter()
                 .map(|(level, text)| json!({"level": level, "text": text}));
             line["told"] = told.collect();
@@ -105,7 +109,7 @@ fn print_result(called: &Called, as_json: bool, style: Style) -> Result<(), CliE
             Block::Thinking(thinking) => thinking.text.clone(),
             Block::ToolCall(call) => call.name.clone(),
         };
-        let text = style.safe(&text);
+        let text = style.sanitize(&text);
         if called.status.is_error() {
             errln!("{text}")
         } else {
@@ -115,9 +119,9 @@ fn print_result(called: &Called, as_json: bool, style: Style) -> Result<(), CliE
     Ok(())
 }
 
-async fn list(agent: &Arc<Agent>, env: &Env, args: &ToolArgs) -> Result<ExitCode, CliError> {
+async fn list(agent: &Arc<Agent>, env: &ProcessEnv, args: &ToolArgs) -> Result<ExitCode, CliError> {
     let style = Style::stdout(env);
-    for spec in agent.outside_turn().await?.tools.specs().iter() {
+    for spec in agent.sessionless_turn().await?.tools.specs().iter() {
         if args.json {
             let line = json!({
                 "name": spec.name, "aliases": spec.aliases, "description": spec.description,

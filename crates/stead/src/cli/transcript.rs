@@ -1,14 +1,15 @@
 //! A journal as people read it.
 
 use super::error::CliError;
-use super::render::{call_line, tokens};
+use super::render::{call_line, tokens_line};
 use super::style::Style;
 use serde_json::Value;
 use std::fmt::Write;
 use stead::agent::fenced;
 use stead::core::{
-    Block, CallState, Ceiling, Change, Compaction, DecisionKind, Entry, HookRun, Limits, Line,
-    Message, Next, Outcome, PlanStage, ResultStatus, SessionState, ToolResult,
+    Block, CallState, Compaction, DecisionKind, Entry, HookRun, JournalLine, Message, NextAction,
+    PermissionCeiling, PlanStage, ResultStatus, RunLimits, RunOutcome, SessionChange, SessionState,
+    ToolResult,
 };
 
 /// How much is shown.
@@ -23,7 +24,7 @@ pub(crate) enum Detail {
 const BRIEF_LINES: usize = 6;
 
 /// One line of the journal as JSON.
-pub(crate) fn line_json(line: &Line) -> serde_json::Value {
+pub(crate) fn line_json(line: &JournalLine) -> serde_json::Value {
     let (text, _) =
         stead::core::encode_line(line.seq, line.at, &line.entry, stead::core::ChainSum::START);
     let mut value: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
@@ -34,21 +35,31 @@ pub(crate) fn line_json(line: &Line) -> serde_json::Value {
 }
 
 /// The journal for a terminal.
-pub(crate) fn terminal(lines: &[Line], detail: Detail, style: Style) -> Result<String, CliError> {
+pub(crate) fn render_terminal(
+    lines: &[JournalLine],
+    detail: Detail,
+    style: Style,
+) -> Result<String, CliError> {
     // Made safe entry by entry, before our own colours are added.
-    let safe: Vec<Line> = lines.iter().map(|line| safe_line(line, style)).collect();
+    let safe: Vec<JournalLine> = lines
+        .iter()
+        .map(|line| sanitize_line(line, style))
+        .collect();
     match detail {
-        Detail::Brief => conversation(&safe, style),
-        Detail::Full => Ok(chronicle(&safe, style)),
+        Detail::Brief => render_conversation(&safe, style),
+        Detail::Full => Ok(render_journal(&safe, style)),
     }
 }
 
 /// A line whose words cannot command the terminal.
-fn safe_line(line: &Line, style: Style) -> Line {
+fn sanitize_line(line: &JournalLine, style: Style) -> JournalLine {
     let mut line = line.clone();
-    let clean = |text: &mut String| *text = style.safe(text).into_owned();
-    let clean_all =
-        |content: &mut Vec<Block>| content.iter_mut().for_each(|block| make_safe(block, style));
+    let clean = |text: &mut String| *text = style.sanitize(text).into_owned();
+    let clean_all = |content: &mut Vec<Block>| {
+        content
+            .iter_mut()
+            .for_each(|block| sanitize_block(block, style))
+    };
     match &mut line.entry {
         Entry::User(input) => clean_all(&mut input.content),
         Entry::Model(reply) => {
@@ -83,51 +94,56 @@ fn safe_line(line: &Line, style: Style) -> Line {
     line
 }
 
-fn make_safe(block: &mut Block, style: Style) {
-    let clean = |text: &mut String| *text = style.safe(text).into_owned();
+fn sanitize_block(block: &mut Block, style: Style) {
+    let clean = |text: &mut String| *text = style.sanitize(text).into_owned();
     match block {
         Block::Text { text } => clean(text),
         Block::ToolCall(call) => {
             clean(&mut call.name);
-            call.args = safe_value(std::mem::take(&mut call.args), style);
+            call.args = sanitize_value(std::mem::take(&mut call.args), style);
         }
         Block::Thinking(thinking) => clean(&mut thinking.text),
         Block::Media(_) => {}
     }
 }
 
-fn safe_value(value: Value, style: Style) -> Value {
+fn sanitize_value(value: Value, style: Style) -> Value {
     match value {
-        Value::String(text) => Value::String(style.safe(&text).into_owned()),
+        Value::String(text) => Value::String(style.sanitize(&text).into_owned()),
         Value::Array(items) => items
             .into_iter()
-            .map(|item| safe_value(item, style))
+            .map(|item| sanitize_value(item, style))
             .collect(),
         Value::Object(fields) => fields
             .into_iter()
-            .map(|(key, value)| (style.safe(&key).into_owned(), safe_value(value, style)))
+            .map(|(key, value)| {
+                (
+                    style.sanitize(&key).into_owned(),
+                    sanitize_value(value, style),
+                )
+            })
             .collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) => value,
     }
 }
 
 /// The conversation as it stands, turns numbered as `rewind` and `fork` count them.
-fn conversation(lines: &[Line], style: Style) -> Result<String, CliError> {
+fn render_conversation(lines: &[JournalLine], style: Style) -> Result<String, CliError> {
     let state = fold(lines)?;
     let mut out = String::new();
     let mut turn = 0;
     for said in &state.turns {
         match &*said.message {
-            Message::User { content } if said.opens.is_some() => {
+            Message::User { content } if said.starts_run.is_some() => {
                 turn += 1;
                 let run = said
-                    .opens
+                    .starts_run
                     .as_ref()
                     .map_or(String::new(), |run| format!("run {run}"));
                 let you = style.accent(&format!("[{turn}] you:"));
                 let _ = writeln!(out, "{you} {}  {}", blocks_text(content), style.dim(&run));
             }
-            Message::User { content } if said.steers => {
+            Message::User { content } if said.is_steering => {
                 let _ = writeln!(
                     out,
                     "{} {}",
@@ -168,7 +184,7 @@ fn conversation(lines: &[Line], style: Style) -> Result<String, CliError> {
         Entry::End(end) if state.last_outcome == Some(end.outcome) => Some(end),
         _ => None,
     });
-    if let Some(end) = end.filter(|end| end.outcome != Outcome::Completed) {
+    if let Some(end) = end.filter(|end| end.outcome != RunOutcome::Completed) {
         let reason = end.reason.as_deref().unwrap_or("");
         let _ = writeln!(
             out,
@@ -179,12 +195,12 @@ fn conversation(lines: &[Line], style: Style) -> Result<String, CliError> {
             ))
         );
     }
-    let _ = writeln!(out, "{}", style.dim(&tokens(&state.usage, state.cost)));
+    let _ = writeln!(out, "{}", style.dim(&tokens_line(&state.usage, state.cost)));
     Ok(out)
 }
 
 /// Everything that happened, in order.
-fn chronicle(lines: &[Line], style: Style) -> String {
+fn render_journal(lines: &[JournalLine], style: Style) -> String {
     let mut out = String::new();
     for line in lines {
         let head = style.dim(&format!("{:>5} {:.3}", line.seq, line.at));
@@ -200,7 +216,7 @@ fn chronicle(lines: &[Line], style: Style) -> String {
                 format!(
                     "{} {}\n{text}",
                     reply.model,
-                    style.dim(&tokens(&reply.usage, reply.cost))
+                    style.dim(&tokens_line(&reply.usage, reply.cost))
                 )
             }
             Entry::Call(intent) => format!("{} begins ({})", intent.tool, intent.id),
@@ -234,7 +250,7 @@ fn chronicle(lines: &[Line], style: Style) -> String {
                 blocks_text(&steer.content)
             ),
             Entry::Set(set) => style
-                .safe(&format!("{} set {}", set.by, change_text(&set.change)))
+                .sanitize(&format!("{} set {}", set.by, change_text(&set.change)))
                 .into_owned(),
             Entry::Pin(pin) => format!(
                 "entry {} {}",
@@ -247,9 +263,13 @@ fn chronicle(lines: &[Line], style: Style) -> String {
             ),
             Entry::Compaction(compaction) => {
                 let summary = compaction.view.summary.as_deref().unwrap_or("");
-                format!("{}\n{}", compaction_line(compaction), style.safe(summary))
+                format!(
+                    "{}\n{}",
+                    compaction_line(compaction),
+                    style.sanitize(summary)
+                )
             }
-            Entry::Hook(hook) => style.safe(&hook_line(hook)).into_owned(),
+            Entry::Hook(hook) => style.sanitize(&hook_line(hook)).into_owned(),
             Entry::Rewind(rewind) => format!("rewound to entry {}", rewind.to),
             Entry::End(end) => format!(
                 "run ended: {} {}",
@@ -303,18 +323,18 @@ pub(crate) fn compaction_line(compaction: &Compaction) -> String {
     });
     format!(
         "context compacted, {before_tokens} to about {after_tokens} tokens: {}{why}",
-        dropped.in_words()
+        dropped.describe()
     )
 }
 
 /// The conversation as Markdown.
-pub(crate) fn markdown(id: &str, lines: &[Line]) -> Result<String, CliError> {
+pub(crate) fn render_markdown(id: &str, lines: &[JournalLine]) -> Result<String, CliError> {
     let state = fold(lines)?;
     let mut out = format!("# Session {id}\n\n");
     for turn in &state.turns {
         match &*turn.message {
             Message::User { content } => {
-                let who = match (turn.is_of_person(), turn.steers) {
+                let who = match (turn.is_user_input(), turn.is_steering) {
                     (true, false) => "You",
                     (true, true) => "You, while it ran",
                     (false, _) => "Harness",
@@ -355,31 +375,33 @@ pub(crate) fn markdown(id: &str, lines: &[Line]) -> Result<String, CliError> {
 }
 
 /// Whether the machine, in `state`, would have led to `entry`.
-pub(crate) fn expected(state: &SessionState, entry: &Entry) -> Result<(), String> {
+pub(crate) fn check_expected(state: &SessionState, entry: &Entry) -> Result<(), String> {
     // Limits are settings of the time; a replay asks about order and kind only.
-    let limits = Limits {
+    let limits = RunLimits {
         max_steps: u32::MAX,
         repeat_nudge: 0,
         repeat_end: 0,
     };
     let next = state.next(&limits);
     match (entry, &next) {
-        (Entry::Model(_), Next::CallModel) => Ok(()),
-        (Entry::Model(_), next) => Err(format!("an answer came while {}", in_words(next))),
+        (Entry::Model(_), NextAction::CallModel) => Ok(()),
+        (Entry::Model(_), next) => Err(format!("an answer came while {}", describe_next(next))),
         // While one call of a step waits for a person, the others are judged, and those that only
         // read are run.
-        (Entry::Call(_) | Entry::Ask(_), Next::RunTools(_) | Next::AwaitDecision(_)) => Ok(()),
+        (
+            Entry::Call(_) | Entry::Ask(_),
+            NextAction::RunTools(_) | NextAction::AwaitDecision(_),
+        ) => Ok(()),
         (Entry::Call(_) | Entry::Ask(_), next) => {
-            Err(format!("a call came while {}", in_words(next)))
+            Err(format!("a call came while {}", describe_next(next)))
         }
-        (Entry::Result(_), Next::RunTools(_) | Next::AwaitDecision(_)) => Ok(()),
-        (Entry::Result(_), next) => Err(format!("a result came while {}", in_words(next))),
-        (Entry::Decision(_), Next::AwaitDecision(_) | Next::RunTools(_)) => Ok(()),
-        (Entry::Decision(_), next) => Err(format!("a decision came while {}", in_words(next))),
-        (Entry::Compaction(_), Next::RunTools(_) | Next::AwaitDecision(_)) => Err(format!(
-            "the context was compacted while {}",
-            in_words(&next)
-        )),
+        (Entry::Result(_), NextAction::RunTools(_) | NextAction::AwaitDecision(_)) => Ok(()),
+        (Entry::Result(_), next) => Err(format!("a result came while {}", describe_next(next))),
+        (Entry::Decision(_), NextAction::AwaitDecision(_) | NextAction::RunTools(_)) => Ok(()),
+        (Entry::Decision(_), next) => Err(format!("a decision came while {}", describe_next(next))),
+        (Entry::Compaction(_), NextAction::RunTools(_) | NextAction::AwaitDecision(_)) => Err(
+            format!("the context was compacted while {}", describe_next(&next)),
+        ),
         (
             Entry::Session(_)
             | Entry::User(_)
@@ -396,18 +418,18 @@ pub(crate) fn expected(state: &SessionState, entry: &Entry) -> Result<(), String
     }
 }
 
-fn in_words(next: &Next) -> &'static str {
+fn describe_next(next: &NextAction) -> &'static str {
     match next {
-        Next::Idle => "no run was open",
-        Next::CallModel => "the model was to be asked",
-        Next::RunTools(_) => "calls were to be run",
-        Next::Nudge(_) => "the model was to be told something",
-        Next::AwaitDecision(_) => "a person was to decide",
-        Next::Done(..) => "the run was done",
+        NextAction::Idle => "no run was open",
+        NextAction::CallModel => "the model was to be asked",
+        NextAction::RunTools(_) => "calls were to be run",
+        NextAction::Nudge(_) => "the model was to be told something",
+        NextAction::AwaitDecision(_) => "a person was to decide",
+        NextAction::Done(..) => "the run was done",
     }
 }
 
-fn fold(lines: &[Line]) -> Result<SessionState, CliError> {
+fn fold(lines: &[JournalLine]) -> Result<SessionState, CliError> {
     let mut state = SessionState::default();
     for line in lines {
         state
@@ -476,19 +498,19 @@ fn blocks_text(blocks: &[Block]) -> String {
 }
 
 /// A change of how a session goes on, in words.
-fn change_text(change: &Change) -> String {
+fn change_text(change: &SessionChange) -> String {
     match change {
-        Change::Todos { todos } => format!("{} things to do", todos.len()),
-        Change::Plan {
+        SessionChange::Todos { todos } => format!("{} things to do", todos.len()),
+        SessionChange::Plan {
             plan: Some(PlanStage::Making { file }),
         } => format!("plan mode ({file})"),
-        Change::Plan {
+        SessionChange::Plan {
             plan: Some(PlanStage::Agreed { file, .. }),
         } => format!("the plan in {file} as agreed"),
-        Change::Plan { plan: None } => "plan mode off".to_owned(),
-        Change::Agent { to } => format!("the agent to {to}"),
-        Change::Mode { to } => format!("the permission mode to {to}"),
-        Change::Ceiling(Ceiling {
+        SessionChange::Plan { plan: None } => "plan mode off".to_owned(),
+        SessionChange::Agent { to } => format!("the agent to {to}"),
+        SessionChange::Mode { to } => format!("the permission mode to {to}"),
+        SessionChange::Ceiling(PermissionCeiling {
             modes,
             planning,
             denied,

@@ -1,14 +1,14 @@
 //! `stead sessions undo`: taking back what a run changed.
 
-use super::approvals::coloured;
+use super::approvals::colour_diff;
 use super::error::CliError;
-use super::open::session_id;
+use super::open_agent::session_id;
 use super::print::outln;
 use super::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Arc;
-use stead::agent::{Agent, Obstacle, Really, Undo, UndoAction, UndoPlan};
+use stead::agent::{Agent, GcMode, Undo, UndoAction, UndoObstacle, UndoPlan};
 use stead::core::{RunId, SessionId};
 use stead::store::RunKey;
 use stead::tools::line_diff;
@@ -19,27 +19,27 @@ const MAX_DIFF_BYTES: usize = 1024 * 1024;
 const CONTEXT_LINES: usize = 2;
 
 /// Which run, and what to do about it.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct UndoRequest<'a> {
     pub(crate) run: Option<&'a str>,
     pub(crate) session: Option<&'a str>,
-    pub(crate) really: Really,
+    pub(crate) apply: GcMode,
     pub(crate) json: bool,
 }
 
 pub(crate) async fn undo(
     agent: &Arc<Agent>,
     style: Style,
-    wanted: Wanted<'_>,
+    wanted: UndoRequest<'_>,
 ) -> Result<ExitCode, CliError> {
-    let key = find(agent, &wanted).await?;
+    let key = find_run(agent, &wanted).await?;
     let runs = [key.run.clone()];
     let undo = agent.undo(agent.owner(), &key.session);
     // The plan is made before anything changes, so that it can be shown with what is there now.
     let plan = undo.plan(&key.session, &runs).await?;
-    let shown = show(&undo, &plan, style, &wanted).await?;
-    let done = match wanted.really {
-        Really::DryRun => plan,
-        Really::Do => agent.undo_runs(agent.owner(), &key.session, &runs).await?,
+    let shown = describe_plan(&undo, &plan, style, &wanted).await?;
+    let done = match wanted.apply {
+        GcMode::DryRun => plan,
+        GcMode::Apply => agent.undo_runs(agent.owner(), &key.session, &runs).await?,
     };
     finish(&key, &done, &shown, &wanted)
 }
@@ -52,11 +52,11 @@ pub(crate) async fn undo_all(
     runs: &[RunId],
 ) -> Result<UndoPlan, CliError> {
     let plan = agent.undo_runs(agent.owner(), session, runs).await?;
-    refuse(&plan.obstacles)?;
+    refuse_obstacles(&plan.obstacles)?;
     Ok(plan)
 }
 
-fn refuse(obstacles: &[Obstacle]) -> Result<(), CliError> {
+fn refuse_obstacles(obstacles: &[UndoObstacle]) -> Result<(), CliError> {
     if obstacles.is_empty() {
         return Ok(());
     }
@@ -70,14 +70,14 @@ fn refuse(obstacles: &[Obstacle]) -> Result<(), CliError> {
     )))
 }
 
-async fn find(agent: &Arc<Agent>, wanted: &Wanted<'_>) -> Result<RunKey, CliError> {
+async fn find_run(agent: &Arc<Agent>, wanted: &UndoRequest<'_>) -> Result<RunKey, CliError> {
     let session = wanted
         .session
         .map(|text| session_id(Some(text)))
         .transpose()?;
     let undo = agent.undo(
         agent.owner(),
-        session.as_ref().unwrap_or(&SessionId::outside()),
+        session.as_ref().unwrap_or(&SessionId::sessionless()),
     );
     let Some(text) = wanted.run else {
         let newest = undo.newest(session.as_ref()).await?;
@@ -110,11 +110,11 @@ async fn find(agent: &Arc<Agent>, wanted: &Wanted<'_>) -> Result<RunKey, CliErro
 }
 
 /// What the plan does, in words and differences.
-async fn show(
+async fn describe_plan(
     undo: &Undo,
     plan: &UndoPlan,
     style: Style,
-    wanted: &Wanted<'_>,
+    wanted: &UndoRequest<'_>,
 ) -> Result<Vec<String>, CliError> {
     let mut shown = Vec::new();
     for step in &plan.steps {
@@ -126,21 +126,21 @@ async fn show(
             UndoAction::MakeDirectory => format!("make directory {path}"),
             UndoAction::RemoveDirectory => format!("remove directory {path}, if it is empty"),
         });
-        if wanted.really == Really::Do || wanted.json {
+        if wanted.apply == GcMode::Apply || wanted.json {
             continue;
         }
         let after = match &step.action {
-            UndoAction::Restore { hash, .. } => undo.image(hash).await?.unwrap_or_default(),
+            UndoAction::Restore { hash, .. } => undo.saved_content(hash).await?.unwrap_or_default(),
             UndoAction::Remove => bytes::Bytes::new(),
             UndoAction::MakeDirectory | UndoAction::RemoveDirectory => continue,
         };
-        let before = undo.current(path).await?.unwrap_or_default();
-        shown.extend(difference(&before, &after, style));
+        let before = undo.current_content(path).await?.unwrap_or_default();
+        shown.extend(diff_lines(&before, &after, style));
     }
     Ok(shown)
 }
 
-fn difference(before: &[u8], after: &[u8], style: Style) -> Vec<String> {
+fn diff_lines(before: &[u8], after: &[u8], style: Style) -> Vec<String> {
     let texts = (std::str::from_utf8(before), std::str::from_utf8(after));
     let (Ok(before), Ok(after)) = texts else {
         return vec![format!(
@@ -157,7 +157,7 @@ fn difference(before: &[u8], after: &[u8], style: Style) -> Vec<String> {
         )];
     }
     let lines = line_diff(before, after, CONTEXT_LINES, None);
-    coloured(&lines, style)
+    colour_diff(&lines, style)
         .lines()
         .map(|line| format!("  {line}"))
         .collect()
@@ -167,17 +167,17 @@ fn finish(
     key: &RunKey,
     plan: &UndoPlan,
     shown: &[String],
-    wanted: &Wanted<'_>,
+    wanted: &UndoRequest<'_>,
 ) -> Result<ExitCode, CliError> {
     if wanted.json {
         let obstacles: Vec<String> = plan.obstacles.iter().map(ToString::to_string).collect();
-        let done = plan.obstacles.is_empty() && wanted.really == Really::Do;
+        let done = plan.obstacles.is_empty() && wanted.apply == GcMode::Apply;
         let report = json!({"session": key.session, "run": key.run, "steps": shown, "obstacles": obstacles, "undone": done});
         outln!("{report}");
         return Ok(ExitCode::from(u8::from(!plan.obstacles.is_empty())));
     }
-    match wanted.really {
-        Really::DryRun => {
+    match wanted.apply {
+        GcMode::DryRun => {
             let verb = if plan.obstacles.is_empty() {
                 "would"
             } else {
@@ -192,8 +192,8 @@ fn finish(
             }
             Ok(ExitCode::from(u8::from(!plan.obstacles.is_empty())))
         }
-        Really::Do => {
-            refuse(&plan.obstacles)?;
+        GcMode::Apply => {
+            refuse_obstacles(&plan.obstacles)?;
             for line in shown {
                 outln!("{line}");
             }

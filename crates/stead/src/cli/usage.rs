@@ -1,15 +1,17 @@
 //! `stead usage`: who used how much, as a table and, in a terminal, as a chart.
 
-use super::args::{Common, UsageArgs, UsageBy};
-use super::env::Env;
+use super::args::{GlobalArgs, UsageArgs, UsageBy};
+use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open::{Needs, open_agent};
+use super::open_agent::{CommandModelUse, open_agent};
 use super::print::{errln, outln};
 use super::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Arc;
-use stead::agent::{Agent, By, Period, Rebuilt, UsageLog, UsageRow, usage_report};
+use stead::agent::{
+    Agent, RebuildReport, UsageGrouping, UsageLog, UsagePeriod, UsageRow, usage_report,
+};
 use stead::core::Usd;
 
 /// The longest bar, in characters.
@@ -18,19 +20,19 @@ const BAR_CHARS: u64 = 30;
 const KEY_CHARS: usize = 44;
 
 pub(crate) async fn usage(
-    common: &Common,
-    env: &Env,
+    common: &GlobalArgs,
+    env: &ProcessEnv,
     args: &UsageArgs,
 ) -> Result<ExitCode, CliError> {
-    let agent = open_agent(common, env, Needs::FilesOnly).await?;
+    let agent = open_agent(common, env, CommandModelUse::NotNeeded).await?;
     if args.rebuild {
         return rebuild(&agent, args).await;
     }
-    let period = Period {
+    let period = UsagePeriod {
         since: args.since,
         until: args.until,
     };
-    if let Period {
+    if let UsagePeriod {
         since: Some(since),
         until: Some(until),
     } = period
@@ -75,7 +77,7 @@ pub(crate) async fn usage(
 }
 
 async fn rebuild(agent: &Arc<Agent>, args: &UsageArgs) -> Result<ExitCode, CliError> {
-    let Rebuilt { made, kept } = agent.rebuild_usage(agent.owner()).await?;
+    let RebuildReport { made, kept } = agent.rebuild_usage(agent.owner()).await?;
     let place = agent.place().usage(agent.owner()).locate();
     match args.json {
         true => outln!("{}", json!({"made": made, "kept": kept, "file": place})),
@@ -87,7 +89,7 @@ async fn rebuild(agent: &Arc<Agent>, args: &UsageArgs) -> Result<ExitCode, CliEr
 fn print(style: Style, title: &str, rows: &[UsageRow], total: &UsageRow, bar_chars: Option<u64>) {
     let width = rows
         .iter()
-        .map(|row| shown(&row.key).chars().count())
+        .map(|row| short_key(&row.key).chars().count())
         .chain([title.len(), 5])
         .max()
         .unwrap_or(5);
@@ -100,7 +102,7 @@ fn print(style: Style, title: &str, rows: &[UsageRow], total: &UsageRow, bar_cha
     for row in rows {
         let bar = bar_chars.map_or(String::new(), |chars| bar(weight(row), most, chars));
         let line = format!("{}  {}", line(row, width), style.accent(&bar));
-        outln!("{}", style.safe(line.trim_end()));
+        outln!("{}", style.sanitize(line.trim_end()));
     }
     outln!("{}", style.bold(&line(total, width)));
     if total.unpriced_calls > 0 {
@@ -128,11 +130,11 @@ fn line(row: &UsageRow, width: usize) -> String {
         cost.to_string()
     };
     let cached = format!("{}%", row.cached_percent());
-    let input = grouped(usage.input_tokens);
-    let output = grouped(usage.output_tokens);
+    let input = group_thousands(usage.input_tokens);
+    let output = group_thousands(usage.output_tokens);
     format!(
         "{:<width$} {calls:>7} {input:>13} {cached:>7} {output:>11} {cost:>11}",
-        shown(key)
+        short_key(key)
     )
 }
 
@@ -154,7 +156,7 @@ fn bar(value: u64, most: u64, chars: u64) -> String {
     "█".repeat(eighths / 8) + EIGHTHS[eighths % 8]
 }
 
-fn shown(key: &str) -> String {
+fn short_key(key: &str) -> String {
     match key.char_indices().nth(KEY_CHARS) {
         Some((end, _)) => format!("{}…", &key[..end]),
         None => key.to_owned(),
@@ -162,7 +164,7 @@ fn shown(key: &str) -> String {
 }
 
 /// A number with its thousands apart.
-pub(crate) fn grouped(number: u64) -> String {
+pub(crate) fn group_thousands(number: u64) -> String {
     let digits = number.to_string();
     let first = digits.len() % 3;
     let mut parts: Vec<&str> = Vec::new();
@@ -188,7 +190,7 @@ impl UsageBy {
     }
 }
 
-impl From<UsageBy> for By {
+impl From<UsageBy> for UsageGrouping {
     fn from(by: UsageBy) -> Self {
         match by {
             UsageBy::Day => Self::Day,
@@ -211,7 +213,7 @@ mod tests {
             (1000, "1,000"),
             (1_234_567, "1,234,567"),
         ] {
-            assert_eq!(grouped(number), text);
+            assert_eq!(group_thousands(number), text);
         }
         for (value, want) in [(0, ""), (1, "▏"), (50, "█"), (75, "█▌"), (100, "██")] {
             assert_eq!(bar(value, 100, 2), want, "{value}");

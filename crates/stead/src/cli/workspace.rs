@@ -1,10 +1,10 @@
 //! `stead workspace`: moving a workspace between places.
 
-use super::args::{Common, CopyArgs, WorkspaceCommand};
-use super::env::Env;
+use super::args::{CopyArgs, GlobalArgs, WorkspaceCommand};
+use super::env::ProcessEnv;
 use super::error::CliError;
 use super::locate::{open_options, workspace_dir};
-use super::open::{connect_store, open_workspace, owner, without_model};
+use super::open_agent::{connect_store, open_workspace, owner, without_model};
 use super::print::{err, errln, outln};
 use super::style::Style;
 use serde_json::json;
@@ -15,14 +15,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use stead::agent::copy_offloaded;
 use stead::core::{AgentId, Owner, Redactor, SessionId};
-use stead::store::{Imported, OsDisk, Sessions, StoreError};
+use stead::store::{ImportOutcome, OsDisk, Sessions, StoreError};
 use stead::vfs::{CopyAction, CopyPlan, Included, Overlay, StoreVfs, VPath, Vfs, is_secret};
 use stead::workspace::{
-    Base, Definition, LocalPlace, OpenOptions, Place, StorePlace, offload_folder,
+    Definition, LocalPlace, OpenOptions, Place, StorePathBase, StorePlace, offload_folder,
 };
 
 /// One end of a copy: a tree and its sessions.
-struct End {
+struct CopyEnd {
     files: Arc<dyn Vfs>,
     sessions: Arc<dyn Sessions>,
     name: String,
@@ -32,7 +32,7 @@ struct End {
     agent: AgentId,
 }
 
-impl End {
+impl CopyEnd {
     /// The tree as a session sees it.
     fn tree(&self, session: &SessionId) -> Arc<dyn Vfs> {
         self.place.files(&self.owner, session, None)
@@ -40,8 +40,8 @@ impl End {
 }
 
 pub(crate) async fn workspace(
-    common: &Common,
-    env: &Env,
+    common: &GlobalArgs,
+    env: &ProcessEnv,
     command: WorkspaceCommand,
 ) -> Result<ExitCode, CliError> {
     let how = match &command {
@@ -49,7 +49,7 @@ pub(crate) async fn workspace(
         | WorkspaceCommand::Pull { how, .. }
         | WorkspaceCommand::Copy { how, .. } => how.clone(),
     };
-    let ends = Ends {
+    let ends = CopyEnds {
         common,
         env,
         owner: owner(common)?,
@@ -57,16 +57,16 @@ pub(crate) async fn workspace(
     };
     let (from, to) = match command {
         WorkspaceCommand::Push { url, .. } => (
-            ends.here().await?,
-            ends.store(url.as_deref(), Side::To).await?,
+            ends.current_workspace().await?,
+            ends.store(url.as_deref(), CopySide::To).await?,
         ),
         WorkspaceCommand::Pull { url, .. } => (
-            ends.store(url.as_deref(), Side::From).await?,
-            ends.here().await?,
+            ends.store(url.as_deref(), CopySide::From).await?,
+            ends.current_workspace().await?,
         ),
         WorkspaceCommand::Copy { from, to, .. } => (
-            ends.named(&from, Side::From).await?,
-            ends.named(&to, Side::To).await?,
+            ends.resolve(&from, CopySide::From).await?,
+            ends.resolve(&to, CopySide::To).await?,
         ),
     };
     copy(common, env, &from, &to, &how).await
@@ -74,30 +74,30 @@ pub(crate) async fn workspace(
 
 /// Which end of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum CopySide {
     From,
     To,
 }
 
 /// Finds the ends of a copy.
-struct Ends<'a> {
-    common: &'a Common,
-    env: &'a Env,
+struct CopyEnds<'a> {
+    common: &'a GlobalArgs,
+    env: &'a ProcessEnv,
     owner: Owner,
     how: &'a CopyArgs,
 }
 
-impl Ends<'_> {
+impl CopyEnds<'_> {
     fn options(&self) -> Result<OpenOptions, CliError> {
         Ok(without_model(open_options(self.common, self.env)?))
     }
 
     /// The workspace the command is about.
-    async fn here(&self) -> Result<End, CliError> {
+    async fn current_workspace(&self) -> Result<CopyEnd, CliError> {
         self.folder(&workspace_dir(self.common, self.env)?).await
     }
 
-    async fn folder(&self, dir: &Path) -> Result<End, CliError> {
+    async fn folder(&self, dir: &Path) -> Result<CopyEnd, CliError> {
         let name = dir.display().to_string();
         if !dir.is_dir() {
             return Err(CliError::usage(format!(
@@ -105,17 +105,23 @@ impl Ends<'_> {
             )));
         }
         let workspace = open_workspace(dir, self.options()?, self.env).await?;
-        let Definition { layout, tree, .. } = &workspace.definition;
+        let Definition {
+            layout,
+            paths: tree,
+            ..
+        } = &workspace.definition;
         if !tree.runtime.is_root() {
             return Err(CliError::usage(format!(
                 "{name} has the {layout} layout, whose sessions only a folder can hold; copy the folder itself"
             )));
         }
-        let agent = workspace.config().agent();
+        let agent = workspace.config().agent_id();
         let open = || LocalPlace::open(dir, agent.clone(), Arc::new(OsDisk), Redactor::default());
         let failed = |error| CliError::usage(format!("{name}: {error}"));
         let place = open().map_err(failed)?;
-        let files = place.own(&self.owner).map_err(anyhow::Error::from)?;
+        let files = place
+            .owner_files(&self.owner)
+            .map_err(anyhow::Error::from)?;
         let sessions = place.sessions(&self.owner);
         let owner = self.owner.clone();
         let place: Arc<dyn Place> = Arc::new(
@@ -123,7 +129,7 @@ impl Ends<'_> {
                 .map_err(failed)?
                 .with_scope(workspace.config().filesystem.scope),
         );
-        Ok(End {
+        Ok(CopyEnd {
             files,
             sessions,
             name: name.clone(),
@@ -134,7 +140,7 @@ impl Ends<'_> {
     }
 
     /// A store, in which the agent is found by the settings of the workspace the command is about.
-    async fn store(&self, url: Option<&str>, side: Side) -> Result<End, CliError> {
+    async fn store(&self, url: Option<&str>, side: CopySide) -> Result<CopyEnd, CliError> {
         let dir = workspace_dir(self.common, self.env)?;
         let config = open_workspace(&dir, self.options()?, self.env)
             .await?
@@ -142,15 +148,15 @@ impl Ends<'_> {
             .config;
         // What a person types lies where they type it; what the settings name, in the workspace.
         let (base, url) = match (url, config.filesystem.url.as_deref()) {
-            (Some(url), _) => (Base::Here, url),
-            (None, Some(url)) => (Base::Workspace(&dir), url),
+            (Some(url), _) => (StorePathBase::CurrentDir, url),
+            (None, Some(url)) => (StorePathBase::Workspace(&dir), url),
             (None, None) => {
                 return Err(CliError::usage(
                     "which store? Give its URL, or set filesystem.url in agent.yaml",
                 ));
             }
         };
-        if side == Side::From {
+        if side == CopySide::From {
             require_file(base, url)?;
         }
         let store = connect_store(base, url).await?;
@@ -158,7 +164,7 @@ impl Ends<'_> {
         let agent = match &self.how.agent {
             Some(name) => AgentId::new(name)
                 .map_err(|error| CliError::usage(format!("--agent {name:?}: {error}")))?,
-            None => config.agent(),
+            None => config.agent_id(),
         };
         let mut settings = config.filesystem.clone();
         settings.namespace = self.how.namespace.clone().or(settings.namespace);
@@ -172,19 +178,19 @@ impl Ends<'_> {
             Redactor::default(),
         );
         let place = place.map_err(|error| CliError::usage(error.to_string()))?;
-        let own = place.own(&self.owner, &SessionId::outside());
+        let own = place.scope_files(&self.owner, &SessionId::sessionless());
         // What nobody in particular pushes is for all; what they pull is what they see.
         let files: Arc<dyn Vfs> = match (&self.common.user, side) {
             (Some(_), _) => Arc::new(own),
-            (None, Side::To) => Arc::new(place.template(&self.owner)),
-            (None, Side::From) => Arc::new(Overlay::new(
+            (None, CopySide::To) => Arc::new(place.template(&self.owner)),
+            (None, CopySide::From) => Arc::new(Overlay::new(
                 Arc::new(own),
                 Arc::new(place.template(&self.owner)),
             )),
         };
         let sessions = place.sessions(&self.owner);
         let owner = self.owner.clone();
-        Ok(End {
+        Ok(CopyEnd {
             files,
             sessions,
             name,
@@ -194,7 +200,7 @@ impl Ends<'_> {
         })
     }
 
-    async fn named(&self, text: &str, side: Side) -> Result<End, CliError> {
+    async fn resolve(&self, text: &str, side: CopySide) -> Result<CopyEnd, CliError> {
         let is_url = text
             .split_once(':')
             .is_some_and(|(scheme, _)| !scheme.contains('/') && scheme.len() > 1);
@@ -207,7 +213,7 @@ impl Ends<'_> {
 }
 
 /// A store that is to be read must be there already.
-fn require_file(base: Base<'_>, url: &str) -> Result<(), CliError> {
+fn require_file(base: StorePathBase<'_>, url: &str) -> Result<(), CliError> {
     match base.file(url) {
         Some(path) if !path.exists() => Err(CliError::usage(format!(
             "there is no store {}",
@@ -219,7 +225,7 @@ fn require_file(base: Base<'_>, url: &str) -> Result<(), CliError> {
 
 /// What is part of a workspace: not its sessions (they are moved as such), users' folders, or what
 /// is git's.
-fn part(path: &VPath) -> Included {
+fn workspace_part(path: &VPath) -> Included {
     let first = path.parts().next().unwrap_or("");
     if first == "agents" || first.starts_with("@@") || path.parts().any(|part| part == ".git") {
         Included::No
@@ -231,17 +237,17 @@ fn part(path: &VPath) -> Included {
 }
 
 async fn copy(
-    common: &Common,
-    env: &Env,
-    from: &End,
-    to: &End,
+    common: &GlobalArgs,
+    env: &ProcessEnv,
+    from: &CopyEnd,
+    to: &CopyEnd,
     how: &CopyArgs,
 ) -> Result<ExitCode, CliError> {
     // Which files of the template a user deleted is theirs; a template has none deleted.
     let own = common.user.is_some();
     let part = move |path: &VPath| match path.as_str().starts_with(".stead-overlay.") {
         true if !own => Included::No,
-        _ => part(path),
+        _ => workspace_part(path),
     };
     let plan = CopyPlan::new(&*from.files, &*to.files, &part)
         .await
@@ -258,7 +264,7 @@ async fn copy(
         )));
     }
     if !how.dry_run {
-        let progress = Progress::new(env, plan.steps.len());
+        let progress = CopyProgress::new(env, plan.steps.len());
         let applied = plan
             .apply(&*from.files, &*to.files, &|_| progress.step())
             .await;
@@ -266,17 +272,17 @@ async fn copy(
         applied.map_err(anyhow::Error::from)?;
     }
     let moved = if how.no_sessions {
-        Moved::default()
+        MovedSessions::default()
     } else {
-        sessions(from, to, how).await?
+        copy_sessions(from, to, how).await?
     };
-    report(env, from, to, how, &plan, &moved);
+    print_report(env, from, to, how, &plan, &moved);
     Ok(ExitCode::from(u8::from(!moved.differ.is_empty())))
 }
 
 /// What came of the sessions.
 #[derive(Default)]
-struct Moved {
+struct MovedSessions {
     sessions: Vec<String>,
     same: usize,
     differ: Vec<String>,
@@ -284,8 +290,12 @@ struct Moved {
     offloaded: usize,
 }
 
-async fn sessions(from: &End, to: &End, how: &CopyArgs) -> Result<Moved, CliError> {
-    let mut moved = Moved::default();
+async fn copy_sessions(
+    from: &CopyEnd,
+    to: &CopyEnd,
+    how: &CopyArgs,
+) -> Result<MovedSessions, CliError> {
+    let mut moved = MovedSessions::default();
     let known: BTreeSet<SessionId> = to
         .sessions
         .list()
@@ -314,8 +324,8 @@ async fn sessions(from: &End, to: &End, how: &CopyArgs) -> Result<Moved, CliErro
             continue;
         }
         match to.sessions.import(&id, lines).await {
-            Ok(Imported::New | Imported::Extended) => moved.sessions.push(id.to_string()),
-            Ok(Imported::Same) => moved.same += 1,
+            Ok(ImportOutcome::New | ImportOutcome::Extended) => moved.sessions.push(id.to_string()),
+            Ok(ImportOutcome::Same) => moved.same += 1,
             Err(StoreError::Exists(_)) => {
                 moved.differ.push(id.to_string());
                 continue;
@@ -333,7 +343,14 @@ async fn sessions(from: &End, to: &End, how: &CopyArgs) -> Result<Moved, CliErro
     Ok(moved)
 }
 
-fn report(env: &Env, from: &End, to: &End, how: &CopyArgs, plan: &CopyPlan, moved: &Moved) {
+fn print_report(
+    env: &ProcessEnv,
+    from: &CopyEnd,
+    to: &CopyEnd,
+    how: &CopyArgs,
+    plan: &CopyPlan,
+    moved: &MovedSessions,
+) {
     let word = |action| match action {
         CopyAction::MakeDirectory => "directory",
         CopyAction::Create => "create",
@@ -403,14 +420,14 @@ fn report(env: &Env, from: &End, to: &End, how: &CopyArgs, plan: &CopyPlan, move
 }
 
 /// A count on the terminal while files move.
-struct Progress {
+struct CopyProgress {
     shown: bool,
     total: usize,
     done: AtomicUsize,
 }
 
-impl Progress {
-    fn new(env: &Env, total: usize) -> Self {
+impl CopyProgress {
+    fn new(env: &ProcessEnv, total: usize) -> Self {
         Self {
             shown: env.stderr_is_terminal && total > 0,
             total,

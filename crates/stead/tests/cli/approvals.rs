@@ -1,4 +1,5 @@
-//! Questions that wait for a person, answered through the real binary.
+//! The place for tests of `stead approvals` and parked runs: answering, resuming, grants, and
+//! answers from other machines.
 
 use crate::support::{Done, Folder};
 use serde_json::{Value, json};
@@ -44,7 +45,6 @@ fn id(question: &Value) -> String {
     question["id"].as_str().unwrap().to_owned()
 }
 
-// Acceptance 6.2
 #[test]
 fn a_run_that_parks_says_what_waits_and_the_commands_it_prints_answer_it() {
     let folder = asking(TWO);
@@ -105,7 +105,6 @@ fn a_run_that_parks_says_what_waits_and_the_commands_it_prints_answer_it() {
     );
 }
 
-// Acceptance 6.2
 #[test]
 fn every_answer_has_a_command_and_a_json_form() {
     let edited = json!({"file_path": "notes/a.txt", "content": "e\n"}).to_string();
@@ -148,7 +147,6 @@ fn every_answer_has_a_command_and_a_json_form() {
     }
 }
 
-// Acceptance 6.2
 #[test]
 fn with_no_resume_the_run_stays_parked_and_run_resume_picks_it_up() {
     let folder = asking(TWO);
@@ -171,7 +169,6 @@ fn with_no_resume_the_run_stays_parked_and_run_resume_picks_it_up() {
     assert!(replayed.out.contains("replayed"), "{}", replayed.out);
 }
 
-// Acceptance 6.2
 #[test]
 fn answers_that_do_not_fit_are_refused_with_exit_code_2() {
     let folder = folder("approvals: {write_file: {by: [ann]}}\n", TWO);
@@ -211,7 +208,6 @@ fn answers_that_do_not_fit_are_refused_with_exit_code_2() {
     assert_eq!(waiting(&folder), asked);
 }
 
-// Acceptance 6.2
 #[test]
 fn of_two_processes_that_answer_at_once_one_counts() {
     for _ in 0..4 {
@@ -234,7 +230,6 @@ fn of_two_processes_that_answer_at_once_one_counts() {
     }
 }
 
-// Acceptance 6.2
 #[test]
 fn always_makes_a_rule_that_is_listed_holds_for_tool_and_run_and_is_revoked() {
     let folder = asking(ONE);
@@ -292,7 +287,6 @@ fn always_makes_a_rule_that_is_listed_holds_for_tool_and_run_and_is_revoked() {
     );
 }
 
-// Acceptance 6.2
 #[test]
 fn what_parks_in_a_store_is_answered_and_goes_on_on_another_machine() {
     let shared = Folder::new();
@@ -338,7 +332,7 @@ fn what_parks_in_a_store_is_answered_and_goes_on_on_another_machine() {
     );
 }
 
-// Acceptance 6.2: external execution
+// External execution
 #[test]
 fn a_tool_of_the_client_is_answered_from_standard_input() {
     let settings = "client_tools:\n- name: pick_colour\n  description: Lets the person pick.\n  \

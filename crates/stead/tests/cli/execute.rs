@@ -1,4 +1,5 @@
-//! Commands through the real binary.
+//! The place for tests of commands in the real binary: approval, environment, explain, cleanup
+//! after kills, hooks.
 
 use crate::support::Folder;
 use std::time::{Duration, Instant};
@@ -160,7 +161,6 @@ fn nothing_is_left_of_a_command_when_the_harness_is_killed() {
     );
 }
 
-// Acceptance 6.1, 6.7
 #[test]
 fn one_tool_that_is_called_goes_past_no_hook() {
     let folder = Folder::new();

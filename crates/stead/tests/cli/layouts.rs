@@ -1,11 +1,11 @@
-//! 4.1: a workspace of each kind runs as it is. What the model is sent is kept as a snapshot, and
-//! so is what `stead prompt` shows; no file that was there is changed.
+//! The place for tests of a workspace of each layout runs unchanged; snapshots of prompts and
+//! requests.
 
 use crate::support::{Done, Folder, done, endpoints};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use stead_testkit::{FakeModel, Recorded, Wire, reply};
+use stead_testkit::{FakeModel, FakeWire, RecordedRequest, reply};
 
 const FIXTURES: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -92,16 +92,16 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// What of a request depends on the workspace.
-fn essence(request: &Recorded) -> Value {
+fn essence(request: &RecordedRequest) -> Value {
     let body = &request.json;
     let system = match request.wire {
-        Wire::Messages => body["system"]
+        FakeWire::Messages => body["system"]
             .as_array()
             .unwrap()
             .iter()
             .map(|part| part["text"].as_str().unwrap())
             .collect(),
-        Wire::Chat | Wire::Responses | Wire::Gemini => {
+        FakeWire::Chat | FakeWire::Responses | FakeWire::Gemini => {
             vec![body["messages"][0]["content"].as_str().unwrap()]
         }
     };

@@ -1,4 +1,4 @@
-//! `stead list`: workspaces of every layout, side by side.
+//! The place for tests of `stead list`.
 
 use crate::support::Folder;
 use serde_json::json;

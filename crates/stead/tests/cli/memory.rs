@@ -1,8 +1,8 @@
-//! `stead memory`, and the process that a run leaves behind.
+//! The place for tests of `stead memory` and the background memory worker of a run.
 
 use crate::support::{Folder, done, pointed};
 use std::time::{Duration, Instant};
-use stead_testkit::{FakeModel, Recorded, reply};
+use stead_testkit::{FakeModel, RecordedRequest, reply};
 
 const FACT: &str =
     "- Likes tea. <!-- stead: id=aaaaaaaaaaaa session=s seq=2 by=user on=2026-11-16 -->\n";
@@ -17,7 +17,6 @@ fn folder() -> Folder {
     folder
 }
 
-// 5.5
 #[test]
 fn what_is_remembered_is_shown_with_its_source_and_what_waits_is_decided_by_a_person() {
     let folder = folder();
@@ -80,7 +79,6 @@ fn what_is_remembered_is_shown_with_its_source_and_what_waits_is_decided_by_a_pe
     );
 }
 
-// 5.5
 #[test]
 fn merging_by_hand_needs_no_model_and_shows_what_it_changed() {
     let folder = folder();
@@ -149,7 +147,7 @@ fn an_editor_changes_memory_and_what_came_meanwhile_is_not_lost() {
     done(&mut folder.command(&["memory", "edit"])).exits(2);
 }
 
-fn answers(request: &Recorded) -> stead_testkit::Answer {
+fn answers(request: &RecordedRequest) -> stead_testkit::FakeAnswer {
     let body = request.json.to_string();
     if body.contains("You keep the long-term memory of an agent. The message") {
         reply().text("[{\"fact\": \"Likes tea.\", \"seqs\": [2]}]")
@@ -160,7 +158,6 @@ fn answers(request: &Recorded) -> stead_testkit::Answer {
     }
 }
 
-// 5.5
 #[test]
 fn a_run_leaves_a_process_behind_that_remembers_unless_it_is_told_not_to() {
     let server = FakeModel::start_with(answers);

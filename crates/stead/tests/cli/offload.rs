@@ -1,4 +1,5 @@
-//! 5.8: what was offloaded goes where its session goes, and goes when it goes.
+//! The place for tests of offloaded files with their session: show, export, replay, move and
+//! removal.
 
 use crate::support::Folder;
 use serde_json::json;
@@ -42,7 +43,6 @@ fn offloaded(folder: &Folder, session: &str) -> Vec<String> {
     names
 }
 
-// 5.8
 #[test]
 fn an_offloaded_session_is_shown_exported_and_replayed() {
     let folder = Folder::new();
@@ -109,7 +109,6 @@ fn an_offloaded_session_is_shown_exported_and_replayed() {
     );
 }
 
-// 5.8
 #[test]
 fn an_offloaded_session_moves_with_its_files() {
     let folder = Folder::new();
@@ -181,7 +180,6 @@ fn an_offloaded_session_moves_with_its_files() {
     );
 }
 
-// 5.8
 #[test]
 fn offloaded_files_go_with_their_session() {
     let folder = Folder::new();

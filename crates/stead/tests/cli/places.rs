@@ -1,5 +1,5 @@
-//! The same workspace in every place: sessions that move between machines, holders that are
-//! overtaken, servers that restart, users who do not see each other.
+//! The place for tests of one workspace in every place: session migration, fencing, server
+//! restarts, push and pull, users, attached projects.
 
 use crate::support::{Done, Folder, endpoints};
 use rustix::process::{Pid, Signal, kill_process};
@@ -7,7 +7,7 @@ use serde_json::json;
 use std::process::{Child, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use stead_testkit::servers::{Kind, Server, shared};
+use stead_testkit::servers::{ServerKind, TestServer, shared};
 use stead_testkit::{FakeModel, gate, hang, reply};
 
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -38,7 +38,8 @@ fn fresh_name() -> String {
 fn stores() -> Vec<(String, Option<tempfile::TempDir>)> {
     let file = tempfile::tempdir().unwrap();
     let sqlite = format!("sqlite:{}", file.path().join("store.db").display());
-    let servers = [Kind::Redis, Kind::Postgres, Kind::Mysql].map(|kind| (shared(kind), None));
+    let servers = [ServerKind::Redis, ServerKind::Postgres, ServerKind::Mysql]
+        .map(|kind| (shared(kind), None));
     servers.into_iter().chain([(sqlite, Some(file))]).collect()
 }
 
@@ -74,7 +75,6 @@ fn read(folder: &Folder, path: &str) -> Done {
     folder.run(&["tool", "read_file", &json!({"file_path": path}).to_string()])
 }
 
-// 3.6
 #[test]
 fn a_session_begun_by_a_process_that_is_killed_goes_on_in_another_folder() {
     for (url, _guard) in stores() {
@@ -128,7 +128,6 @@ fn a_session_begun_by_a_process_that_is_killed_goes_on_in_another_folder() {
     }
 }
 
-// 3.4
 #[test]
 fn a_holder_that_sleeps_through_its_lease_is_fenced_off_and_the_journal_is_linear() {
     let tests = stores().into_iter().map(|(url, guard)| {
@@ -182,12 +181,11 @@ fn a_holder_that_sleeps_through_its_lease_is_fenced_off_and_the_journal_is_linea
         .for_each(|test| test.join().unwrap());
 }
 
-// 3.4
 #[test]
 fn a_server_that_restarts_in_the_middle_of_a_run_loses_nothing_that_was_acknowledged() {
-    let tests = [Kind::Redis, Kind::Postgres, Kind::Mysql].map(|kind| {
+    let tests = [ServerKind::Redis, ServerKind::Postgres, ServerKind::Mysql].map(|kind| {
         std::thread::spawn(move || {
-            let mut store = Server::start(kind);
+            let mut store = TestServer::start(kind);
             let folder = in_store(store.url(), "main");
             let held = gate();
             let write = |path: &str| {
@@ -260,7 +258,7 @@ fn shared_files_with_sessions_of_one_machine_are_refused_with_what_to_set() {
     let folder = Folder::new();
     let yaml = format!(
         "filesystem: {{mode: store, url: \"{}\"}}\nsessions: {{url: 'sqlite:agents/s.db'}}\n",
-        shared(Kind::Redis)
+        shared(ServerKind::Redis)
     );
     folder.put("agent.yaml", &yaml);
     let refused = folder.run(&["sessions", "list"]).exits(2);

@@ -1,4 +1,5 @@
-//! Profiles, through the real binary: what is wrong with one, which apply, and what they do.
+//! The place for tests of profiles in the real binary: errors, explain, exclusions, schema and
+//! replay.
 
 use crate::support::Folder;
 use serde_json::{Value, json};

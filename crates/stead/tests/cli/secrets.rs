@@ -1,4 +1,4 @@
-//! Acceptance 2: a key never reaches a file or a terminal.
+//! The place for tests of secrets: never written to a file or a terminal.
 
 use crate::support::{Folder, done, pointed};
 use serde_json::json;
@@ -7,7 +7,6 @@ use stead_testkit::{FakeModel, fail, reply};
 const FROM_VARIABLE: &str = "sk-from-the-variable-0123456789";
 const FROM_SETTINGS: &str = "sk-\"from\\the/settings-0123456789";
 
-// Acceptance 2
 #[test]
 fn a_key_in_a_file_that_the_agent_reads_is_written_nowhere() {
     for output in ["text", "json", "events"] {

@@ -1,4 +1,4 @@
-//! Acceptance 2: what `stead sessions` shows, and going back.
+//! The place for tests of `stead sessions`: list, show, search, export, fork, rewind, undo and gc.
 
 use crate::support::Folder;
 use serde_json::{Value, json};
@@ -25,7 +25,6 @@ fn two_turns(folder: &Folder) -> FakeModel {
     server
 }
 
-// Acceptance 2
 #[test]
 fn sessions_are_listed_shown_searched_and_exported() {
     let folder = Folder::new();
@@ -131,7 +130,6 @@ fn sessions_are_listed_shown_searched_and_exported() {
     folder.run(&["sessions", "rm", "s"]).exits(2);
 }
 
-// Acceptance 2
 #[test]
 fn a_session_is_forked_and_rewound_without_erasing_anything() {
     let folder = Folder::new();
@@ -201,7 +199,6 @@ fn changed() -> Folder {
     folder
 }
 
-// 3.8
 #[test]
 fn undo_shows_a_diff_restores_exactly_and_refuses_where_someone_else_was() {
     let folder = changed();
@@ -247,7 +244,6 @@ fn undo_shows_a_diff_restores_exactly_and_refuses_where_someone_else_was() {
     );
 }
 
-// 3.8
 #[test]
 fn a_rewind_takes_files_along_and_gc_keeps_the_space_bounded() {
     let folder = changed();
@@ -299,7 +295,6 @@ fn a_rewind_takes_files_along_and_gc_keeps_the_space_bounded() {
     );
 }
 
-// 5.6
 #[test]
 fn memory_and_sessions_are_searched_ranked_and_within_dates() {
     let folder = Folder::new();

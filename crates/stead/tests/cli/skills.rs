@@ -1,4 +1,4 @@
-//! `stead skills`, as a person uses it.
+//! The place for tests of `stead skills`: sources, repositories, listing, check and publishing.
 
 use crate::support::{Done, Folder, done};
 use std::io::{BufRead, BufReader};
@@ -44,7 +44,6 @@ fn git(dir: &Path, args: &[&str]) {
     assert!(command.output().unwrap().status.success(), "{args:?}");
 }
 
-// 4.6
 #[test]
 fn a_source_is_added_listed_updated_and_removed() {
     let folder = workspace();
@@ -203,7 +202,6 @@ fn the_list_shows_layers_origins_what_is_hidden_and_what_is_wrong() {
     );
 }
 
-// 4.7
 #[test]
 fn check_is_strict_about_the_workspaces_own_skills_and_names_the_place() {
     let folder = workspace();

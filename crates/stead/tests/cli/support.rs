@@ -1,4 +1,4 @@
-//! The binary in a folder and an environment of its own.
+//! Test support: the binary in a folder and an environment of its own.
 
 use assert_cmd::Command;
 use serde_json::Value;

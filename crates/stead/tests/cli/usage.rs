@@ -1,5 +1,4 @@
-//! Acceptance 5.7 and the usage of models, through the command line: budgets, `--raise`, `stead
-//! usage`, `stead models`.
+//! The place for tests of budgets with `--raise`, `stead usage` and `stead models`.
 
 use crate::support::Folder;
 use serde_json::{Value, json};
@@ -21,7 +20,6 @@ fn endless(budget: &str) -> Folder {
     folder
 }
 
-// 5.7
 #[test]
 fn a_budget_ends_a_run_with_four_and_raise_goes_on() {
     let folder = endless("run_usd: 0.5");

@@ -1,10 +1,10 @@
-//! Acceptance 2 and 7: workspace commands, and paths that try to leave the workspace.
+//! The place for tests of workspace commands: init, check, prompt, tool and explain, discovery and
+//! path escapes.
 
 use crate::support::{Folder, done};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-// Acceptance 2
 #[test]
 fn a_workspace_is_made_checked_and_shown() {
     let folder = Folder::new();
@@ -63,7 +63,6 @@ fn a_workspace_is_made_checked_and_shown() {
     );
 }
 
-// Acceptance 2
 #[test]
 fn a_mistake_in_the_settings_is_refused_with_its_place() {
     for (yaml, place, said) in [
@@ -106,7 +105,6 @@ fn a_mistake_in_the_settings_is_refused_with_its_place() {
     }
 }
 
-// Acceptance 2
 #[test]
 fn one_tool_is_called_through_the_gate_and_its_verdict_explained() {
     let folder = Folder::new();
@@ -319,7 +317,6 @@ fn calls(path: &str) -> Vec<(&'static str, Value)> {
     ]
 }
 
-// Acceptance 7
 #[test]
 fn no_tool_leaves_the_workspace_or_hangs_on_a_pipe() {
     let temp = Folder::new();
@@ -458,7 +455,6 @@ fn what_may_not_be_read_is_not_in_the_prompt_either() {
     assert!(prompt.contains("knowledge/open.md"), "{prompt}");
 }
 
-// 4.3
 #[test]
 fn without_persistence_a_run_leaves_no_session_behind() {
     for (settings, sessions) in [("", 1), ("disable: [session_persistence]", 0)] {

@@ -1,11 +1,11 @@
 //! `memory_search` and `memory_get`.
 
-use super::words::{SearchArgs, answer, dated, told};
+use super::format::{SearchArgs, format_date, format_hits, to_tool_error};
 use crate::lookup::{Lookup, MemoryFiles};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stead_core::{Access, AccessKind, Reach, Risk};
-use stead_tools::{Length, Output, Spellings, ToolCx, ToolError, TypedTool};
+use stead_core::{AccessKind, PathAccess, PathScope, Risk};
+use stead_tools::{ArgumentAliases, Output, OutputLength, ToolCx, ToolError, TypedTool};
 use stead_vfs::{LineRange, VPath};
 
 /// Lines that one call gives.
@@ -26,13 +26,13 @@ impl TypedTool for MemorySearch {
     const DESCRIPTION: &'static str = "Search what earlier sessions left to remember: the curated memory and the notes of \
         each day. Gives ranked hits as `path:line (date) text`; read around a hit with memory_get.";
     const RISK: Risk = Risk::READS;
-    const LENGTH: Length = Length::Bounded;
-    const SPELLINGS: Spellings = Spellings {
+    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
+    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
         names: &[("maxResults", "limit"), ("max_results", "limit")],
         values: &[],
     };
 
-    fn accesses(&self, _: &SearchArgs) -> Vec<Access> {
+    fn accesses(&self, _: &SearchArgs) -> Vec<PathAccess> {
         // What the rules hide, or would ask about, is not in the view that is searched.
         Vec::new()
     }
@@ -43,17 +43,17 @@ impl TypedTool for MemorySearch {
             .lookup
             .memory(&self.memory, &query)
             .await
-            .map_err(told)?;
-        let rows = looked.found.hits.iter().map(|hit| {
+            .map_err(to_tool_error)?;
+        let rows = looked.hits.hits.iter().map(|hit| {
             format!(
                 "{}:{}{} {}",
                 self.memory.path(&hit.source),
                 hit.place,
-                dated(hit.at),
+                format_date(hit.at),
                 hit.text
             )
         });
-        Ok(Output::text(answer(
+        Ok(Output::text(format_hits(
             &looked,
             "nothing in memory matches; try other words, or session_search",
             rows,
@@ -87,22 +87,22 @@ impl TypedTool for MemoryGet {
     const DESCRIPTION: &'static str =
         "Read lines of a file of memory, numbered. Only files of memory can be read with it.";
     const RISK: Risk = Risk::READS;
-    const LENGTH: Length = Length::Bounded;
-    const SPELLINGS: Spellings = Spellings {
+    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
+    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
         names: &[("startLine", "start_line"), ("endLine", "end_line")],
         values: &[],
     };
 
-    fn accesses(&self, args: &MemoryGetArgs) -> Vec<Access> {
-        vec![Access {
+    fn accesses(&self, args: &MemoryGetArgs) -> Vec<PathAccess> {
+        vec![PathAccess {
             path: args.path.clone(),
             kind: AccessKind::Read,
-            reach: Reach::Content,
+            scope: PathScope::Content,
         }]
     }
 
     async fn call(&self, cx: &ToolCx, args: MemoryGetArgs) -> Result<Output, ToolError> {
-        let tell = |text: String| ToolError::Tell(text);
+        let tell = |text: String| ToolError::RespondToModel(text);
         let path = VPath::parse(&args.path).map_err(|error| tell(error.to_string()))?;
         // By where it leads: a link may give another file the name of a memory.
         let real = cx
@@ -110,7 +110,7 @@ impl TypedTool for MemoryGet {
             .resolve(&path)
             .await
             .map_err(|error| tell(error.to_string()))?;
-        if !self.memory.holds(&real) {
+        if !self.memory.contains(&real) {
             return Err(tell(format!(
                 "{path} is no file of memory; memory_search names those there are"
             )));
@@ -156,7 +156,7 @@ impl TypedTool for MemoryGet {
     }
 }
 
-fn numbered(line: &stead_vfs::Line, number: u64) -> String {
+fn numbered(line: &stead_vfs::FileLine, number: u64) -> String {
     let text = String::from_utf8_lossy(&line.text);
     match line.dropped_bytes {
         0 => format!("{number}|{text}"),

@@ -1,26 +1,26 @@
 //! Tools that look up what was remembered and what was said.
 
+mod format;
 mod memory;
 mod recall;
 mod sessions;
-mod words;
 
 use super::{Contribution, Feature, TurnCx};
 use crate::lookup::{Lookup, MemoryFiles};
 use futures_util::future::BoxFuture;
-use stead_tools::typed;
+use stead_tools::typed_tool;
 use stead_workspace::WorkspaceError;
 
 /// Tools that look up what was remembered and what was said.
 #[derive(Debug)]
-pub(super) struct LookUp;
+pub(super) struct LookupFeature;
 
-impl Feature for LookUp {
+impl Feature for LookupFeature {
     fn name(&self) -> &'static str {
         "lookup"
     }
 
-    fn brings(&self) -> &'static [&'static str] {
+    fn turn_tool_names(&self) -> &'static [&'static str] {
         &[
             "memory_search",
             "memory_get",
@@ -35,32 +35,32 @@ impl Feature for LookUp {
         &'a self,
         cx: &'a TurnCx<'a>,
     ) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
-        let lookup = Lookup::new(cx.index.clone(), cx.workspace.meaning.clone());
+        let lookup = Lookup::new(cx.index.clone(), cx.workspace.embedder.clone());
         let sessions = cx.sessions.clone();
         let session = cx.session.clone();
         let mut tools = vec![
-            typed(sessions::SessionSearch {
+            typed_tool(sessions::SessionSearch {
                 lookup: lookup.clone(),
                 sessions: sessions.clone(),
             }),
-            typed(sessions::SessionList {
+            typed_tool(sessions::SessionList {
                 sessions: sessions.clone(),
             }),
-            typed(sessions::SessionHistory {
+            typed_tool(sessions::SessionHistory {
                 sessions: sessions.clone(),
             }),
-            typed(recall::Recall {
+            typed_tool(recall::Recall {
                 lookup: lookup.clone(),
                 sessions,
                 session: session.clone(),
             }),
         ];
         // Through the view of the prompt: nobody is asked file by file, so what asks is left out.
-        if let Some(memory) = MemoryFiles::of(cx.workspace, &session, cx.files.clone()) {
-            tools.push(typed(memory::MemoryGet {
+        if let Some(memory) = MemoryFiles::for_session(cx.workspace, &session, cx.files.clone()) {
+            tools.push(typed_tool(memory::MemoryGet {
                 memory: memory.clone(),
             }));
-            tools.push(typed(memory::MemorySearch { lookup, memory }));
+            tools.push(typed_tool(memory::MemorySearch { lookup, memory }));
         }
         Box::pin(async move {
             Ok(Contribution {

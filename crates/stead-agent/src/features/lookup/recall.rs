@@ -1,13 +1,13 @@
 //! `recall`: the whole of the running session, whatever the model is still shown of it.
 
-use super::words::{answer, dated, page, query, told};
-use crate::lookup::{Lookup, said};
+use super::format::{format_date, format_hits, page, parse_query, to_tool_error};
+use crate::lookup::{Lookup, entry_text};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
-use stead_core::{Access, Entry, Line, Risk, SessionId};
+use stead_core::{Entry, JournalLine, PathAccess, Risk, SessionId};
 use stead_store::{Sessions, StoreError};
-use stead_tools::{Length, Output, ToolCx, ToolError, TypedTool};
+use stead_tools::{Output, OutputLength, ToolCx, ToolError, TypedTool};
 
 /// Finds and reads what was said earlier in this session.
 pub(super) struct Recall {
@@ -44,21 +44,23 @@ impl TypedTool for Recall {
     const DESCRIPTION: &'static str = "Find what was said earlier in this session, also what is no longer shown because \
         the conversation became too long. With query: ranked hits as `seq (date) who: text`. With seq: that entry, whole.";
     const RISK: Risk = Risk::READS;
-    const LENGTH: Length = Length::Bounded;
+    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
 
-    fn accesses(&self, _: &RecallArgs) -> Vec<Access> {
+    fn accesses(&self, _: &RecallArgs) -> Vec<PathAccess> {
         Vec::new()
     }
 
     async fn call(&self, _: &ToolCx, args: RecallArgs) -> Result<Output, ToolError> {
         match (args.query, args.seq) {
-            (Some(_), Some(_)) => Err(ToolError::Tell("give query or seq, not both".to_owned())),
-            (None, None) => Err(ToolError::Tell(
+            (Some(_), Some(_)) => Err(ToolError::RespondToModel(
+                "give query or seq, not both".to_owned(),
+            )),
+            (None, None) => Err(ToolError::RespondToModel(
                 "give query, the words to look for, or seq, the entry to read".to_owned(),
             )),
-            (Some(_), None) if args.offset > 0 => {
-                Err(ToolError::Tell("offset is for seq only".to_owned()))
-            }
+            (Some(_), None) if args.offset > 0 => Err(ToolError::RespondToModel(
+                "offset is for seq only".to_owned(),
+            )),
             (Some(text), None) => self.search(text, args.limit).await,
             (None, Some(seq)) => self.read(seq, args.offset).await,
         }
@@ -67,34 +69,34 @@ impl TypedTool for Recall {
 
 impl Recall {
     async fn search(&self, text: String, limit: usize) -> Result<Output, ToolError> {
-        let query = query(text, limit, None, None)?;
+        let query = parse_query(text, limit, None, None)?;
         let looked = match self
             .lookup
             .session(&*self.sessions, &self.session, &query)
             .await
         {
             Err(crate::LookupError::Sessions(StoreError::NotFound(_))) => {
-                return Err(ToolError::Tell(
+                return Err(ToolError::RespondToModel(
                     "there is no session yet to recall anything from".to_owned(),
                 ));
             }
-            looked => looked.map_err(told)?,
+            looked => looked.map_err(to_tool_error)?,
         };
-        let rows = looked.found.hits.iter().map(|hit| {
+        let rows = looked.hits.hits.iter().map(|hit| {
             format!(
                 "{}{} {}: {}",
                 hit.place,
-                dated(hit.at),
+                format_date(hit.at),
                 hit.voice.as_str(),
                 hit.text
             )
         });
-        let text = answer(
+        let text = format_hits(
             &looked,
             "nothing in this session matches; try other words, or session_search",
             rows,
         );
-        Ok(Output::text(text).untrusted_if(looked.outside))
+        Ok(Output::text(text).untrusted_if(looked.untrusted))
     }
 
     async fn read(&self, seq: u64, offset: usize) -> Result<Output, ToolError> {
@@ -102,15 +104,15 @@ impl Recall {
             .sessions
             .read(&self.session)
             .await
-            .map_err(|error| ToolError::Tell(error.to_string()))?;
+            .map_err(|error| ToolError::RespondToModel(error.to_string()))?;
         let Some(line) = lines.iter().find(|line| line.seq == seq) else {
-            return Err(ToolError::Tell(format!(
+            return Err(ToolError::RespondToModel(format!(
                 "there is no entry {seq}; this session has {}",
                 lines.len()
             )));
         };
-        let Some(said) = said(&line.entry) else {
-            return Err(ToolError::Tell(format!(
+        let Some(said) = entry_text(&line.entry) else {
+            return Err(ToolError::RespondToModel(format!(
                 "entry {seq} holds no words; recall with query finds those that do"
             )));
         };
@@ -125,7 +127,7 @@ impl Recall {
             page.text
         );
         let untrusted =
-            |line: &Line| matches!(&line.entry, Entry::Result(result) if result.untrusted);
+            |line: &JournalLine| matches!(&line.entry, Entry::Result(result) if result.untrusted);
         let outside = lines
             .iter()
             .take_while(|line| line.seq <= seq)

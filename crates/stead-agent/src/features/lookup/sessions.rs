@@ -1,15 +1,15 @@
 //! `session_search`, `session_list` and `session_history`.
 
-use super::words::{SearchArgs, answer, dated, page, told};
-use crate::lookup::{Lookup, said};
+use super::format::{SearchArgs, format_date, format_hits, page, to_tool_error};
+use crate::lookup::{Lookup, entry_text};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
-use stead_core::{Access, Line, Risk, SessionId};
-use stead_search::Voice;
+use stead_core::{JournalLine, PathAccess, Risk, SessionId};
+use stead_search::LineSpeaker;
 use stead_store::Sessions;
-use stead_tools::{Length, Output, Spellings, ToolCx, ToolError, TypedTool};
+use stead_tools::{ArgumentAliases, Output, OutputLength, ToolCx, ToolError, TypedTool};
 
 /// Characters of one message in a history.
 const MAX_MESSAGE_CHARS: usize = 500;
@@ -27,13 +27,13 @@ impl TypedTool for SessionSearch {
     const DESCRIPTION: &'static str = "Search everything that was said in all sessions, this one included. Gives ranked \
         hits as `session:seq (date) who: text`; read around a hit with session_history.";
     const RISK: Risk = Risk::READS;
-    const LENGTH: Length = Length::Bounded;
-    const SPELLINGS: Spellings = Spellings {
+    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
+    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
         names: &[("maxResults", "limit"), ("max_results", "limit")],
         values: &[],
     };
 
-    fn accesses(&self, _: &SearchArgs) -> Vec<Access> {
+    fn accesses(&self, _: &SearchArgs) -> Vec<PathAccess> {
         Vec::new()
     }
 
@@ -43,23 +43,23 @@ impl TypedTool for SessionSearch {
             .lookup
             .sessions(&*self.sessions, &query)
             .await
-            .map_err(told)?;
-        let rows = looked.found.hits.iter().map(|hit| {
+            .map_err(to_tool_error)?;
+        let rows = looked.hits.hits.iter().map(|hit| {
             format!(
                 "{}:{}{} {}: {}",
                 hit.source,
                 hit.place,
-                dated(hit.at),
+                format_date(hit.at),
                 hit.voice.as_str(),
                 hit.text
             )
         });
-        let text = answer(
+        let text = format_hits(
             &looked,
             "nothing in any session matches; try other words, or memory_search",
             rows,
         );
-        Ok(Output::text(text).untrusted_if(looked.outside))
+        Ok(Output::text(text).untrusted_if(looked.untrusted))
     }
 }
 
@@ -87,9 +87,9 @@ impl TypedTool for SessionList {
     const DESCRIPTION: &'static str =
         "List the sessions there are, the newest first: id, last change, entries, first words.";
     const RISK: Risk = Risk::READS;
-    const LENGTH: Length = Length::Bounded;
+    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
 
-    fn accesses(&self, _: &SessionListArgs) -> Vec<Access> {
+    fn accesses(&self, _: &SessionListArgs) -> Vec<PathAccess> {
         Vec::new()
     }
 
@@ -98,7 +98,7 @@ impl TypedTool for SessionList {
             .sessions
             .list()
             .await
-            .map_err(|error| ToolError::Tell(error.to_string()))?;
+            .map_err(|error| ToolError::RespondToModel(error.to_string()))?;
         let mut rows: Vec<String> = all
             .iter()
             .take(args.limit)
@@ -159,8 +159,8 @@ impl TypedTool for SessionHistory {
     const DESCRIPTION: &'static str =
         "Read what was said in a session: `seq time who: text`, long messages shortened.";
     const RISK: Risk = Risk::READS;
-    const LENGTH: Length = Length::Bounded;
-    const SPELLINGS: Spellings = Spellings {
+    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
+    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
         names: &[
             ("sessionId", "session"),
             ("session_id", "session"),
@@ -169,12 +169,12 @@ impl TypedTool for SessionHistory {
         values: &[],
     };
 
-    fn accesses(&self, _: &SessionHistoryArgs) -> Vec<Access> {
+    fn accesses(&self, _: &SessionHistoryArgs) -> Vec<PathAccess> {
         Vec::new()
     }
 
     async fn call(&self, _: &ToolCx, args: SessionHistoryArgs) -> Result<Output, ToolError> {
-        let tell = |text: String| ToolError::Tell(text);
+        let tell = |text: String| ToolError::RespondToModel(text);
         let id = SessionId::new(args.session.trim())
             .map_err(|error| tell(format!("session: {error}")))?;
         let lines = self
@@ -182,9 +182,9 @@ impl TypedTool for SessionHistory {
             .read(&id)
             .await
             .map_err(|error| tell(error.to_string()))?;
-        let spoken: Vec<(&Line, _)> = lines
+        let spoken: Vec<(&JournalLine, _)> = lines
             .iter()
-            .filter_map(|line| Some((line, said(&line.entry)?)))
+            .filter_map(|line| Some((line, entry_text(&line.entry)?)))
             .collect();
         let begin = match args.from_seq {
             Some(seq) => spoken.partition_point(|(line, _)| line.seq < seq),
@@ -194,7 +194,7 @@ impl TypedTool for SessionHistory {
         // From the first word from outside on, whatever was said may be an echo of it.
         let tainted = spoken
             .iter()
-            .position(|(_, said)| said.voice == Voice::Outside);
+            .position(|(_, said)| said.voice == LineSpeaker::Outside);
         let outside = tainted.is_some_and(|first| first < begin + shown.len());
         if let ([(line, said)], Some(_), 1) = (shown, args.from_seq, args.last_n) {
             let page = page(&said.text, args.offset);

@@ -8,11 +8,12 @@ use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use stead_tools::{Tool, typed};
+use stead_tools::{Tool, typed_tool};
 use stead_workspace::{
-    AgentFiles, AgentSpec, Cut, Section, WorkspaceError, element, general_purpose, order,
+    AgentSpec, Section, SectionCut, SubagentSpecs, WorkspaceError, element, general_purpose,
+    section_order,
 };
-use switch::SwitchAgent;
+use switch::SwitchAgentTool;
 
 /// Agents that are listed.
 const MAX_LISTED: usize = 100;
@@ -21,14 +22,14 @@ const MAX_DESCRIPTION_CHARS: usize = 1024;
 
 /// Agents that work can be handed to, and those that can be switched to.
 #[derive(Debug)]
-pub(super) struct Subagents;
+pub(super) struct SubagentsFeature;
 
-impl Feature for Subagents {
+impl Feature for SubagentsFeature {
     fn name(&self) -> &'static str {
         "subagents"
     }
 
-    fn brings(&self) -> &'static [&'static str] {
+    fn turn_tool_names(&self) -> &'static [&'static str] {
         &[
             "task",
             "agent_send",
@@ -48,23 +49,23 @@ impl Feature for Subagents {
         Box::pin(async move {
             let own = cx
                 .definition()
-                .tree
+                .paths
                 .subagents
                 .as_ref()
-                .and_then(|folder| cx.own(folder));
+                .and_then(|folder| cx.user_version(folder));
             let agents = cx.workspace.subagents(&**cx.files, own.as_ref()).await?;
             let mut sections = Vec::new();
             let mut tools = Vec::new();
-            if let Some(section) = self.delegation(cx, &agents) {
+            if let Some(section) = self.delegation_section(cx, &agents) {
                 sections.push(section);
-                let no_helper = cx.profile.no_general_purpose();
+                let no_helper = cx.profile.general_purpose_disabled_by();
                 tools.extend(
-                    cx.crew
+                    cx.subagents
                         .map(|crew| tasks::tools(crew, no_helper))
                         .unwrap_or_default(),
                 );
             }
-            if let Some((section, tool)) = self.switching(cx, &agents.specs) {
+            if let Some((section, tool)) = self.switching_section(cx, &agents.specs) {
                 sections.push(section);
                 tools.push(tool);
             }
@@ -73,17 +74,17 @@ impl Feature for Subagents {
     }
 }
 
-type Agents = BTreeMap<String, Arc<AgentSpec>>;
+type AgentSpecs = BTreeMap<String, Arc<AgentSpec>>;
 
-impl Subagents {
+impl SubagentsFeature {
     /// Those that the agent that acts may hand work to.
-    fn delegation(
+    fn delegation_section(
         &self,
         cx: &TurnCx<'_>,
-        AgentFiles {
+        SubagentSpecs {
             specs: agents,
             broken,
-        }: &AgentFiles,
+        }: &SubagentSpecs,
     ) -> Option<Section> {
         let active = cx.definition().active_spec();
         let allowed = active.and_then(|active| active.subagents.as_ref());
@@ -112,7 +113,7 @@ impl Subagents {
         );
         Some(self.section(
             "subagents",
-            order::SUBAGENTS,
+            section_order::SUBAGENTS,
             ("available_subagents", "agent"),
             &help,
             &listed,
@@ -120,12 +121,16 @@ impl Subagents {
     }
 
     /// Those that it may switch to.
-    fn switching(&self, cx: &TurnCx<'_>, agents: &Agents) -> Option<(Section, Arc<dyn Tool>)> {
+    fn switching_section(
+        &self,
+        cx: &TurnCx<'_>,
+        agents: &AgentSpecs,
+    ) -> Option<(Section, Arc<dyn Tool>)> {
         let active = cx.definition().active_spec();
-        let own = cx.definition().config.agent().to_string();
+        let own = cx.definition().config.agent_id().to_string();
         let listed: Vec<&AgentSpec> = match active {
             Some(active) => active
-                .switch
+                .switch_targets
                 .iter()
                 .filter_map(|name| agents.get(name))
                 .map(|spec| &**spec)
@@ -138,8 +143,9 @@ impl Subagents {
                 .map(|spec| &**spec)
                 .collect(),
         };
-        let back =
-            active.is_some_and(|active| active.switch.contains(&own) && !agents.contains_key(&own));
+        let back = active.is_some_and(|active| {
+            active.switch_targets.contains(&own) && !agents.contains_key(&own)
+        });
         if (listed.is_empty() && !back) || !cx.allows_tool("switch_agent") {
             return None;
         }
@@ -154,12 +160,12 @@ impl Subagents {
         );
         let section = self.section(
             "switches",
-            order::SWITCHES,
+            section_order::SWITCHES,
             ("available_agent_switches", "agent"),
             &help,
             &listed,
         );
-        Some((section, typed(SwitchAgent { targets })))
+        Some((section, typed_tool(SwitchAgentTool { targets })))
     }
 
     fn section(
@@ -173,22 +179,22 @@ impl Subagents {
         let entries: Vec<String> = listed
             .iter()
             .take(MAX_LISTED)
-            .map(|spec| entry(each, spec))
+            .map(|spec| render_agent(each, spec))
             .collect();
-        let cut = (listed.len() > MAX_LISTED).then(|| Cut {
+        let cut = (listed.len() > MAX_LISTED).then(|| SectionCut {
             source: title.to_owned(),
             what: format!("only {MAX_LISTED} of {} agents are listed", listed.len()),
         });
         let text = format!("{help}\n<{tag}>\n{}\n</{tag}>", entries.join("\n"));
-        let section = Section::new(title, self.name(), order, text).without(cut);
+        let section = Section::new(title, self.name(), order, text).with_cuts(cut);
         listed
             .iter()
             .take(MAX_LISTED)
-            .fold(section, |section, spec| section.from(&spec.source))
+            .fold(section, |section, spec| section.with_source(&spec.source))
     }
 }
 
-fn entry(tag: &str, spec: &AgentSpec) -> String {
+fn render_agent(tag: &str, spec: &AgentSpec) -> String {
     let description: String = spec
         .description
         .as_deref()

@@ -1,70 +1,71 @@
 //! The tools to hand work to others, and to hear of it.
 
-use crate::crew::{Crew, Order, TaskRecord, Wait};
+use crate::subagents::{Subagents, TaskRecord, TaskRequest, TaskWait};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::{Access, Effect, Risk};
+use stead_core::{PathAccess, Risk, ToolEffect};
 use stead_tools::{
-    Length, Output, Spellings, TitleForm, Tool, ToolCx, ToolError, TypedTool, typed,
+    ArgumentAliases, Output, OutputLength, TitleForm, Tool, ToolCx, ToolError, TypedTool,
+    typed_tool,
 };
 
 /// Handing work over changes nothing by itself: what is done then is judged call by call.
-const HANDS_OVER: Risk = Risk {
-    effect: Effect::Reads,
+const DELEGATION_RISK: Risk = Risk {
+    effect: ToolEffect::Reads,
     parallel_safe: true,
     repeatable: false,
 };
 /// The longest that one call waits.
 const MAX_WAIT_SECONDS: u64 = 3600;
 /// What the call itself may take beside waiting.
-const MARGIN: Duration = Duration::from_secs(30);
+const CALL_OVERHEAD: Duration = Duration::from_secs(30);
 
 /// All of them, for those who work for one session.
 /// `no_helper` says why nothing may be handed to the built-in agent, if so.
-pub(super) fn tools(crew: &Arc<Crew>, no_helper: Option<String>) -> Vec<Arc<dyn Tool>> {
+pub(super) fn tools(crew: &Arc<Subagents>, no_helper: Option<String>) -> Vec<Arc<dyn Tool>> {
     vec![
-        typed(Task(crew.clone(), no_helper.clone())),
-        typed(Send(crew.clone(), no_helper)),
-        typed(List(crew.clone())),
-        typed(Output_(crew.clone())),
-        typed(Tasks(crew.clone())),
-        typed(Cancel(crew.clone())),
-        typed(WaitFor(crew.clone())),
+        typed_tool(TaskTool(crew.clone(), no_helper.clone())),
+        typed_tool(AgentSendTool(crew.clone(), no_helper)),
+        typed_tool(AgentListTool(crew.clone())),
+        typed_tool(TaskOutputTool(crew.clone())),
+        typed_tool(TaskListTool(crew.clone())),
+        typed_tool(TaskCancelTool(crew.clone())),
+        typed_tool(WaitTasksTool(crew.clone())),
     ]
 }
 
 fn tell(text: impl Into<String>) -> ToolError {
-    ToolError::Tell(text.into())
+    ToolError::RespondToModel(text.into())
 }
 
 /// How long to wait, from what a call says.
-fn wait(background: Option<bool>, timeout: Option<u64>) -> Option<Wait> {
+fn requested_wait(background: Option<bool>, timeout: Option<u64>) -> Option<TaskWait> {
     match (background, timeout) {
-        (Some(true), _) | (_, Some(0)) => Some(Wait::Background),
-        (_, Some(seconds)) => Some(Wait::Upto(Duration::from_secs(
+        (Some(true), _) | (_, Some(0)) => Some(TaskWait::Background),
+        (_, Some(seconds)) => Some(TaskWait::UpTo(Duration::from_secs(
             seconds.min(MAX_WAIT_SECONDS),
         ))),
-        (Some(false), None) => Some(Wait::Upto(Duration::from_secs(MAX_WAIT_SECONDS))),
+        (Some(false), None) => Some(TaskWait::UpTo(Duration::from_secs(MAX_WAIT_SECONDS))),
         (None, None) => None,
     }
 }
 
 /// Waits as far as it was told to, and says what came of it.
-async fn answer(
-    crew: &Crew,
+async fn wait_and_report(
+    crew: &Subagents,
     cx: &ToolCx,
-    (record, wait): (TaskRecord, Wait),
+    (record, wait): (TaskRecord, TaskWait),
 ) -> Result<Output, ToolError> {
     let patience = match wait {
-        Wait::Background => {
-            return Ok(Output::text(started(
+        TaskWait::Background => {
+            return Ok(Output::text(render_started(
                 &record,
                 "It works in the background; you are told when it is done.",
             )));
         }
-        Wait::Upto(patience) => patience,
+        TaskWait::UpTo(patience) => patience,
     };
     let waited = tokio::select! {
         biased;
@@ -76,24 +77,28 @@ async fn answer(
     };
     let record = waited.unwrap_or(record);
     if record.status.is_final() {
-        return Ok(ended(&record));
+        return Ok(render_end(&record));
     }
     if record.awaiting_confirm {
         let how = "It waits for a person's decision (`stead approvals list`); you are told when it is done.";
-        return Ok(Output::text(started(&record, how)));
+        return Ok(Output::text(render_started(&record, how)));
     }
     let how = format!(
         "It is not done after {} s and goes on in the background; you are told when it is done.",
         patience.as_secs()
     );
-    Ok(Output::text(started(&record, &how)))
+    Ok(Output::text(render_started(&record, &how)))
 }
 
-fn started(record: &TaskRecord, how: &str) -> String {
-    format!("{}\nstatus: {}\n{how}", names(record), record.standing())
+fn render_started(record: &TaskRecord, how: &str) -> String {
+    format!(
+        "{}\nstatus: {}\n{how}",
+        render_ids(record),
+        record.status_text()
+    )
 }
 
-fn names(record: &TaskRecord) -> String {
+fn render_ids(record: &TaskRecord) -> String {
     let label = record
         .label
         .as_ref()
@@ -104,22 +109,22 @@ fn names(record: &TaskRecord) -> String {
     )
 }
 
-fn ended(record: &TaskRecord) -> Output {
+fn render_end(record: &TaskRecord) -> Output {
     let text = format!(
         "{}\nstatus: {}\n\n{}",
-        names(record),
-        record.standing(),
-        record.said()
+        render_ids(record),
+        record.status_text(),
+        record.result_text()
     );
     Output {
-        tasks: vec![record.task_id.clone()],
+        finished_tasks: vec![record.task_id.clone()],
         failed: record.error_message.is_some(),
         ..Output::text(text).untrusted_if(record.untrusted)
     }
 }
 
 /// `task`
-struct Task(Arc<Crew>, Option<String>);
+struct TaskTool(Arc<Subagents>, Option<String>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -148,7 +153,7 @@ struct TaskArgs {
     label: Option<String>,
 }
 
-impl TypedTool for Task {
+impl TypedTool for TaskTool {
     type Args = TaskArgs;
     const NAME: &'static str = "task";
     const ALIASES: &'static [&'static str] = &[
@@ -161,8 +166,8 @@ impl TypedTool for Task {
     const DESCRIPTION: &'static str = "Hand a task to another agent, which works on it in a conversation of its own and \
         reports back. Several calls in one step work side by side. Use it for work of several steps whose details need \
         not be seen here.";
-    const RISK: Risk = HANDS_OVER;
-    const SPELLINGS: Spellings = Spellings {
+    const RISK: Risk = DELEGATION_RISK;
+    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
         names: &[
             ("subagent_type", "agent"),
             ("subagent_name", "agent"),
@@ -174,19 +179,18 @@ impl TypedTool for Task {
         values: &[],
     };
 
-    fn accesses(&self, _: &TaskArgs) -> Vec<Access> {
+    fn accesses(&self, _: &TaskArgs) -> Vec<PathAccess> {
         Vec::new()
     }
 
-    fn titled(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<super::title::SubAgent>(typed(Self(
-            self.0.clone(),
-            self.1.clone(),
-        ))))
+    fn title_form(&self) -> Option<TitleForm> {
+        Some(TitleForm::of::<super::title::SubAgentTitle>(typed_tool(
+            Self(self.0.clone(), self.1.clone()),
+        )))
     }
 
     fn timeout(&self, _: &TaskArgs) -> Option<Duration> {
-        Some(Duration::from_secs(MAX_WAIT_SECONDS) + MARGIN)
+        Some(Duration::from_secs(MAX_WAIT_SECONDS) + CALL_OVERHEAD)
     }
 
     async fn call(&self, cx: &ToolCx, args: TaskArgs) -> Result<Output, ToolError> {
@@ -206,32 +210,36 @@ impl TypedTool for Task {
             return Err(tell("prompt is empty: say what is to be done"));
         }
         let no_helper = self.1.clone();
-        let wait = wait(background, timeout);
+        let wait = requested_wait(background, timeout);
         let handed = match task_id {
-            Some(task) => self.0.send(&task, prompt, wait, no_helper.as_deref()).await,
+            Some(task) => {
+                self.0
+                    .continue_task(&task, prompt, wait, no_helper.as_deref())
+                    .await
+            }
             None => {
                 self.0
-                    .hand_over(Order {
+                    .start_task(TaskRequest {
                         agent,
                         description,
                         prompt,
                         label,
                         wait,
-                        no_helper,
+                        builtin_agent_refusal: no_helper,
                     })
                     .await
             }
         };
-        answer(&self.0, cx, handed.map_err(tell)?).await
+        wait_and_report(&self.0, cx, handed.map_err(tell)?).await
     }
 }
 
 /// `agent_send`
-struct Send(Arc<Crew>, Option<String>);
+struct AgentSendTool(Arc<Subagents>, Option<String>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct SendArgs {
+struct AgentSendArgs {
     /// The task, by id, label or session.
     to: String,
     /// What to say.
@@ -244,12 +252,12 @@ struct SendArgs {
     timeout: Option<u64>,
 }
 
-impl TypedTool for Send {
-    type Args = SendArgs;
+impl TypedTool for AgentSendTool {
+    type Args = AgentSendArgs;
     const NAME: &'static str = "agent_send";
     const DESCRIPTION: &'static str = "Go on with an agent that worked on a task before: it remembers all of it. Also for one that was interrupted.";
-    const RISK: Risk = HANDS_OVER;
-    const SPELLINGS: Spellings = Spellings {
+    const RISK: Risk = DELEGATION_RISK;
+    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
         names: &[
             ("agent_key", "to"),
             ("task_id", "to"),
@@ -259,97 +267,97 @@ impl TypedTool for Send {
         values: &[],
     };
 
-    fn accesses(&self, _: &SendArgs) -> Vec<Access> {
+    fn accesses(&self, _: &AgentSendArgs) -> Vec<PathAccess> {
         Vec::new()
     }
 
-    fn timeout(&self, _: &SendArgs) -> Option<Duration> {
-        Some(Duration::from_secs(MAX_WAIT_SECONDS) + MARGIN)
+    fn timeout(&self, _: &AgentSendArgs) -> Option<Duration> {
+        Some(Duration::from_secs(MAX_WAIT_SECONDS) + CALL_OVERHEAD)
     }
 
-    async fn call(&self, cx: &ToolCx, args: SendArgs) -> Result<Output, ToolError> {
-        let patience = wait(args.background, args.timeout);
+    async fn call(&self, cx: &ToolCx, args: AgentSendArgs) -> Result<Output, ToolError> {
+        let patience = requested_wait(args.background, args.timeout);
         let no_helper = self.1.as_deref();
         let handed = self
             .0
-            .send(&args.to, args.message, patience, no_helper)
+            .continue_task(&args.to, args.message, patience, no_helper)
             .await
             .map_err(tell)?;
-        answer(&self.0, cx, handed).await
+        wait_and_report(&self.0, cx, handed).await
     }
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct NoArgs {}
+struct AgentListArgs {}
 
 /// `agent_list`
-struct List(Arc<Crew>);
+struct AgentListTool(Arc<Subagents>);
 
-impl TypedTool for List {
-    type Args = NoArgs;
+impl TypedTool for AgentListTool {
+    type Args = AgentListArgs;
     const NAME: &'static str = "agent_list";
     const ALIASES: &'static [&'static str] = &["list_subagents"];
     const DESCRIPTION: &'static str =
         "List the agents that worked for this session, each with its session and newest task.";
     const RISK: Risk = Risk::READS;
-    const LENGTH: Length = Length::Bounded;
+    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
 
-    fn accesses(&self, _: &NoArgs) -> Vec<Access> {
+    fn accesses(&self, _: &AgentListArgs) -> Vec<PathAccess> {
         Vec::new()
     }
 
-    async fn call(&self, _: &ToolCx, _: NoArgs) -> Result<Output, ToolError> {
+    async fn call(&self, _: &ToolCx, _: AgentListArgs) -> Result<Output, ToolError> {
         let tasks = self.0.tasks().await.map_err(tell)?;
         let mut seen = std::collections::BTreeSet::new();
         let newest = tasks
             .iter()
             .rev()
             .filter(|task| seen.insert(task.sub_session_id.clone()));
-        Ok(Output::text(rows(newest)))
+        Ok(Output::text(render_rows(newest)))
     }
 }
 
 /// `task_list`
-struct Tasks(Arc<Crew>);
+struct TaskListTool(Arc<Subagents>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct TasksArgs {
+struct TaskListArgs {
     /// Only those that are so: running, parked, completed, failed or cancelled.
     #[serde(default)]
     status: Option<String>,
 }
 
-impl TypedTool for Tasks {
-    type Args = TasksArgs;
+impl TypedTool for TaskListTool {
+    type Args = TaskListArgs;
     const NAME: &'static str = "task_list";
     const DESCRIPTION: &'static str =
         "List the tasks that were handed over in this session, newest first.";
     const RISK: Risk = Risk::READS;
-    const LENGTH: Length = Length::Bounded;
-    const SPELLINGS: Spellings = Spellings {
+    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
+    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
         names: &[("status_filter", "status")],
         values: &[],
     };
 
-    fn accesses(&self, _: &TasksArgs) -> Vec<Access> {
+    fn accesses(&self, _: &TaskListArgs) -> Vec<PathAccess> {
         Vec::new()
     }
 
-    async fn call(&self, _: &ToolCx, args: TasksArgs) -> Result<Output, ToolError> {
+    async fn call(&self, _: &ToolCx, args: TaskListArgs) -> Result<Output, ToolError> {
         let tasks = self.0.tasks().await.map_err(tell)?;
         let wanted = args.status.map(|status| status.to_lowercase());
         let fits = |task: &&TaskRecord| {
             wanted
                 .as_deref()
-                .is_none_or(|wanted| wanted == task.standing())
+                .is_none_or(|wanted| wanted == task.status_text())
         };
-        Ok(Output::text(rows(tasks.iter().rev().filter(fits))))
+        Ok(Output::text(render_rows(tasks.iter().rev().filter(fits))))
     }
 }
 
-fn rows<'a>(tasks: impl Iterator<Item = &'a TaskRecord>) -> String {
+fn render_rows<'a>(tasks: impl Iterator<Item = &'a TaskRecord>) -> String {
     let row = |task: &TaskRecord| {
         let label = task
             .label
@@ -360,7 +368,7 @@ fn rows<'a>(tasks: impl Iterator<Item = &'a TaskRecord>) -> String {
             "{} {}{label} {} {} {about}",
             task.task_id,
             task.sub_agent_id,
-            task.standing(),
+            task.status_text(),
             task.sub_session_id
         )
     };
@@ -373,11 +381,11 @@ fn rows<'a>(tasks: impl Iterator<Item = &'a TaskRecord>) -> String {
 }
 
 /// `task_output`
-struct Output_(Arc<Crew>);
+struct TaskOutputTool(Arc<Subagents>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct OutputArgs {
+struct TaskOutputArgs {
     /// The task, by id or label.
     task_id: String,
     /// Wait for its end.
@@ -392,26 +400,26 @@ fn minute() -> u64 {
     60
 }
 
-impl TypedTool for Output_ {
-    type Args = OutputArgs;
+impl TypedTool for TaskOutputTool {
+    type Args = TaskOutputArgs;
     const NAME: &'static str = "task_output";
     const ALIASES: &'static [&'static str] = &["get_subagent_result"];
     const DESCRIPTION: &'static str = "How a task stands, and what came of it.";
     const RISK: Risk = Risk {
-        effect: Effect::Reads,
+        effect: ToolEffect::Reads,
         parallel_safe: true,
         repeatable: true,
     };
 
-    fn accesses(&self, _: &OutputArgs) -> Vec<Access> {
+    fn accesses(&self, _: &TaskOutputArgs) -> Vec<PathAccess> {
         Vec::new()
     }
 
-    fn timeout(&self, args: &OutputArgs) -> Option<Duration> {
-        Some(Duration::from_secs(args.timeout.min(MAX_WAIT_SECONDS)) + MARGIN)
+    fn timeout(&self, args: &TaskOutputArgs) -> Option<Duration> {
+        Some(Duration::from_secs(args.timeout.min(MAX_WAIT_SECONDS)) + CALL_OVERHEAD)
     }
 
-    async fn call(&self, cx: &ToolCx, args: OutputArgs) -> Result<Output, ToolError> {
+    async fn call(&self, cx: &ToolCx, args: TaskOutputArgs) -> Result<Output, ToolError> {
         let mut record = self.0.task(&args.task_id).await.map_err(tell)?;
         if args.block && !record.status.is_final() {
             let patience = Duration::from_secs(args.timeout.min(MAX_WAIT_SECONDS));
@@ -422,40 +430,40 @@ impl TypedTool for Output_ {
             }
         }
         match record.status.is_final() {
-            true => Ok(ended(&record)),
-            false => Ok(Output::text(started(&record, "It is not done yet."))),
+            true => Ok(render_end(&record)),
+            false => Ok(Output::text(render_started(&record, "It is not done yet."))),
         }
     }
 }
 
 /// `task_cancel`
-struct Cancel(Arc<Crew>);
+struct TaskCancelTool(Arc<Subagents>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct CancelArgs {
+struct TaskCancelArgs {
     /// The task, by id or label.
     task_id: String,
 }
 
-impl TypedTool for Cancel {
-    type Args = CancelArgs;
+impl TypedTool for TaskCancelTool {
+    type Args = TaskCancelArgs;
     const NAME: &'static str = "task_cancel";
     const ALIASES: &'static [&'static str] = &["cancel_subagent"];
     const DESCRIPTION: &'static str = "Stop a task. What it did so far stays.";
-    const RISK: Risk = HANDS_OVER;
+    const RISK: Risk = DELEGATION_RISK;
 
-    fn accesses(&self, _: &CancelArgs) -> Vec<Access> {
+    fn accesses(&self, _: &TaskCancelArgs) -> Vec<PathAccess> {
         Vec::new()
     }
 
-    async fn call(&self, _: &ToolCx, args: CancelArgs) -> Result<Output, ToolError> {
+    async fn call(&self, _: &ToolCx, args: TaskCancelArgs) -> Result<Output, ToolError> {
         let record = self.0.task(&args.task_id).await.map_err(tell)?;
         if record.status.is_final() {
             return Err(tell(format!(
                 "{} is {} already",
                 record.task_id,
-                record.standing()
+                record.status_text()
             )));
         }
         if !self.0.cancel(&record.task_id).await {
@@ -467,17 +475,17 @@ impl TypedTool for Cancel {
         let record = self.0.task(&record.task_id).await.map_err(tell)?;
         Ok(Output {
             failed: false,
-            ..ended(&record)
+            ..render_end(&record)
         })
     }
 }
 
 /// `wait_tasks`
-struct WaitFor(Arc<Crew>);
+struct WaitTasksTool(Arc<Subagents>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct WaitArgs {
+struct WaitTasksArgs {
     /// Which, by id or label; left out, all that are at work.
     #[serde(default)]
     task_ids: Option<Vec<String>>,
@@ -486,30 +494,30 @@ struct WaitArgs {
     timeout: u64,
 }
 
-impl TypedTool for WaitFor {
-    type Args = WaitArgs;
+impl TypedTool for WaitTasksTool {
+    type Args = WaitTasksArgs;
     const NAME: &'static str = "wait_tasks";
     const ALIASES: &'static [&'static str] = &["wait_async_results"];
     const DESCRIPTION: &'static str = "Wait until tasks are done, and get what came of them.";
     const RISK: Risk = Risk {
-        effect: Effect::Reads,
+        effect: ToolEffect::Reads,
         parallel_safe: false,
         repeatable: true,
     };
-    const SPELLINGS: Spellings = Spellings {
+    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
         names: &[("timeout_seconds", "timeout")],
         values: &[],
     };
 
-    fn accesses(&self, _: &WaitArgs) -> Vec<Access> {
+    fn accesses(&self, _: &WaitTasksArgs) -> Vec<PathAccess> {
         Vec::new()
     }
 
-    fn timeout(&self, args: &WaitArgs) -> Option<Duration> {
-        Some(Duration::from_secs(args.timeout.min(MAX_WAIT_SECONDS)) + MARGIN)
+    fn timeout(&self, args: &WaitTasksArgs) -> Option<Duration> {
+        Some(Duration::from_secs(args.timeout.min(MAX_WAIT_SECONDS)) + CALL_OVERHEAD)
     }
 
-    async fn call(&self, cx: &ToolCx, args: WaitArgs) -> Result<Output, ToolError> {
+    async fn call(&self, cx: &ToolCx, args: WaitTasksArgs) -> Result<Output, ToolError> {
         let mut wanted = Vec::new();
         match args.task_ids {
             Some(names) => {
@@ -552,17 +560,20 @@ impl TypedTool for WaitFor {
             .map(|task| {
                 format!(
                     "{}\nstatus: {}\n\n{}",
-                    names(task),
-                    task.standing(),
-                    task.said()
+                    render_ids(task),
+                    task.status_text(),
+                    task.result_text()
                 )
             })
-            .chain(open.iter().map(|task| started(task, "It is not done yet.")))
+            .chain(
+                open.iter()
+                    .map(|task| render_started(task, "It is not done yet.")),
+            )
             .collect();
         let untrusted = done.iter().any(|task| task.untrusted);
         let tasks = done.iter().map(|task| task.task_id.clone()).collect();
         Ok(Output {
-            tasks,
+            finished_tasks: tasks,
             ..Output::text(texts.join("\n\n---\n\n")).untrusted_if(untrusted)
         })
     }

@@ -3,13 +3,13 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use stead_tools::{Spellings, Titled};
+use stead_tools::{ArgumentAliases, TypedTitleForm};
 
-pub(super) struct SubAgent;
+pub(super) struct SubAgentTitle;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct SubAgentArgs {
+pub(super) struct SubAgentTitleArgs {
     /// What the task is about, in a few words.
     description: String,
     /// The whole task: the agent sees nothing else of this conversation.
@@ -25,12 +25,12 @@ pub(super) struct SubAgentArgs {
     run_in_background: Option<bool>,
 }
 
-impl Titled for SubAgent {
-    type Args = SubAgentArgs;
+impl TypedTitleForm for SubAgentTitle {
+    type Args = SubAgentTitleArgs;
     const NAME: &'static str = "SubAgent";
     const DESCRIPTION: &'static str = "Hands a task to another agent, which works on it in a conversation of its own and \
         reports back. Several calls at once work side by side.";
-    const SPELLINGS: Spellings = Spellings {
+    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
         names: &[
             ("subagent_type", "subagent_name"),
             ("agent", "subagent_name"),
@@ -38,7 +38,7 @@ impl Titled for SubAgent {
         values: &[],
     };
 
-    fn canonical(args: SubAgentArgs) -> Value {
+    fn to_canonical(args: SubAgentTitleArgs) -> Value {
         json!({
             "agent": args.subagent_name, "description": args.description, "prompt": args.prompt,
             "task_id": args.task_id, "background": args.run_in_background,
@@ -46,22 +46,22 @@ impl Titled for SubAgent {
     }
 }
 
-pub(super) struct AgentSwitch;
+pub(super) struct AgentSwitchTitle;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct AgentSwitchArgs {
+pub(super) struct AgentSwitchTitleArgs {
     /// The agent to switch to.
     to: String,
 }
 
-impl Titled for AgentSwitch {
-    type Args = AgentSwitchArgs;
+impl TypedTitleForm for AgentSwitchTitle {
+    type Args = AgentSwitchTitleArgs;
     const NAME: &'static str = "AgentSwitch";
     const DESCRIPTION: &'static str =
         "Switches to another agent, which goes on with this conversation.";
 
-    fn canonical(args: AgentSwitchArgs) -> Value {
+    fn to_canonical(args: AgentSwitchTitleArgs) -> Value {
         json!({"to": args.to})
     }
 }

@@ -1,65 +1,70 @@
 //! Around calls: before the gate, in the place of a person, after the result.
 
-use super::super::effect::Change;
-use super::super::engine::{Fired, Verdict};
-use super::super::input::{HookInput, shown};
-use super::worded;
+use super::super::effect::HookChange;
+use super::super::engine::{HookResults, HookVerdict};
+use super::super::input::{HookInput, truncate_for_hooks};
+use super::render_context;
+use crate::active_run::{ActiveRun, RunStop};
 use crate::halt::Halt;
-use crate::live::{Live, Stop};
-use crate::{Agent, Answer, Bound, Budget, Question};
+use crate::{Agent, ApprovalAnswer, ApprovalQuestion, Budget, DelegationBounds};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
 use stead_core::{
-    Block, CallResult, CallState, HookOutcome, Message, Owner, Pending, Redactor, ResultStatus,
+    Block, CallResult, CallState, HookOutcome, Message, Owner, PendingCall, Redactor, ResultStatus,
     SessionId, ToolCall,
 };
-use stead_tools::{Registry, counts_as, known_names};
+use stead_tools::{Registry, known_names, rules_follow};
 use stead_workspace::HookEvent;
 
 /// Asks about the result of a call once there is one, while other calls go on.
-pub(crate) struct AfterTool {
+pub(crate) struct AfterToolHooks {
     pub(super) agent: Arc<Agent>,
     pub(super) owner: Owner,
     pub(super) session: SessionId,
     pub(super) budget: Budget,
     pub(super) halt: Halt,
     /// What they are told, and what binds them; none if nobody is asked.
-    pub(super) asks: Option<(HookInput, Bound)>,
+    pub(super) input: Option<(HookInput, DelegationBounds)>,
 }
 
-impl Live<'_> {
+impl ActiveRun<'_> {
     /// Asks about a call that nobody has judged yet. None if it is denied, which is on record then.
     pub(crate) async fn before_tool(
         &mut self,
-        mut pending: Pending,
-    ) -> Result<Option<Pending>, Stop> {
+        mut pending: PendingCall,
+    ) -> Result<Option<PendingCall>, RunStop> {
         let fresh = pending.state == CallState::New && pending.call.invalid.is_none();
         if !fresh || !self.hooks_listen(HookEvent::BeforeToolCall) {
             return Ok(Some(pending));
         }
         // What is no tool is refused by the registry.
-        let Some(input) = self.of_call(HookEvent::BeforeToolCall, &pending.call) else {
+        let Some(input) = self.call_input(HookEvent::BeforeToolCall, &pending.call) else {
             return Ok(Some(pending));
         };
-        let mut fired = self.session.agent.hooks.fire(input, &self.asking()).await;
+        let mut fired = self
+            .session
+            .agent
+            .hooks
+            .fire(input, &self.hook_context())
+            .await;
         refuse_secrets(self.session.sessions.redactor(), &mut fired);
-        let Fired {
+        let HookResults {
             verdict,
             changes,
-            words,
+            context: words,
             suppressed,
             ..
-        } = self.settle(fired).await?;
+        } = self.record_hook_results(fired).await?;
         let id = pending.call.id.clone();
-        if let Verdict::No { hook, reason } = verdict {
+        if let HookVerdict::Block { hook, reason } = verdict {
             let text = format!("denied: hook {hook}: {reason}");
             self.refuse(&pending.call, ResultStatus::Denied, text)
                 .await?;
             return Ok(None);
         }
         for change in changes {
-            if let Change::ToolArgs(args) = change {
+            if let HookChange::ToolArgs(args) = change {
                 pending.call = ToolCall {
                     args,
                     ..pending.call
@@ -67,23 +72,27 @@ impl Live<'_> {
             }
         }
         if suppressed {
-            self.hooked.suppressed.insert(id.clone());
+            self.hook_output.suppressed.insert(id.clone());
         }
         if !words.is_empty() {
-            self.hooked.of_calls.entry(id).or_default().extend(words);
+            self.hook_output
+                .call_context
+                .entry(id)
+                .or_default()
+                .extend(words);
         }
         Ok(Some(pending))
     }
 
     /// What a hook answers in the place of a person, and as whom; none if a person is to be asked.
-    pub(crate) async fn permission(
+    pub(crate) async fn permission_from_hooks(
         &mut self,
-        question: &Question,
-    ) -> Result<Option<(Answer, String)>, Stop> {
+        question: &ApprovalQuestion,
+    ) -> Result<Option<(ApprovalAnswer, String)>, RunStop> {
         if !self.hooks_listen(HookEvent::PermissionRequest) {
             return Ok(None);
         }
-        let Question {
+        let ApprovalQuestion {
             id,
             tool,
             args,
@@ -97,35 +106,35 @@ impl Live<'_> {
             invalid: None,
             signature: None,
         };
-        let Some(input) = self.of_call(HookEvent::PermissionRequest, &call) else {
+        let Some(input) = self.call_input(HookEvent::PermissionRequest, &call) else {
             return Ok(None);
         };
-        let fired = self.ask_hooks(input.with("rule", rule.into())).await?;
+        let fired = self.ask_hooks(input.with_fact("rule", rule.into())).await?;
         Ok(match fired.verdict {
-            Verdict::Yes(hook) => Some((Answer::Yes, format!("hook {hook}"))),
-            Verdict::No { hook, reason } => Some((
-                Answer::No {
-                    words: Some(reason),
+            HookVerdict::Approve(hook) => Some((ApprovalAnswer::Yes, format!("hook {hook}"))),
+            HookVerdict::Block { hook, reason } => Some((
+                ApprovalAnswer::No {
+                    reason: Some(reason),
                 },
                 format!("hook {hook}"),
             )),
-            Verdict::Pass | Verdict::End { .. } | Verdict::Halted(_) => None,
+            HookVerdict::Pass | HookVerdict::StopRun { .. } | HookVerdict::Halted(_) => None,
         })
     }
 
     /// Who asks about the result of a call.
-    pub(crate) fn after_tool(&self, call: &ToolCall) -> AfterTool {
+    pub(crate) fn after_tool(&self, call: &ToolCall) -> AfterToolHooks {
         let listens = self.hooks_listen(HookEvent::AfterToolCall);
-        AfterTool {
+        AfterToolHooks {
             agent: self.session.agent.clone(),
             owner: self.session.owner.clone(),
             session: self.session.id.clone(),
             budget: self.budget.clone(),
             halt: self.halt.clone(),
-            asks: match listens {
+            input: match listens {
                 true => self
-                    .of_call(HookEvent::AfterToolCall, call)
-                    .map(|input| (input, self.session.bound())),
+                    .call_input(HookEvent::AfterToolCall, call)
+                    .map(|input| (input, self.session.delegation_bounds())),
                 false => None,
             },
         }
@@ -133,55 +142,63 @@ impl Live<'_> {
 
     /// Puts on record what hooks said of a result, and adds what they said to it. Why the run is to
     /// end, if it is.
-    pub(crate) async fn add_words(
+    pub(crate) async fn apply_after_tool_results(
         &mut self,
-        fired: Fired,
+        fired: HookResults,
         result: &mut CallResult,
-    ) -> Result<Option<Stop>, Stop> {
-        let mut words = self.hooked.of_calls.remove(&result.id).unwrap_or_default();
-        words.extend(fired.words.iter().cloned());
+    ) -> Result<Option<RunStop>, RunStop> {
+        let mut words = self
+            .hook_output
+            .call_context
+            .remove(&result.id)
+            .unwrap_or_default();
+        words.extend(fired.context.iter().cloned());
         result
             .content
-            .extend(words.iter().map(|words| Block::text(worded(words))));
+            .extend(words.iter().map(|words| Block::text(render_context(words))));
         if fired.suppressed {
-            self.hooked.suppressed.insert(result.id.clone());
+            self.hook_output.suppressed.insert(result.id.clone());
         }
-        match self.settle(fired).await {
+        match self.record_hook_results(fired).await {
             Ok(_) => Ok(None),
             // The call has run: its result goes on record first.
-            Err(stop @ (Stop::Hook(_) | Stop::Halted(_))) => Ok(Some(stop)),
+            Err(stop @ (RunStop::Hook(_) | RunStop::Halted(_))) => Ok(Some(stop)),
             Err(stop) => Err(stop),
         }
     }
 
     /// What hooks are told of a call; none if there is no such tool.
-    fn of_call(&self, event: HookEvent, call: &ToolCall) -> Option<HookInput> {
-        of_call(self.happens(event), self.hands(), call)
+    fn call_input(&self, event: HookEvent, call: &ToolCall) -> Option<HookInput> {
+        call_input(self.hook_input(event), self.callable_tools(), call)
     }
 }
 
 /// What hooks are told of a call; none if there is no such tool.
-pub(super) fn of_call(input: HookInput, tools: &Registry, call: &ToolCall) -> Option<HookInput> {
+pub(super) fn call_input(input: HookInput, tools: &Registry, call: &ToolCall) -> Option<HookInput> {
     let spec = tools.find(&call.name)?.spec();
     let names = [&spec.name, &call.name]
         .into_iter()
         .chain(&spec.aliases)
         .cloned();
-    let covered = counts_as(&spec.name).map(known_names).unwrap_or_default();
+    let covered = rules_follow(&spec.name)
+        .map(known_names)
+        .unwrap_or_default();
     let known = known_names(&spec.name)
         .into_iter()
         .chain(covered)
         .map(str::to_owned);
     let tool =
         json!({"name": spec.name, "called_as": call.name, "call_id": call.id, "args": call.args});
-    let mut input = input.about(names.chain(known)).with("tool", tool);
+    let mut input = input
+        .with_subjects(names.chain(known))
+        .with_fact("tool", tool);
     input.call = Some(call.id.clone());
     Some(input)
 }
 
 /// What runs must be what is on record, and no secret is.
-pub(super) fn refuse_secrets(redactor: &Redactor, fired: &mut Fired) {
-    let holds = |args: &Value| matches!(redactor.clean(&args.to_string()), Cow::Owned(_));
+pub(super) fn refuse_secrets(redactor: &Redactor, fired: &mut HookResults) {
+    let holds = |args: &Value| matches!(redactor.redact(&args.to_string()), Cow::Owned(_));
     for run in fired
         .runs
         .iter_mut()
@@ -189,45 +206,47 @@ pub(super) fn refuse_secrets(redactor: &Redactor, fired: &mut Fired) {
     {
         let reason = "the arguments it gave hold a secret of this machine".to_owned();
         (run.args, run.outcome, run.detail) = (None, HookOutcome::Failed, Some(reason.clone()));
-        fired.verdict = Verdict::No {
+        fired.verdict = HookVerdict::Block {
             hook: run.hook.clone(),
             reason,
         };
     }
 }
 
-impl AfterTool {
+impl AfterToolHooks {
     /// The result as the model is to be told it, and what hooks said.
-    pub(crate) async fn see(self, mut result: CallResult) -> (CallResult, Fired) {
-        let Some((mut input, bound)) = self.asks else {
-            return (result, Fired::default());
+    pub(crate) async fn run(self, mut result: CallResult) -> (CallResult, HookResults) {
+        let Some((mut input, bound)) = self.input else {
+            return (result, HookResults::default());
         };
         let text = Message::User {
             content: result.content.clone(),
         }
         .text();
-        let (text, cut) = shown(&text);
+        let (text, cut) = truncate_for_hooks(&text);
         if let Some(Value::Object(tool)) = input.facts.get_mut("tool") {
             tool.insert("status".to_owned(), result.status.as_str().into());
             tool.insert("result".to_owned(), text.into());
             tool.insert("cut".to_owned(), cut.into());
         }
-        let asking = super::Asking {
+        let asking = super::HookContext {
             agent: &self.agent,
             owner: &self.owner,
             session: &self.session,
-            bound,
+            bounds: bound,
             budget: self.budget,
             halt: Some(&self.halt),
-            at_most: super::NO_LIMIT,
+            max_wait: super::NO_LIMIT,
         };
         let fired = self.agent.hooks.fire(input, &asking).await;
         for change in &fired.changes {
-            if let Change::ToolResult(text) = change {
+            if let HookChange::ToolResult(text) = change {
                 result.content = vec![Block::text(text)];
             }
         }
-        if let Verdict::No { hook, reason } | Verdict::End { hook, reason } = &fired.verdict {
+        if let HookVerdict::Block { hook, reason } | HookVerdict::StopRun { hook, reason } =
+            &fired.verdict
+        {
             let text = format!("withheld: hook {hook}: {reason}. The call itself has run.");
             (result.status, result.content) = (ResultStatus::Error, vec![Block::text(text)]);
             result.activates = None;

@@ -1,6 +1,6 @@
 //! Merging, as a person would check it: nothing by hand is touched, no fact is lost, twice is once.
 
-use super::super::fact::Source;
+use super::super::fact::FactSource;
 use super::*;
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ const MUCH: u64 = 100_000;
 fn fact(id: &str, text: &str) -> Fact {
     Fact {
         text: text.to_owned(),
-        sources: vec![Source::new(id)],
+        sources: vec![FactSource::new(id)],
     }
 }
 
@@ -24,8 +24,8 @@ fn bullet(text: &str, from: &[&str]) -> Bullet {
     }
 }
 
-fn drops(id: &str, by: &str) -> Dropped {
-    Dropped {
+fn drops(id: &str, by: &str) -> DroppedFact {
+    DroppedFact {
         id: id.to_owned(),
         by: by.to_owned(),
     }
@@ -39,7 +39,7 @@ fn a_decision_is_followed_as_far_as_it_makes_sense() {
         line("b", "Likes tea")
     );
     let new = [fact("x", "Moved to Berlin"), fact("y", "Likes tea, too")];
-    let decided = |bullets, dropped| Decision { bullets, dropped };
+    let decided = |bullets, dropped| MergeDecision { bullets, dropped };
     let both = format!(
         "{}{}",
         line("x", "Moved to Berlin"),
@@ -66,7 +66,7 @@ fn a_decision_is_followed_as_far_as_it_makes_sense() {
             format!("{memory}- a -- > # b <!-- stead: id=x ; id=y -->\n"), vec![]),
     ];
     for (why, decision, want, archived) in table {
-        let applied = apply(&memory, &new, &decision, &HashSet::new(), MUCH);
+        let applied = apply_decision(&memory, &new, &decision, &HashSet::new(), MUCH);
         assert_eq!(applied.memory.text(), want, "{why}");
         assert_eq!(
             applied.archived.iter().map(Fact::id).collect::<Vec<_>>(),
@@ -84,7 +84,13 @@ fn what_is_said_already_is_not_said_again_without_a_model() {
         fact("y", "likes coffee"),
         fact("z", "Likes coffee."),
     ];
-    let applied = apply(memory, &new, &Decision::default(), &HashSet::new(), MUCH);
+    let applied = apply_decision(
+        memory,
+        &new,
+        &MergeDecision::default(),
+        &HashSet::new(),
+        MUCH,
+    );
     assert_eq!(
         applied.memory.text(),
         format!("{memory}- likes coffee <!-- stead: id=y -->\r\n")
@@ -97,15 +103,20 @@ fn over_budget_the_oldest_of_the_machine_leave_and_nothing_by_hand() {
         .map(|n| line(&format!("o{n}"), &format!("old fact number {n}")))
         .collect();
     let memory = format!("# Mine\n{old}by hand\n");
-    let applied = apply(
+    let applied = apply_decision(
         &memory,
         &[fact("x", "new")],
-        &Decision::default(),
+        &MergeDecision::default(),
         &HashSet::new(),
         100,
     );
     let text = applied.memory.text();
-    let total: u64 = applied.memory.lines().iter().map(|line| cost(line)).sum();
+    let total: u64 = applied
+        .memory
+        .lines()
+        .iter()
+        .map(|line| prompt_tokens(line))
+        .sum();
     assert!(
         total <= 100
             && text.starts_with("# Mine\n")
@@ -137,20 +148,20 @@ proptest! {
             Some(_) | None => format!("hand {i}\n"),
         }).collect();
         let facts: Vec<Fact> = new.iter().map(|n| fact(&id(*n), &format!("fact number {n}"))).collect();
-        let decision = Decision {
+        let decision = MergeDecision {
             bullets: bullets.iter().map(|(from, text)| Bullet {
                 text: text.clone(), from: from.iter().map(|n| id(*n)).collect(),
             }).collect(),
             dropped: dropped.iter().map(|(a, b)| drops(&id(*a), &id(*b))).collect(),
         };
-        let applied = apply(&memory, &facts, &decision, &HashSet::new(), max_tokens);
-        let by_hand = |text: &str| Ledger::parse(text).lines().iter()
+        let applied = apply_decision(&memory, &facts, &decision, &HashSet::new(), max_tokens);
+        let by_hand = |text: &str| FactDocument::parse(text).lines().iter()
             .filter(|line| Fact::parse(line).is_none() && line.starts_with("hand")).cloned().collect::<Vec<_>>();
         prop_assert_eq!(by_hand(&applied.memory.text()), by_hand(&memory));
         let archived: HashSet<String> =
             applied.archived.iter().flat_map(|fact| fact.ids().map(str::to_owned).collect::<Vec<_>>()).collect();
         let there = applied.memory.ids();
-        let before = Ledger::parse(&memory).ids();
+        let before = FactDocument::parse(&memory).ids();
         for old in &before {
             prop_assert!(there.contains(old) || archived.contains(old), "{old} is lost");
         }
@@ -158,7 +169,7 @@ proptest! {
             let dropped = decision.dropped.iter().any(|dropped| dropped.id == fact.id());
             prop_assert!(there.contains(fact.id()) || archived.contains(fact.id()) || dropped, "{} is lost", fact.id());
         }
-        let again = apply(&applied.memory.text(), &facts, &decision, &archived, max_tokens);
+        let again = apply_decision(&applied.memory.text(), &facts, &decision, &archived, max_tokens);
         prop_assert_eq!(again.memory.text(), applied.memory.text());
     }
 }

@@ -1,11 +1,11 @@
-//! Hooks that give no answer that counts.
+//! The place for tests of hooks without a valid answer: fail-closed guards, fail-open observers,
+//! answers an event does not allow, secrets.
 
 use super::{Scene, writes};
 use crate::support::{block_on, results};
 use std::time::Instant;
-use stead_core::{HookOutcome, Outcome, ResultStatus};
+use stead_core::{HookOutcome, ResultStatus, RunOutcome};
 
-// Acceptance 6.7
 #[test]
 fn no_answer_is_a_no_of_a_guard_and_nothing_of_others() {
     for (script, outcome, said) in [
@@ -56,7 +56,7 @@ fn no_answer_is_a_no_of_a_guard_and_nothing_of_others() {
                 let ran = scene.run().await;
                 assert_eq!(
                     ran.report.as_ref().unwrap().outcome,
-                    Outcome::Completed,
+                    RunOutcome::Completed,
                     "{script}"
                 );
                 assert_eq!(ran.outcomes(), [outcome], "{script}");
@@ -89,7 +89,6 @@ fn no_answer_is_a_no_of_a_guard_and_nothing_of_others() {
     }
 }
 
-// Acceptance 6.7
 #[test]
 fn a_failure_is_closed_before_things_and_open_after_them() {
     for (event, goes_on) in [
@@ -115,7 +114,6 @@ fn a_failure_is_closed_before_things_and_open_after_them() {
     }
 }
 
-// Acceptance 6.7
 #[test]
 fn what_cannot_be_said_at_an_event_is_a_failure() {
     for (event, answer, said) in [
@@ -151,7 +149,7 @@ fn what_cannot_be_said_at_an_event_is_a_failure() {
             let ran = scene.run().await;
             assert_eq!(
                 ran.report.as_ref().unwrap().outcome,
-                Outcome::Completed,
+                RunOutcome::Completed,
                 "{event} {answer}"
             );
             assert!(
@@ -164,7 +162,6 @@ fn what_cannot_be_said_at_an_event_is_a_failure() {
     }
 }
 
-// Acceptance 6.7
 #[test]
 fn arguments_that_hold_a_secret_are_refused() {
     let scene = Scene::new(writes());

@@ -1,4 +1,4 @@
-//! Who is asked: programs, addresses, models, agents.
+//! The place for tests of the kinds of hook handlers: programs, HTTP addresses, models and agents.
 
 use super::{Scene, told, writes};
 use crate::support::{block_on, results};
@@ -7,11 +7,10 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use stead_agent::{Bound, Delegate, RunOptions};
+use stead_agent::{Delegate, DelegationBounds, RunOptions};
 use stead_core::{HookOutcome, ResultStatus};
 use stead_testkit::{FakeModel, reply};
 
-// Acceptance 6.7
 #[test]
 fn a_program_gets_what_it_is_told_and_nothing_of_the_process() {
     let scene = Scene::new(writes());
@@ -83,7 +82,6 @@ fn address(answer: Option<&'static str>) -> (String, JoinHandle<String>) {
     (url, std::thread::spawn(serve))
 }
 
-// Acceptance 6.7
 #[test]
 fn an_address_is_asked_in_json_and_anything_but_success_is_no_answer() {
     let no = "HTTP/1.1 200 OK\r\ncontent-length: 38\r\nconnection: close\r\n\r\n{\"decision\":\"block\",\"reason\":\"by web\"}";
@@ -128,7 +126,6 @@ fn an_address_is_asked_in_json_and_anything_but_success_is_no_answer() {
     }
 }
 
-// Acceptance 6.7
 #[test]
 fn a_model_decides_in_json() {
     for (words, outcome) in [
@@ -168,7 +165,7 @@ fn a_model_decides_in_json() {
                 "{words}"
             );
             // What it used is on the list.
-            let name = agent.workspace().config().agent();
+            let name = agent.workspace().config().agent_id();
             let usage = scene
                 .read(&format!("agents/{name}/token_usage.jsonl"))
                 .unwrap();
@@ -187,7 +184,7 @@ impl Delegate for Reviewer {
         &'a self,
         agent: &'a str,
         task: &'a str,
-        _: &'a Bound,
+        _: &'a DelegationBounds,
     ) -> BoxFuture<'a, Result<String, String>> {
         self.asked
             .lock()
@@ -197,7 +194,6 @@ impl Delegate for Reviewer {
     }
 }
 
-// Acceptance 6.7
 #[test]
 fn an_agent_is_handed_the_task_and_one_that_does_not_decide_closes_the_door() {
     // Without another to ask it is the workspace's own reviewer, whom the model gives no JSON.
@@ -216,7 +212,7 @@ fn an_agent_is_handed_the_task_and_one_that_does_not_decide_closes_the_door() {
             let agent = scene.agent().await;
             let reviewer = Arc::new(Reviewer::default());
             if present {
-                agent.hooks().delegate_to(reviewer.clone());
+                agent.hooks().set_delegate(reviewer.clone());
             }
             let ran = scene.run_with(&agent, RunOptions::default()).await;
             assert_eq!(scene.read("a.txt"), None);

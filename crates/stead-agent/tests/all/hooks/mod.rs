@@ -1,20 +1,19 @@
-//! Acceptance 6.7: hooks are asked once at each place, change only what they declared, and a guard
-//! that gives no answer is a closed door.
+//! The place for tests of hooks in a run; this file has their shared support.
 
-mod asked;
+mod changes;
+mod events;
 mod failures;
 mod handlers;
-mod lives;
-mod outside;
-mod rewrites;
+mod process_lifetime;
+mod sessionless;
 
 use crate::support::{journal, listening, model, session, text};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stead_agent::{Agent, AgentError, RunOptions, RunReport};
-use stead_core::{Event, EventKind, HookOutcome, HookRun, Line};
-use stead_testkit::{Answer, FakeModel, Wire, reply};
+use stead_core::{Event, EventKind, HookOutcome, HookRun, JournalLine};
+use stead_testkit::{FakeAnswer, FakeModel, FakeWire, reply};
 use tempfile::TempDir;
 
 /// A folder with hooks and a model behind a strict server.
@@ -26,12 +25,12 @@ struct Scene {
 /// What a run left behind.
 struct Ran {
     report: Result<RunReport, AgentError>,
-    lines: Vec<Line>,
+    lines: Vec<JournalLine>,
     events: Vec<Event>,
 }
 
 /// Writes one file, then is done.
-fn writes() -> Vec<Answer> {
+fn writes() -> Vec<FakeAnswer> {
     vec![
         reply().call(
             "write_file",
@@ -42,7 +41,7 @@ fn writes() -> Vec<Answer> {
 }
 
 impl Scene {
-    fn new(script: Vec<Answer>) -> Self {
+    fn new(script: Vec<FakeAnswer>) -> Self {
         Self::of(FakeModel::start(script))
     }
 
@@ -85,7 +84,7 @@ impl Scene {
     }
 
     async fn agent(&self) -> Arc<Agent> {
-        let model = model(&self.server, Wire::Messages);
+        let model = model(&self.server, FakeWire::Messages);
         Agent::builder()
             .workspace(self.dir.path())
             .model_arc(model)
@@ -158,8 +157,8 @@ impl Ran {
     }
 }
 
-fn hook_runs(lines: &[Line]) -> Vec<HookRun> {
-    let run = |line: &Line| match &line.entry {
+fn hook_runs(lines: &[JournalLine]) -> Vec<HookRun> {
+    let run = |line: &JournalLine| match &line.entry {
         stead_core::Entry::Hook(run) => Some(run.clone()),
         _ => None,
     };
@@ -174,6 +173,6 @@ fn told(path: &Path) -> Vec<Value> {
         .collect()
 }
 
-fn results_of(lines: &[Line]) -> usize {
+fn results_of(lines: &[JournalLine]) -> usize {
     crate::support::results(lines).len()
 }

@@ -1,4 +1,5 @@
-//! Looking through sessions: what is found, when, and how often.
+//! The place for tests of extracting facts from sessions: timing, marks, chunks, failing models,
+//! owners and volume.
 
 use super::{
     Obedient, agent, agent_at, agent_of, curated, hasty, of_days, read, say, say_as, texts, work,
@@ -11,10 +12,9 @@ use std::time::{Duration, Instant};
 use stead_core::{Block, Owner, UserId, text_tokens};
 use stead_model::ModelError;
 use stead_store::{DocVersion, MemoryStore, OsDisk, Store};
-use stead_testkit::servers::{Kind, shared};
+use stead_testkit::servers::{ServerKind, shared};
 use stead_workspace::{IsolationScope, Place};
 
-// 5.5
 #[test]
 fn the_reply_is_there_before_anything_is_looked_through() {
     block_on(async {
@@ -57,7 +57,6 @@ fn remembered_files(dir: &std::path::Path) -> usize {
     usize::from(dir.join("MEMORY.md").exists()) + usize::from(dir.join("memory").exists())
 }
 
-// 5.5
 #[test]
 fn only_what_came_after_the_mark_is_shown_and_what_was_rewound_is_not() {
     block_on(async {
@@ -69,7 +68,7 @@ fn only_what_came_after_the_mark_is_shown_and_what_was_rewound_is_not() {
         say(&agent, "s", "fact: two").await;
         let mut again = agent.session(session("s"));
         again.load().await.unwrap();
-        again.rewind(2, stead_store::Wait::No).await.unwrap();
+        again.rewind(2, stead_store::LockWait::No).await.unwrap();
         say(&agent, "s", "fact: three").await;
         work(&agent).await;
         assert_eq!(of_days(&agent, &Owner::default()).await, ["one", "three"]);
@@ -99,7 +98,6 @@ fn only_what_came_after_the_mark_is_shown_and_what_was_rewound_is_not() {
     });
 }
 
-// 5.5
 #[test]
 fn nothing_is_looked_through_where_it_is_switched_off() {
     block_on(async {
@@ -117,20 +115,24 @@ fn nothing_is_looked_through_where_it_is_switched_off() {
                         config
                             .disable
                             .0
-                            .insert(stead_workspace::Switch::MemoryHooks),
+                            .insert(stead_workspace::FeatureSwitch::MemoryHooks),
                     ),
                     _ => drop(
                         config
                             .disable
                             .0
-                            .insert(stead_workspace::Switch::SessionPersistence),
+                            .insert(stead_workspace::FeatureSwitch::SessionPersistence),
                     ),
                 },
             )
             .await;
             say(&agent, "s", "fact: one").await;
             assert_eq!(
-                agent.work(&Owner::default(), &hasty()).await.unwrap().done,
+                agent
+                    .run_memory_jobs(&Owner::default(), &hasty())
+                    .await
+                    .unwrap()
+                    .done,
                 0,
                 "{off}"
             );
@@ -139,7 +141,6 @@ fn nothing_is_looked_through_where_it_is_switched_off() {
     });
 }
 
-// 5.5
 #[test]
 fn a_long_session_is_shown_in_parts_that_take_at_most_half_of_the_window() {
     const WINDOW: u64 = 4_000;
@@ -174,7 +175,6 @@ fn a_long_session_is_shown_in_parts_that_take_at_most_half_of_the_window() {
     });
 }
 
-// 5.5
 #[test]
 fn a_model_that_fails_is_asked_again_and_given_up_in_the_end_which_is_told() {
     block_on(async {
@@ -226,7 +226,7 @@ async fn assert_each_user_has_a_memory(dir: &std::path::Path, place: Arc<dyn Pla
                 &format!("fact: {round} of {}", &name[..3]),
             )
             .await;
-            agent.work(&user(name), &hasty()).await.unwrap();
+            agent.run_memory_jobs(&user(name), &hasty()).await.unwrap();
         }
     }
     for name in ["ann", "bob/../ann"] {
@@ -250,7 +250,6 @@ async fn assert_each_user_has_a_memory(dir: &std::path::Path, place: Arc<dyn Pla
     assert_eq!(about, 4, "{what}");
 }
 
-// 5.5
 #[test]
 fn users_have_marks_and_memories_of_their_own_in_every_place() {
     block_on(async {
@@ -273,11 +272,10 @@ fn users_have_marks_and_memories_of_their_own_in_every_place() {
     });
 }
 
-// 5.5
 #[test]
 fn users_have_marks_and_memories_of_their_own_on_servers() {
     block_on(async {
-        for kind in [Kind::Redis, Kind::Postgres, Kind::Mysql] {
+        for kind in [ServerKind::Redis, ServerKind::Postgres, ServerKind::Mysql] {
             let store = stead_store::connect(&shared(kind)).await.unwrap();
             let namespace = DocVersion::fresh().to_string();
             let dir = tempfile::tempdir().unwrap();
@@ -287,7 +285,6 @@ fn users_have_marks_and_memories_of_their_own_on_servers() {
     });
 }
 
-// 5.5
 #[test]
 fn ten_thousand_facts_are_remembered_each_once_in_bounded_time() {
     const RUNS: usize = 50;
@@ -310,8 +307,11 @@ fn ten_thousand_facts_are_remembered_each_once_in_bounded_time() {
             say(&agent, "s", &words).await;
         }
         let started = Instant::now();
-        let options = stead_agent::WorkOptions::for_at_most(Duration::from_secs(300));
-        agent.work(&Owner::default(), &options).await.unwrap();
+        let options = stead_agent::WorkerOptions::with_limit(Duration::from_secs(300));
+        agent
+            .run_memory_jobs(&Owner::default(), &options)
+            .await
+            .unwrap();
         agent.consolidate(&Owner::default(), None).await.unwrap();
         let took = started.elapsed();
         let days = of_days(&agent, &Owner::default()).await;

@@ -1,16 +1,16 @@
-//! Merging into curated memory, with people and other processes at the same files.
+//! The place for tests of merging facts into curated memory: concurrent human edits, unusable
+//! models, schedule, and the save and forget tools.
 
 use super::{Obedient, agent, agent_of, curated, of_days, prompt, read, say, step, work};
 use crate::support::{block_on, text};
 use serde_json::json;
 use std::sync::Arc;
-use stead_agent::{Approvals, RunOptions};
+use stead_agent::{ApprovalPolicy, RunOptions};
 use stead_core::{Block, Owner, SessionId, ToolCall};
 use stead_model::ModelError;
 use stead_store::OsDisk;
 use tokio_util::sync::CancellationToken;
 
-// 5.5
 #[test]
 fn what_a_person_writes_meanwhile_stays_and_is_in_the_next_prompt() {
     block_on(async {
@@ -51,7 +51,6 @@ fn what_a_person_writes_meanwhile_stays_and_is_in_the_next_prompt() {
     });
 }
 
-// 5.5
 #[test]
 fn a_model_of_no_use_is_done_without() {
     block_on(async {
@@ -93,7 +92,6 @@ fn a_model_of_no_use_is_done_without() {
     });
 }
 
-// 5.5
 #[test]
 fn merges_wait_for_their_time_and_old_days_are_put_away() {
     block_on(async {
@@ -183,7 +181,7 @@ fn the_agent_saves_and_forgets_and_nothing_is_destroyed() {
                 .call_tool(
                     "memory_forget",
                     args,
-                    &Approvals::None,
+                    &ApprovalPolicy::DenyAll,
                     CancellationToken::new(),
                 )
                 .await;

@@ -1,9 +1,9 @@
-//! Acceptance 5.5: what is remembered survives kills, crowds and other people's words.
+//! The place for tests of long-term memory; this file has their shared support.
 
+mod crashes;
 mod flush;
-mod kills;
 mod merge;
-mod trust;
+mod untrusted;
 
 use crate::support::text;
 use futures_util::stream::BoxStream;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use stead_agent::{Agent, AgentParts, Ledger, RunOptions, RunReport, WorkOptions};
+use stead_agent::{Agent, AgentParts, FactDocument, RunOptions, RunReport, WorkerOptions};
 use stead_core::{AgentId, Block, Message, Owner, Price, Redactor, SessionId, StopReason, Usage};
 use stead_model::{Delta, Model, ModelError, Params, Reply, Request};
 use stead_store::{Disk, OsDisk};
@@ -126,7 +126,7 @@ impl Model for Obedient {
         None
     }
 
-    fn window(&self) -> Option<u64> {
+    fn context_window(&self) -> Option<u64> {
         Some(self.window)
     }
 
@@ -204,13 +204,13 @@ pub(super) async fn agent_at(
         model,
         memory_model: None,
         params,
-        compactor: None,
+        summary_model: None,
         place,
         owner,
         sandbox: None,
         tools,
-        folder,
-        models: stead_agent::Models::default(),
+        working_folder: folder,
+        model_connector: stead_agent::ModelConnector::default(),
     })
     .unwrap()
 }
@@ -233,16 +233,19 @@ pub(super) async fn say_as(
 }
 
 /// A worker that is soon believed to be gone, and does not rest long.
-pub(super) fn hasty() -> WorkOptions {
-    WorkOptions {
-        hide: Duration::from_millis(300),
-        rest: Duration::from_millis(1),
-        ..WorkOptions::for_at_most(Duration::from_secs(20))
+pub(super) fn hasty() -> WorkerOptions {
+    WorkerOptions {
+        visibility_timeout: Duration::from_millis(300),
+        retry_delay: Duration::from_millis(1),
+        ..WorkerOptions::with_limit(Duration::from_secs(20))
     }
 }
 
 pub(super) async fn work(agent: &Arc<Agent>) {
-    agent.work(&Owner::default(), &hasty()).await.unwrap();
+    agent
+        .run_memory_jobs(&Owner::default(), &hasty())
+        .await
+        .unwrap();
 }
 
 /// The facts of all days, in order.
@@ -285,7 +288,7 @@ pub(super) fn remembered(dir: &Path) -> String {
 
 /// The texts of the facts in a file.
 pub(super) fn texts(file: &str) -> Vec<String> {
-    Ledger::parse(file)
+    FactDocument::parse(file)
         .facts()
         .map(|(_, fact)| fact.text)
         .collect()
@@ -294,7 +297,7 @@ pub(super) fn texts(file: &str) -> Vec<String> {
 /// The system prompt as it is now.
 pub(super) async fn prompt(agent: &Arc<Agent>) -> String {
     agent
-        .outside_turn()
+        .sessionless_turn()
         .await
         .unwrap()
         .prompt

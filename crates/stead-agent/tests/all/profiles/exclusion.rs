@@ -1,10 +1,11 @@
-//! What a profile excludes cannot be called: by no name, through no door, whatever else allows it.
+//! The place for tests of tools that a profile excludes: refused under every name, at every entry
+//! point and in subagents.
 
 use super::{Named, agent, outcomes, put, task, workspace};
-use crate::crew::{Says, records};
+use crate::subagents::{Says, records};
 use crate::support::{block_on, journal, results, session, text};
 use serde_json::json;
-use stead_agent::{Approvals, RunOptions};
+use stead_agent::{ApprovalPolicy, RunOptions};
 use stead_core::{ResultStatus, VerdictKind};
 use tokio_util::sync::CancellationToken;
 
@@ -46,7 +47,7 @@ fn by_every_name_and_through_every_door_it_is_refused_with_the_profile_as_the_re
     block_on(async {
         let agent = agent(dir.path(), model.clone(), Vec::new()).await;
         let options = RunOptions {
-            approvals: Approvals::All,
+            approvals: ApprovalPolicy::ApproveAll,
             ..RunOptions::default()
         };
         agent
@@ -75,7 +76,7 @@ fn by_every_name_and_through_every_door_it_is_refused_with_the_profile_as_the_re
                 .call_tool(
                     name,
                     args.clone(),
-                    &Approvals::All,
+                    &ApprovalPolicy::ApproveAll,
                     CancellationToken::new(),
                 )
                 .await;
@@ -114,7 +115,7 @@ fn a_rule_that_hides_profiles_from_the_agent_does_not_undo_them_and_it_cannot_ch
         block_on(async {
             let agent = agent(dir.path(), model.clone(), Vec::new()).await;
             let options = RunOptions {
-                approvals: Approvals::All,
+                approvals: ApprovalPolicy::ApproveAll,
                 ..RunOptions::default()
             };
             agent
@@ -151,14 +152,14 @@ fn a_call_that_was_asked_about_is_refused_if_a_profile_excludes_it_before_the_an
             .run(text("go"), RunOptions::default())
             .await
             .unwrap();
-        assert_eq!(parked.outcome, stead_core::Outcome::Parked);
+        assert_eq!(parked.outcome, stead_core::RunOutcome::Parked);
         put(
             dir.path(),
             "profiles/p.yaml",
             "for: openai\nexclude: [Write]\n",
         );
         let options = RunOptions {
-            approvals: Approvals::All,
+            approvals: ApprovalPolicy::ApproveAll,
             ..RunOptions::default()
         };
         session.resume(options).await.unwrap();

@@ -1,19 +1,19 @@
-//! Profiles: what the harness does differently for some models, as the model and the gate see it.
+//! The place for tests of model profiles in a run; this file has their shared support.
 
-mod acting;
+mod active_model;
+mod builtin_agent;
 mod exclusion;
-mod helper;
 mod request;
 
-use crate::crew::{Says, answers};
+use crate::subagents::{Says, answers};
 use crate::support::results;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use serde_json::Value;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use stead_agent::{Agent, AgentParts, Models};
-use stead_core::{Entry, Line, Message, Owner, Price, Redactor, ResultStatus};
+use stead_agent::{Agent, AgentParts, ModelConnector};
+use stead_core::{Entry, JournalLine, Message, Owner, Price, Redactor, ResultStatus};
 use stead_model::{Delta, Model, ModelError, Params, Request};
 use stead_sandbox::Host;
 use stead_store::OsDisk;
@@ -133,13 +133,13 @@ pub(crate) async fn agent(dir: &Path, model: Arc<dyn Model>, more: Vec<Arc<Named
         .map_or_else(Params::default, |settings| settings.params());
     let place = LocalPlace::open(
         dir,
-        workspace.config().agent(),
+        workspace.config().agent_id(),
         Arc::new(OsDisk),
         Redactor::default(),
     )
     .unwrap();
     let main = model.clone();
-    let models = Models::new(move |settings| {
+    let models = ModelConnector::new(move |settings| {
         let found = more
             .iter()
             .find(|model| model.name == settings.name)
@@ -151,13 +151,13 @@ pub(crate) async fn agent(dir: &Path, model: Arc<dyn Model>, more: Vec<Arc<Named
         model,
         memory_model: None,
         params,
-        compactor: None,
+        summary_model: None,
         place: Arc::new(place),
         owner: Owner::default(),
         sandbox: Some(Arc::new(Host::new([]))),
         tools: Vec::new(),
-        folder: VPath::root(),
-        models,
+        working_folder: VPath::root(),
+        model_connector: models,
     })
     .unwrap()
 }
@@ -172,7 +172,7 @@ pub(crate) fn task(agent: &str, prompt: &str) -> (&'static str, Value) {
 
 /// What came of each call, in the order of the calls: results stand in the order in which they
 /// came.
-pub(crate) fn outcomes(lines: &[Line]) -> Vec<(ResultStatus, String)> {
+pub(crate) fn outcomes(lines: &[JournalLine]) -> Vec<(ResultStatus, String)> {
     let calls = lines.iter().filter_map(|line| match &line.entry {
         Entry::Model(reply) => Some(Message::Assistant {
             content: reply.content.clone(),

@@ -1,24 +1,29 @@
-//! What a profile changes of a request, on every wire.
+//! The place for tests of what a profile changes in a request, on every model wire.
 
 use super::{Named, agent, put, workspace};
-use crate::crew::Says;
+use crate::subagents::Says;
 use crate::support::{TestTool, agent_asking, block_on, model, model_name, session, text};
 use serde_json::{Value, json};
 use stead_agent::{Agent, AgentError, RunOptions};
 use stead_core::Risk;
 use stead_model::{Caching, Params, ScriptedModel};
-use stead_testkit::{FakeModel, Recorded, Wire, reply};
+use stead_testkit::{FakeModel, FakeWire, RecordedRequest, reply};
 use stead_tools::Output;
 use stead_workspace::{Profile, WorkspaceError};
 
-const WIRES: [Wire; 4] = [Wire::Chat, Wire::Messages, Wire::Responses, Wire::Gemini];
+const WIRES: [FakeWire; 4] = [
+    FakeWire::Chat,
+    FakeWire::Messages,
+    FakeWire::Responses,
+    FakeWire::Gemini,
+];
 
-fn provider(wire: Wire) -> &'static str {
+fn provider(wire: FakeWire) -> &'static str {
     model_name(wire).split(':').next().unwrap()
 }
 
 /// What the server is asked in a workspace with these settings in its profile.
-fn sent(wire: Wire, settings: &str, params: Params) -> Recorded {
+fn sent(wire: FakeWire, settings: &str, params: Params) -> RecordedRequest {
     let profile = format!("for: {}\n{settings}", provider(wire));
     let dir = workspace(&[("profiles/p.yaml", &profile)]);
     let server = FakeModel::start(vec![reply().text("ok")]);
@@ -101,28 +106,28 @@ fn suffix_descriptions_exclusions_and_names_are_on_every_wire() {
 fn temperature_and_thinking_are_defaults_on_every_wire() {
     let table = [
         (
-            Wire::Chat,
+            FakeWire::Chat,
             "/temperature",
             "/reasoning_effort",
             json!("medium"),
             json!("high"),
         ),
         (
-            Wire::Messages,
+            FakeWire::Messages,
             "/temperature",
             "/thinking/budget_tokens",
             json!(4096),
             json!(20000),
         ),
         (
-            Wire::Responses,
+            FakeWire::Responses,
             "/temperature",
             "/reasoning/effort",
             json!("medium"),
             json!("high"),
         ),
         (
-            Wire::Gemini,
+            FakeWire::Gemini,
             "/generationConfig/temperature",
             "/generationConfig/thinkingConfig/thinkingBudget",
             json!(4096),
@@ -169,7 +174,7 @@ fn temperature_and_thinking_are_defaults_on_every_wire() {
 #[test]
 fn caching_is_told_to_the_provider_that_can_be_told() {
     let mark = |settings: &str| {
-        let sent = sent(Wire::Messages, settings, Params::default()).json;
+        let sent = sent(FakeWire::Messages, settings, Params::default()).json;
         let marks = ["/system/0", "/messages/0/content/0"].map(|at| {
             sent.pointer(at)
                 .and_then(|part| part.get("cache_control"))
@@ -268,7 +273,7 @@ fn a_program_gives_profiles_over_those_of_files() {
             .build()
             .await
             .unwrap();
-        let turn = agent.outside_turn().await.unwrap();
+        let turn = agent.sessionless_turn().await.unwrap();
         let suffix = turn.prompt.sections.last().unwrap();
         assert_eq!(
             (suffix.title.as_str(), suffix.text.as_str()),

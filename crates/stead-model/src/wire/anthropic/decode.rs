@@ -1,7 +1,7 @@
 //! Answers of the Messages API, streamed or whole.
 
 use super::ORIGIN;
-use crate::classify::{IN_STREAM, classify};
+use crate::classify::{IN_STREAM_STATUS, classify};
 use crate::wire::{Decoder, call};
 use crate::{Delta, ModelError, Reply};
 use serde::Deserialize;
@@ -12,16 +12,16 @@ use stead_core::{Block, StopReason, Thinking, Usage};
 /// Collects the blocks of one answer by their index.
 #[derive(Debug, Default)]
 pub(super) struct AnthropicDecoder {
-    blocks: BTreeMap<u32, Open>,
+    blocks: BTreeMap<u32, OpenAnthropicBlock>,
     calls: u32,
-    usage: Tokens,
+    usage: AnthropicUsage,
     stop: Option<String>,
     done: bool,
 }
 
 /// A block that is being written.
 #[derive(Debug)]
-enum Open {
+enum OpenAnthropicBlock {
     Text(String),
     Thinking {
         text: String,
@@ -43,7 +43,7 @@ impl Decoder for AnthropicDecoder {
         if self.done {
             return Ok(());
         }
-        let event: Event = serde_json::from_str(data).map_err(unreadable)?;
+        let event: AnthropicEvent = serde_json::from_str(data).map_err(protocol_error)?;
         match event.kind.as_str() {
             "message_start" => self
                 .usage
@@ -51,10 +51,10 @@ impl Decoder for AnthropicDecoder {
             "content_block_start" => {
                 let index = event.index.unwrap_or_default();
                 let block = event.content_block.unwrap_or_default();
-                self.open(index, block, out);
+                self.start_block(index, block, out);
             }
             "content_block_delta" => {
-                self.extend(
+                self.extend_block(
                     event.index.unwrap_or_default(),
                     event.delta.unwrap_or_default(),
                     out,
@@ -72,7 +72,7 @@ impl Decoder for AnthropicDecoder {
                 out.push(Delta::Done(Box::new(std::mem::take(self).reply())));
                 self.done = true;
             }
-            "error" => return Err(classify(IN_STREAM, None, data.as_bytes())),
+            "error" => return Err(classify(IN_STREAM_STATUS, None, data.as_bytes())),
             // `ping`, `content_block_stop`, and what later versions of the API add.
             _ => {}
         }
@@ -90,9 +90,9 @@ impl Decoder for AnthropicDecoder {
 
 /// A whole answer.
 pub(super) fn parse(body: &[u8]) -> Result<Reply, ModelError> {
-    let message: Whole = serde_json::from_slice(body).map_err(unreadable)?;
+    let message: AnthropicReply = serde_json::from_slice(body).map_err(protocol_error)?;
     if message.kind.as_deref() == Some("error") {
-        return Err(classify(IN_STREAM, None, body));
+        return Err(classify(IN_STREAM_STATUS, None, body));
     }
     let content = message
         .content
@@ -103,31 +103,31 @@ pub(super) fn parse(body: &[u8]) -> Result<Reply, ModelError> {
     };
     decoder.usage.update(message.usage);
     for (index, block) in (0..).zip(content) {
-        decoder.open(index, block, &mut Vec::new());
+        decoder.start_block(index, block, &mut Vec::new());
     }
     Ok(decoder.reply())
 }
 
-fn unreadable(error: serde_json::Error) -> ModelError {
+fn protocol_error(error: serde_json::Error) -> ModelError {
     ModelError::Protocol(error.to_string())
 }
 
 impl AnthropicDecoder {
-    fn open(&mut self, at: u32, block: Start, out: &mut Vec<Delta>) {
+    fn start_block(&mut self, at: u32, block: AnthropicReplyBlock, out: &mut Vec<Delta>) {
         let text = block.text.or(block.thinking).unwrap_or_default();
         let open = match block.kind.as_str() {
             "text" => {
                 emit(out, &text, Delta::Text);
-                Open::Text(text)
+                OpenAnthropicBlock::Text(text)
             }
             "thinking" => {
                 emit(out, &text, Delta::Thinking);
-                Open::Thinking {
+                OpenAnthropicBlock::Thinking {
                     text,
                     signature: block.signature.unwrap_or_default(),
                 }
             }
-            "redacted_thinking" => Open::Redacted(block.data.unwrap_or_default()),
+            "redacted_thinking" => OpenAnthropicBlock::Redacted(block.data.unwrap_or_default()),
             "tool_use" => {
                 let index = self.calls;
                 let name = block.name.unwrap_or_default();
@@ -144,42 +144,47 @@ impl AnthropicDecoder {
                     .filter(|input| input != "{}");
                 let json = input.unwrap_or_default();
                 emit(out, &json, |json| Delta::CallArgs { index, json });
-                Open::Call {
+                OpenAnthropicBlock::Call {
                     index,
                     id: block.id.unwrap_or_default(),
                     name,
                     json,
                 }
             }
-            _ => Open::Unknown,
+            _ => OpenAnthropicBlock::Unknown,
         };
         self.blocks.insert(at, open);
     }
 
-    fn extend(&mut self, at: u32, piece: Piece, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+    fn extend_block(
+        &mut self,
+        at: u32,
+        piece: AnthropicDelta,
+        out: &mut Vec<Delta>,
+    ) -> Result<(), ModelError> {
         let block = self.blocks.get_mut(&at);
         let block = block.ok_or_else(|| {
             ModelError::Protocol(format!("a delta for block {at}, which was not begun"))
         })?;
         match block {
-            Open::Text(text) => {
+            OpenAnthropicBlock::Text(text) => {
                 let more = piece.text.unwrap_or_default();
                 text.push_str(&more);
                 emit(out, &more, Delta::Text);
             }
-            Open::Thinking { text, signature } => {
+            OpenAnthropicBlock::Thinking { text, signature } => {
                 let more = piece.thinking.unwrap_or_default();
                 text.push_str(&more);
                 signature.push_str(&piece.signature.unwrap_or_default());
                 emit(out, &more, Delta::Thinking);
             }
-            Open::Call { index, json, .. } => {
+            OpenAnthropicBlock::Call { index, json, .. } => {
                 let index = *index;
                 let more = piece.partial_json.unwrap_or_default();
                 json.push_str(&more);
                 emit(out, &more, |json| Delta::CallArgs { index, json });
             }
-            Open::Redacted(_) | Open::Unknown => {}
+            OpenAnthropicBlock::Redacted(_) | OpenAnthropicBlock::Unknown => {}
         }
         Ok(())
     }
@@ -210,7 +215,7 @@ impl AnthropicDecoder {
     }
 }
 
-impl Open {
+impl OpenAnthropicBlock {
     fn close(self, stop: &StopReason) -> Option<Block> {
         let origin = ORIGIN.to_owned();
         match self {
@@ -235,7 +240,7 @@ impl Open {
                 }))
             }
             Self::Call { id, name, json, .. } => {
-                Some(Block::ToolCall(call::finished(id, name, &json, stop)))
+                Some(Block::ToolCall(call::finish_call(id, name, &json, stop)))
             }
             Self::Unknown => None,
         }
@@ -249,29 +254,29 @@ fn emit(out: &mut Vec<Delta>, text: &str, delta: impl FnOnce(String) -> Delta) {
 }
 
 #[derive(Deserialize)]
-struct Event {
+struct AnthropicEvent {
     #[serde(rename = "type")]
     kind: String,
     index: Option<u32>,
-    message: Option<Whole>,
-    content_block: Option<Start>,
-    delta: Option<Piece>,
+    message: Option<AnthropicReply>,
+    content_block: Option<AnthropicReplyBlock>,
+    delta: Option<AnthropicDelta>,
     #[serde(default, deserialize_with = "crate::wire::json::or_none")]
-    usage: Option<Tokens>,
+    usage: Option<AnthropicUsage>,
 }
 
 #[derive(Deserialize)]
-struct Whole {
+struct AnthropicReply {
     #[serde(rename = "type")]
     kind: Option<String>,
-    content: Option<Vec<Start>>,
+    content: Option<Vec<AnthropicReplyBlock>>,
     stop_reason: Option<String>,
     #[serde(default, deserialize_with = "crate::wire::json::or_none")]
-    usage: Option<Tokens>,
+    usage: Option<AnthropicUsage>,
 }
 
 #[derive(Default, Deserialize)]
-struct Start {
+struct AnthropicReplyBlock {
     #[serde(rename = "type", default)]
     kind: String,
     text: Option<String>,
@@ -284,7 +289,7 @@ struct Start {
 }
 
 #[derive(Default, Deserialize)]
-struct Piece {
+struct AnthropicDelta {
     text: Option<String>,
     thinking: Option<String>,
     signature: Option<String>,
@@ -294,14 +299,14 @@ struct Piece {
 
 /// Token counts as the API gives them: cumulative, and in parts.
 #[derive(Debug, Default, Deserialize)]
-struct Tokens {
+struct AnthropicUsage {
     input_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
     cache_creation_input_tokens: Option<u64>,
     output_tokens: Option<u64>,
 }
 
-impl Tokens {
+impl AnthropicUsage {
     fn update(&mut self, newer: Option<Self>) {
         let Some(newer) = newer else { return };
         self.input_tokens = newer.input_tokens.or(self.input_tokens);

@@ -10,7 +10,7 @@ fn wire() -> Anthropic {
 }
 
 fn messages(list: Vec<Message>) -> Value {
-    body(&wire(), &request(list), Mode::Stream)["messages"].clone()
+    body(&wire(), &request(list), WireMode::Stream)["messages"].clone()
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_request_marks_the_tools_the_stable_system_and_the_last_message() {
             }]},
         ],
     });
-    assert_eq!(body(&wire(), &asked, Mode::Stream), want);
+    assert_eq!(body(&wire(), &asked, WireMode::Stream), want);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn thinking_makes_room_for_itself_and_forbids_temperature() {
                 params,
                 ..request(list)
             },
-            Mode::Whole,
+            WireMode::Whole,
         );
         [
             "max_tokens",
@@ -471,7 +471,7 @@ fn the_marks_of_a_request_say_how_long_it_is_kept() {
                 params,
                 ..request(vec![Message::user("hi")])
             },
-            Mode::Whole,
+            WireMode::Whole,
         );
         ["/tools/0", "/system/0", "/messages/0/content/0"].map(|at| {
             body.pointer(at)

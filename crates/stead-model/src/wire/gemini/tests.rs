@@ -16,7 +16,7 @@ fn chunk(parts: Value) -> Value {
 }
 
 fn content(wire: &Gemini, message: Message) -> Value {
-    body(wire, &request(vec![message]), Mode::Stream)["contents"][0].take()
+    body(wire, &request(vec![message]), WireMode::Stream)["contents"][0].take()
 }
 
 fn signed_call(path: &str, signature: Option<&str>) -> Block {
@@ -39,8 +39,13 @@ fn a_body_has_the_documented_shape() {
         tool_choice: ToolChoice::None,
         ..Params::default()
     };
-    let text =
-        String::from_utf8(crate::wire::encode(&wire(), &request, Mode::Stream, None)).unwrap();
+    let text = String::from_utf8(crate::wire::encode(
+        &wire(),
+        &request,
+        WireMode::Stream,
+        None,
+    ))
+    .unwrap();
     let golden = concat!(
         r#"{"systemInstruction":{"parts":[{"text":"You are a gardener."},{"text":"Today is Monday."}]},"#,
         r#""tools":[{"functionDeclarations":[{"name":"ls","description":"Lists a folder","#,
@@ -60,21 +65,21 @@ fn what_is_not_set_is_not_sent() {
         ..Request::default()
     };
     let expected = json!({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]});
-    assert_eq!(body(&wire(), &request, Mode::Whole), expected);
+    assert_eq!(body(&wire(), &request, WireMode::Whole), expected);
 }
 
 #[test]
 fn the_model_is_in_the_path_and_the_key_in_its_header() {
     assert_eq!(
-        wire().endpoint(Mode::Stream),
+        wire().endpoint(WireMode::Stream),
         "/models/gemini-2.5-pro:streamGenerateContent?alt=sse"
     );
     assert_eq!(
-        wire().endpoint(Mode::Whole),
+        wire().endpoint(WireMode::Whole),
         "/models/gemini-2.5-pro:generateContent"
     );
     assert_eq!(
-        Gemini::new("tunedModels/x").endpoint(Mode::Whole),
+        Gemini::new("tunedModels/x").endpoint(WireMode::Whole),
         "/tunedModels/x:generateContent"
     );
     assert_eq!(

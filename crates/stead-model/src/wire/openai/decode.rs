@@ -2,7 +2,7 @@
 //! from those that do not.
 
 use super::ORIGIN;
-use crate::classify::{IN_STREAM, classify};
+use crate::classify::{IN_STREAM_STATUS, classify};
 use crate::wire::{Decoder, call};
 use crate::{Delta, ModelError, Reply};
 use serde::Deserialize;
@@ -17,15 +17,15 @@ pub(super) struct OpenAiDecoder {
     thinking: String,
     text: String,
     refused: bool,
-    calls: Vec<Open>,
-    usage: Option<Tokens>,
+    calls: Vec<OpenChatCall>,
+    usage: Option<ChatUsage>,
     finish: Option<String>,
     done: bool,
 }
 
 /// A call that is being written.
 #[derive(Debug, Default)]
-struct Open {
+struct OpenChatCall {
     /// The server's number for it, if it numbers them.
     index: Option<u32>,
     id: String,
@@ -41,9 +41,9 @@ impl Decoder for OpenAiDecoder {
         if data.trim() == "[DONE]" {
             return self.finish(out);
         }
-        let chunk: Chunk =
+        let chunk: ChatChunk =
             serde_json::from_str(data).map_err(|error| ModelError::Protocol(error.to_string()))?;
-        self.take(chunk, data.as_bytes(), out)
+        self.push_chunk(chunk, data.as_bytes(), out)
     }
 
     fn finish(&mut self, out: &mut Vec<Delta>) -> Result<(), ModelError> {
@@ -61,14 +61,14 @@ impl Decoder for OpenAiDecoder {
 
 /// A whole answer: the same as a stream of one chunk.
 pub(super) fn parse(body: &[u8]) -> Result<Reply, ModelError> {
-    let chunk: Chunk =
+    let chunk: ChatChunk =
         serde_json::from_slice(body).map_err(|error| ModelError::Protocol(error.to_string()))?;
     let mut decoder = OpenAiDecoder::default();
     let has_answer = chunk
         .choices
         .as_ref()
         .is_some_and(|choices| !choices.is_empty());
-    decoder.take(chunk, body, &mut Vec::new())?;
+    decoder.push_chunk(chunk, body, &mut Vec::new())?;
     if !has_answer {
         return Err(ModelError::Protocol("the answer has no choices".into()));
     }
@@ -76,9 +76,14 @@ pub(super) fn parse(body: &[u8]) -> Result<Reply, ModelError> {
 }
 
 impl OpenAiDecoder {
-    fn take(&mut self, chunk: Chunk, raw: &[u8], out: &mut Vec<Delta>) -> Result<(), ModelError> {
+    fn push_chunk(
+        &mut self,
+        chunk: ChatChunk,
+        raw: &[u8],
+        out: &mut Vec<Delta>,
+    ) -> Result<(), ModelError> {
         if chunk.error.is_some_and(|error| !error.is_null()) {
-            return Err(classify(IN_STREAM, None, raw));
+            return Err(classify(IN_STREAM_STATUS, None, raw));
         }
         self.usage = chunk.usage.or(self.usage.take());
         // More than one choice is never asked for.
@@ -86,12 +91,12 @@ impl OpenAiDecoder {
             return Ok(());
         };
         if let Some(said) = choice.said {
-            self.said(said, out)?;
+            self.push_message(said, out)?;
         }
         match choice.finish_reason {
             Some(reason) if matches!(reason.as_str(), "error" | "insufficient_system_resource") => {
                 Err(ModelError::Unavailable {
-                    status: IN_STREAM,
+                    status: IN_STREAM_STATUS,
                     retry_after: None,
                     message: format!("the answer ended with `{reason}`"),
                 })
@@ -104,15 +109,19 @@ impl OpenAiDecoder {
         }
     }
 
-    fn said(&mut self, said: Said, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+    fn push_message(
+        &mut self,
+        said: ChatReplyMessage,
+        out: &mut Vec<Delta>,
+    ) -> Result<(), ModelError> {
         let mut thinking = said
             .reasoning_content
             .or(said.reasoning)
             .unwrap_or_default();
         let mut text = String::new();
         match said.content {
-            Some(Content::Text(plain)) => text = plain,
-            Some(Content::Parts(parts)) => parts
+            Some(ChatReplyContent::Text(plain)) => text = plain,
+            Some(ChatReplyContent::Parts(parts)) => parts
                 .iter()
                 .for_each(|part| part.split(&mut thinking, &mut text)),
             None => {}
@@ -129,7 +138,7 @@ impl OpenAiDecoder {
             self.text.push_str(&text);
             out.push(Delta::Text(text));
         }
-        let legacy = said.function_call.map(|function| CallPiece {
+        let legacy = said.function_call.map(|function| ChatCallDelta {
             index: Some(0),
             id: None,
             function: Some(function),
@@ -140,21 +149,21 @@ impl OpenAiDecoder {
             .into_iter()
             .chain(legacy)
         {
-            self.call(piece, out)?;
+            self.push_call(piece, out)?;
         }
         Ok(())
     }
 
-    fn call(&mut self, piece: CallPiece, out: &mut Vec<Delta>) -> Result<(), ModelError> {
+    fn push_call(&mut self, piece: ChatCallDelta, out: &mut Vec<Delta>) -> Result<(), ModelError> {
         let id = piece.id.unwrap_or_default();
         let function = piece.function.unwrap_or_default();
         let name = function.name.unwrap_or_default();
-        let at = match self.continues(piece.index, &id, &name) {
+        let at = match self.find_open_call(piece.index, &id, &name) {
             Some(at) => at,
             None => {
-                self.calls.push(Open {
+                self.calls.push(OpenChatCall {
                     index: piece.index,
-                    ..Open::default()
+                    ..OpenChatCall::default()
                 });
                 self.calls.len() - 1
             }
@@ -171,7 +180,7 @@ impl OpenAiDecoder {
         let json = function
             .arguments
             .as_deref()
-            .map(arguments)
+            .map(arguments_text)
             .transpose()?
             .unwrap_or_default();
         if !json.is_empty() {
@@ -183,7 +192,7 @@ impl OpenAiDecoder {
 
     /// Which open call a piece belongs to; none if it begins a new one. Servers are known to leave
     /// out the index, the id or both, and to give every call of an answer the index 0.
-    fn continues(&self, index: Option<u32>, id: &str, name: &str) -> Option<usize> {
+    fn find_open_call(&self, index: Option<u32>, id: &str, name: &str) -> Option<usize> {
         let at = match index {
             Some(_) => self.calls.iter().rposition(|open| open.index == index)?,
             None => self.calls.len().checked_sub(1)?,
@@ -221,7 +230,7 @@ impl OpenAiDecoder {
             } else {
                 open.id
             };
-            Block::ToolCall(call::finished(id, open.name, &open.json, &stop))
+            Block::ToolCall(call::finish_call(id, open.name, &open.json, &stop))
         });
         let content = thinking.into_iter().chain(text).chain(calls).collect();
         Reply {
@@ -234,7 +243,7 @@ impl OpenAiDecoder {
 }
 
 /// Arguments as text: the protocol says a string, some servers send the object itself.
-fn arguments(raw: &RawValue) -> Result<String, ModelError> {
+fn arguments_text(raw: &RawValue) -> Result<String, ModelError> {
     match raw.get() {
         "null" => Ok(String::new()),
         text if text.starts_with('"') => {
@@ -245,45 +254,45 @@ fn arguments(raw: &RawValue) -> Result<String, ModelError> {
 }
 
 #[derive(Deserialize)]
-struct Chunk {
-    choices: Option<Vec<Choice>>,
+struct ChatChunk {
+    choices: Option<Vec<ChatChoice>>,
     #[serde(default, deserialize_with = "crate::wire::json::or_none")]
-    usage: Option<Tokens>,
+    usage: Option<ChatUsage>,
     error: Option<Value>,
 }
 
 #[derive(Deserialize)]
-struct Choice {
+struct ChatChoice {
     #[serde(alias = "delta", alias = "message")]
-    said: Option<Said>,
+    said: Option<ChatReplyMessage>,
     finish_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Said {
-    content: Option<Content>,
+struct ChatReplyMessage {
+    content: Option<ChatReplyContent>,
     reasoning_content: Option<String>,
     reasoning: Option<String>,
     refusal: Option<String>,
-    tool_calls: Option<Vec<CallPiece>>,
-    function_call: Option<FunctionPiece>,
+    tool_calls: Option<Vec<ChatCallDelta>>,
+    function_call: Option<ChatFunctionDelta>,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Content {
+enum ChatReplyContent {
     Text(String),
-    Parts(Vec<ContentPart>),
+    Parts(Vec<ChatReplyPart>),
 }
 
 /// Mistral's thinking models answer in parts.
 #[derive(Deserialize)]
-struct ContentPart {
+struct ChatReplyPart {
     text: Option<String>,
     thinking: Option<Value>,
 }
 
-impl ContentPart {
+impl ChatReplyPart {
     fn split(&self, thinking: &mut String, text: &mut String) {
         text.push_str(self.text.as_deref().unwrap_or_default());
         match &self.thinking {
@@ -300,20 +309,20 @@ impl ContentPart {
 }
 
 #[derive(Deserialize)]
-struct CallPiece {
+struct ChatCallDelta {
     index: Option<u32>,
     id: Option<String>,
-    function: Option<FunctionPiece>,
+    function: Option<ChatFunctionDelta>,
 }
 
 #[derive(Default, Deserialize)]
-struct FunctionPiece {
+struct ChatFunctionDelta {
     name: Option<String>,
     arguments: Option<Box<RawValue>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Tokens {
+struct ChatUsage {
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
     prompt_tokens_details: Option<PromptDetails>,
@@ -333,7 +342,7 @@ struct CompletionDetails {
     reasoning_tokens: Option<u64>,
 }
 
-impl Tokens {
+impl ChatUsage {
     fn total(self) -> Usage {
         let prompt = self.prompt_tokens_details.unwrap_or_default();
         let completion = self.completion_tokens_details.unwrap_or_default();

@@ -5,7 +5,7 @@ use crate::{Delta, Params};
 use serde_json::json;
 use stead_core::{ResultStatus, StopReason, Usage};
 
-const OPENAI: Dialect = Dialect {
+const OPENAI: ChatDialect = ChatDialect {
     name: "openai",
     limit: LimitField::MaxCompletionTokens,
     effort: EffortField::Grade,
@@ -72,7 +72,7 @@ fn a_request_puts_the_system_first_and_media_of_tools_into_one_user_message() {
             {"role": "assistant", "content": "One picture."},
         ],
     });
-    assert_eq!(body(&wire(), &asked, Mode::Stream), want);
+    assert_eq!(body(&wire(), &asked, WireMode::Stream), want);
 }
 
 #[test]
@@ -107,14 +107,14 @@ fn user_content_is_a_string_unless_it_has_media() {
         let body = body(
             &wire(),
             &request(vec![Message::User { content }]),
-            Mode::Stream,
+            WireMode::Stream,
         );
         assert_eq!(body["messages"][1]["content"], want);
     }
     let foreign = Message::Assistant {
         content: vec![thought("anthropic", "hm", Some("s"))],
     };
-    let sent = body(&wire(), &request(vec![foreign]), Mode::Stream);
+    let sent = body(&wire(), &request(vec![foreign]), WireMode::Stream);
     assert_eq!(
         sent["messages"][1],
         json!({"role": "assistant", "content": "(no visible answer)"})
@@ -144,7 +144,7 @@ fn settings_take_the_names_of_the_dialect() {
             params: params.clone(),
             ..request(vec![Message::user("hi")])
         };
-        let body = body(&OpenAi::new("m", dialect), &asked, Mode::Whole);
+        let body = body(&OpenAi::new("m", dialect), &asked, WireMode::Whole);
         keys.map(|key| body[key].clone())
     };
     let none = Value::Null;
@@ -161,7 +161,7 @@ fn settings_take_the_names_of_the_dialect() {
         json!(false),
     ];
     assert_eq!(head(OPENAI), want);
-    let router = Dialect {
+    let router = ChatDialect {
         limit: LimitField::MaxTokens,
         effort: EffortField::Budget,
         ..OPENAI

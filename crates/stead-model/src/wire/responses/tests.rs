@@ -21,7 +21,7 @@ fn reasoning(id: &str, text: &str, signature: &str) -> Block {
 }
 
 fn input(message: Message) -> Value {
-    body(&wire(), &request(vec![message]), Mode::Stream)["input"].take()
+    body(&wire(), &request(vec![message]), WireMode::Stream)["input"].take()
 }
 
 #[test]
@@ -34,8 +34,13 @@ fn a_body_has_the_documented_shape() {
         tool_choice: ToolChoice::None,
         ..Params::default()
     };
-    let text =
-        String::from_utf8(crate::wire::encode(&wire(), &request, Mode::Stream, None)).unwrap();
+    let text = String::from_utf8(crate::wire::encode(
+        &wire(),
+        &request,
+        WireMode::Stream,
+        None,
+    ))
+    .unwrap();
     let golden = concat!(
         r#"{"model":"gpt-5","store":false,"stream":true,"include":["reasoning.encrypted_content"],"#,
         r#""max_output_tokens":512,"temperature":0.5,"reasoning":{"effort":"medium","summary":"auto"},"#,
@@ -56,7 +61,7 @@ fn what_is_not_set_is_not_sent() {
     let expected = json!({"model": "gpt-4o", "store": false, "stream": false,
         "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}]});
     assert_eq!(
-        body(&Responses::new("gpt-4o"), &request, Mode::Whole),
+        body(&Responses::new("gpt-4o"), &request, WireMode::Whole),
         expected
     );
 }
@@ -68,7 +73,7 @@ fn a_key_goes_into_the_bearer_header() {
         [("authorization", "Bearer k".to_owned())]
     );
     assert_eq!(wire().headers(None), []);
-    assert_eq!(wire().endpoint(Mode::Stream), "/responses");
+    assert_eq!(wire().endpoint(WireMode::Stream), "/responses");
 }
 
 #[test]
@@ -383,7 +388,7 @@ fn volatile_parts_of_the_system_prompt_come_after_the_stable_ones() {
         stable: false,
     };
     request.system = request.system.iter().cloned().chain([tail]).collect();
-    let instructions = body(&wire(), &request, Mode::Stream)["instructions"].take();
+    let instructions = body(&wire(), &request, WireMode::Stream)["instructions"].take();
     assert_eq!(
         instructions,
         "You are a gardener.\n\nToday is Monday.\n\ntail"

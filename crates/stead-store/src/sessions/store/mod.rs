@@ -7,11 +7,12 @@
 
 mod writer;
 
-use super::holder::Signature;
+use super::holder::ProcessIdentity;
 use super::journal::{check_lines, read_line};
 use crate::{
-    Acquired, Change, Claim, Document, Expected, Fence, Holder, Imported, JournalWriter, Lease,
-    Opened, Position, Sessions, Space, Store, StoreError, Summary, Tail, Wait,
+    AcquireOutcome, Claim, Document, DocumentChange, Expected, FencingToken, Holder, ImportOutcome,
+    JournalTail, JournalWriter, Lease, LockWait, OpenedSession, Position, SessionSummary, Sessions,
+    Space, Store, StoreError,
 };
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -19,9 +20,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_core::{
-    AgentId, Beginning, Entry, Line, LineError, Redactor, SessionId, SessionStart, SessionState,
+    AgentId, Entry, JournalLine, LineError, Redactor, SessionId, SessionOrigin, SessionStart,
+    SessionState,
 };
-use writer::{LEASE, RENEW, StoreWriter, check_loss};
+use writer::{LEASE_TTL, RENEW_INTERVAL, StoreWriter, check_for_lost_writes};
 
 /// How often a waiting process looks.
 const POLL: Duration = Duration::from_millis(100);
@@ -56,12 +58,12 @@ impl StoreSessions {
 
     /// Takes the session. A holder that lives is waited for as told; one that has gone, or stays
     /// silent for as long as a lease lasts, is overtaken.
-    async fn lease(&self, id: &SessionId, wait: Wait) -> Result<Fence, StoreError> {
+    async fn lease(&self, id: &SessionId, wait: LockWait) -> Result<FencingToken, StoreError> {
         let name = lease_name(id);
-        let me = Signature::fresh().text();
+        let me = ProcessIdentity::fresh().text();
         let patience = match wait {
-            Wait::No => Duration::ZERO,
-            Wait::AtMost(limit) => limit,
+            LockWait::No => Duration::ZERO,
+            LockWait::AtMost(limit) => limit,
         };
         let started = Instant::now();
         let mut claim = Claim::Free;
@@ -69,22 +71,25 @@ impl StoreSessions {
         loop {
             let held = match self
                 .store
-                .acquire(&self.space, &name, &me, LEASE, claim)
+                .acquire(&self.space, &name, &me, LEASE_TTL, claim)
                 .await?
             {
-                Acquired::Ours(fence) => return Ok(fence),
-                Acquired::Held(held) => held,
+                AcquireOutcome::Granted(fence) => return Ok(fence),
+                AcquireOutcome::Held(held) => held,
             };
-            let holder = Signature::parse(&held.holder);
-            if holder.as_ref().is_some_and(Signature::is_gone) && claim != Claim::Over(held.token) {
-                claim = Claim::Over(held.token);
+            let holder = ProcessIdentity::parse(&held.holder);
+            if holder.as_ref().is_some_and(ProcessIdentity::is_gone)
+                && claim != Claim::Takeover(held.token)
+            {
+                claim = Claim::Takeover(held.token);
                 continue;
             }
             // One who renews lives; until then it may as well be gone, and the lease tells within
             // its time.
             let first = first.get_or_insert_with(|| held.clone());
             let waited = started.elapsed();
-            let renewed = held.token != first.token || held.left + waited > first.left + RENEW / 2;
+            let renewed = held.token != first.token
+                || held.remaining + waited > first.remaining + RENEW_INTERVAL / 2;
             if renewed && waited >= patience {
                 let holder = holder.map_or_else(Holder::default, |holder| holder.holder());
                 return Err(StoreError::Locked {
@@ -96,9 +101,9 @@ impl StoreSessions {
         }
     }
 
-    fn writer(&self, id: &SessionId, at: Position, fence: Fence) -> Box<StoreWriter> {
+    fn new_writer(&self, id: &SessionId, at: Position, fence: FencingToken) -> Box<StoreWriter> {
         let store = self.store.clone();
-        let place = place(&*self.store, id);
+        let place = journal_location(&*self.store, id);
         Box::new(StoreWriter::new(
             (store, self.space.clone()),
             self.redactor.clone(),
@@ -112,7 +117,7 @@ impl StoreSessions {
     async fn scan(
         &self,
         id: &SessionId,
-        mut sink: impl FnMut(Line) -> Result<(), StoreError>,
+        mut sink: impl FnMut(JournalLine) -> Result<(), StoreError>,
     ) -> Result<Position, StoreError> {
         let mut at = Position::START;
         loop {
@@ -126,7 +131,7 @@ impl StoreSessions {
             for text in page {
                 let number = at.seq + 1;
                 let damaged = |cause| StoreError::Damaged {
-                    path: place(&*self.store, id),
+                    path: journal_location(&*self.store, id),
                     line: number,
                     cause,
                 };
@@ -155,8 +160,8 @@ impl StoreSessions {
         let mut state = SessionState::default();
         let at = self
             .scan(id, |line| {
-                let unfit = |cause| StoreError::Unfit {
-                    path: place(&*self.store, id),
+                let unfit = |cause| StoreError::Inconsistent {
+                    path: journal_location(&*self.store, id),
                     cause,
                 };
                 state.apply(line.seq, &line.entry).map_err(unfit)
@@ -165,17 +170,17 @@ impl StoreSessions {
         Ok((state, at))
     }
 
-    async fn summarise(&self, id: &SessionId, tail: &Tail) -> Summary {
+    async fn summarise(&self, id: &SessionId, tail: &JournalTail) -> SessionSummary {
         match self.fold(id).await {
-            Ok((state, at)) => Summary::of(id, &state, at, tail.updated_ms),
+            Ok((state, at)) => SessionSummary::of(id, &state, at, tail.updated_ms),
             Err(error) => {
                 let at = Position {
                     bytes: tail.bytes,
                     seq: tail.seq,
                     ..Position::START
                 };
-                let blank = Summary::of(id, &SessionState::default(), at, tail.updated_ms);
-                Summary {
+                let blank = SessionSummary::of(id, &SessionState::default(), at, tail.updated_ms);
+                SessionSummary {
                     damage: Some(error.to_string()),
                     ..blank
                 }
@@ -183,10 +188,10 @@ impl StoreSessions {
         }
     }
 
-    async fn store_summary(&self, summary: &Summary) -> Result<(), StoreError> {
+    async fn store_summary(&self, summary: &SessionSummary) -> Result<(), StoreError> {
         let meta = serde_json::to_vec(summary).unwrap_or_default();
         let document = Document::new(meta, Bytes::new());
-        let put = Change::Put {
+        let put = DocumentChange::Put {
             key: summary.id.to_string(),
             document,
             expect: Expected::Any,
@@ -194,7 +199,9 @@ impl StoreSessions {
         self.store.commit(&self.index, vec![put], None).await
     }
 
-    async fn summaries(&self) -> Result<std::collections::BTreeMap<String, Summary>, StoreError> {
+    async fn summaries(
+        &self,
+    ) -> Result<std::collections::BTreeMap<String, SessionSummary>, StoreError> {
         let mut known = std::collections::BTreeMap::new();
         let mut after: Option<String> = None;
         loop {
@@ -219,14 +226,14 @@ impl Sessions for StoreSessions {
     fn create<'a>(
         &'a self,
         id: &'a SessionId,
-        from: Option<Beginning>,
-    ) -> BoxFuture<'a, Result<Opened, StoreError>> {
+        from: Option<SessionOrigin>,
+    ) -> BoxFuture<'a, Result<OpenedSession, StoreError>> {
         Box::pin(async move {
             if self.store.tail(&self.space, id.as_str()).await?.is_some() {
                 return Err(StoreError::Exists(id.clone()));
             }
-            let fence = self.lease(id, Wait::No).await?;
-            let mut writer = self.writer(id, Position::START, fence);
+            let fence = self.lease(id, LockWait::No).await?;
+            let mut writer = self.new_writer(id, Position::START, fence);
             let agent = self.agent.clone();
             let start = Entry::Session(SessionStart::new(id.clone(), agent, from));
             let lines = match writer.append(vec![start]).await {
@@ -237,13 +244,13 @@ impl Sessions for StoreSessions {
             };
             let mut state = SessionState::default();
             for line in lines {
-                let unfit = |cause| StoreError::Unfit {
-                    path: place(&*self.store, id),
+                let unfit = |cause| StoreError::Inconsistent {
+                    path: journal_location(&*self.store, id),
                     cause,
                 };
                 state.apply(line.seq, &line.entry).map_err(unfit)?;
             }
-            Ok(Opened {
+            Ok(OpenedSession {
                 state: Some(state),
                 writer,
                 torn: None,
@@ -255,8 +262,8 @@ impl Sessions for StoreSessions {
         &'a self,
         id: &'a SessionId,
         known: Option<Position>,
-        wait: Wait,
-    ) -> BoxFuture<'a, Result<Opened, StoreError>> {
+        wait: LockWait,
+    ) -> BoxFuture<'a, Result<OpenedSession, StoreError>> {
         Box::pin(async move {
             // A lease outlives its use, so none is made for a session that is not there.
             if self.store.tail(&self.space, id.as_str()).await?.is_none() && known.is_none() {
@@ -264,25 +271,25 @@ impl Sessions for StoreSessions {
             }
             let fence = self.lease(id, wait).await?;
             // Released when dropped, whatever goes wrong below.
-            let mut writer = self.writer(id, Position::START, fence);
+            let mut writer = self.new_writer(id, Position::START, fence);
             let tail = self.store.tail(&self.space, id.as_str()).await?;
             if let Some(known) = known {
                 writer.at = known;
                 if ends_at(tail.as_ref(), known) {
-                    return Ok(Opened {
+                    return Ok(OpenedSession {
                         state: None,
                         writer,
                         torn: None,
                     });
                 }
-                check_loss(&writer.place, tail.as_ref(), known)?;
+                check_for_lost_writes(&writer.place, tail.as_ref(), known)?;
             }
             if tail.is_none() {
                 return Err(StoreError::NotFound(id.clone()));
             }
             let (state, at) = self.fold(id).await?;
             writer.at = at;
-            Ok(Opened {
+            Ok(OpenedSession {
                 state: Some(state),
                 writer,
                 torn: None,
@@ -290,7 +297,10 @@ impl Sessions for StoreSessions {
         })
     }
 
-    fn read<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<Vec<Line>, StoreError>> {
+    fn read<'a>(
+        &'a self,
+        id: &'a SessionId,
+    ) -> BoxFuture<'a, Result<Vec<JournalLine>, StoreError>> {
         Box::pin(async move {
             let mut lines = Vec::new();
             self.scan(id, |line| {
@@ -306,7 +316,7 @@ impl Sessions for StoreSessions {
         })
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Summary>, StoreError>> {
+    fn list(&self) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
         Box::pin(async move {
             let mut known = self.summaries().await?;
             let mut list = Vec::new();
@@ -322,11 +332,11 @@ impl Sessions for StoreSessions {
                     let Ok(id) = SessionId::new(&name) else {
                         continue;
                     };
-                    let fresh = |summary: &Summary| {
+                    let fresh = |summary: &SessionSummary| {
                         (summary.entries, summary.bytes) == (tail.seq, tail.bytes)
                     };
                     let summary = match known.remove(&name).filter(fresh) {
-                        Some(summary) => Summary {
+                        Some(summary) => SessionSummary {
                             updated_ms: tail.updated_ms,
                             ..summary
                         },
@@ -357,9 +367,9 @@ impl Sessions for StoreSessions {
             if self.store.tail(&self.space, id.as_str()).await?.is_none() {
                 return Err(StoreError::NotFound(id.clone()));
             }
-            let fence = self.lease(id, Wait::No).await?;
+            let fence = self.lease(id, LockWait::No).await?;
             self.store.erase(&self.space, id.as_str(), &fence).await?;
-            let gone = Change::Delete {
+            let gone = DocumentChange::Delete {
                 key: id.to_string(),
                 expect: Expected::Any,
             };
@@ -384,7 +394,7 @@ impl Sessions for StoreSessions {
             if lines.is_empty() {
                 return Err(StoreError::NotFound(id.clone()));
             }
-            check_lines(&place(&*self.store, id), id, &lines)?;
+            check_lines(&journal_location(&*self.store, id), id, &lines)?;
             Ok(lines)
         })
     }
@@ -393,21 +403,21 @@ impl Sessions for StoreSessions {
         &'a self,
         id: &'a SessionId,
         lines: Vec<Bytes>,
-    ) -> BoxFuture<'a, Result<Imported, StoreError>> {
+    ) -> BoxFuture<'a, Result<ImportOutcome, StoreError>> {
         Box::pin(async move {
-            check_lines(&place(&*self.store, id), id, &lines)?;
+            check_lines(&journal_location(&*self.store, id), id, &lines)?;
             let known = match self.export(id).await {
                 Ok(known) => known,
                 Err(StoreError::NotFound(_)) => Vec::new(),
                 Err(error) => return Err(error),
             };
             if known.len() >= lines.len() && known[..lines.len()] == lines[..] {
-                return Ok(Imported::Same);
+                return Ok(ImportOutcome::Same);
             }
             if lines[..known.len().min(lines.len())] != known[..] {
                 return Err(StoreError::Exists(id.clone()));
             }
-            let fence = self.lease(id, Wait::No).await?;
+            let fence = self.lease(id, LockWait::No).await?;
             let mut after = known.len();
             for part in batches(&lines[after..]) {
                 self.store
@@ -417,17 +427,22 @@ impl Sessions for StoreSessions {
             }
             self.store.release(&self.space, &fence).await?;
             Ok(if known.is_empty() {
-                Imported::New
+                ImportOutcome::New
             } else {
-                Imported::Extended
+                ImportOutcome::Extended
             })
         })
     }
 
-    fn derive<'a>(&'a self, state: &'a SessionState, position: Position) -> BoxFuture<'a, ()> {
+    fn update_derived<'a>(
+        &'a self,
+        state: &'a SessionState,
+        position: Position,
+    ) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let Some(id) = &state.session else { return };
-            let summary = Summary::of(id, state, position, jiff::Timestamp::now().as_millisecond());
+            let summary =
+                SessionSummary::of(id, state, position, jiff::Timestamp::now().as_millisecond());
             if let Err(error) = self.store_summary(&summary).await {
                 tracing::warn!(session = %id, %error, "summary not written; it is derived and will be rebuilt");
             }
@@ -435,7 +450,7 @@ impl Sessions for StoreSessions {
     }
 
     fn locate(&self, id: &SessionId) -> String {
-        place(&*self.store, id).display().to_string()
+        journal_location(&*self.store, id).display().to_string()
     }
 
     fn redactor(&self) -> &Redactor {
@@ -470,11 +485,11 @@ fn lease_name(id: &SessionId) -> String {
 }
 
 /// Where a person would look for it.
-fn place(store: &dyn Store, id: &SessionId) -> PathBuf {
+fn journal_location(store: &dyn Store, id: &SessionId) -> PathBuf {
     PathBuf::from(format!("{} session {id}", store.place()))
 }
 
-fn ends_at(tail: Option<&Tail>, at: Position) -> bool {
+fn ends_at(tail: Option<&JournalTail>, at: Position) -> bool {
     let end = format!("{}\"}}", at.sum);
     tail.is_some_and(|tail| {
         (tail.seq, tail.bytes) == (at.seq, at.bytes) && tail.last.ends_with(end.as_bytes())

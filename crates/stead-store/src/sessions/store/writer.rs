@@ -1,20 +1,20 @@
 //! Who writes a journal in a store.
 
 use super::super::journal::encode;
-use crate::{Fence, JournalWriter, Position, Space, Store, StoreError, Tail};
+use crate::{FencingToken, JournalTail, JournalWriter, Position, Space, Store, StoreError};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::{Entry, Line, Redactor, SessionId};
+use stead_core::{Entry, JournalLine, Redactor, SessionId};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// How long a holder may be silent before another may take the session.
-pub(super) const LEASE: Duration = Duration::from_secs(10);
+pub(super) const LEASE_TTL: Duration = Duration::from_secs(10);
 /// How often a holder renews.
-pub(super) const RENEW: Duration = Duration::from_secs(3);
+pub(super) const RENEW_INTERVAL: Duration = Duration::from_secs(3);
 
 /// The writer of one journal in a store, holding its lease.
 #[derive(Debug)]
@@ -25,11 +25,11 @@ pub(super) struct StoreWriter {
     session: SessionId,
     pub(super) place: PathBuf,
     pub(super) at: Position,
-    fence: Fence,
+    fence: FencingToken,
     /// Set before an append begins and cleared after it succeeded.
     broken: bool,
     closed: bool,
-    lost: CancellationToken,
+    lease_lost: CancellationToken,
     _renewal: JoinSet<()>,
 }
 
@@ -40,11 +40,11 @@ impl StoreWriter {
         redactor: Redactor,
         (session, place): (SessionId, PathBuf),
         at: Position,
-        fence: Fence,
+        fence: FencingToken,
     ) -> Self {
         let lost = CancellationToken::new();
         let mut renewal = JoinSet::new();
-        renewal.spawn(renew(
+        renewal.spawn(keep_renewing(
             store.clone(),
             space.clone(),
             fence.clone(),
@@ -62,16 +62,19 @@ impl StoreWriter {
             fence,
             broken,
             closed,
-            lost,
+            lease_lost: lost,
             _renewal: renewal,
         }
     }
 }
 
 impl JournalWriter for StoreWriter {
-    fn append(&mut self, entries: Vec<Entry>) -> BoxFuture<'_, Result<Vec<Line>, StoreError>> {
+    fn append(
+        &mut self,
+        entries: Vec<Entry>,
+    ) -> BoxFuture<'_, Result<Vec<JournalLine>, StoreError>> {
         Box::pin(async move {
-            if self.lost.is_cancelled() {
+            if self.lease_lost.is_cancelled() {
                 return Err(StoreError::Fenced {
                     lease: format!("session {}", self.session),
                 });
@@ -94,7 +97,7 @@ impl JournalWriter for StoreWriter {
                 bytes: self.at.bytes + text.len() as u64,
             };
             self.broken = true;
-            let texts = split(text);
+            let texts = split_lines(text);
             let appended = self.store.append(
                 &self.space,
                 self.session.as_str(),
@@ -105,14 +108,14 @@ impl JournalWriter for StoreWriter {
             match appended.await {
                 Ok(()) => {}
                 Err(StoreError::Fenced { .. }) => {
-                    self.lost.cancel();
+                    self.lease_lost.cancel();
                     return Err(StoreError::Fenced {
                         lease: format!("session {}", self.session),
                     });
                 }
                 Err(error @ StoreError::Conflict(_)) if self.at.seq > 0 => {
                     let tail = self.store.tail(&self.space, self.session.as_str()).await?;
-                    check_loss(&self.place, tail.as_ref(), self.at)?;
+                    check_for_lost_writes(&self.place, tail.as_ref(), self.at)?;
                     return Err(error);
                 }
                 Err(error) => return Err(error),
@@ -127,18 +130,18 @@ impl JournalWriter for StoreWriter {
         self.at
     }
 
-    fn fence(&self) -> Option<&Fence> {
+    fn fence(&self) -> Option<&FencingToken> {
         Some(&self.fence)
     }
 
-    fn lost(&self) -> CancellationToken {
-        self.lost.clone()
+    fn lease_lost(&self) -> CancellationToken {
+        self.lease_lost.clone()
     }
 
     fn close(mut self: Box<Self>) -> BoxFuture<'static, ()> {
         self.closed = true;
         Box::pin(async move {
-            if self.lost.is_cancelled() {
+            if self.lease_lost.is_cancelled() {
                 return;
             }
             if let Err(error) = self.store.release(&self.space, &self.fence).await {
@@ -151,7 +154,7 @@ impl JournalWriter for StoreWriter {
 impl Drop for StoreWriter {
     fn drop(&mut self) {
         let runtime = tokio::runtime::Handle::try_current();
-        let (false, Ok(runtime)) = (self.closed || self.lost.is_cancelled(), runtime) else {
+        let (false, Ok(runtime)) = (self.closed || self.lease_lost.is_cancelled(), runtime) else {
             return;
         };
         // Nobody waits for it: it ends with the store's own deadlines, and what it does not do,
@@ -167,10 +170,15 @@ impl Drop for StoreWriter {
 
 /// Keeps a lease alive until it is lost. A store that does not answer is no reason to give up: if
 /// nobody took the lease in the meantime, it is still ours.
-async fn renew(store: Arc<dyn Store>, space: Space, fence: Fence, lost: CancellationToken) {
+async fn keep_renewing(
+    store: Arc<dyn Store>,
+    space: Space,
+    fence: FencingToken,
+    lost: CancellationToken,
+) {
     loop {
-        tokio::time::sleep(RENEW).await;
-        if let Ok(false) = store.renew(&space, &fence, LEASE).await {
+        tokio::time::sleep(RENEW_INTERVAL).await;
+        if let Ok(false) = store.renew(&space, &fence, LEASE_TTL).await {
             lost.cancel();
             return;
         }
@@ -178,7 +186,7 @@ async fn renew(store: Arc<dyn Store>, space: Space, fence: Fence, lost: Cancella
 }
 
 /// The lines of `text`, without their ends and without copying.
-fn split(text: String) -> Vec<Bytes> {
+fn split_lines(text: String) -> Vec<Bytes> {
     let text = Bytes::from(text);
     let mut start = 0;
     memchr::memchr_iter(b'\n', &text)
@@ -191,9 +199,9 @@ fn split(text: String) -> Vec<Bytes> {
 }
 
 /// A store that may lose what it acknowledged (Redis without a synced log) is found out here.
-pub(super) fn check_loss(
+pub(super) fn check_for_lost_writes(
     place: &Path,
-    tail: Option<&Tail>,
+    tail: Option<&JournalTail>,
     at: Position,
 ) -> Result<(), StoreError> {
     let now = tail.map_or(0, |tail| tail.seq);

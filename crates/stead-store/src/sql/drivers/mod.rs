@@ -12,8 +12,10 @@ pub(super) use mysql::connect as mysql;
 pub(super) use postgres::connect as postgres;
 pub(super) use sqlite::connect as sqlite;
 
-use super::dialect::Dialect;
-use super::driver::{Answer, Begin, Fault, Param, Reuse, Row, Statement, Value};
+use super::dialect::SqlDialect;
+use super::driver::{
+    DbFault, Param, Reuse, SqlRow, SqlValue, Statement, StatementResult, TransactionKind,
+};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, TryStreamExt};
 use sqlx::database::HasStatementCache;
@@ -24,17 +26,17 @@ use sqlx::{
 };
 
 /// A database as sqlx knows it, and what it leaves to us.
-trait Flavour: Database + HasStatementCache {
-    const DIALECT: Dialect;
+trait SqlBackend: Database + HasStatementCache {
+    const DIALECT: SqlDialect;
     /// What every new connection is told first.
-    const GREETING: &'static str;
+    const SESSION_SETUP: &'static str;
 
-    fn begin(begin: Begin) -> &'static str;
-    fn sort(error: &dyn DatabaseError) -> Sort;
+    fn begin(begin: TransactionKind) -> &'static str;
+    fn classify_error(error: &dyn DatabaseError) -> DbErrorClass;
     fn run<'a>(
         conn: &'a mut Self::Connection,
         statement: Statement<'a>,
-    ) -> BoxFuture<'a, sqlx::Result<Answer>>;
+    ) -> BoxFuture<'a, sqlx::Result<StatementResult>>;
     fn script<'a>(
         conn: &'a mut Self::Connection,
         sql: &'static str,
@@ -43,30 +45,30 @@ trait Flavour: Database + HasStatementCache {
 
 /// What kind of refusal it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sort {
+enum DbErrorClass {
     Lost,
-    Again,
+    Contended,
     Duplicate,
     Refused,
 }
 
-fn fault<DB: Flavour>(error: sqlx::Error) -> Fault {
+fn fault<DB: SqlBackend>(error: sqlx::Error) -> DbFault {
     use sqlx::Error as E;
     match error {
         E::Database(error) => {
             let said = error.message().to_owned();
-            match DB::sort(error.as_ref()) {
-                Sort::Lost => Fault::Lost(said),
-                Sort::Again => Fault::Again(said),
-                Sort::Duplicate => Fault::Duplicate(said),
-                Sort::Refused => Fault::Refused(said),
+            match DB::classify_error(error.as_ref()) {
+                DbErrorClass::Lost => DbFault::Lost(said),
+                DbErrorClass::Contended => DbFault::Contended(said),
+                DbErrorClass::Duplicate => DbFault::Duplicate(said),
+                DbErrorClass::Refused => DbFault::Refused(said),
             }
         }
-        E::Io(cause) => Fault::Lost(cause.to_string()),
+        E::Io(cause) => DbFault::Lost(cause.to_string()),
         // A connection that speaks nonsense is of no use; a new one may be.
-        E::Protocol(_) | E::WorkerCrashed | E::BeginFailed => Fault::Lost(error.to_string()),
-        E::ColumnDecode { .. } | E::Decode(_) => Fault::Odd(error.to_string()),
-        other => Fault::Refused(other.to_string()),
+        E::Protocol(_) | E::WorkerCrashed | E::BeginFailed => DbFault::Lost(error.to_string()),
+        E::ColumnDecode { .. } | E::Decode(_) => DbFault::Corrupt(error.to_string()),
+        other => DbFault::Refused(other.to_string()),
     }
 }
 
@@ -74,9 +76,9 @@ fn run_on<'a, DB>(
     conn: &'a mut DB::Connection,
     statement: Statement<'a>,
     result: impl Fn(&DB::QueryResult) -> (u64, Option<i64>) + Send + 'a,
-) -> BoxFuture<'a, sqlx::Result<Answer>>
+) -> BoxFuture<'a, sqlx::Result<StatementResult>>
 where
-    DB: Flavour,
+    DB: SqlBackend,
     DB::Arguments: IntoArguments<DB>,
     for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
     for<'v> i64: Encode<'v, DB> + Decode<'v, DB> + Type<DB>,
@@ -94,19 +96,21 @@ where
                 Param::Bytes(value) => query.bind(value),
             };
         }
-        let mut answer = Answer::default();
+        let mut answer = StatementResult::default();
         let mut stream = conn.fetch_many(query);
         while let Some(part) = stream.try_next().await? {
             match part {
                 Either::Left(done) => {
                     let (changed, made) = result(&done);
                     answer.changed += changed;
-                    answer.made = made;
+                    answer.inserted_id = made;
                 }
                 Either::Right(row) => {
-                    answer.rows.push(Row((0..row.len())
-                        .map(|at| value::<DB>(&row, at))
-                        .collect::<Result<_, _>>()?));
+                    answer.rows.push(SqlRow(
+                        (0..row.len())
+                            .map(|at| value::<DB>(&row, at))
+                            .collect::<Result<_, _>>()?,
+                    ));
                 }
             }
         }
@@ -115,23 +119,25 @@ where
     .boxed()
 }
 
-fn value<DB>(row: &DB::Row, at: usize) -> sqlx::Result<Value>
+fn value<DB>(row: &DB::Row, at: usize) -> sqlx::Result<SqlValue>
 where
-    DB: Flavour,
+    DB: SqlBackend,
     for<'v> i64: Decode<'v, DB> + Type<DB>,
     for<'v> Vec<u8>: Decode<'v, DB> + Type<DB>,
     usize: ColumnIndex<DB::Row>,
 {
     let raw = row.try_get_raw(at)?;
     if raw.is_null() {
-        return Ok(Value::Null);
+        return Ok(SqlValue::Null);
     }
     let kind = raw.type_info();
     if <i64 as Type<DB>>::compatible(&kind) {
-        return Ok(Value::Int(i64::decode(raw).map_err(sqlx::Error::Decode)?));
+        return Ok(SqlValue::Int(
+            i64::decode(raw).map_err(sqlx::Error::Decode)?,
+        ));
     }
     if <Vec<u8> as Type<DB>>::compatible(&kind) {
-        return Ok(Value::Bytes(
+        return Ok(SqlValue::Bytes(
             Vec::<u8>::decode(raw).map_err(sqlx::Error::Decode)?,
         ));
     }
@@ -145,7 +151,7 @@ fn script_on<'a, DB>(
     sql: &'static str,
 ) -> BoxFuture<'a, sqlx::Result<()>>
 where
-    DB: Flavour,
+    DB: SqlBackend,
     for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
 {
     async move { conn.execute(sqlx::raw_sql(sql)).await.map(|_| ()) }.boxed()

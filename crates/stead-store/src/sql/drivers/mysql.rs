@@ -1,8 +1,8 @@
 //! MySQL and MariaDB.
 
-use super::super::driver::{Answer, Begin, Driver, Statement};
-use super::pool::{Abandoned, Pool, Pooled};
-use super::{Dialect, Flavour, Sort, run_on, script_on};
+use super::super::driver::{Driver, Statement, StatementResult, TransactionKind};
+use super::pool::{AbandonPolicy, ConnectionPool, PooledDriver};
+use super::{DbErrorClass, SqlBackend, SqlDialect, run_on, script_on};
 use crate::StoreError;
 use futures_util::future::BoxFuture;
 use sqlx::error::DatabaseError;
@@ -26,51 +26,51 @@ pub(in super::super) fn connect(url: &str) -> Result<Arc<dyn Driver>, StoreError
     let options = options
         .timezone("+00:00".to_owned())
         .disable_statement_logging();
-    let pool = Pool::new(options, MAX_CONNECTIONS, Abandoned::Close);
-    Ok(Arc::new(Pooled::<MySql> {
+    let pool = ConnectionPool::new(options, MAX_CONNECTIONS, AbandonPolicy::Close);
+    Ok(Arc::new(PooledDriver::<MySql> {
         writers: pool.clone(),
         readers: pool,
     }))
 }
 
-impl Flavour for MySql {
-    const DIALECT: Dialect = Dialect::Mysql;
+impl SqlBackend for MySql {
+    const DIALECT: SqlDialect = SqlDialect::Mysql;
     // Without read committed, looking for a key that is absent locks its neighbours. Of a key that
     // is longer than what is sorted, the rest would not count. A process that sleeps in the middle
     // of a transaction must not keep the lease it held from whoever takes over: MariaDB ends such
     // transactions, MySQL only such connections.
-    const GREETING: &'static str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
+    const SESSION_SETUP: &'static str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
         SET SESSION innodb_lock_wait_timeout = 20, max_sort_length = 2048 \
         /*M!100300 , idle_transaction_timeout = 10 */ /*!80000 , wait_timeout = 20 */";
 
-    fn begin(begin: Begin) -> &'static str {
+    fn begin(begin: TransactionKind) -> &'static str {
         match begin {
-            Begin::Write | Begin::Schema => "BEGIN",
+            TransactionKind::Write | TransactionKind::Schema => "BEGIN",
         }
     }
 
     /// By the numbers in MySQL's and MariaDB's error references.
-    fn sort(error: &dyn DatabaseError) -> Sort {
+    fn classify_error(error: &dyn DatabaseError) -> DbErrorClass {
         match error
             .try_downcast_ref::<MySqlDatabaseError>()
             .map(MySqlDatabaseError::number)
         {
-            Some(1062) => Sort::Duplicate,
+            Some(1062) => DbErrorClass::Duplicate,
             // Deadlock, lock wait timeout, record has changed since last read.
-            Some(1213 | 1205 | 1020) => Sort::Again,
+            Some(1213 | 1205 | 1020) => DbErrorClass::Contended,
             // Too many connections, shutting down, killed, interrupted, network, disconnected for
             // inactivity.
             Some(1040 | 1053 | 1077 | 1158..=1161 | 1203 | 1317 | 1927 | 2006 | 2013 | 4031) => {
-                Sort::Lost
+                DbErrorClass::Lost
             }
-            _ => Sort::Refused,
+            _ => DbErrorClass::Refused,
         }
     }
 
     fn run<'a>(
         conn: &'a mut MySqlConnection,
         statement: Statement<'a>,
-    ) -> BoxFuture<'a, sqlx::Result<Answer>> {
+    ) -> BoxFuture<'a, sqlx::Result<StatementResult>> {
         run_on::<Self>(conn, statement, |done| {
             (
                 done.rows_affected(),

@@ -1,7 +1,9 @@
 //! A few connections, kept open between uses.
 
-use super::super::driver::{Answer, Answered, Begin, Driver, Fault, Statement, Tx};
-use super::{Flavour, fault};
+use super::super::driver::{
+    DbFault, DbFuture, Driver, Statement, StatementResult, TransactionKind, Tx,
+};
+use super::{SqlBackend, fault};
 use futures_util::FutureExt;
 use sqlx::Connection;
 use std::fmt;
@@ -14,15 +16,15 @@ use tokio::time::{Instant, timeout};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 /// A connection that was idle for longer is asked for a sign of life first.
-const TRUSTED_IDLE: Duration = Duration::from_secs(1);
+const PING_AFTER_IDLE: Duration = Duration::from_secs(1);
 /// A connection that was idle for longer is closed.
 const MAX_IDLE: Duration = Duration::from_secs(60);
 
-pub(super) type Options<DB> = <<DB as sqlx::Database>::Connection as Connection>::Options;
+pub(super) type ConnectionOptions<DB> = <<DB as sqlx::Database>::Connection as Connection>::Options;
 
 /// What becomes of a connection whose user went away in the middle of something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Abandoned {
+pub(super) enum AbandonPolicy {
     /// It is closed, and the server undoes what was begun.
     Close,
     /// It is kept, because the data lives and dies with it; what was begun is undone before its
@@ -31,27 +33,31 @@ pub(super) enum Abandoned {
 }
 
 /// Connections to one database, at most so many at a time.
-pub(super) struct Pool<DB: Flavour> {
-    options: Options<DB>,
-    abandoned: Abandoned,
+pub(super) struct ConnectionPool<DB: SqlBackend> {
+    options: ConnectionOptions<DB>,
+    abandoned: AbandonPolicy,
     permits: Arc<Semaphore>,
-    idle: Mutex<Vec<Idle<DB>>>,
+    idle: Mutex<Vec<IdleConnection<DB>>>,
 }
 
-struct Idle<DB: Flavour> {
+struct IdleConnection<DB: SqlBackend> {
     conn: DB::Connection,
     since: Instant,
-    unfinished: Unfinished,
+    unfinished: UnfinishedWork,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Unfinished {
+enum UnfinishedWork {
     Nothing,
     Transaction,
 }
 
-impl<DB: Flavour> Pool<DB> {
-    pub(super) fn new(options: Options<DB>, max: usize, abandoned: Abandoned) -> Arc<Self> {
+impl<DB: SqlBackend> ConnectionPool<DB> {
+    pub(super) fn new(
+        options: ConnectionOptions<DB>,
+        max: usize,
+        abandoned: AbandonPolicy,
+    ) -> Arc<Self> {
         Arc::new(Self {
             options,
             abandoned,
@@ -60,35 +66,35 @@ impl<DB: Flavour> Pool<DB> {
         })
     }
 
-    async fn acquire(self: &Arc<Self>) -> Result<Slot<DB>, Fault> {
+    async fn acquire(self: &Arc<Self>) -> Result<PooledConnection<DB>, DbFault> {
         let permit = timeout(STATEMENT_TIMEOUT, self.permits.clone().acquire_owned())
             .await
-            .map_err(|_| Fault::Lost("no connection became free".to_owned()))?
-            .map_err(|_| Fault::Lost("the store is closed".to_owned()))?;
+            .map_err(|_| DbFault::Lost("no connection became free".to_owned()))?
+            .map_err(|_| DbFault::Lost("the store is closed".to_owned()))?;
         while let Some(mut idle) = self.take() {
             if self.revive(&mut idle).await {
-                return Ok(Slot {
+                return Ok(PooledConnection {
                     conn: Some(idle.conn),
-                    home: self.clone(),
+                    pool: self.clone(),
                     _permit: permit,
                 });
             }
         }
         let conn = self.connect().await?;
-        Ok(Slot {
+        Ok(PooledConnection {
             conn: Some(conn),
-            home: self.clone(),
+            pool: self.clone(),
             _permit: permit,
         })
     }
 
-    async fn connect(&self) -> Result<DB::Connection, Fault> {
-        within(CONNECT_TIMEOUT, async {
+    async fn connect(&self) -> Result<DB::Connection, DbFault> {
+        with_timeout(CONNECT_TIMEOUT, async {
             let mut conn = DB::Connection::connect_with(&self.options)
                 .await
                 .map_err(fault::<DB>)?;
-            if !DB::GREETING.is_empty() {
-                DB::script(&mut conn, DB::GREETING)
+            if !DB::SESSION_SETUP.is_empty() {
+                DB::script(&mut conn, DB::SESSION_SETUP)
                     .await
                     .map_err(fault::<DB>)?;
             }
@@ -98,13 +104,13 @@ impl<DB: Flavour> Pool<DB> {
     }
 
     /// Whether an idle connection can be used.
-    async fn revive(&self, idle: &mut Idle<DB>) -> bool {
+    async fn revive(&self, idle: &mut IdleConnection<DB>) -> bool {
         match idle.unfinished {
-            Unfinished::Nothing => {
-                idle.since.elapsed() <= TRUSTED_IDLE
+            UnfinishedWork::Nothing => {
+                idle.since.elapsed() <= PING_AFTER_IDLE
                     || matches!(timeout(CONNECT_TIMEOUT, idle.conn.ping()).await, Ok(Ok(())))
             }
-            Unfinished::Transaction => {
+            UnfinishedWork::Transaction => {
                 // Refused where no transaction was open, and that is fine too.
                 let undone =
                     timeout(STATEMENT_TIMEOUT, DB::script(&mut idle.conn, "ROLLBACK")).await;
@@ -113,24 +119,24 @@ impl<DB: Flavour> Pool<DB> {
         }
     }
 
-    fn take(&self) -> Option<Idle<DB>> {
+    fn take(&self) -> Option<IdleConnection<DB>> {
         self.idle
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .pop()
     }
 
-    fn put(&self, conn: DB::Connection, unfinished: Unfinished) {
+    fn put(&self, conn: DB::Connection, unfinished: UnfinishedWork) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         // The last used is taken first, so those at the front are those not needed.
-        if self.abandoned == Abandoned::Close {
+        if self.abandoned == AbandonPolicy::Close {
             let stale = idle
                 .iter()
                 .take_while(|idle| idle.since.elapsed() > MAX_IDLE)
                 .count();
             idle.drain(..stale);
         }
-        idle.push(Idle {
+        idle.push(IdleConnection {
             conn,
             since: Instant::now(),
             unfinished,
@@ -138,7 +144,7 @@ impl<DB: Flavour> Pool<DB> {
     }
 }
 
-impl<DB: Flavour> fmt::Debug for Pool<DB> {
+impl<DB: SqlBackend> fmt::Debug for ConnectionPool<DB> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Not the options: they hold the password.
         f.debug_struct("Pool")
@@ -148,29 +154,29 @@ impl<DB: Flavour> fmt::Debug for Pool<DB> {
 }
 
 /// A connection in use.
-struct Slot<DB: Flavour> {
+struct PooledConnection<DB: SqlBackend> {
     /// None only while it goes back.
     conn: Option<DB::Connection>,
-    home: Arc<Pool<DB>>,
+    pool: Arc<ConnectionPool<DB>>,
     _permit: OwnedSemaphorePermit,
 }
 
-impl<DB: Flavour> Slot<DB> {
-    async fn run(&mut self, statement: Statement<'_>) -> Result<Answer, Fault> {
+impl<DB: SqlBackend> PooledConnection<DB> {
+    async fn run(&mut self, statement: Statement<'_>) -> Result<StatementResult, DbFault> {
         let Some(conn) = &mut self.conn else {
-            return Err(Fault::Lost("the connection is closed".to_owned()));
+            return Err(DbFault::Lost("the connection is closed".to_owned()));
         };
-        within(STATEMENT_TIMEOUT, async {
+        with_timeout(STATEMENT_TIMEOUT, async {
             DB::run(conn, statement).await.map_err(fault::<DB>)
         })
         .await
     }
 
-    async fn script(&mut self, sql: &'static str) -> Result<(), Fault> {
+    async fn script(&mut self, sql: &'static str) -> Result<(), DbFault> {
         let Some(conn) = &mut self.conn else {
-            return Err(Fault::Lost("the connection is closed".to_owned()));
+            return Err(DbFault::Lost("the connection is closed".to_owned()));
         };
-        within(STATEMENT_TIMEOUT, async {
+        with_timeout(STATEMENT_TIMEOUT, async {
             DB::script(conn, sql).await.map_err(fault::<DB>)
         })
         .await
@@ -179,15 +185,15 @@ impl<DB: Flavour> Slot<DB> {
     /// Gives a connection back on which nothing is under way.
     fn release(mut self) {
         if let Some(conn) = self.conn.take() {
-            self.home.put(conn, Unfinished::Nothing);
+            self.pool.put(conn, UnfinishedWork::Nothing);
         }
     }
 }
 
-impl<DB: Flavour> Drop for Slot<DB> {
+impl<DB: SqlBackend> Drop for PooledConnection<DB> {
     fn drop(&mut self) {
-        if let (Some(conn), Abandoned::Keep) = (self.conn.take(), self.home.abandoned) {
-            self.home.put(conn, Unfinished::Transaction);
+        if let (Some(conn), AbandonPolicy::Keep) = (self.conn.take(), self.pool.abandoned) {
+            self.pool.put(conn, UnfinishedWork::Transaction);
         }
     }
 }
@@ -195,26 +201,26 @@ impl<DB: Flavour> Drop for Slot<DB> {
 /// A database with its connections. Those that read wait for no writer where the database allows
 /// it.
 #[derive(Debug)]
-pub(super) struct Pooled<DB: Flavour> {
-    pub(super) writers: Arc<Pool<DB>>,
-    pub(super) readers: Arc<Pool<DB>>,
+pub(super) struct PooledDriver<DB: SqlBackend> {
+    pub(super) writers: Arc<ConnectionPool<DB>>,
+    pub(super) readers: Arc<ConnectionPool<DB>>,
 }
 
-impl<DB: Flavour> Driver for Pooled<DB> {
-    fn read<'a>(&'a self, statement: Statement<'a>) -> Answered<'a, Answer> {
-        alone(&self.readers, statement).boxed()
+impl<DB: SqlBackend> Driver for PooledDriver<DB> {
+    fn read<'a>(&'a self, statement: Statement<'a>) -> DbFuture<'a, StatementResult> {
+        run_single(&self.readers, statement).boxed()
     }
 
-    fn write<'a>(&'a self, statement: Statement<'a>) -> Answered<'a, Answer> {
-        alone(&self.writers, statement).boxed()
+    fn write<'a>(&'a self, statement: Statement<'a>) -> DbFuture<'a, StatementResult> {
+        run_single(&self.writers, statement).boxed()
     }
 
-    fn begin<'a>(&'a self, begin: Begin) -> Answered<'a, Box<dyn Tx>> {
+    fn begin<'a>(&'a self, begin: TransactionKind) -> DbFuture<'a, Box<dyn Tx>> {
         async move {
             let mut slot = self.writers.acquire().await?;
             match slot.script(DB::begin(begin)).await {
-                Ok(()) => Ok(Box::new(Open { slot }) as Box<dyn Tx>),
-                Err(fault @ Fault::Lost(_)) => Err(fault),
+                Ok(()) => Ok(Box::new(PooledTransaction { slot }) as Box<dyn Tx>),
+                Err(fault @ DbFault::Lost(_)) => Err(fault),
                 Err(fault) => {
                     slot.release();
                     Err(fault)
@@ -225,51 +231,51 @@ impl<DB: Flavour> Driver for Pooled<DB> {
     }
 }
 
-async fn alone<DB: Flavour>(
-    pool: &Arc<Pool<DB>>,
+async fn run_single<DB: SqlBackend>(
+    pool: &Arc<ConnectionPool<DB>>,
     statement: Statement<'_>,
-) -> Result<Answer, Fault> {
+) -> Result<StatementResult, DbFault> {
     let mut slot = pool.acquire().await?;
     let answer = slot.run(statement).await;
-    if !matches!(answer, Err(Fault::Lost(_))) {
+    if !matches!(answer, Err(DbFault::Lost(_))) {
         slot.release();
     }
     answer
 }
 
-struct Open<DB: Flavour> {
-    slot: Slot<DB>,
+struct PooledTransaction<DB: SqlBackend> {
+    slot: PooledConnection<DB>,
 }
 
-impl<DB: Flavour> Tx for Open<DB> {
-    fn run<'a>(&'a mut self, statement: Statement<'a>) -> Answered<'a, Answer> {
+impl<DB: SqlBackend> Tx for PooledTransaction<DB> {
+    fn run<'a>(&'a mut self, statement: Statement<'a>) -> DbFuture<'a, StatementResult> {
         self.slot.run(statement).boxed()
     }
 
-    fn commit(self: Box<Self>) -> Answered<'static, ()> {
+    fn commit(self: Box<Self>) -> DbFuture<'static, ()> {
         self.finish("COMMIT").boxed()
     }
 
-    fn roll_back(self: Box<Self>) -> Answered<'static, ()> {
+    fn roll_back(self: Box<Self>) -> DbFuture<'static, ()> {
         self.finish("ROLLBACK").boxed()
     }
 }
 
-impl<DB: Flavour> Open<DB> {
-    async fn finish(mut self: Box<Self>, sql: &'static str) -> Result<(), Fault> {
+impl<DB: SqlBackend> PooledTransaction<DB> {
+    async fn finish(mut self: Box<Self>, sql: &'static str) -> Result<(), DbFault> {
         self.slot.script(sql).await?;
         self.slot.release();
         Ok(())
     }
 }
 
-async fn within<T>(
+async fn with_timeout<T>(
     limit: Duration,
-    work: impl Future<Output = Result<T, Fault>>,
-) -> Result<T, Fault> {
+    work: impl Future<Output = Result<T, DbFault>>,
+) -> Result<T, DbFault> {
     match timeout(limit, work).await {
         Ok(outcome) => outcome,
-        Err(_) => Err(Fault::Lost(format!(
+        Err(_) => Err(DbFault::Lost(format!(
             "no answer within {} s",
             limit.as_secs()
         ))),

@@ -1,8 +1,8 @@
 //! PostgreSQL.
 
-use super::super::driver::{Answer, Begin, Driver, Statement};
-use super::pool::{Abandoned, Pool, Pooled};
-use super::{Dialect, Flavour, Sort, run_on, script_on};
+use super::super::driver::{Driver, Statement, StatementResult, TransactionKind};
+use super::pool::{AbandonPolicy, ConnectionPool, PooledDriver};
+use super::{DbErrorClass, SqlBackend, SqlDialect, run_on, script_on};
 use crate::StoreError;
 use futures_util::future::BoxFuture;
 use sqlx::error::DatabaseError;
@@ -17,48 +17,48 @@ pub(in super::super) fn connect(url: &str) -> Result<Arc<dyn Driver>, StoreError
     let options: PgConnectOptions = url.parse().map_err(|cause: sqlx::Error| {
         StoreError::Setup(format!("the URL of the store: {cause}"))
     })?;
-    let pool = Pool::new(
+    let pool = ConnectionPool::new(
         options.disable_statement_logging(),
         MAX_CONNECTIONS,
-        Abandoned::Close,
+        AbandonPolicy::Close,
     );
-    Ok(Arc::new(Pooled::<Postgres> {
+    Ok(Arc::new(PooledDriver::<Postgres> {
         writers: pool.clone(),
         readers: pool,
     }))
 }
 
-impl Flavour for Postgres {
-    const DIALECT: Dialect = Dialect::Postgres;
+impl SqlBackend for Postgres {
+    const DIALECT: SqlDialect = SqlDialect::Postgres;
     // Set here and not in the URL's options, which connection poolers refuse. A process that sleeps
     // in the middle of a transaction must not keep the lease it held from whoever takes over.
-    const GREETING: &'static str = "SET statement_timeout = 30000; \
+    const SESSION_SETUP: &'static str = "SET statement_timeout = 30000; \
         SET idle_in_transaction_session_timeout = 10000; \
         SET default_transaction_isolation = 'read committed'";
 
-    fn begin(begin: Begin) -> &'static str {
+    fn begin(begin: TransactionKind) -> &'static str {
         match begin {
-            Begin::Write | Begin::Schema => "BEGIN",
+            TransactionKind::Write | TransactionKind::Schema => "BEGIN",
         }
     }
 
     /// By the codes in PostgreSQL's appendix A.
-    fn sort(error: &dyn DatabaseError) -> Sort {
+    fn classify_error(error: &dyn DatabaseError) -> DbErrorClass {
         match error.code().as_deref().unwrap_or_default() {
-            "23505" => Sort::Duplicate,
+            "23505" => DbErrorClass::Duplicate,
             // Serialization failure, deadlock, lock not available, cancelled for taking too long.
-            "40001" | "40P01" | "55P03" | "57014" => Sort::Again,
+            "40001" | "40P01" | "55P03" | "57014" => DbErrorClass::Contended,
             // Shut down, crashed, starting, too many clients, idle in transaction for too long.
-            "57P01" | "57P02" | "57P03" | "53300" | "25P03" => Sort::Lost,
-            code if code.starts_with("08") => Sort::Lost,
-            _ => Sort::Refused,
+            "57P01" | "57P02" | "57P03" | "53300" | "25P03" => DbErrorClass::Lost,
+            code if code.starts_with("08") => DbErrorClass::Lost,
+            _ => DbErrorClass::Refused,
         }
     }
 
     fn run<'a>(
         conn: &'a mut PgConnection,
         statement: Statement<'a>,
-    ) -> BoxFuture<'a, sqlx::Result<Answer>> {
+    ) -> BoxFuture<'a, sqlx::Result<StatementResult>> {
         run_on::<Self>(conn, statement, |done| (done.rows_affected(), None))
     }
 

@@ -1,8 +1,8 @@
 //! SQLite, in a file or in memory.
 
-use super::super::driver::{Answer, Begin, Driver, Statement};
-use super::pool::{Abandoned, Pool, Pooled};
-use super::{Dialect, Flavour, Sort, run_on, script_on};
+use super::super::driver::{Driver, Statement, StatementResult, TransactionKind};
+use super::pool::{AbandonPolicy, ConnectionPool, PooledDriver};
+use super::{DbErrorClass, SqlBackend, SqlDialect, run_on, script_on};
 use crate::StoreError;
 use futures_util::future::BoxFuture;
 use sqlx::error::DatabaseError;
@@ -24,8 +24,8 @@ pub(in super::super) fn connect(path: &str) -> Result<Arc<dyn Driver>, StoreErro
         .disable_statement_logging();
     if path == MEMORY {
         // Each connection has a database of its own, so there is only one.
-        let pool = Pool::new(options.in_memory(true), 1, Abandoned::Keep);
-        return Ok(Arc::new(Pooled::<Sqlite> {
+        let pool = ConnectionPool::new(options.in_memory(true), 1, AbandonPolicy::Keep);
+        return Ok(Arc::new(PooledDriver::<Sqlite> {
             writers: pool.clone(),
             readers: pool,
         }));
@@ -40,24 +40,24 @@ pub(in super::super) fn connect(path: &str) -> Result<Arc<dyn Driver>, StoreErro
         // Not NORMAL: that may lose the last commits with the power.
         .synchronous(SqliteSynchronous::Full);
     // One writer: it queues here, in order, rather than asking the file again and again.
-    let writers = Pool::new(options.clone(), 1, Abandoned::Close);
-    let readers = Pool::new(options, READERS, Abandoned::Close);
-    Ok(Arc::new(Pooled::<Sqlite> { writers, readers }))
+    let writers = ConnectionPool::new(options.clone(), 1, AbandonPolicy::Close);
+    let readers = ConnectionPool::new(options, READERS, AbandonPolicy::Close);
+    Ok(Arc::new(PooledDriver::<Sqlite> { writers, readers }))
 }
 
-impl Flavour for Sqlite {
-    const DIALECT: Dialect = Dialect::Sqlite;
-    const GREETING: &'static str = "";
+impl SqlBackend for Sqlite {
+    const DIALECT: SqlDialect = SqlDialect::Sqlite;
+    const SESSION_SETUP: &'static str = "";
 
-    fn begin(begin: Begin) -> &'static str {
+    fn begin(begin: TransactionKind) -> &'static str {
         match begin {
-            Begin::Write => "BEGIN IMMEDIATE",
-            Begin::Schema => "BEGIN EXCLUSIVE",
+            TransactionKind::Write => "BEGIN IMMEDIATE",
+            TransactionKind::Schema => "BEGIN EXCLUSIVE",
         }
     }
 
     /// By SQLite's extended result codes, whose lowest byte is the plain one.
-    fn sort(error: &dyn DatabaseError) -> Sort {
+    fn classify_error(error: &dyn DatabaseError) -> DbErrorClass {
         const BUSY: i32 = 5;
         const LOCKED: i32 = 6;
         const CONSTRAINT_PRIMARYKEY: i32 = 1555;
@@ -67,16 +67,16 @@ impl Flavour for Sqlite {
             .and_then(|code| code.parse::<i32>().ok())
             .unwrap_or_default()
         {
-            CONSTRAINT_PRIMARYKEY | CONSTRAINT_UNIQUE => Sort::Duplicate,
-            code if matches!(code & 0xff, BUSY | LOCKED) => Sort::Again,
-            _ => Sort::Refused,
+            CONSTRAINT_PRIMARYKEY | CONSTRAINT_UNIQUE => DbErrorClass::Duplicate,
+            code if matches!(code & 0xff, BUSY | LOCKED) => DbErrorClass::Contended,
+            _ => DbErrorClass::Refused,
         }
     }
 
     fn run<'a>(
         conn: &'a mut SqliteConnection,
         statement: Statement<'a>,
-    ) -> BoxFuture<'a, sqlx::Result<Answer>> {
+    ) -> BoxFuture<'a, sqlx::Result<StatementResult>> {
         run_on::<Self>(conn, statement, |done| (done.rows_affected(), None))
     }
 

@@ -1,32 +1,33 @@
-//! The store in a database.
+//! The place for tests of the SQL stores; this file has their shared support.
 
-mod behind;
-mod lost;
+mod direct_access;
+mod lost_responses;
 mod proxy;
 mod races;
-mod setup;
+mod schema_setup;
 mod suite;
 
 use std::sync::Arc;
 use std::time::Duration;
 use stead_store::{
-    Acquired, Change, Claim, DocVersion, Document, Expected, Fence, Leases, Space, SqlStore, Store,
+    AcquireOutcome, Claim, DocVersion, Document, DocumentChange, Expected, FencingToken, Leases,
+    Space, SqlStore, Store,
 };
-use stead_testkit::servers::{Kind, shared};
+use stead_testkit::servers::{ServerKind, shared};
 
 const LONG: Duration = Duration::from_secs(60);
-const SERVERS: [Kind; 2] = [Kind::Postgres, Kind::Mysql];
+const SERVERS: [ServerKind; 2] = [ServerKind::Postgres, ServerKind::Mysql];
 
 /// A space that no other test and no earlier run has used.
 fn fresh_space() -> Space {
     Space::new(["sql tests", &DocVersion::fresh().to_string()])
 }
 
-fn put(key: &str, expect: Expected) -> (Document, Change) {
+fn put(key: &str, expect: Expected) -> (Document, DocumentChange) {
     let document = Document::new("about", key.to_owned());
     (
         document.clone(),
-        Change::Put {
+        DocumentChange::Put {
             key: key.to_owned(),
             document,
             expect,
@@ -34,14 +35,20 @@ fn put(key: &str, expect: Expected) -> (Document, Change) {
     )
 }
 
-async fn take(store: &dyn Store, space: &Space, name: &str, holder: &str, claim: Claim) -> Fence {
+async fn take(
+    store: &dyn Store,
+    space: &Space,
+    name: &str,
+    holder: &str,
+    claim: Claim,
+) -> FencingToken {
     match store
         .acquire(space, name, holder, LONG, claim)
         .await
         .unwrap()
     {
-        Acquired::Ours(fence) => fence,
-        Acquired::Held(lease) => panic!("{name} is held by {lease:?}"),
+        AcquireOutcome::Granted(fence) => fence,
+        AcquireOutcome::Held(lease) => panic!("{name} is held by {lease:?}"),
     }
 }
 
@@ -51,8 +58,8 @@ async fn stores() -> (Vec<Arc<SqlStore>>, tempfile::TempDir) {
     let urls = [
         format!("sqlite:{}", folder.path().join("store.db").display()),
         "sqlite::memory:".to_owned(),
-        shared(Kind::Postgres),
-        shared(Kind::Mysql),
+        shared(ServerKind::Postgres),
+        shared(ServerKind::Mysql),
     ];
     let mut stores = Vec::new();
     for url in urls {

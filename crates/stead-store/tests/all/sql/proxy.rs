@@ -1,4 +1,4 @@
-//! A connection to a server that can be cut at any answer, or frozen.
+//! Test support: a TCP proxy that cuts or freezes a server connection.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What only shows when several do it at once.
+//! The place for tests of concurrent commits, takeovers and dropped operations on a SQL store.
 
 use super::*;
 use stead_store::{Documents, StoreError};
@@ -16,7 +16,7 @@ async fn two_that_need_each_other_absent_are_never_both_made() {
                 let store = store.clone();
                 let space = space.clone();
                 racers.spawn(async move {
-                    let must = Change::Check {
+                    let must = DocumentChange::Check {
                         key: other.to_owned(),
                         expect: Expected::Absent,
                     };
@@ -50,19 +50,19 @@ async fn a_commit_waits_for_a_takeover_and_is_fenced_off() {
         let store = Arc::new(SqlStore::connect(&url).await.unwrap());
         let old = put("old", Expected::Absent);
         let at_old = Expected::Version(old.0.version);
-        let forms: Vec<Vec<Change>> = vec![
+        let forms: Vec<Vec<DocumentChange>> = vec![
             vec![put("new", Expected::Absent).1],
             vec![put("old", Expected::Any).1],
             vec![put("old", at_old).1],
-            vec![Change::Delete {
+            vec![DocumentChange::Delete {
                 key: "old".into(),
                 expect: at_old,
             }],
-            vec![Change::Delete {
+            vec![DocumentChange::Delete {
                 key: "old".into(),
                 expect: Expected::Any,
             }],
-            vec![Change::Move {
+            vec![DocumentChange::Move {
                 from: "old".into(),
                 to: "new".into(),
                 version: old.0.version,
@@ -76,7 +76,7 @@ async fn a_commit_waits_for_a_takeover_and_is_fenced_off() {
                 .await
                 .unwrap();
             let fence = take(&*store, &space, "l", "one", Claim::Free).await;
-            let takeover = behind::begin_takeover(&url, &space, "l").await;
+            let takeover = direct_access::begin_takeover(&url, &space, "l").await;
             let mut committing = JoinSet::new();
             let store = store.clone();
             let within = space.clone();
@@ -192,17 +192,19 @@ async fn ten_thousand_documents_move_at_once() {
         let documents: Vec<(String, Document)> = (0..10_000)
             .map(|n| (format!("{n:05}"), Document::new("m", n.to_string())))
             .collect();
-        let puts = documents.iter().map(|(key, document)| Change::Put {
+        let puts = documents.iter().map(|(key, document)| DocumentChange::Put {
             key: format!("old/{key}"),
             document: document.clone(),
             expect: Expected::Absent,
         });
         store.commit(&space, puts.collect(), None).await.unwrap();
-        let moves = documents.iter().map(|(key, document)| Change::Move {
-            from: format!("old/{key}"),
-            to: format!("new/{key}"),
-            version: document.version,
-        });
+        let moves = documents
+            .iter()
+            .map(|(key, document)| DocumentChange::Move {
+                from: format!("old/{key}"),
+                to: format!("new/{key}"),
+                version: document.version,
+            });
         store.commit(&space, moves.collect(), None).await.unwrap();
         assert_eq!(store.list(&space, "old/", None, 1).await.unwrap(), []);
         let found = store.list(&space, "new/", None, 20_000).await.unwrap();

@@ -1,4 +1,4 @@
-//! The suite of all stores, on each database.
+//! The place for tests of the store conformance suite on each SQL database.
 
 mod sqlite_file {
     use std::sync::Arc;
@@ -33,11 +33,15 @@ mod sqlite_memory {
 mod postgres {
     use std::sync::Arc;
     use stead_store::{SqlStore, Store};
-    use stead_testkit::servers::{Kind, shared};
+    use stead_testkit::servers::{ServerKind, shared};
 
     async fn open() -> (Arc<dyn Store>, ()) {
         (
-            Arc::new(SqlStore::connect(&shared(Kind::Postgres)).await.unwrap()),
+            Arc::new(
+                SqlStore::connect(&shared(ServerKind::Postgres))
+                    .await
+                    .unwrap(),
+            ),
             (),
         )
     }
@@ -48,11 +52,11 @@ mod postgres {
 mod mariadb {
     use std::sync::Arc;
     use stead_store::{SqlStore, Store};
-    use stead_testkit::servers::{Kind, shared};
+    use stead_testkit::servers::{ServerKind, shared};
 
     async fn open() -> (Arc<dyn Store>, ()) {
         (
-            Arc::new(SqlStore::connect(&shared(Kind::Mysql)).await.unwrap()),
+            Arc::new(SqlStore::connect(&shared(ServerKind::Mysql)).await.unwrap()),
             (),
         )
     }

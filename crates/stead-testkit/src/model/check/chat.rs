@@ -38,7 +38,7 @@ const KEYS: &[&str] = &[
     "web_search_options",
 ];
 
-pub(super) fn check(body: &Map<String, Value>) -> Check<Seen> {
+pub(super) fn check(body: &Map<String, Value>) -> CheckResult<ParsedRequest> {
     only_keys(body, KEYS, |key| {
         format!("Unrecognized request argument supplied: {key}")
     })?;
@@ -53,7 +53,7 @@ pub(super) fn check(body: &Map<String, Value>) -> Check<Seen> {
         );
     }
 
-    let mut seen = Seen::default();
+    let mut seen = ParsedRequest::default();
     match body.get("tools") {
         Some(tools) => tools_of(tools, &mut seen)?,
         None if body.contains_key("tool_choice") => {
@@ -78,7 +78,7 @@ pub(super) fn check(body: &Map<String, Value>) -> Check<Seen> {
             }
             "user" => seen
                 .turns
-                .push(Turn::User(content(&message["content"], &place)?)),
+                .push(RequestTurn::User(content(&message["content"], &place)?)),
             "assistant" => seen.turns.push(assistant(message, &place, &mut pairing)?),
             "tool" => seen.turns.push(tool(message, &place, &mut pairing)?),
             other => {
@@ -104,7 +104,7 @@ fn unanswered(pairing: &Pairing) -> String {
     )
 }
 
-fn tools_of(tools: &Value, seen: &mut Seen) -> Check {
+fn tools_of(tools: &Value, seen: &mut ParsedRequest) -> CheckResult {
     for (k, tool) in filled_array(tools, "tools")?.iter().enumerate() {
         let place = format!("tools[{k}]");
         if tool["type"] != "function" {
@@ -126,7 +126,7 @@ fn tools_of(tools: &Value, seen: &mut Seen) -> Check {
 }
 
 /// Text or parts, neither of them empty.
-fn content(value: &Value, place: &str) -> Check<String> {
+fn content(value: &Value, place: &str) -> CheckResult<String> {
     let place = format!("{place}.content");
     match value {
         Value::String(_) => Ok(filled_string(value, &place)?.to_owned()),
@@ -137,7 +137,7 @@ fn content(value: &Value, place: &str) -> Check<String> {
     }
 }
 
-fn parts(value: &Value, place: &str) -> Check<String> {
+fn parts(value: &Value, place: &str) -> CheckResult<String> {
     let mut text = String::new();
     for (k, part) in filled_array(value, place)?.iter().enumerate() {
         let place = format!("{place}[{k}]");
@@ -168,7 +168,7 @@ fn parts(value: &Value, place: &str) -> Check<String> {
     Ok(text)
 }
 
-fn assistant(message: &Value, place: &str, pairing: &mut Pairing) -> Check<Turn> {
+fn assistant(message: &Value, place: &str, pairing: &mut Pairing) -> CheckResult<RequestTurn> {
     let mut calls = Vec::new();
     if let Some(list) = message.get("tool_calls") {
         for (k, call) in filled_array(list, &format!("{place}.tool_calls"))?
@@ -192,7 +192,7 @@ fn assistant(message: &Value, place: &str, pairing: &mut Pairing) -> Check<Turn>
                 &format!("{place}.function.arguments"),
             )?;
             pairing.call(id)?;
-            calls.push(Call {
+            calls.push(RequestCall {
                 id: id.into(),
                 name: name.into(),
                 args,
@@ -208,10 +208,10 @@ fn assistant(message: &Value, place: &str, pairing: &mut Pairing) -> Check<Turn>
         Value::Null => String::new(),
         given => content(given, place)?,
     };
-    Ok(Turn::Assistant { text, calls })
+    Ok(RequestTurn::Assistant { text, calls })
 }
 
-fn tool(message: &Value, place: &str, pairing: &mut Pairing) -> Check<Turn> {
+fn tool(message: &Value, place: &str, pairing: &mut Pairing) -> CheckResult<RequestTurn> {
     let id = filled_string(&message["tool_call_id"], &format!("{place}.tool_call_id"))?;
     if !pairing.result(id) {
         return Err(format!(
@@ -224,7 +224,7 @@ fn tool(message: &Value, place: &str, pairing: &mut Pairing) -> Check<Turn> {
         Value::String(text) => text.clone(),
         other => content(other, place)?,
     };
-    Ok(Turn::Result {
+    Ok(RequestTurn::Result {
         id: id.into(),
         text,
     })

@@ -16,14 +16,14 @@ const KEYS: &[&str] = &[
     "tools",
 ];
 
-pub(super) fn check(target: &str, body: &Map<String, Value>) -> Check<Seen> {
+pub(super) fn check(target: &str, body: &Map<String, Value>) -> CheckResult<ParsedRequest> {
     only_keys(body, KEYS, |key| {
         format!("Invalid JSON payload received. Unknown name \"{key}\": Cannot find field.")
     })?;
     if target.contains(":streamGenerateContent") && !target.contains("alt=sse") {
         return Err("this server streams only with alt=sse".into());
     }
-    let mut seen = Seen::default();
+    let mut seen = ParsedRequest::default();
     if let Some(system) = body.get("systemInstruction") {
         for (k, part) in filled_array(&system["parts"], "systemInstruction.parts")?
             .iter()
@@ -75,7 +75,7 @@ fn uneven() -> String {
         .into()
 }
 
-fn tools_of(tools: &Value, seen: &mut Seen) -> Check {
+fn tools_of(tools: &Value, seen: &mut ParsedRequest) -> CheckResult {
     for (k, tool) in array(tools, "tools")?.iter().enumerate() {
         let Some(declarations) = tool.get("functionDeclarations") else {
             continue;
@@ -107,7 +107,12 @@ fn tools_of(tools: &Value, seen: &mut Seen) -> Check {
     Ok(())
 }
 
-fn user(content: &Value, place: &str, open: &mut Vec<String>, seen: &mut Seen) -> Check {
+fn user(
+    content: &Value,
+    place: &str,
+    open: &mut Vec<String>,
+    seen: &mut ParsedRequest,
+) -> CheckResult {
     let mut text = String::new();
     let mut said = false;
     for (k, part) in filled_array(&content["parts"], &format!("{place}.parts"))?
@@ -131,7 +136,7 @@ fn user(content: &Value, place: &str, open: &mut Vec<String>, seen: &mut Seen) -
                 .ok_or_else(uneven)?;
             open.remove(found);
             let id = response["id"].as_str().unwrap_or(name).to_owned();
-            seen.turns.push(Turn::Result {
+            seen.turns.push(RequestTurn::Result {
                 id,
                 text: response_text(answer),
             });
@@ -150,7 +155,7 @@ fn user(content: &Value, place: &str, open: &mut Vec<String>, seen: &mut Seen) -
         return Err(uneven());
     }
     if said {
-        seen.turns.push(Turn::User(text));
+        seen.turns.push(RequestTurn::User(text));
     }
     Ok(())
 }
@@ -163,7 +168,12 @@ fn response_text(answer: &Map<String, Value>) -> String {
     }
 }
 
-fn model(content: &Value, place: &str, open: &mut Vec<String>, seen: &mut Seen) -> Check {
+fn model(
+    content: &Value,
+    place: &str,
+    open: &mut Vec<String>,
+    seen: &mut ParsedRequest,
+) -> CheckResult {
     let mut text = String::new();
     let mut calls = Vec::new();
     for (k, part) in filled_array(&content["parts"], &format!("{place}.parts"))?
@@ -179,7 +189,7 @@ fn model(content: &Value, place: &str, open: &mut Vec<String>, seen: &mut Seen) 
                 .unwrap_or_else(|| Value::Object(Map::new()));
             object(&args, &format!("{place}.functionCall.args"))?;
             open.push(name.to_owned());
-            calls.push(Call {
+            calls.push(RequestCall {
                 id: call["id"].as_str().unwrap_or(name).into(),
                 name: name.into(),
                 args,
@@ -196,12 +206,15 @@ fn model(content: &Value, place: &str, open: &mut Vec<String>, seen: &mut Seen) 
             );
         }
     }
-    let after_the_model = matches!(seen.turns.last(), Some(Turn::Assistant { .. }) | None);
+    let after_the_model = matches!(
+        seen.turns.last(),
+        Some(RequestTurn::Assistant { .. }) | None
+    );
     if !calls.is_empty() && after_the_model {
         return Err("Please ensure that function call turn comes immediately after a user turn or after a function \
                     response turn."
             .into());
     }
-    seen.turns.push(Turn::Assistant { text, calls });
+    seen.turns.push(RequestTurn::Assistant { text, calls });
     Ok(())
 }

@@ -27,7 +27,10 @@ const KEYS: &[&str] = &[
 const MOST_CACHE_MARKS: usize = 4;
 const LEAST_THINKING_TOKENS: u64 = 1024;
 
-pub(super) fn check(request: &Request, body: &Map<String, Value>) -> Check<Seen> {
+pub(super) fn check(
+    request: &FakeHttpRequest,
+    body: &Map<String, Value>,
+) -> CheckResult<ParsedRequest> {
     if request.header("anthropic-version").is_none() {
         return Err("anthropic-version: header is required".into());
     }
@@ -40,7 +43,7 @@ pub(super) fn check(request: &Request, body: &Map<String, Value>) -> Check<Seen>
     number_within(body, "temperature", 0.0..=1.0)?;
     thinking(body)?;
 
-    let mut walk = Walk::default();
+    let mut walk = MessagesChecker::default();
     if let Some(system) = body.get("system") {
         walk.system(system)?;
     }
@@ -62,7 +65,7 @@ pub(super) fn check(request: &Request, body: &Map<String, Value>) -> Check<Seen>
     if walk.seen.calls().next().is_some() && walk.seen.tools.is_empty() {
         return Err("Requests which have `tool_use` or `tool_result` blocks in `messages` must define tools.".into());
     }
-    if let Some(Turn::Assistant { text, .. }) = walk.seen.turns.last()
+    if let Some(RequestTurn::Assistant { text, .. }) = walk.seen.turns.last()
         && text.ends_with(char::is_whitespace)
     {
         return Err("messages: final assistant content cannot end with trailing whitespace".into());
@@ -71,7 +74,7 @@ pub(super) fn check(request: &Request, body: &Map<String, Value>) -> Check<Seen>
     Ok(walk.seen)
 }
 
-fn thinking(body: &Map<String, Value>) -> Check {
+fn thinking(body: &Map<String, Value>) -> CheckResult {
     let Some(thinking) = body.get("thinking") else {
         return Ok(());
     };
@@ -109,14 +112,14 @@ fn thinking(body: &Map<String, Value>) -> Check {
 }
 
 #[derive(Default)]
-struct Walk {
-    seen: Seen,
+struct MessagesChecker {
+    seen: ParsedRequest,
     pairing: Pairing,
     cache_marks: usize,
 }
 
-impl Walk {
-    fn system(&mut self, system: &Value) -> Check {
+impl MessagesChecker {
+    fn system(&mut self, system: &Value) -> CheckResult {
         if system.is_string() {
             self.seen.system = filled_string(system, "system")?.into();
             return Ok(());
@@ -132,7 +135,7 @@ impl Walk {
         Ok(())
     }
 
-    fn tools(&mut self, tools: &Value) -> Check {
+    fn tools(&mut self, tools: &Value) -> CheckResult {
         for (k, tool) in array(tools, "tools")?.iter().enumerate() {
             let place = format!("tools.{k}");
             let name = identifier(&tool["name"], &format!("{place}.name"), 128)?;
@@ -143,7 +146,7 @@ impl Walk {
         Ok(())
     }
 
-    fn message(&mut self, message: &Value, place: &str) -> Check {
+    fn message(&mut self, message: &Value, place: &str) -> CheckResult {
         object(message, place)?;
         let content = &message["content"];
         match string(&message["role"], &format!("{place}.role"))? {
@@ -158,7 +161,7 @@ impl Walk {
         }
     }
 
-    fn all_answered(&self) -> Check {
+    fn all_answered(&self) -> CheckResult {
         match self.pairing.waiting.as_slice() {
             [] => Ok(()),
             waiting => Err(format!(
@@ -169,11 +172,11 @@ impl Walk {
         }
     }
 
-    fn user(&mut self, content: &Value, place: &str) -> Check {
+    fn user(&mut self, content: &Value, place: &str) -> CheckResult {
         if content.is_string() {
             self.all_answered()?;
             let text = filled_string(content, &format!("{place}.content"))?;
-            self.seen.turns.push(Turn::User(text.into()));
+            self.seen.turns.push(RequestTurn::User(text.into()));
             return Ok(());
         }
         let mut text = String::new();
@@ -206,12 +209,12 @@ impl Walk {
         // Results must follow their calls at once: what is still open now stays open forever.
         self.all_answered()?;
         if media > 0 || !text.is_empty() {
-            self.seen.turns.push(Turn::User(text));
+            self.seen.turns.push(RequestTurn::User(text));
         }
         Ok(())
     }
 
-    fn result(&mut self, block: &Value, place: &str) -> Check {
+    fn result(&mut self, block: &Value, place: &str) -> CheckResult {
         let id = identifier(&block["tool_use_id"], &format!("{place}.tool_use_id"), 256)?;
         if !self.pairing.result(id) {
             return Err(format!(
@@ -229,14 +232,14 @@ impl Walk {
                 "{place}: content cannot be empty if `is_error` is true"
             ));
         }
-        self.seen.turns.push(Turn::Result {
+        self.seen.turns.push(RequestTurn::Result {
             id: id.into(),
             text,
         });
         Ok(())
     }
 
-    fn result_parts(&mut self, list: &Value, place: &str) -> Check<String> {
+    fn result_parts(&mut self, list: &Value, place: &str) -> CheckResult<String> {
         let mut text = String::new();
         for (k, part) in array(list, place)?.iter().enumerate() {
             let place = format!("{place}.{k}");
@@ -254,10 +257,10 @@ impl Walk {
         Ok(text)
     }
 
-    fn assistant(&mut self, content: &Value, place: &str) -> Check {
+    fn assistant(&mut self, content: &Value, place: &str) -> CheckResult {
         if content.is_string() {
             let text = filled_string(content, &format!("{place}.content"))?.into();
-            self.seen.turns.push(Turn::Assistant {
+            self.seen.turns.push(RequestTurn::Assistant {
                 text,
                 calls: Vec::new(),
             });
@@ -290,7 +293,7 @@ impl Walk {
                     let name = identifier(&block["name"], &format!("{place}.tool_use.name"), 128)?;
                     object(&block["input"], &format!("{place}.tool_use.input"))?;
                     self.pairing.call(id)?;
-                    calls.push(Call {
+                    calls.push(RequestCall {
                         id: id.into(),
                         name: name.into(),
                         args: block["input"].clone(),
@@ -304,11 +307,11 @@ impl Walk {
             }
             self.cache_mark(block, &place)?;
         }
-        self.seen.turns.push(Turn::Assistant { text, calls });
+        self.seen.turns.push(RequestTurn::Assistant { text, calls });
         Ok(())
     }
 
-    fn cache_mark(&mut self, block: &Value, place: &str) -> Check {
+    fn cache_mark(&mut self, block: &Value, place: &str) -> CheckResult {
         let Some(mark) = block.get("cache_control") else {
             return Ok(());
         };
@@ -322,7 +325,7 @@ impl Walk {
     }
 }
 
-fn text_block<'a>(block: &'a Value, place: &str) -> Check<&'a str> {
+fn text_block<'a>(block: &'a Value, place: &str) -> CheckResult<&'a str> {
     match string(&block["text"], &format!("{place}.text"))? {
         "" => Err(format!("{place}: text content blocks must be non-empty")),
         blank if blank.trim().is_empty() => Err(format!(
@@ -332,7 +335,7 @@ fn text_block<'a>(block: &'a Value, place: &str) -> Check<&'a str> {
     }
 }
 
-fn source(block: &Value, place: &str) -> Check {
+fn source(block: &Value, place: &str) -> CheckResult {
     let source = &block["source"];
     let wanted: &[&str] = match string(&source["type"], &format!("{place}.source.type"))? {
         "base64" | "text" => &["media_type", "data"],

@@ -9,25 +9,25 @@ mod gemini;
 mod messages;
 mod responses;
 
-use super::Wire;
-use super::http::Request;
+use super::FakeWire;
+use super::http::FakeHttpRequest;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 
 /// What a request says, the same on every wire.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Seen {
+pub struct ParsedRequest {
     /// The system prompt, its parts joined by newlines.
     pub system: String,
     /// The names of the tools offered, in order.
     pub tools: Vec<String>,
     /// The conversation.
-    pub turns: Vec<Turn>,
+    pub turns: Vec<RequestTurn>,
 }
 
 /// One thing said in the conversation.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Turn {
+pub enum RequestTurn {
     /// By the user; media are left out.
     User(String),
     /// By the model; thinking is left out.
@@ -35,7 +35,7 @@ pub enum Turn {
         /// The text.
         text: String,
         /// The calls, in order.
-        calls: Vec<Call>,
+        calls: Vec<RequestCall>,
     },
     /// One tool result.
     Result {
@@ -48,7 +48,7 @@ pub enum Turn {
 
 /// A tool call in a request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Call {
+pub struct RequestCall {
     /// Its id; on Gemini, where calls have none, the tool's name.
     pub id: String,
     /// The tool.
@@ -57,42 +57,46 @@ pub struct Call {
     pub args: Value,
 }
 
-impl Seen {
+impl ParsedRequest {
     /// The texts of the user's turns.
     pub fn user_texts(&self) -> impl Iterator<Item = &str> {
         self.turns.iter().filter_map(|turn| match turn {
-            Turn::User(text) => Some(text.as_str()),
-            Turn::Assistant { .. } | Turn::Result { .. } => None,
+            RequestTurn::User(text) => Some(text.as_str()),
+            RequestTurn::Assistant { .. } | RequestTurn::Result { .. } => None,
         })
     }
 
     /// The tool results as `(call id, text)`.
     pub fn results(&self) -> impl Iterator<Item = (&str, &str)> {
         self.turns.iter().filter_map(|turn| match turn {
-            Turn::Result { id, text } => Some((id.as_str(), text.as_str())),
-            Turn::User(_) | Turn::Assistant { .. } => None,
+            RequestTurn::Result { id, text } => Some((id.as_str(), text.as_str())),
+            RequestTurn::User(_) | RequestTurn::Assistant { .. } => None,
         })
     }
 
     /// The calls of the conversation.
-    pub fn calls(&self) -> impl Iterator<Item = &Call> {
+    pub fn calls(&self) -> impl Iterator<Item = &RequestCall> {
         self.turns.iter().flat_map(|turn| match turn {
-            Turn::Assistant { calls, .. } => calls.as_slice(),
-            Turn::User(_) | Turn::Result { .. } => &[],
+            RequestTurn::Assistant { calls, .. } => calls.as_slice(),
+            RequestTurn::User(_) | RequestTurn::Result { .. } => &[],
         })
     }
 }
 
 /// The provider's words on what is wrong.
-type Check<T = ()> = Result<T, String>;
+type CheckResult<T = ()> = Result<T, String>;
 
-pub(super) fn check(wire: Wire, request: &Request, json: &Value) -> Check<Seen> {
+pub(super) fn check(
+    wire: FakeWire,
+    request: &FakeHttpRequest,
+    json: &Value,
+) -> CheckResult<ParsedRequest> {
     let body = json.as_object().ok_or("the body must be a JSON object")?;
     match wire {
-        Wire::Chat => chat::check(body),
-        Wire::Messages => messages::check(request, body),
-        Wire::Responses => responses::check(body),
-        Wire::Gemini => gemini::check(&request.target, body),
+        FakeWire::Chat => chat::check(body),
+        FakeWire::Messages => messages::check(request, body),
+        FakeWire::Responses => responses::check(body),
+        FakeWire::Gemini => gemini::check(&request.target, body),
     }
 }
 
@@ -105,7 +109,7 @@ struct Pairing {
 
 impl Pairing {
     /// Takes note of a call; refuses an id that was used before.
-    fn call(&mut self, id: &str) -> Check {
+    fn call(&mut self, id: &str) -> CheckResult {
         if !self.used.insert(id.to_owned()) {
             return Err(format!("duplicate tool call id '{id}': ids must be unique"));
         }
@@ -120,20 +124,24 @@ impl Pairing {
     }
 }
 
-fn only_keys(object: &Map<String, Value>, known: &[&str], words: impl Fn(&str) -> String) -> Check {
+fn only_keys(
+    object: &Map<String, Value>,
+    known: &[&str],
+    words: impl Fn(&str) -> String,
+) -> CheckResult {
     match object.keys().find(|key| !known.contains(&key.as_str())) {
         Some(key) => Err(words(key)),
         None => Ok(()),
     }
 }
 
-fn array<'a>(value: &'a Value, place: &str) -> Check<&'a Vec<Value>> {
+fn array<'a>(value: &'a Value, place: &str) -> CheckResult<&'a Vec<Value>> {
     value
         .as_array()
         .ok_or_else(|| format!("Invalid type for '{place}': expected an array"))
 }
 
-fn filled_array<'a>(value: &'a Value, place: &str) -> Check<&'a Vec<Value>> {
+fn filled_array<'a>(value: &'a Value, place: &str) -> CheckResult<&'a Vec<Value>> {
     match array(value, place)? {
         empty if empty.is_empty() => Err(format!(
             "Invalid '{place}': empty array. Expected an array with minimum length 1"
@@ -142,19 +150,19 @@ fn filled_array<'a>(value: &'a Value, place: &str) -> Check<&'a Vec<Value>> {
     }
 }
 
-fn object<'a>(value: &'a Value, place: &str) -> Check<&'a Map<String, Value>> {
+fn object<'a>(value: &'a Value, place: &str) -> CheckResult<&'a Map<String, Value>> {
     value
         .as_object()
         .ok_or_else(|| format!("Invalid type for '{place}': expected an object"))
 }
 
-fn string<'a>(value: &'a Value, place: &str) -> Check<&'a str> {
+fn string<'a>(value: &'a Value, place: &str) -> CheckResult<&'a str> {
     value
         .as_str()
         .ok_or_else(|| format!("Invalid type for '{place}': expected a string"))
 }
 
-fn filled_string<'a>(value: &'a Value, place: &str) -> Check<&'a str> {
+fn filled_string<'a>(value: &'a Value, place: &str) -> CheckResult<&'a str> {
     match string(value, place)? {
         empty if empty.trim().is_empty() => Err(format!("Invalid '{place}': must not be empty")),
         filled => Ok(filled),
@@ -166,7 +174,7 @@ fn number_within(
     object: &Map<String, Value>,
     key: &str,
     range: std::ops::RangeInclusive<f64>,
-) -> Check {
+) -> CheckResult {
     match object.get(key) {
         None | Some(Value::Null) => Ok(()),
         Some(value) if value.as_f64().is_some_and(|n| range.contains(&n)) => Ok(()),
@@ -179,7 +187,7 @@ fn number_within(
 }
 
 /// Refuses anything but a whole number from `least` on; absent is fine.
-fn whole_from(object: &Map<String, Value>, key: &str, least: u64) -> Check {
+fn whole_from(object: &Map<String, Value>, key: &str, least: u64) -> CheckResult {
     match object.get(key) {
         None | Some(Value::Null) => Ok(()),
         Some(value) if value.as_u64().is_some_and(|n| n >= least) => Ok(()),
@@ -190,7 +198,7 @@ fn whole_from(object: &Map<String, Value>, key: &str, least: u64) -> Check {
 }
 
 /// The id or name if it is 1 to `longest` of the characters that every provider allows.
-fn identifier<'a>(value: &'a Value, place: &str, longest: usize) -> Check<&'a str> {
+fn identifier<'a>(value: &'a Value, place: &str, longest: usize) -> CheckResult<&'a str> {
     let text = string(value, place)?;
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if text.is_empty() || text.len() > longest || !text.chars().all(allowed) {
@@ -202,7 +210,7 @@ fn identifier<'a>(value: &'a Value, place: &str, longest: usize) -> Check<&'a st
 }
 
 /// Arguments that travel as JSON text.
-fn json_text(value: &Value, place: &str) -> Check<Value> {
+fn json_text(value: &Value, place: &str) -> CheckResult<Value> {
     let text = string(value, place)?;
     let parsed: Value = serde_json::from_str(text)
         .map_err(|_| format!("Invalid '{place}': not valid JSON: {text}"))?;
@@ -215,7 +223,7 @@ fn json_text(value: &Value, place: &str) -> Check<Value> {
 }
 
 /// A tool's schema must describe an object.
-fn schema(value: &Value, place: &str) -> Check {
+fn schema(value: &Value, place: &str) -> CheckResult {
     match object(value, place)?.get("type").and_then(Value::as_str) {
         Some("object") => Ok(()),
         other => Err(format!(
@@ -225,7 +233,7 @@ fn schema(value: &Value, place: &str) -> Check {
 }
 
 /// Adds a tool's name; refuses a second tool of that name.
-fn add_tool(seen: &mut Seen, name: &str) -> Check {
+fn add_tool(seen: &mut ParsedRequest, name: &str) -> CheckResult {
     if seen.tools.iter().any(|known| known == name) {
         return Err(format!("tools: Tool names must be unique: '{name}'"));
     }
@@ -233,10 +241,10 @@ fn add_tool(seen: &mut Seen, name: &str) -> Check {
     Ok(())
 }
 
-fn starts_with_user(seen: &Seen) -> Check {
+fn starts_with_user(seen: &ParsedRequest) -> CheckResult {
     match seen.turns.first() {
-        Some(Turn::User(_)) => Ok(()),
-        Some(Turn::Assistant { .. } | Turn::Result { .. }) => {
+        Some(RequestTurn::User(_)) => Ok(()),
+        Some(RequestTurn::Assistant { .. } | RequestTurn::Result { .. }) => {
             Err("the first message must use the user role".into())
         }
         None => Err("there must be at least one message from the user".into()),

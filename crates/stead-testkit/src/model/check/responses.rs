@@ -34,13 +34,13 @@ const KEYS: &[&str] = &[
 ];
 const LEAST_OUTPUT_TOKENS: u64 = 16;
 
-pub(super) fn check(body: &Map<String, Value>) -> Check<Seen> {
+pub(super) fn check(body: &Map<String, Value>) -> CheckResult<ParsedRequest> {
     only_keys(body, KEYS, |key| format!("Unknown parameter: '{key}'."))?;
     filled_string(body.get("model").unwrap_or(&Value::Null), "model")?;
     number_within(body, "temperature", 0.0..=2.0)?;
     whole_from(body, "max_output_tokens", LEAST_OUTPUT_TOKENS)?;
 
-    let mut walk = Walk::default();
+    let mut walk = ResponsesChecker::default();
     if let Some(instructions) = body.get("instructions").filter(|given| !given.is_null()) {
         walk.seen.system = string(instructions, "instructions")?.into();
     }
@@ -61,7 +61,7 @@ pub(super) fn check(body: &Map<String, Value>) -> Check<Seen> {
         text @ Value::String(_) => walk
             .seen
             .turns
-            .push(Turn::User(filled_string(text, "input")?.into())),
+            .push(RequestTurn::User(filled_string(text, "input")?.into())),
         items => {
             for (k, item) in filled_array(items, "input")?.iter().enumerate() {
                 walk.item(item, &format!("input[{k}]"))?;
@@ -77,15 +77,15 @@ pub(super) fn check(body: &Map<String, Value>) -> Check<Seen> {
 }
 
 #[derive(Default)]
-struct Walk {
-    seen: Seen,
+struct ResponsesChecker {
+    seen: ParsedRequest,
     pairing: Pairing,
     /// A reasoning item that nothing has followed yet.
     reasoning: Option<String>,
 }
 
-impl Walk {
-    fn item(&mut self, item: &Value, place: &str) -> Check {
+impl ResponsesChecker {
+    fn item(&mut self, item: &Value, place: &str) -> CheckResult {
         object(item, place)?;
         let kind = item
             .get("type")
@@ -110,7 +110,7 @@ impl Walk {
         }
     }
 
-    fn reasoning_led_somewhere(&self) -> Check {
+    fn reasoning_led_somewhere(&self) -> CheckResult {
         match &self.reasoning {
             None => Ok(()),
             Some(id) => Err(format!(
@@ -119,20 +119,20 @@ impl Walk {
         }
     }
 
-    fn message(&mut self, item: &Value, place: &str) -> Check {
+    fn message(&mut self, item: &Value, place: &str) -> CheckResult {
         let role = string(&item["role"], &format!("{place}.role"))?;
         let text = content(&item["content"], role, &format!("{place}.content"))?;
         match role {
             "assistant" => {
                 self.reasoning = None;
-                self.seen.turns.push(Turn::Assistant {
+                self.seen.turns.push(RequestTurn::Assistant {
                     text,
                     calls: Vec::new(),
                 });
             }
             "user" => {
                 self.reasoning_led_somewhere()?;
-                self.seen.turns.push(Turn::User(text));
+                self.seen.turns.push(RequestTurn::User(text));
             }
             "system" | "developer" => join_line(&mut self.seen.system, &text),
             other => {
@@ -145,21 +145,21 @@ impl Walk {
         Ok(())
     }
 
-    fn call(&mut self, item: &Value, place: &str) -> Check {
+    fn call(&mut self, item: &Value, place: &str) -> CheckResult {
         let id = filled_string(&item["call_id"], &format!("{place}.call_id"))?;
         let name = identifier(&item["name"], &format!("{place}.name"), 64)?;
         let args = json_text(&item["arguments"], &format!("{place}.arguments"))?;
         self.pairing.call(id)?;
-        let call = Call {
+        let call = RequestCall {
             id: id.into(),
             name: name.into(),
             args,
         };
         // Text and calls of one answer are items of their own here; elsewhere they are one turn.
         match self.seen.turns.last_mut() {
-            Some(Turn::Assistant { calls, .. }) => calls.push(call),
-            Some(Turn::User(_) | Turn::Result { .. }) | None => {
-                self.seen.turns.push(Turn::Assistant {
+            Some(RequestTurn::Assistant { calls, .. }) => calls.push(call),
+            Some(RequestTurn::User(_) | RequestTurn::Result { .. }) | None => {
+                self.seen.turns.push(RequestTurn::Assistant {
                     text: String::new(),
                     calls: vec![call],
                 });
@@ -168,7 +168,7 @@ impl Walk {
         Ok(())
     }
 
-    fn output(&mut self, item: &Value, place: &str) -> Check {
+    fn output(&mut self, item: &Value, place: &str) -> CheckResult {
         let id = filled_string(&item["call_id"], &format!("{place}.call_id"))?;
         if !self.pairing.result(id) {
             return Err(format!(
@@ -179,7 +179,7 @@ impl Walk {
             Value::String(text) => text.clone(),
             parts => content(parts, "user", &format!("{place}.output"))?,
         };
-        self.seen.turns.push(Turn::Result {
+        self.seen.turns.push(RequestTurn::Result {
             id: id.into(),
             text,
         });
@@ -187,7 +187,7 @@ impl Walk {
     }
 }
 
-fn content(value: &Value, role: &str, place: &str) -> Check<String> {
+fn content(value: &Value, role: &str, place: &str) -> CheckResult<String> {
     if value.is_string() {
         return Ok(filled_string(value, place)?.into());
     }

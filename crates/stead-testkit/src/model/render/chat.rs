@@ -2,17 +2,17 @@
 
 use super::*;
 
-impl Whole<'_> {
+impl CompleteReply<'_> {
     pub(super) fn chat(&self) -> Value {
         let mut message = json!({"role": "assistant", "content": self.texts()});
         if let Some(thoughts) = self.thoughts() {
             message["reasoning_content"] = json!(thoughts);
         }
-        let call = |(piece, id): &(&Piece, String)| match piece {
-            Piece::Call { name, args, .. } => Some(
+        let call = |(piece, id): &(&FakeReplyPiece, String)| match piece {
+            FakeReplyPiece::Call { name, args, .. } => Some(
                 json!({"id": id, "type": "function", "function": {"name": name, "arguments": args}}),
             ),
-            Piece::Text(_) | Piece::Thinking(_) => None,
+            FakeReplyPiece::Text(_) | FakeReplyPiece::Thinking(_) => None,
         };
         let calls: Vec<Value> = self.pieces.iter().filter_map(call).collect();
         if !calls.is_empty() {
@@ -39,13 +39,13 @@ impl Whole<'_> {
         let mut index = 0;
         for (piece, id) in &self.pieces {
             match piece {
-                Piece::Text(text) => {
+                FakeReplyPiece::Text(text) => {
                     words(text).for_each(|word| chunk(json!({"content": word}), None))
                 }
-                Piece::Thinking(text) => {
+                FakeReplyPiece::Thinking(text) => {
                     words(text).for_each(|word| chunk(json!({"reasoning_content": word}), None))
                 }
-                Piece::Call { name, args, .. } => {
+                FakeReplyPiece::Call { name, args, .. } => {
                     let function = json!({"name": name, "arguments": ""});
                     let start =
                         json!({"index": index, "id": id, "type": "function", "function": function});

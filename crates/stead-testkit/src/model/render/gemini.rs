@@ -2,14 +2,14 @@
 
 use super::*;
 
-impl Whole<'_> {
+impl CompleteReply<'_> {
     pub(super) fn gemini_parts(&self) -> Vec<Value> {
         // The provider binds its signature to the first call after it has thought.
         let mut signature = self.thoughts().map(|_| SIGNATURE);
-        let part = |(piece, _): &(&Piece, String)| match piece {
-            Piece::Text(text) => json!({"text": text}),
-            Piece::Thinking(text) => json!({"text": text, "thought": true}),
-            Piece::Call { name, args, .. } => {
+        let part = |(piece, _): &(&FakeReplyPiece, String)| match piece {
+            FakeReplyPiece::Text(text) => json!({"text": text}),
+            FakeReplyPiece::Thinking(text) => json!({"text": text, "thought": true}),
+            FakeReplyPiece::Call { name, args, .. } => {
                 let mut part = json!({"functionCall": {"name": name, "args": object(args)}});
                 if let Some(signature) = signature.take() {
                     part["thoughtSignature"] = json!(signature);

@@ -2,14 +2,14 @@
 
 use super::*;
 
-impl Whole<'_> {
+impl CompleteReply<'_> {
     pub(super) fn messages(&self) -> Value {
-        let block = |(piece, id): &(&Piece, String)| match piece {
-            Piece::Text(text) => json!({"type": "text", "text": text}),
-            Piece::Thinking(text) => {
+        let block = |(piece, id): &(&FakeReplyPiece, String)| match piece {
+            FakeReplyPiece::Text(text) => json!({"type": "text", "text": text}),
+            FakeReplyPiece::Thinking(text) => {
                 json!({"type": "thinking", "thinking": text, "signature": SIGNATURE})
             }
-            Piece::Call { name, args, .. } => {
+            FakeReplyPiece::Call { name, args, .. } => {
                 json!({"type": "tool_use", "id": id, "name": name, "input": object(args)})
             }
         };
@@ -36,12 +36,12 @@ impl Whole<'_> {
             let start = |block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
             let delta = |delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
             match piece {
-                Piece::Text(text) => {
+                FakeReplyPiece::Text(text) => {
                     send(start(json!({"type": "text", "text": ""})));
                     words(text)
                         .for_each(|word| send(delta(json!({"type": "text_delta", "text": word}))));
                 }
-                Piece::Thinking(text) => {
+                FakeReplyPiece::Thinking(text) => {
                     send(start(
                         json!({"type": "thinking", "thinking": "", "signature": ""}),
                     ));
@@ -52,7 +52,7 @@ impl Whole<'_> {
                         json!({"type": "signature_delta", "signature": SIGNATURE}),
                     ));
                 }
-                Piece::Call { name, args, .. } => {
+                FakeReplyPiece::Call { name, args, .. } => {
                     send(start(
                         json!({"type": "tool_use", "id": id, "name": name, "input": {}}),
                     ));

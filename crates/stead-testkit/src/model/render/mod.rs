@@ -5,15 +5,15 @@ mod gemini;
 mod messages;
 mod responses;
 
-use super::script::{Answer, Body, Piece, Reply};
-use super::{Mode, Wire};
+use super::script::{FakeAnswer, FakeAnswerBody, FakeReply, FakeReplyPiece};
+use super::{FakeWire, ResponseMode};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use stead_core::{StopReason, Usage};
 
 /// What an answer needs to know about the question.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct RenderContext {
     /// Makes the ids of this answer unique on the server.
     pub(super) serial: usize,
     pub(super) request_bytes: usize,
@@ -23,18 +23,18 @@ pub(super) struct Asked {
 /// are estimated from `request_bytes` unless the reply says otherwise. Panics on any other kind of
 /// answer.
 pub fn render(
-    answer: &Answer,
-    wire: Wire,
-    mode: Mode,
+    answer: &FakeAnswer,
+    wire: FakeWire,
+    mode: ResponseMode,
     serial: usize,
     request_bytes: usize,
 ) -> String {
     match &answer.body {
-        Body::Reply(reply) => body(
+        FakeAnswerBody::Reply(reply) => body(
             reply,
             wire,
             mode,
-            Asked {
+            RenderContext {
                 serial,
                 request_bytes,
             },
@@ -43,20 +43,33 @@ pub fn render(
     }
 }
 
-pub(super) fn body(reply: &Reply, wire: Wire, mode: Mode, asked: Asked) -> String {
-    let whole = Whole::new(reply, asked);
+pub(super) fn body(
+    reply: &FakeReply,
+    wire: FakeWire,
+    mode: ResponseMode,
+    asked: RenderContext,
+) -> String {
+    let whole = CompleteReply::new(reply, asked);
     match (wire, mode) {
-        (Wire::Chat, Mode::Whole) => whole.chat().to_string(),
-        (Wire::Chat, Mode::Stream) => whole.chat_events(None),
-        (Wire::Chat, Mode::StreamWithUsage) => whole.chat_events(Some(&whole.chat_usage())),
-        (Wire::Messages, Mode::Whole) => whole.messages().to_string(),
-        (Wire::Messages, Mode::Stream | Mode::StreamWithUsage) => whole.messages_events(),
-        (Wire::Responses, Mode::Whole) => whole.responses().to_string(),
-        (Wire::Responses, Mode::Stream | Mode::StreamWithUsage) => whole.responses_events(),
-        (Wire::Gemini, Mode::Whole) => whole
+        (FakeWire::Chat, ResponseMode::Whole) => whole.chat().to_string(),
+        (FakeWire::Chat, ResponseMode::Stream) => whole.chat_events(None),
+        (FakeWire::Chat, ResponseMode::StreamWithUsage) => {
+            whole.chat_events(Some(&whole.chat_usage()))
+        }
+        (FakeWire::Messages, ResponseMode::Whole) => whole.messages().to_string(),
+        (FakeWire::Messages, ResponseMode::Stream | ResponseMode::StreamWithUsage) => {
+            whole.messages_events()
+        }
+        (FakeWire::Responses, ResponseMode::Whole) => whole.responses().to_string(),
+        (FakeWire::Responses, ResponseMode::Stream | ResponseMode::StreamWithUsage) => {
+            whole.responses_events()
+        }
+        (FakeWire::Gemini, ResponseMode::Whole) => whole
             .gemini(whole.gemini_parts(), Some(whole.gemini_stop()))
             .to_string(),
-        (Wire::Gemini, Mode::Stream | Mode::StreamWithUsage) => whole.gemini_events(),
+        (FakeWire::Gemini, ResponseMode::Stream | ResponseMode::StreamWithUsage) => {
+            whole.gemini_events()
+        }
     }
 }
 
@@ -65,27 +78,29 @@ const CREATED: u64 = 1_700_000_000;
 const SIGNATURE: &str = "c2lnbmF0dXJl";
 
 /// A reply with everything filled in that the script left open.
-struct Whole<'a> {
+struct CompleteReply<'a> {
     id: String,
-    pieces: Vec<(&'a Piece, String)>,
+    pieces: Vec<(&'a FakeReplyPiece, String)>,
     usage: Usage,
     stop: StopReason,
 }
 
-impl<'a> Whole<'a> {
-    fn new(reply: &'a Reply, asked: Asked) -> Self {
-        let id_of = |(k, piece): (usize, &'a Piece)| match piece {
-            Piece::Call { id: Some(id), .. } => (piece, id.clone()),
-            Piece::Call { id: None, .. } => (piece, format!("call_{:04}_{k}", asked.serial)),
-            Piece::Thinking(_) => (piece, format!("rs_{:04}_{k}", asked.serial)),
-            Piece::Text(_) => (piece, format!("msg_{:04}_{k}", asked.serial)),
+impl<'a> CompleteReply<'a> {
+    fn new(reply: &'a FakeReply, asked: RenderContext) -> Self {
+        let id_of = |(k, piece): (usize, &'a FakeReplyPiece)| match piece {
+            FakeReplyPiece::Call { id: Some(id), .. } => (piece, id.clone()),
+            FakeReplyPiece::Call { id: None, .. } => {
+                (piece, format!("call_{:04}_{k}", asked.serial))
+            }
+            FakeReplyPiece::Thinking(_) => (piece, format!("rs_{:04}_{k}", asked.serial)),
+            FakeReplyPiece::Text(_) => (piece, format!("msg_{:04}_{k}", asked.serial)),
         };
         let pieces: Vec<_> = reply.pieces.iter().enumerate().map(id_of).collect();
         let has_calls = reply
             .pieces
             .iter()
-            .any(|piece| matches!(piece, Piece::Call { .. }));
-        let output_bytes: usize = reply.pieces.iter().map(Piece::len).sum();
+            .any(|piece| matches!(piece, FakeReplyPiece::Call { .. }));
+        let output_bytes: usize = reply.pieces.iter().map(FakeReplyPiece::len).sum();
         let estimate = || Usage {
             input_tokens: asked.request_bytes as u64 / 4,
             output_tokens: 1 + output_bytes as u64 / 4,
@@ -105,19 +120,19 @@ impl<'a> Whole<'a> {
 
     fn texts(&self) -> Option<String> {
         self.joined(|piece| match piece {
-            Piece::Text(text) => Some(text),
-            Piece::Thinking(_) | Piece::Call { .. } => None,
+            FakeReplyPiece::Text(text) => Some(text),
+            FakeReplyPiece::Thinking(_) | FakeReplyPiece::Call { .. } => None,
         })
     }
 
     fn thoughts(&self) -> Option<String> {
         self.joined(|piece| match piece {
-            Piece::Thinking(text) => Some(text),
-            Piece::Text(_) | Piece::Call { .. } => None,
+            FakeReplyPiece::Thinking(text) => Some(text),
+            FakeReplyPiece::Text(_) | FakeReplyPiece::Call { .. } => None,
         })
     }
 
-    fn joined(&self, pick: impl Fn(&Piece) -> Option<&String>) -> Option<String> {
+    fn joined(&self, pick: impl Fn(&FakeReplyPiece) -> Option<&String>) -> Option<String> {
         let found: Vec<&str> = self
             .pieces
             .iter()
@@ -128,7 +143,7 @@ impl<'a> Whole<'a> {
     }
 }
 
-impl Piece {
+impl FakeReplyPiece {
     fn len(&self) -> usize {
         match self {
             Self::Text(text) | Self::Thinking(text) => text.len(),

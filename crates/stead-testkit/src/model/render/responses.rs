@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl Whole<'_> {
+impl CompleteReply<'_> {
     pub(super) fn responses(&self) -> Value {
         let output: Vec<Value> = self.pieces.iter().map(responses_item).collect();
         self.responses_object(self.responses_status(), &output)
@@ -77,7 +77,7 @@ impl Whole<'_> {
             let mut opened = item.clone();
             opened["status"] = json!("in_progress");
             match piece {
-                Piece::Text(text) => {
+                FakeReplyPiece::Text(text) => {
                     let place = json!({"item_id": id, "output_index": at, "content_index": 0});
                     opened["content"] = json!([]);
                     send(
@@ -101,7 +101,7 @@ impl Whole<'_> {
                         with(&place, "part", item["content"][0].clone()),
                     );
                 }
-                Piece::Thinking(text) => {
+                FakeReplyPiece::Thinking(text) => {
                     let place = json!({"item_id": id, "output_index": at, "summary_index": 0});
                     opened["summary"] = json!([]);
                     send(
@@ -128,7 +128,7 @@ impl Whole<'_> {
                         with(&place, "part", item["summary"][0].clone()),
                     );
                 }
-                Piece::Call { args, .. } => {
+                FakeReplyPiece::Call { args, .. } => {
                     let place = json!({"item_id": format!("fc_{id}"), "output_index": at});
                     opened["arguments"] = json!("");
                     send(
@@ -161,17 +161,17 @@ impl Whole<'_> {
     }
 }
 
-fn responses_item((piece, id): &(&Piece, String)) -> Value {
+fn responses_item((piece, id): &(&FakeReplyPiece, String)) -> Value {
     match piece {
-        Piece::Text(text) => {
+        FakeReplyPiece::Text(text) => {
             let part = json!({"type": "output_text", "text": text, "annotations": []});
             json!({"id": id, "type": "message", "status": "completed", "role": "assistant", "content": [part]})
         }
-        Piece::Thinking(text) => {
+        FakeReplyPiece::Thinking(text) => {
             let part = json!({"type": "summary_text", "text": text});
             json!({"id": id, "type": "reasoning", "summary": [part], "encrypted_content": SIGNATURE})
         }
-        Piece::Call { name, args, .. } => {
+        FakeReplyPiece::Call { name, args, .. } => {
             json!({
                 "id": format!("fc_{id}"),
                 "type": "function_call",

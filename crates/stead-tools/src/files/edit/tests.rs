@@ -1,8 +1,8 @@
 use super::*;
 use proptest::prelude::*;
 
-fn edited(content: &str, old: &str, new: &str, which: Which) -> Result<String, Refusal> {
-    let edit = Edit::plan(content.as_bytes(), old, new, which)?;
+fn edited(content: &str, old: &str, new: &str, which: Occurrences) -> Result<String, EditRefusal> {
+    let edit = TextEdit::plan(content.as_bytes(), old, new, which)?;
     Ok(String::from_utf8(edit.apply(content.into())).unwrap())
 }
 
@@ -19,7 +19,7 @@ fn line_ends_stay_what_they_are() {
         ("\u{feff}a\nb", "a", "b", "\u{feff}b\nb"),
     ] {
         assert_eq!(
-            edited(content, old, new, Which::TheOnly).as_deref(),
+            edited(content, old, new, Occurrences::Single).as_deref(),
             Ok(result),
             "{content:?} {old:?}"
         );
@@ -28,17 +28,26 @@ fn line_ends_stay_what_they_are() {
 
 #[test]
 fn what_is_unclear_is_refused() {
-    assert_eq!(edited("a", "", "b", Which::TheOnly), Err(Refusal::Empty));
-    assert_eq!(edited("a", "a", "a", Which::Every), Err(Refusal::Same));
-    assert_eq!(edited("a", "b", "c", Which::Every), Err(Refusal::Missing));
     assert_eq!(
-        edited("a\nb\na a", "a", "c", Which::TheOnly),
-        Err(Refusal::Ambiguous {
+        edited("a", "", "b", Occurrences::Single),
+        Err(EditRefusal::Empty)
+    );
+    assert_eq!(
+        edited("a", "a", "a", Occurrences::All),
+        Err(EditRefusal::Same)
+    );
+    assert_eq!(
+        edited("a", "b", "c", Occurrences::All),
+        Err(EditRefusal::Missing)
+    );
+    assert_eq!(
+        edited("a\nb\na a", "a", "c", Occurrences::Single),
+        Err(EditRefusal::Ambiguous {
             lines: vec![1, 3, 3]
         })
     );
     assert_eq!(
-        edited("aaa", "aa", "b", Which::TheOnly).as_deref(),
+        edited("aaa", "aa", "b", Occurrences::Single).as_deref(),
         Ok("ba")
     );
 }
@@ -46,10 +55,10 @@ fn what_is_unclear_is_refused() {
 #[test]
 fn bytes_that_are_no_text_stay() {
     let content = b"\xff\xfe\n a \0";
-    let edit = Edit::plan(content, "a", "b", Which::TheOnly).unwrap();
+    let edit = TextEdit::plan(content, "a", "b", Occurrences::Single).unwrap();
     assert_eq!(
         edit,
-        Edit {
+        TextEdit {
             places: vec![4],
             old_len: 1,
             new: "b".into(),
@@ -89,13 +98,13 @@ proptest! {
         let new_spelled = spelled(&content, &new);
         let found = content.matches(&old_spelled).count();
         prop_assume!(found > 0);
-        let every = edited(&content, &old, &new, Which::Every);
+        let every = edited(&content, &old, &new, Occurrences::All);
         prop_assert_eq!(every, Ok(content.replace(&old_spelled, &new_spelled)));
-        let only = edited(&content, &old, &new, Which::TheOnly);
+        let only = edited(&content, &old, &new, Occurrences::Single);
         if found == 1 {
             prop_assert_eq!(only, Ok(content.replacen(&old_spelled, &new_spelled, 1)));
         } else {
-            let refused = matches!(only, Err(Refusal::Ambiguous { lines }) if lines.len() == found);
+            let refused = matches!(only, Err(EditRefusal::Ambiguous { lines }) if lines.len() == found);
             prop_assert!(refused);
         }
     }
@@ -103,6 +112,6 @@ proptest! {
     /// Whatever is asked for, hints cost little and never fail.
     #[test]
     fn a_hint_is_given_for_anything(content in text(60), old in text(12)) {
-        prop_assert!(near::hint(content.as_bytes(), &old).starts_with("old_string was not found"));
+        prop_assert!(edit_hint::missing_text_hint(content.as_bytes(), &old).starts_with("old_string was not found"));
     }
 }

@@ -3,48 +3,48 @@
 mod servers;
 
 use super::{Draft, Layout, LoadCx, stead};
-use crate::{ContextFile, Finding, Nested, Surface, Tree};
+use crate::{ContextFile, Finding, Nested, Surface, WorkspacePaths};
 use stead_core::AgentId;
 use stead_vfs::{FileKind, Protected, VPath};
 
 /// The agent of a folder in which none is named.
 const DEFAULT_AGENT: &str = "default";
 /// What the skills of a new agent are copied from.
-const SEED: &str = "skills/.seed";
+const SEED_SKILLS: &str = "skills/.seed";
 
 /// Reads stead's own `agent.yaml`, if it is there, the tool servers, and which skills are the
 /// agent's.
 pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
-    let mut draft = Draft::new(Layout::AgentscopePy, tree(), cx);
+    let mut draft = Draft::new(Layout::AgentscopePy, paths(), cx);
     draft.surface = Surface::Title;
-    draft.dotenv(".env").await;
-    stead::settings(&mut draft, "agent.yaml").await;
+    draft.load_dotenv(".env").await;
+    stead::load_settings(&mut draft, "agent.yaml").await;
     if let Some(name) = &draft.options().agent {
         let id = AgentId::new(name)
             .map_err(|error| Finding::error("--agent", format!("{name:?}: {error}")));
-        draft.config.name = draft.take(id).or(draft.config.name.take());
+        draft.config.name = draft.ok_or_note(id).or(draft.config.name.take());
     }
-    servers::read(&mut draft, ".mcp").await;
+    servers::check_servers(&mut draft, ".mcp").await;
     let agent = draft
         .config
         .name
         .as_ref()
         .map_or(DEFAULT_AGENT, AgentId::as_str)
         .to_owned();
-    draft.tree.skills = skills(&mut draft, &agent).await;
-    stead::add_given(&mut draft).await;
+    draft.paths.skills = skill_dirs(&mut draft, &agent).await;
+    stead::add_configured_dirs(&mut draft).await;
     draft
 }
 
 /// The folders of the agent's skills, lowest first: those that lie in `skills/` itself, as they did
 /// in older versions, then the agent's own or, as long as it has none, those of the seed.
-async fn skills(draft: &mut Draft<'_>, agent: &str) -> Vec<VPath> {
+async fn skill_dirs(draft: &mut Draft<'_>, agent: &str) -> Vec<VPath> {
     let path = |text: &str| VPath::parse(text).unwrap_or(VPath::root());
     let mut folders = vec![path(".agents/skills")];
     let mut partition = false;
     let mut seed = false;
     let mut flat = false;
-    for (name, kind) in draft.names("skills").await {
+    for (name, kind) in draft.list_dir("skills").await {
         if kind != FileKind::Directory {
             continue;
         }
@@ -61,30 +61,30 @@ async fn skills(draft: &mut Draft<'_>, agent: &str) -> Vec<VPath> {
     if partition {
         folders.push(path(&format!("skills/{agent}")));
     } else if seed {
-        folders.push(path(SEED));
+        folders.push(path(SEED_SKILLS));
     }
     folders
 }
 
-fn tree() -> Tree {
+fn paths() -> WorkspacePaths {
     let path = |text: &str| VPath::parse(text).unwrap_or(VPath::root());
-    Tree {
+    WorkspacePaths {
         context: vec![ContextFile {
             nested: Nested::No,
             ..ContextFile::new(path("AGENTS.md"), "agents_context")
         }],
         memory: None,
-        days: None,
+        daily_facts: None,
         knowledge: None,
         skills: Vec::new(),
-        flavor: crate::skills::Flavor::Standard,
+        flavor: crate::skills::SkillFlavor::Standard,
         subagents: None,
         tools: Some(path("tools.json")),
         runtime: path(".stead"),
         usage: None,
         conversations: None,
         tasks: None,
-        home: None,
+        default_dir: None,
         protected: Protected::AGENTSCOPE_PY,
     }
 }

@@ -1,7 +1,7 @@
 //! `.mcp`: the tool servers of a work directory, in both of its versions.
 
-use crate::layout::{Draft, is_secret};
-use crate::{Document, Severity};
+use crate::layout::{Draft, is_secret_name};
+use crate::{SettingsDocument, Severity};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,11 +12,11 @@ const VERSION: u64 = 2;
 /// A tool server.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Server {
+struct AgentscopeServer {
     name: String,
     #[serde(default)]
     is_stateful: Option<bool>,
-    mcp_config: Config,
+    mcp_config: AgentscopeServerConfig,
     #[serde(default)]
     enable_tools: Option<Vec<String>>,
     #[serde(default)]
@@ -28,9 +28,9 @@ struct Server {
 /// How it is reached.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Config {
+struct AgentscopeServerConfig {
     #[serde(rename = "type")]
-    kind: Kind,
+    kind: AgentscopeServerKind,
     command: Option<String>,
     args: Option<Vec<String>>,
     env: Option<BTreeMap<String, String>>,
@@ -43,24 +43,27 @@ struct Config {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Kind {
+enum AgentscopeServerKind {
     StdioMcp,
     HttpMcp,
 }
 
 /// Checks every server in `file`. They are connected in a later version.
-pub(super) async fn read(draft: &mut Draft<'_>, file: &str) {
-    let Some(read) = draft.read(file).await else {
+pub(super) async fn check_servers(draft: &mut Draft<'_>, file: &str) {
+    let Some(read) = draft.read_file(file).await else {
         return;
     };
-    let Some(document) = draft.take(Document::json(&read.file, &read.text)) else {
+    let Some(document) = draft.ok_or_note(SettingsDocument::parse_json(&read.file, &read.text))
+    else {
         return;
     };
     for (key, list) in scopes(draft, &document) {
         let mut names = BTreeSet::new();
         for (i, value) in list.iter().enumerate() {
             let key = format!("{key}[{i}]");
-            let Some(server) = draft.take(document.typed_at::<Server>(&key, value)) else {
+            let Some(server) =
+                draft.ok_or_note(document.deserialize_at::<AgentscopeServer>(&key, value))
+            else {
                 continue;
             };
             draft.config.secrets.extend(server.mcp_config.secrets());
@@ -88,10 +91,10 @@ pub(super) async fn read(draft: &mut Draft<'_>, file: &str) {
 
 /// The lists of servers with their keys: one for all in the first version, one for each agent and
 /// session since.
-fn scopes(draft: &mut Draft<'_>, document: &Document) -> Vec<(String, Vec<Value>)> {
+fn scopes(draft: &mut Draft<'_>, document: &SettingsDocument) -> Vec<(String, Vec<Value>)> {
     match document.value() {
         Value::Array(list) => vec![(String::new(), list.clone())],
-        Value::Object(file) => versioned(draft, document, file),
+        Value::Object(file) => versioned_scopes(draft, document, file),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
             draft.note(document.error(
                 "",
@@ -102,9 +105,9 @@ fn scopes(draft: &mut Draft<'_>, document: &Document) -> Vec<(String, Vec<Value>
     }
 }
 
-fn versioned(
+fn versioned_scopes(
     draft: &mut Draft<'_>,
-    document: &Document,
+    document: &SettingsDocument,
     file: &Map<String, Value>,
 ) -> Vec<(String, Vec<Value>)> {
     if file.is_empty() {
@@ -114,7 +117,7 @@ fn versioned(
         .keys()
         .filter(|key| !["version", "mcps"].contains(&key.as_str()))
     {
-        let near = crate::nearest(key, &["version", "mcps"]);
+        let near = crate::closest_name(key, &["version", "mcps"]);
         let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
         draft.note(document.error(key, format!("unknown field `{key}`{hint}")));
     }
@@ -122,8 +125,8 @@ fn versioned(
         draft.note(document.error("version", format!("version: {VERSION} is needed here")));
     }
     let mut lists = Vec::new();
-    for (agent, key, sessions) in maps(draft, document, "mcps", file.get("mcps")) {
-        for (session, key, list) in maps(draft, document, &key, Some(&sessions)) {
+    for (agent, key, sessions) in map_entries(draft, document, "mcps", file.get("mcps")) {
+        for (session, key, list) in map_entries(draft, document, &key, Some(&sessions)) {
             match list {
                 Value::Array(list) => lists.push((key, list)),
                 _ => draft.note(document.error(
@@ -137,9 +140,9 @@ fn versioned(
 }
 
 /// The fields of a map that stands at `key`, each with its own key.
-fn maps(
+fn map_entries(
     draft: &mut Draft<'_>,
-    document: &Document,
+    document: &SettingsDocument,
     key: &str,
     value: Option<&Value>,
 ) -> Vec<(String, String, Value)> {
@@ -158,7 +161,7 @@ fn maps(
     }
 }
 
-impl Server {
+impl AgentscopeServer {
     /// What is wrong beyond types, and with which field.
     fn problem(&self) -> Option<(&'static str, String)> {
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -192,7 +195,8 @@ impl Server {
                 "must be more than 0 seconds".to_owned(),
             ));
         }
-        if self.mcp_config.kind == Kind::StdioMcp && self.is_stateful == Some(false) {
+        if self.mcp_config.kind == AgentscopeServerKind::StdioMcp && self.is_stateful == Some(false)
+        {
             return Some((
                 "is_stateful",
                 "a stdio_mcp server keeps its state; true is needed here".to_owned(),
@@ -202,7 +206,7 @@ impl Server {
     }
 }
 
-impl Config {
+impl AgentscopeServerConfig {
     fn problem(&self) -> Option<(&'static str, String)> {
         let stdio = [
             ("mcp_config.args", self.args.is_some()),
@@ -220,8 +224,8 @@ impl Config {
             ("mcp_config.url", self.url.is_some()),
         ];
         let (needed, given, others, kind) = match self.kind {
-            Kind::StdioMcp => ("command", &self.command, &http[..], "stdio_mcp"),
-            Kind::HttpMcp => ("url", &self.url, &stdio[..], "http_mcp"),
+            AgentscopeServerKind::StdioMcp => ("command", &self.command, &http[..], "stdio_mcp"),
+            AgentscopeServerKind::HttpMcp => ("url", &self.url, &stdio[..], "http_mcp"),
         };
         if given.as_deref().is_none_or(str::is_empty) {
             return Some(("mcp_config", format!("{kind} needs `{needed}`")));
@@ -233,7 +237,8 @@ impl Config {
     /// Values that must not be told.
     fn secrets(&self) -> Vec<String> {
         let named = self.env.iter().chain(&self.headers).flatten();
-        let is_kept = |name: &str| is_secret(name) || name.eq_ignore_ascii_case("authorization");
+        let is_kept =
+            |name: &str| is_secret_name(name) || name.eq_ignore_ascii_case("authorization");
         named
             .filter(|(name, _)| is_kept(name))
             .map(|(_, value)| value.clone())
@@ -247,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_value_is_kept_from_journals_if_its_name_says_so() {
-        let config: Config = serde_json::from_str(
+        let config: AgentscopeServerConfig = serde_json::from_str(
             r#"{"type": "stdio_mcp", "command": "x", "env": {"API_KEY": "k1", "PATH": "/bin"}, "headers": {"authorization": "b"}}"#,
         )
         .unwrap();

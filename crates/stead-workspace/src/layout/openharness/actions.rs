@@ -1,32 +1,32 @@
 //! `.openharness/actions/*/ACTION.yaml`: commands of the workspace.
 
-use super::words::is_name;
+use super::common::is_valid_name;
 use crate::layout::Draft;
-use crate::variables::Marks;
-use crate::{Document, Severity};
+use crate::variables::VariableSyntax;
+use crate::{SettingsDocument, Severity};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use stead_vfs::{FileKind, VPath};
 
-const FOLDER: &str = ".openharness/actions";
+const ACTIONS_DIR: &str = ".openharness/actions";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Action {
+struct OpenharnessAction {
     name: String,
     description: String,
     #[serde(rename = "expose")]
-    _expose: Option<Expose>,
+    _expose: Option<ActionExpose>,
     #[serde(rename = "recovery")]
     _recovery: Option<Recovery>,
     input_schema: Option<Value>,
-    entry: Entry,
+    entry: ActionEntry,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Expose {
+struct ActionExpose {
     #[serde(rename = "to_llm")]
     _to_llm: Option<bool>,
     #[serde(rename = "callable_by_user")]
@@ -51,7 +51,7 @@ enum RetryPolicy {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct ActionEntry {
     command: String,
     #[serde(default, rename = "environment")]
     _environment: BTreeMap<String, String>,
@@ -60,17 +60,18 @@ struct Entry {
 }
 
 /// The names of all actions. They are checked; running them comes in a later version.
-pub(super) async fn read(draft: &mut Draft<'_>) -> Vec<String> {
+pub(super) async fn load_actions(draft: &mut Draft<'_>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for (folder, kind) in draft.names(FOLDER).await {
+    for (folder, kind) in draft.list_dir(ACTIONS_DIR).await {
         if kind != FileKind::Directory || folder.starts_with('.') {
             continue;
         }
-        let path = format!("{FOLDER}/{folder}/ACTION.yaml");
-        let Some(document) = draft.inactive_yaml(&path, Marks::Env).await else {
+        let path = format!("{ACTIONS_DIR}/{folder}/ACTION.yaml");
+        let Some(document) = draft.load_inactive_yaml(&path, VariableSyntax::Env).await else {
             continue;
         };
-        let Some(action) = draft.take(document.typed::<Action>()) else {
+        let Some(action) = draft.ok_or_note(document.deserialize_into::<OpenharnessAction>())
+        else {
             continue;
         };
         for (key, message) in action.problems() {
@@ -83,21 +84,21 @@ pub(super) async fn read(draft: &mut Draft<'_>) -> Vec<String> {
             ));
             continue;
         }
-        note(draft, &document, &action.name);
+        note_inactive_action(draft, &document, &action.name);
         names.push(action.name);
     }
     names
 }
 
-fn note(draft: &mut Draft<'_>, document: &Document, name: &str) {
+fn note_inactive_action(draft: &mut Draft<'_>, document: &SettingsDocument, name: &str) {
     let message = format!("the action `{name}`: actions run in a later version");
     draft.note(document.finding(Severity::Inactive, "name", message));
 }
 
-impl Action {
+impl OpenharnessAction {
     fn problems(&self) -> Vec<(&'static str, String)> {
         let mut problems = Vec::new();
-        if !is_name(&self.name) {
+        if !is_valid_name(&self.name) {
             problems.push((
                 "name",
                 format!("{:?} must be letters, digits, `.`, `_` and `-`", self.name),

@@ -1,60 +1,63 @@
 //! `agents/*.md`: the definitions of agents, of the workspace and of the platform.
 
-use super::definitions;
-use super::models::TOP_P;
-use super::words::{TextOr, later};
-use crate::layout::{Draft, Read, Side};
-use crate::{AgentMode, AgentSpec, Document, Finding, FrontMatter, Isolation, SpecPolicy, Spot};
+use super::common::{TextOr, note_inactive_under};
+use super::list_definitions;
+use super::models::TOP_P_INACTIVE;
+use crate::layout::{Draft, SettingsRoot, SettingsText};
+use crate::{
+    AgentMode, AgentSpec, Finding, FrontMatter, SettingsDocument, SourcePosition, SpecPolicy,
+    SubagentIsolation,
+};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// A definition, with what only this layout knows of it.
-pub(super) struct Agent {
+pub(super) struct OpenharnessAgent {
     pub(super) spec: AgentSpec,
-    pub(super) side: Side,
-    pub(super) document: Document,
-    pub(super) model: Choice,
+    pub(super) side: SettingsRoot,
+    pub(super) document: SettingsDocument,
+    pub(super) model: OpenharnessModelChoice,
     /// Tools, actions, skills and servers it may use.
-    pub(super) allowed: Lists,
+    pub(super) allowed: ToolNameLists,
     /// Those it may not.
-    pub(super) denied: Lists,
+    pub(super) denied: ToolNameLists,
 }
 
 /// The model an agent asks for.
 #[derive(Debug, Default)]
-pub(super) struct Choice {
+pub(super) struct OpenharnessModelChoice {
     /// A reference or an alias, and the key it stands at.
-    pub(super) written: Option<(String, &'static str)>,
+    pub(super) reference: Option<(String, &'static str)>,
     pub(super) temperature: Option<f64>,
     pub(super) max_tokens: Option<u32>,
 }
 
 /// Lists of names, each with the key it stands at.
 #[derive(Debug)]
-pub(super) struct Lists {
-    pub(super) native: List,
-    pub(super) actions: List,
-    pub(super) skills: List,
-    pub(super) external: List,
+pub(super) struct ToolNameLists {
+    pub(super) native: NameList,
+    pub(super) actions: NameList,
+    pub(super) skills: NameList,
+    pub(super) external: NameList,
 }
 
 #[derive(Debug)]
-pub(super) struct List {
+pub(super) struct NameList {
     pub(super) key: &'static str,
     pub(super) names: Vec<String>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Matter {
+struct OpenharnessFrontMatter {
     mode: Option<AgentMode>,
     description: Option<String>,
-    model: Option<TextOr<ModelMatter>>,
+    model: Option<TextOr<ModelFrontMatter>>,
     temperature: Option<f64>,
     top_p: Option<f64>,
     max_tokens: Option<u32>,
     system_reminder: Option<String>,
-    tools: Option<Tools>,
+    tools: Option<FrontMatterTools>,
     actions: Option<Vec<String>>,
     skills: Option<Vec<String>>,
     disallowed: Option<Disallowed>,
@@ -69,7 +72,7 @@ struct Matter {
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct ModelMatter {
+struct ModelFrontMatter {
     model_ref: Option<String>,
     alias: Option<String>,
     temperature: Option<f64>,
@@ -79,7 +82,7 @@ struct ModelMatter {
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Tools {
+struct FrontMatterTools {
     native: Option<Vec<String>>,
     actions: Option<Vec<String>>,
     skills: Option<Vec<String>>,
@@ -102,14 +105,14 @@ struct DisallowedTools {
 }
 
 /// Every agent by name. One of the workspace goes before one of the platform.
-pub(super) async fn read(draft: &mut Draft<'_>) -> BTreeMap<String, Agent> {
+pub(super) async fn load_agents(draft: &mut Draft<'_>) -> BTreeMap<String, OpenharnessAgent> {
     let mut agents = BTreeMap::new();
     for (side, folder) in [
-        (Side::Platform, "agents"),
-        (Side::Folder, ".openharness/agents"),
+        (SettingsRoot::Platform, "agents"),
+        (SettingsRoot::Workspace, ".openharness/agents"),
     ] {
-        for path in definitions(draft, side, folder, ".md").await {
-            let Some(read) = draft.read_in(side, &path).await else {
+        for path in list_definitions(draft, side, folder, ".md").await {
+            let Some(read) = draft.read_file_in(side, &path).await else {
                 continue;
             };
             let name = path
@@ -117,53 +120,55 @@ pub(super) async fn read(draft: &mut Draft<'_>) -> BTreeMap<String, Agent> {
                 .next()
                 .unwrap_or(&path)
                 .trim_end_matches(".md");
-            let Some(agent) = draft.take(parse(name, side, &read)) else {
+            let Some(agent) = draft.ok_or_note(parse(name, side, &read)) else {
                 continue;
             };
             agents.insert(agent.spec.name.clone(), agent);
         }
     }
     for agent in agents.values() {
-        note_later(draft, agent);
+        note_inactive_fields(draft, agent);
     }
     agents
 }
 
-fn parse(name: &str, side: Side, read: &Read) -> Result<Agent, Finding> {
+fn parse(name: &str, side: SettingsRoot, read: &SettingsText) -> Result<OpenharnessAgent, Finding> {
     let split = FrontMatter::split(&read.file, &read.text)?;
-    let document = split.document(&read.file)?;
-    misplaced(&document)?;
-    let matter: Matter = document.typed()?;
+    let document = split.parse_document(&read.file)?;
+    check_misplaced_keys(&document)?;
+    let matter: OpenharnessFrontMatter = document.deserialize_into()?;
     let prompt = split.body.trim_start_matches(['\r', '\n']).trim_end();
     if prompt.trim().is_empty() {
         let message = "the prompt is missing: write it below the front matter";
-        return Err(Finding::error(&read.file, message).at(Spot {
-            line: split.body_line,
-            column: 1,
-        }));
+        return Err(
+            Finding::error(&read.file, message).with_position(SourcePosition {
+                line: split.body_line,
+                column: 1,
+            }),
+        );
     }
     let policy = matter.policy.clone().unwrap_or_default();
     check_policy(&document, &policy)?;
-    let model = choice(&document, &matter)?;
-    let (allowed, denied) = lists(&document, &matter)?;
+    let model = model_choice(&document, &matter)?;
+    let (allowed, denied) = tool_name_lists(&document, &matter)?;
     let spec = AgentSpec {
         name: name.to_owned(),
         source: read.file.clone(),
         mode: matter.mode.unwrap_or_default(),
         description: matter.description.filter(|text| !text.trim().is_empty()),
         system_reminder: matter.system_reminder,
-        switch: matter.switch.unwrap_or_default(),
+        switch_targets: matter.switch.unwrap_or_default(),
         // In this layout, what is not listed is not allowed.
         subagents: Some(matter.subagents.unwrap_or_default()),
         policy,
         hidden: matter.hidden.unwrap_or_default(),
         background: matter.background.unwrap_or_default(),
         // A project's agents work on the project.
-        isolation: Isolation::Shared,
+        isolation: SubagentIsolation::Shared,
         prompt: prompt.to_owned(),
         ..AgentSpec::default()
     };
-    Ok(Agent {
+    Ok(OpenharnessAgent {
         spec,
         side,
         document,
@@ -174,7 +179,7 @@ fn parse(name: &str, side: Side, read: &Read) -> Result<Agent, Finding> {
 }
 
 /// What people write into front matter though it has its place elsewhere.
-fn misplaced(document: &Document) -> Result<(), Finding> {
+fn check_misplaced_keys(document: &SettingsDocument) -> Result<(), Finding> {
     for (key, why) in [
         (
             "name",
@@ -196,7 +201,7 @@ fn misplaced(document: &Document) -> Result<(), Finding> {
     Ok(())
 }
 
-fn check_policy(document: &Document, policy: &SpecPolicy) -> Result<(), Finding> {
+fn check_policy(document: &SettingsDocument, policy: &SpecPolicy) -> Result<(), Finding> {
     let zero = [
         (policy.max_steps == Some(0), "policy.max_steps"),
         (
@@ -218,8 +223,11 @@ fn check_policy(document: &Document, policy: &SpecPolicy) -> Result<(), Finding>
     }
 }
 
-fn choice(document: &Document, matter: &Matter) -> Result<Choice, Finding> {
-    let none = ModelMatter::default();
+fn model_choice(
+    document: &SettingsDocument,
+    matter: &OpenharnessFrontMatter,
+) -> Result<OpenharnessModelChoice, Finding> {
+    let none = ModelFrontMatter::default();
     let (written, inner) = match &matter.model {
         None => (None, &none),
         Some(TextOr::Text(name)) => (Some((name.clone(), "model")), &none),
@@ -281,21 +289,24 @@ fn choice(document: &Document, matter: &Matter) -> Result<Choice, Finding> {
             return Err(document.error(key, format!("{key} {rule}")));
         }
     }
-    Ok(Choice {
-        written,
+    Ok(OpenharnessModelChoice {
+        reference: written,
         temperature,
         max_tokens,
     })
 }
 
-fn lists(document: &Document, matter: &Matter) -> Result<(Lists, Lists), Finding> {
-    let no_tools = Tools::default();
+fn tool_name_lists(
+    document: &SettingsDocument,
+    matter: &OpenharnessFrontMatter,
+) -> Result<(ToolNameLists, ToolNameLists), Finding> {
+    let no_tools = FrontMatterTools::default();
     let nothing = Disallowed::default();
     let none = DisallowedTools::default();
     let tools = matter.tools.as_ref().unwrap_or(&no_tools);
     let denied = matter.disallowed.as_ref().unwrap_or(&nothing);
     let denied_tools = denied.tools.as_ref().unwrap_or(&none);
-    let list = |key, names: &Option<Vec<String>>| List {
+    let list = |key, names: &Option<Vec<String>>| NameList {
         key,
         names: names.clone().unwrap_or_default(),
     };
@@ -311,13 +322,13 @@ fn lists(document: &Document, matter: &Matter) -> Result<(Lists, Lists), Finding
         (None, Some(_)) => Ok(list(outside, outer)),
         (Some(_) | None, None) => Ok(list(inside, inner)),
     };
-    let allowed = Lists {
+    let allowed = ToolNameLists {
         native: list("tools.native", &tools.native),
         actions: either("tools.actions", &tools.actions, "actions", &matter.actions)?,
         skills: either("tools.skills", &tools.skills, "skills", &matter.skills)?,
         external: list("tools.external", &tools.external),
     };
-    let denied = Lists {
+    let denied = ToolNameLists {
         native: list("disallowed.tools.native", &denied_tools.native),
         actions: list("disallowed.actions", &denied.actions),
         skills: list("disallowed.skills", &denied.skills),
@@ -327,18 +338,18 @@ fn lists(document: &Document, matter: &Matter) -> Result<(Lists, Lists), Finding
 }
 
 /// What is understood and has no effect yet, whichever agent it is.
-fn note_later(draft: &mut Draft<'_>, agent: &Agent) {
+fn note_inactive_fields(draft: &mut Draft<'_>, agent: &OpenharnessAgent) {
     for (names, what) in [
         (&["color"][..], "agents have colours in a later version"),
-        (&["top_p"], TOP_P),
-        (&["model", "top_p"], TOP_P),
+        (&["top_p"], TOP_P_INACTIVE),
+        (&["model", "top_p"], TOP_P_INACTIVE),
     ] {
-        later(draft, &agent.document, names, what);
+        note_inactive_under(draft, &agent.document, names, what);
     }
 }
 
-impl Lists {
-    pub(super) fn all_mut(&mut self) -> [&mut List; 4] {
+impl ToolNameLists {
+    pub(super) fn all_mut(&mut self) -> [&mut NameList; 4] {
         [
             &mut self.native,
             &mut self.actions,

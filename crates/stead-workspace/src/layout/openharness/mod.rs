@@ -6,30 +6,33 @@
 
 mod actions;
 mod agents;
+mod common;
 mod models;
-mod native;
+mod native_tools;
 mod prompts;
 mod references;
 mod servers;
 mod settings;
-mod words;
 
-use self::agents::Agent;
-use self::native::Natives;
-pub(crate) use self::prompts::Source;
-use self::references::{Known, Role};
-use self::settings::{Kind, Settings};
-pub(crate) use self::words::{TextOr, instead, is_name, twice};
-use super::stead::add_given;
-use super::{Draft, Layout, LoadCx, Side};
-use crate::role::{policy, with_hands};
-use crate::{AgentSpec, ContextFile, Finding, FixedText, Policy, Severity, Surface, Tree, order};
+use self::agents::OpenharnessAgent;
+pub(crate) use self::common::{TextOr, first_duplicate, is_valid_name, suggestion};
+use self::native_tools::NativeTools;
+pub(crate) use self::prompts::TextSource;
+use self::references::{AgentRank, ReferenceTable};
+use self::settings::{OpenharnessSettings, WorkspaceKind};
+use super::stead::add_configured_dirs;
+use super::{Draft, Layout, LoadCx, SettingsRoot};
+use crate::for_agent::{policy, with_implied_tools};
+use crate::{
+    AgentSpec, ContextFile, Finding, FixedText, Policy, Severity, Surface, WorkspacePaths,
+    section_order,
+};
 use std::collections::BTreeMap;
 use stead_vfs::{FileKind, Protected, VPath};
 
-const FOLDER: &str = ".openharness";
+const OPENHARNESS_DIR: &str = ".openharness";
 /// What the folder may hold.
-const PARTS: [&str; 11] = [
+const KNOWN_ENTRIES: [&str; 11] = [
     "agents",
     "models",
     "actions",
@@ -45,75 +48,75 @@ const PARTS: [&str; 11] = [
 
 /// Reads everything below `.openharness`.
 pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
-    let mut draft = Draft::new(Layout::Openharness, tree(), cx);
+    let mut draft = Draft::new(Layout::Openharness, paths(), cx);
     draft.surface = Surface::Title;
-    misspelled(&mut draft).await;
-    let settings = settings::read(&mut draft).await;
-    let models = models::read(&mut draft, settings.as_ref()).await;
-    let mut agents = agents::read(&mut draft).await;
-    add_given(&mut draft).await;
+    note_misspelled_names(&mut draft).await;
+    let settings = settings::load_settings(&mut draft).await;
+    let models = models::load_models(&mut draft, settings.as_ref()).await;
+    let mut agents = agents::load_agents(&mut draft).await;
+    add_configured_dirs(&mut draft).await;
     let kind = settings
         .as_ref()
-        .map_or(Kind::Project, |settings| settings.kind);
+        .map_or(WorkspaceKind::Project, |settings| settings.kind);
     match kind {
-        Kind::Project => {}
-        Kind::Chat => silence(&mut draft, &mut agents),
+        WorkspaceKind::Project => {}
+        WorkspaceKind::Chat => remove_tools_for_chat(&mut draft, &mut agents),
     }
-    let (active, usual) = choose(&mut draft, settings.as_ref(), &agents);
-    let known = Known {
+    let (active, usual) = choose_main_agent(&mut draft, settings.as_ref(), &agents);
+    let known = ReferenceTable {
         models: &models,
-        natives: Natives::new(),
-        actions: actions::read(&mut draft).await,
-        servers: servers::read(&mut draft).await,
-        skills: references::skills(&mut draft, &wanted_skills(&agents)).await,
+        natives: NativeTools::new(),
+        actions: actions::load_actions(&mut draft).await,
+        servers: servers::load_servers(&mut draft).await,
+        skills: references::skill_names(&mut draft, &referenced_skills(&agents)).await,
         modes: agents
             .iter()
             .map(|(name, agent)| (name.clone(), agent.spec.mode))
             .collect(),
     };
-    let severity = models::unresolved(&draft);
+    let severity = models::unresolved_severity(&draft);
     let model = |name: &str| match models.resolve(name) {
         Ok(resolved) => Ok(resolved.settings),
         Err(message) => Err((severity, message)),
     };
     let names = agents.keys().map(String::as_str).collect();
-    let hooks = crate::hooks::Known {
+    let hooks = crate::hooks::HookReferences {
         model: &model,
         agents: names,
-        kept: &[FOLDER],
+        protected_dirs: &[OPENHARNESS_DIR],
     };
-    crate::hooks::read(&mut draft, ".openharness/hooks", &hooks).await;
+    crate::hooks::load_hooks(&mut draft, ".openharness/hooks", &hooks).await;
     let mut models_of = BTreeMap::new();
     for (name, agent) in &mut agents {
         let role = if active.as_ref() == Some(name) {
-            Role::Main
+            AgentRank::Main
         } else {
-            Role::Other
+            AgentRank::Other
         };
-        models_of.insert(name.clone(), known.settle(&mut draft, agent, role));
+        models_of.insert(name.clone(), known.resolve_agent(&mut draft, agent, role));
     }
-    let speaker = |agent: &Agent| {
+    let speaker = |agent: &OpenharnessAgent| {
         let model = models_of.get(&agent.spec.name).and_then(Option::as_ref);
-        prompts::Speaker {
-            agent: own_words(&agent.spec),
+        prompts::PromptTarget {
+            agent: agent_prompt_text(&agent.spec),
             model,
         }
     };
     let main = active.as_ref().and_then(|name| agents.get(name));
     if let Some(agent) = main {
-        become_agent(&mut draft, agent);
-        prompts::read(&mut draft, settings.as_ref(), speaker(agent)).await;
+        apply_main_agent(&mut draft, agent);
+        prompts::load_prompts(&mut draft, settings.as_ref(), speaker(agent)).await;
     }
     // The others may be switched to: what each would be told is put together the same way, and
     // mistakes are told once.
     let texts = std::mem::take(&mut draft.texts);
-    let told = draft.told();
+    let told = draft.finding_count();
     let mut spoken = Vec::new();
     for (name, agent) in &agents {
-        prompts::read(&mut draft, settings.as_ref(), speaker(agent)).await;
+        prompts::load_prompts(&mut draft, settings.as_ref(), speaker(agent)).await;
         spoken.push((name.clone(), std::mem::take(&mut draft.texts)));
     }
-    draft.forget_since(told);
+    draft.truncate_findings(told);
     draft.texts = texts;
     for (name, texts) in spoken {
         if let Some(agent) = agents.get_mut(&name) {
@@ -124,34 +127,34 @@ pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
         .into_iter()
         .map(|(name, agent)| (name, agent.spec))
         .collect();
-    (draft.active, draft.usual) = (active, usual);
+    (draft.active, draft.default_delegate) = (active, usual);
     draft
 }
 
-fn tree() -> Tree {
+fn paths() -> WorkspacePaths {
     let path = |text: &str| VPath::parse(text).unwrap_or(VPath::root());
-    Tree {
+    WorkspacePaths {
         context: vec![ContextFile::new(path("AGENTS.md"), "agents_context")],
         memory: Some(path(".openharness/memory/MEMORY.md")),
-        days: None,
+        daily_facts: None,
         knowledge: None,
         skills: vec![path(".openharness/skills")],
-        flavor: crate::skills::Flavor::OpenHarness,
+        flavor: crate::skills::SkillFlavor::OpenHarness,
         subagents: None,
         tools: None,
         runtime: path(".openharness/data"),
         usage: None,
         conversations: None,
         tasks: None,
-        home: None,
+        default_dir: None,
         protected: Protected::OPENHARNESS,
     }
 }
 
 /// The files of a folder that end with `extension`. Those that nearly do are told.
-pub(crate) async fn definitions(
+pub(crate) async fn list_definitions(
     draft: &mut Draft<'_>,
-    side: Side,
+    side: SettingsRoot,
     folder: &str,
     extension: &str,
 ) -> Vec<String> {
@@ -160,7 +163,7 @@ pub(crate) async fn definitions(
         _ => &[".markdown", ".mdx", ".txt"],
     };
     let mut paths = Vec::new();
-    for (name, kind) in draft.names_in(side, folder).await {
+    for (name, kind) in draft.list_dir_in(side, folder).await {
         if kind == FileKind::Directory || name.starts_with('.') {
             continue;
         }
@@ -169,22 +172,26 @@ pub(crate) async fn definitions(
             paths.push(path);
         } else if similar.iter().any(|end| name.ends_with(end)) {
             let message = format!("is not read: only names that end with {extension} are");
-            draft.note(Finding::new(Severity::Warning, side.file(&path), message));
+            draft.note(Finding::new(
+                Severity::Warning,
+                side.display_path(&path),
+                message,
+            ));
         }
     }
     paths
 }
 
 /// Tells of names that look like a part of the layout, and are not.
-async fn misspelled(draft: &mut Draft<'_>) {
-    for (name, _) in draft.names(FOLDER).await {
-        let near = crate::nearest(&name, &PARTS)
-            .filter(|_| !PARTS.contains(&name.as_str()) && name != "prompts");
+async fn note_misspelled_names(draft: &mut Draft<'_>) {
+    for (name, _) in draft.list_dir(OPENHARNESS_DIR).await {
+        let near = crate::closest_name(&name, &KNOWN_ENTRIES)
+            .filter(|_| !KNOWN_ENTRIES.contains(&name.as_str()) && name != "prompts");
         if let Some(near) = near {
             let message = format!("is no part of the layout; did you mean `{near}`?");
             draft.note(Finding::new(
                 Severity::Warning,
-                format!("{FOLDER}/{name}"),
+                format!("{OPENHARNESS_DIR}/{name}"),
                 message,
             ));
         }
@@ -192,8 +199,8 @@ async fn misspelled(draft: &mut Draft<'_>) {
 }
 
 /// In a workspace to chat in, agents have nothing but words.
-fn silence(draft: &mut Draft<'_>, agents: &mut BTreeMap<String, Agent>) {
-    draft.tree.skills.clear();
+fn remove_tools_for_chat(draft: &mut Draft<'_>, agents: &mut BTreeMap<String, OpenharnessAgent>) {
+    draft.paths.skills.clear();
     if !draft.options().skills.is_empty() {
         let message = "ignored, for the workspace is of kind chat";
         draft.note(Finding::new(Severity::Warning, "--skills", message));
@@ -210,7 +217,7 @@ fn silence(draft: &mut Draft<'_>, agents: &mut BTreeMap<String, Agent>) {
                 ignored.push(list.key);
             }
         }
-        if !std::mem::take(&mut agent.spec.switch).is_empty() {
+        if !std::mem::take(&mut agent.spec.switch_targets).is_empty() {
             ignored.push("switch");
         }
         if agent
@@ -230,10 +237,10 @@ fn silence(draft: &mut Draft<'_>, agents: &mut BTreeMap<String, Agent>) {
 
 /// The main agent: the one asked for, the settings' default, `assistant`, or the first that can be.
 /// Then who it would be if none was asked for.
-fn choose(
+fn choose_main_agent(
     draft: &mut Draft<'_>,
-    settings: Option<&Settings>,
-    agents: &BTreeMap<String, Agent>,
+    settings: Option<&OpenharnessSettings>,
+    agents: &BTreeMap<String, OpenharnessAgent>,
 ) -> (Option<String>, Option<String>) {
     let primary = || {
         agents
@@ -245,11 +252,11 @@ fn choose(
         Some(agent) if agent.spec.mode.is_primary() => None,
         Some(_) => Some(format!(
             "`{name}` is a subagent, so it cannot be the main agent{}",
-            instead(name, primary())
+            suggestion(name, primary())
         )),
         None => Some(format!(
             "there is no agent `{name}`{}",
-            instead(name, primary())
+            suggestion(name, primary())
         )),
     };
     let default =
@@ -289,12 +296,12 @@ fn choose(
                 names.join(", ")
             ),
         };
-        draft.note(Finding::error(format!("{FOLDER}/agents"), message));
+        draft.note(Finding::error(format!("{OPENHARNESS_DIR}/agents"), message));
     }
     (usual.clone(), usual)
 }
 
-fn wanted_skills(agents: &BTreeMap<String, Agent>) -> Vec<String> {
+fn referenced_skills(agents: &BTreeMap<String, OpenharnessAgent>) -> Vec<String> {
     let lists = agents
         .values()
         .flat_map(|agent| [&agent.allowed.skills, &agent.denied.skills]);
@@ -302,10 +309,10 @@ fn wanted_skills(agents: &BTreeMap<String, Agent>) -> Vec<String> {
 }
 
 /// What an agent says of itself.
-fn own_words(spec: &AgentSpec) -> FixedText {
+fn agent_prompt_text(spec: &AgentSpec) -> FixedText {
     FixedText {
         title: format!("agent {}", spec.name),
-        order: order::PERSONA,
+        order: section_order::PERSONA,
         source: spec.source.clone(),
         text: spec.prompt.clone(),
         tag: None,
@@ -313,13 +320,16 @@ fn own_words(spec: &AgentSpec) -> FixedText {
 }
 
 /// Takes model, bounds and tools of the main agent as those of the workspace.
-fn become_agent(draft: &mut Draft<'_>, agent: &Agent) {
+fn apply_main_agent(draft: &mut Draft<'_>, agent: &OpenharnessAgent) {
     let spec = &agent.spec;
     draft.config.model = spec.model.clone();
     draft.config.policy = policy(&spec.policy, &Policy::default());
-    draft.tools.allow = Some(with_hands(spec.tools.clone().unwrap_or_default(), spec));
+    draft.tools.allow = Some(with_implied_tools(
+        spec.tools.clone().unwrap_or_default(),
+        spec,
+    ));
     draft.tools.deny = spec.denied_tools.clone();
-    draft.came_from(&agent.document, |key| match key {
+    draft.record_origins(&agent.document, |key| match key {
         "model" | "model.model_ref" | "model.alias" => Some("model.name".to_owned()),
         "temperature" | "model.temperature" => Some("model.temperature".to_owned()),
         "max_tokens" | "model.max_tokens" => Some("model.max_output_tokens".to_owned()),

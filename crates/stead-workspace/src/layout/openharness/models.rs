@@ -1,10 +1,10 @@
 //! `models/*.yaml`: models by name, of the workspace and of the platform, and what refers to them.
 
-use super::words::{TextOr, instead, later};
-use super::{definitions, settings::Settings};
-use crate::layout::{Asks, Draft, Side};
-use crate::variables::{Marks, Missing};
-use crate::{Document, Finding, Severity};
+use super::common::{TextOr, note_inactive_under, suggestion};
+use super::{list_definitions, settings::OpenharnessSettings};
+use crate::layout::{Draft, ModelUse, SettingsRoot};
+use crate::variables::{UnsetVariable, VariableSyntax};
+use crate::{Finding, SettingsDocument, Severity};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -12,17 +12,17 @@ use stead_model::{ModelSettings, providers};
 
 /// Every model that can be referred to.
 #[derive(Default)]
-pub(super) struct Models {
+pub(super) struct OpenharnessModels {
     /// By reference: `platform/x`, `workspace/x`.
-    known: BTreeMap<String, ModelSettings>,
+    by_reference: BTreeMap<String, ModelSettings>,
     /// Those that need a variable that is not set, with that variable.
     unset: BTreeMap<String, String>,
-    aliases: BTreeMap<String, Resolved>,
+    aliases: BTreeMap<String, ResolvedModel>,
 }
 
 /// A model with the reference that leads to it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Resolved {
+pub(super) struct ResolvedModel {
     pub(super) reference: String,
     pub(super) settings: ModelSettings,
 }
@@ -30,7 +30,7 @@ pub(super) struct Resolved {
 /// An alias with settings of its own.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Alias {
+pub(super) struct ModelAlias {
     #[serde(rename = "ref")]
     reference: String,
     temperature: Option<f64>,
@@ -42,7 +42,7 @@ pub(super) struct Alias {
 /// One model of a file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct ModelEntry {
     provider: String,
     name: String,
     key: Option<String>,
@@ -52,14 +52,20 @@ struct Entry {
 }
 
 /// Reads the models of both sides, and the aliases that the settings give them.
-pub(super) async fn read(draft: &mut Draft<'_>, settings: Option<&Settings>) -> Models {
-    let mut models = Models::default();
+pub(super) async fn load_models(
+    draft: &mut Draft<'_>,
+    settings: Option<&OpenharnessSettings>,
+) -> OpenharnessModels {
+    let mut models = OpenharnessModels::default();
     for (side, folder) in [
-        (Side::Platform, "models"),
-        (Side::Folder, ".openharness/models"),
+        (SettingsRoot::Platform, "models"),
+        (SettingsRoot::Workspace, ".openharness/models"),
     ] {
-        for path in definitions(draft, side, folder, ".yaml").await {
-            if let Some((document, unset)) = draft.yaml_unset(side, &path, Marks::AllOrEnv).await {
+        for path in list_definitions(draft, side, folder, ".yaml").await {
+            if let Some((document, unset)) = draft
+                .load_yaml_with_unset(side, &path, VariableSyntax::AllOrEnv)
+                .await
+            {
                 models.add(draft, &document, side, &unset);
             }
         }
@@ -70,30 +76,38 @@ pub(super) async fn read(draft: &mut Draft<'_>, settings: Option<&Settings>) -> 
     models
 }
 
-impl Models {
-    fn add(&mut self, draft: &mut Draft<'_>, document: &Document, side: Side, unset: &[Missing]) {
+impl OpenharnessModels {
+    fn add(
+        &mut self,
+        draft: &mut Draft<'_>,
+        document: &SettingsDocument,
+        side: SettingsRoot,
+        unset: &[UnsetVariable],
+    ) {
         let prefix = match side {
-            Side::Platform => "platform",
-            Side::Folder => "workspace",
+            SettingsRoot::Platform => "platform",
+            SettingsRoot::Workspace => "workspace",
         };
         let severity = match side {
             // A platform may offer more models than a workspace has keys for.
-            Side::Platform => Severity::Warning,
-            Side::Folder => unresolved(draft),
+            SettingsRoot::Platform => Severity::Warning,
+            SettingsRoot::Workspace => unresolved_severity(draft),
         };
         for missing in unset {
             draft.note(Finding {
                 severity,
-                ..document.unset(missing)
+                ..document.unset_variable_finding(missing)
             });
         }
-        let Some(entries) = draft.take(document.typed::<BTreeMap<String, Entry>>()) else {
+        let Some(entries) =
+            draft.ok_or_note(document.deserialize_into::<BTreeMap<String, ModelEntry>>())
+        else {
             return;
         };
         for (name, entry) in entries {
             let reference = format!("{prefix}/{name}");
-            let needs = |missing: &&Missing| {
-                FIELDS
+            let needs = |missing: &&UnsetVariable| {
+                VARIABLE_FIELDS
                     .iter()
                     .any(|field| missing.key == format!("{name}.{field}"))
             };
@@ -107,13 +121,13 @@ impl Models {
                 );
                 continue;
             }
-            later(
+            note_inactive_under(
                 draft,
                 document,
                 &[&name, "metadata"],
                 "is used in a later version",
             );
-            if self.known.contains_key(&reference) {
+            if self.by_reference.contains_key(&reference) {
                 draft.note(document.error(
                     &name,
                     format!("there are two models `{reference}`; rename one"),
@@ -131,30 +145,34 @@ impl Models {
             };
             // A key is a secret even if its model is not used.
             draft.config.secrets.extend(settings.api_key.clone());
-            self.known.insert(reference, settings);
+            self.by_reference.insert(reference, settings);
         }
     }
 
-    fn add_aliases(&mut self, draft: &mut Draft<'_>, settings: &Settings) {
+    fn add_aliases(&mut self, draft: &mut Draft<'_>, settings: &OpenharnessSettings) {
         for (alias, target) in &settings.models {
             let key = format!("models.{alias}");
             let (reference, at) = match target {
                 TextOr::Text(reference) => (reference, key.clone()),
                 TextOr::Settings(alias) => (&alias.reference, format!("{key}.ref")),
             };
-            later(
+            note_inactive_under(
                 draft,
                 &settings.document,
                 &["models", alias, "top_p"],
-                TOP_P,
+                TOP_P_INACTIVE,
             );
-            let Some(known) = self.known.get(reference) else {
-                let message = format!("{key}: {}", self.missing(reference));
-                draft.note(settings.document.finding(unresolved(draft), &at, message));
+            let Some(known) = self.by_reference.get(reference) else {
+                let message = format!("{key}: {}", self.unknown_model_message(reference));
+                draft.note(
+                    settings
+                        .document
+                        .finding(unresolved_severity(draft), &at, message),
+                );
                 continue;
             };
             let mut known = known.clone();
-            if let TextOr::Settings(Alias {
+            if let TextOr::Settings(ModelAlias {
                 temperature,
                 max_tokens,
                 ..
@@ -164,7 +182,7 @@ impl Models {
             }
             self.aliases.insert(
                 alias.clone(),
-                Resolved {
+                ResolvedModel {
                     reference: reference.clone(),
                     settings: known,
                 },
@@ -173,34 +191,37 @@ impl Models {
     }
 
     /// The model that `written`, an alias or a reference, means; or why there is none.
-    pub(super) fn resolve(&self, written: &str) -> Result<Resolved, String> {
+    pub(super) fn resolve(&self, written: &str) -> Result<ResolvedModel, String> {
         if let Some(resolved) = self.aliases.get(written) {
             return Ok(resolved.clone());
         }
         let known = self
-            .known
+            .by_reference
             .get(written)
-            .ok_or_else(|| self.missing(written))?;
-        Ok(Resolved {
+            .ok_or_else(|| self.unknown_model_message(written))?;
+        Ok(ResolvedModel {
             reference: written.to_owned(),
             settings: known.clone(),
         })
     }
 
-    fn missing(&self, written: &str) -> String {
+    fn unknown_model_message(&self, written: &str) -> String {
         if let Some(variable) = self.unset.get(written) {
             return format!(
                 "the model `{written}` needs the variable {variable}, which is not set"
             );
         }
         let known = self
-            .known
+            .by_reference
             .keys()
             .chain(self.aliases.keys())
             .map(String::as_str);
         let why = match written.split_once('/') {
             Some(("platform", _))
-                if !self.known.keys().any(|name| name.starts_with("platform/")) =>
+                if !self
+                    .by_reference
+                    .keys()
+                    .any(|name| name.starts_with("platform/")) =>
             {
                 ", for no platform with models is given (set STEAD_PLATFORM, or make ~/.stead/platform/models/)"
             }
@@ -208,27 +229,27 @@ impl Models {
         };
         format!(
             "there is no model `{written}`{why}{}",
-            instead(written, known)
+            suggestion(written, known)
         )
     }
 }
 
 /// Where variables matter in a model.
-const FIELDS: [&str; 4] = ["provider", "name", "key", "url"];
+const VARIABLE_FIELDS: [&str; 4] = ["provider", "name", "key", "url"];
 
 /// How bad a reference to a model that is not there is: harmless if another is used anyway.
-pub(super) fn unresolved(draft: &Draft<'_>) -> Severity {
-    if draft.options().model.is_some() || draft.options().asks == Asks::Nothing {
-        Severity::Lax
+pub(super) fn unresolved_severity(draft: &Draft<'_>) -> Severity {
+    if draft.options().model.is_some() || draft.options().model_use == ModelUse::NotNeeded {
+        Severity::NonFatal
     } else {
         Severity::Error
     }
 }
 
 /// Why `top_p` has no effect.
-pub(super) const TOP_P: &str = "is sent to models in a later version";
+pub(super) const TOP_P_INACTIVE: &str = "is sent to models in a later version";
 
-impl Entry {
+impl ModelEntry {
     fn check(&self) -> Result<(), (&'static str, String)> {
         let provider = providers()
             .iter()
@@ -240,7 +261,7 @@ impl Entry {
                 format!(
                     "there is no provider `{}`{}",
                     self.provider,
-                    instead(&self.provider, known)
+                    suggestion(&self.provider, known)
                 ),
             ));
         };

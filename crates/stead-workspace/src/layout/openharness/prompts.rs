@@ -1,52 +1,52 @@
 //! `.openharness/prompts.yaml`, or `system_prompt:` of the settings: what is said beside the
 //! agent's own words.
 
-use super::models::Resolved;
-use super::settings::Settings;
-use super::words::{TextOr, instead, twice};
-use crate::layout::{Draft, Side};
-use crate::variables::Marks;
-use crate::{Document, FixedText, Severity, order};
+use super::common::{TextOr, first_duplicate, suggestion};
+use super::models::ResolvedModel;
+use super::settings::OpenharnessSettings;
+use crate::layout::{Draft, SettingsRoot};
+use crate::variables::VariableSyntax;
+use crate::{FixedText, SettingsDocument, Severity, section_order};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use stead_model::providers;
 
-const FILE: &str = ".openharness/prompts.yaml";
+const PROMPTS_FILE: &str = ".openharness/prompts.yaml";
 
 #[derive(Debug, Default, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Prompts {
-    base: Option<Source>,
-    llm_optimized: Option<Optimized>,
-    compose: Option<Compose>,
+pub(super) struct PromptsFile {
+    base: Option<TextSource>,
+    llm_optimized: Option<OptimizedPrompts>,
+    compose: Option<PromptComposition>,
 }
 
 /// A text, here or in a file.
 #[derive(Debug, Default, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Source {
+pub(crate) struct TextSource {
     inline: Option<String>,
     file: Option<String>,
 }
 
 #[derive(Debug, Default, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Optimized {
-    providers: BTreeMap<String, Source>,
-    models: BTreeMap<String, Source>,
+struct OptimizedPrompts {
+    providers: BTreeMap<String, TextSource>,
+    models: BTreeMap<String, TextSource>,
 }
 
 #[derive(Debug, Default, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Compose {
-    order: Option<Vec<Segment>>,
+struct PromptComposition {
+    order: Option<Vec<PromptSegment>>,
     include_environment: Option<bool>,
 }
 
 /// A part of the prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Segment {
+enum PromptSegment {
     Base,
     LlmOptimized,
     Agent,
@@ -58,88 +58,100 @@ enum Segment {
     Environment,
 }
 
-impl Segment {
+impl PromptSegment {
     /// Where it stands unless told otherwise.
-    fn order(self) -> u16 {
+    fn default_order(self) -> u16 {
         match self {
-            Self::Base => order::BASE,
-            Self::LlmOptimized => order::BASE + 1,
-            Self::Agent => order::PERSONA,
-            Self::ProjectAgentsMd => order::CONTEXT,
-            Self::Skills => order::SKILLS,
-            Self::Actions => order::ACTIONS,
-            Self::AgentSwitches => order::SWITCHES,
-            Self::Subagents => order::SUBAGENTS,
-            Self::Environment => order::SESSION,
+            Self::Base => section_order::BASE,
+            Self::LlmOptimized => section_order::BASE + 1,
+            Self::Agent => section_order::PERSONA,
+            Self::ProjectAgentsMd => section_order::CONTEXT,
+            Self::Skills => section_order::SKILLS,
+            Self::Actions => section_order::ACTIONS,
+            Self::AgentSwitches => section_order::SWITCHES,
+            Self::Subagents => section_order::SUBAGENTS,
+            Self::Environment => section_order::SESSION,
         }
     }
 }
 
 /// What decides which texts are said.
-pub(super) struct Speaker<'a> {
+pub(super) struct PromptTarget<'a> {
     /// The agent's own words.
     pub(super) agent: FixedText,
     /// The model the agent names.
-    pub(super) model: Option<&'a Resolved>,
+    pub(super) model: Option<&'a ResolvedModel>,
 }
 
 /// Where the prompts are written, and the key they stand below.
-struct Written {
-    prompts: Prompts,
-    document: Document,
-    below: &'static str,
+struct LocatedPrompts {
+    prompts: PromptsFile,
+    document: SettingsDocument,
+    key_prefix: &'static str,
 }
 
 /// Puts the texts of the prompt into the draft.
-pub(super) async fn read(draft: &mut Draft<'_>, settings: Option<&Settings>, speaker: Speaker<'_>) {
-    let own = draft.yaml_in(Side::Folder, FILE, Marks::Env).await;
-    let own = own.and_then(|document| Some((draft.take(document.typed::<Prompts>())?, document)));
+pub(super) async fn load_prompts(
+    draft: &mut Draft<'_>,
+    settings: Option<&OpenharnessSettings>,
+    speaker: PromptTarget<'_>,
+) {
+    let own = draft
+        .load_yaml_in(SettingsRoot::Workspace, PROMPTS_FILE, VariableSyntax::Env)
+        .await;
+    let own = own.and_then(|document| {
+        Some((
+            draft.ok_or_note(document.deserialize_into::<PromptsFile>())?,
+            document,
+        ))
+    });
     let of_settings =
         settings.and_then(|settings| Some((settings.system_prompt.clone()?, settings)));
     let written = match (own, of_settings) {
         (Some(_), Some((_, settings))) => {
-            let message =
-                format!("system_prompt: prompts are written in {FILE} too; keep one of them");
+            let message = format!(
+                "system_prompt: prompts are written in {PROMPTS_FILE} too; keep one of them"
+            );
             return draft.note(settings.document.error("system_prompt", message));
         }
-        (Some((prompts, document)), None) => Written {
+        (Some((prompts, document)), None) => LocatedPrompts {
             prompts,
             document,
-            below: "",
+            key_prefix: "",
         },
-        (None, Some((TextOr::Settings(prompts), settings))) => Written {
+        (None, Some((TextOr::Settings(prompts), settings))) => LocatedPrompts {
             prompts,
             document: settings.document.clone(),
-            below: "system_prompt.",
+            key_prefix: "system_prompt.",
         },
         (None, Some((TextOr::Text(text), settings))) => {
-            let base = Some(Source {
+            let base = Some(TextSource {
                 inline: Some(text),
                 file: None,
             });
-            let prompts = Prompts {
+            let prompts = PromptsFile {
                 base,
-                ..Prompts::default()
+                ..PromptsFile::default()
             };
-            Written {
+            LocatedPrompts {
                 prompts,
                 document: settings.document.clone(),
-                below: "system_prompt.",
+                key_prefix: "system_prompt.",
             }
         }
         (None, None) => return draft.texts.push(speaker.agent),
     };
-    written.say(draft, speaker).await;
+    written.apply(draft, speaker).await;
 }
 
-impl Written {
-    async fn say(self, draft: &mut Draft<'_>, speaker: Speaker<'_>) {
+impl LocatedPrompts {
+    async fn apply(self, draft: &mut Draft<'_>, speaker: PromptTarget<'_>) {
         let base_key = self.key("base");
         let base = match &self.prompts.base {
-            Some(source) => source.text(draft, &self.document, &base_key).await,
+            Some(source) => source.load(draft, &self.document, &base_key).await,
             None => None,
         };
-        let optimized = self.optimized(draft, speaker.model).await;
+        let optimized = self.optimized_text(draft, speaker.model).await;
         let text = |title: &str, text: String| FixedText {
             title: title.to_owned(),
             order: 0,
@@ -147,12 +159,15 @@ impl Written {
             text,
             tag: None,
         };
-        let mut texts = vec![(Segment::Agent, speaker.agent)];
-        texts.extend(base.map(|base| (Segment::Base, text("base", base))));
-        texts.extend(
-            optimized.map(|optimized| (Segment::LlmOptimized, text("for this model", optimized))),
-        );
-        let orders = self.orders(draft);
+        let mut texts = vec![(PromptSegment::Agent, speaker.agent)];
+        texts.extend(base.map(|base| (PromptSegment::Base, text("base", base))));
+        texts.extend(optimized.map(|optimized| {
+            (
+                PromptSegment::LlmOptimized,
+                text("for this model", optimized),
+            )
+        }));
+        let orders = self.segment_orders(draft);
         for (segment, text) in texts {
             if let Some(order) = orders(segment) {
                 draft.texts.push(FixedText { order, ..text });
@@ -162,11 +177,15 @@ impl Written {
     }
 
     fn key(&self, key: &str) -> String {
-        format!("{}{key}", self.below)
+        format!("{}{key}", self.key_prefix)
     }
 
     /// The text for the agent's model, or else for its provider. All are checked.
-    async fn optimized(&self, draft: &mut Draft<'_>, model: Option<&Resolved>) -> Option<String> {
+    async fn optimized_text(
+        &self,
+        draft: &mut Draft<'_>,
+        model: Option<&ResolvedModel>,
+    ) -> Option<String> {
         let optimized = self.prompts.llm_optimized.as_ref()?;
         let given = draft.options().model.as_deref();
         let reference = model
@@ -181,7 +200,7 @@ impl Written {
                 let message = format!("{key}: a model is named platform/… or workspace/… here");
                 draft.note(self.document.error(&key, message));
             }
-            let text = source.text(draft, &self.document, &key).await;
+            let text = source.load(draft, &self.document, &key).await;
             chosen.0 = if reference == Some(name) {
                 text
             } else {
@@ -197,11 +216,11 @@ impl Written {
             if !known.contains(&name.as_str()) {
                 let message = format!(
                     "{key}: there is no provider `{name}`{}",
-                    instead(name, known)
+                    suggestion(name, known)
                 );
                 draft.note(self.document.finding(Severity::Warning, &key, message));
             }
-            let text = source.text(draft, &self.document, &key).await;
+            let text = source.load(draft, &self.document, &key).await;
             chosen.1 = if provider == Some(name) {
                 text
             } else {
@@ -212,7 +231,10 @@ impl Written {
     }
 
     /// Where each part stands; none = it is left out.
-    fn orders(&self, draft: &mut Draft<'_>) -> impl Fn(Segment) -> Option<u16> + use<> {
+    fn segment_orders(
+        &self,
+        draft: &mut Draft<'_>,
+    ) -> impl Fn(PromptSegment) -> Option<u16> + use<> {
         let compose = self.prompts.compose.clone().unwrap_or_default();
         if compose.include_environment == Some(false) {
             let key = self.key("compose.include_environment");
@@ -221,35 +243,35 @@ impl Written {
         }
         let list = compose.order;
         let key = self.key("compose.order");
-        if let Some((at, _)) = list.as_deref().and_then(|list| twice(&key, list)) {
+        if let Some((at, _)) = list.as_deref().and_then(|list| first_duplicate(&key, list)) {
             draft.note(self.document.error(&at, format!("{at}: is listed twice")));
         }
-        let mut placed: Vec<(Segment, u16)> = Vec::new();
-        let mut next = order::BASE;
+        let mut placed: Vec<(PromptSegment, u16)> = Vec::new();
+        let mut next = section_order::BASE;
         for (i, segment) in list.iter().flatten().enumerate() {
             match segment {
-                Segment::Base | Segment::LlmOptimized | Segment::Agent => {
+                PromptSegment::Base | PromptSegment::LlmOptimized | PromptSegment::Agent => {
                     placed.push((*segment, next));
                     next += 1;
                 }
                 // There are none yet.
-                Segment::Actions => {}
-                Segment::ProjectAgentsMd
-                | Segment::Skills
-                | Segment::AgentSwitches
-                | Segment::Subagents
-                | Segment::Environment => {
-                    if segment.order() < next {
+                PromptSegment::Actions => {}
+                PromptSegment::ProjectAgentsMd
+                | PromptSegment::Skills
+                | PromptSegment::AgentSwitches
+                | PromptSegment::Subagents
+                | PromptSegment::Environment => {
+                    if segment.default_order() < next {
                         let at = format!("{key}[{i}]");
                         let message = format!("{at}: this part stays in its usual place");
                         draft.note(self.document.finding(Severity::Inactive, &at, message));
                     }
-                    next = next.max(segment.order() + 1);
+                    next = next.max(segment.default_order() + 1);
                 }
             }
         }
         if let Some(list) = &list {
-            self.left_out(draft, list);
+            self.note_omitted_segments(draft, list);
         }
         let ordered = list.is_some();
         move |segment| {
@@ -260,38 +282,38 @@ impl Written {
             if ordered {
                 place
             } else {
-                Some(segment.order())
+                Some(segment.default_order())
             }
         }
     }
 
     /// What the order does not name is not said.
-    fn left_out(&self, draft: &mut Draft<'_>, list: &[Segment]) {
+    fn note_omitted_segments(&self, draft: &mut Draft<'_>, list: &[PromptSegment]) {
         let key = self.key("compose.order");
-        if !list.contains(&Segment::Agent) {
+        if !list.contains(&PromptSegment::Agent) {
             let message =
                 format!("{key}: `agent` is not listed, so the agent's own prompt is not used");
             draft.note(self.document.finding(Severity::Warning, &key, message));
         }
-        if !list.contains(&Segment::ProjectAgentsMd) {
+        if !list.contains(&PromptSegment::ProjectAgentsMd) {
             draft
-                .tree
+                .paths
                 .context
                 .retain(|file| file.path.as_str() != "AGENTS.md");
         }
-        if !list.contains(&Segment::Skills) {
+        if !list.contains(&PromptSegment::Skills) {
             let message = format!("{key}: skills are listed all the same, if the agent has any");
             draft.note(self.document.finding(Severity::Inactive, &key, message));
         }
     }
 }
 
-impl Source {
+impl TextSource {
     /// The text; none and a note if there is none.
-    pub(crate) async fn text(
+    pub(crate) async fn load(
         &self,
         draft: &mut Draft<'_>,
-        document: &Document,
+        document: &SettingsDocument,
         key: &str,
     ) -> Option<String> {
         match (&self.inline, &self.file) {
@@ -307,7 +329,7 @@ impl Source {
                 None
             }
             (Some(text), None) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
-            (None, Some(file)) => match draft.read(file).await {
+            (None, Some(file)) => match draft.read_file(file).await {
                 Some(read) => Some(read.text.trim().to_owned()).filter(|text| !text.is_empty()),
                 None => {
                     let message = format!(

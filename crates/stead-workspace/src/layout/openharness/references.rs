@@ -1,20 +1,20 @@
 //! What agents refer to: models, tools, actions, skills, servers and each other. All of it must be
 //! there.
 
-use super::agents::{Agent, Choice, List};
-use super::models::{Models, Resolved, unresolved};
-use super::native::{Natives, State};
-use super::words::instead;
-use crate::layout::{Draft, Side};
+use super::agents::{NameList, OpenharnessAgent, OpenharnessModelChoice};
+use super::common::suggestion;
+use super::models::{OpenharnessModels, ResolvedModel, unresolved_severity};
+use super::native_tools::{NativeToolState, NativeTools};
+use crate::layout::{Draft, SettingsRoot};
 use crate::{AgentMode, FrontMatter, Severity};
 use std::collections::BTreeMap;
 use stead_model::ModelSettings;
 use stead_vfs::FileKind;
 
 /// What there is to refer to.
-pub(super) struct Known<'a> {
-    pub(super) models: &'a Models,
-    pub(super) natives: Natives,
+pub(super) struct ReferenceTable<'a> {
+    pub(super) models: &'a OpenharnessModels,
+    pub(super) natives: NativeTools,
     pub(super) actions: Vec<String>,
     pub(super) servers: Vec<String>,
     pub(super) skills: Vec<String>,
@@ -23,17 +23,17 @@ pub(super) struct Known<'a> {
 
 /// What an agent is here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum AgentRank {
     Main,
     Other,
 }
 
 /// The names of the skills of the workspace, by folder and by front matter. Files are read only if
 /// `wanted` has a name that is no folder's.
-pub(super) async fn skills(draft: &mut Draft<'_>, wanted: &[String]) -> Vec<String> {
+pub(super) async fn skill_names(draft: &mut Draft<'_>, wanted: &[String]) -> Vec<String> {
     let mut found: Vec<(String, String)> = Vec::new();
-    for root in draft.tree.skills.clone() {
-        for (name, kind) in draft.names(root.as_str()).await {
+    for root in draft.paths.skills.clone() {
+        for (name, kind) in draft.list_dir(root.as_str()).await {
             if kind == FileKind::Directory && !name.starts_with(['.', '_']) {
                 found.push((format!("{root}/{name}/SKILL.md"), name));
             }
@@ -44,12 +44,12 @@ pub(super) async fn skills(draft: &mut Draft<'_>, wanted: &[String]) -> Vec<Stri
         return names;
     }
     for (file, _) in found {
-        let Some(read) = draft.read(&file).await else {
+        let Some(read) = draft.read_file(&file).await else {
             continue;
         };
         // What is wrong with a skill is told by those who load it.
         let document =
-            FrontMatter::split(&file, &read.text).and_then(|split| split.document(&file));
+            FrontMatter::split(&file, &read.text).and_then(|split| split.parse_document(&file));
         let name = document
             .ok()
             .and_then(|document| Some(document.value().get("name")?.as_str()?.to_owned()));
@@ -58,16 +58,16 @@ pub(super) async fn skills(draft: &mut Draft<'_>, wanted: &[String]) -> Vec<Stri
     names
 }
 
-impl Known<'_> {
+impl ReferenceTable<'_> {
     /// Checks everything that `agent` refers to, and fills its definition in. Gives the model it
     /// refers to.
-    pub(super) fn settle(
+    pub(super) fn resolve_agent(
         &self,
         draft: &mut Draft<'_>,
-        agent: &mut Agent,
-        role: Role,
-    ) -> Option<Resolved> {
-        self.tools(draft, agent);
+        agent: &mut OpenharnessAgent,
+        role: AgentRank,
+    ) -> Option<ResolvedModel> {
+        self.check_tools(draft, agent);
         for (allowed, denied, known, noun) in [
             (
                 &agent.allowed.actions,
@@ -88,12 +88,12 @@ impl Known<'_> {
                 "tool server",
             ),
         ] {
-            named(draft, agent, allowed, known, noun);
-            named(draft, agent, denied, known, noun);
+            check_names(draft, agent, allowed, known, noun);
+            check_names(draft, agent, denied, known, noun);
             let canonical = |name: &str| name.to_owned();
-            contradictions(draft, agent, allowed, denied, &canonical);
+            note_contradictions(draft, agent, allowed, denied, &canonical);
         }
-        let Agent {
+        let OpenharnessAgent {
             allowed, denied, ..
         } = &*agent;
         for (list, what) in [
@@ -117,31 +117,35 @@ impl Known<'_> {
                 );
             }
         }
-        self.others(draft, agent);
-        let resolved = self.model(draft, agent, role);
+        self.check_agents(draft, agent);
+        let resolved = self.resolve_model(draft, agent, role);
         let spec = &mut agent.spec;
         spec.tools = Some(agent.allowed.native.names.clone());
         spec.denied_tools = agent.denied.native.names.clone();
         spec.actions = Some(agent.allowed.actions.names.clone());
         spec.skills = Some(agent.allowed.skills.names.clone());
         spec.servers = Some(agent.allowed.external.names.clone());
-        spec.model = settings(resolved.as_ref(), &agent.model);
+        spec.model = model_settings(resolved.as_ref(), &agent.model);
         resolved
     }
 
-    fn tools(&self, draft: &mut Draft<'_>, agent: &Agent) {
+    fn check_tools(&self, draft: &mut Draft<'_>, agent: &OpenharnessAgent) {
         for list in [&agent.allowed.native, &agent.denied.native] {
             for (i, name) in list.names.iter().enumerate() {
                 let key = format!("{}[{i}]", list.key);
                 match self.natives.find(name) {
-                    Ok(native) if native.state == State::Later => {
+                    Ok(native) if native.state == NativeToolState::Planned => {
                         let message = format!("{}: {name} comes in a later version", list.key);
                         draft.note(agent.document.finding(Severity::Inactive, &key, message));
                     }
                     Ok(_) => {}
                     Err(message) => {
                         let message = format!("{}: {message}", list.key);
-                        draft.note(agent.document.finding(severity(agent.side), &key, message));
+                        draft.note(agent.document.finding(
+                            dangling_severity(agent.side),
+                            &key,
+                            message,
+                        ));
                     }
                 }
             }
@@ -151,7 +155,7 @@ impl Known<'_> {
                 .find(name)
                 .map_or(name.to_owned(), |native| native.canonical.clone())
         };
-        contradictions(
+        note_contradictions(
             draft,
             agent,
             &agent.allowed.native,
@@ -161,12 +165,12 @@ impl Known<'_> {
     }
 
     /// The agents it may switch and delegate to.
-    fn others(&self, draft: &mut Draft<'_>, agent: &Agent) {
+    fn check_agents(&self, draft: &mut Draft<'_>, agent: &OpenharnessAgent) {
         let delegates = agent.spec.subagents.as_deref().unwrap_or_default();
         for (key, targets, fits, what) in [
             (
                 "switch",
-                &agent.spec.switch[..],
+                &agent.spec.switch_targets[..],
                 AgentMode::is_primary as fn(AgentMode) -> bool,
                 "switched to",
             ),
@@ -181,9 +185,11 @@ impl Known<'_> {
                 let at = format!("{key}[{i}]");
                 let finding = match self.modes.get(target) {
                     None => {
-                        let hint = instead(target, self.modes.keys().map(String::as_str));
+                        let hint = suggestion(target, self.modes.keys().map(String::as_str));
                         let message = format!("{key}: there is no agent `{target}`{hint}");
-                        agent.document.finding(severity(agent.side), &at, message)
+                        agent
+                            .document
+                            .finding(dangling_severity(agent.side), &at, message)
                     }
                     Some(mode) if !fits(*mode) => {
                         let mode = mode_name(*mode);
@@ -199,11 +205,16 @@ impl Known<'_> {
         }
     }
 
-    fn model(&self, draft: &mut Draft<'_>, agent: &Agent, role: Role) -> Option<Resolved> {
-        let Some((written, key)) = &agent.model.written else {
-            if role == Role::Main
+    fn resolve_model(
+        &self,
+        draft: &mut Draft<'_>,
+        agent: &OpenharnessAgent,
+        role: AgentRank,
+    ) -> Option<ResolvedModel> {
+        let Some((written, key)) = &agent.model.reference else {
+            if role == AgentRank::Main
                 && draft.options().model.is_none()
-                && draft.options().asks == crate::Asks::Model
+                && draft.options().model_use == crate::ModelUse::Required
             {
                 let message = "no model: the one of the environment is used; name one with `model: {model_ref: …}`";
                 draft.note(agent.document.finding(Severity::Warning, "model", message));
@@ -214,9 +225,10 @@ impl Known<'_> {
             Ok(resolved) => Some(resolved),
             Err(message) => {
                 let severity = match (agent.side, role) {
-                    (Side::Platform, Role::Other) => Severity::Warning,
-                    (Side::Platform, Role::Main) | (Side::Folder, Role::Main | Role::Other) => {
-                        unresolved(draft)
+                    (SettingsRoot::Platform, AgentRank::Other) => Severity::Warning,
+                    (SettingsRoot::Platform, AgentRank::Main)
+                    | (SettingsRoot::Workspace, AgentRank::Main | AgentRank::Other) => {
+                        unresolved_severity(draft)
                     }
                 };
                 draft.note(
@@ -231,7 +243,10 @@ impl Known<'_> {
 }
 
 /// The settings of the model an agent asks for.
-fn settings(resolved: Option<&Resolved>, choice: &Choice) -> Option<ModelSettings> {
+fn model_settings(
+    resolved: Option<&ResolvedModel>,
+    choice: &OpenharnessModelChoice,
+) -> Option<ModelSettings> {
     if resolved.is_none() && choice.temperature.is_none() && choice.max_tokens.is_none() {
         return None;
     }
@@ -247,24 +262,30 @@ fn settings(resolved: Option<&Resolved>, choice: &Choice) -> Option<ModelSetting
 
 /// How bad a name is that leads nowhere. What the platform defines is not for the workspace to
 /// repair.
-fn severity(side: Side) -> Severity {
+fn dangling_severity(side: SettingsRoot) -> Severity {
     match side {
-        Side::Folder => Severity::Error,
-        Side::Platform => Severity::Warning,
+        SettingsRoot::Workspace => Severity::Error,
+        SettingsRoot::Platform => Severity::Warning,
     }
 }
 
-fn named(draft: &mut Draft<'_>, agent: &Agent, list: &List, known: &[String], noun: &str) {
+fn check_names(
+    draft: &mut Draft<'_>,
+    agent: &OpenharnessAgent,
+    list: &NameList,
+    known: &[String],
+    noun: &str,
+) {
     for (i, name) in list
         .names
         .iter()
         .enumerate()
         .filter(|(_, name)| !known.contains(name))
     {
-        let hint = instead(name, known.iter().map(String::as_str));
+        let hint = suggestion(name, known.iter().map(String::as_str));
         let message = format!("{}: there is no {noun} `{name}`{hint}", list.key);
         draft.note(agent.document.finding(
-            severity(agent.side),
+            dangling_severity(agent.side),
             &format!("{}[{i}]", list.key),
             message,
         ));
@@ -272,11 +293,11 @@ fn named(draft: &mut Draft<'_>, agent: &Agent, list: &List, known: &[String], no
 }
 
 /// Notes every name that is both allowed and denied.
-fn contradictions(
+fn note_contradictions(
     draft: &mut Draft<'_>,
-    agent: &Agent,
-    allowed: &List,
-    denied: &List,
+    agent: &OpenharnessAgent,
+    allowed: &NameList,
+    denied: &NameList,
     canonical: &dyn Fn(&str) -> String,
 ) {
     let allows = |name: &str| {

@@ -2,15 +2,15 @@
 
 use crate::Severity;
 use crate::layout::Draft;
-use crate::variables::Marks;
+use crate::variables::VariableSyntax;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-const FILE: &str = ".openharness/tools/settings.yaml";
+const SERVERS_FILE: &str = ".openharness/tools/settings.yaml";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Server {
+struct OpenharnessServer {
     command: Option<String>,
     url: Option<String>,
     enabled: Option<bool>,
@@ -20,12 +20,12 @@ struct Server {
     #[serde(rename = "oauth")]
     _oauth: Option<bool>,
     #[serde(rename = "expose")]
-    _expose: Option<Expose>,
+    _expose: Option<ServerExpose>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Expose {
+struct ServerExpose {
     #[serde(rename = "tool_prefix")]
     _tool_prefix: Option<String>,
     #[serde(rename = "include")]
@@ -35,11 +35,16 @@ struct Expose {
 }
 
 /// The names of all servers. They are checked; connecting to them comes in a later version.
-pub(super) async fn read(draft: &mut Draft<'_>) -> Vec<String> {
-    let Some(document) = draft.inactive_yaml(FILE, Marks::Env).await else {
+pub(super) async fn load_servers(draft: &mut Draft<'_>) -> Vec<String> {
+    let Some(document) = draft
+        .load_inactive_yaml(SERVERS_FILE, VariableSyntax::Env)
+        .await
+    else {
         return Vec::new();
     };
-    let Some(servers) = draft.take(document.typed::<BTreeMap<String, Server>>()) else {
+    let Some(servers) =
+        draft.ok_or_note(document.deserialize_into::<BTreeMap<String, OpenharnessServer>>())
+    else {
         return Vec::new();
     };
     for (name, server) in &servers {
@@ -56,7 +61,7 @@ pub(super) async fn read(draft: &mut Draft<'_>) -> Vec<String> {
     servers.into_keys().collect()
 }
 
-impl Server {
+impl OpenharnessServer {
     /// The key below the server, with a dot, and what is wrong there.
     fn problem(&self) -> Option<(&'static str, &'static str)> {
         match (self.command.as_deref(), self.url.as_deref()) {

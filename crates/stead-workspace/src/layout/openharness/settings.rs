@@ -1,30 +1,30 @@
 //! `.openharness/settings.yaml`.
 
-use super::models::Alias;
-use super::prompts::Prompts;
-use super::words::TextOr;
-use crate::layout::{Draft, Side};
-use crate::variables::Marks;
-use crate::{Document, Switch};
+use super::common::TextOr;
+use super::models::ModelAlias;
+use super::prompts::PromptsFile;
+use crate::layout::{Draft, SettingsRoot};
+use crate::variables::VariableSyntax;
+use crate::{FeatureSwitch, SettingsDocument};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use stead_vfs::{FileKind, VPath};
 
-pub(super) const FILE: &str = ".openharness/settings.yaml";
+pub(super) const SETTINGS_FILE: &str = ".openharness/settings.yaml";
 
 /// The settings, and where each stands.
-pub(super) struct Settings {
-    pub(super) document: Document,
+pub(super) struct OpenharnessSettings {
+    pub(super) document: SettingsDocument,
     pub(super) default_agent: Option<String>,
-    pub(super) kind: Kind,
-    pub(super) models: BTreeMap<String, TextOr<Alias>>,
-    pub(super) system_prompt: Option<TextOr<Prompts>>,
+    pub(super) kind: WorkspaceKind,
+    pub(super) models: BTreeMap<String, TextOr<ModelAlias>>,
+    pub(super) system_prompt: Option<TextOr<PromptsFile>>,
 }
 
 /// What a workspace is for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Kind {
+pub(super) enum WorkspaceKind {
     /// Work on files.
     #[default]
     Project,
@@ -34,30 +34,30 @@ pub(super) enum Kind {
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Written {
+struct OpenharnessSettingsFile {
     default_agent: Option<String>,
-    kind: Option<Kind>,
+    kind: Option<WorkspaceKind>,
     #[serde(rename = "runtime", alias = "blueprint")]
     _runtime: Option<String>,
-    models: Option<BTreeMap<String, TextOr<Alias>>>,
+    models: Option<BTreeMap<String, TextOr<ModelAlias>>>,
     skill_dirs: Option<Vec<String>>,
-    engine: Option<Engine>,
+    engine: Option<EngineSettings>,
     #[serde(rename = "imports")]
     _imports: Option<Imports>,
-    system_prompt: Option<TextOr<Prompts>>,
+    system_prompt: Option<TextOr<PromptsFile>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Engine {
-    compact: Option<Part>,
-    session_memory: Option<Part>,
-    workspace_memory: Option<Part>,
+struct EngineSettings {
+    compact: Option<EngineFeature>,
+    session_memory: Option<EngineFeature>,
+    workspace_memory: Option<EngineFeature>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Part {
+struct EngineFeature {
     enabled: Option<bool>,
 }
 
@@ -72,13 +72,15 @@ struct Imports {
 
 /// Reads the settings, and takes in those that are about the folder as a whole. None if there are
 /// none.
-pub(super) async fn read(draft: &mut Draft<'_>) -> Option<Settings> {
-    let document = draft.yaml_in(Side::Folder, FILE, Marks::Env).await?;
-    draft.came_from(&document, |key| {
+pub(super) async fn load_settings(draft: &mut Draft<'_>) -> Option<OpenharnessSettings> {
+    let document = draft
+        .load_yaml_in(SettingsRoot::Workspace, SETTINGS_FILE, VariableSyntax::Env)
+        .await?;
+    draft.record_origins(&document, |key| {
         (key == "default_agent").then(|| "agent".to_owned())
     });
-    let written: Written = draft.take(document.typed())?;
-    draft.inactive(
+    let written: OpenharnessSettingsFile = draft.ok_or_note(document.deserialize_into())?;
+    draft.note_inactive_keys(
         &document,
         &[
             ("runtime", "templates of workspaces come in a later version"),
@@ -89,9 +91,9 @@ pub(super) async fn read(draft: &mut Draft<'_>) -> Option<Settings> {
             ("imports", "templates of workspaces come in a later version"),
         ],
     );
-    engine(draft, &written.engine.unwrap_or_default());
-    skill_dirs(draft, &document, &written.skill_dirs.unwrap_or_default()).await;
-    Some(Settings {
+    apply_engine_settings(draft, &written.engine.unwrap_or_default());
+    add_skill_dirs(draft, &document, &written.skill_dirs.unwrap_or_default()).await;
+    Some(OpenharnessSettings {
         default_agent: written.default_agent,
         kind: written.kind.unwrap_or_default(),
         models: written.models.unwrap_or_default(),
@@ -100,34 +102,34 @@ pub(super) async fn read(draft: &mut Draft<'_>) -> Option<Settings> {
     })
 }
 
-fn engine(draft: &mut Draft<'_>, engine: &Engine) {
-    let is = |part: &Option<Part>, wanted: bool| {
+fn apply_engine_settings(draft: &mut Draft<'_>, engine: &EngineSettings) {
+    let is = |part: &Option<EngineFeature>, wanted: bool| {
         part.as_ref()
             .is_some_and(|part| part.enabled == Some(wanted))
     };
     if is(&engine.compact, false) {
-        draft.config.disable.0.insert(Switch::Compaction);
+        draft.config.disable.0.insert(FeatureSwitch::Compaction);
     }
     if is(&engine.workspace_memory, true) || is(&engine.session_memory, true) {
         draft.config.memory.flush = Some(true);
     }
     if is(&engine.workspace_memory, false) {
-        draft.tree.memory = None;
+        draft.paths.memory = None;
         draft
             .config
             .disable
             .0
-            .extend([Switch::MemoryHooks, Switch::MemoryTools]);
+            .extend([FeatureSwitch::MemoryHooks, FeatureSwitch::MemoryTools]);
     }
 }
 
 /// Adds folders of skills. The layout's own goes before them, and earlier ones before later ones.
-async fn skill_dirs(draft: &mut Draft<'_>, document: &Document, folders: &[String]) {
+async fn add_skill_dirs(draft: &mut Draft<'_>, document: &SettingsDocument, folders: &[String]) {
     for (i, folder) in folders.iter().enumerate() {
         let key = format!("skill_dirs[{i}]");
         match VPath::parse(folder) {
             Err(error) => draft.note(document.error(&key, format!("skill_dirs: {error}"))),
-            Ok(path) if draft.tree.skills.contains(&path) => {
+            Ok(path) if draft.paths.skills.contains(&path) => {
                 draft.note(document.error(&key, format!("skill_dirs: {folder} is listed twice")));
             }
             Ok(path) => {
@@ -136,7 +138,7 @@ async fn skill_dirs(draft: &mut Draft<'_>, document: &Document, folders: &[Strin
                         format!("skill_dirs: there is no folder {folder} in the workspace");
                     draft.note(document.finding(crate::Severity::Warning, &key, message));
                 }
-                draft.tree.skills.insert(0, path);
+                draft.paths.skills.insert(0, path);
             }
         }
     }
@@ -146,7 +148,7 @@ async fn is_folder(draft: &mut Draft<'_>, path: &VPath) -> bool {
     let Some(parent) = path.parent() else {
         return true;
     };
-    let names = draft.names(parent.as_str()).await;
+    let names = draft.list_dir(parent.as_str()).await;
     names
         .iter()
         .any(|(name, kind)| name == path.name() && *kind == FileKind::Directory)

@@ -1,6 +1,6 @@
 //! `channel:` and `channels:` of OpenPaw: where people write to the agent.
 
-use super::settings::Settings;
+use super::settings::OpenpawSettings;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +44,7 @@ impl Channel {
     }
 
     /// The name it goes by: its own, or that of its kind.
-    fn called(&self) -> Option<&str> {
+    fn display_name(&self) -> Option<&str> {
         self.name.as_deref().or(self.kind.as_deref())
     }
 
@@ -89,12 +89,12 @@ impl Channel {
     }
 
     /// What works otherwise than it seems, each with its key.
-    pub(super) fn doubts(&self, key: &str) -> Vec<(String, String)> {
+    pub(super) fn warnings(&self, key: &str) -> Vec<(String, String)> {
         let mut doubts = Vec::new();
         let mut doubt =
             |field: &str, message: String| doubts.push((format!("{key}.{field}"), message));
         if let Some(kind) = self.kind().filter(|kind| !KINDS.contains(kind)) {
-            let near = crate::nearest(kind, &KINDS)
+            let near = crate::closest_name(kind, &KINDS)
                 .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
             doubt(
                 "type",
@@ -116,7 +116,7 @@ impl Channel {
 }
 
 /// What is wrong with the channels of a workspace, each with its key.
-pub(super) fn problems(settings: &Settings) -> Vec<(String, String)> {
+pub(super) fn problems(settings: &OpenpawSettings) -> Vec<(String, String)> {
     let mut problems = Vec::new();
     if settings.channel.is_some() && settings.channels.is_some() {
         let message = "`channel` and `channels` are both set; keep one of them";
@@ -126,7 +126,7 @@ pub(super) fn problems(settings: &Settings) -> Vec<(String, String)> {
     for (key, channel) in settings.all_channels() {
         problems.extend(channel.problems(&key));
         if let Some(name) = channel
-            .called()
+            .display_name()
             .filter(|name| !names.insert(name.to_owned()))
         {
             problems.push((

@@ -1,9 +1,9 @@
 //! `config/crons/*.yaml` of OpenPaw: what is done on a schedule.
 
-use super::heartbeat::Output;
+use super::heartbeat::DeliveryOutput;
 use crate::layout::Draft;
 use crate::schedule::schedule_problem;
-use crate::{Document, Finding, Severity};
+use crate::{Finding, SettingsDocument, Severity};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use stead_vfs::FileKind;
@@ -11,27 +11,27 @@ use stead_vfs::FileKind;
 /// A scheduled prompt.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Cron {
+struct CronJob {
     name: Option<String>,
     schedule: Option<String>,
     #[serde(rename = "enabled")]
     _enabled: Option<bool>,
     prompt: Option<String>,
-    output: Option<Output>,
+    output: Option<DeliveryOutput>,
 }
 
 /// Checks every schedule in `folder`. They are carried out in a later version.
-pub(super) async fn read(draft: &mut Draft<'_>, folder: &str) {
+pub(super) async fn check_cron_jobs(draft: &mut Draft<'_>, folder: &str) {
     let mut names: BTreeMap<String, String> = BTreeMap::new();
-    for (file, kind) in draft.names(folder).await {
+    for (file, kind) in draft.list_dir(folder).await {
         let is_yaml = file.ends_with(".yaml") || file.ends_with(".yml");
         if kind == FileKind::Directory || !is_yaml || file.starts_with('.') {
             continue;
         }
-        let Some(document) = draft.yaml(&format!("{folder}/{file}")).await else {
+        let Some(document) = draft.load_yaml(&format!("{folder}/{file}")).await else {
             continue;
         };
-        let Some(cron) = draft.take(document.typed::<Cron>()) else {
+        let Some(cron) = draft.ok_or_note(document.deserialize_into::<CronJob>()) else {
             continue;
         };
         for finding in findings(&cron, &document) {
@@ -45,7 +45,7 @@ pub(super) async fn read(draft: &mut Draft<'_>, folder: &str) {
     }
 }
 
-fn findings(cron: &Cron, document: &Document) -> Vec<Finding> {
+fn findings(cron: &CronJob, document: &SettingsDocument) -> Vec<Finding> {
     let given = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.trim().is_empty());
     let needed = [
         ("name", &cron.name),

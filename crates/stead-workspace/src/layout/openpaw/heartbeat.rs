@@ -14,28 +14,28 @@ pub(super) struct Heartbeat {
     _suppress_ok: Option<bool>,
     #[serde(rename = "target_channel")]
     _target_channel: Option<String>,
-    target_id: Option<Target>,
-    target_chat_id: Option<Target>,
-    target_channel_id: Option<Target>,
+    target_id: Option<ChatTarget>,
+    target_chat_id: Option<ChatTarget>,
+    target_channel_id: Option<ChatTarget>,
     #[serde(rename = "delivery")]
     _delivery: Option<Delivery>,
     #[serde(rename = "output")]
-    _output: Option<Output>,
+    _output: Option<DeliveryOutput>,
 }
 
 /// Where an answer goes that nobody waits for.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Output {
+pub(super) struct DeliveryOutput {
     pub(super) channel: Option<String>,
     #[serde(rename = "chat_id")]
-    _chat_id: Option<Target>,
+    _chat_id: Option<ChatTarget>,
     #[serde(rename = "channel_id")]
-    _channel_id: Option<Target>,
+    _channel_id: Option<ChatTarget>,
     #[serde(rename = "guild_id")]
-    _guild_id: Option<Target>,
+    _guild_id: Option<ChatTarget>,
     #[serde(rename = "target_id")]
-    _target_id: Option<Target>,
+    _target_id: Option<ChatTarget>,
     #[serde(rename = "delivery")]
     _delivery: Option<Delivery>,
 }
@@ -43,7 +43,7 @@ pub(super) struct Output {
 /// A chat, by number or by name.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
-enum Target {
+enum ChatTarget {
     Number(#[expect(dead_code, reason = "only its form is checked")] i64),
     Name(#[expect(dead_code, reason = "only its form is checked")] String),
 }
@@ -68,7 +68,11 @@ impl Heartbeat {
                 "heartbeat.interval_minutes must be at least 1".to_owned(),
             ));
         }
-        if let Some(hours) = self.active_hours.as_deref().filter(|hours| !is_span(hours)) {
+        if let Some(hours) = self
+            .active_hours
+            .as_deref()
+            .filter(|hours| !is_time_span(hours))
+        {
             let message = format!(
                 "heartbeat.active_hours: {hours:?}: two times are needed here, such as 09:00-17:00"
             );
@@ -89,7 +93,7 @@ impl Heartbeat {
 }
 
 /// `HH:MM-HH:MM`; it may pass midnight.
-fn is_span(text: &str) -> bool {
+fn is_time_span(text: &str) -> bool {
     text.split_once('-')
         .is_some_and(|(from, to)| is_time(from.trim()) && is_time(to.trim()))
 }
@@ -111,7 +115,7 @@ mod tests {
     #[test]
     fn active_hours_are_two_times_of_day() {
         for good in ["09:00-17:00", "9:30-17:00", "22:00-06:00", "00:00 - 23:59"] {
-            assert!(is_span(good), "{good}");
+            assert!(is_time_span(good), "{good}");
         }
         for bad in [
             "",
@@ -123,7 +127,7 @@ mod tests {
             "a:00-b:00",
             "+9:00-10:00",
         ] {
-            assert!(!is_span(bad), "{bad}");
+            assert!(!is_time_span(bad), "{bad}");
         }
     }
 }

@@ -4,18 +4,18 @@
 mod channel;
 mod cron;
 mod heartbeat;
-mod merge;
+mod layers;
 mod model;
-mod name;
 mod settings;
 mod tools;
+mod workspace_name;
 
-pub use name::{WorkspaceNameError, workspace_name};
+pub use workspace_name::{WorkspaceNameError, check_workspace_name};
 
 use super::{Draft, Layout, LoadCx, stead};
-use crate::{ContextFile, Finding, Severity, Shown, SkillMode, Tree};
-use merge::Layers;
-use settings::{Memory, Settings};
+use crate::{ContextFile, ContextRendering, Finding, Severity, SkillMode, WorkspacePaths};
+use layers::ConfigLayers;
+use settings::{OpenpawMemory, OpenpawSettings};
 use std::collections::BTreeMap;
 use stead_core::AgentId;
 use stead_vfs::{Protected, VPath};
@@ -25,18 +25,18 @@ const DEFAULT_MAX_TURNS: u32 = 50;
 const DEFAULT_RUN_SECONDS: u64 = 300;
 
 /// Folders at the root that are no part of the agent's work area.
-pub(super) const TOPS: [&str; 5] = ["agent", "config", "data", "memory", "workspace"];
+pub(super) const TOP_LEVEL_DIRS: [&str; 5] = ["agent", "config", "data", "memory", "workspace"];
 
 /// Where the parts lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum FolderShape {
     /// In folders.
     Nested,
     /// All at the root.
     Flat,
 }
 
-impl Form {
+impl FolderShape {
     /// The path of a part that belongs to who the agent is.
     fn agent(self, name: &str) -> String {
         match self {
@@ -56,63 +56,66 @@ impl Form {
 
 /// Reads the settings and checks what else there is.
 pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
-    let form = form(cx).await;
-    let mut draft = Draft::new(Layout::Openpaw, tree(form), cx);
+    let form = detect_shape(cx).await;
+    let mut draft = Draft::new(Layout::Openpaw, paths(form), cx);
     draft.config.skills.mode = Some(SkillMode::Full);
     draft.config.policy.max_steps = DEFAULT_MAX_TURNS;
     draft.config.policy.run_timeout_seconds = DEFAULT_RUN_SECONDS;
     // Older versions kept it at the root.
-    if form == Form::Flat && draft.is_file("TASKS.yaml").await {
-        draft.tree.tasks = VPath::parse("TASKS.yaml").ok();
+    if form == FolderShape::Flat && draft.is_file("TASKS.yaml").await {
+        draft.paths.tasks = VPath::parse("TASKS.yaml").ok();
     }
-    identity(&mut draft, form).await;
-    draft.dotenv(&form.config(".env")).await;
-    draft.shared_dotenv(".env").await;
-    let layers = Layers::read(&mut draft, &form.config("agent.yaml")).await;
+    check_identity_files(&mut draft, form).await;
+    draft.load_dotenv(&form.config(".env")).await;
+    draft.load_platform_dotenv(".env").await;
+    let layers = ConfigLayers::read(&mut draft, &form.config("agent.yaml")).await;
     let settings = match layers.settings(&mut draft) {
         Some((settings, catalogue)) => {
-            take(&mut draft, &layers, &settings, &catalogue);
+            apply_settings(&mut draft, &layers, &settings, &catalogue);
             settings
         }
-        None => Settings::default(),
+        None => OpenpawSettings::default(),
     };
-    named(&mut draft, &settings);
-    cron::read(&mut draft, &form.config("crons")).await;
-    tools::custom(&mut draft, &form.agent("tools")).await;
-    stead::add_given(&mut draft).await;
+    set_agent_id(&mut draft, &settings);
+    cron::check_cron_jobs(&mut draft, &form.config("crons")).await;
+    tools::note_custom_tools(&mut draft, &form.agent("tools")).await;
+    stead::add_configured_dirs(&mut draft).await;
     stead::refuse_agent(&mut draft);
     draft
 }
 
-async fn form(cx: &LoadCx<'_>) -> Form {
-    for (file, form) in [("agent/AGENT.md", Form::Nested), ("AGENT.md", Form::Flat)] {
+async fn detect_shape(cx: &LoadCx<'_>) -> FolderShape {
+    for (file, form) in [
+        ("agent/AGENT.md", FolderShape::Nested),
+        ("AGENT.md", FolderShape::Flat),
+    ] {
         if let Ok(path) = VPath::parse(file)
             && cx.files.stat(&path).await.is_ok()
         {
             return form;
         }
     }
-    Form::Nested
+    FolderShape::Nested
 }
 
 /// Notes which of the four files that say who the agent is are missing or empty.
-async fn identity(draft: &mut Draft<'_>, form: Form) {
+async fn check_identity_files(draft: &mut Draft<'_>, form: FolderShape) {
     for (name, severity, says) in [
         (
             "AGENT.md",
             Severity::Error,
             "what the agent can do and how it behaves",
         ),
-        ("USER.md", Severity::Lax, "whom it serves"),
-        ("SOUL.md", Severity::Lax, "its values and manner"),
+        ("USER.md", Severity::NonFatal, "whom it serves"),
+        ("SOUL.md", Severity::NonFatal, "its values and manner"),
         (
             "HEARTBEAT.md",
-            Severity::Lax,
+            Severity::NonFatal,
             "what it is about; the agent keeps it",
         ),
     ] {
         let file = form.agent(name);
-        match draft.read(&file).await {
+        match draft.read_file(&file).await {
             None if draft.has_error(&file) => {}
             None => draft.note(Finding::new(
                 severity,
@@ -121,7 +124,7 @@ async fn identity(draft: &mut Draft<'_>, form: Form) {
             )),
             Some(read) if read.text.trim().is_empty() && name != "HEARTBEAT.md" => {
                 draft.note(Finding::new(
-                    Severity::Lax,
+                    Severity::NonFatal,
                     &file,
                     format!("is empty: it says {says}"),
                 ));
@@ -132,18 +135,18 @@ async fn identity(draft: &mut Draft<'_>, form: Form) {
 }
 
 /// Takes the settings in.
-fn take(
+fn apply_settings(
     draft: &mut Draft<'_>,
-    layers: &Layers,
-    settings: &Settings,
-    catalogue: &BTreeMap<String, model::Provider>,
+    layers: &ConfigLayers,
+    settings: &OpenpawSettings,
+    catalogue: &BTreeMap<String, model::ProviderEntry>,
 ) {
-    layers.came_from(draft, known_as);
+    layers.record_origins(draft, stead_key);
     for (key, message) in settings.problems() {
         draft.note(layers.finding(Severity::Error, &key, message));
     }
     for (key, channel) in settings.all_channels() {
-        for (key, message) in channel.doubts(&key) {
+        for (key, message) in channel.warnings(&key) {
             draft.note(layers.finding(Severity::Warning, &key, message));
         }
     }
@@ -152,19 +155,19 @@ fn take(
             if let Some(provider) = model
                 .as_ref()
                 .and_then(|model| model.name.split(':').next())
-                && !model::is_reachable(provider)
+                && !model::is_supported_provider(provider)
             {
                 let message = format!(
                     "model: models of {provider:?} cannot be asked; `stead models` lists providers"
                 );
-                draft.note(layers.finding(Severity::Lax, "model.provider", message));
+                draft.note(layers.finding(Severity::NonFatal, "model.provider", message));
             }
             draft.config.model = model;
         }
         Err((key, message)) => draft.note(layers.finding(Severity::Error, key, message)),
     }
     if let Some(queue) = &settings.queue {
-        draft.config.queue = queue.settings();
+        draft.config.queue = queue.queue_settings();
     }
     let policy = &mut draft.config.policy;
     policy.max_steps = settings.model.max_turns.unwrap_or(policy.max_steps);
@@ -188,18 +191,21 @@ fn take(
             .unwrap_or(compaction.trigger);
         compaction.model = compact.summary_model.clone();
     }
-    draft.config.search.embedding = settings.memory.as_ref().and_then(Memory::embedding);
+    draft.config.search.embedding = settings
+        .memory
+        .as_ref()
+        .and_then(OpenpawMemory::embedding_settings);
     if draft.config.search.embedding.is_none() {
         let off = "words alone are searched unless memory.enabled is true";
-        layers.inactive(draft, &[("memory.embedding", off), ("memory.enabled", off)]);
+        layers.note_inactive_keys(draft, &[("memory.embedding", off), ("memory.enabled", off)]);
     }
-    tools::deny(draft, layers, settings);
-    tools::gate(draft, layers, settings);
-    later(draft, layers, settings, catalogue);
+    tools::apply_deny_lists(draft, layers, settings);
+    tools::apply_approval_gates(draft, layers, settings);
+    note_inactive_settings(draft, layers, settings, catalogue);
 }
 
 /// The key under which a setting is known here.
-fn known_as(key: &str) -> Option<String> {
+fn stead_key(key: &str) -> Option<String> {
     let same = [
         "name",
         "description",
@@ -229,13 +235,13 @@ fn known_as(key: &str) -> Option<String> {
 }
 
 /// Notes what is understood and comes in a later version.
-fn later(
+fn note_inactive_settings(
     draft: &mut Draft<'_>,
-    layers: &Layers,
-    settings: &Settings,
-    catalogue: &BTreeMap<String, model::Provider>,
+    layers: &ConfigLayers,
+    settings: &OpenpawSettings,
+    catalogue: &BTreeMap<String, model::ProviderEntry>,
 ) {
-    layers.inactive(
+    layers.note_inactive_keys(
         draft,
         &[
             (
@@ -274,15 +280,15 @@ fn later(
             ("lanes", "many runs at once come in a later version"),
         ],
     );
-    layers.shared_inactive(draft);
+    layers.note_inactive_global_keys(draft);
     for name in settings.model.more.keys() {
         let key = format!("model.{name}");
-        layers.inactive(
+        layers.note_inactive_keys(
             draft,
             &[(&key, "settings of a model's client have no effect here")],
         );
     }
-    let later = |name: &&String| !tools::is_here(name);
+    let later = |name: &&String| !tools::is_supported(name);
     for name in settings
         .builtins
         .iter()
@@ -290,16 +296,16 @@ fn later(
         .filter(later)
     {
         let key = format!("builtins.{name}");
-        layers.inactive(draft, &[(&key, "this builtin comes in a later version")]);
+        layers.note_inactive_keys(draft, &[(&key, "this builtin comes in a later version")]);
     }
-    if let Some(entry) = settings.model.entry(catalogue) {
+    if let Some(entry) = settings.model.provider_entry(catalogue) {
         let region = entry.region.as_ref().map(|_| "region".to_owned());
         for name in entry.more.keys().cloned().chain(region) {
             let key = format!(
                 "providers.{}.{name}",
                 settings.model.provider.as_deref().unwrap_or_default()
             );
-            layers.inactive(
+            layers.note_inactive_keys(
                 draft,
                 &[(&key, "settings of a provider's client have no effect here")],
             );
@@ -308,13 +314,13 @@ fn later(
 }
 
 /// Gives the agent its id: of its name, its folder's name, or `main`.
-fn named(draft: &mut Draft<'_>, settings: &Settings) {
+fn set_agent_id(draft: &mut Draft<'_>, settings: &OpenpawSettings) {
     let folder = draft.options().folder.as_deref();
     if let Some(folder) = folder
-        && let Err(error) = workspace_name(folder)
+        && let Err(error) = check_workspace_name(folder)
     {
         draft.note(Finding::new(
-            Severity::Lax,
+            Severity::NonFatal,
             ".",
             format!("the folder {folder:?}: {error}"),
         ));
@@ -322,19 +328,19 @@ fn named(draft: &mut Draft<'_>, settings: &Settings) {
     let id = settings
         .name
         .as_deref()
-        .and_then(name::agent_id)
-        .or_else(|| folder.and_then(name::agent_id));
+        .and_then(workspace_name::agent_id)
+        .or_else(|| folder.and_then(workspace_name::agent_id));
     draft.config.name = Some(id.unwrap_or_else(AgentId::main));
 }
 
-fn tree(form: Form) -> Tree {
+fn paths(form: FolderShape) -> WorkspacePaths {
     let path = |text: &str| VPath::parse(text).unwrap_or(VPath::root());
     let shown = |name: &str, tag: &str| ContextFile::new(path(&form.agent(name)), tag);
     let notes = ContextFile {
-        shown: Shown::Notes,
+        rendering: ContextRendering::Notes,
         ..shown("HEARTBEAT.md", "heartbeat")
     };
-    Tree {
+    WorkspacePaths {
         context: vec![
             shown("SOUL.md", "soul"),
             shown("AGENT.md", "agent"),
@@ -342,17 +348,17 @@ fn tree(form: Form) -> Tree {
             notes,
         ],
         memory: None,
-        days: None,
+        daily_facts: None,
         knowledge: None,
         skills: vec![path(&form.agent("skills"))],
-        flavor: crate::skills::Flavor::OpenPaw,
+        flavor: crate::skills::SkillFlavor::OpenPaw,
         subagents: None,
         tools: None,
         runtime: path("data"),
         usage: Some(path("data/token_usage.jsonl")),
         conversations: Some(path("memory/conversations")),
         tasks: Some(path("data/TASKS.yaml")),
-        home: Some(path("workspace")),
+        default_dir: Some(path("workspace")),
         protected: Protected::OPENPAW,
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct ModelSpec {
 /// How a provider is reached, under a name of one's own.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub(super) struct Provider {
+pub(super) struct ProviderEntry {
     /// The provider whose protocol it speaks; its own name if left out.
     #[serde(rename = "type")]
     kind: Option<String>,
@@ -39,8 +39,8 @@ pub(super) struct Provider {
 
 /// Takes `provider:model` or a map.
 pub(super) fn spelled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ModelSpec, D::Error> {
-    struct Given;
-    impl<'de> serde::de::Visitor<'de> for Given {
+    struct ModelSpecVisitor;
+    impl<'de> serde::de::Visitor<'de> for ModelSpecVisitor {
         type Value = ModelSpec;
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             f.write_str("`provider:model`, or a map with `provider:` and `model:`")
@@ -61,11 +61,11 @@ pub(super) fn spelled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Mode
             Ok(ModelSpec::default())
         }
     }
-    deserializer.deserialize_any(Given)
+    deserializer.deserialize_any(ModelSpecVisitor)
 }
 
 /// The same as a map with `provider` apart from `model`, as far as it can be told.
-pub(super) fn as_map(value: Value) -> Value {
+pub(super) fn normalize(value: Value) -> Value {
     let mut map = match value {
         Value::String(name) => Map::from_iter([("model".to_owned(), Value::String(name))]),
         Value::Object(map) => map,
@@ -89,10 +89,10 @@ pub(super) fn as_map(value: Value) -> Value {
 
 impl ModelSpec {
     /// The entry of `catalogue` that its provider is.
-    pub(super) fn entry<'a>(
+    pub(super) fn provider_entry<'a>(
         &self,
-        catalogue: &'a BTreeMap<String, Provider>,
-    ) -> Option<&'a Provider> {
+        catalogue: &'a BTreeMap<String, ProviderEntry>,
+    ) -> Option<&'a ProviderEntry> {
         catalogue.get(self.provider.as_ref()?)
     }
 
@@ -100,7 +100,7 @@ impl ModelSpec {
     /// which key.
     pub(super) fn settings(
         &self,
-        catalogue: &BTreeMap<String, Provider>,
+        catalogue: &BTreeMap<String, ProviderEntry>,
     ) -> Result<Option<ModelSettings>, (&'static str, String)> {
         let Some(model) = self
             .model
@@ -125,7 +125,7 @@ impl ModelSpec {
                 format!("model: {model:?} is no model name: provider:model is needed"),
             ));
         };
-        let entry = self.entry(catalogue).cloned().unwrap_or_default();
+        let entry = self.provider_entry(catalogue).cloned().unwrap_or_default();
         Ok(Some(ModelSettings {
             name: format!("{}:{model}", entry.kind.as_deref().unwrap_or(provider)),
             base_url: self.base_url.clone().or(entry.base_url),
@@ -138,7 +138,7 @@ impl ModelSpec {
 }
 
 /// Whether models of this provider can be asked.
-pub(super) fn is_reachable(provider: &str) -> bool {
+pub(super) fn is_supported_provider(provider: &str) -> bool {
     let over_network = providers()
         .iter()
         .any(|known| known.name == provider || known.aliases.contains(&provider));

@@ -12,7 +12,7 @@ use stead_model::EmbeddingSettings;
 /// The settings of a workspace. All are optional.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Settings {
+pub(super) struct OpenpawSettings {
     pub(super) name: Option<String>,
     pub(super) description: Option<String>,
     pub(super) timezone: Option<String>,
@@ -20,12 +20,12 @@ pub(super) struct Settings {
     pub(super) model: ModelSpec,
     pub(super) channel: Option<Channel>,
     pub(super) channels: Option<Vec<Channel>>,
-    pub(super) queue: Option<Queue>,
+    pub(super) queue: Option<OpenpawQueue>,
     pub(super) builtins: Option<Builtins>,
-    pub(super) workspace_tools: Option<Lists>,
+    pub(super) workspace_tools: Option<ToolAllowDeny>,
     pub(super) heartbeat: Option<Heartbeat>,
-    pub(super) approval_gates: Option<Gates>,
-    pub(super) memory: Option<Memory>,
+    pub(super) approval_gates: Option<ApprovalGates>,
+    pub(super) memory: Option<OpenpawMemory>,
     pub(super) auto_compact: Option<AutoCompact>,
     #[serde(rename = "session_ttl_minutes")]
     pub(super) _session_ttl_minutes: Option<u32>,
@@ -39,15 +39,15 @@ pub(super) struct Settings {
 /// the same.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Queue {
+pub(super) struct OpenpawQueue {
     mode: Option<QueueMode>,
     debounce_ms: Option<u64>,
     cap: Option<u32>,
     drop_policy: Option<DropPolicy>,
 }
 
-impl Queue {
-    pub(super) fn settings(&self) -> QueueSettings {
+impl OpenpawQueue {
+    pub(super) fn queue_settings(&self) -> QueueSettings {
         let usual = QueueSettings::default();
         QueueSettings {
             mode: self.mode.unwrap_or(usual.mode),
@@ -92,7 +92,7 @@ impl Default for Builtin {
 /// Names allowed and denied.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Lists {
+pub(super) struct ToolAllowDeny {
     #[serde(rename = "allow")]
     pub(super) _allow: Vec<String>,
     pub(super) deny: Vec<String>,
@@ -101,30 +101,30 @@ pub(super) struct Lists {
 /// Tools whose calls wait for a person.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Gates {
+pub(super) struct ApprovalGates {
     pub(super) enabled: bool,
     pub(super) timeout_seconds: Option<u64>,
     #[serde(rename = "default_action")]
-    _default_action: Option<Action>,
-    pub(super) tools: BTreeMap<String, Option<Gate>>,
+    _default_action: Option<GateDefaultAction>,
+    pub(super) tools: BTreeMap<String, Option<ApprovalGate>>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Action {
+enum GateDefaultAction {
     Deny,
     Approve,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Gate {
+pub(super) struct ApprovalGate {
     pub(super) require_approval: bool,
     #[serde(rename = "show_args")]
     _show_args: bool,
 }
 
-impl Default for Gate {
+impl Default for ApprovalGate {
     fn default() -> Self {
         Self {
             require_approval: true,
@@ -136,17 +136,17 @@ impl Default for Gate {
 /// Search over earlier conversations.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Memory {
+pub(super) struct OpenpawMemory {
     enabled: bool,
     vector_store: Option<VectorStore>,
-    embedding: Embedding,
+    embedding: OpenpawEmbedding,
 }
 
-impl Memory {
+impl OpenpawMemory {
     /// Who tells the meaning of what was said; nobody unless it is switched on, for it leaves the
     /// machine.
-    pub(super) fn embedding(&self) -> Option<EmbeddingSettings> {
-        let Embedding {
+    pub(super) fn embedding_settings(&self) -> Option<EmbeddingSettings> {
+        let OpenpawEmbedding {
             provider,
             model,
             api_key,
@@ -173,7 +173,7 @@ struct VectorStore {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Embedding {
+struct OpenpawEmbedding {
     provider: Option<String>,
     model: Option<String>,
     api_key: Option<String>,
@@ -219,7 +219,7 @@ pub(super) struct Lanes {
     cron_concurrency: Option<u32>,
 }
 
-impl Settings {
+impl OpenpawSettings {
     /// Every channel, with the key it stands at.
     pub(super) fn all_channels(&self) -> impl Iterator<Item = (String, &Channel)> {
         let one = self
@@ -277,7 +277,7 @@ impl Settings {
         let queue = self
             .queue
             .as_ref()
-            .and_then(|queue| queue.settings().problem());
+            .and_then(|queue| queue.queue_settings().problem());
         problems.extend(queue.map(|(key, message)| (key.to_owned(), message)));
         let mut wrong = |key: &str, message: String| {
             problems.push((key.to_owned(), format!("{key}: {message}")))
@@ -305,7 +305,7 @@ impl Settings {
         if let Some(message) = self
             .timezone
             .as_deref()
-            .and_then(crate::config::unknown_timezone)
+            .and_then(crate::config::timezone_problem)
         {
             problems.push(("timezone".to_owned(), message));
         }

@@ -1,26 +1,26 @@
 //! Tools of OpenPaw: which of ours its settings take away, and those a workspace brings itself.
 
-use super::merge::Layers;
-use super::settings::Settings;
+use super::layers::ConfigLayers;
+use super::settings::OpenpawSettings;
 use crate::layout::Draft;
-use crate::{Approval, Finding, Severity, Switch};
-use stead_tools::{Here, known_tool};
+use crate::{Approval, FeatureSwitch, Finding, Severity};
+use stead_tools::{Availability, known_tool};
 use stead_vfs::FileKind;
 
 /// Its capabilities and their groups, and what they are here.
 #[rustfmt::skip]
-const BUILTINS: [(&str, &str, Option<Switch>); 17] = [
+const BUILTINS: [(&str, &str, Option<FeatureSwitch>); 17] = [
     ("brave_search", "web", None),
     ("browser", "web", None),
-    ("shell", "system", Some(Switch::Shell)),
-    ("spawn", "automation", Some(Switch::Subagents)),
+    ("shell", "system", Some(FeatureSwitch::Shell)),
+    ("spawn", "automation", Some(FeatureSwitch::Subagents)),
     ("cron", "automation", None),
-    ("task_tracker", "automation", Some(Switch::Tasks)),
-    ("plan", "automation", Some(Switch::Todos)),
+    ("task_tracker", "automation", Some(FeatureSwitch::Tasks)),
+    ("plan", "automation", Some(FeatureSwitch::Todos)),
     ("followup", "automation", None),
     ("send_message", "communication", None),
     ("send_file", "communication", None),
-    ("memory_search", "memory", Some(Switch::MemoryTools)),
+    ("memory_search", "memory", Some(FeatureSwitch::MemoryTools)),
     ("elevenlabs", "voice", None),
     ("whisper", "voice", None),
     ("md2pdf", "file", None),
@@ -30,8 +30,8 @@ const BUILTINS: [(&str, &str, Option<Switch>); 17] = [
 ];
 
 /// Notes `agent/tools/`: Python code that is run in a later version.
-pub(super) async fn custom(draft: &mut Draft<'_>, folder: &str) {
-    for (name, kind) in draft.names(folder).await {
+pub(super) async fn note_custom_tools(draft: &mut Draft<'_>, folder: &str) {
+    for (name, kind) in draft.list_dir(folder).await {
         let what = match kind {
             FileKind::Directory | FileKind::Other => continue,
             FileKind::File if name == "requirements.txt" => {
@@ -51,16 +51,20 @@ pub(super) async fn custom(draft: &mut Draft<'_>, folder: &str) {
 }
 
 /// Takes away what `builtins` and `workspace_tools` deny.
-pub(super) fn deny(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings) {
+pub(super) fn apply_deny_lists(
+    draft: &mut Draft<'_>,
+    layers: &ConfigLayers,
+    settings: &OpenpawSettings,
+) {
     if let Some(builtins) = &settings.builtins {
         let listed = [("allow", &builtins.allow), ("deny", &builtins.deny)];
         for (list, i, name) in listed
             .iter()
             .flat_map(|(list, names)| names.iter().enumerate().map(move |(i, n)| (list, i, n)))
         {
-            if let Some(message) = unknown(name) {
+            if let Some(message) = unknown_builtin(name) {
                 draft.note(layers.finding(
-                    Severity::Lax,
+                    Severity::NonFatal,
                     &format!("builtins.{list}[{i}]"),
                     format!("builtins.{list}: {message}"),
                 ));
@@ -73,7 +77,7 @@ pub(super) fn deny(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings) 
         {
             let message = format!(
                 "builtins: {}",
-                unknown(name).unwrap_or_else(|| format!("{name} is no builtin"))
+                unknown_builtin(name).unwrap_or_else(|| format!("{name} is no builtin"))
             );
             draft.note(layers.finding(Severity::Error, &format!("builtins.{name}"), message));
         }
@@ -100,18 +104,22 @@ pub(super) fn deny(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings) 
         draft
             .tools
             .deny
-            .extend(builtins.deny.iter().filter_map(|name| ours(name)));
+            .extend(builtins.deny.iter().filter_map(|name| canonical_tool(name)));
     }
     if let Some(lists) = &settings.workspace_tools {
         draft
             .tools
             .deny
-            .extend(lists.deny.iter().filter_map(|name| ours(name)));
+            .extend(lists.deny.iter().filter_map(|name| canonical_tool(name)));
     }
 }
 
 /// Makes the tools of `approval_gates` wait for a person.
-pub(super) fn gate(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings) {
+pub(super) fn apply_approval_gates(
+    draft: &mut Draft<'_>,
+    layers: &ConfigLayers,
+    settings: &OpenpawSettings,
+) {
     let Some(gates) = &settings.approval_gates else {
         return;
     };
@@ -122,7 +130,7 @@ pub(super) fn gate(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings) 
     }
     for (name, gate) in &gates.tools {
         let asks = gate.clone().unwrap_or_default().require_approval;
-        match ours(name).or_else(|| command_tool(name)) {
+        match canonical_tool(name).or_else(|| command_tool(name)) {
             Some(tool) => drop(draft.config.approvals.insert(
                 tool,
                 Approval {
@@ -140,14 +148,14 @@ pub(super) fn gate(draft: &mut Draft<'_>, layers: &Layers, settings: &Settings) 
 }
 
 /// The canonical name of a tool that we have.
-fn ours(name: &str) -> Option<String> {
+fn canonical_tool(name: &str) -> Option<String> {
     known_tool(name)
-        .filter(|tool| tool.here == Here::Now)
+        .filter(|tool| tool.availability == Availability::Available)
         .map(|tool| tool.name.to_owned())
 }
 
 /// Whether a builtin does its work here, and so its settings are heard.
-pub(super) fn is_here(name: &str) -> bool {
+pub(super) fn is_supported(name: &str) -> bool {
     BUILTINS
         .iter()
         .any(|(builtin, _, switch)| *builtin == name && switch.is_some())
@@ -161,17 +169,17 @@ fn command_tool(name: &str) -> Option<String> {
 }
 
 /// What is wrong with a name in a list of builtins, if it is none.
-fn unknown(name: &str) -> Option<String> {
+fn unknown_builtin(name: &str) -> Option<String> {
     let groups: Vec<String> = BUILTINS
         .iter()
         .map(|(_, group, _)| format!("group:{group}"))
         .collect();
     let names = BUILTINS.iter().map(|(name, ..)| *name);
     let known: Vec<&str> = names.chain(groups.iter().map(String::as_str)).collect();
-    if known.contains(&name) || ours(name).is_some() {
+    if known.contains(&name) || canonical_tool(name).is_some() {
         return None;
     }
-    let near = crate::nearest(name, &known)
+    let near = crate::closest_name(name, &known)
         .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
     Some(format!("there is no builtin {name:?}{near}"))
 }

@@ -1,6 +1,6 @@
 //! Archives, which are checked as a whole before anything of them is used.
 
-use super::bundle::{Bundle, BundleFile, Links};
+use super::bundle::{Bundle, BundleFile, LinkPolicy};
 use super::{tar, zip};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -14,8 +14,8 @@ pub(crate) const MAX_UNPACKED_BYTES: u64 = 100 * 1024 * 1024;
 pub(crate) const MAX_PACKED_BYTES: u64 = 100 * 1024 * 1024;
 /// How much more than its packed size an archive may unpack to, once it is more than
 /// [`FREE_BYTES`].
-const MAX_RATIO: u64 = 200;
-const FREE_BYTES: u64 = 1024 * 1024;
+const MAX_EXPANSION_RATIO: u64 = 200;
+const RATIO_EXEMPT_BYTES: u64 = 1024 * 1024;
 
 /// What an archive is, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,28 +83,28 @@ impl Bundle {
         }
         match format {
             ArchiveFormat::Zip => zip::read(packed),
-            ArchiveFormat::Tar => tar::read(packed, packed.len() as u64, Links::Refused),
+            ArchiveFormat::Tar => tar::read(packed, packed.len() as u64, LinkPolicy::Refuse),
             ArchiveFormat::TarGz => tar::read(
                 flate2::read::MultiGzDecoder::new(packed),
                 packed.len() as u64,
-                Links::Refused,
+                LinkPolicy::Refuse,
             ),
         }
     }
 }
 
 /// How many bytes an archive of `packed` bytes may unpack to.
-pub(crate) fn allowance(packed: u64) -> u64 {
+pub(crate) fn max_unpacked_bytes(packed: u64) -> u64 {
     packed
-        .saturating_mul(MAX_RATIO)
-        .clamp(FREE_BYTES, MAX_UNPACKED_BYTES)
+        .saturating_mul(MAX_EXPANSION_RATIO)
+        .clamp(RATIO_EXEMPT_BYTES, MAX_UNPACKED_BYTES)
 }
 
 /// Files as they come out of an archive, each checked against all before it.
-pub(crate) struct Unpacking {
+pub(crate) struct Unpacker {
     bundle: Bundle,
     /// Names as a file system without case or with normalised Unicode would keep them.
-    folded: BTreeMap<String, (String, Entry)>,
+    folded: BTreeMap<String, (String, ArchiveEntryKind)>,
     entries: usize,
     bytes: u64,
     allowance: u64,
@@ -112,12 +112,12 @@ pub(crate) struct Unpacking {
 
 /// What an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Entry {
+enum ArchiveEntryKind {
     File,
     Directory,
 }
 
-impl Unpacking {
+impl Unpacker {
     pub(crate) fn new(allowance: u64) -> Self {
         let bundle = Bundle::default();
         let folded = BTreeMap::new();
@@ -131,7 +131,7 @@ impl Unpacking {
     }
 
     /// Counts an entry of any kind.
-    pub(crate) fn count(&mut self) -> Result<(), ArchiveError> {
+    pub(crate) fn count_entry(&mut self) -> Result<(), ArchiveError> {
         self.entries += 1;
         if self.entries > MAX_ENTRIES {
             Err(ArchiveError::TooMany)
@@ -141,7 +141,7 @@ impl Unpacking {
     }
 
     /// How many bytes the next file may have.
-    pub(crate) fn room(&self) -> u64 {
+    pub(crate) fn remaining_bytes(&self) -> u64 {
         self.allowance - self.bytes
     }
 
@@ -149,22 +149,22 @@ impl Unpacking {
         ArchiveError::TooLarge(self.allowance)
     }
 
-    pub(crate) fn directory(&mut self, name: &str) -> Result<(), ArchiveError> {
+    pub(crate) fn add_directory(&mut self, name: &str) -> Result<(), ArchiveError> {
         let path = entry_path(name.strip_suffix('/').unwrap_or(name))?;
         if path.is_root() {
             Ok(())
         } else {
-            self.claim(&path, Entry::Directory)
+            self.claim(&path, ArchiveEntryKind::Directory)
         }
     }
 
-    pub(crate) fn link(&mut self, name: &str) -> Result<(), ArchiveError> {
+    pub(crate) fn add_link(&mut self, name: &str) -> Result<(), ArchiveError> {
         let path = entry_path(name)?;
         self.bundle.links.push(path);
         Ok(())
     }
 
-    pub(crate) fn file(
+    pub(crate) fn add_file(
         &mut self,
         name: &str,
         content: Vec<u8>,
@@ -178,7 +178,7 @@ impl Unpacking {
         if self.bytes > self.allowance {
             return Err(self.too_large());
         }
-        self.claim(&path, Entry::File)?;
+        self.claim(&path, ArchiveEntryKind::File)?;
         let executable = mode & 0o111 != 0;
         self.bundle.files.insert(
             path,
@@ -190,27 +190,32 @@ impl Unpacking {
         Ok(())
     }
 
-    pub(crate) fn done(self) -> Bundle {
+    pub(crate) fn finish(self) -> Bundle {
         self.bundle
     }
 
     /// Takes a path and the directories above it for what they are.
-    fn claim(&mut self, path: &VPath, entry: Entry) -> Result<(), ArchiveError> {
+    fn claim(&mut self, path: &VPath, entry: ArchiveEntryKind) -> Result<(), ArchiveError> {
         let mut above = path.parent();
         while let Some(dir) = above.filter(|dir| !dir.is_root()) {
-            self.claim_one(&dir, Entry::Directory)?;
+            self.claim_one(&dir, ArchiveEntryKind::Directory)?;
             above = dir.parent();
         }
         self.claim_one(path, entry)
     }
 
-    fn claim_one(&mut self, path: &VPath, entry: Entry) -> Result<(), ArchiveError> {
+    fn claim_one(&mut self, path: &VPath, entry: ArchiveEntryKind) -> Result<(), ArchiveError> {
         let name = path.as_str();
-        match self.folded.get(&folded(name)) {
-            Some((known, Entry::Directory)) if known == name && entry == Entry::Directory => Ok(()),
+        match self.folded.get(&case_folded(name)) {
+            Some((known, ArchiveEntryKind::Directory))
+                if known == name && entry == ArchiveEntryKind::Directory =>
+            {
+                Ok(())
+            }
             Some((known, _)) => Err(ArchiveError::Collision(known.clone(), name.to_owned())),
             None => {
-                self.folded.insert(folded(name), (name.to_owned(), entry));
+                self.folded
+                    .insert(case_folded(name), (name.to_owned(), entry));
                 Ok(())
             }
         }
@@ -218,7 +223,7 @@ impl Unpacking {
 }
 
 /// A name as the least exact file system would keep it.
-pub(crate) fn folded(name: &str) -> String {
+pub(crate) fn case_folded(name: &str) -> String {
     use unicode_normalization::UnicodeNormalization;
     name.nfc()
         .collect::<String>()

@@ -1,10 +1,10 @@
 //! Files on their way from a source to a workspace, held in memory until all of them are known to
 //! be good.
 
-use super::archive::{MAX_ENTRIES, MAX_UNPACKED_BYTES, folded};
-use super::{Progress, SourceError};
-use crate::skills::load::load;
-use crate::skills::{Flavor, Problem, SKILL_FILE};
+use super::archive::{MAX_ENTRIES, MAX_UNPACKED_BYTES, case_folded};
+use super::{SkillProgress, SourceError};
+use crate::skills::parse::parse_skill;
+use crate::skills::{SKILL_FILE, SkillFlavor, SkillProblem};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,11 +33,11 @@ pub struct BundleFile {
 
 /// What to do about links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Links {
+pub(crate) enum LinkPolicy {
     /// One is enough to refuse everything.
-    Refused,
+    Refuse,
     /// They are noted and left out.
-    Noted,
+    Record,
 }
 
 /// A skill of a source.
@@ -74,12 +74,12 @@ fn hex(bytes: &[u8]) -> String {
 
 /// The skills of a source, and those that cannot be used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Skills {
+pub(crate) struct BundledSkills {
     pub(crate) usable: Vec<BundledSkill>,
-    pub(crate) broken: Vec<(VPath, Problem)>,
+    pub(crate) broken: Vec<(VPath, SkillProblem)>,
 }
 
-impl Skills {
+impl BundledSkills {
     /// The same for the same skills, and no other.
     pub(crate) fn hash(&self) -> String {
         let mut all = Sha256::new();
@@ -95,7 +95,7 @@ impl Bundle {
     pub(crate) async fn from_files(
         files: &dyn Vfs,
         root: &VPath,
-        progress: &Progress,
+        progress: &SkillProgress,
     ) -> Result<Self, SourceError> {
         let mut bundle = Self::default();
         let mut bytes = 0;
@@ -103,11 +103,11 @@ impl Bundle {
         let mut entries = 0;
         while let Some(dir) = open.pop() {
             for entry in files.list(&dir).await? {
-                if is_left_out(&entry.name) {
+                if is_ignored_dir(&entry.name) {
                     continue;
                 }
                 let path = dir.join(&entry.name).map_err(VfsError::from)?;
-                let inside = below(root, &path)?;
+                let inside = relative_to(root, &path)?;
                 entries += 1;
                 if entries > MAX_ENTRIES {
                     let reason =
@@ -154,14 +154,14 @@ impl Bundle {
     }
 
     /// The skills in it. `name` stands for a directory that has no name, the root.
-    pub(crate) fn skills(&self, name: &str) -> Result<Skills, SourceError> {
-        let mut skills = Skills::default();
+    pub(crate) fn skills(&self, name: &str) -> Result<BundledSkills, SourceError> {
+        let mut skills = BundledSkills::default();
         for dir in self.skill_dirs() {
             let files: BTreeMap<VPath, BundleFile> = self
                 .files
                 .iter()
                 .filter(|(path, _)| dir.contains(path))
-                .map(|(path, file)| Ok((below(&dir, path)?, file.clone())))
+                .map(|(path, file)| Ok((relative_to(&dir, path)?, file.clone())))
                 .collect::<Result<_, SourceError>>()?;
             if let Some(link) = self.links.iter().find(|link| dir.contains(link)) {
                 let reason =
@@ -174,7 +174,7 @@ impl Bundle {
             refuse_collisions(&dir, &files)?;
             let text = &self.files[&dir.join(SKILL_FILE).map_err(VfsError::from)?].content;
             let dir_name = if dir.is_root() { name } else { dir.name() };
-            match load(Flavor::Standard, dir_name, text) {
+            match parse_skill(SkillFlavor::Standard, dir_name, text) {
                 Ok(text) => {
                     // The root of an archive is called what the archive is called; the skill knows
                     // better.
@@ -196,7 +196,7 @@ impl Bundle {
         let twice = skills
             .usable
             .windows(2)
-            .find(|pair| folded(&pair[0].dir) == folded(&pair[1].dir));
+            .find(|pair| case_folded(&pair[0].dir) == case_folded(&pair[1].dir));
         if let Some([skill, _]) = twice {
             let path = VPath::parse(&skill.dir).map_err(VfsError::from)?;
             return Err(SourceError::Content {
@@ -214,7 +214,7 @@ impl Bundle {
             .files
             .keys()
             .filter(|path| path.name() == SKILL_FILE && path.parts().count() <= MAX_DEPTH)
-            .filter(|path| !path.parts().any(is_left_out))
+            .filter(|path| !path.parts().any(is_ignored_dir))
             .filter_map(VPath::parent)
             .collect();
         for dir in candidates {
@@ -237,14 +237,14 @@ fn root_name(name: &str, otherwise: &str) -> String {
     }
 }
 
-fn is_left_out(name: &str) -> bool {
+fn is_ignored_dir(name: &str) -> bool {
     matches!(name, ".git" | "node_modules") || name.starts_with('_')
 }
 
 fn refuse_collisions(dir: &VPath, files: &BTreeMap<VPath, BundleFile>) -> Result<(), SourceError> {
     let mut seen = BTreeMap::new();
     for path in files.keys() {
-        if let Some(other) = seen.insert(folded(path.as_str()), path) {
+        if let Some(other) = seen.insert(case_folded(path.as_str()), path) {
             let reason = format!("would be one file with {other} where case does not matter");
             return Err(SourceError::Content {
                 path: dir.join(path.as_str()).map_err(VfsError::from)?,
@@ -256,6 +256,6 @@ fn refuse_collisions(dir: &VPath, files: &BTreeMap<VPath, BundleFile>) -> Result
 }
 
 /// `path` as seen from `dir`, which holds it.
-fn below(dir: &VPath, path: &VPath) -> Result<VPath, SourceError> {
+fn relative_to(dir: &VPath, path: &VPath) -> Result<VPath, SourceError> {
     Ok(VPath::parse(&path.as_str()[dir.as_str().len()..]).map_err(VfsError::from)?)
 }

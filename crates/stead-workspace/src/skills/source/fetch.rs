@@ -1,9 +1,11 @@
 //! From a source to its skills.
 
 use super::archive::{ArchiveFormat, MAX_PACKED_BYTES};
-use super::bundle::{Bundle, Skills};
-use super::progress::Phase;
-use super::{ArchiveError, Progress, Source, SourceError, SourceKind, git, published};
+use super::bundle::{Bundle, BundledSkills};
+use super::progress::SkillPhase;
+use super::{
+    ArchiveError, SkillProgress, SkillSource, SourceError, SourceKind, git, published_tree,
+};
 use std::path::Path;
 use std::sync::Arc;
 use stead_store::OsDisk;
@@ -11,38 +13,38 @@ use stead_vfs::{LocalVfs, ReadRange, VPath, Vfs, VfsError};
 
 /// The skills of a source, in memory and found to be good.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fetched {
+pub struct FetchedSkills {
     /// Where they come from.
-    pub source: Source,
+    pub source: SkillSource,
     /// What exactly they are: a commit, or a hash of their content.
     pub pinned: String,
-    pub(crate) skills: Skills,
+    pub(crate) skills: BundledSkills,
 }
 
-impl Source {
+impl SkillSource {
     /// Fetches and checks everything; nothing is installed yet. Variables of the address come from
     /// `lookup`; `name` is what the source will be called.
     pub async fn fetch(
         &self,
         name: &str,
         lookup: &(dyn Fn(&str) -> Option<String> + Sync),
-        progress: &Progress,
-    ) -> Result<Fetched, SourceError> {
-        progress.enter(Phase::Fetching, 0);
-        let (address, secrets) = self.address(lookup)?;
+        progress: &SkillProgress,
+    ) -> Result<FetchedSkills, SourceError> {
+        progress.enter(SkillPhase::Fetching, 0);
+        let (address, secrets) = self.resolve_address(lookup)?;
         let (bundle, commit) = match self.kind {
             SourceKind::Git => {
                 let (bundle, commit) = git::fetch(&address, self.rev.as_deref(), &secrets).await?;
                 (bundle, Some(commit))
             }
             SourceKind::Directory => {
-                let files = local(&address)?;
+                let files = open_local_dir(&address)?;
                 (
                     Bundle::from_files(&files, &VPath::root(), progress).await?,
                     None,
                 )
             }
-            SourceKind::Archive => (archive(&address, progress).await?, None),
+            SourceKind::Archive => (read_archive(&address, progress).await?, None),
             SourceKind::Store => {
                 require_file(&address).await?;
                 let files = self.open_store(lookup).await?;
@@ -52,7 +54,7 @@ impl Source {
                 )
             }
         };
-        progress.enter(Phase::Checking, 0);
+        progress.enter(SkillPhase::Checking, 0);
         let skills = bundle.skills(name)?;
         if skills.usable.is_empty() {
             let broken = skills
@@ -62,7 +64,7 @@ impl Source {
             return Err(SourceError::NoSkills(self.from.clone(), broken.collect()));
         }
         let pinned = commit.unwrap_or_else(|| format!("sha256:{}", skills.hash()));
-        Ok(Fetched {
+        Ok(FetchedSkills {
             source: self.clone(),
             pinned,
             skills,
@@ -70,7 +72,7 @@ impl Source {
     }
 }
 
-impl Source {
+impl SkillSource {
     /// The skills that were published to this store.
     pub async fn open_store(
         &self,
@@ -83,15 +85,15 @@ impl Source {
             );
             return Err(SourceError::Address(text));
         }
-        Ok(published(
-            stead_store::connect(&self.address(lookup)?.0).await?,
+        Ok(published_tree(
+            stead_store::connect(&self.resolve_address(lookup)?.0).await?,
         ))
     }
 }
 
-impl Fetched {
+impl FetchedSkills {
     /// What was found and cannot be used: directory, line, column and reason.
-    pub fn left_out(&self) -> Vec<String> {
+    pub fn broken_skills(&self) -> Vec<String> {
         self.skills
             .broken
             .iter()
@@ -100,7 +102,7 @@ impl Fetched {
     }
 }
 
-fn local(dir: &str) -> Result<LocalVfs, SourceError> {
+fn open_local_dir(dir: &str) -> Result<LocalVfs, SourceError> {
     LocalVfs::open(Path::new(dir), Arc::new(OsDisk)).map_err(|error| match error {
         VfsError::NotFound(_) => SourceError::Address(format!("there is no directory {dir}")),
         VfsError::NotDirectory(_) => SourceError::Address(format!(
@@ -117,7 +119,7 @@ async fn require_file(address: &str) -> Result<(), SourceError> {
     };
     let (dir, name) = path.rsplit_once('/').unwrap_or((".", path));
     let name = name.split('?').next().unwrap_or(name);
-    match local(if dir.is_empty() { "/" } else { dir })?
+    match open_local_dir(if dir.is_empty() { "/" } else { dir })?
         .stat(&VPath::parse(name).map_err(VfsError::from)?)
         .await
     {
@@ -129,14 +131,14 @@ async fn require_file(address: &str) -> Result<(), SourceError> {
     }
 }
 
-async fn archive(path: &str, progress: &Progress) -> Result<Bundle, SourceError> {
+async fn read_archive(path: &str, progress: &SkillProgress) -> Result<Bundle, SourceError> {
     let (dir, name) = path.rsplit_once('/').unwrap_or((".", path));
     let Some(format) = ArchiveFormat::of_name(name) else {
         return Err(SourceError::Address(format!(
             "{path} is not a .zip, .tar, .tar.gz or .tgz"
         )));
     };
-    let files = local(if dir.is_empty() { "/" } else { dir })?;
+    let files = open_local_dir(if dir.is_empty() { "/" } else { dir })?;
     let file = VPath::parse(name).map_err(VfsError::from)?;
     let range = ReadRange {
         offset: 0,
@@ -149,7 +151,7 @@ async fn archive(path: &str, progress: &Progress) -> Result<Bundle, SourceError>
         }
         Err(error) => return Err(error.into()),
     };
-    progress.enter(Phase::Checking, 0);
+    progress.enter(SkillPhase::Checking, 0);
     // Unpacking takes a while, and the one who shows progress runs on this thread too.
     let unpacked = tokio::task::spawn_blocking(move || Bundle::from_archive(format, &packed)).await;
     Ok(unpacked.map_err(|error| ArchiveError::Damaged(error.to_string()))??)

@@ -6,7 +6,7 @@
 
 use super::SourceError;
 use super::archive::MAX_UNPACKED_BYTES;
-use super::bundle::{Bundle, Links};
+use super::bundle::{Bundle, LinkPolicy};
 use super::tar;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::process::Stdio;
@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 
 /// How long one command may take.
-const DEADLINE: Duration = Duration::from_secs(180);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(180);
 /// The most that is kept of what git complains about.
 const MAX_MESSAGE_BYTES: u64 = 8 * 1024;
 /// The most that comes out of a repository: files, and what tar says about them.
@@ -26,7 +26,7 @@ const REMOTE: &str = "source";
 
 /// Settings of every command. A person's own settings hold otherwise: how to log in is theirs to
 /// say.
-const SETTINGS: [(&str, &str); 11] = [
+const GIT_SETTINGS: [(&str, &str); 11] = [
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
     ("protocol.allow", "never"),
@@ -40,7 +40,7 @@ const SETTINGS: [(&str, &str); 11] = [
     ("gc.auto", "0"),
 ];
 /// Variables that would make git work on something else.
-const NOT_INHERITED: [&str; 8] = [
+const CLEARED_VARIABLES: [&str; 8] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_INDEX_FILE",
@@ -60,15 +60,17 @@ pub(crate) async fn fetch(
     let scratch = tempfile::Builder::new().prefix("stead-git-").tempdir();
     let scratch = scratch
         .map_err(|error| SourceError::Git(format!("no place for the repository: {error}")))?;
-    let repository = Repository {
+    let repository = GitRepository {
         dir: scratch.path(),
         url,
         secrets,
     };
-    repository.git(&["init", "--quiet", "--bare", "."]).await?;
+    repository
+        .run_git(&["init", "--quiet", "--bare", "."])
+        .await?;
     let wanted = rev.unwrap_or("HEAD");
     let shallow = repository
-        .git(&[
+        .run_git(&[
             "fetch",
             "--quiet",
             "--depth=1",
@@ -90,28 +92,28 @@ pub(crate) async fn fetch(
                 REMOTE,
                 "+refs/heads/*:refs/heads/*",
             ];
-            repository.git(&all).await.map_err(|_| error)?;
+            repository.run_git(&all).await.map_err(|_| error)?;
             repository.commit(rev).await?
         }
     };
     let packed = repository
-        .git(&["archive", "--format=tar", &commit])
+        .run_git(&["archive", "--format=tar", &commit])
         .await?;
-    let bundle = tar::read(&*packed, packed.len() as u64, Links::Noted)?;
+    let bundle = tar::read(&*packed, packed.len() as u64, LinkPolicy::Record)?;
     Ok((bundle, commit))
 }
 
-struct Repository<'a> {
+struct GitRepository<'a> {
     dir: &'a std::path::Path,
     url: &'a str,
     secrets: &'a [String],
 }
 
-impl Repository<'_> {
+impl GitRepository<'_> {
     async fn commit(&self, rev: &str) -> Result<String, SourceError> {
         let name = format!("{rev}^{{commit}}");
         let found = self
-            .git(&[
+            .run_git(&[
                 "rev-parse",
                 "--verify",
                 "--quiet",
@@ -132,7 +134,7 @@ impl Repository<'_> {
     }
 
     /// Runs one command to its end and gives what it printed.
-    async fn git(&self, args: &[&str]) -> Result<Vec<u8>, SourceError> {
+    async fn run_git(&self, args: &[&str]) -> Result<Vec<u8>, SourceError> {
         let mut command = Command::new("git");
         command
             .args(args)
@@ -148,11 +150,11 @@ impl Repository<'_> {
             .env("SSH_ASKPASS", "true")
             .env("SSH_ASKPASS_REQUIRE", "force")
             .env("LC_ALL", "C");
-        for name in NOT_INHERITED {
+        for name in CLEARED_VARIABLES {
             command.env_remove(name);
         }
         let address = (format!("remote.{REMOTE}.url"), self.url.to_owned());
-        let settings = SETTINGS
+        let settings = GIT_SETTINGS
             .iter()
             .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
             .chain([address]);
@@ -170,25 +172,27 @@ impl Repository<'_> {
             }
             _ => SourceError::Git(format!("cannot be run: {error}")),
         })?;
-        let mut owned = Owned(child);
-        match tokio::time::timeout(DEADLINE, owned.finish()).await {
+        let mut owned = GitChild(child);
+        match tokio::time::timeout(COMMAND_TIMEOUT, owned.finish()).await {
             Err(_) => Err(SourceError::Git(format!(
                 "no end after {} s: {}",
-                DEADLINE.as_secs(),
+                COMMAND_TIMEOUT.as_secs(),
                 args[0]
             ))),
             Ok(Err(error)) => Err(SourceError::Git(error.to_string())),
-            Ok(Ok(Finished {
+            Ok(Ok(GitOutput {
                 is_success: true,
                 out,
                 ..
             })) => Ok(out),
-            Ok(Ok(Finished { message, .. })) => Err(SourceError::Git(self.clean(&message))),
+            Ok(Ok(GitOutput { message, .. })) => {
+                Err(SourceError::Git(self.sanitize_message(&message)))
+            }
         }
     }
 
     /// What git said, without secrets, in one line.
-    fn clean(&self, message: &[u8]) -> String {
+    fn sanitize_message(&self, message: &[u8]) -> String {
         let message = String::from_utf8_lossy(message);
         let lines: Vec<&str> = message
             .lines()
@@ -207,22 +211,22 @@ impl Repository<'_> {
     }
 }
 
-struct Finished {
+struct GitOutput {
     is_success: bool,
     out: Vec<u8>,
     message: Vec<u8>,
 }
 
 /// A child that does not outlive us.
-struct Owned(Child);
+struct GitChild(Child);
 
-impl Owned {
-    async fn finish(&mut self) -> std::io::Result<Finished> {
+impl GitChild {
+    async fn finish(&mut self) -> std::io::Result<GitOutput> {
         let out = self.0.stdout.take();
         let message = self.0.stderr.take();
-        let (out, message) = tokio::try_join!(all_of(out, MAX_TAR_BYTES), beginning_of(message))?;
+        let (out, message) = tokio::try_join!(read_all(out, MAX_TAR_BYTES), read_head(message))?;
         let is_success = self.0.wait().await?.success();
-        Ok(Finished {
+        Ok(GitOutput {
             is_success,
             out,
             message,
@@ -230,7 +234,7 @@ impl Owned {
     }
 }
 
-impl Drop for Owned {
+impl Drop for GitChild {
     fn drop(&mut self) {
         let id = self
             .0
@@ -244,7 +248,7 @@ impl Drop for Owned {
     }
 }
 
-async fn all_of(stream: Option<impl AsyncRead + Unpin>, limit: u64) -> std::io::Result<Vec<u8>> {
+async fn read_all(stream: Option<impl AsyncRead + Unpin>, limit: u64) -> std::io::Result<Vec<u8>> {
     let mut all = Vec::new();
     let Some(stream) = stream else { return Ok(all) };
     stream.take(limit + 1).read_to_end(&mut all).await?;
@@ -256,7 +260,7 @@ async fn all_of(stream: Option<impl AsyncRead + Unpin>, limit: u64) -> std::io::
     Ok(all)
 }
 
-async fn beginning_of(stream: Option<impl AsyncRead + Unpin>) -> std::io::Result<Vec<u8>> {
+async fn read_head(stream: Option<impl AsyncRead + Unpin>) -> std::io::Result<Vec<u8>> {
     let mut kept = Vec::new();
     let Some(mut stream) = stream else {
         return Ok(kept);

@@ -3,11 +3,11 @@
 //! Everything is written beside its place first and moved there whole; the manifest, which makes it
 //! count, is written last. Whatever fails on the way, the workspace is as it was.
 
-use super::bundle::{BundledSkill, Skills};
+use super::bundle::{BundledSkill, BundledSkills};
 use super::manifest::{self, InstalledSkill, InstalledSource, Manifest, SKILLS_DIR};
-use super::progress::Phase;
-use super::{Bundle, BundleFile, Fetched, Progress, Source, SourceError};
-use crate::skills::{Flavor, Layer, SkillLayer};
+use super::progress::SkillPhase;
+use super::{Bundle, BundleFile, FetchedSkills, SkillProgress, SkillSource, SourceError};
+use crate::skills::{SkillFlavor, SkillLayer, SkillOrigin};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use stead_vfs::{Expect, VPath, Version, Vfs, VfsError};
 
 /// How many files are written at once.
-const AT_ONCE: usize = 16;
+const MAX_CONCURRENT_WRITES: usize = 16;
 /// What an installation that was killed left behind is removed by a later one after this time.
 const ABANDONED_MS: i64 = 60 * 60 * 1000;
 const STAGING: &str = ".staging-";
@@ -30,11 +30,11 @@ pub struct Installation {
 
 /// What came of installing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Installed {
+pub enum InstallOutcome {
     /// It was not there.
     New,
     /// It replaced another state of the same source.
-    Renewed,
+    Updated,
     /// It is what was there already.
     Unchanged,
 }
@@ -98,11 +98,11 @@ impl Installation {
     pub async fn install(
         &mut self,
         name: &str,
-        fetched: &Fetched,
-        progress: &Progress,
-    ) -> Result<Installed, SourceError> {
+        fetched: &FetchedSkills,
+        progress: &SkillProgress,
+    ) -> Result<InstallOutcome, SourceError> {
         manifest::check_name(name)?;
-        let Fetched {
+        let FetchedSkills {
             source,
             pinned,
             skills,
@@ -113,9 +113,9 @@ impl Installation {
             from: source.from.clone(),
             rev: source.rev.clone(),
             pinned: pinned.clone(),
-            skills: skills.usable.iter().map(described).collect(),
+            skills: skills.usable.iter().map(installed_skill).collect(),
         };
-        let place = place(name)?;
+        let place = source_dir(name)?;
         let mut manifest = self.manifest.clone();
         let outcome = match manifest
             .sources
@@ -124,21 +124,21 @@ impl Installation {
         {
             Some(known)
                 if *known == installed
-                    && self.is_there(&place).await?
-                    && self.changed(name).await?.is_empty() =>
+                    && self.exists(&place).await?
+                    && self.modified_skills(name).await?.is_empty() =>
             {
-                return Ok(Installed::Unchanged);
+                return Ok(InstallOutcome::Unchanged);
             }
             Some(known) => {
                 *known = installed;
-                Installed::Renewed
+                InstallOutcome::Updated
             }
             None => {
                 manifest.sources.push(installed);
-                Installed::New
+                InstallOutcome::New
             }
         };
-        let before = self.before().await?;
+        let before = self.missing_dirs().await?;
         let staging = Staging::new()?;
         let done = self
             .replace(&staging, &place, Some(skills), manifest, progress)
@@ -156,28 +156,29 @@ impl Installation {
         let done = self
             .replace(
                 &staging,
-                &place(name)?,
+                &source_dir(name)?,
                 None,
                 manifest,
-                &Progress::default(),
+                &SkillProgress::default(),
             )
             .await;
-        self.clean_up(&staging, Before::NOTHING, &done).await;
+        self.clean_up(&staging, MissingDirs::NONE, &done).await;
         done.map(|()| removed)
     }
 
     /// Skills of the source `name` whose files are no longer those that were installed.
-    pub async fn changed(&self, name: &str) -> Result<Vec<String>, SourceError> {
+    pub async fn modified_skills(&self, name: &str) -> Result<Vec<String>, SourceError> {
         let source = self.source(name)?;
-        let place = place(name)?;
+        let place = source_dir(name)?;
         let mut changed = Vec::new();
         for skill in &source.skills {
             let dir = place.join(&skill.dir).map_err(VfsError::from)?;
-            let files = match Bundle::from_files(&*self.files, &dir, &Progress::default()).await {
-                Ok(bundle) => bundle.files,
-                Err(SourceError::Files(VfsError::NotFound(_))) => Default::default(),
-                Err(error) => return Err(error),
-            };
+            let files =
+                match Bundle::from_files(&*self.files, &dir, &SkillProgress::default()).await {
+                    Ok(bundle) => bundle.files,
+                    Err(SourceError::Files(VfsError::NotFound(_))) => Default::default(),
+                    Err(error) => return Err(error),
+                };
             let now = BundledSkill {
                 name: skill.name.clone(),
                 dir: skill.dir.clone(),
@@ -195,9 +196,9 @@ impl Installation {
         &mut self,
         staging: &Staging,
         place: &VPath,
-        skills: Option<&Skills>,
+        skills: Option<&BundledSkills>,
         manifest: Manifest,
-        progress: &Progress,
+        progress: &SkillProgress,
     ) -> Result<(), SourceError> {
         if let Some(skills) = skills {
             self.stage(staging, skills, progress).await?;
@@ -216,7 +217,7 @@ impl Installation {
             None => Ok(()),
         };
         if done.is_ok() {
-            done = self.write(manifest).await;
+            done = self.write_manifest(manifest).await;
             if done.is_err() && skills.is_some() {
                 let _ = self.files.remove(place).await;
             }
@@ -232,8 +233,8 @@ impl Installation {
     async fn stage(
         &self,
         staging: &Staging,
-        skills: &Skills,
-        progress: &Progress,
+        skills: &BundledSkills,
+        progress: &SkillProgress,
     ) -> Result<(), SourceError> {
         let mut files = Vec::new();
         for skill in &skills.usable {
@@ -242,7 +243,7 @@ impl Installation {
                 files.push((dir.join(path.as_str()).map_err(VfsError::from)?, file));
             }
         }
-        progress.enter(Phase::Writing, files.len());
+        progress.enter(SkillPhase::Writing, files.len());
         let has_failed = AtomicBool::new(false);
         let written: Vec<Result<(), VfsError>> = stream::iter(files)
             .map(|(path, file)| {
@@ -257,7 +258,7 @@ impl Installation {
                     written
                 }
             })
-            .buffer_unordered(AT_ONCE)
+            .buffer_unordered(MAX_CONCURRENT_WRITES)
             // To the end, even if one failed: a write that was let go of would go on behind the
             // cleaning up.
             .collect()
@@ -275,7 +276,7 @@ impl Installation {
     }
 
     /// Writes the manifest, unless somebody else did since it was read.
-    async fn write(&mut self, manifest: Manifest) -> Result<(), SourceError> {
+    async fn write_manifest(&mut self, manifest: Manifest) -> Result<(), SourceError> {
         let expect = self.version.clone().map_or(Expect::Absent, Expect::Version);
         let mut text = serde_json::to_string_pretty(&manifest).unwrap_or_default();
         text.push('\n');
@@ -288,7 +289,7 @@ impl Installation {
         Ok(())
     }
 
-    async fn is_there(&self, path: &VPath) -> Result<bool, VfsError> {
+    async fn exists(&self, path: &VPath) -> Result<bool, VfsError> {
         match self.files.stat(path).await {
             Ok(_) => Ok(true),
             Err(VfsError::NotFound(_)) => Ok(false),
@@ -297,22 +298,22 @@ impl Installation {
     }
 
     /// Which directories of ours are there already.
-    async fn before(&self) -> Result<Before, SourceError> {
+    async fn missing_dirs(&self) -> Result<MissingDirs, SourceError> {
         let all = own_directories()?;
         let mut missing = Vec::new();
         for dir in all {
-            if !self.is_there(&dir).await? {
+            if !self.exists(&dir).await? {
                 missing.push(dir);
             }
         }
-        Ok(Before { missing })
+        Ok(MissingDirs { missing })
     }
 
     /// Removes what is left of an operation, and what killed ones left long ago.
     async fn clean_up(
         &mut self,
         staging: &Staging,
-        before: Before,
+        before: MissingDirs,
         done: &Result<(), SourceError>,
     ) {
         // Nothing here can fail the operation: what stays is hidden, and removed by a later one.
@@ -363,8 +364,8 @@ impl Installation {
 
 impl InstalledSource {
     /// Where it came from.
-    pub fn source(&self) -> Source {
-        Source {
+    pub fn source(&self) -> SkillSource {
+        SkillSource {
             kind: self.kind,
             from: self.from.clone(),
             rev: self.rev.clone(),
@@ -375,18 +376,18 @@ impl InstalledSource {
 /// A layer for each source of a manifest.
 pub(crate) fn layers(files: &Arc<dyn Vfs>, manifest: &Manifest) -> Vec<SkillLayer> {
     let layer = |source: &InstalledSource| {
-        let layer = Layer::Repository(source.name.clone());
+        let layer = SkillOrigin::Repository(source.name.clone());
         Some(SkillLayer {
-            layer,
+            origin: layer,
             files: files.clone(),
-            root: place(&source.name).ok()?,
-            flavor: Flavor::Standard,
+            root: source_dir(&source.name).ok()?,
+            flavor: SkillFlavor::Standard,
         })
     };
     manifest.sources.iter().filter_map(layer).collect()
 }
 
-fn described(skill: &BundledSkill) -> InstalledSkill {
+fn installed_skill(skill: &BundledSkill) -> InstalledSkill {
     InstalledSkill {
         name: skill.name.clone(),
         dir: skill.dir.clone(),
@@ -395,7 +396,7 @@ fn described(skill: &BundledSkill) -> InstalledSkill {
 }
 
 /// The directory of a source.
-fn place(name: &str) -> Result<VPath, VfsError> {
+fn source_dir(name: &str) -> Result<VPath, VfsError> {
     Ok(VPath::parse(&format!("{SKILLS_DIR}/{name}"))?)
 }
 
@@ -407,12 +408,12 @@ fn own_directories() -> Result<Vec<VPath>, VfsError> {
 }
 
 /// What was missing before an operation, innermost first.
-struct Before {
+struct MissingDirs {
     missing: Vec<VPath>,
 }
 
-impl Before {
-    const NOTHING: Self = Self {
+impl MissingDirs {
+    const NONE: Self = Self {
         missing: Vec::new(),
     };
 }

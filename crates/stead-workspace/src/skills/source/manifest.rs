@@ -99,7 +99,7 @@ pub(crate) async fn read(files: &dyn Vfs) -> Result<(Manifest, Option<Version>),
     // It comes with a workspace, and so from others: what it would have fetched is looked at as if
     // it were typed.
     for source in &manifest.sources {
-        let again = super::Source::parse(&source.source().written(), "/");
+        let again = super::SkillSource::parse(&source.source().display_address(), "/");
         let same = again.is_ok_and(|again| again == source.source());
         if !same {
             return Err(broken(format!(

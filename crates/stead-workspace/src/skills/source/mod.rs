@@ -14,11 +14,11 @@ mod zip;
 
 pub use archive::{ArchiveError, ArchiveFormat};
 pub use bundle::{Bundle, BundleFile, BundledSkill};
-pub use fetch::Fetched;
-pub use install::{Installation, Installed};
+pub use fetch::FetchedSkills;
+pub use install::{InstallOutcome, Installation};
 pub use manifest::{InstalledSkill, InstalledSource, MANIFEST, SKILLS_DIR};
-pub use progress::Progress;
-pub use publish::{publish, published};
+pub use progress::SkillProgress;
+pub use publish::{publish, published_tree};
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -27,7 +27,7 @@ use stead_vfs::{VPath, VfsError};
 
 /// A place that skills are installed from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct SkillSource {
     /// What it is.
     pub kind: SourceKind,
     /// Its address, with variables instead of secrets: this is what is kept and shown.

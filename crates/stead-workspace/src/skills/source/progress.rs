@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 /// Where an operation stands; read by one task while another works.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct SkillProgress {
     phase: AtomicU8,
     done: AtomicUsize,
     total: AtomicUsize,
@@ -12,14 +12,14 @@ pub struct Progress {
 
 /// What is being done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum SkillPhase {
     Fetching = 1,
     Checking = 2,
     Writing = 3,
 }
 
-impl Progress {
-    pub(crate) fn enter(&self, phase: Phase, total: usize) {
+impl SkillProgress {
+    pub(crate) fn enter(&self, phase: SkillPhase, total: usize) {
         self.done.store(0, Ordering::Relaxed);
         self.total.store(total, Ordering::Relaxed);
         self.phase.store(phase as u8, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! A store as a place for skills that a team shares.
 
-use super::progress::Phase;
-use super::{Bundle, Progress, SourceError};
+use super::progress::SkillPhase;
+use super::{Bundle, SkillProgress, SourceError};
 use crate::skills::validate;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use stead_store::{OsDisk, Space, Store};
 use stead_vfs::{Expect, LocalVfs, VPath, Vfs, VfsError};
 
 /// The skills that were published to `store`: a tree of its own, apart from all workspaces.
-pub fn published(store: Arc<dyn Store>) -> stead_vfs::StoreVfs {
+pub fn published_tree(store: Arc<dyn Store>) -> stead_vfs::StoreVfs {
     stead_vfs::StoreVfs::new(store, Space::new(["published-skills"]))
 }
 
@@ -18,9 +18,9 @@ pub fn published(store: Arc<dyn Store>) -> stead_vfs::StoreVfs {
 pub async fn publish(
     dir: &str,
     to: &dyn Vfs,
-    progress: &Progress,
+    progress: &SkillProgress,
 ) -> Result<Vec<String>, SourceError> {
-    progress.enter(Phase::Fetching, 0);
+    progress.enter(SkillPhase::Fetching, 0);
     let files = LocalVfs::open(Path::new(dir), Arc::new(OsDisk))?;
     let bundle = Bundle::from_files(&files, &VPath::root(), progress).await?;
     let last = dir.trim_end_matches('/').rsplit('/').next().unwrap_or(dir);
@@ -47,7 +47,7 @@ pub async fn publish(
         }
     }
     progress.enter(
-        Phase::Writing,
+        SkillPhase::Writing,
         skills.usable.iter().map(|skill| skill.files.len()).sum(),
     );
     let id = uuid::Uuid::now_v7().simple();
@@ -73,7 +73,7 @@ async fn write(
     to: &dyn Vfs,
     staging: &VPath,
     skill: &super::BundledSkill,
-    progress: &Progress,
+    progress: &SkillProgress,
 ) -> Result<(), VfsError> {
     for (path, file) in &skill.files {
         let path = staging.join(path.as_str())?;

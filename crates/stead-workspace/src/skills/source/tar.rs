@@ -1,7 +1,7 @@
 //! Reading `.tar`, plain or unpacked on the way.
 
-use super::archive::{ArchiveError, Unpacking, allowance, entry_name};
-use super::bundle::{Bundle, Links};
+use super::archive::{ArchiveError, Unpacker, entry_name, max_unpacked_bytes};
+use super::bundle::{Bundle, LinkPolicy};
 use ::tar::{Archive, EntryType};
 use std::io::{self, Read};
 
@@ -9,12 +9,16 @@ use std::io::{self, Read};
 const OVERHEAD_BYTES: u64 = 20 * 1024 * 1024;
 
 /// The files of a tar that comes from `packed` bytes.
-pub(crate) fn read(stream: impl Read, packed: u64, links: Links) -> Result<Bundle, ArchiveError> {
-    let allowance = allowance(packed);
-    let mut unpacking = Unpacking::new(allowance);
-    let stream = Bounded {
+pub(crate) fn read(
+    stream: impl Read,
+    packed: u64,
+    links: LinkPolicy,
+) -> Result<Bundle, ArchiveError> {
+    let allowance = max_unpacked_bytes(packed);
+    let mut unpacking = Unpacker::new(allowance);
+    let stream = BoundedReader {
         stream,
-        left: allowance + OVERHEAD_BYTES,
+        remaining: allowance + OVERHEAD_BYTES,
     };
     let mut archive = Archive::new(stream);
     let damaged = |error: io::Error| match error.kind() {
@@ -23,7 +27,7 @@ pub(crate) fn read(stream: impl Read, packed: u64, links: Links) -> Result<Bundl
     };
     for entry in archive.entries().map_err(damaged)? {
         let mut entry = entry.map_err(damaged)?;
-        unpacking.count()?;
+        unpacking.count_entry()?;
         let bytes = entry.path_bytes().into_owned();
         let name = entry_name(&bytes)?;
         refuse_sparse(&mut entry, name)?;
@@ -41,22 +45,22 @@ pub(crate) fn read(stream: impl Read, packed: u64, links: Links) -> Result<Bundl
                 let size = entry.size();
                 entry
                     .by_ref()
-                    .take(unpacking.room() + 1)
+                    .take(unpacking.remaining_bytes() + 1)
                     .read_to_end(&mut content)
                     .map_err(damaged)?;
-                if content.len() as u64 > unpacking.room() {
+                if content.len() as u64 > unpacking.remaining_bytes() {
                     return Err(unpacking.too_large());
                 }
                 if content.len() as u64 != size {
                     return Err(ArchiveError::Damaged(format!("{name} ends early")));
                 }
-                unpacking.file(name, content, mode)?;
+                unpacking.add_file(name, content, mode)?;
             }
-            EntryType::Directory => unpacking.directory(name)?,
+            EntryType::Directory => unpacking.add_directory(name)?,
             // What `git archive` says about the whole.
             EntryType::XGlobalHeader => {}
-            EntryType::Symlink | EntryType::Link if links == Links::Noted => {
-                unpacking.link(name)?
+            EntryType::Symlink | EntryType::Link if links == LinkPolicy::Record => {
+                unpacking.add_link(name)?
             }
             EntryType::Symlink => return Err(kind("a symbolic link")),
             EntryType::Link => return Err(kind("a hard link")),
@@ -66,7 +70,7 @@ pub(crate) fn read(stream: impl Read, packed: u64, links: Links) -> Result<Bundl
             _ => return Err(kind("of an unknown kind")),
         }
     }
-    Ok(unpacking.done())
+    Ok(unpacking.finish())
 }
 
 /// A sparse file may also be told by its extended header.
@@ -87,16 +91,16 @@ fn refuse_sparse(entry: &mut ::tar::Entry<'_, impl Read>, name: &str) -> Result<
 }
 
 /// A stream that fails instead of going on for ever.
-struct Bounded<R> {
+struct BoundedReader<R> {
     stream: R,
-    left: u64,
+    remaining: u64,
 }
 
-impl<R: Read> Read for Bounded<R> {
+impl<R: Read> Read for BoundedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.stream.read(buffer)?;
-        match self.left.checked_sub(read as u64) {
-            Some(left) => self.left = left,
+        match self.remaining.checked_sub(read as u64) {
+            Some(left) => self.remaining = left,
             None => return Err(io::ErrorKind::FileTooLarge.into()),
         }
         Ok(read)

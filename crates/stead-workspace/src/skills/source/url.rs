@@ -1,10 +1,10 @@
 //! From what a person types to a source, without its secrets.
 
-use super::{ArchiveFormat, Source, SourceError, SourceKind};
-use crate::variables::{Found, substitute};
+use super::{ArchiveFormat, SkillSource, SourceError, SourceKind};
+use crate::variables::{Substitution, substitute};
 use serde_json::Value;
 
-const STORES: [&str; 6] = [
+const STORE_SCHEMES: [&str; 6] = [
     "postgres",
     "postgresql",
     "mysql",
@@ -12,9 +12,9 @@ const STORES: [&str; 6] = [
     "redis",
     "rediss",
 ];
-const REPOSITORIES: [&str; 5] = ["https", "http", "ssh", "git", "file"];
+const GIT_SCHEMES: [&str; 5] = ["https", "http", "ssh", "git", "file"];
 
-impl Source {
+impl SkillSource {
     /// The source that `text` names; a relative path begins at the directory `base`.
     ///
     /// ```
@@ -41,7 +41,7 @@ impl Source {
             });
         }
         match text.split_once("://") {
-            Some((scheme, _)) if STORES.contains(&scheme) => {
+            Some((scheme, _)) if STORE_SCHEMES.contains(&scheme) => {
                 refuse_secrets(text)?;
                 Ok(Self {
                     kind: SourceKind::Store,
@@ -49,11 +49,11 @@ impl Source {
                     rev: None,
                 })
             }
-            Some((scheme, _)) if REPOSITORIES.contains(&scheme.trim_start_matches("git+")) => {
-                repository(text.strip_prefix("git+").unwrap_or(text))
+            Some((scheme, _)) if GIT_SCHEMES.contains(&scheme.trim_start_matches("git+")) => {
+                parse_repository(text.strip_prefix("git+").unwrap_or(text))
             }
             Some((scheme, _)) => {
-                let known = [&REPOSITORIES[..], &STORES[..], &["sqlite"]]
+                let known = [&GIT_SCHEMES[..], &STORE_SCHEMES[..], &["sqlite"]]
                     .concat()
                     .join(", ");
                 Err(SourceError::Address(format!(
@@ -63,13 +63,13 @@ impl Source {
             None if text.contains("::") => Err(SourceError::Address(
                 "a helper of git (`name::address`) is not taken as a source".to_owned(),
             )),
-            None if is_scp(text) => repository(text),
-            None => local(text, base),
+            None if is_scp(text) => parse_repository(text),
+            None => parse_local(text, base),
         }
     }
 
     /// The address as a person would type it.
-    pub(crate) fn written(&self) -> String {
+    pub(crate) fn display_address(&self) -> String {
         match (&self.rev, self.kind) {
             (Some(rev), _) => format!("{}#{rev}", self.from),
             (None, _) => self.from.clone(),
@@ -89,17 +89,17 @@ impl Source {
     }
 
     /// The address with its variables filled in, and the values that came in by them.
-    pub(crate) fn address(
+    pub(crate) fn resolve_address(
         &self,
         lookup: &dyn Fn(&str) -> Option<String>,
     ) -> Result<(String, Vec<String>), SourceError> {
         let mut value = Value::String(self.from.clone());
-        let mut found = Found::default();
+        let mut found = Substitution::default();
         substitute(&mut value, "", lookup, &mut found);
-        if !found.missing.is_empty() {
+        if !found.unset.is_empty() {
             return Err(SourceError::Variables(
                 found
-                    .missing
+                    .unset
                     .into_iter()
                     .map(|missing| missing.name)
                     .collect(),
@@ -109,7 +109,7 @@ impl Source {
     }
 }
 
-fn repository(text: &str) -> Result<Source, SourceError> {
+fn parse_repository(text: &str) -> Result<SkillSource, SourceError> {
     let (address, rev) = split_rev(text)?;
     refuse_secrets(address)?;
     if address.starts_with("http") && ArchiveFormat::of_name(address).is_some() {
@@ -117,21 +117,21 @@ fn repository(text: &str) -> Result<Source, SourceError> {
             "{address} is an archive: download it, check it, and add the file"
         )));
     }
-    Ok(Source {
+    Ok(SkillSource {
         kind: SourceKind::Git,
         from: address.to_owned(),
         rev,
     })
 }
 
-fn local(text: &str, base: &str) -> Result<Source, SourceError> {
+fn parse_local(text: &str, base: &str) -> Result<SkillSource, SourceError> {
     let (path, rev) = split_rev(text)?;
     let kind = match ArchiveFormat::of_name(path) {
         _ if rev.is_some() || path.ends_with(".git") => SourceKind::Git,
         Some(_) => SourceKind::Archive,
         None => SourceKind::Directory,
     };
-    Ok(Source {
+    Ok(SkillSource {
         kind,
         from: absolute(path, base),
         rev,
@@ -216,7 +216,7 @@ fn refuse_secrets(url: &str) -> Result<(), SourceError> {
             return Err(shown());
         }
     }
-    if STORES.contains(&scheme) && path.contains('@') {
+    if STORE_SCHEMES.contains(&scheme) && path.contains('@') {
         return Err(shown());
     }
     let query = path.split_once('?').map_or("", |(_, query)| query);

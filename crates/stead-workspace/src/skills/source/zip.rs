@@ -6,7 +6,7 @@
 //! must agree. Only what `zip` writes by itself is taken: stored or deflated, one disk, no
 //! encryption, no 64-bit extension.
 
-use super::archive::{ArchiveError, Unpacking, allowance, entry_name};
+use super::archive::{ArchiveError, Unpacker, entry_name, max_unpacked_bytes};
 use super::bundle::Bundle;
 use std::io::Read;
 use std::ops::Range;
@@ -28,11 +28,11 @@ const REGULAR: u32 = 0o100_000;
 const DIRECTORY: u32 = 0o040_000;
 
 /// An entry as the directory at the end describes it.
-struct Entry<'a> {
+struct ZipEntry<'a> {
     name: &'a str,
     flags: u16,
     method: u16,
-    sum: u32,
+    crc32: u32,
     packed: usize,
     size: u64,
     mode: u32,
@@ -43,15 +43,15 @@ struct Entry<'a> {
 pub(crate) fn read(packed: &[u8]) -> Result<Bundle, ArchiveError> {
     let directory = find_directory(packed)?;
     let data_end = directory.start;
-    let mut unpacking = Unpacking::new(allowance(packed.len() as u64));
+    let mut unpacking = Unpacker::new(max_unpacked_bytes(packed.len() as u64));
     let mut taken: Vec<Range<usize>> = Vec::new();
     let mut at = directory.start;
     while at < directory.end {
-        unpacking.count()?;
-        let (entry, next) = central(packed, at)?;
+        unpacking.count_entry()?;
+        let (entry, next) = parse_central_entry(packed, at)?;
         at = next;
-        check(&entry)?;
-        let range = data(packed, &entry, data_end)?;
+        check_entry(&entry)?;
+        let range = entry_data(packed, &entry, data_end)?;
         taken.push(entry.offset..range.end);
         if entry.name.ends_with('/') || entry.mode & FILE_TYPE == DIRECTORY {
             if entry.size != 0 {
@@ -60,17 +60,17 @@ pub(crate) fn read(packed: &[u8]) -> Result<Bundle, ArchiveError> {
                     entry.name
                 )));
             }
-            unpacking.directory(entry.name)?;
+            unpacking.add_directory(entry.name)?;
             continue;
         }
         let content = unpack(&packed[range], &entry, &unpacking)?;
-        unpacking.file(entry.name, content, entry.mode)?;
+        unpacking.add_file(entry.name, content, entry.mode)?;
     }
     taken.sort_by_key(|range| range.start);
     if taken.windows(2).any(|pair| pair[0].end > pair[1].start) {
         return Err(damaged("one entry lies inside another"));
     }
-    Ok(unpacking.done())
+    Ok(unpacking.finish())
 }
 
 fn damaged(reason: impl Into<String>) -> ArchiveError {
@@ -110,7 +110,7 @@ fn find_directory(packed: &[u8]) -> Result<Range<usize>, ArchiveError> {
     }
     let mut at = start;
     for _ in 0..total {
-        at = central(packed, at)?.1;
+        at = parse_central_entry(packed, at)?.1;
     }
     if at == end {
         Ok(start..end)
@@ -122,7 +122,7 @@ fn find_directory(packed: &[u8]) -> Result<Range<usize>, ArchiveError> {
 }
 
 /// The entry of the directory at `at`, and where the next begins.
-fn central(packed: &[u8], at: usize) -> Result<(Entry<'_>, usize), ArchiveError> {
+fn parse_central_entry(packed: &[u8], at: usize) -> Result<(ZipEntry<'_>, usize), ArchiveError> {
     if !packed
         .get(at..)
         .is_some_and(|rest| rest.starts_with(CENTRAL))
@@ -133,11 +133,11 @@ fn central(packed: &[u8], at: usize) -> Result<(Entry<'_>, usize), ArchiveError>
     let extra = usize::from(u16_at(packed, at + 30)?);
     let comment = usize::from(u16_at(packed, at + 32)?);
     let name = slice(packed, at + CENTRAL_BYTES, name_bytes)?;
-    let entry = Entry {
+    let entry = ZipEntry {
         name: entry_name(name)?,
         flags: u16_at(packed, at + 8)?,
         method: u16_at(packed, at + 10)?,
-        sum: u32_at(packed, at + 16)?,
+        crc32: u32_at(packed, at + 16)?,
         packed: u32_at(packed, at + 20)? as usize,
         size: u64::from(u32_at(packed, at + 24)?),
         mode: u32_at(packed, at + 38)? >> 16,
@@ -146,7 +146,7 @@ fn central(packed: &[u8], at: usize) -> Result<(Entry<'_>, usize), ArchiveError>
     Ok((entry, at + CENTRAL_BYTES + name_bytes + extra + comment))
 }
 
-fn check(entry: &Entry<'_>) -> Result<(), ArchiveError> {
+fn check_entry(entry: &ZipEntry<'_>) -> Result<(), ArchiveError> {
     let kind = |what| {
         Err(ArchiveError::Kind {
             name: entry.name.to_owned(),
@@ -176,7 +176,11 @@ fn check(entry: &Entry<'_>) -> Result<(), ArchiveError> {
 }
 
 /// The bytes of an entry, whose own header must say what the directory says.
-fn data(packed: &[u8], entry: &Entry<'_>, end: usize) -> Result<Range<usize>, ArchiveError> {
+fn entry_data(
+    packed: &[u8],
+    entry: &ZipEntry<'_>,
+    end: usize,
+) -> Result<Range<usize>, ArchiveError> {
     let at = entry.offset;
     if !packed.get(at..).is_some_and(|rest| rest.starts_with(LOCAL)) {
         return Err(damaged(format!(
@@ -203,9 +207,13 @@ fn data(packed: &[u8], entry: &Entry<'_>, end: usize) -> Result<Range<usize>, Ar
 }
 
 /// The content, of which nothing is believed that was not counted.
-fn unpack(data: &[u8], entry: &Entry<'_>, unpacking: &Unpacking) -> Result<Vec<u8>, ArchiveError> {
+fn unpack(
+    data: &[u8],
+    entry: &ZipEntry<'_>,
+    unpacking: &Unpacker,
+) -> Result<Vec<u8>, ArchiveError> {
     let mut content = Vec::new();
-    let room = unpacking.room() + 1;
+    let room = unpacking.remaining_bytes() + 1;
     let read = match entry.method {
         STORED => data.take(room).read_to_end(&mut content),
         _ => flate2::read::DeflateDecoder::new(data)
@@ -218,7 +226,7 @@ fn unpack(data: &[u8], entry: &Entry<'_>, unpacking: &Unpacking) -> Result<Vec<u
     }
     let mut sum = flate2::Crc::new();
     sum.update(&content);
-    if content.len() as u64 != entry.size || sum.sum() != entry.sum {
+    if content.len() as u64 != entry.size || sum.sum() != entry.crc32 {
         return Err(damaged(format!(
             "{} is not what the directory says",
             entry.name

@@ -1,8 +1,8 @@
-//! A work directory of AgentScope's Python workspaces: what arrives where.
+//! The place for tests of loading AgentScope Python workspaces.
 
 use super::{fixture, lines, open, path, tree};
 use stead_vfs::{Protected, VPath};
-use stead_workspace::{AgentConfig, ContextFile, Layout, OpenOptions, Tree};
+use stead_workspace::{AgentConfig, ContextFile, Layout, OpenOptions, WorkspacePaths};
 
 fn of(agent: &str) -> OpenOptions {
     OpenOptions {
@@ -11,7 +11,6 @@ fn of(agent: &str) -> OpenOptions {
     }
 }
 
-// 4.1
 #[tokio::test]
 async fn servers_skills_and_sessions_arrive() {
     let definition = open(&fixture("agentscope-py"), &of("analyst"))
@@ -26,23 +25,23 @@ async fn servers_skills_and_sessions_arrive() {
     let mut config = definition.config.clone();
     config.secrets.sort();
     assert_eq!(config, expected);
-    let parts = Tree {
+    let parts = WorkspacePaths {
         context: vec![ContextFile::new(path("AGENTS.md"), "agents_context")],
         memory: None,
-        days: None,
+        daily_facts: None,
         knowledge: None,
         skills: vec![path(".agents/skills"), path("skills/analyst")],
-        flavor: stead_workspace::skills::Flavor::Standard,
+        flavor: stead_workspace::skills::SkillFlavor::Standard,
         subagents: None,
         tools: Some(path("tools.json")),
         runtime: path(".stead"),
         usage: None,
         conversations: None,
         tasks: None,
-        home: None,
+        default_dir: None,
         protected: Protected::AGENTSCOPE_PY,
     };
-    assert_eq!(definition.tree, parts);
+    assert_eq!(definition.paths, parts);
     let later = "not active yet";
     let connected = "tool servers are connected in a later version";
     let expected = [
@@ -54,7 +53,6 @@ async fn servers_skills_and_sessions_arrive() {
     assert_eq!(found, expected);
 }
 
-// 4.1
 #[tokio::test]
 async fn an_agent_has_its_own_skills_or_else_those_of_the_seed() {
     let skill = |folder: &str| {
@@ -83,13 +81,12 @@ async fn an_agent_has_its_own_skills_or_else_those_of_the_seed() {
         } else {
             of(agent)
         };
-        let skills = open(&tree(&files), &options).await.unwrap().tree.skills;
+        let skills = open(&tree(&files), &options).await.unwrap().paths.skills;
         let names: Vec<&str> = skills[1..].iter().map(VPath::as_str).collect();
         assert_eq!(names, expected, "{folders:?} {agent}");
     }
 }
 
-// 4.2
 #[tokio::test]
 async fn the_first_version_is_a_bare_list() {
     let list = r#"[{"name": "a", "is_stateful": true, "mcp_config": {"type": "stdio_mcp", "command": "x", "args": [], "env": null}},
@@ -113,7 +110,6 @@ async fn the_first_version_is_a_bare_list() {
     }
 }
 
-// 4.7
 #[tokio::test]
 async fn mistakes_have_a_place() {
     let http = r#"{"name": "a", "mcp_config": {"type": "http_mcp", "url": "http://x"}"#;

@@ -1,36 +1,38 @@
-//! A folder of Deep Agents: what arrives where.
+//! The place for tests of loading Deep Agents folders.
 
 use super::{failing, fixture, open, path};
 use stead_vfs::Protected;
-use stead_workspace::{AgentConfig, ContextFile, Isolation, Layout, OpenOptions, Shown, Tree};
+use stead_workspace::{
+    AgentConfig, ContextFile, ContextRendering, Layout, OpenOptions, SubagentIsolation,
+    WorkspacePaths,
+};
 
 fn memory(file: &str) -> ContextFile {
     ContextFile {
-        shown: Shown::WithoutComments,
+        rendering: ContextRendering::WithoutComments,
         ..ContextFile::new(path(file), "agent_memory")
     }
 }
 
-fn parts(context: &[&str], skills: &[&str]) -> Tree {
-    Tree {
+fn parts(context: &[&str], skills: &[&str]) -> WorkspacePaths {
+    WorkspacePaths {
         context: context.iter().map(|file| memory(file)).collect(),
         memory: None,
-        days: None,
+        daily_facts: None,
         knowledge: None,
         skills: skills.iter().map(|folder| path(folder)).collect(),
-        flavor: stead_workspace::skills::Flavor::Standard,
+        flavor: stead_workspace::skills::SkillFlavor::Standard,
         subagents: None,
         tools: Some(path("tools.json")),
         runtime: path(".stead"),
         usage: None,
         conversations: None,
         tasks: None,
-        home: None,
+        default_dir: None,
         protected: Protected::DEEPAGENTS,
     }
 }
 
-// 4.1
 #[tokio::test]
 async fn memory_files_and_skills_arrive_and_more_can_be_given() {
     let files = fixture("deepagents");
@@ -41,7 +43,7 @@ async fn memory_files_and_skills_arrive_and_more_can_be_given() {
     );
     let context = ["AGENTS.md", ".deepagents/AGENTS.md"];
     let skills = [".deepagents/skills", ".agents/skills", "skills"];
-    assert_eq!(definition.tree, parts(&context, &skills));
+    assert_eq!(definition.paths, parts(&context, &skills));
     assert_eq!(definition.findings, []);
 
     let mut files = files;
@@ -81,7 +83,7 @@ async fn memory_files_and_skills_arrive_and_more_can_be_given() {
         "team/skills",
         "more",
     ];
-    assert_eq!(definition.tree, parts(&context, &skills));
+    assert_eq!(definition.paths, parts(&context, &skills));
     assert_eq!(definition.config.model.unwrap().name, "openai:m");
 }
 
@@ -115,7 +117,7 @@ async fn agents_that_work_can_be_handed_to_arrive() {
     assert!(reviewer.mode.is_subagent() && !reviewer.mode.is_primary());
     assert_eq!(
         (reviewer.isolation.clone(), definition.active),
-        (Isolation::Shared, None)
+        (SubagentIsolation::Shared, None)
     );
     for wrong in [
         "---\nname: writer\n---\nWrite.",
@@ -134,7 +136,6 @@ async fn agents_that_work_can_be_handed_to_arrive() {
     }
 }
 
-// 4.7
 #[tokio::test]
 async fn what_is_given_must_lie_in_the_folder() {
     let options = OpenOptions {

@@ -1,12 +1,12 @@
-//! A workspace of OpenPaw: what arrives where.
+//! The place for tests of loading OpenPaw workspaces.
 
 use super::{Tree, failing, files, fixture, lines, open, path, tree};
 use stead_core::AgentId;
 use stead_model::ModelSettings;
 use stead_vfs::Protected;
 use stead_workspace::{
-    AgentConfig, ContextFile, Layout, OpenOptions, Policy, QueueMode, QueueSettings, Shown,
-    SkillMode, SkillSettings, Switch, ToolLists, Tree as Parts,
+    AgentConfig, ContextFile, ContextRendering, FeatureSwitch, Layout, OpenOptions, Policy,
+    QueueMode, QueueSettings, SkillMode, SkillSettings, ToolLists, WorkspacePaths as Parts,
 };
 
 fn options() -> OpenOptions {
@@ -30,7 +30,6 @@ fn flat(nested: &Tree) -> Tree {
         .collect()
 }
 
-// 4.1
 #[tokio::test]
 async fn persona_model_limits_and_secrets_arrive_where_they_should() {
     let definition = open(&fixture("openpaw"), &options()).await.unwrap();
@@ -81,25 +80,25 @@ async fn persona_model_limits_and_secrets_arrive_where_they_should() {
             shown("agent/AGENT.md", "agent"),
             shown("agent/USER.md", "user"),
             ContextFile {
-                shown: Shown::Notes,
+                rendering: ContextRendering::Notes,
                 ..shown("agent/HEARTBEAT.md", "heartbeat")
             },
         ],
         memory: None,
-        days: None,
+        daily_facts: None,
         knowledge: None,
         skills: vec![path("agent/skills")],
-        flavor: stead_workspace::skills::Flavor::OpenPaw,
+        flavor: stead_workspace::skills::SkillFlavor::OpenPaw,
         subagents: None,
         tools: None,
         runtime: path("data"),
         usage: Some(path("data/token_usage.jsonl")),
         conversations: Some(path("memory/conversations")),
         tasks: Some(path("data/TASKS.yaml")),
-        home: Some(path("workspace")),
+        default_dir: Some(path("workspace")),
         protected: Protected::OPENPAW,
     };
-    assert_eq!(definition.tree, parts);
+    assert_eq!(definition.paths, parts);
     assert_eq!(
         (definition.layout, definition.tools),
         (Layout::Openpaw, vec![ToolLists::default()])
@@ -121,7 +120,6 @@ async fn persona_model_limits_and_secrets_arrive_where_they_should() {
     );
 }
 
-// 4.1
 #[tokio::test]
 async fn the_older_form_gives_the_same_definition() {
     let nested = fixture("openpaw");
@@ -134,10 +132,10 @@ async fn the_older_form_gives_the_same_definition() {
             .unwrap_or(text)
             .to_owned()
     };
-    for file in &mut moved.tree.context {
+    for file in &mut moved.paths.context {
         file.path = path(&at_root(file.path.as_str()));
     }
-    moved.tree.skills = vec![path("skills")];
+    moved.paths.skills = vec![path("skills")];
     moved
         .findings
         .iter_mut()
@@ -149,7 +147,6 @@ async fn the_older_form_gives_the_same_definition() {
     assert_eq!(flat, moved);
 }
 
-// 4.1
 #[tokio::test]
 async fn what_many_workspaces_share_lies_below_the_settings_of_each() {
     let platform = files(&fixture("openpaw-platform")).await;
@@ -181,7 +178,7 @@ async fn what_many_workspaces_share_lies_below_the_settings_of_each() {
     assert_eq!(config.policy, policy);
     assert_eq!(
         config.disable.0,
-        [Switch::Subagents, Switch::Shell].into(),
+        [FeatureSwitch::Subagents, FeatureSwitch::Shell].into(),
         "both lists deny"
     );
     assert_eq!(
@@ -211,7 +208,6 @@ async fn what_many_workspaces_share_lies_below_the_settings_of_each() {
     );
 }
 
-// 4.1
 #[tokio::test]
 async fn the_agents_id_is_its_name_or_its_folders_name_or_main() {
     for (settings, folder, expected) in [
@@ -231,14 +227,13 @@ async fn the_agents_id_is_its_name_or_its_folders_name_or_main() {
         };
         let definition = open(&files, &options).await.unwrap();
         assert_eq!(
-            definition.config.agent().as_str(),
+            definition.config.agent_id().as_str(),
             expected,
             "{settings} {folder:?}"
         );
     }
 }
 
-// 4.2
 #[tokio::test]
 async fn the_four_files_and_the_folders_name_are_checked() {
     let files = tree(&[
@@ -316,7 +311,7 @@ async fn a_folder_is_recognised_by_what_only_its_kind_has() {
         (&[("README.md", "")], None),
     ] {
         assert_eq!(
-            stead_workspace::recognise(&*super::files(&tree(files)).await).await,
+            stead_workspace::try_detect_layout(&*super::files(&tree(files)).await).await,
             expected,
             "{files:?}"
         );

@@ -1,8 +1,9 @@
-//! Every key of OpenPaw's settings: what it does here, or that it is understood and comes later.
+//! The place for tests of every key of OpenPaw's settings: its effect, or a note that it is not
+//! supported yet.
 
 use super::{files, open, tree};
 use stead_workspace::{
-    AgentConfig, Approval, Definition, DropPolicy, OpenOptions, QueueMode, Switch,
+    AgentConfig, Approval, Definition, DropPolicy, FeatureSwitch, OpenOptions, QueueMode,
 };
 
 /// What a key comes to.
@@ -53,7 +54,6 @@ fn with_model(config: &mut AgentConfig) {
     model(config);
 }
 
-// 4.2
 fn asks(asks: bool) -> Approval {
     Approval {
         asks,
@@ -99,18 +99,18 @@ async fn every_key_has_an_effect_or_is_told_to_be_for_later() {
         ("queue: {mode: followup, debounce_ms: 500}", To(|c| (c.queue.mode, c.queue.debounce_ms) = (QueueMode::Followup, 500))),
         ("queue: {cap: 5, drop_policy: new}", To(|c| (c.queue.cap, c.queue.drop) = (5, DropPolicy::New))),
         ("builtins: {allow: [brave_search, send_message, shell, spawn, memory_search]}", Later("builtins.allow")),
-        ("builtins: {allow: [brave_search]}", To(|c| c.disable.0 = [Switch::Shell, Switch::Subagents, Switch::MemoryTools, Switch::Tasks, Switch::Todos].into())),
-        ("builtins: {deny: [shell]}", To(|c| c.disable.0 = [Switch::Shell].into())),
-        ("builtins: {deny: ['group:system']}", To(|c| c.disable.0 = [Switch::Shell].into())),
-        ("builtins: {deny: ['group:automation']}", To(|c| c.disable.0 = [Switch::Subagents, Switch::Tasks, Switch::Todos].into())),
-        ("builtins: {plan: {enabled: false}}", To(|c| c.disable.0 = [Switch::Todos].into())),
+        ("builtins: {allow: [brave_search]}", To(|c| c.disable.0 = [FeatureSwitch::Shell, FeatureSwitch::Subagents, FeatureSwitch::MemoryTools, FeatureSwitch::Tasks, FeatureSwitch::Todos].into())),
+        ("builtins: {deny: [shell]}", To(|c| c.disable.0 = [FeatureSwitch::Shell].into())),
+        ("builtins: {deny: ['group:system']}", To(|c| c.disable.0 = [FeatureSwitch::Shell].into())),
+        ("builtins: {deny: ['group:automation']}", To(|c| c.disable.0 = [FeatureSwitch::Subagents, FeatureSwitch::Tasks, FeatureSwitch::Todos].into())),
+        ("builtins: {plan: {enabled: false}}", To(|c| c.disable.0 = [FeatureSwitch::Todos].into())),
         ("builtins: {deny: [create_task]}", ToDenied(&["create_task"])),
-        ("builtins: {deny: [memory_search]}", To(|c| c.disable.0 = [Switch::MemoryTools].into())),
-        ("builtins: {shell: {enabled: false}}", To(|c| c.disable.0 = [Switch::Shell].into())),
+        ("builtins: {deny: [memory_search]}", To(|c| c.disable.0 = [FeatureSwitch::MemoryTools].into())),
+        ("builtins: {shell: {enabled: false}}", To(|c| c.disable.0 = [FeatureSwitch::Shell].into())),
         ("builtins: {deny: [glob]}", ToDenied(&["glob_files"])),
         ("builtins: {deny: [elevenlabs]}", To(|_| ())),
         ("builtins: {task_tracker: {enabled: true}}", To(|_| ())),
-        ("builtins: {task_tracker: {enabled: false}}", To(|c| c.disable.0 = [Switch::Tasks].into())),
+        ("builtins: {task_tracker: {enabled: false}}", To(|c| c.disable.0 = [FeatureSwitch::Tasks].into())),
         ("builtins: {brave_search: {enabled: true, config: {count: 5}}}", Later("builtins.brave_search")),
         ("builtins: {browser: {blocked_domains: ['*.x'], headless: true}}", Later("builtins.browser")),
         ("workspace_tools: {allow: [check_availability]}", Later("workspace_tools")),
@@ -186,7 +186,6 @@ async fn every_key_has_an_effect_or_is_told_to_be_for_later() {
     }
 }
 
-// 4.2
 #[tokio::test]
 async fn every_key_of_the_global_file_has_an_effect_or_is_told_to_be_for_later() {
     let plain = opened("", "").await;

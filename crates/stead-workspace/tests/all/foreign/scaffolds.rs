@@ -1,4 +1,4 @@
-//! What we scaffold, we accept.
+//! The place for tests of scaffolded workspaces pass their own check.
 
 use super::{failing, open, tree};
 use stead_workspace::{Layout, OpenOptions, scaffold};

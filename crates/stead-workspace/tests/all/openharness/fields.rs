@@ -1,7 +1,8 @@
-//! Every field of the layout's files, each with its effect or the note that it has none yet. // 4.2
+//! The place for tests of every field of OpenHarness files: its effect, or a note that it is not
+//! supported yet.
 
 use super::*;
-use stead_workspace::{AgentMode, Policy, Switch};
+use stead_workspace::{AgentMode, FeatureSwitch, Policy};
 
 /// What a line of front matter comes to: the effect, in words, or what is told.
 async fn effect(line: &str, more: &[(&str, &str)]) -> Vec<String> {
@@ -70,7 +71,7 @@ async fn effect(line: &str, more: &[(&str, &str)]) -> Vec<String> {
     is(format!("skills {:?}", spec.skills), "skills Some([])");
     is(format!("actions {:?}", spec.actions), "actions Some([])");
     is(format!("servers {:?}", spec.servers), "servers Some([])");
-    is(format!("switch {:?}", spec.switch), "switch []");
+    is(format!("switch {:?}", spec.switch_targets), "switch []");
     is(
         format!("subagents {:?}", spec.subagents),
         "subagents Some([])",
@@ -267,20 +268,20 @@ async fn every_setting_has_an_effect_or_is_told_to_have_none_yet() {
         ("", vec![], true),
         (
             "engine: {compact: {enabled: false}}",
-            vec![Switch::Compaction],
+            vec![FeatureSwitch::Compaction],
             true,
         ),
         (
             "engine: {workspace_memory: {enabled: false}}",
-            vec![Switch::MemoryHooks, Switch::MemoryTools],
+            vec![FeatureSwitch::MemoryHooks, FeatureSwitch::MemoryTools],
             false,
         ),
         ("engine: {workspace_memory: {enabled: true}}", vec![], true),
     ] {
         let definition = opened(settings).await;
-        let switches: Vec<Switch> = definition.config.disable.0.iter().copied().collect();
+        let switches: Vec<FeatureSwitch> = definition.config.disable.0.iter().copied().collect();
         assert_eq!(
-            (switches, definition.tree.memory.is_some()),
+            (switches, definition.paths.memory.is_some()),
             (disabled, memory),
             "{settings}"
         );
@@ -296,7 +297,7 @@ async fn every_setting_has_an_effect_or_is_told_to_have_none_yet() {
             ".openharness/settings.yaml:1:19: warning: skill_dirs: there is no folder ./c in the workspace",
         ]
     );
-    let skills = opened("skill_dirs: [a/b, ./c]").await.tree.skills;
+    let skills = opened("skill_dirs: [a/b, ./c]").await.paths.skills;
     assert_eq!(
         skills.iter().map(ToString::to_string).collect::<Vec<_>>(),
         ["c", "a/b", ".openharness/skills"]
@@ -322,7 +323,7 @@ async fn prompts_are_said_in_their_order_and_the_model_goes_before_its_provider(
             .texts
             .iter()
             .map(|text| format!("{} {}", text.order, text.text));
-        (texts.collect::<Vec<_>>(), definition.tree.context.len())
+        (texts.collect::<Vec<_>>(), definition.paths.context.len())
     };
     let both = "llm_optimized: {providers: {anthropic: {inline: P}}, models: {platform/claude: {inline: M}}}\n";
     let provider = "llm_optimized: {providers: {anthropic: {inline: P}, openai: {inline: O}}}\n";

@@ -1,10 +1,10 @@
-//! The openharness layout.
+//! The place for tests of the OpenHarness layout; this file has their shared support.
 
-mod arrives;
-mod chat;
-mod chosen;
+mod chat_workspace;
+mod errors;
 mod fields;
-mod mistakes;
+mod loading;
+mod main_agent;
 
 use bytes::Bytes;
 use std::path::{Path, PathBuf};

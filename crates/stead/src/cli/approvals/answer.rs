@@ -1,47 +1,47 @@
 //! Answers, and the run that goes on once the last question is answered.
 
 use super::args::AnswerArgs;
-use super::{Which, answerer, json, open_questions, pick};
-use crate::cli::args::Common;
-use crate::cli::env::Env;
+use super::{QuestionSelection, answerer, find_question, open_questions, to_json};
+use crate::cli::args::GlobalArgs;
+use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
-use crate::cli::open::{Needs, open_agent};
+use crate::cli::open_agent::{CommandModelUse, open_agent};
 use crate::cli::print::{errln, outln};
-use crate::cli::run::{Way, exit_code, resume_command, take_up};
+use crate::cli::run::{RunView, exit_code, resume_command, resume_session};
 use crate::cli::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
-use stead::agent::{Answer, Answered, OpenQuestion, Reply};
-use stead::core::{Change, SessionId};
+use stead::agent::{ApprovalAnswer, ApprovalOutcome, ApprovalReply, OpenQuestion};
+use stead::core::{SessionChange, SessionId};
 
 /// Gives one answer to all questions that are meant, which must be of one session, and goes on if
 /// none is left.
 pub(super) async fn answer(
-    common: &Common,
-    env: &Env,
-    which: &Which,
-    answer: &Answer,
+    common: &GlobalArgs,
+    env: &ProcessEnv,
+    which: &QuestionSelection,
+    answer: &ApprovalAnswer,
     args: AnswerArgs,
 ) -> Result<ExitCode, CliError> {
     let common = &common
         .with_model(args.turn.model.as_ref())
         .with_agent(args.turn.agent.as_ref());
     // The answer must not depend on a model that can be asked.
-    let agent = open_agent(common, env, Needs::FilesOnly).await?;
+    let agent = open_agent(common, env, CommandModelUse::NotNeeded).await?;
     let open = open_questions(&agent, args.session.as_deref()).await?;
-    let (session, meant) = meant(&open, which)?;
-    let replies: Vec<Reply> = meant
+    let (session, meant) = select_questions(&open, which)?;
+    let replies: Vec<ApprovalReply> = meant
         .iter()
-        .map(|question| reply(question, answer, args.hash.as_ref()))
+        .map(|question| build_reply(question, answer, args.hash.as_ref()))
         .collect();
     let by = answerer(common, env, args.by.as_ref());
     let mut session = agent.session(session);
     let answered = session.answer(&replies, &by, args.turn.wait()).await?;
     agent.sessions().flush().await;
-    let goes_on = answered.open.is_empty() && !args.no_resume;
+    let goes_on = answered.still_open.is_empty() && !args.no_resume;
     if !args.json {
-        tell(&answered, session.id(), &by, Style::stderr(env));
-        if answered.open.is_empty() && !goes_on {
+        print_answered(&answered, session.id(), &by, Style::stderr(env));
+        if answered.still_open.is_empty() && !goes_on {
             errln!(
                 "all is answered. Go on with: {}",
                 resume_command(session.id(), common)
@@ -50,36 +50,40 @@ pub(super) async fn answer(
     }
     if !goes_on {
         if args.json {
-            outln!("{}", json(&summary(&answered, None))?);
+            outln!("{}", to_json(&summary(&answered, None))?);
         }
         return Ok(ExitCode::SUCCESS);
     }
     let id = session.id().clone();
     drop((session, agent));
-    let agent = open_agent(common, env, Needs::Model).await?;
+    let agent = open_agent(common, env, CommandModelUse::Required).await?;
     // Whoever answers does not choose who acts: the question may be that of a subagent.
     let set = args
         .turn
-        .set()
+        .session_changes()
         .into_iter()
-        .filter(|set| !matches!(set.change, Change::Agent { .. }))
+        .filter(|set| !matches!(set.change, SessionChange::Agent { .. }))
         .collect();
-    let way = Way {
+    let way = RunView {
         turn: args.turn,
         output: if args.json { None } else { Some(args.output) },
-        set,
+        session_changes: set,
     };
-    let report = take_up(common, env, &agent, id, way).await?;
+    let report = resume_session(common, env, &agent, id, way).await?;
     if args.json {
         let report = serde_json::to_value(&report).map_err(anyhow::Error::from)?;
-        outln!("{}", json(&summary(&answered, Some(report)))?);
+        outln!("{}", to_json(&summary(&answered, Some(report)))?);
     }
     Ok(exit_code(&report))
 }
 
-fn reply(question: &OpenQuestion, answer: &Answer, hash: Option<&String>) -> Reply {
+fn build_reply(
+    question: &OpenQuestion,
+    answer: &ApprovalAnswer,
+    hash: Option<&String>,
+) -> ApprovalReply {
     let args_hash = hash.unwrap_or(&question.args_hash).clone();
-    Reply {
+    ApprovalReply {
         id: question.id.clone(),
         args_hash,
         answer: answer.clone(),
@@ -87,12 +91,15 @@ fn reply(question: &OpenQuestion, answer: &Answer, hash: Option<&String>) -> Rep
 }
 
 /// The questions that are meant, and their session.
-fn meant(open: &[OpenQuestion], which: &Which) -> Result<(SessionId, Vec<OpenQuestion>), CliError> {
+fn select_questions(
+    open: &[OpenQuestion],
+    which: &QuestionSelection,
+) -> Result<(SessionId, Vec<OpenQuestion>), CliError> {
     let meant = match which {
-        Which::All => open.to_vec(),
-        Which::These(ids) => ids
+        QuestionSelection::All => open.to_vec(),
+        QuestionSelection::Ids(ids) => ids
             .iter()
-            .map(|id| pick(open, id))
+            .map(|id| find_question(open, id))
             .collect::<Result<Vec<_>, _>>()?,
     };
     let Some(first) = meant.first() else {
@@ -112,7 +119,7 @@ fn meant(open: &[OpenQuestion], which: &Which) -> Result<(SessionId, Vec<OpenQue
     Ok((first.session.clone(), meant))
 }
 
-fn tell(answered: &Answered, session: &SessionId, by: &str, style: Style) {
+fn print_answered(answered: &ApprovalOutcome, session: &SessionId, by: &str, style: Style) {
     for decision in &answered.decisions {
         errln!(
             "{}",
@@ -123,14 +130,14 @@ fn tell(answered: &Answered, session: &SessionId, by: &str, style: Style) {
             ))
         );
     }
-    for grant in &answered.granted {
+    for grant in &answered.grants {
         let text = format!(
             "allowed from now on: {grant}; `stead approvals revoke {}` takes it back",
             grant.id
         );
-        errln!("{}", style.safe(&text));
+        errln!("{}", style.sanitize(&text));
     }
-    match answered.open.len() {
+    match answered.still_open.len() {
         0 => {}
         1 => errln!(
             "1 more question of session {session} waits; the run goes on when it is answered"
@@ -141,14 +148,14 @@ fn tell(answered: &Answered, session: &SessionId, by: &str, style: Style) {
     }
 }
 
-fn summary(answered: &Answered, run: Option<serde_json::Value>) -> serde_json::Value {
+fn summary(answered: &ApprovalOutcome, run: Option<serde_json::Value>) -> serde_json::Value {
     let decided = answered.decisions.iter().map(|decision| {
         json!({"id": decision.id, "decision": decision.kind(), "by": decision.by, "args_hash": decision.args_hash})
     });
     json!({
         "answered": decided.collect::<Vec<_>>(),
-        "granted": answered.granted,
-        "waiting": answered.open,
+        "granted": answered.grants,
+        "waiting": answered.still_open,
         "run": run,
     })
 }

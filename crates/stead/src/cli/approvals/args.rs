@@ -1,6 +1,6 @@
 //! The commands about questions that wait for a person.
 
-use crate::cli::args::{Output, TurnArgs};
+use crate::cli::args::{OutputFormat, RunFlags};
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Args)]
@@ -15,14 +15,14 @@ pub(crate) enum ApprovalsCommand {
     #[command(
         after_help = "Examples:\n  stead approvals list\n  stead approvals list -s weekly --json        one session, for programs"
     )]
-    List(WhereArgs),
+    List(SessionScopeArgs),
     /// Show a question: arguments, what would happen, and how it may be answered
     #[command(after_help = "Example:\n  stead approvals show call_1")]
     Show {
         /// The call, or the beginning of its id
         id: String,
         #[command(flatten)]
-        place: WhereArgs,
+        place: SessionScopeArgs,
     },
     /// Let calls run as they are
     #[command(after_help = "Examples:
@@ -86,30 +86,30 @@ pub(crate) enum ApprovalsCommand {
     },
     /// List what `--always` allowed
     #[command(after_help = "Example:\n  stead approvals rules --json")]
-    Rules(OfAgentArgs),
+    Rules(AgentScopeArgs),
     /// Take a rule back: from the next run on its calls ask again
     #[command(after_help = "Example:\n  stead approvals revoke 3fa9")]
     Revoke {
         /// The rule, or the beginning of its id
         id: String,
         #[command(flatten)]
-        of: OfAgentArgs,
+        of: AgentScopeArgs,
     },
 }
 
 /// Whose questions, and in which form.
 #[derive(Debug, Args)]
-pub(crate) struct WhereArgs {
+pub(crate) struct SessionScopeArgs {
     /// Only those of this session
     #[arg(short, long, value_name = "ID")]
     pub(crate) session: Option<String>,
     #[command(flatten)]
-    pub(crate) of: OfAgentArgs,
+    pub(crate) of: AgentScopeArgs,
 }
 
 /// Which agent, and in which form.
 #[derive(Debug, Args)]
-pub(crate) struct OfAgentArgs {
+pub(crate) struct AgentScopeArgs {
     /// The agent, of a workspace that defines several
     #[arg(short = 'a', long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
@@ -135,10 +135,10 @@ pub(crate) struct AnswerArgs {
     #[arg(long)]
     pub(crate) no_resume: bool,
     #[command(flatten)]
-    pub(crate) turn: TurnArgs,
+    pub(crate) turn: RunFlags,
     /// What is printed of the run that goes on
-    #[arg(long, value_enum, default_value_t = Output::Text)]
-    pub(crate) output: Output,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    pub(crate) output: OutputFormat,
     /// Print one JSON object: what was answered, what still waits, and how the run ended
     #[arg(long, conflicts_with = "output")]
     pub(crate) json: bool,

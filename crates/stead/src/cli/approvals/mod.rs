@@ -3,33 +3,33 @@
 mod answer;
 pub(crate) mod args;
 mod show;
-mod terminal;
+mod terminal_approver;
 
-use super::args::Common;
-use super::env::Env;
+use super::args::GlobalArgs;
+use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open::{Needs, open_agent};
+use super::open_agent::{CommandModelUse, open_agent};
 use super::print::outln;
-use super::sessions::find;
+use super::sessions::find_session;
 use super::style::Style;
-use args::{ApprovalsCommand, OfAgentArgs, WhereArgs};
-pub(crate) use show::{coloured, waiting};
+use args::{AgentScopeArgs, ApprovalsCommand, SessionScopeArgs};
+pub(crate) use show::{colour_diff, waiting_summary};
 use std::io::Read;
 use std::process::ExitCode;
 use std::sync::Arc;
-use stead::agent::{Agent, Answer, OpenQuestion};
-pub(crate) use terminal::Terminal;
+use stead::agent::{Agent, ApprovalAnswer, OpenQuestion};
+pub(crate) use terminal_approver::TerminalApprover;
 
 pub(crate) async fn approvals(
-    common: &Common,
-    env: &Env,
+    common: &GlobalArgs,
+    env: &ProcessEnv,
     command: ApprovalsCommand,
 ) -> Result<ExitCode, CliError> {
     match command {
         ApprovalsCommand::List(place) => list(common, env, &place).await,
         ApprovalsCommand::Show { id, place } => {
-            let agent = open(common, env, &place.of).await?;
-            let question = pick(
+            let agent = open_without_model(common, env, &place.of).await?;
+            let question = find_question(
                 &open_questions(&agent, place.session.as_deref()).await?,
                 &id,
             )?;
@@ -42,18 +42,22 @@ pub(crate) async fn approvals(
             always,
             answer,
         } => {
-            let yes = if always { Answer::Always } else { Answer::Yes };
-            answer::answer(common, env, &which(ids, all), &yes, answer).await
+            let yes = if always {
+                ApprovalAnswer::Always
+            } else {
+                ApprovalAnswer::Yes
+            };
+            answer::answer(common, env, &question_selection(ids, all), &yes, answer).await
         }
         ApprovalsCommand::Edit { id, args, answer } => {
-            let text = given(&args)?;
+            let text = read_text_argument(&args)?;
             let args = serde_json::from_str(&text)
                 .map_err(|error| CliError::usage(format!("the arguments are not JSON: {error}")))?;
             answer::answer(
                 common,
                 env,
-                &Which::These(vec![id]),
-                &Answer::Edit(args),
+                &QuestionSelection::Ids(vec![id]),
+                &ApprovalAnswer::Edit(args),
                 answer,
             )
             .await
@@ -67,23 +71,33 @@ pub(crate) async fn approvals(
             answer::answer(
                 common,
                 env,
-                &which(ids, all),
-                &Answer::No { words: reason },
+                &question_selection(ids, all),
+                &ApprovalAnswer::No { reason },
                 answer,
             )
             .await
         }
         ApprovalsCommand::Respond { id, result, answer } => {
-            let answered = Answer::Respond(given(&result)?);
-            answer::answer(common, env, &Which::These(vec![id]), &answered, answer).await
+            let answered = ApprovalAnswer::Respond(read_text_argument(&result)?);
+            answer::answer(
+                common,
+                env,
+                &QuestionSelection::Ids(vec![id]),
+                &answered,
+                answer,
+            )
+            .await
         }
         ApprovalsCommand::Rules(of) => rules(common, env, &of).await,
         ApprovalsCommand::Revoke { id, of } => {
-            let agent = open(common, env, &of).await?;
+            let agent = open_without_model(common, env, &of).await?;
             let grant = agent.revoke(agent.owner(), &id).await?;
             match of.json {
-                true => outln!("{}", json(&grant)?),
-                false => outln!("revoked {}", Style::stdout(env).safe(&grant.to_string())),
+                true => outln!("{}", to_json(&grant)?),
+                false => outln!(
+                    "revoked {}",
+                    Style::stdout(env).sanitize(&grant.to_string())
+                ),
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -91,19 +105,23 @@ pub(crate) async fn approvals(
 }
 
 /// Which questions are answered.
-enum Which {
+enum QuestionSelection {
     /// Those of a session.
     All,
     /// These, by the beginnings of their ids.
-    These(Vec<String>),
+    Ids(Vec<String>),
 }
 
-fn which(ids: Vec<String>, all: bool) -> Which {
-    if all { Which::All } else { Which::These(ids) }
+fn question_selection(ids: Vec<String>, all: bool) -> QuestionSelection {
+    if all {
+        QuestionSelection::All
+    } else {
+        QuestionSelection::Ids(ids)
+    }
 }
 
 /// Who answers: as told, or else the user, or whoever is logged in.
-pub(crate) fn answerer(common: &Common, env: &Env, by: Option<&String>) -> String {
+pub(crate) fn answerer(common: &GlobalArgs, env: &ProcessEnv, by: Option<&String>) -> String {
     let login = || env.get("USER").or_else(|| env.get("LOGNAME"));
     by.or(common.user.as_ref())
         .cloned()
@@ -111,8 +129,17 @@ pub(crate) fn answerer(common: &Common, env: &Env, by: Option<&String>) -> Strin
         .unwrap_or_else(|| "person".to_owned())
 }
 
-async fn open(common: &Common, env: &Env, of: &OfAgentArgs) -> Result<Arc<Agent>, CliError> {
-    open_agent(&common.with_agent(of.agent.as_ref()), env, Needs::FilesOnly).await
+async fn open_without_model(
+    common: &GlobalArgs,
+    env: &ProcessEnv,
+    of: &AgentScopeArgs,
+) -> Result<Arc<Agent>, CliError> {
+    open_agent(
+        &common.with_agent(of.agent.as_ref()),
+        env,
+        CommandModelUse::NotNeeded,
+    )
+    .await
 }
 
 /// All open questions, or those of one session.
@@ -121,9 +148,9 @@ async fn open_questions(
     session: Option<&str>,
 ) -> Result<Vec<OpenQuestion>, CliError> {
     match session {
-        None => Ok(agent.approvals(agent.owner()).await?),
+        None => Ok(agent.open_approvals(agent.owner()).await?),
         Some(text) => {
-            let mut session = agent.session(find(agent, text).await?);
+            let mut session = agent.session(find_session(agent, text).await?);
             session.load().await?;
             Ok(session.open_questions())
         }
@@ -131,7 +158,7 @@ async fn open_questions(
 }
 
 /// The question whose id is `text`, or alone begins so.
-fn pick(open: &[OpenQuestion], text: &str) -> Result<OpenQuestion, CliError> {
+fn find_question(open: &[OpenQuestion], text: &str) -> Result<OpenQuestion, CliError> {
     let exact: Vec<&OpenQuestion> = open.iter().filter(|question| question.id == text).collect();
     let found = match exact.is_empty() {
         true => open
@@ -158,26 +185,35 @@ fn pick(open: &[OpenQuestion], text: &str) -> Result<OpenQuestion, CliError> {
     }
 }
 
-async fn list(common: &Common, env: &Env, place: &WhereArgs) -> Result<ExitCode, CliError> {
-    let agent = open(common, env, &place.of).await?;
+async fn list(
+    common: &GlobalArgs,
+    env: &ProcessEnv,
+    place: &SessionScopeArgs,
+) -> Result<ExitCode, CliError> {
+    let agent = open_without_model(common, env, &place.of).await?;
     let open = open_questions(&agent, place.session.as_deref()).await?;
     if place.of.json {
-        outln!("{}", json(&open)?);
+        outln!("{}", to_json(&open)?);
         return Ok(ExitCode::SUCCESS);
     }
     let style = Style::stdout(env);
-    open.iter().for_each(|question| show::line(question, style));
+    open.iter()
+        .for_each(|question| show::print_question_line(question, style));
     if open.is_empty() {
         outln!("nothing waits for a decision");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn rules(common: &Common, env: &Env, of: &OfAgentArgs) -> Result<ExitCode, CliError> {
-    let agent = open(common, env, of).await?;
+async fn rules(
+    common: &GlobalArgs,
+    env: &ProcessEnv,
+    of: &AgentScopeArgs,
+) -> Result<ExitCode, CliError> {
+    let agent = open_without_model(common, env, of).await?;
     let grants = agent.grants(agent.owner()).await?;
     if of.json {
-        outln!("{}", json(&grants)?);
+        outln!("{}", to_json(&grants)?);
         return Ok(ExitCode::SUCCESS);
     }
     let style = Style::stdout(env);
@@ -187,8 +223,8 @@ async fn rules(common: &Common, env: &Env, of: &OfAgentArgs) -> Result<ExitCode,
         outln!(
             "{}  {}  {}",
             style.accent(&grant.id),
-            style.safe(&text),
-            style.dim(&style.safe(&by))
+            style.sanitize(&text),
+            style.dim(&style.sanitize(&by))
         );
     }
     if grants.is_empty() {
@@ -198,7 +234,7 @@ async fn rules(common: &Common, env: &Env, of: &OfAgentArgs) -> Result<ExitCode,
 }
 
 /// A text, or standard input for `-`.
-fn given(text: &str) -> Result<String, CliError> {
+fn read_text_argument(text: &str) -> Result<String, CliError> {
     if text != "-" {
         return Ok(text.to_owned());
     }
@@ -209,6 +245,6 @@ fn given(text: &str) -> Result<String, CliError> {
     Ok(read)
 }
 
-fn json(value: &impl serde::Serialize) -> Result<String, CliError> {
+fn to_json(value: &impl serde::Serialize) -> Result<String, CliError> {
     Ok(serde_json::to_string(value).map_err(anyhow::Error::from)?)
 }

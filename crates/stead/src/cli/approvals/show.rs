@@ -1,11 +1,11 @@
 //! Questions as a person reads them.
 
-use super::json;
-use crate::cli::args::Common;
+use super::to_json;
+use crate::cli::args::GlobalArgs;
 use crate::cli::error::CliError;
 use crate::cli::print::outln;
 use crate::cli::render::call_line;
-use crate::cli::run::flags;
+use crate::cli::run::agent_flags;
 use crate::cli::style::Style;
 use serde_json::Value;
 use std::sync::Arc;
@@ -13,24 +13,28 @@ use stead::agent::{Agent, OpenQuestion};
 use stead::core::DecisionKind;
 
 /// A question on two lines.
-pub(super) fn line(question: &OpenQuestion, style: Style) {
+pub(super) fn print_question_line(question: &OpenQuestion, style: Style) {
     let call = call_line(&question.tool, &question.args);
     let session = format!("session {}", question.session);
     outln!(
         "{}  {}  {}",
         style.accent(&question.id),
-        style.safe(&call),
+        style.sanitize(&call),
         style.dim(&session)
     );
-    let takes = takes(question);
+    let takes = allowed_answers(question);
     outln!(
         "  {}",
-        style.dim(&style.safe(&format!("{} · {takes}{}", question.rule, bounds(question))))
+        style.dim(&style.sanitize(&format!(
+            "{} · {takes}{}",
+            question.rule,
+            answer_limits(question)
+        )))
     );
 }
 
 /// How a question may be answered.
-fn takes(question: &OpenQuestion) -> String {
+fn allowed_answers(question: &OpenQuestion) -> String {
     question
         .terms
         .allowed()
@@ -41,7 +45,7 @@ fn takes(question: &OpenQuestion) -> String {
 }
 
 /// By whom, and until when.
-fn bounds(question: &OpenQuestion) -> String {
+fn answer_limits(question: &OpenQuestion) -> String {
     let by = match question.terms.answerers.as_slice() {
         [] => String::new(),
         names => format!(" · by {}", names.join(", ")),
@@ -64,7 +68,7 @@ pub(super) async fn show(
 ) -> Result<(), CliError> {
     let mut session = agent.session(question.session.clone());
     session.load().await?;
-    let always = session.always(&question.id).await?;
+    let always = session.always_scope(&question.id).await?;
     if as_json {
         let mut value = serde_json::to_value(question).map_err(anyhow::Error::from)?;
         if let (Value::Object(fields), Some(always)) = (&mut value, &always) {
@@ -73,10 +77,10 @@ pub(super) async fn show(
                 serde_json::to_value(always).map_err(anyhow::Error::from)?,
             );
         }
-        outln!("{}", json(&value)?);
+        outln!("{}", to_json(&value)?);
         return Ok(());
     }
-    line(question, style);
+    print_question_line(question, style);
     if let Some(parent) = &question.parent {
         outln!(
             "  {}",
@@ -84,23 +88,23 @@ pub(super) async fn show(
         );
     }
     let args = serde_json::to_string_pretty(&question.args).map_err(anyhow::Error::from)?;
-    outln!("\n{}", style.safe(&args));
+    outln!("\n{}", style.sanitize(&args));
     if let Some(preview) = &question.terms.preview {
-        outln!("\n{}", coloured(preview, style).trim_end());
+        outln!("\n{}", colour_diff(preview, style).trim_end());
     }
     if let Some(always) = always {
         outln!(
             "\n{}",
-            style.dim(&style.safe(&format!("--always would allow {} {always}", question.tool)))
+            style.dim(&style.sanitize(&format!("--always would allow {} {always}", question.tool)))
         );
     }
     Ok(())
 }
 
 /// A preview with the colours of a diff.
-pub(crate) fn coloured(preview: &str, style: Style) -> String {
+pub(crate) fn colour_diff(preview: &str, style: Style) -> String {
     let paint = |line: &str| {
-        let safe = style.safe(line);
+        let safe = style.sanitize(line);
         match line.as_bytes().first() {
             Some(b'+') => style.good(&safe),
             Some(b'-') => style.bad(&safe),
@@ -115,14 +119,18 @@ pub(crate) fn coloured(preview: &str, style: Style) -> String {
 }
 
 /// What waits after a run has parked, with the commands that answer it.
-pub(crate) fn waiting(open: &[OpenQuestion], common: &Common, style: Style) -> String {
+pub(crate) fn waiting_summary(open: &[OpenQuestion], common: &GlobalArgs, style: Style) -> String {
     /// More would bury the rest.
     const MAX_SHOWN: usize = 10;
     let mut text = String::new();
-    let flags = flags(common);
+    let flags = agent_flags(common);
     for question in open.iter().take(MAX_SHOWN) {
         let call = call_line(&question.tool, &question.args);
-        text.push_str(&format!("waits: {} {}\n", question.id, style.safe(&call)));
+        text.push_str(&format!(
+            "waits: {} {}\n",
+            question.id,
+            style.sanitize(&call)
+        ));
         for kind in question.terms.allowed() {
             let rest = match kind {
                 DecisionKind::Approve | DecisionKind::Reject => "",

@@ -103,9 +103,9 @@ pub(crate) struct PlaceArgs {
     #[arg(long)]
     pub(crate) workdir: PathBuf,
     #[arg(long, value_enum)]
-    pub(crate) layers: Layers,
+    pub(crate) layers: BenchLayers,
     #[arg(long, value_enum, value_delimiter = ',', required = true)]
-    pub(crate) ops: Vec<Op>,
+    pub(crate) ops: Vec<BenchOp>,
     /// How many work at once, each in a directory of its own
     #[arg(long, default_value_t = 1)]
     pub(crate) clients: usize,
@@ -122,7 +122,7 @@ pub(crate) struct PlaceArgs {
 
 /// What lies between an operation and the place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Layers {
+pub(crate) enum BenchLayers {
     /// Nothing
     Bare,
     /// The memory of undo
@@ -133,7 +133,7 @@ pub(crate) enum Layers {
 
 /// An operation that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Op {
+pub(crate) enum BenchOp {
     /// A new file
     Write,
     /// A file of known version

@@ -29,11 +29,11 @@ pub(crate) struct SearchBounds {
 }
 
 fn since(text: &str) -> Result<jiff::Timestamp, String> {
-    stead::agent::since(text).ok_or_else(|| NO_DATE.to_owned())
+    stead::agent::parse_since(text).ok_or_else(|| NO_DATE.to_owned())
 }
 
 fn until(text: &str) -> Result<jiff::Timestamp, String> {
-    stead::agent::until(text).ok_or_else(|| NO_DATE.to_owned())
+    stead::agent::parse_until(text).ok_or_else(|| NO_DATE.to_owned())
 }
 
 #[derive(Debug, Subcommand)]
@@ -147,8 +147,8 @@ pub(crate) enum SessionsCommand {
         /// The session
         id: String,
         /// The format
-        #[arg(long, value_enum, default_value_t = Format::Markdown)]
-        format: Format,
+        #[arg(long, value_enum, default_value_t = ExportFormat::Markdown)]
+        format: ExportFormat,
         /// The file [default: standard output]
         #[arg(short, long, value_name = "FILE")]
         file: Option<PathBuf>,
@@ -162,7 +162,7 @@ pub(crate) enum SessionsCommand {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum ExportFormat {
     Markdown,
     Json,
 }

@@ -5,92 +5,92 @@ mod sessions;
 mod settings;
 mod signals;
 
-use super::ask::{Asked, Person};
+use super::approver::{ChatApprover, PendingQuestion};
 use super::complete;
-use super::feed::Feed;
-use super::state::{Chat, Command};
-use super::terminal::{Screen, keys};
+use super::event_buffer::EventBuffer;
+use super::state::{Chat, ChatCommand};
+use super::terminal::{Screen, read_keys};
 use super::transcript::Tone;
-use super::view::{Colours, View};
+use super::view::{ChatView, Colours};
 use crate::cli::approvals::answerer;
-use crate::cli::args::{ChatArgs, Common};
-use crate::cli::env::Env;
+use crate::cli::args::{ChatArgs, GlobalArgs};
+use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
 use crate::cli::memory::background;
-use crate::cli::open::{Needs, of_session, open_agent, session_id};
+use crate::cli::open_agent::{CommandModelUse, open_agent, session_id, with_session_agent};
 use crate::cli::print::{errln, outln};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
-use runs::{Begin, Finished};
-use sessions::{info, load};
-use signals::{Signalled, Signals};
+use runs::{ChatRunStart, FinishedRun};
+use sessions::{load_session, session_info};
+use signals::{ChatSignal, ChatSignals};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use stead::agent::{Agent, Answer, Background, Crew, Inbox, Pinned, Session};
-use stead::core::{Allowance, SessionId, Set};
+use stead::agent::{Agent, ApprovalAnswer, Inbox, MemoryWorker, Pinned, Session, Subagents};
+use stead::core::{SessionId, SetEntry, SpendAmount};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// How long a run may take to wind up once the person has left.
-const FAREWELL: Duration = Duration::from_secs(5);
+const EXIT_GRACE: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(100);
 /// The exit code of an interface that was left while a run went on, or by a signal.
-const INTERRUPTED: u8 = 130;
+const EXIT_CODE_INTERRUPTED: u8 = 130;
 const SESSIONS_SHOWN: usize = 20;
 
 /// Whether and how the interface is being left.
 #[derive(Debug, Clone, Copy)]
-enum Leaving {
-    No,
-    Since { since: Instant, code: u8 },
+enum ExitState {
+    Open,
+    Exiting { since: Instant, code: u8 },
 }
 
 pub(super) struct App<'a> {
-    common: Common,
+    common: GlobalArgs,
     args: ChatArgs,
-    env: &'a Env,
+    env: &'a ProcessEnv,
     agent: Arc<Agent>,
     /// The session, while no run has it.
     session: Option<Session>,
     id: SessionId,
     chat: Chat,
     /// Events on their way to the screen.
-    feed: Arc<Feed>,
-    runs: JoinSet<Finished>,
+    feed: Arc<EventBuffer>,
+    runs: JoinSet<FinishedRun>,
     started: Instant,
     cancel: CancellationToken,
     lookups: JoinSet<(String, Vec<String>)>,
-    person: Arc<Person>,
-    asks: mpsc::Receiver<Asked>,
-    reply: Option<oneshot::Sender<Answer>>,
-    leaving: Leaving,
+    approver: Arc<ChatApprover>,
+    questions: mpsc::Receiver<PendingQuestion>,
+    reply: Option<oneshot::Sender<ApprovalAnswer>>,
+    leaving: ExitState,
     /// Looks through what was said, beside the conversation.
-    memory: Option<Background>,
+    memory: Option<MemoryWorker>,
     /// What the next run changes of how the session goes on.
-    set: Vec<Set>,
+    session_changes: Vec<SetEntry>,
     /// Those who work for the session, also while a run has it.
-    crew: Arc<Crew>,
+    subagents: Arc<Subagents>,
     /// Tells when one of them is done.
-    ends: watch::Receiver<u64>,
+    task_ends: watch::Receiver<u64>,
 }
 
 impl<'a> App<'a> {
     /// Opens agent and session. The earlier conversation of the session, if there is one, is shown.
     pub(super) async fn open(
-        common: &Common,
-        env: &'a Env,
+        common: &GlobalArgs,
+        env: &'a ProcessEnv,
         args: ChatArgs,
     ) -> Result<Self, CliError> {
-        let common = &of_session(common.clone(), env).await?;
-        let agent = open_agent(common, env, Needs::Model).await?;
+        let common = &with_session_agent(common.clone(), env).await?;
+        let agent = open_agent(common, env, CommandModelUse::Required).await?;
         let id = session_id(args.session.as_deref())?;
-        let session = load(&agent, &id).await?;
-        let (person, asks) = Person::new(answerer(common, env, None));
-        let crew = session.crew().clone();
+        let session = load_session(&agent, &id).await?;
+        let (person, asks) = ChatApprover::new(answerer(common, env, None));
+        let crew = session.subagents().clone();
         let inbox = Inbox::new(agent.workspace().config().queue.clone());
         let mut app = Self {
-            chat: Chat::new(info(&agent, &session), Arc::new(inbox)),
+            chat: Chat::new(session_info(&agent, &session), Arc::new(inbox)),
             common: common.clone(),
             args,
             env,
@@ -102,17 +102,17 @@ impl<'a> App<'a> {
             started: Instant::now(),
             cancel: CancellationToken::new(),
             lookups: JoinSet::new(),
-            person: Arc::new(person),
-            asks,
+            approver: Arc::new(person),
+            questions: asks,
             reply: None,
-            leaving: Leaving::No,
+            leaving: ExitState::Open,
             memory: None,
-            set: Vec::new(),
-            ends: crew.ends(),
-            crew,
+            session_changes: Vec::new(),
+            task_ends: crew.watch_finished(),
+            subagents: crew,
         };
-        app.remember_beside();
-        app.sit(session).await;
+        app.start_memory_worker();
+        app.switch_session(session).await;
         if app.chat.items().is_empty() {
             app.chat.note(
                 Tone::Info,
@@ -123,52 +123,52 @@ impl<'a> App<'a> {
     }
 
     /// Begins to work on memory beside the conversation, if there is anything to do for it.
-    fn remember_beside(&mut self) {
-        let wanted = background::is_wanted(self.env) && self.agent.flushes();
-        self.memory = wanted.then(|| self.agent.background(self.agent.owner().clone()));
+    fn start_memory_worker(&mut self) {
+        let wanted = background::is_enabled(self.env) && self.agent.extracts_facts();
+        self.memory = wanted.then(|| self.agent.spawn_memory_worker(self.agent.owner().clone()));
     }
 
     /// Runs until the person leaves.
     pub(super) async fn run(mut self) -> Result<ExitCode, CliError> {
-        let mut signals = Signals::watch()?;
+        let mut signals = ChatSignals::watch()?;
         let colours = if self.env.get("NO_COLOR").is_none() {
             Colours::On
         } else {
             Colours::Off
         };
-        let mut view = View::new(colours);
+        let mut view = ChatView::new(colours);
         let mut screen = Screen::open()?;
-        let mut keys = keys();
+        let mut keys = read_keys();
         let mut ticker = tokio::time::interval(TICK);
         let code = loop {
-            self.chat.tasks = self.crew.working();
+            self.chat.tasks = self.subagents.running_count();
             let drawn = screen
                 .terminal
                 .draw(|frame| view.draw(frame, &mut self.chat))
                 .map(|_| ());
             match self.leaving {
-                Leaving::Since { since, code }
-                    if self.runs.is_empty() || since.elapsed() > FAREWELL =>
+                ExitState::Exiting { since, code }
+                    if self.runs.is_empty() || since.elapsed() > EXIT_GRACE =>
                 {
                     break code;
                 }
-                Leaving::Since { .. } => {}
-                Leaving::No => drawn?,
+                ExitState::Exiting { .. } => {}
+                ExitState::Open => drawn?,
             }
             let waiting = !self.runs.is_empty();
-            let idle = !waiting && matches!(self.leaving, Leaving::No);
+            let idle = !waiting && matches!(self.leaving, ExitState::Open);
             tokio::select! {
                 read = keys.recv(), if !keys.is_closed() => match read {
                     Some(Ok(Event::Resize(..))) => {
                         // A terminal that shrank and grew again has lost what we believe it shows.
                         let _ = screen.terminal.clear();
                     }
-                    Some(Ok(event)) => self.on_terminal(event).await,
-                    Some(Err(_)) | None => self.leave(INTERRUPTED),
+                    Some(Ok(event)) => self.on_terminal_event(event).await,
+                    Some(Err(_)) | None => self.begin_exit(EXIT_CODE_INTERRUPTED),
                 },
-                () = self.feed.filled() => self.take_events(),
-                Some(asked) = self.asks.recv(), if self.reply.is_none() => {
-                    self.take_events();
+                () = self.feed.filled() => self.drain_events(),
+                Some(asked) = self.questions.recv(), if self.reply.is_none() => {
+                    self.drain_events();
                     // Whoever asked may have gone on without an answer.
                     if !asked.reply.is_closed() {
                         self.reply = Some(asked.reply);
@@ -176,24 +176,24 @@ impl<'a> App<'a> {
                     }
                 }
                 Some(content) = self.chat.inbox.next_input(), if idle && !self.chat.inbox.is_empty() => {
-                    self.say_queued(content);
+                    self.start_queued_run(content);
                 }
-                Ok(()) = self.ends.changed(), if idle => self.on_task_end(),
+                Ok(()) = self.task_ends.changed(), if idle => self.on_task_end(),
                 Some(finished) = self.runs.join_next(), if waiting => self.on_finished(finished).await,
                 found = self.lookups.join_next(), if !self.lookups.is_empty() => {
                     // One that was overtaken by another is an error, and of no interest.
                     if let Some(Ok((query, found))) = found {
                         let commands = self.chat.offer_paths(&query, found);
-                        self.carry_out(commands).await;
+                        self.run_commands(commands).await;
                     }
                 }
                 _ = ticker.tick(), if waiting => self.chat.tick(self.started.elapsed()),
                 signal = signals.next() => match signal {
-                    Signalled::Interrupt => {
+                    ChatSignal::Interrupt => {
                         let key = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-                        self.on_terminal(Event::Key(key)).await;
+                        self.on_terminal_event(Event::Key(key)).await;
                     }
-                    Signalled::Leave => self.leave(INTERRUPTED),
+                    ChatSignal::Leave => self.begin_exit(EXIT_CODE_INTERRUPTED),
                 },
             }
         };
@@ -209,7 +209,7 @@ impl<'a> App<'a> {
         self.agent.sessions().flush().await;
         // What is not done yet goes on in a process of its own.
         if self.memory.take().is_some() && self.chat.info.turns > 0 {
-            background::start(&self.common, self.env, &self.agent);
+            background::start_worker(&self.common, self.env, &self.agent);
         }
         if self.chat.info.turns > 0 {
             outln!("session {0} · go on with: stead chat -s {0}", self.id);
@@ -217,7 +217,7 @@ impl<'a> App<'a> {
         Ok(ExitCode::from(code))
     }
 
-    async fn on_terminal(&mut self, event: Event) {
+    async fn on_terminal_event(&mut self, event: Event) {
         let commands = match event {
             Event::Key(key) => self.chat.on_key(key),
             Event::Paste(text) => self.chat.on_paste(&text),
@@ -225,101 +225,101 @@ impl<'a> App<'a> {
                 Vec::new()
             }
         };
-        self.carry_out(commands).await;
+        self.run_commands(commands).await;
     }
 
-    async fn carry_out(&mut self, commands: Vec<Command>) {
+    async fn run_commands(&mut self, commands: Vec<ChatCommand>) {
         for command in commands {
-            if let Err(error) = self.obey(command).await {
-                self.chat.note(Tone::Bad, error.to_string());
+            if let Err(error) = self.run_command(command).await {
+                self.chat.note(Tone::Error, error.to_string());
             }
         }
     }
 
-    async fn obey(&mut self, command: Command) -> Result<(), CliError> {
+    async fn run_command(&mut self, command: ChatCommand) -> Result<(), CliError> {
         match command {
-            Command::Send(text) => {
+            ChatCommand::Send(text) => {
                 let content = self.agent.session(self.id.clone()).input(&text).await;
-                self.chat.attached(&content);
-                self.start(Begin::Input(content));
+                self.chat.note_attachments(&content);
+                self.start_run(ChatRunStart::Input(content));
             }
-            Command::Tell(text) => self.tell(text).await,
-            Command::Resume => self.start(Begin::Resume {
-                raise: Allowance::default(),
+            ChatCommand::SendToRun(text) => self.send_to_run(text).await,
+            ChatCommand::Resume => self.start_run(ChatRunStart::Resume {
+                raise: SpendAmount::default(),
             }),
-            Command::Raise(raise) => self.start(Begin::Resume { raise }),
-            Command::Cancel => {
+            ChatCommand::Raise(raise) => self.start_run(ChatRunStart::Resume { raise }),
+            ChatCommand::Cancel => {
                 self.reply = None;
                 self.cancel.cancel();
             }
-            Command::Answer(answer) => {
+            ChatCommand::Answer(answer) => {
                 if let Some(reply) = self.reply.take() {
                     // A run that ended in the meantime asks no more.
                     let _ = reply.send(answer);
                 }
             }
-            Command::Lookup(query) => {
+            ChatCommand::FindPaths(query) => {
                 self.lookups.abort_all();
                 let files = self.agent.workspace().files.clone();
                 self.lookups.spawn(async move {
-                    let found = complete::lookup(&*files, &query).await;
+                    let found = complete::find_paths(&*files, &query).await;
                     (query, found)
                 });
             }
-            Command::New => {
+            ChatCommand::New => {
                 let archived = self.archive().await?;
                 let fresh = self.agent.session(SessionId::fresh());
-                self.sit(fresh).await;
+                self.switch_session(fresh).await;
                 self.chat
                     .note(Tone::Info, format!("new session {}{archived}", self.id));
             }
-            Command::Model(None) => {
+            ChatCommand::Model(None) => {
                 let name = self.agent.model().name().to_owned();
                 self.chat.note(
                     Tone::Info,
                     format!("{name} is asked; /model NAME changes it"),
                 );
             }
-            Command::Model(Some(name)) => self.change_model(name).await?,
-            Command::Sessions(None) => self.list_sessions().await?,
-            Command::Sessions(Some(id)) => {
+            ChatCommand::Model(Some(name)) => self.change_model(name).await?,
+            ChatCommand::Sessions(None) => self.list_sessions().await?,
+            ChatCommand::Sessions(Some(id)) => {
                 let id = session_id(Some(&id))?;
                 let mut session = self.agent.session(id);
                 session.load().await?;
-                self.sit(session).await;
+                self.switch_session(session).await;
             }
-            Command::Mode(mode) => self.mode(mode).await?,
-            Command::Agent(name) => self.choose_agent(name).await?,
-            Command::Plan(planning) => self.plan(planning).await?,
-            Command::Compact(focus) => self.start(Begin::Compact(focus)),
-            Command::Pin(turn) => {
+            ChatCommand::Mode(mode) => self.set_mode(mode).await?,
+            ChatCommand::Agent(name) => self.set_agent(name).await?,
+            ChatCommand::Plan(planning) => self.set_plan_mode(planning).await?,
+            ChatCommand::Compact(focus) => self.start_run(ChatRunStart::Compact(focus)),
+            ChatCommand::Pin(turn) => {
                 let newest = self
                     .session
                     .as_ref()
                     .map_or(0, |session| session.rewind_points().len());
                 self.pin(turn.unwrap_or(newest), Pinned::Yes).await?;
             }
-            Command::Unpin(turn) => self.pin(turn, Pinned::No).await?,
-            Command::Rewind(None) => self.list_turns(),
-            Command::Rewind(Some(turn)) => self.rewind(turn).await?,
-            Command::Quit if self.runs.is_empty() => self.leave(0),
-            Command::Quit => self.leave(INTERRUPTED),
+            ChatCommand::Unpin(turn) => self.pin(turn, Pinned::No).await?,
+            ChatCommand::Rewind(None) => self.list_turns(),
+            ChatCommand::Rewind(Some(turn)) => self.rewind(turn).await?,
+            ChatCommand::Quit if self.runs.is_empty() => self.begin_exit(0),
+            ChatCommand::Quit => self.begin_exit(EXIT_CODE_INTERRUPTED),
         }
         Ok(())
     }
 
-    fn leave(&mut self, code: u8) {
+    fn begin_exit(&mut self, code: u8) {
         self.cancel.cancel();
         self.reply = None;
-        if let Leaving::No = self.leaving {
-            self.leaving = Leaving::Since {
+        if let ExitState::Open = self.leaving {
+            self.leaving = ExitState::Exiting {
                 since: Instant::now(),
                 code,
             };
         }
     }
 
-    fn take_events(&mut self) {
+    fn drain_events(&mut self) {
         for event in self.feed.take() {
             self.chat.on_event(&event);
         }

@@ -1,6 +1,6 @@
 //! Completion of slash commands and of `@paths`.
 
-use super::slash::SLASHES;
+use super::slash::SLASH_COMMANDS;
 use std::ops::Range;
 use stead::core::PermissionMode;
 use stead::vfs::{Bounds, FileKind, GlobQuery, VPath, Vfs};
@@ -12,7 +12,7 @@ const MAX_PATHS: usize = 50;
 
 /// What the word before the cursor could become.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum CompletionKind {
     Command,
     /// What a command takes.
     Argument(&'static str),
@@ -21,56 +21,59 @@ pub(super) enum Wanted {
 }
 
 /// The word before the cursor, if it can be completed: where it lies and what it wants.
-pub(super) fn target(text: &str, cursor: usize) -> Option<(Range<usize>, Wanted)> {
+pub(super) fn completion_target(
+    text: &str,
+    cursor: usize,
+) -> Option<(Range<usize>, CompletionKind)> {
     let before = text.get(..cursor)?;
     let start = before.rfind(char::is_whitespace).map_or(0, |at| {
         at + before[at..].chars().next().map_or(1, char::len_utf8)
     });
     let word = &before[start..];
     if start == 0 && word.starts_with('/') && !word[1..].contains('/') {
-        return Some((start..cursor, Wanted::Command));
+        return Some((start..cursor, CompletionKind::Command));
     }
-    if let Some(command) = SLASHES
+    if let Some(command) = SLASH_COMMANDS
         .iter()
         .map(|slash| slash.name)
         .find(|name| before[..start].trim_end() == *name)
     {
-        return Some((start..cursor, Wanted::Argument(command)));
+        return Some((start..cursor, CompletionKind::Argument(command)));
     }
     let path = word.strip_prefix('@')?;
-    Some((start..cursor, Wanted::Path(path.to_owned())))
+    Some((start..cursor, CompletionKind::Path(path.to_owned())))
 }
 
 /// Something that can be completed to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Choice {
+pub(super) struct Completion {
     /// What stands in the input, the leading `/` or `@` included.
     pub(super) text: String,
     /// What follows once it is chosen: a space where the word is whole.
-    pub(super) after: &'static str,
+    pub(super) suffix: &'static str,
     pub(super) help: &'static str,
 }
 
 /// The commands that begin like `word`.
-pub(super) fn commands(word: &str) -> Vec<Choice> {
+pub(super) fn complete_command(word: &str) -> Vec<Completion> {
     // One that is typed whole goes before those that it begins.
-    let (whole, others): (Vec<_>, Vec<_>) = SLASHES
+    let (whole, others): (Vec<_>, Vec<_>) = SLASH_COMMANDS
         .iter()
         .filter(|slash| slash.name.starts_with(word))
         .partition(|slash| slash.name == word);
     let fitting = whole.into_iter().chain(others);
     let after = |argument: &str| if argument.is_empty() { "" } else { " " };
     fitting
-        .map(|s| Choice {
+        .map(|s| Completion {
             text: s.name.to_owned(),
-            after: after(s.argument),
+            suffix: after(s.argument),
             help: s.help,
         })
         .collect()
 }
 
 /// What fits a command and begins like `word`.
-pub(super) fn arguments(command: &str, word: &str, agents: &[String]) -> Vec<Choice> {
+pub(super) fn complete_argument(command: &str, word: &str, agents: &[String]) -> Vec<Completion> {
     let names: Vec<String> = match command {
         "/agent" => agents.to_vec(),
         "/mode" => PermissionMode::ALL
@@ -81,21 +84,21 @@ pub(super) fn arguments(command: &str, word: &str, agents: &[String]) -> Vec<Cho
     };
     let fitting = names.into_iter().filter(|name| name.starts_with(word));
     fitting
-        .map(|text| Choice {
+        .map(|text| Completion {
             text,
-            after: "",
+            suffix: "",
             help: "",
         })
         .collect()
 }
 
 /// Paths as choices; one that ends in `/` can be gone into.
-pub(super) fn paths(found: Vec<String>) -> Vec<Choice> {
+pub(super) fn path_completions(found: Vec<String>) -> Vec<Completion> {
     let after = |path: &str| if path.ends_with('/') { "" } else { " " };
     found
         .into_iter()
-        .map(|path| Choice {
-            after: after(&path),
+        .map(|path| Completion {
+            suffix: after(&path),
             text: format!("@{path}"),
             help: "",
         })
@@ -104,21 +107,21 @@ pub(super) fn paths(found: Vec<String>) -> Vec<Choice> {
 
 /// The list of choices under the input.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Popup {
+pub(super) struct CompletionPopup {
     /// Where the word begins.
     pub(super) start: usize,
-    pub(super) choices: Vec<Choice>,
-    pub(super) chosen: usize,
+    pub(super) completions: Vec<Completion>,
+    pub(super) selected: usize,
     /// Whether Tab has put the chosen one into the input already.
     pub(super) cycling: bool,
 }
 
-impl Popup {
-    pub(super) fn new(start: usize, choices: Vec<Choice>) -> Option<Self> {
+impl CompletionPopup {
+    pub(super) fn new(start: usize, choices: Vec<Completion>) -> Option<Self> {
         (!choices.is_empty()).then_some(Self {
             start,
-            choices,
-            chosen: 0,
+            completions: choices,
+            selected: 0,
             cycling: false,
         })
     }
@@ -126,35 +129,38 @@ impl Popup {
     /// What is left of a list of paths when more of the word was typed.
     pub(super) fn narrowed(self, query: &str) -> Option<Self> {
         let (dir, name) = query.rsplit_once('/').unwrap_or(("", query));
-        let fits = |choice: &Choice| {
+        let fits = |choice: &Completion| {
             choice
                 .text
                 .strip_prefix('@')
                 .and_then(|path| path.strip_prefix(dir))
                 .is_some_and(|rest| rest.contains(name))
         };
-        Self::new(self.start, self.choices.into_iter().filter(fits).collect())
+        Self::new(
+            self.start,
+            self.completions.into_iter().filter(fits).collect(),
+        )
     }
 
-    pub(super) fn choice(&self) -> Option<&Choice> {
-        self.choices.get(self.chosen)
+    pub(super) fn selected_completion(&self) -> Option<&Completion> {
+        self.completions.get(self.selected)
     }
 
     pub(super) fn next(&mut self) {
-        self.chosen = (self.chosen + 1) % self.choices.len().max(1);
+        self.selected = (self.selected + 1) % self.completions.len().max(1);
     }
 
     pub(super) fn previous(&mut self) {
-        self.chosen = self
-            .chosen
+        self.selected = self
+            .selected
             .checked_sub(1)
-            .unwrap_or(self.choices.len().saturating_sub(1));
+            .unwrap_or(self.completions.len().saturating_sub(1));
     }
 }
 
 /// Paths of the workspace that begin like `query`, then files anywhere whose name contains it.
 /// Directories end in `/`. Hidden names are offered only where a dot was typed.
-pub(super) async fn lookup(files: &dyn Vfs, query: &str) -> Vec<String> {
+pub(super) async fn find_paths(files: &dyn Vfs, query: &str) -> Vec<String> {
     let (dir, name) = query
         .rsplit_once('/')
         .map_or(("", query), |(dir, name)| (dir, name));
@@ -218,15 +224,23 @@ mod tests {
     #[test]
     fn only_a_first_slash_word_and_at_words_are_completed() {
         let path = |start: usize, end: usize, text: &str| {
-            Some((start..end, Wanted::Path(text.to_owned())))
+            Some((start..end, CompletionKind::Path(text.to_owned())))
         };
         let cases = [
-            ("/st", 3, Some((0..3, Wanted::Command))),
-            ("/", 1, Some((0..1, Wanted::Command))),
+            ("/st", 3, Some((0..3, CompletionKind::Command))),
+            ("/", 1, Some((0..1, CompletionKind::Command))),
             ("/etc/x", 6, None),
             ("a /st", 5, None),
-            ("/queue st", 9, Some((7..9, Wanted::Argument("/queue")))),
-            ("/agent ", 7, Some((7..7, Wanted::Argument("/agent")))),
+            (
+                "/queue st",
+                9,
+                Some((7..9, CompletionKind::Argument("/queue"))),
+            ),
+            (
+                "/agent ",
+                7,
+                Some((7..7, CompletionKind::Argument("/agent"))),
+            ),
             ("/queue steer now", 16, None),
             ("@", 1, path(0, 1, "")),
             ("see\u{2003}@no and", 9, path(6, 9, "no")),
@@ -234,7 +248,7 @@ mod tests {
             ("", 0, None),
         ];
         for (text, cursor, want) in cases {
-            assert_eq!(target(text, cursor), want, "{text:?}");
+            assert_eq!(completion_target(text, cursor), want, "{text:?}");
         }
     }
 
@@ -242,7 +256,7 @@ mod tests {
     fn a_command_is_completed_with_what_it_takes() {
         let agents = ["build".to_owned(), "plan".to_owned()];
         let offered = |command: &str, word: &str| -> Vec<String> {
-            arguments(command, word, &agents)
+            complete_argument(command, word, &agents)
                 .into_iter()
                 .map(|choice| choice.text)
                 .collect()
@@ -273,7 +287,7 @@ mod tests {
             ("../", &[]),
         ];
         for (query, want) in cases {
-            assert_eq!(lookup(&files, query).await, want, "{query:?}");
+            assert_eq!(find_paths(&files, query).await, want, "{query:?}");
         }
     }
 }

@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthStr;
 
 /// A movement of the cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Move {
+pub(super) enum CursorMove {
     Left,
     Right,
     WordLeft,
@@ -20,12 +20,12 @@ pub(super) struct Editor {
     text: String,
     cursor: usize,
     history: Vec<String>,
-    recalled: Option<Recalled>,
+    recalled: Option<RecalledInput>,
 }
 
 /// An entry of the history in place of the draft, which comes back after the newest.
 #[derive(Debug, PartialEq, Eq)]
-struct Recalled {
+struct RecalledInput {
     at: usize,
     draft: String,
 }
@@ -44,7 +44,7 @@ impl Editor {
     }
 
     /// Adds an input of earlier to the history.
-    pub(super) fn remember(&mut self, input: &str) {
+    pub(super) fn push_history(&mut self, input: &str) {
         if !input.trim().is_empty() && self.history.last().is_none_or(|last| last != input) {
             self.history.push(input.to_owned());
         }
@@ -55,7 +55,7 @@ impl Editor {
         self.recalled = None;
         self.cursor = 0;
         let text = std::mem::take(&mut self.text);
-        self.remember(&text);
+        self.push_history(&text);
         text
     }
 
@@ -90,13 +90,13 @@ impl Editor {
         }
     }
 
-    pub(super) fn go(&mut self, to: Move) {
-        self.cursor = self.target(to);
+    pub(super) fn move_cursor(&mut self, to: CursorMove) {
+        self.cursor = self.move_target(to);
     }
 
     /// Removes from the cursor to where this movement would lead.
-    pub(super) fn kill(&mut self, to: Move) {
-        let target = self.target(to);
+    pub(super) fn kill(&mut self, to: CursorMove) {
+        let target = self.move_target(to);
         let start = target.min(self.cursor);
         let end = target.max(self.cursor);
         self.text.replace_range(start..end, "");
@@ -108,11 +108,11 @@ impl Editor {
 
     /// A line up, or on the first line the input before.
     pub(super) fn up(&mut self) {
-        let start = self.target(Move::LineStart);
+        let start = self.move_target(CursorMove::LineStart);
         if start > 0 {
             let column = self.text[start..self.cursor].width();
             let above = self.text[..start - 1].rfind('\n').map_or(0, |end| end + 1);
-            self.cursor = self.at_column(above, column);
+            self.cursor = self.offset_at_column(above, column);
             return;
         }
         let at = self
@@ -127,16 +127,16 @@ impl Editor {
             Some(recalled) => recalled.draft,
             None => std::mem::take(&mut self.text),
         };
-        self.recalled = Some(Recalled { at: before, draft });
+        self.recalled = Some(RecalledInput { at: before, draft });
         self.set(text);
     }
 
     /// A line down, or on the last line the input after, and at last the draft.
     pub(super) fn down(&mut self) {
-        let end = self.target(Move::LineEnd);
+        let end = self.move_target(CursorMove::LineEnd);
         if end < self.text.len() {
-            let column = self.text[self.target(Move::LineStart)..self.cursor].width();
-            self.cursor = self.at_column(end + 1, column);
+            let column = self.text[self.move_target(CursorMove::LineStart)..self.cursor].width();
+            self.cursor = self.offset_at_column(end + 1, column);
             return;
         }
         let Some(recalled) = self.recalled.take() else {
@@ -144,7 +144,7 @@ impl Editor {
         };
         match self.history.get(recalled.at + 1).cloned() {
             Some(text) => {
-                self.recalled = Some(Recalled {
+                self.recalled = Some(RecalledInput {
                     at: recalled.at + 1,
                     draft: recalled.draft,
                 });
@@ -204,29 +204,29 @@ impl Editor {
                     .unwrap_or(true))
     }
 
-    fn target(&self, to: Move) -> usize {
+    fn move_target(&self, to: CursorMove) -> usize {
         let (before, after) = self.text.split_at(self.cursor);
         match to {
-            Move::Left => before
+            CursorMove::Left => before
                 .grapheme_indices(true)
                 .next_back()
                 .map_or(0, |(at, _)| at),
-            Move::Right => self.cursor + after.graphemes(true).next().map_or(0, str::len),
-            Move::WordLeft => {
+            CursorMove::Right => self.cursor + after.graphemes(true).next().map_or(0, str::len),
+            CursorMove::WordLeft => {
                 let words = before.trim_end_matches(|c: char| !c.is_alphanumeric());
                 words.trim_end_matches(char::is_alphanumeric).len()
             }
-            Move::WordRight => {
+            CursorMove::WordRight => {
                 let words = after.trim_start_matches(|c: char| !c.is_alphanumeric());
                 self.text.len() - words.trim_start_matches(char::is_alphanumeric).len()
             }
-            Move::LineStart => before.rfind('\n').map_or(0, |end| end + 1),
-            Move::LineEnd => self.cursor + after.find('\n').unwrap_or(after.len()),
+            CursorMove::LineStart => before.rfind('\n').map_or(0, |end| end + 1),
+            CursorMove::LineEnd => self.cursor + after.find('\n').unwrap_or(after.len()),
         }
     }
 
     /// The place on the line that begins at `start` nearest to a column.
-    fn at_column(&self, start: usize, column: usize) -> usize {
+    fn offset_at_column(&self, start: usize, column: usize) -> usize {
         let mut used = 0;
         for (at, grapheme) in self.text[start..].grapheme_indices(true) {
             if grapheme == "\n" || used + grapheme.width() > column {
@@ -265,17 +265,33 @@ mod tests {
         let cases: [(&str, Edit, &str); 16] = [
             ("a|b", |e| e.insert("x"), "ax|b"),
             ("|", |e| e.insert("a\r\nb\rc\x1b\x07"), "a\nb\nc|"),
-            ("ae\u{301}|b", |e| e.kill(Move::Left), "a|b"),
-            ("a|👩‍👩‍👧b", |e| e.kill(Move::Right), "a|b"),
-            ("|", |e| e.kill(Move::Left), "|"),
-            ("x|", |e| e.kill(Move::Right), "x|"),
-            ("one two.|", |e| e.kill(Move::WordLeft), "one |"),
-            ("on|e two", |e| e.go(Move::WordRight), "one| two"),
-            ("one| two", |e| e.go(Move::WordRight), "one two|"),
-            ("one two|", |e| e.go(Move::WordLeft), "one |two"),
-            ("a\nbc|d", |e| e.kill(Move::LineStart), "a\n|d"),
-            ("a\nb|cd\ne", |e| e.kill(Move::LineEnd), "a\nb|\ne"),
-            ("a\nbc|d", |e| e.go(Move::LineStart), "a\n|bcd"),
+            ("ae\u{301}|b", |e| e.kill(CursorMove::Left), "a|b"),
+            ("a|👩‍👩‍👧b", |e| e.kill(CursorMove::Right), "a|b"),
+            ("|", |e| e.kill(CursorMove::Left), "|"),
+            ("x|", |e| e.kill(CursorMove::Right), "x|"),
+            ("one two.|", |e| e.kill(CursorMove::WordLeft), "one |"),
+            (
+                "on|e two",
+                |e| e.move_cursor(CursorMove::WordRight),
+                "one| two",
+            ),
+            (
+                "one| two",
+                |e| e.move_cursor(CursorMove::WordRight),
+                "one two|",
+            ),
+            (
+                "one two|",
+                |e| e.move_cursor(CursorMove::WordLeft),
+                "one |two",
+            ),
+            ("a\nbc|d", |e| e.kill(CursorMove::LineStart), "a\n|d"),
+            ("a\nb|cd\ne", |e| e.kill(CursorMove::LineEnd), "a\nb|\ne"),
+            (
+                "a\nbc|d",
+                |e| e.move_cursor(CursorMove::LineStart),
+                "a\n|bcd",
+            ),
             ("abcd\nab|", Editor::up, "ab|cd\nab"),
             ("abc|d\na\nx", Editor::down, "abcd\na|\nx"),
             (
@@ -350,13 +366,13 @@ mod tests {
             for (step, text) in steps {
                 match step {
                     0..=3 => editor.insert(&text),
-                    4 => editor.go(Move::Left),
-                    5 => editor.go(Move::WordLeft),
-                    6 => editor.kill(Move::Left),
-                    7 => editor.kill(Move::WordLeft),
+                    4 => editor.move_cursor(CursorMove::Left),
+                    5 => editor.move_cursor(CursorMove::WordLeft),
+                    6 => editor.kill(CursorMove::Left),
+                    7 => editor.kill(CursorMove::WordLeft),
                     8 => editor.up(),
                     9 => editor.down(),
-                    _ => editor.go(Move::LineStart),
+                    _ => editor.move_cursor(CursorMove::LineStart),
                 }
                 prop_assert!(editor.is_boundary(editor.cursor));
                 prop_assert!(editor.text.is_char_boundary(editor.cursor));

@@ -1,6 +1,6 @@
 //! Markdown as rows of a terminal, also while it is still being written.
 
-use super::wrap::{Break, Piece, wrap};
+use super::wrap::{LineBreak, StyledText, wrap};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -9,17 +9,17 @@ use unicode_width::UnicodeWidthStr;
 
 /// Rendering of a text that grows. Blocks that can no longer change are rendered once.
 #[derive(Debug, Default)]
-pub(super) struct Stream {
+pub(super) struct StreamingMarkdown {
     width: usize,
     /// Bytes of the source whose blocks are settled.
-    settled: usize,
+    settled_bytes: usize,
     lines: Vec<Line<'static>>,
 }
 
-impl Stream {
+impl StreamingMarkdown {
     /// The rows of `source`, which begins with what was given before.
     pub(super) fn render(&mut self, source: &str, width: usize) -> Vec<Line<'static>> {
-        if width != self.width || source.get(..self.settled).is_none() {
+        if width != self.width || source.get(..self.settled_bytes).is_none() {
             *self = Self {
                 width,
                 ..Self::default()
@@ -27,10 +27,10 @@ impl Stream {
         }
         self.settle(source);
         let mut lines = self.lines.clone();
-        for block in blocks(&source[self.settled..]) {
+        for block in blocks(&source[self.settled_bytes..]) {
             append(
                 &mut lines,
-                block_lines(&source[self.settled..][block], width),
+                block_lines(&source[self.settled_bytes..][block], width),
             );
         }
         lines
@@ -42,8 +42,8 @@ impl Stream {
         let whole = source
             .rfind('\n')
             .map_or(0, |end| end + 1)
-            .max(self.settled);
-        let tail = &source[self.settled..whole];
+            .max(self.settled_bytes);
+        let tail = &source[self.settled_bytes..whole];
         let found = blocks(tail);
         let Some((last, settled)) = found.split_last() else {
             return;
@@ -54,7 +54,7 @@ impl Stream {
                 block_lines(&tail[block.clone()], self.width),
             );
         }
-        self.settled += last.start;
+        self.settled_bytes += last.start;
     }
 }
 
@@ -113,12 +113,12 @@ fn blocks(source: &str) -> Vec<Range<usize>> {
 }
 
 fn block_lines(source: &str, width: usize) -> Vec<Line<'static>> {
-    let mut writer = Writer {
+    let mut writer = MarkdownWriter {
         width,
-        ..Writer::default()
+        ..MarkdownWriter::default()
     };
     parser(source).for_each(|event| writer.event(event));
-    writer.end_paragraph(Break::Words);
+    writer.end_paragraph(LineBreak::Words);
     writer.out
 }
 
@@ -130,17 +130,17 @@ const LINK: Style = Style::new()
 
 /// One level of indentation: what its first row shows, and all others.
 struct Indent {
-    first: Option<Piece>,
-    rest: Piece,
+    first: Option<StyledText>,
+    rest: StyledText,
 }
 
 #[derive(Default)]
-struct Writer {
+struct MarkdownWriter {
     width: usize,
     out: Vec<Line<'static>>,
     indents: Vec<Indent>,
     styles: Vec<Style>,
-    inline: Vec<Piece>,
+    inline: Vec<StyledText>,
     /// The next number of each open list, outermost first; none for bullets.
     lists: Vec<Option<u64>>,
     links: Vec<String>,
@@ -148,7 +148,7 @@ struct Writer {
     code: bool,
 }
 
-impl Writer {
+impl MarkdownWriter {
     fn event(&mut self, event: Event<'_>) {
         match event {
             Event::Start(tag) => self.start(tag),
@@ -161,8 +161,8 @@ impl Writer {
             Event::SoftBreak => self.text(" ", Style::new()),
             Event::HardBreak => self.text("\n", Style::new()),
             Event::Rule => {
-                self.text(&"─".repeat(self.room().min(40)), QUIET);
-                self.end_paragraph(Break::Words);
+                self.text(&"─".repeat(self.available_width().min(40)), QUIET);
+                self.end_paragraph(LineBreak::Words);
             }
             Event::TaskListMarker(done) => self.text(if done { "[x] " } else { "[ ] " }, QUIET),
         }
@@ -170,9 +170,9 @@ impl Writer {
 
     fn start(&mut self, tag: Tag<'_>) {
         match tag {
-            Tag::Paragraph | Tag::HtmlBlock => self.gap(),
+            Tag::Paragraph | Tag::HtmlBlock => self.blank_row(),
             Tag::Heading { level, .. } => {
-                self.gap();
+                self.blank_row();
                 let style = Style::new().add_modifier(Modifier::BOLD).fg(Color::Cyan);
                 self.styles.push(if level == HeadingLevel::H1 {
                     style.underlined()
@@ -181,7 +181,7 @@ impl Writer {
                 });
             }
             Tag::BlockQuote(_) => {
-                self.gap();
+                self.blank_row();
                 let bar = ("▌ ".to_owned(), QUIET);
                 self.indents.push(Indent {
                     first: None,
@@ -191,12 +191,12 @@ impl Writer {
                     .push(Style::new().add_modifier(Modifier::ITALIC));
             }
             Tag::CodeBlock(kind) => {
-                self.gap();
+                self.blank_row();
                 if let CodeBlockKind::Fenced(language) = &kind
                     && !language.is_empty()
                 {
                     self.text(language, QUIET);
-                    self.end_paragraph(Break::Words);
+                    self.end_paragraph(LineBreak::Words);
                 }
                 self.code = true;
                 self.indents.push(Indent {
@@ -205,9 +205,9 @@ impl Writer {
                 });
             }
             Tag::List(first) => {
-                self.end_paragraph(Break::Words);
+                self.end_paragraph(LineBreak::Words);
                 if self.lists.is_empty() {
-                    self.gap();
+                    self.blank_row();
                 }
                 self.lists.push(first);
             }
@@ -226,7 +226,7 @@ impl Writer {
                 });
             }
             Tag::Table(_) => {
-                self.gap();
+                self.blank_row();
                 self.table = Some(Vec::new());
             }
             Tag::TableHead | Tag::TableRow => {
@@ -258,18 +258,18 @@ impl Writer {
 
     fn end(&mut self, tag: TagEnd) {
         match tag {
-            TagEnd::Paragraph | TagEnd::HtmlBlock => self.end_paragraph(Break::Words),
+            TagEnd::Paragraph | TagEnd::HtmlBlock => self.end_paragraph(LineBreak::Words),
             TagEnd::Heading(_) => {
-                self.end_paragraph(Break::Words);
+                self.end_paragraph(LineBreak::Words);
                 self.styles.pop();
             }
             TagEnd::BlockQuote(_) => {
-                self.end_paragraph(Break::Words);
+                self.end_paragraph(LineBreak::Words);
                 self.indents.pop();
                 self.styles.pop();
             }
             TagEnd::CodeBlock => {
-                self.end_paragraph(Break::Anywhere);
+                self.end_paragraph(LineBreak::Anywhere);
                 self.indents.pop();
                 self.code = false;
             }
@@ -285,7 +285,7 @@ impl Writer {
                         .is_some_and(|indent| indent.first.is_some())
                 {
                     self.text("", Style::new());
-                    self.end_paragraph(Break::Words);
+                    self.end_paragraph(LineBreak::Words);
                 }
                 self.indents.pop();
             }
@@ -334,7 +334,7 @@ impl Writer {
     }
 
     /// Columns left beside the indentation.
-    fn room(&self) -> usize {
+    fn available_width(&self) -> usize {
         let indents: usize = self
             .indents
             .iter()
@@ -344,8 +344,8 @@ impl Writer {
     }
 
     /// A blank row between blocks, but none before a list item's first.
-    fn gap(&mut self) {
-        self.end_paragraph(Break::Words);
+    fn blank_row(&mut self) {
+        self.end_paragraph(LineBreak::Words);
         let at_item_start = self
             .indents
             .last()
@@ -355,7 +355,7 @@ impl Writer {
         }
     }
 
-    fn end_paragraph(&mut self, at: Break) {
+    fn end_paragraph(&mut self, at: LineBreak) {
         if self.inline.is_empty() {
             return;
         }
@@ -363,7 +363,7 @@ impl Writer {
         if let Some((last, _)) = inline.last_mut() {
             last.truncate(last.trim_end_matches('\n').len());
         }
-        for row in wrap(&inline, self.room(), at) {
+        for row in wrap(&inline, self.available_width(), at) {
             self.row(row);
         }
     }
@@ -392,7 +392,8 @@ impl Writer {
                     .unwrap_or(0)
             })
             .collect();
-        let fits = widths.iter().map(|width| width + 3).sum::<usize>() <= self.room() + 3;
+        let fits =
+            widths.iter().map(|width| width + 3).sum::<usize>() <= self.available_width() + 3;
         for (at, row) in rows.iter().enumerate() {
             let style = if at == 0 {
                 Style::new().add_modifier(Modifier::BOLD)
@@ -410,7 +411,7 @@ impl Writer {
             };
             let text = (0..columns).map(pad).collect::<Vec<_>>().join(" │ ");
             self.text(text.trim_end(), style);
-            self.end_paragraph(Break::Words);
+            self.end_paragraph(LineBreak::Words);
             if at == 0 && fits {
                 let rule = widths
                     .iter()
@@ -418,7 +419,7 @@ impl Writer {
                     .collect::<Vec<_>>()
                     .join("─┼─");
                 self.text(&rule, QUIET);
-                self.end_paragraph(Break::Words);
+                self.end_paragraph(LineBreak::Words);
             }
         }
     }
@@ -446,7 +447,7 @@ mod tests {
     #[test]
     fn a_stream_cut_anywhere_shows_what_its_text_so_far_means() {
         for width in [1, 7, 40] {
-            let mut stream = Stream::default();
+            let mut stream = StreamingMarkdown::default();
             for cut in (0..=SAMPLE.len()).filter(|&cut| SAMPLE.is_char_boundary(cut)) {
                 let so_far = &SAMPLE[..cut];
                 assert_eq!(
@@ -460,7 +461,7 @@ mod tests {
 
     #[test]
     fn a_new_width_or_a_shorter_text_begins_anew() {
-        let mut stream = Stream::default();
+        let mut stream = StreamingMarkdown::default();
         stream.render(SAMPLE, 40);
         assert_eq!(stream.render(SAMPLE, 20), render(SAMPLE, 20));
         assert_eq!(stream.render("new", 20), render("new", 20));
@@ -499,7 +500,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_in_any_pieces_shows_what_it_means(pieces in prop::collection::vec("[-a b*_`#>|\\n\\t<\\[\\]()!~1.:=漢]{0,6}", 0..12)) {
-            let mut stream = Stream::default();
+            let mut stream = StreamingMarkdown::default();
             let mut text = String::new();
             for piece in pieces {
                 text.push_str(&piece);

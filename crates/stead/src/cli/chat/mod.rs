@@ -7,10 +7,10 @@
 //! went on or by a signal.
 
 mod app;
-mod ask;
+mod approver;
 mod complete;
 mod editor;
-mod feed;
+mod event_buffer;
 mod markdown;
 mod slash;
 mod state;
@@ -20,12 +20,16 @@ mod transcript;
 mod view;
 mod wrap;
 
-use super::args::{ChatArgs, Common};
-use super::env::Env;
+use super::args::{ChatArgs, GlobalArgs};
+use super::env::ProcessEnv;
 use super::error::CliError;
 use std::process::ExitCode;
 
-pub(crate) async fn chat(common: &Common, env: &Env, args: ChatArgs) -> Result<ExitCode, CliError> {
+pub(crate) async fn chat(
+    common: &GlobalArgs,
+    env: &ProcessEnv,
+    args: ChatArgs,
+) -> Result<ExitCode, CliError> {
     if !env.stdin_is_terminal || !env.stdout_is_terminal {
         return Err(CliError::usage(
             "stead chat needs a terminal; without one use: stead run \"…\"",

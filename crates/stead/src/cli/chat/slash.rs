@@ -1,95 +1,95 @@
 //! The commands that begin with a slash.
 
-use super::state::{Command, Planning};
+use super::state::{ChatCommand, PlanModeSwitch};
 use crate::cli::args::{mode, raise};
-use stead::tools::nearest;
+use stead::tools::closest_name;
 use stead::workspace::QueueMode;
 
 /// A command a person can type.
-pub(super) struct Slash {
+pub(super) struct SlashCommand {
     pub(super) name: &'static str,
     pub(super) argument: &'static str,
     pub(super) help: &'static str,
 }
 
 /// All of them, as `/help` lists them.
-pub(super) const SLASHES: [Slash; 16] = [
-    Slash {
+pub(super) const SLASH_COMMANDS: [SlashCommand; 16] = [
+    SlashCommand {
         name: "/help",
         argument: "",
         help: "what there is",
     },
-    Slash {
+    SlashCommand {
         name: "/new",
         argument: "",
         help: "begin a new session",
     },
-    Slash {
+    SlashCommand {
         name: "/status",
         argument: "",
         help: "session, model, tokens, cost, journal",
     },
-    Slash {
+    SlashCommand {
         name: "/model",
         argument: "NAME",
         help: "ask another model from now on",
     },
-    Slash {
+    SlashCommand {
         name: "/sessions",
         argument: "[ID]",
         help: "list the sessions, or go to one",
     },
-    Slash {
+    SlashCommand {
         name: "/rewind",
         argument: "[N]",
         help: "list the turns, or continue before turn N",
     },
-    Slash {
+    SlashCommand {
         name: "/resume",
         argument: "",
         help: "go on with a run that was interrupted or parked",
     },
-    Slash {
+    SlashCommand {
         name: "/raise",
         argument: "AMOUNT",
         help: "the same for one that used up its budget: 0.50 or 50000t",
     },
-    Slash {
+    SlashCommand {
         name: "/mode",
         argument: "[MODE]",
         help: "how freely the agent may act, or another mode for this session",
     },
-    Slash {
+    SlashCommand {
         name: "/agent",
         argument: "[NAME]",
         help: "list the agents, or let another go on",
     },
-    Slash {
+    SlashCommand {
         name: "/queue",
         argument: "[MODE]",
         help: "how what you say during a run is handled, or another way",
     },
-    Slash {
+    SlashCommand {
         name: "/plan",
         argument: "[off]",
         help: "plan mode: only reading, until you agree to a plan",
     },
-    Slash {
+    SlashCommand {
         name: "/compact",
         argument: "[FOCUS]",
         help: "make the context smaller, keeping FOCUS above all",
     },
-    Slash {
+    SlashCommand {
         name: "/pin",
         argument: "[N]",
         help: "keep the input of turn N word for word; without N, the newest",
     },
-    Slash {
+    SlashCommand {
         name: "/unpin",
         argument: "N",
         help: "pin it no longer",
     },
-    Slash {
+    SlashCommand {
         name: "/quit",
         argument: "",
         help: "leave",
@@ -98,7 +98,7 @@ pub(super) const SLASHES: [Slash; 16] = [
 
 /// What was typed, understood.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Typed {
+pub(super) enum ParsedInput {
     /// Not a command: to be said to the agent.
     Input,
     Help,
@@ -106,82 +106,84 @@ pub(super) enum Typed {
     /// Shows or changes how what is said during a run is handled.
     Queue(Option<QueueMode>),
     /// Something the application does.
-    Do(Command),
+    Run(ChatCommand),
     /// A command nobody knows, or one that needs something else.
-    Wrong(String),
+    Invalid(String),
 }
 
 /// Reads an input. Only a first word like `/name` is a command; `/etc/passwd` is not.
-pub(super) fn parse(input: &str) -> Typed {
+pub(super) fn parse_input(input: &str) -> ParsedInput {
     let text = input.trim();
     let (name, argument) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     if !name
         .strip_prefix('/')
         .is_some_and(|rest| !rest.is_empty() && rest.chars().all(char::is_alphabetic))
     {
-        return Typed::Input;
+        return ParsedInput::Input;
     }
     let argument = Some(argument.trim()).filter(|argument| !argument.is_empty());
     match (name, argument) {
-        ("/help", None) => Typed::Help,
-        ("/status", None) => Typed::Status,
-        ("/new", None) => Typed::Do(Command::New),
-        ("/resume", None) => Typed::Do(Command::Resume),
-        ("/quit" | "/exit", None) => Typed::Do(Command::Quit),
-        ("/raise", None) => {
-            Typed::Wrong("/raise takes an amount: 0.50 is dollars, 50000t tokens".to_owned())
-        }
+        ("/help", None) => ParsedInput::Help,
+        ("/status", None) => ParsedInput::Status,
+        ("/new", None) => ParsedInput::Run(ChatCommand::New),
+        ("/resume", None) => ParsedInput::Run(ChatCommand::Resume),
+        ("/quit" | "/exit", None) => ParsedInput::Run(ChatCommand::Quit),
+        ("/raise", None) => ParsedInput::Invalid(
+            "/raise takes an amount: 0.50 is dollars, 50000t tokens".to_owned(),
+        ),
         ("/raise", Some(amount)) => match raise(amount) {
-            Ok(amount) => Typed::Do(Command::Raise(amount)),
-            Err(why) => Typed::Wrong(format!("/raise: {why}")),
+            Ok(amount) => ParsedInput::Run(ChatCommand::Raise(amount)),
+            Err(why) => ParsedInput::Invalid(format!("/raise: {why}")),
         },
-        ("/model", argument) => Typed::Do(Command::Model(argument.map(str::to_owned))),
-        ("/sessions", argument) => Typed::Do(Command::Sessions(argument.map(str::to_owned))),
-        ("/compact", focus) => Typed::Do(Command::Compact(focus.map(str::to_owned))),
-        ("/mode", None) => Typed::Do(Command::Mode(None)),
-        ("/mode", Some(name)) => match mode(name) {
-            Ok(mode) => Typed::Do(Command::Mode(Some(mode))),
-            Err(why) => Typed::Wrong(format!("/mode: {why}")),
-        },
-        ("/agent", name) => Typed::Do(Command::Agent(name.map(str::to_owned))),
-        ("/queue", None) => Typed::Queue(None),
-        ("/queue", Some(name)) => match name.parse() {
-            Ok(mode) => Typed::Queue(Some(mode)),
-            Err(why) => Typed::Wrong(format!("/queue: {why}")),
-        },
-        ("/plan", None | Some("on")) => Typed::Do(Command::Plan(Planning::On)),
-        ("/plan", Some("off")) => Typed::Do(Command::Plan(Planning::Off)),
-        ("/plan", Some(other)) => {
-            Typed::Wrong(format!("/plan takes nothing or `off`, not {other:?}"))
+        ("/model", argument) => ParsedInput::Run(ChatCommand::Model(argument.map(str::to_owned))),
+        ("/sessions", argument) => {
+            ParsedInput::Run(ChatCommand::Sessions(argument.map(str::to_owned)))
         }
-        ("/pin", None) => Typed::Do(Command::Pin(None)),
+        ("/compact", focus) => ParsedInput::Run(ChatCommand::Compact(focus.map(str::to_owned))),
+        ("/mode", None) => ParsedInput::Run(ChatCommand::Mode(None)),
+        ("/mode", Some(name)) => match mode(name) {
+            Ok(mode) => ParsedInput::Run(ChatCommand::Mode(Some(mode))),
+            Err(why) => ParsedInput::Invalid(format!("/mode: {why}")),
+        },
+        ("/agent", name) => ParsedInput::Run(ChatCommand::Agent(name.map(str::to_owned))),
+        ("/queue", None) => ParsedInput::Queue(None),
+        ("/queue", Some(name)) => match name.parse() {
+            Ok(mode) => ParsedInput::Queue(Some(mode)),
+            Err(why) => ParsedInput::Invalid(format!("/queue: {why}")),
+        },
+        ("/plan", None | Some("on")) => ParsedInput::Run(ChatCommand::Plan(PlanModeSwitch::On)),
+        ("/plan", Some("off")) => ParsedInput::Run(ChatCommand::Plan(PlanModeSwitch::Off)),
+        ("/plan", Some(other)) => {
+            ParsedInput::Invalid(format!("/plan takes nothing or `off`, not {other:?}"))
+        }
+        ("/pin", None) => ParsedInput::Run(ChatCommand::Pin(None)),
         ("/unpin", None) => {
-            Typed::Wrong("/unpin takes the number of a turn; /rewind lists them".to_owned())
+            ParsedInput::Invalid("/unpin takes the number of a turn; /rewind lists them".to_owned())
         }
         ("/pin" | "/unpin", Some(turn)) => match turn.parse() {
-            Ok(turn) if name == "/pin" => Typed::Do(Command::Pin(Some(turn))),
-            Ok(turn) => Typed::Do(Command::Unpin(turn)),
-            Err(_) => Typed::Wrong(format!(
+            Ok(turn) if name == "/pin" => ParsedInput::Run(ChatCommand::Pin(Some(turn))),
+            Ok(turn) => ParsedInput::Run(ChatCommand::Unpin(turn)),
+            Err(_) => ParsedInput::Invalid(format!(
                 "{name} takes the number of a turn, not {turn:?}; /rewind lists them"
             )),
         },
-        ("/rewind", None) => Typed::Do(Command::Rewind(None)),
+        ("/rewind", None) => ParsedInput::Run(ChatCommand::Rewind(None)),
         ("/rewind", Some(turn)) => match turn.parse() {
-            Ok(turn) => Typed::Do(Command::Rewind(Some(turn))),
-            Err(_) => Typed::Wrong(format!(
+            Ok(turn) => ParsedInput::Run(ChatCommand::Rewind(Some(turn))),
+            Err(_) => ParsedInput::Invalid(format!(
                 "/rewind takes the number of a turn, not {turn:?}; /rewind lists them"
             )),
         },
-        (name, Some(_)) if SLASHES.iter().any(|slash| slash.name == name) => {
-            Typed::Wrong(format!("{name} takes no argument"))
+        (name, Some(_)) if SLASH_COMMANDS.iter().any(|slash| slash.name == name) => {
+            ParsedInput::Invalid(format!("{name} takes no argument"))
         }
-        (name, _) => Typed::Wrong(unknown(name)),
+        (name, _) => ParsedInput::Invalid(unknown(name)),
     }
 }
 
 fn unknown(name: &str) -> String {
-    let names: Vec<&str> = SLASHES.iter().map(|slash| slash.name).collect();
-    match nearest(name, &names) {
+    let names: Vec<&str> = SLASH_COMMANDS.iter().map(|slash| slash.name).collect();
+    match closest_name(name, &names) {
         Some(near) => format!("there is no {name}; did you mean {near}?"),
         None => format!("there is no {name}; /help lists the commands"),
     }
@@ -190,11 +192,11 @@ fn unknown(name: &str) -> String {
 /// The list of commands and keys.
 pub(super) fn help() -> String {
     let mut text = String::new();
-    for Slash {
+    for SlashCommand {
         name,
         argument,
         help,
-    } in &SLASHES
+    } in &SLASH_COMMANDS
     {
         text.push_str(&format!("{:<18} {help}\n", format!("{name} {argument}")));
     }
@@ -216,30 +218,33 @@ Ctrl-D             leave";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stead::core::{Allowance, PermissionMode};
+    use stead::core::{PermissionMode, SpendAmount};
 
     #[test]
     fn inputs_are_told_from_commands_and_mistakes_are_answered_with_the_nearest() {
-        let wrong = |text: &str| Typed::Wrong(text.to_owned());
+        let wrong = |text: &str| ParsedInput::Invalid(text.to_owned());
         let cases = [
-            ("hello /help", Typed::Input),
-            ("/etc/passwd is what?", Typed::Input),
-            ("/", Typed::Input),
-            (" /help ", Typed::Help),
-            ("/status", Typed::Status),
-            ("/model  a:b", Typed::Do(Command::Model(Some("a:b".into())))),
-            ("/model", Typed::Do(Command::Model(None))),
-            ("/rewind 2", Typed::Do(Command::Rewind(Some(2)))),
-            ("/exit", Typed::Do(Command::Quit)),
+            ("hello /help", ParsedInput::Input),
+            ("/etc/passwd is what?", ParsedInput::Input),
+            ("/", ParsedInput::Input),
+            (" /help ", ParsedInput::Help),
+            ("/status", ParsedInput::Status),
+            (
+                "/model  a:b",
+                ParsedInput::Run(ChatCommand::Model(Some("a:b".into()))),
+            ),
+            ("/model", ParsedInput::Run(ChatCommand::Model(None))),
+            ("/rewind 2", ParsedInput::Run(ChatCommand::Rewind(Some(2)))),
+            ("/exit", ParsedInput::Run(ChatCommand::Quit)),
             (
                 "/rewind x",
                 wrong("/rewind takes the number of a turn, not \"x\"; /rewind lists them"),
             ),
             (
                 "/raise 50000t",
-                Typed::Do(Command::Raise(Allowance {
+                ParsedInput::Run(ChatCommand::Raise(SpendAmount {
                     tokens: 50_000,
-                    ..Allowance::default()
+                    ..SpendAmount::default()
                 })),
             ),
             (
@@ -248,10 +253,10 @@ mod tests {
                     "/raise: \"lots\" is no amount: dollars are written as 0.50, tokens as 50000t",
                 ),
             ),
-            ("/mode", Typed::Do(Command::Mode(None))),
+            ("/mode", ParsedInput::Run(ChatCommand::Mode(None))),
             (
                 "/mode explore",
-                Typed::Do(Command::Mode(Some(PermissionMode::Explore))),
+                ParsedInput::Run(ChatCommand::Mode(Some(PermissionMode::Explore))),
             ),
             (
                 "/mode wild",
@@ -259,15 +264,15 @@ mod tests {
                     "/mode: \"wild\" is no permission mode; they are: default, accept_edits, explore, dont_ask, bypass",
                 ),
             ),
-            ("/agent", Typed::Do(Command::Agent(None))),
+            ("/agent", ParsedInput::Run(ChatCommand::Agent(None))),
             (
                 "/agent build",
-                Typed::Do(Command::Agent(Some("build".into()))),
+                ParsedInput::Run(ChatCommand::Agent(Some("build".into()))),
             ),
-            ("/queue", Typed::Queue(None)),
+            ("/queue", ParsedInput::Queue(None)),
             (
                 "/queue steer-backlog",
-                Typed::Queue(Some(QueueMode::SteerBacklog)),
+                ParsedInput::Queue(Some(QueueMode::SteerBacklog)),
             ),
             (
                 "/queue later",
@@ -275,8 +280,14 @@ mod tests {
                     "/queue: \"later\" is no mode of the queue; they are: collect, followup, steer, steer-backlog, interrupt",
                 ),
             ),
-            ("/plan", Typed::Do(Command::Plan(Planning::On))),
-            ("/plan off", Typed::Do(Command::Plan(Planning::Off))),
+            (
+                "/plan",
+                ParsedInput::Run(ChatCommand::Plan(PlanModeSwitch::On)),
+            ),
+            (
+                "/plan off",
+                ParsedInput::Run(ChatCommand::Plan(PlanModeSwitch::Off)),
+            ),
             ("/plan 2", wrong("/plan takes nothing or `off`, not \"2\"")),
             ("/new now", wrong("/new takes no argument")),
             (
@@ -289,7 +300,7 @@ mod tests {
             ),
         ];
         for (input, want) in cases {
-            assert_eq!(parse(input), want, "{input:?}");
+            assert_eq!(parse_input(input), want, "{input:?}");
         }
     }
 }

@@ -3,33 +3,33 @@
 mod events;
 mod keys;
 
-use super::complete::{self, Popup, Wanted};
+use super::complete::{self, CompletionKind, CompletionPopup};
 use super::editor::Editor;
-use super::transcript::{self, Body, Item, Stage, Tone};
+use super::transcript::{self, CallStage, ChatItem, ItemBody, Tone};
 use crossterm::event::KeyCode;
 use std::sync::Arc;
 use std::time::Duration;
-use stead::agent::{Answer, Inbox, Question};
-use stead::core::{Allowance, Block, Outcome, PermissionMode, SessionState, Todo, Usage, Usd};
+use stead::agent::{ApprovalAnswer, ApprovalQuestion, Inbox};
+use stead::core::{Block, PermissionMode, RunOutcome, SessionState, SpendAmount, Todo, Usage, Usd};
 use stead::workspace::QueueMode;
 
 /// What the application is to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Command {
+pub(super) enum ChatCommand {
     /// Begin a run with this input.
     Send(String),
     /// Hand this to the run that goes on.
-    Tell(String),
+    SendToRun(String),
     /// Take up the run that was interrupted or parked.
     Resume,
     /// Take up the run that used up its budget, with so much more to spend.
-    Raise(Allowance),
+    Raise(SpendAmount),
     /// Stop the run.
     Cancel,
     /// Answer the open question.
-    Answer(Answer),
+    Answer(ApprovalAnswer),
     /// Find paths that begin like this, and hand them to [`Chat::offer_paths`].
-    Lookup(String),
+    FindPaths(String),
     /// Begin a new session.
     New,
     /// Ask another model, or say which one is asked.
@@ -43,7 +43,7 @@ pub(super) enum Command {
     /// Another agent acts, or say which ones there are.
     Agent(Option<String>),
     /// Plan mode on or off.
-    Plan(Planning),
+    Plan(PlanModeSwitch),
     /// Make the context smaller, keeping this above all.
     Compact(Option<String>),
     /// Pin the input of a turn, or the newest.
@@ -56,14 +56,14 @@ pub(super) enum Command {
 
 /// Whether plan mode is to be on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Planning {
+pub(super) enum PlanModeSwitch {
     On,
     Off,
 }
 
 /// The session in numbers, and how it stands.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Info {
+pub(super) struct SessionInfo {
     pub(super) session: String,
     /// The agent that acts.
     pub(super) agent: String,
@@ -82,21 +82,21 @@ pub(super) struct Info {
 
 /// Whether a run goes on.
 #[derive(Debug, PartialEq)]
-pub(super) enum Phase {
+pub(super) enum ChatPhase {
     Idle,
-    Running(Running),
+    Running(RunningState),
 }
 
 #[derive(Debug, PartialEq)]
-pub(super) struct Running {
+pub(super) struct RunningState {
     pub(super) elapsed: Duration,
     pub(super) step: u32,
-    pub(super) doing: Doing,
+    pub(super) activity: Activity,
 }
 
 /// What a run is busy with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Doing {
+pub(super) enum Activity {
     Waiting,
     Summarising,
     Thinking,
@@ -111,41 +111,41 @@ pub(super) enum Doing {
 /// All that the screen shows.
 #[derive(Debug)]
 pub(super) struct Chat {
-    items: Vec<Item>,
+    items: Vec<ChatItem>,
     next_id: u64,
     /// Where the items of the current step begin: a retry takes its text back.
     step_start: usize,
     pub(super) editor: Editor,
-    pub(super) popup: Option<Popup>,
+    pub(super) popup: Option<CompletionPopup>,
     /// Tab was pressed before the paths to complete with were found.
-    tab_waits: bool,
-    pub(super) phase: Phase,
+    tab_pending: bool,
+    pub(super) phase: ChatPhase,
     /// What was said while a run goes on.
     pub(super) inbox: Arc<Inbox>,
     /// Tasks that are worked on in the background.
     pub(super) tasks: usize,
     /// The agents that can be talked to.
     pub(super) agents: Vec<String>,
-    pub(super) question: Option<Question>,
-    pub(super) info: Info,
+    pub(super) question: Option<ApprovalQuestion>,
+    pub(super) info: SessionInfo,
     /// Rows between the end of the transcript and the end of what is shown.
     pub(super) scroll: usize,
     /// Rows of a page, as last drawn.
     pub(super) page: usize,
     /// The call that Ctrl-O is about, if one was chosen; otherwise the newest.
-    pub(super) chosen: Option<u64>,
+    pub(super) selected: Option<u64>,
 }
 
 impl Chat {
-    pub(super) fn new(info: Info, inbox: Arc<Inbox>) -> Self {
+    pub(super) fn new(info: SessionInfo, inbox: Arc<Inbox>) -> Self {
         Self {
             items: Vec::new(),
             next_id: 0,
             step_start: 0,
             editor: Editor::default(),
             popup: None,
-            tab_waits: false,
-            phase: Phase::Idle,
+            tab_pending: false,
+            phase: ChatPhase::Idle,
             inbox,
             tasks: 0,
             agents: Vec::new(),
@@ -153,106 +153,106 @@ impl Chat {
             info,
             scroll: 0,
             page: 1,
-            chosen: None,
+            selected: None,
         }
     }
 
-    pub(super) fn items(&self) -> &[Item] {
+    pub(super) fn items(&self) -> &[ChatItem] {
         &self.items
     }
 
     /// Shows another conversation.
     pub(super) fn show_session(&mut self, state: &SessionState) {
         self.items.clear();
-        self.chosen = None;
+        self.selected = None;
         self.scroll = 0;
-        for body in transcript::of_session(state) {
-            if let Body::User { text, .. } = &body {
-                self.editor.remember(text);
+        for body in transcript::session_items(state) {
+            if let ItemBody::User { text, .. } = &body {
+                self.editor.push_history(text);
             }
             self.push(body);
         }
     }
 
     pub(super) fn note(&mut self, tone: Tone, text: impl Into<String>) {
-        self.push(Body::Note(tone, text.into()));
+        self.push(ItemBody::Note(tone, text.into()));
     }
 
     /// Says what the files attached to the newest input are.
-    pub(super) fn attached(&mut self, content: &[Block]) {
+    pub(super) fn note_attachments(&mut self, content: &[Block]) {
         let newest = self
             .items
             .iter_mut()
             .rev()
-            .find(|item| matches!(item.body, Body::User { .. }));
+            .find(|item| matches!(item.body, ItemBody::User { .. }));
         if let Some(item) = newest {
-            item.body = transcript::user(content);
+            item.body = transcript::user_item(content);
             item.revision += 1;
         }
     }
 
     /// A run has gone on for this long.
     pub(super) fn tick(&mut self, so_far: Duration) {
-        if let Phase::Running(run) = &mut self.phase {
+        if let ChatPhase::Running(run) = &mut self.phase {
             run.elapsed = so_far;
         }
     }
 
     /// A call waits for the person.
-    pub(super) fn ask(&mut self, question: Question) {
-        let stage = Stage::Asked {
+    pub(super) fn ask(&mut self, question: ApprovalQuestion) {
+        let stage = CallStage::AwaitingApproval {
             rule: question.rule.clone(),
             preview: question.terms.preview.clone(),
         };
-        self.call(&question.id, &question.tool, &question.args, stage);
-        self.doing(Doing::Asking);
+        self.update_call(&question.id, &question.tool, &question.args, stage);
+        self.set_activity(Activity::Asking);
         self.question = Some(question);
         self.scroll = 0;
     }
 
     /// The session is back from its run. What waits is said next if all went well, or if it was to
     /// go before the run; otherwise it goes back into the input, for the person to judge.
-    pub(super) fn ended(&mut self, outcome: Option<Outcome>) {
-        self.phase = Phase::Idle;
-        if outcome != Some(Outcome::Completed) && self.inbox.mode() != QueueMode::Interrupt {
-            self.take_back();
+    pub(super) fn on_run_ended(&mut self, outcome: Option<RunOutcome>) {
+        self.phase = ChatPhase::Idle;
+        if outcome != Some(RunOutcome::Completed) && self.inbox.mode() != QueueMode::Interrupt {
+            self.restore_queued_input();
         }
     }
 
     /// Puts what waits back into the input, before what is being written.
-    pub(super) fn take_back(&mut self) {
+    pub(super) fn restore_queued_input(&mut self) {
         let texts: Vec<String> = self
             .inbox
-            .take_back()
+            .drain()
             .iter()
-            .map(|waiting| spoken(&waiting.content))
+            .map(|waiting| typed_text(&waiting.content))
             .collect();
         if !texts.is_empty() {
-            self.give_back(&texts.join("\n"));
+            self.restore_input(&texts.join("\n"));
         }
     }
 
     /// Puts a text back into the input, before what is being written.
-    pub(super) fn give_back(&mut self, text: &str) {
+    pub(super) fn restore_input(&mut self, text: &str) {
         let all = format!("{text}\n{}", self.editor.text());
         self.editor.clear();
         self.editor.insert(all.trim_end());
     }
 
     /// A run begins with what waited.
-    pub(super) fn begin_queued(&mut self, content: &[Block]) {
-        self.push(transcript::user(content));
-        self.run();
+    pub(super) fn show_queued_run(&mut self, content: &[Block]) {
+        self.push(transcript::user_item(content));
+        self.enter_running();
     }
 
     /// A run begins because tasks have ended.
-    pub(super) fn wake(&mut self) {
+    pub(super) fn show_wake_run(&mut self) {
         self.note(Tone::Info, "a task in the background has ended");
-        self.run();
+        self.enter_running();
     }
 
     /// Shows or changes how what is said during a run is handled.
-    fn queue(&mut self, mode: Option<QueueMode>) -> Vec<Command> {
+    fn set_queue_mode(&mut self, mode: Option<QueueMode>) -> Vec<ChatCommand> {
         let Some(mode) = mode else {
             let all = QueueMode::ALL.map(QueueMode::as_str).join(", ");
             let text = format!(
@@ -260,51 +260,51 @@ impl Chat {
                 self.inbox.mode(),
                 self.inbox.len()
             );
-            return self.say_info(text);
+            return self.show_info(text);
         };
         self.inbox.set_mode(mode);
-        self.say_info(format!("queue {mode}: {}", in_words(mode)))
+        self.show_info(format!("queue {mode}: {}", describe_queue_mode(mode)))
     }
 
     /// Paths that were looked up. They come late: they count only if they are still what is wanted.
-    pub(super) fn offer_paths(&mut self, query: &str, found: Vec<String>) -> Vec<Command> {
-        if let Some((range, Wanted::Path(wanted))) =
-            complete::target(self.editor.text(), self.editor.cursor())
+    pub(super) fn offer_paths(&mut self, query: &str, found: Vec<String>) -> Vec<ChatCommand> {
+        if let Some((range, CompletionKind::Path(wanted))) =
+            complete::completion_target(self.editor.text(), self.editor.cursor())
             && wanted == query
             && self.popup.as_ref().is_none_or(|popup| !popup.cycling)
         {
-            self.popup = Popup::new(range.start, complete::paths(found));
-            if std::mem::take(&mut self.tab_waits) {
+            self.popup = CompletionPopup::new(range.start, complete::path_completions(found));
+            if std::mem::take(&mut self.tab_pending) {
                 return self.on_popup_key(KeyCode::Tab).unwrap_or_default();
             }
         }
         Vec::new()
     }
 
-    fn say_info(&mut self, text: String) -> Vec<Command> {
+    fn show_info(&mut self, text: String) -> Vec<ChatCommand> {
         self.note(Tone::Info, text);
         Vec::new()
     }
 
-    fn begin(&mut self, text: String) -> Vec<Command> {
-        self.push(Body::User {
+    fn submit_text(&mut self, text: String) -> Vec<ChatCommand> {
+        self.push(ItemBody::User {
             text: text.clone(),
             attached: Vec::new(),
         });
-        self.run();
-        vec![Command::Send(text)]
+        self.enter_running();
+        vec![ChatCommand::Send(text)]
     }
 
-    fn run(&mut self) {
-        self.phase = Phase::Running(Running {
+    fn enter_running(&mut self) {
+        self.phase = ChatPhase::Running(RunningState {
             elapsed: Duration::ZERO,
             step: 0,
-            doing: Doing::Waiting,
+            activity: Activity::Waiting,
         });
     }
 
     fn status(&self) -> String {
-        let Info {
+        let SessionInfo {
             session,
             agent,
             model,
@@ -317,7 +317,7 @@ impl Chat {
             ..
         } = &self.info;
         let queue = self.inbox.mode();
-        let numbers = crate::cli::render::tokens(usage, *cost);
+        let numbers = crate::cli::render::tokens_line(usage, *cost);
         let cache = self
             .cache_hits()
             .map_or(String::new(), |percent| format!(" · {percent}% from cache"));
@@ -348,9 +348,9 @@ impl Chat {
             .then(|| usage.cache_read_tokens * 100 / usage.input_tokens.max(1))
     }
 
-    fn push(&mut self, body: Body) {
+    fn push(&mut self, body: ItemBody) {
         self.next_id += 1;
-        self.items.push(Item {
+        self.items.push(ChatItem {
             id: self.next_id,
             revision: 0,
             body,
@@ -359,15 +359,15 @@ impl Chat {
 }
 
 /// What a person typed of a message.
-pub(super) fn spoken(content: &[Block]) -> String {
-    match transcript::user(content) {
-        Body::User { text, .. } => text,
-        Body::Answer(_) | Body::Call(_) | Body::Note(..) => String::new(),
+pub(super) fn typed_text(content: &[Block]) -> String {
+    match transcript::user_item(content) {
+        ItemBody::User { text, .. } => text,
+        ItemBody::Answer(_) | ItemBody::Call(_) | ItemBody::Note(..) => String::new(),
     }
 }
 
 /// What becomes of a message in this mode.
-fn in_words(mode: QueueMode) -> &'static str {
+fn describe_queue_mode(mode: QueueMode) -> &'static str {
     match mode {
         QueueMode::Collect => "what is said during a run is one input after it",
         QueueMode::Followup => "what is said during a run are inputs after it, one by one",

@@ -1,8 +1,8 @@
-use super::super::transcript::{Call, Details};
+use super::super::transcript::{CallItem, Details};
 use super::*;
 use crossterm::event::{KeyEvent, KeyModifiers};
 use serde_json::json;
-use stead::agent::Granted;
+use stead::agent::GrantScope;
 use stead::core::{AskTerms, DecisionKind, Event, EventKind, ResultStatus, RunId, StopReason};
 use stead::workspace::QueueSettings;
 
@@ -11,7 +11,7 @@ fn chat() -> Chat {
 }
 
 fn queueing(mode: QueueMode) -> Chat {
-    let info = Info {
+    let info = SessionInfo {
         session: "s1".into(),
         agent: "main".into(),
         model: "fake:m".into(),
@@ -42,13 +42,13 @@ fn ctrl(letter: char) -> KeyEvent {
 }
 
 /// Types a text; the commands of its last key.
-fn type_in(chat: &mut Chat, text: &str) -> Vec<Command> {
+fn type_in(chat: &mut Chat, text: &str) -> Vec<ChatCommand> {
     text.chars().fold(Vec::new(), |_, letter| {
         chat.on_key(key(KeyCode::Char(letter)))
     })
 }
 
-fn send(chat: &mut Chat, text: &str) -> Vec<Command> {
+fn send(chat: &mut Chat, text: &str) -> Vec<ChatCommand> {
     type_in(chat, text);
     chat.on_key(key(KeyCode::Enter))
 }
@@ -64,12 +64,12 @@ fn happen(chat: &mut Chat, kinds: impl IntoIterator<Item = EventKind>) {
     }
 }
 
-fn bodies(chat: &Chat) -> Vec<Body> {
+fn bodies(chat: &Chat) -> Vec<ItemBody> {
     chat.items().iter().map(|item| item.body.clone()).collect()
 }
 
-fn said(text: &str) -> Body {
-    Body::User {
+fn said(text: &str) -> ItemBody {
+    ItemBody::User {
         text: text.into(),
         attached: Vec::new(),
     }
@@ -79,8 +79,8 @@ fn text(text: &str) -> EventKind {
     EventKind::TextDelta { text: text.into() }
 }
 
-fn question() -> Question {
-    Question {
+fn question() -> ApprovalQuestion {
+    ApprovalQuestion {
         id: "c1".into(),
         tool: "write_file".into(),
         args: json!({"file_path": "a"}),
@@ -89,14 +89,14 @@ fn question() -> Question {
             preview: Some("+++ b/a\n+x\n".into()),
             ..AskTerms::default()
         },
-        always: Some(Granted::Folder("a".into())),
+        always_scope: Some(GrantScope::Folder("a".into())),
     }
 }
 
 #[test]
 fn a_run_shows_its_text_and_calls_and_adds_up_its_numbers() {
     let mut chat = chat();
-    assert_eq!(send(&mut chat, "hi"), [Command::Send("hi".into())]);
+    assert_eq!(send(&mut chat, "hi"), [ChatCommand::Send("hi".into())]);
     let usage = Usage {
         input_tokens: 100,
         cache_read_tokens: 40,
@@ -136,12 +136,12 @@ fn a_run_shows_its_text_and_calls_and_adds_up_its_numbers() {
             ended(2),
         ],
     );
-    let stage = Stage::Ended {
+    let stage = CallStage::Ended {
         status: ResultStatus::Ok,
         preview: "milk".into(),
         ms: Some(2),
     };
-    let call = Call {
+    let call = CallItem {
         id: "c1".into(),
         name: "read_file".into(),
         args,
@@ -150,9 +150,9 @@ fn a_run_shows_its_text_and_calls_and_adds_up_its_numbers() {
     };
     let want = [
         said("hi"),
-        Body::Answer("Looking.".into()),
-        Body::Call(call),
-        Body::Answer("Done.".into()),
+        ItemBody::Answer("Looking.".into()),
+        ItemBody::Call(call),
+        ItemBody::Answer("Done.".into()),
     ];
     assert_eq!(bodies(&chat), want);
     assert_eq!(
@@ -160,8 +160,8 @@ fn a_run_shows_its_text_and_calls_and_adds_up_its_numbers() {
         (200, Some(Usd::from_nanos(10)))
     );
     assert_eq!(chat.cache_hits(), Some(40));
-    chat.ended(Some(Outcome::Completed));
-    assert_eq!(chat.phase, Phase::Idle);
+    chat.on_run_ended(Some(RunOutcome::Completed));
+    assert_eq!(chat.phase, ChatPhase::Idle);
 }
 
 #[test]
@@ -185,14 +185,14 @@ fn a_retry_takes_back_the_text_of_its_step_only() {
             text("new"),
         ],
     );
-    let note = Body::Note(Tone::Warning, "attempt 2 in 1.5 s: overloaded".into());
+    let note = ItemBody::Note(Tone::Warning, "attempt 2 in 1.5 s: overloaded".into());
     assert_eq!(
         bodies(&chat),
         [
             said("hi"),
-            Body::Answer("kept".into()),
+            ItemBody::Answer("kept".into()),
             note,
-            Body::Answer("new".into())
+            ItemBody::Answer("new".into())
         ]
     );
 }
@@ -200,9 +200,9 @@ fn a_retry_takes_back_the_text_of_its_step_only() {
 /// What waits, as it was typed.
 fn queued(chat: &Chat) -> Vec<String> {
     chat.inbox
-        .waiting()
+        .queued()
         .iter()
-        .map(|waiting| spoken(&waiting.content))
+        .map(|waiting| typed_text(&waiting.content))
         .collect()
 }
 
@@ -217,22 +217,22 @@ fn input_during_a_run_waits_and_goes_back_into_the_editor_unless_the_run_complet
     };
     #[rustfmt::skip]
     let table = [
-        (QueueMode::Followup, Some(Outcome::Completed), back(&["two", "three"], "draft")),
-        (QueueMode::Collect, Some(Outcome::Failed), back(&[], "two\nthree\ndraft")),
-        (QueueMode::Steer, Some(Outcome::Cancelled), back(&[], "two\nthree\ndraft")),
+        (QueueMode::Followup, Some(RunOutcome::Completed), back(&["two", "three"], "draft")),
+        (QueueMode::Collect, Some(RunOutcome::Failed), back(&[], "two\nthree\ndraft")),
+        (QueueMode::Steer, Some(RunOutcome::Cancelled), back(&[], "two\nthree\ndraft")),
         (QueueMode::Steer, None, back(&[], "two\nthree\ndraft")),
-        (QueueMode::Interrupt, Some(Outcome::Cancelled), back(&["two", "three"], "draft")),
+        (QueueMode::Interrupt, Some(RunOutcome::Cancelled), back(&["two", "three"], "draft")),
     ];
     for (mode, outcome, expected) in table {
         let mut chat = queueing(mode);
         send(&mut chat, "one");
         for text in ["two", "three"] {
-            assert_eq!(send(&mut chat, text), [Command::Tell(text.into())]);
+            assert_eq!(send(&mut chat, text), [ChatCommand::SendToRun(text.into())]);
             chat.inbox
                 .send(vec![Block::text(text), Block::text("Attached file x:\ny")]);
         }
         type_in(&mut chat, "draft");
-        chat.ended(outcome);
+        chat.on_run_ended(outcome);
         assert_eq!(
             (queued(&chat), chat.editor.text().to_owned()),
             expected,
@@ -246,9 +246,12 @@ fn what_is_typed_while_something_waits_is_said_after_it() {
     let mut chat = queueing(QueueMode::Collect);
     send(&mut chat, "one");
     chat.inbox.send(vec![Block::text("two")]);
-    chat.ended(Some(Outcome::Completed));
-    assert_eq!(send(&mut chat, "three"), [Command::Tell("three".into())]);
-    chat.begin_queued(&[Block::text("two\n\nthree")]);
+    chat.on_run_ended(Some(RunOutcome::Completed));
+    assert_eq!(
+        send(&mut chat, "three"),
+        [ChatCommand::SendToRun("three".into())]
+    );
+    chat.show_queued_run(&[Block::text("two\n\nthree")]);
     assert_eq!(bodies(&chat), [said("one"), said("two\n\nthree")]);
 }
 
@@ -273,8 +276,8 @@ fn the_queue_can_be_changed_while_a_run_goes_on_and_what_steers_is_shown_where_i
             text("Then"),
         ],
     );
-    let note = |text: &str| Body::Note(Tone::Info, text.into());
-    let left = Body::User {
+    let note = |text: &str| ItemBody::Note(Tone::Info, text.into());
+    let left = ItemBody::User {
         text: "left".into(),
         attached: vec!["Attached file a".into()],
     };
@@ -286,9 +289,9 @@ fn the_queue_can_be_changed_while_a_run_goes_on_and_what_steers_is_shown_where_i
                 "queue collect, 0 waiting; /queue MODE changes it: collect, followup, steer, steer-backlog, interrupt"
             ),
             note("queue steer: what is said goes into the next step; calls not begun are skipped"),
-            Body::Answer("Now".into()),
+            ItemBody::Answer("Now".into()),
             left,
-            Body::Answer("Then".into()),
+            ItemBody::Answer("Then".into()),
         ]
     );
 }
@@ -298,11 +301,11 @@ fn ctrl_c_cancels_then_leaves_and_clears_an_idle_input_first() {
     let mut chat = chat();
     type_in(&mut chat, "half");
     assert_eq!((chat.on_key(ctrl('c')), chat.editor.text()), (vec![], ""));
-    assert_eq!(chat.on_key(ctrl('c')), [Command::Quit]);
+    assert_eq!(chat.on_key(ctrl('c')), [ChatCommand::Quit]);
     send(&mut chat, "go");
-    assert_eq!(chat.on_key(ctrl('c')), [Command::Cancel]);
+    assert_eq!(chat.on_key(ctrl('c')), [ChatCommand::Cancel]);
     happen(&mut chat, [text("late")]);
-    assert_eq!(chat.on_key(ctrl('c')), [Command::Quit]);
+    assert_eq!(chat.on_key(ctrl('c')), [ChatCommand::Quit]);
 }
 
 #[test]
@@ -311,24 +314,24 @@ fn ctrl_d_leaves_only_with_nothing_written() {
     type_in(&mut chat, "x");
     assert_eq!(chat.on_key(ctrl('d')), []);
     chat.on_key(key(KeyCode::Backspace));
-    assert_eq!(chat.on_key(ctrl('d')), [Command::Quit]);
+    assert_eq!(chat.on_key(ctrl('d')), [ChatCommand::Quit]);
 }
 
 #[test]
 fn one_key_answers_a_question_unless_something_is_half_written() {
     for (letter, answer) in [
-        ('y', Answer::Yes),
-        ('N', Answer::no()),
-        ('a', Answer::Always),
-        ('l', Answer::Later),
-        ('e', Answer::Later),
+        ('y', ApprovalAnswer::Yes),
+        ('N', ApprovalAnswer::no()),
+        ('a', ApprovalAnswer::Always),
+        ('l', ApprovalAnswer::Later),
+        ('e', ApprovalAnswer::Later),
     ] {
         let mut chat = chat();
         send(&mut chat, "go");
         chat.ask(question());
         assert_eq!(
             chat.on_key(key(KeyCode::Char(letter))),
-            [Command::Answer(answer)]
+            [ChatCommand::Answer(answer)]
         );
         assert_eq!(chat.question, None);
     }
@@ -352,9 +355,9 @@ fn one_key_answers_a_question_unless_something_is_half_written() {
     ] {
         let mut chat = chat();
         send(&mut chat, "go");
-        chat.ask(Question {
+        chat.ask(ApprovalQuestion {
             terms,
-            always: None,
+            always_scope: None,
             ..question()
         });
         assert_eq!(chat.on_key(key(KeyCode::Char(letter))), []);
@@ -375,7 +378,7 @@ fn one_key_answers_a_question_unless_something_is_half_written() {
 fn an_asked_call_is_one_item_from_question_to_result() {
     let mut chat = chat();
     send(&mut chat, "go");
-    let Question {
+    let ApprovalQuestion {
         id,
         tool: name,
         args,
@@ -409,16 +412,16 @@ fn an_asked_call_is_one_item_from_question_to_result() {
             },
         ],
     );
-    let call = Call {
+    let call = CallItem {
         id,
         name,
         args,
-        stage: Stage::Running(String::new()),
+        stage: CallStage::Running(String::new()),
         details: Details::Hidden,
     };
     assert_eq!(
         (bodies(&chat), chat.question),
-        (vec![said("go"), Body::Call(call)], None)
+        (vec![said("go"), ItemBody::Call(call)], None)
     );
 }
 
@@ -437,8 +440,8 @@ fn ctrl_o_is_about_the_newest_call_unless_another_is_chosen() {
     }
     let shown = |chat: &Chat| -> Vec<Details> {
         let details = |body| match body {
-            Body::Call(call) => Some(call.details),
-            Body::User { .. } | Body::Answer(_) | Body::Note(..) => None,
+            ItemBody::Call(call) => Some(call.details),
+            ItemBody::User { .. } | ItemBody::Answer(_) | ItemBody::Note(..) => None,
         };
         bodies(chat).into_iter().filter_map(details).collect()
     };
@@ -451,7 +454,7 @@ fn ctrl_o_is_about_the_newest_call_unless_another_is_chosen() {
     assert_eq!(shown(&chat), [Details::Shown, Details::Shown]);
     chat.on_key(arrow(KeyCode::Down));
     chat.on_key(arrow(KeyCode::Down));
-    assert_eq!(chat.chosen, None);
+    assert_eq!(chat.selected, None);
     chat.on_key(ctrl('o'));
     assert_eq!(shown(&chat), [Details::Shown, Details::Hidden]);
 }
@@ -463,7 +466,7 @@ fn commands_are_completed_with_tab_and_sent_with_enter() {
     let offered = |chat: &Chat| -> Vec<String> {
         chat.popup
             .iter()
-            .flat_map(|popup| &popup.choices)
+            .flat_map(|popup| &popup.completions)
             .map(|choice| choice.text.clone())
             .collect()
     };
@@ -482,28 +485,31 @@ fn commands_are_completed_with_tab_and_sent_with_enter() {
     chat.on_key(key(KeyCode::Enter));
     let want = "session  s1\nagent    main\nmodel    fake:m\nmode     default\nqueue    followup\nturns    0\ntokens   0 in, 0 out · $0.0000\n\
                 journal  agents/a/sessions/s1.log.jsonl";
-    assert_eq!(bodies(&chat), [Body::Note(Tone::Info, want.into())]);
+    assert_eq!(bodies(&chat), [ItemBody::Note(Tone::Info, want.into())]);
     // One whole word needs no second Enter.
-    assert_eq!(send(&mut chat, "/new"), [Command::New]);
+    assert_eq!(send(&mut chat, "/new"), [ChatCommand::New]);
 }
 
 #[test]
 fn paths_are_looked_up_and_offers_that_come_too_late_are_dropped() {
     let mut chat = chat();
-    assert_eq!(type_in(&mut chat, "see @n"), [Command::Lookup("n".into())]);
+    assert_eq!(
+        type_in(&mut chat, "see @n"),
+        [ChatCommand::FindPaths("n".into())]
+    );
     chat.offer_paths("", vec!["old".into()]);
     assert_eq!(chat.popup, None);
     chat.offer_paths("n", vec!["notes/".into(), "n.md".into()]);
     assert_eq!(
         chat.on_key(key(KeyCode::Enter)),
-        [Command::Lookup("notes/".into())]
+        [ChatCommand::FindPaths("notes/".into())]
     );
     chat.offer_paths("notes/", vec!["notes/a.md".into()]);
     chat.on_key(key(KeyCode::Tab));
     assert_eq!(chat.editor.text(), "see @notes/a.md ");
     assert_eq!(
         chat.on_key(key(KeyCode::Enter)),
-        [Command::Send("see @notes/a.md ".into())]
+        [ChatCommand::Send("see @notes/a.md ".into())]
     );
 }
 
@@ -514,12 +520,12 @@ fn a_tab_that_comes_before_its_paths_is_not_lost_and_paths_of_before_stay_while_
     chat.on_key(key(KeyCode::Tab));
     assert_eq!(
         chat.offer_paths("", vec!["notes/".into()]),
-        [Command::Lookup("notes/".into())]
+        [ChatCommand::FindPaths("notes/".into())]
     );
     chat.offer_paths("notes/", vec!["notes/a.md".into(), "notes/b.md".into()]);
     type_in(&mut chat, "b");
     assert_eq!(
-        chat.popup.as_ref().map(|popup| popup.choices.len()),
+        chat.popup.as_ref().map(|popup| popup.completions.len()),
         Some(1)
     );
     chat.on_key(key(KeyCode::Tab));
@@ -531,8 +537,8 @@ fn commands_that_need_the_session_wait_for_the_run() {
     let mut chat = chat();
     send(&mut chat, "go");
     assert_eq!(send(&mut chat, "/rewind 1"), []);
-    assert_eq!(send(&mut chat, "/quit"), [Command::Quit]);
-    let note = Body::Note(
+    assert_eq!(send(&mut chat, "/quit"), [ChatCommand::Quit]);
+    let note = ItemBody::Note(
         Tone::Warning,
         "/rewind 1 waits until the run has ended; Ctrl-C cancels it".into(),
     );
@@ -553,7 +559,7 @@ fn enter_sends_and_its_variants_begin_a_new_line() {
     chat.on_paste("b\r\nc");
     assert_eq!(
         chat.on_key(key(KeyCode::Enter)),
-        [Command::Send("a\n\n\nb\nc".into())]
+        [ChatCommand::Send("a\n\n\nb\nc".into())]
     );
     assert_eq!(chat.on_key(key(KeyCode::Enter)), []);
 }

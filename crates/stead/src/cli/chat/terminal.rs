@@ -28,7 +28,7 @@ impl Screen {
         restore_on_panic();
         enable_raw_mode()?;
         // From here on, an error must undo what was done so far.
-        let undo = Restore;
+        let undo = RestoreGuard;
         // Without the flag, Shift-Enter is Enter; terminals that do not know it ignore it.
         let flags =
             PushKeyboardEnhancementFlags(KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES);
@@ -50,9 +50,9 @@ impl Drop for Screen {
     }
 }
 
-struct Restore;
+struct RestoreGuard;
 
-impl Drop for Restore {
+impl Drop for RestoreGuard {
     fn drop(&mut self) {
         restore();
     }
@@ -85,7 +85,7 @@ fn restore_on_panic() {
 }
 
 /// What is typed, read by a thread of its own until the receiver is dropped.
-pub(super) fn keys() -> mpsc::Receiver<io::Result<Event>> {
+pub(super) fn read_keys() -> mpsc::Receiver<io::Result<Event>> {
     let (sender, receiver) = mpsc::channel(MAX_WAITING_KEYS);
     std::thread::spawn(move || {
         while !sender.is_closed() {

@@ -8,10 +8,10 @@ use stead::core::{Todo, TodoStatus};
 /// Open ones that are shown.
 const MAX_SHOWN: usize = 4;
 const QUIET: Style = Style::new().fg(Color::DarkGray);
-const NOW: Style = Style::new().fg(Color::Cyan).add_modifier(Modifier::BOLD);
+const CURRENT_STYLE: Style = Style::new().fg(Color::Cyan).add_modifier(Modifier::BOLD);
 
 /// The one that is being done and those that come next; of what is done, the number.
-pub(super) fn rows(todos: &[Todo], width: usize) -> Vec<Line<'static>> {
+pub(super) fn todo_rows(todos: &[Todo], width: usize) -> Vec<Line<'static>> {
     if todos.is_empty() {
         return Vec::new();
     }
@@ -25,7 +25,7 @@ pub(super) fn rows(todos: &[Todo], width: usize) -> Vec<Line<'static>> {
         QUIET,
     )];
     rows.extend(open.iter().take(MAX_SHOWN).map(|todo| match todo.status {
-        TodoStatus::InProgress => row(format!("▸ {}", todo.content), NOW),
+        TodoStatus::InProgress => row(format!("▸ {}", todo.content), CURRENT_STYLE),
         TodoStatus::Pending | TodoStatus::Completed => row(format!("☐ {}", todo.content), QUIET),
     }));
     if open.len() > MAX_SHOWN {

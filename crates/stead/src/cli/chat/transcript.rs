@@ -6,14 +6,14 @@ use stead::core::{Block, Message, ResultStatus, SessionState};
 
 /// One thing on the screen. The id never changes, the revision does with every change of the body.
 #[derive(Debug, PartialEq)]
-pub(super) struct Item {
+pub(super) struct ChatItem {
     pub(super) id: u64,
     pub(super) revision: u64,
-    pub(super) body: Body,
+    pub(super) body: ItemBody,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Body {
+pub(super) enum ItemBody {
     /// What the person said, and the names of what was attached.
     User {
         text: String,
@@ -21,7 +21,7 @@ pub(super) enum Body {
     },
     /// Markdown of the model.
     Answer(String),
-    Call(Call),
+    Call(CallItem),
     Note(Tone, String),
 }
 
@@ -31,20 +31,20 @@ pub(super) enum Tone {
     /// Said by the interface itself.
     Info,
     Warning,
-    Bad,
+    Error,
 }
 
 /// A tool call.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Call {
+pub(super) struct CallItem {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) args: Value,
-    pub(super) stage: Stage,
+    pub(super) stage: CallStage,
     pub(super) details: Details,
 }
 
-impl Call {
+impl CallItem {
     /// The tool and what it is about, on one line.
     pub(super) fn line(&self) -> String {
         call_line(&self.name, &self.args)
@@ -53,9 +53,9 @@ impl Call {
 
 /// How far a call has come.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Stage {
+pub(super) enum CallStage {
     /// It waits for a person because of this rule, and would do this.
-    Asked {
+    AwaitingApproval {
         rule: String,
         preview: Option<String>,
     },
@@ -79,15 +79,15 @@ pub(super) enum Details {
 const PREVIEW_CHARS: usize = 400;
 
 /// The conversation of a session as it stands.
-pub(super) fn of_session(state: &SessionState) -> Vec<Body> {
-    let mut bodies: Vec<Body> = Vec::new();
+pub(super) fn session_items(state: &SessionState) -> Vec<ItemBody> {
+    let mut bodies: Vec<ItemBody> = Vec::new();
     for turn in &state.turns {
         match &*turn.message {
-            Message::User { content } if turn.is_of_person() => bodies.push(user(content)),
+            Message::User { content } if turn.is_user_input() => bodies.push(user_item(content)),
             Message::User { content } => {
-                bodies.push(Body::Note(Tone::Warning, texts(content).join("\n\n")));
+                bodies.push(ItemBody::Note(Tone::Warning, texts(content).join("\n\n")));
             }
-            Message::Assistant { content } => bodies.extend(content.iter().filter_map(answer)),
+            Message::Assistant { content } => bodies.extend(content.iter().filter_map(answer_item)),
             Message::Tool { results } => {
                 for result in results {
                     let preview = texts(&result.content)
@@ -95,16 +95,17 @@ pub(super) fn of_session(state: &SessionState) -> Vec<Body> {
                         .chars()
                         .take(PREVIEW_CHARS)
                         .collect();
-                    let ended = Stage::Ended {
+                    let ended = CallStage::Ended {
                         status: result.status,
                         preview,
                         ms: None,
                     };
                     let call = bodies.iter_mut().rev().find_map(|body| match body {
-                        Body::Call(call) if call.id == result.id => Some(call),
-                        Body::Call(_) | Body::User { .. } | Body::Answer(_) | Body::Note(..) => {
-                            None
-                        }
+                        ItemBody::Call(call) if call.id == result.id => Some(call),
+                        ItemBody::Call(_)
+                        | ItemBody::User { .. }
+                        | ItemBody::Answer(_)
+                        | ItemBody::Note(..) => None,
                     });
                     if let Some(call) = call {
                         call.stage = ended;
@@ -117,7 +118,7 @@ pub(super) fn of_session(state: &SessionState) -> Vec<Body> {
 }
 
 /// What a person said: the first text is theirs, the rest was attached.
-pub(super) fn user(content: &[Block]) -> Body {
+pub(super) fn user_item(content: &[Block]) -> ItemBody {
     let mut blocks = content.iter();
     let text = match blocks.next() {
         Some(Block::Text { text }) => text.clone(),
@@ -136,20 +137,20 @@ pub(super) fn user(content: &[Block]) -> Body {
         )),
         Block::Thinking(_) | Block::ToolCall(_) => None,
     };
-    Body::User {
+    ItemBody::User {
         text,
         attached: blocks.filter_map(title).collect(),
     }
 }
 
-fn answer(block: &Block) -> Option<Body> {
+fn answer_item(block: &Block) -> Option<ItemBody> {
     match block {
-        Block::Text { text } => Some(Body::Answer(text.clone())),
-        Block::ToolCall(call) => Some(Body::Call(Call {
+        Block::Text { text } => Some(ItemBody::Answer(text.clone())),
+        Block::ToolCall(call) => Some(ItemBody::Call(CallItem {
             id: call.id.clone(),
             name: call.name.clone(),
             args: call.args.clone(),
-            stage: Stage::Running(String::new()),
+            stage: CallStage::Running(String::new()),
             details: Details::Hidden,
         })),
         Block::Media(_) | Block::Thinking(_) => None,

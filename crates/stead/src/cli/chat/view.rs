@@ -1,18 +1,18 @@
 //! Drawing. What is drawn is decided by the state and the size of the screen, nothing else.
 
 use super::markdown;
-use super::state::{Chat, Doing, Phase, Running, spoken};
+use super::state::{Activity, Chat, ChatPhase, RunningState, typed_text};
 use super::todos;
-use super::transcript::{Body, Call, Details, Item, Stage, Tone};
-use super::wrap::{Break, clip, wrap, wrap_text};
-use crate::cli::render::{outcome_line, tokens};
+use super::transcript::{CallItem, CallStage, ChatItem, Details, ItemBody, Tone};
+use super::wrap::{LineBreak, clip, wrap, wrap_text};
+use crate::cli::render::{outcome_line, tokens_line};
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Widget};
-use stead::agent::{Inbox, Question, Waiting};
+use stead::agent::{ApprovalQuestion, Inbox, QueuedMessage};
 use stead::core::{DecisionKind, PermissionMode, ResultStatus};
 use unicode_width::UnicodeWidthStr;
 
@@ -42,31 +42,31 @@ const OUTPUT_ROWS: usize = 12;
 
 /// Draws the interface, keeping what it has rendered while it still fits.
 #[derive(Debug)]
-pub(super) struct View {
+pub(super) struct ChatView {
     colours: Colours,
     width: usize,
-    rendered: Vec<Rendered>,
+    rendered: Vec<RenderedItem>,
     total_rows: usize,
 }
 
 /// An item as rows.
 #[derive(Debug, Default)]
-struct Rendered {
+struct RenderedItem {
     /// What it was rendered from: the item, its revision, and its mark.
-    key: (u64, u64, Mark),
-    stream: markdown::Stream,
+    key: (u64, u64, CallMark),
+    stream: markdown::StreamingMarkdown,
     rows: Vec<Line<'static>>,
 }
 
 /// Where the parts go.
-struct Areas {
+struct ScreenAreas {
     transcript: Rect,
     status: Rect,
     input: Rect,
     footer: Rect,
 }
 
-impl View {
+impl ChatView {
     pub(super) fn new(colours: Colours) -> Self {
         Self {
             colours,
@@ -85,12 +85,12 @@ impl View {
         let (input_rows, cursor) = chat.editor.rows(input_width);
         let mut status = status_rows(chat, usize::from(area.width));
         // Last, for they are what may be left out where there is little room.
-        status.extend(todos::rows(&chat.info.todos, usize::from(area.width)));
+        status.extend(todos::todo_rows(&chat.info.todos, usize::from(area.width)));
         let areas = areas(area, status.len(), input_rows.len());
         self.draw_transcript(areas.transcript, frame.buffer_mut(), chat);
-        put(&status, areas.status, frame.buffer_mut());
+        draw_lines(&status, areas.status, frame.buffer_mut());
         let position = draw_input(&input_rows, cursor, areas.input, frame.buffer_mut());
-        put(
+        draw_lines(
             &[footer(chat, usize::from(area.width))],
             areas.footer,
             frame.buffer_mut(),
@@ -124,7 +124,7 @@ impl View {
             .take(height.min(end))
             .cloned()
             .collect();
-        put(&shown, area, buffer);
+        draw_lines(&shown, area, buffer);
         if chat.scroll > 0 && area.height > 0 {
             let text = format!(" {} more rows below, PgDn ", chat.scroll);
             let row = Rect {
@@ -133,7 +133,7 @@ impl View {
                 ..area
             };
             Clear.render(row, buffer);
-            put(
+            draw_lines(
                 &[Line::styled(
                     clip(&text, usize::from(area.width)),
                     WARN.add_modifier(Modifier::REVERSED),
@@ -155,7 +155,7 @@ impl View {
             .items()
             .iter()
             .rev()
-            .find(|item| matches!(item.body, Body::Call(_)));
+            .find(|item| matches!(item.body, ItemBody::Call(_)));
         let newest_call = newest_call.map(|item| item.id);
         for (at, item) in chat.items().iter().enumerate() {
             let before = at
@@ -164,14 +164,14 @@ impl View {
             let key = (
                 item.id,
                 item.revision,
-                Mark::of(item.id, chat.chosen, newest_call),
+                CallMark::of(item.id, chat.selected, newest_call),
             );
             if self.rendered.get(at).is_some_and(|have| have.key == key) {
                 continue;
             }
             let mut have = match self.rendered.get_mut(at) {
                 Some(have) if have.key.0 == item.id => std::mem::take(have),
-                Some(_) | None => Rendered::default(),
+                Some(_) | None => RenderedItem::default(),
             };
             have.key = key;
             have.rows = if gap_before(before, item) {
@@ -191,17 +191,17 @@ impl View {
 
 /// Whether a call is the one that Ctrl-O is about.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Mark {
-    Chosen,
+enum CallMark {
+    Selected,
     Newest,
     #[default]
     None,
 }
 
-impl Mark {
+impl CallMark {
     fn of(id: u64, chosen: Option<u64>, newest: Option<u64>) -> Self {
         match chosen {
-            Some(chosen) if chosen == id => Self::Chosen,
+            Some(chosen) if chosen == id => Self::Selected,
             None if newest == Some(id) => Self::Newest,
             Some(_) | None => Self::None,
         }
@@ -212,7 +212,7 @@ const PROMPT: &str = "› ";
 const PROMPT_COLUMNS: u16 = 2;
 
 /// The input and the footer come first, then the status; the transcript gets what is left.
-fn areas(area: Rect, status_rows: usize, input_rows: usize) -> Areas {
+fn areas(area: Rect, status_rows: usize, input_rows: usize) -> ScreenAreas {
     let rows = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
     let footer_height = u16::from(area.height >= 3);
     let room = area.height - footer_height;
@@ -227,7 +227,7 @@ fn areas(area: Rect, status_rows: usize, input_rows: usize) -> Areas {
         width: area.width,
         height,
     };
-    Areas {
+    ScreenAreas {
         transcript: part(0, transcript_height),
         status: part(transcript_height, status_height),
         input: part(transcript_height + status_height, input_height),
@@ -235,28 +235,28 @@ fn areas(area: Rect, status_rows: usize, input_rows: usize) -> Areas {
     }
 }
 
-fn put(lines: &[Line<'_>], area: Rect, buffer: &mut Buffer) {
+fn draw_lines(lines: &[Line<'_>], area: Rect, buffer: &mut Buffer) {
     for (line, row) in lines.iter().zip(area.rows()) {
         line.render(row, buffer);
     }
 }
 
 /// A blank row between things of different kinds; calls in a row stand together.
-fn gap_before(before: Option<&Item>, item: &Item) -> bool {
+fn gap_before(before: Option<&ChatItem>, item: &ChatItem) -> bool {
     match before.map(|before| (&before.body, &item.body)) {
-        None | Some((Body::Call(_), Body::Call(_))) => false,
+        None | Some((ItemBody::Call(_), ItemBody::Call(_))) => false,
         Some(_) => true,
     }
 }
 
 fn item_rows(
-    item: &Item,
-    stream: &mut markdown::Stream,
-    mark: Mark,
+    item: &ChatItem,
+    stream: &mut markdown::StreamingMarkdown,
+    mark: CallMark,
     width: usize,
 ) -> Vec<Line<'static>> {
     match &item.body {
-        Body::User { text, attached } => {
+        ItemBody::User { text, attached } => {
             let style = Style::new().add_modifier(Modifier::BOLD);
             let mut rows = wrap_text(
                 text,
@@ -270,22 +270,22 @@ fn item_rows(
                     width.saturating_sub(usize::from(PROMPT_COLUMNS)),
                 ));
             }
-            behind(rows, Span::styled(PROMPT, ACCENT), Span::raw("  "))
+            with_prefix(rows, Span::styled(PROMPT, ACCENT), Span::raw("  "))
         }
-        Body::Answer(text) => stream.render(text, width),
-        Body::Call(call) => call_rows(call, mark, width),
-        Body::Note(tone, text) => {
+        ItemBody::Answer(text) => stream.render(text, width),
+        ItemBody::Call(call) => call_rows(call, mark, width),
+        ItemBody::Note(tone, text) => {
             let style = match tone {
                 Tone::Info => QUIET,
                 Tone::Warning => WARN,
-                Tone::Bad => BAD,
+                Tone::Error => BAD,
             };
-            wrap(&[(text.clone(), style)], width, Break::Words)
+            wrap(&[(text.clone(), style)], width, LineBreak::Words)
         }
     }
 }
 
-fn behind(
+fn with_prefix(
     rows: Vec<Line<'static>>,
     first: Span<'static>,
     rest: Span<'static>,
@@ -298,11 +298,11 @@ fn behind(
     rows.into_iter().enumerate().map(prefix).collect()
 }
 
-fn call_rows(call: &Call, mark: Mark, width: usize) -> Vec<Line<'static>> {
+fn call_rows(call: &CallItem, mark: CallMark, width: usize) -> Vec<Line<'static>> {
     let (sign, style, after) = match &call.stage {
-        Stage::Asked { rule, .. } => ("?", WARN, format!("asks ({rule})")),
-        Stage::Running(_) => ("…", ACCENT, String::new()),
-        Stage::Ended {
+        CallStage::AwaitingApproval { rule, .. } => ("?", WARN, format!("asks ({rule})")),
+        CallStage::Running(_) => ("…", ACCENT, String::new()),
+        CallStage::Ended {
             status,
             preview,
             ms,
@@ -324,9 +324,9 @@ fn call_rows(call: &Call, mark: Mark, width: usize) -> Vec<Line<'static>> {
         }
     };
     let hint = match (mark, call.details) {
-        (Mark::Chosen, _) => "  ‹ Ctrl-O",
-        (Mark::Newest, Details::Hidden) => "  Ctrl-O",
-        (Mark::Newest, Details::Shown) | (Mark::None, _) => "",
+        (CallMark::Selected, _) => "  ‹ Ctrl-O",
+        (CallMark::Newest, Details::Hidden) => "  Ctrl-O",
+        (CallMark::Newest, Details::Shown) | (CallMark::None, _) => "",
     };
     let head_width = width.saturating_sub(2);
     let text = clip(&call.line(), head_width);
@@ -341,7 +341,7 @@ fn call_rows(call: &Call, mark: Mark, width: usize) -> Vec<Line<'static>> {
         Span::styled(hint, QUIET.add_modifier(Modifier::ITALIC)),
     ]);
     let mut rows = vec![head];
-    if let Stage::Asked {
+    if let CallStage::AwaitingApproval {
         preview: Some(preview),
         ..
     } = &call.stage
@@ -364,17 +364,21 @@ fn preview_rows(preview: &str, width: usize) -> Vec<Line<'static>> {
         Some(b'@') => ACCENT,
         Some(_) | None => QUIET,
     };
-    let rows = preview
-        .lines()
-        .flat_map(|line| wrap(&[(line.to_owned(), style(line))], inner, Break::Anywhere));
-    behind(
+    let rows = preview.lines().flat_map(|line| {
+        wrap(
+            &[(line.to_owned(), style(line))],
+            inner,
+            LineBreak::Anywhere,
+        )
+    });
+    with_prefix(
         rows.collect(),
         Span::styled("  │ ", QUIET),
         Span::styled("  │ ", QUIET),
     )
 }
 
-fn detail_rows(call: &Call, width: usize) -> Vec<Line<'static>> {
+fn detail_rows(call: &CallItem, width: usize) -> Vec<Line<'static>> {
     let inner = width.saturating_sub(4);
     let mut rows = Vec::new();
     if let Some(args) = call.args.as_object() {
@@ -383,20 +387,22 @@ fn detail_rows(call: &Call, width: usize) -> Vec<Line<'static>> {
                 .as_str()
                 .map_or_else(|| value.to_string(), str::to_owned);
             let pieces = [(format!("{name}: "), ACCENT), (text, Style::new())];
-            rows.extend(wrap(&pieces, inner, Break::Anywhere));
+            rows.extend(wrap(&pieces, inner, LineBreak::Anywhere));
         }
     }
     match &call.stage {
-        Stage::Asked { .. } => {}
-        Stage::Running(output) => {
-            let all = wrap(&[(output.clone(), QUIET)], inner, Break::Anywhere);
+        CallStage::AwaitingApproval { .. } => {}
+        CallStage::Running(output) => {
+            let all = wrap(&[(output.clone(), QUIET)], inner, LineBreak::Anywhere);
             rows.extend(all.into_iter().rev().take(OUTPUT_ROWS).rev());
         }
-        Stage::Ended { preview, .. } => {
-            rows.extend(wrap(&[(preview.clone(), QUIET)], inner, Break::Anywhere))
-        }
+        CallStage::Ended { preview, .. } => rows.extend(wrap(
+            &[(preview.clone(), QUIET)],
+            inner,
+            LineBreak::Anywhere,
+        )),
     }
-    behind(
+    with_prefix(
         rows,
         Span::styled("  │ ", QUIET),
         Span::styled("  │ ", QUIET),
@@ -421,10 +427,10 @@ fn status_rows(chat: &Chat, width: usize) -> Vec<Line<'static>> {
             WARN.add_modifier(Modifier::BOLD),
         ));
     }
-    if let Phase::Running(run) = &chat.phase {
+    if let ChatPhase::Running(run) = &chat.phase {
         rows.push(running_row(run, width));
     }
-    if chat.phase == Phase::Idle && chat.tasks > 0 {
+    if chat.phase == ChatPhase::Idle && chat.tasks > 0 {
         let words = if chat.tasks == 1 {
             "task is"
         } else {
@@ -445,14 +451,17 @@ fn status_rows(chat: &Chat, width: usize) -> Vec<Line<'static>> {
 /// What waits to be said, and how it will be.
 fn queued_rows(inbox: &Inbox, width: usize) -> Vec<Line<'static>> {
     let mode = inbox.mode();
-    let waiting = inbox.waiting();
-    let row = |Waiting { content, told }: &Waiting| {
+    let waiting = inbox.queued();
+    let row = |QueuedMessage {
+                   content,
+                   already_shown: told,
+               }: &QueuedMessage| {
         let how = if *told {
             "said, and once more afterwards"
         } else {
             mode.as_str()
         };
-        let text = format!("queued ({how}): {}", spoken(content).replace('\n', " "));
+        let text = format!("queued ({how}): {}", typed_text(content).replace('\n', " "));
         Line::styled(clip(&text, width), QUIET)
     };
     let mut rows: Vec<Line<'static>> = waiting.iter().take(MAX_QUEUED_ROWS).map(row).collect();
@@ -470,7 +479,7 @@ fn queued_rows(inbox: &Inbox, width: usize) -> Vec<Line<'static>> {
 }
 
 /// The keys that answer a question.
-fn answer_keys(question: &Question) -> String {
+fn answer_keys(question: &ApprovalQuestion) -> String {
     let key = |kind: &DecisionKind| match kind {
         DecisionKind::Approve => Some("y yes".to_owned()),
         DecisionKind::Reject => Some("n no".to_owned()),
@@ -478,12 +487,12 @@ fn answer_keys(question: &Question) -> String {
     };
     let keys = question.terms.allowed().iter().filter_map(key);
     let always = question
-        .always
+        .always_scope
         .as_ref()
         .map(|always| format!("a always ({always})"));
     let later = match [DecisionKind::Edit, DecisionKind::Respond]
         .into_iter()
-        .any(|kind| question.terms.takes(kind))
+        .any(|kind| question.terms.accepts(kind))
     {
         true => "e park it, to edit or answer with `stead approvals`",
         false => "l later",
@@ -494,16 +503,16 @@ fn answer_keys(question: &Question) -> String {
         .join(" · ")
 }
 
-fn running_row(run: &Running, width: usize) -> Line<'static> {
-    let doing = match &run.doing {
-        Doing::Waiting => "waiting for the model",
-        Doing::Summarising => "summarising the older part of the conversation",
-        Doing::Thinking => "thinking",
-        Doing::Answering => "answering",
-        Doing::Calling(name) => &format!("writing a call of {name}"),
-        Doing::Tools => "running tools",
-        Doing::Asking => "waiting for your answer",
-        Doing::Cancelling => "cancelling; Ctrl-C again leaves",
+fn running_row(run: &RunningState, width: usize) -> Line<'static> {
+    let doing = match &run.activity {
+        Activity::Waiting => "waiting for the model",
+        Activity::Summarising => "summarising the older part of the conversation",
+        Activity::Thinking => "thinking",
+        Activity::Answering => "answering",
+        Activity::Calling(name) => &format!("writing a call of {name}"),
+        Activity::Tools => "running tools",
+        Activity::Asking => "waiting for your answer",
+        Activity::Cancelling => "cancelling; Ctrl-C again leaves",
     };
     let picture = SPINNER[(run.elapsed.as_millis() / SPINNER_STEP_MS) as usize % SPINNER.len()];
     let text = format!(
@@ -532,7 +541,7 @@ fn draw_input(
     if bordered {
         let rule = "─".repeat(usize::from(area.width));
         for y in [area.y, area.bottom() - 1] {
-            put(
+            draw_lines(
                 &[Line::styled(rule.clone(), QUIET)],
                 Rect {
                     y,
@@ -566,7 +575,7 @@ fn draw_input(
             };
             Line::from(vec![prompt, Span::raw(row.clone())])
         });
-    put(&shown.collect::<Vec<_>>(), inner, buffer);
+    draw_lines(&shown.collect::<Vec<_>>(), inner, buffer);
     let column = u16::try_from(cursor.1)
         .unwrap_or(u16::MAX)
         .saturating_add(PROMPT_COLUMNS);
@@ -590,7 +599,7 @@ fn footer(chat: &Chat, width: usize) -> Line<'static> {
             None => format!("{} · ", thousands(used)),
         });
     let numbers = clip(
-        &format!("{context}{}{cache}", tokens(&info.usage, info.cost)),
+        &format!("{context}{}{cache}", tokens_line(&info.usage, info.cost)),
         width,
     );
     let plan = if info.planning.is_some() {
@@ -609,7 +618,7 @@ fn footer(chat: &Chat, width: usize) -> Line<'static> {
     };
     let names = format!(
         "{plan}{mode}{agent}{} · {}",
-        short(&info.session),
+        short_id(&info.session),
         info.model
     );
     let names = clip(&names, width.saturating_sub(numbers.width() + 1));
@@ -627,7 +636,7 @@ fn thousands(tokens: u64) -> String {
 }
 
 /// The end of a long id: that of a generated one tells it apart, its beginning does not.
-fn short(id: &str) -> String {
+fn short_id(id: &str) -> String {
     match id.chars().count() {
         ..=MAX_ID_CHARS => id.to_owned(),
         chars => format!(
@@ -640,7 +649,7 @@ fn short(id: &str) -> String {
 /// The choices, above the input.
 fn draw_popup(chat: &Chat, input: Rect, screen: Rect, buffer: &mut Buffer) {
     let Some(popup) = &chat.popup else { return };
-    let count = u16::try_from(popup.choices.len())
+    let count = u16::try_from(popup.completions.len())
         .unwrap_or(u16::MAX)
         .min(MAX_POPUP_ROWS);
     let height = count.min(input.y.saturating_sub(screen.y));
@@ -648,24 +657,24 @@ fn draw_popup(chat: &Chat, input: Rect, screen: Rect, buffer: &mut Buffer) {
         return;
     }
     let widest = popup
-        .choices
+        .completions
         .iter()
         .map(|choice| choice.text.width())
         .max()
         .unwrap_or(0);
-    let first = (popup.chosen + 1).saturating_sub(usize::from(height));
-    let row = |(at, choice): (usize, &super::complete::Choice)| {
+    let first = (popup.selected + 1).saturating_sub(usize::from(height));
+    let row = |(at, choice): (usize, &super::complete::Completion)| {
         let blank = " ".repeat(widest - choice.text.width());
         let text = format!(" {}{blank}  {} ", choice.text, choice.help);
         let text = clip(&text, usize::from(screen.width));
-        if at == popup.chosen {
+        if at == popup.selected {
             Line::styled(text, ACCENT.add_modifier(Modifier::REVERSED))
         } else {
             Line::raw(text)
         }
     };
     let rows: Vec<Line<'static>> = popup
-        .choices
+        .completions
         .iter()
         .enumerate()
         .skip(first)
@@ -679,7 +688,7 @@ fn draw_popup(chat: &Chat, input: Rect, screen: Rect, buffer: &mut Buffer) {
         height,
     };
     Clear.render(area, buffer);
-    put(&rows, area, buffer);
+    draw_lines(&rows, area, buffer);
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-use super::super::state::Info;
+use super::super::state::SessionInfo;
 use super::*;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use proptest::prelude::*;
@@ -7,31 +7,31 @@ use ratatui::backend::TestBackend;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
-use stead::agent::{Granted, Inbox, Question};
+use stead::agent::{ApprovalQuestion, GrantScope, Inbox};
 use stead::core::{
     AskTerms, Block, Event, EventKind, PermissionMode, PlanStage, RunId, StopReason, Todo,
     TodoStatus, Usage, Usd,
 };
 use stead::workspace::{QueueMode, QueueSettings};
 
-fn question(args: serde_json::Value) -> Question {
+fn question(args: serde_json::Value) -> ApprovalQuestion {
     let terms = AskTerms {
         preview: Some("--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+x\n".into()),
         ..AskTerms::default()
     };
-    let always = Some(Granted::File("a.txt".into()));
-    Question {
+    let always = Some(GrantScope::File("a.txt".into()));
+    ApprovalQuestion {
         id: "2".into(),
         tool: "write_file".into(),
         args,
         rule: "approvals".into(),
         terms,
-        always,
+        always_scope: always,
     }
 }
 
 fn chat() -> Chat {
-    let info = Info {
+    let info = SessionInfo {
         session: "plan".into(),
         agent: "main".into(),
         model: "fake:m".into(),
@@ -66,7 +66,7 @@ fn press(chat: &mut Chat, code: KeyCode) {
     chat.on_key(KeyEvent::new(code, KeyModifiers::NONE));
 }
 
-fn screen(chat: &mut Chat, view: &mut View, width: u16, height: u16) -> Vec<String> {
+fn screen(chat: &mut Chat, view: &mut ChatView, width: u16, height: u16) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| view.draw(frame, chat)).unwrap();
     let buffer = terminal.backend().buffer().clone();
@@ -154,14 +154,17 @@ fn the_screen_shows_the_conversation_what_goes_on_and_the_numbers() {
         "────────────────────────────────────────────────────────────",
         "plan ·… 2k/200k · 1200 in, 34 out · cost unknown · cache 50%",
     ];
-    assert_eq!(screen(&mut chat, &mut View::new(Colours::On), 60, 15), want);
+    assert_eq!(
+        screen(&mut chat, &mut ChatView::new(Colours::On), 60, 15),
+        want
+    );
 }
 
 #[test]
 fn an_expanded_call_shows_arguments_and_result() {
     let mut chat = full();
     chat.on_key(KeyEvent::new(KeyCode::Char('o'), KeyModifiers::CONTROL));
-    let shown = screen(&mut chat, &mut View::new(Colours::On), 60, 15);
+    let shown = screen(&mut chat, &mut ChatView::new(Colours::On), 60, 15);
     let want = [
         "✓ read_file notes.md 2 ms",
         "  │ file_path: notes.md",
@@ -175,7 +178,7 @@ fn a_question_stands_above_the_input_with_its_keys() {
     let mut chat = full();
     let args = json!({"file_path": "a.txt"});
     chat.ask(question(args));
-    let shown = screen(&mut chat, &mut View::new(Colours::On), 60, 20);
+    let shown = screen(&mut chat, &mut ChatView::new(Colours::On), 60, 20);
     let want = [
         "✓ read_file notes.md 2 ms",
         "? write_file a.txt asks (approvals)  Ctrl-O",
@@ -223,7 +226,7 @@ fn things_to_do_stand_above_the_input_and_the_footer_tells_the_modes() {
             to: PermissionMode::Explore,
         },
     );
-    let shown = screen(&mut chat, &mut View::new(Colours::On), 64, 20);
+    let shown = screen(&mut chat, &mut ChatView::new(Colours::On), 64, 20);
     let want = [
         "plan mode is on: nothing but plans/PLAN.md is written until you",
         "agree",
@@ -258,7 +261,7 @@ fn things_to_do_stand_above_the_input_and_the_footer_tells_the_modes() {
         .iter_mut()
         .for_each(|todo| todo.status = TodoStatus::Completed);
     happen(&mut chat, EventKind::Todos { todos });
-    let shown = screen(&mut chat, &mut View::new(Colours::On), 64, 20);
+    let shown = screen(&mut chat, &mut ChatView::new(Colours::On), 64, 20);
     assert_eq!(shown[15], "✓ 7 of 7 done");
     assert!(
         shown[19].starts_with("explore · plan · fake:m "),
@@ -271,14 +274,14 @@ fn things_to_do_stand_above_the_input_and_the_footer_tells_the_modes() {
 fn shown_status(chat: &mut Chat) -> Vec<String> {
     typed(chat, "/status");
     press(chat, KeyCode::Enter);
-    screen(chat, &mut View::new(Colours::On), 64, 40)
+    screen(chat, &mut ChatView::new(Colours::On), 64, 40)
 }
 
 #[test]
 fn choices_lie_over_the_transcript() {
     let mut chat = chat();
     typed(&mut chat, "/s");
-    let shown = screen(&mut chat, &mut View::new(Colours::On), 60, 8);
+    let shown = screen(&mut chat, &mut ChatView::new(Colours::On), 60, 8);
     let want = [
         " /status    session, model, tokens, cost, journal",
         " /sessions  list the sessions, or go to one",
@@ -289,7 +292,7 @@ fn choices_lie_over_the_transcript() {
 #[test]
 fn what_is_being_read_stays_in_place_while_more_comes() {
     let mut chat = chat();
-    let mut view = View::new(Colours::On);
+    let mut view = ChatView::new(Colours::On);
     happen(
         &mut chat,
         EventKind::TextDelta {
@@ -319,7 +322,7 @@ fn what_is_being_read_stays_in_place_while_more_comes() {
 fn a_generated_id_is_shown_by_its_end_so_that_the_model_has_room() {
     let mut chat = chat();
     chat.info.session = "s01a1e141c901732ca5057515c4a2734e".into();
-    let shown = screen(&mut chat, &mut View::new(Colours::On), 60, 8);
+    let shown = screen(&mut chat, &mut ChatView::new(Colours::On), 60, 8);
     assert_eq!(
         shown[7],
         "…c4a2734e · fake:m                     0 in, 0 out · $0.0000"
@@ -335,7 +338,7 @@ fn what_waits_is_bounded_and_says_how_it_will_be_handled_and_tasks_are_counted_w
     }
     chat.inbox.set_mode(QueueMode::Interrupt);
     chat.tasks = 2;
-    let shown = screen(&mut chat, &mut View::new(Colours::On), 60, 20);
+    let shown = screen(&mut chat, &mut ChatView::new(Colours::On), 60, 20);
     let mut want = vec!["2 tasks are worked on in the background".to_owned()];
     want.extend((1..=5).map(|n| format!("queued (interrupt): message {n}")));
     want.push("  and 2 more".to_owned());
@@ -346,7 +349,7 @@ fn what_waits_is_bounded_and_says_how_it_will_be_handled_and_tasks_are_counted_w
 #[test]
 fn without_colours_no_cell_has_one() {
     let mut chat = full();
-    let mut view = View::new(Colours::Off);
+    let mut view = ChatView::new(Colours::Off);
     let mut terminal = Terminal::new(TestBackend::new(40, 12)).unwrap();
     terminal.draw(|frame| view.draw(frame, &mut chat)).unwrap();
     let cells = &terminal.backend().buffer().content;
@@ -362,7 +365,7 @@ proptest! {
     #[test]
     fn no_size_is_too_small(sizes in prop::collection::vec((1..90_u16, 1..30_u16), 1..6), input in "[a\n漢 /@]{0,40}") {
         let mut chat = full();
-        let mut view = View::new(Colours::On);
+        let mut view = ChatView::new(Colours::On);
         chat.on_paste(&input);
         chat.inbox.send(vec![Block::text(input.clone())]);
         let args = json!({"file_path": "a.txt"});

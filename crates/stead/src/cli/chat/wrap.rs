@@ -1,6 +1,6 @@
 //! Styled text broken into rows of a width.
 
-use crate::cli::style::deceives;
+use crate::cli::style::is_unsafe_char;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation;
@@ -10,11 +10,11 @@ use unicode_width::UnicodeWidthStr;
 const TAB: &str = "    ";
 
 /// A piece of text in one style.
-pub(super) type Piece = (String, Style);
+pub(super) type StyledText = (String, Style);
 
 /// Where a line may be broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Break {
+pub(super) enum LineBreak {
     /// Between words; a word longer than the row is broken anywhere.
     Words,
     /// Anywhere, keeping every space: for code.
@@ -23,8 +23,8 @@ pub(super) enum Break {
 
 /// Breaks pieces into rows of at most `width` columns. A newline in a piece ends a row. There is
 /// always at least one row, and no grapheme is lost but the spaces at a break between words.
-pub(super) fn wrap(pieces: &[Piece], width: usize, at: Break) -> Vec<Line<'static>> {
-    let mut rows = Rows {
+pub(super) fn wrap(pieces: &[StyledText], width: usize, at: LineBreak) -> Vec<Line<'static>> {
+    let mut rows = RowBuilder {
         width: width.max(1),
         at,
         done: Vec::new(),
@@ -42,7 +42,7 @@ pub(super) fn wrap(pieces: &[Piece], width: usize, at: Break) -> Vec<Line<'stati
 
 /// Plain text in one style, broken between words.
 pub(super) fn wrap_text(text: &str, style: Style, width: usize) -> Vec<Line<'static>> {
-    wrap(&[(text.to_owned(), style)], width, Break::Words)
+    wrap(&[(text.to_owned(), style)], width, LineBreak::Words)
 }
 
 /// The first `width` columns of a text, with `…` in place of what was cut. One row, whatever the
@@ -51,7 +51,7 @@ pub(super) fn clip(text: &str, width: usize) -> String {
     let text = text
         .replace('\n', "⏎")
         .replace('\t', " ")
-        .replace(deceives, "\u{fffd}");
+        .replace(is_unsafe_char, "\u{fffd}");
     if text.width() <= width {
         return text;
     }
@@ -70,17 +70,17 @@ pub(super) fn clip(text: &str, width: usize) -> String {
     out
 }
 
-struct Rows {
+struct RowBuilder {
     width: usize,
-    at: Break,
+    at: LineBreak,
     done: Vec<Line<'static>>,
-    row: Vec<Piece>,
+    row: Vec<StyledText>,
     row_width: usize,
     /// Graphemes of a word that may yet have to go to the next row.
-    word: Vec<Piece>,
+    word: Vec<StyledText>,
 }
 
-impl Rows {
+impl RowBuilder {
     fn push(&mut self, grapheme: &str, style: Style) {
         match (grapheme, self.at) {
             ("\n" | "\r\n", _) => {
@@ -90,16 +90,16 @@ impl Rows {
             ("\t", _) => TAB
                 .graphemes(true)
                 .for_each(|space| self.push(space, style)),
-            (" ", Break::Words) => {
+            (" ", LineBreak::Words) => {
                 self.flush_word();
                 if self.row_width < self.width {
                     self.place(grapheme, style);
                 }
             }
             // A terminal would obey them, and they have no width to count.
-            (deceiving, _) if deceiving.contains(deceives) => {}
-            (_, Break::Words) => self.word.push((grapheme.to_owned(), style)),
-            (_, Break::Anywhere) => self.place(grapheme, style),
+            (deceiving, _) if deceiving.contains(is_unsafe_char) => {}
+            (_, LineBreak::Words) => self.word.push((grapheme.to_owned(), style)),
+            (_, LineBreak::Anywhere) => self.place(grapheme, style),
         }
     }
 
@@ -128,7 +128,7 @@ impl Rows {
     fn end_row(&mut self) {
         self.row_width = 0;
         let mut row = std::mem::take(&mut self.row);
-        if let (Break::Words, Some((text, _))) = (self.at, row.last_mut()) {
+        if let (LineBreak::Words, Some((text, _))) = (self.at, row.last_mut()) {
             text.truncate(text.trim_end_matches(' ').len());
         }
         self.done.push(Line::from_iter(
@@ -152,17 +152,17 @@ mod tests {
 
     #[test]
     fn rows_break_between_words_and_long_words_break_anywhere() {
-        let cases: [(&str, usize, Break, &[&str]); 10] = [
-            ("", 5, Break::Words, &[""]),
-            ("one two three", 7, Break::Words, &["one two", "three"]),
-            ("one  two", 4, Break::Words, &["one", "two"]),
-            ("abcdefgh", 3, Break::Words, &["abc", "def", "gh"]),
-            ("a\n\nb\n", 9, Break::Words, &["a", "", "b"]),
-            ("漢字漢字", 5, Break::Words, &["漢字", "漢字"]),
-            ("漢", 1, Break::Words, &["漢"]),
-            ("a  b c", 4, Break::Anywhere, &["a  b", " c"]),
-            ("a\u{1b}[31mb\u{7}", 9, Break::Words, &["a[31mb"]),
-            ("\tx", 9, Break::Anywhere, &["    x"]),
+        let cases: [(&str, usize, LineBreak, &[&str]); 10] = [
+            ("", 5, LineBreak::Words, &[""]),
+            ("one two three", 7, LineBreak::Words, &["one two", "three"]),
+            ("one  two", 4, LineBreak::Words, &["one", "two"]),
+            ("abcdefgh", 3, LineBreak::Words, &["abc", "def", "gh"]),
+            ("a\n\nb\n", 9, LineBreak::Words, &["a", "", "b"]),
+            ("漢字漢字", 5, LineBreak::Words, &["漢字", "漢字"]),
+            ("漢", 1, LineBreak::Words, &["漢"]),
+            ("a  b c", 4, LineBreak::Anywhere, &["a  b", " c"]),
+            ("a\u{1b}[31mb\u{7}", 9, LineBreak::Words, &["a[31mb"]),
+            ("\tx", 9, LineBreak::Anywhere, &["    x"]),
         ];
         for (text, width, at, rows) in cases {
             let got: Vec<String> = wrap(&[(text.to_owned(), Style::new())], width, at)

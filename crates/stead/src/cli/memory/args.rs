@@ -33,10 +33,10 @@ pub(crate) enum MemoryCommand {
     #[command(
         after_help = "Examples:\n  stead memory approve 4f0c12ab34cd 77aa01fe2b90\n  stead memory approve --all"
     )]
-    Approve(WhichArgs),
+    Approve(FactSelectionArgs),
     /// Put facts that wait away
     #[command(after_help = "Example:\n  stead memory reject 4f0c12ab34cd")]
-    Reject(WhichArgs),
+    Reject(FactSelectionArgs),
     /// List the facts that are remembered, with their ids
     List(JsonArgs),
     /// Show each line of curated memory with its date, session, entry and who said it
@@ -97,7 +97,7 @@ pub(crate) struct JsonArgs {
 /// Which facts are meant.
 #[derive(Debug, Clone, Args)]
 #[group(required = true, multiple = false)]
-pub(crate) struct WhichArgs {
+pub(crate) struct FactSelectionArgs {
     /// The facts, by id
     pub(crate) ids: Vec<String>,
     /// All that wait

@@ -1,26 +1,26 @@
 //! A process of its own that does what was put off, so that nobody waits for it.
 
-use crate::cli::args::Common;
-use crate::cli::env::Env;
+use crate::cli::args::GlobalArgs;
+use crate::cli::env::ProcessEnv;
 use std::process::Stdio;
 use stead::agent::Agent;
 use tokio::process::Command;
 
 /// The variable that keeps commands from leaving a process behind.
-const SWITCH: &str = "STEAD_BACKGROUND";
+const BACKGROUND_VARIABLE: &str = "STEAD_BACKGROUND";
 
 /// Whether a process may be left behind.
-pub(crate) fn is_wanted(env: &Env) -> bool {
-    env.get(SWITCH).as_deref() != Some("0")
+pub(crate) fn is_enabled(env: &ProcessEnv) -> bool {
+    env.get(BACKGROUND_VARIABLE).as_deref() != Some("0")
 }
 
 /// Starts `stead memory work` for the same workspace, user, agent and model, and does not wait for
 /// it. If it cannot be started nothing is lost: the next one does the work.
-pub(crate) fn start(common: &Common, env: &Env, agent: &Agent) {
+pub(crate) fn start_worker(common: &GlobalArgs, env: &ProcessEnv, agent: &Agent) {
     let Some(executable) = env
         .executable
         .as_ref()
-        .filter(|_| is_wanted(env) && agent.flushes())
+        .filter(|_| is_enabled(env) && agent.extracts_facts())
     else {
         return;
     };
@@ -50,7 +50,7 @@ pub(crate) fn start(common: &Common, env: &Env, agent: &Agent) {
 }
 
 /// Leaves the terminal of whoever started this process, so that closing it does not end the work.
-pub(super) fn own_session() {
+pub(super) fn detach_from_terminal() {
     // The leader of a group, as in a shell's foreground, stays where it is: somebody is watching.
     let _ = rustix::process::setsid();
 }

@@ -1,6 +1,6 @@
 //! `stead memory edit`.
 
-use crate::cli::env::Env;
+use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
 use crate::cli::print::outln;
 use std::fs::OpenOptions;
@@ -13,8 +13,8 @@ use stead::core::SessionId;
 use stead::vfs::{Expect, ReadRange, VPath, VfsError};
 use tokio::process::Command;
 
-pub(super) async fn edit(agent: &Agent, env: &Env) -> Result<ExitCode, CliError> {
-    let Some(path) = agent.workspace().definition.tree.memory.clone() else {
+pub(super) async fn edit(agent: &Agent, env: &ProcessEnv) -> Result<ExitCode, CliError> {
+    let Some(path) = agent.workspace().definition.paths.memory.clone() else {
         return Err(CliError::usage("this workspace has no memory"));
     };
     let editor = env.get("VISUAL").or_else(|| env.get("EDITOR"));
@@ -22,14 +22,14 @@ pub(super) async fn edit(agent: &Agent, env: &Env) -> Result<ExitCode, CliError>
         editor.ok_or_else(|| CliError::usage("set the variable EDITOR to the editor you use"))?;
     let files = agent
         .place()
-        .files(agent.owner(), &SessionId::outside(), None);
+        .files(agent.owner(), &SessionId::sessionless(), None);
     let (before, expect) = match files.read(&path, ReadRange::ALL).await {
         Ok((bytes, version)) => (bytes.to_vec(), Expect::Version(version)),
         Err(VfsError::NotFound(_)) => (Vec::new(), Expect::Absent),
         Err(error) => return Err(anyhow::Error::from(error).into()),
     };
-    let copy = copy_of(env, &path, &before)?;
-    let after = edited(&editor, &copy).await?;
+    let copy = private_copy(env, &path, &before)?;
+    let after = run_editor(&editor, &copy).await?;
     if after == before {
         std::fs::remove_file(&copy)?;
         outln!("{path} stays as it is");
@@ -47,7 +47,7 @@ pub(super) async fn edit(agent: &Agent, env: &Env) -> Result<ExitCode, CliError>
 }
 
 /// A copy that only its owner can read.
-fn copy_of(env: &Env, path: &VPath, text: &[u8]) -> Result<PathBuf, CliError> {
+fn private_copy(env: &ProcessEnv, path: &VPath, text: &[u8]) -> Result<PathBuf, CliError> {
     let copy = env
         .temporary
         .join(format!("stead-{}-{}", SessionId::fresh(), path.name()));
@@ -61,7 +61,7 @@ fn copy_of(env: &Env, path: &VPath, text: &[u8]) -> Result<PathBuf, CliError> {
 }
 
 /// What an editor makes of a file. The setting may hold arguments, so a shell takes it apart.
-async fn edited(editor: &str, copy: &Path) -> Result<Vec<u8>, CliError> {
+async fn run_editor(editor: &str, copy: &Path) -> Result<Vec<u8>, CliError> {
     let status = Command::new("sh")
         .arg("-c")
         .arg(format!("{editor} \"$1\""))

@@ -8,100 +8,112 @@ mod search;
 mod show;
 mod work;
 
-pub(crate) use search::{show as show_found, told};
+pub(crate) use search::{lookup_error, print_hits as show_found};
 
-use super::args::Common;
-use super::env::Env;
+use super::args::GlobalArgs;
+use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open::{Needs, open_agent};
+use super::open_agent::{CommandModelUse, open_agent};
 use super::print::outln;
 use super::style::Style;
 use args::{JsonArgs, MemoryCommand, ModelArgs};
 use serde::Serialize;
 use std::process::ExitCode;
 use std::sync::Arc;
-use stead::agent::{Agent, Review};
+use stead::agent::{Agent, ReviewDecision};
 
 pub(crate) async fn memory(
-    common: &Common,
-    env: &Env,
+    common: &GlobalArgs,
+    env: &ProcessEnv,
     command: MemoryCommand,
 ) -> Result<ExitCode, CliError> {
     match command {
         MemoryCommand::Search { text, bounds } => {
             search::search(
-                &looking(common, env).await?,
+                &open_without_model(common, env).await?,
                 Style::stdout(env),
                 &text,
                 &bounds,
             )
             .await
         }
-        MemoryCommand::Status(form) => show::status(&*looking(common, env).await?, form).await,
-        MemoryCommand::Review(form) => review::list(&*looking(common, env).await?, env, form).await,
+        MemoryCommand::Status(form) => {
+            show::status(&*open_without_model(common, env).await?, form).await
+        }
+        MemoryCommand::Review(form) => {
+            review::list(&*open_without_model(common, env).await?, env, form).await
+        }
         MemoryCommand::Approve(which) => {
             review::decide(
-                &*looking(common, env).await?,
+                &*open_without_model(common, env).await?,
                 common,
                 env,
                 which,
-                Review::Approve,
+                ReviewDecision::Approve,
             )
             .await
         }
         MemoryCommand::Reject(which) => {
             review::decide(
-                &*looking(common, env).await?,
+                &*open_without_model(common, env).await?,
                 common,
                 env,
                 which,
-                Review::Reject,
+                ReviewDecision::Reject,
             )
             .await
         }
-        MemoryCommand::List(form) => show::list(&*looking(common, env).await?, env, form).await,
-        MemoryCommand::Blame(form) => show::blame(&*looking(common, env).await?, env, form).await,
-        MemoryCommand::Diff { number, form } => {
-            show::diff(&*looking(common, env).await?, env, number, form).await
+        MemoryCommand::List(form) => {
+            show::list(&*open_without_model(common, env).await?, env, form).await
         }
-        MemoryCommand::Edit => edit::edit(&*looking(common, env).await?, env).await,
+        MemoryCommand::Blame(form) => {
+            show::blame(&*open_without_model(common, env).await?, env, form).await
+        }
+        MemoryCommand::Diff { number, form } => {
+            show::diff(&*open_without_model(common, env).await?, env, number, form).await
+        }
+        MemoryCommand::Edit => edit::edit(&*open_without_model(common, env).await?, env).await,
         MemoryCommand::Flush {
             session,
             model,
             form,
         } => {
             work::flush(
-                &*asking(common, env, &model).await?,
+                &*open_with_model(common, env, &model).await?,
                 session.as_deref(),
                 form,
             )
             .await
         }
         MemoryCommand::Consolidate { model, form } => {
-            work::consolidate(&*asking(common, env, &model).await?, form).await
+            work::consolidate(&*open_with_model(common, env, &model).await?, form).await
         }
         MemoryCommand::Work { model, seconds } => {
-            background::own_session();
-            work::work(&*asking(common, env, &model).await?, seconds).await
+            background::detach_from_terminal();
+            work::work(&*open_with_model(common, env, &model).await?, seconds).await
         }
     }
 }
 
 /// The agent, for what asks no model.
-async fn looking(common: &Common, env: &Env) -> Result<Arc<Agent>, CliError> {
-    open_agent(common, env, Needs::FilesOnly).await
+async fn open_without_model(common: &GlobalArgs, env: &ProcessEnv) -> Result<Arc<Agent>, CliError> {
+    open_agent(common, env, CommandModelUse::NotNeeded).await
 }
 
 /// The agent with its models.
-async fn asking(common: &Common, env: &Env, args: &ModelArgs) -> Result<Arc<Agent>, CliError> {
+async fn open_with_model(
+    common: &GlobalArgs,
+    env: &ProcessEnv,
+    args: &ModelArgs,
+) -> Result<Arc<Agent>, CliError> {
     let common = common
         .with_model(args.model.as_ref())
         .with_agent(args.agent.as_ref());
-    open_agent(&common, env, Needs::Model).await
+    open_agent(&common, env, CommandModelUse::Required).await
 }
 
 /// Prints JSON if that is wanted. False if it is not.
-fn printed(form: JsonArgs, value: &impl Serialize) -> Result<bool, CliError> {
+fn print_json_if_asked(form: JsonArgs, value: &impl Serialize) -> Result<bool, CliError> {
     if form.json {
         outln!(
             "{}",

@@ -1,26 +1,33 @@
 //! What came from outside, and what a person says about it.
 
-use super::args::{JsonArgs, WhichArgs};
-use super::printed;
-use super::show::origin;
-use crate::cli::args::Common;
-use crate::cli::env::Env;
+use super::args::{FactSelectionArgs, JsonArgs};
+use super::print_json_if_asked;
+use super::show::describe_source;
+use crate::cli::args::GlobalArgs;
+use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
 use crate::cli::print::outln;
 use crate::cli::style::Style;
 use std::process::ExitCode;
-use stead::agent::{Agent, Review, Which};
+use stead::agent::{Agent, FactSelection, ReviewDecision};
 
-pub(super) async fn list(agent: &Agent, env: &Env, form: JsonArgs) -> Result<ExitCode, CliError> {
+pub(super) async fn list(
+    agent: &Agent,
+    env: &ProcessEnv,
+    form: JsonArgs,
+) -> Result<ExitCode, CliError> {
     let waiting = agent.memory_review(agent.owner()).await?;
-    if printed(form, &waiting)? {
+    if print_json_if_asked(form, &waiting)? {
         return Ok(ExitCode::SUCCESS);
     }
     let style = Style::stdout(env);
     for fact in &waiting {
-        let from: Vec<String> = fact.sources.iter().map(origin).collect();
-        outln!("{}  {}", style.bold(&fact.id), style.safe(&fact.text));
-        outln!("              {}", style.dim(&style.safe(&from.join("; "))));
+        let from: Vec<String> = fact.sources.iter().map(describe_source).collect();
+        outln!("{}  {}", style.bold(&fact.id), style.sanitize(&fact.text));
+        outln!(
+            "              {}",
+            style.dim(&style.sanitize(&from.join("; ")))
+        );
     }
     if waiting.is_empty() {
         outln!("nothing waits for you");
@@ -35,15 +42,15 @@ pub(super) async fn list(agent: &Agent, env: &Env, form: JsonArgs) -> Result<Exi
 
 pub(super) async fn decide(
     agent: &Agent,
-    common: &Common,
-    env: &Env,
-    which: WhichArgs,
-    review: Review,
+    common: &GlobalArgs,
+    env: &ProcessEnv,
+    which: FactSelectionArgs,
+    review: ReviewDecision,
 ) -> Result<ExitCode, CliError> {
     let which = if which.all {
-        Which::All
+        FactSelection::All
     } else {
-        Which::Ids(which.ids)
+        FactSelection::Ids(which.ids)
     };
     let by = common
         .user
@@ -54,13 +61,13 @@ pub(super) async fn decide(
         .memory_decide(agent.owner(), &which, review, &by)
         .await?;
     let verb = match review {
-        Review::Approve => "approved",
-        Review::Reject => "rejected",
+        ReviewDecision::Approve => "approved",
+        ReviewDecision::Reject => "rejected",
     };
     let style = Style::stdout(env);
     decided
         .iter()
-        .for_each(|fact| outln!("{verb}  {}  {}", fact.id, style.safe(&fact.text)));
+        .for_each(|fact| outln!("{verb}  {}  {}", fact.id, style.sanitize(&fact.text)));
     if decided.is_empty() {
         outln!("nothing waits for you");
     }

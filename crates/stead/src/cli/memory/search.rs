@@ -7,7 +7,7 @@ use super::super::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Arc;
-use stead::agent::{Agent, Looked};
+use stead::agent::{Agent, LookupResult};
 use stead::search::{Hit, Query, Ranking};
 
 /// Lines of memory that match, as `path:line`.
@@ -26,8 +26,8 @@ pub(super) async fn search(
         .lookup(agent.owner())
         .memory(&memory, &bounds.query(text))
         .await;
-    let looked = looked.map_err(told)?;
-    Ok(show(&looked, bounds, |hit| {
+    let looked = looked.map_err(lookup_error)?;
+    Ok(print_hits(&looked, bounds, |hit| {
         let path = memory.path(&hit.source);
         let date = hit.at.map(|at| at.strftime("%Y-%m-%d").to_string());
         if bounds.json {
@@ -41,7 +41,7 @@ pub(super) async fn search(
                 "{}:{}{date} {}",
                 style.accent(path),
                 hit.place,
-                style.safe(&hit.text)
+                style.sanitize(&hit.text)
             );
         }
     }))
@@ -49,15 +49,19 @@ pub(super) async fn search(
 
 /// Shows each hit within the bounds, and says what a person should know about them. As with grep,
 /// nothing found is no success.
-pub(crate) fn show(looked: &Looked, bounds: &SearchBounds, hit: impl FnMut(&Hit)) -> ExitCode {
-    let hits = &looked.found.hits;
+pub(crate) fn print_hits(
+    looked: &LookupResult,
+    bounds: &SearchBounds,
+    hit: impl FnMut(&Hit),
+) -> ExitCode {
+    let hits = &looked.hits.hits;
     let limit = usize::from(bounds.limit);
     looked.unread.iter().for_each(|why| errln!("{why}"));
     hits.iter().take(limit).for_each(hit);
     if hits.len() > limit {
         errln!("more than {limit} hits; raise it with --limit");
     }
-    match &looked.found.ranking {
+    match &looked.hits.ranking {
         Ranking::Lexical | Ranking::Hybrid { unknown: 0 } => {}
         Ranking::Hybrid { unknown } => {
             errln!("{unknown} lines were ranked by their words only; search again")
@@ -79,12 +83,12 @@ impl SearchBounds {
 }
 
 /// A search that could not be made.
-pub(crate) fn told(error: stead::agent::LookupError) -> CliError {
+pub(crate) fn lookup_error(error: stead::agent::LookupError) -> CliError {
     use stead::agent::LookupError;
-    use stead::search::SearchError;
+    use stead::search::IndexError;
     match error {
-        LookupError::Search(SearchError::EmptyQuery) => {
-            CliError::usage(SearchError::EmptyQuery.to_string())
+        LookupError::Search(IndexError::EmptyQuery) => {
+            CliError::usage(IndexError::EmptyQuery.to_string())
         }
         error => CliError::Failed(error.into()),
     }

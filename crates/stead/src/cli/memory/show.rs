@@ -1,14 +1,14 @@
 //! What is remembered, line by line.
 
 use super::args::JsonArgs;
-use super::printed;
-use crate::cli::env::Env;
+use super::print_json_if_asked;
+use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
 use crate::cli::print::outln;
 use crate::cli::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
-use stead::agent::{Agent, Record, Source};
+use stead::agent::{Agent, FactSource, MergeRecord};
 use stead::tools::line_diff;
 
 /// Lines around a change that are shown.
@@ -16,7 +16,7 @@ const CONTEXT_LINES: usize = 3;
 
 pub(super) async fn status(agent: &Agent, form: JsonArgs) -> Result<ExitCode, CliError> {
     let status = agent.memory_status(agent.owner()).await?;
-    if printed(form, &status)? {
+    if print_json_if_asked(form, &status)? {
         return Ok(ExitCode::SUCCESS);
     }
     let on = if status.flushes {
@@ -46,15 +46,19 @@ pub(super) async fn status(agent: &Agent, form: JsonArgs) -> Result<ExitCode, Cl
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) async fn list(agent: &Agent, env: &Env, form: JsonArgs) -> Result<ExitCode, CliError> {
+pub(super) async fn list(
+    agent: &Agent,
+    env: &ProcessEnv,
+    form: JsonArgs,
+) -> Result<ExitCode, CliError> {
     let facts = agent.memory_list(agent.owner()).await?;
-    if printed(form, &facts)? {
+    if print_json_if_asked(form, &facts)? {
         return Ok(ExitCode::SUCCESS);
     }
     let style = Style::stdout(env);
     for fact in &facts {
         let place = style.dim(&format!("{}:{}", fact.path, fact.line));
-        outln!("{}  {}  {place}", fact.id, style.safe(&fact.text));
+        outln!("{}  {}  {place}", fact.id, style.sanitize(&fact.text));
     }
     if facts.is_empty() {
         outln!("nothing is remembered yet");
@@ -62,14 +66,18 @@ pub(super) async fn list(agent: &Agent, env: &Env, form: JsonArgs) -> Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) async fn blame(agent: &Agent, env: &Env, form: JsonArgs) -> Result<ExitCode, CliError> {
+pub(super) async fn blame(
+    agent: &Agent,
+    env: &ProcessEnv,
+    form: JsonArgs,
+) -> Result<ExitCode, CliError> {
     let lines = agent.memory_blame(agent.owner()).await?;
-    if printed(form, &lines)? {
+    if print_json_if_asked(form, &lines)? {
         return Ok(ExitCode::SUCCESS);
     }
     let style = Style::stdout(env);
     for line in &lines {
-        let from: Vec<String> = line.sources.iter().map(origin).collect();
+        let from: Vec<String> = line.sources.iter().map(describe_source).collect();
         let from = if from.is_empty() {
             "by hand".to_owned()
         } else {
@@ -78,15 +86,15 @@ pub(super) async fn blame(agent: &Agent, env: &Env, form: JsonArgs) -> Result<Ex
         outln!(
             "{:>4}  {}  {}",
             line.line,
-            style.safe(&line.text),
-            style.dim(&style.safe(&from))
+            style.sanitize(&line.text),
+            style.dim(&style.sanitize(&from))
         );
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Date, session, entry and who, as far as known.
-pub(super) fn origin(source: &Source) -> String {
+pub(super) fn describe_source(source: &FactSource) -> String {
     let noted = |key: &str| source.get(key).filter(|value| !value.is_empty());
     let approved = noted("approved_by").map(|by| format!("approved by {by}"));
     let parts = [
@@ -102,7 +110,7 @@ pub(super) fn origin(source: &Source) -> String {
 
 pub(super) async fn diff(
     agent: &Agent,
-    env: &Env,
+    env: &ProcessEnv,
     number: usize,
     form: JsonArgs,
 ) -> Result<ExitCode, CliError> {
@@ -115,10 +123,10 @@ pub(super) async fn diff(
             let fallback = record.by.as_ref().err();
             let at = record.at;
             let facts = &record.facts;
-            json!({"at": at, "facts": facts, "model": model, "fallback": fallback, "diff": unified(record, &memory)})
+            json!({"at": at, "facts": facts, "model": model, "fallback": fallback, "diff": unified_diff(record, &memory)})
         })
         .collect();
-    if printed(form, &shown)? {
+    if print_json_if_asked(form, &shown)? {
         return Ok(ExitCode::SUCCESS);
     }
     let style = Style::stdout(env);
@@ -135,7 +143,7 @@ pub(super) async fn diff(
                 record.facts.len()
             ))
         );
-        outln!("{}", style.safe(&unified(record, &memory)));
+        outln!("{}", style.sanitize(&unified_diff(record, &memory)));
     }
     if records.is_empty() {
         outln!("nothing was merged yet");
@@ -144,7 +152,7 @@ pub(super) async fn diff(
 }
 
 /// The change as a patch.
-fn unified(record: &Record, memory: &str) -> String {
+fn unified_diff(record: &MergeRecord, memory: &str) -> String {
     let before = &record.shown.before;
     let after = &record.shown.after;
     if before == after {

@@ -1,13 +1,13 @@
 //! Doing now what else is done in the background.
 
 use super::args::JsonArgs;
-use super::printed;
+use super::print_json_if_asked;
 use crate::cli::error::CliError;
-use crate::cli::open::session_id;
+use crate::cli::open_agent::session_id;
 use crate::cli::print::outln;
 use std::process::ExitCode;
 use std::time::Duration;
-use stead::agent::{Agent, Flushed, WorkOptions};
+use stead::agent::{Agent, FlushReport, WorkerOptions};
 
 pub(super) async fn flush(
     agent: &Agent,
@@ -21,7 +21,7 @@ pub(super) async fn flush(
     {
         return Err(stead::store::StoreError::NotFound(id.clone()).into());
     }
-    let mut all = Flushed::default();
+    let mut all = FlushReport::default();
     for summary in listed
         .iter()
         .filter(|summary| wanted.as_ref().is_none_or(|id| summary.id == *id))
@@ -32,7 +32,7 @@ pub(super) async fn flush(
         all.facts += flushed.facts;
         all.quarantined += flushed.quarantined;
     }
-    if !printed(form, &all)? {
+    if !print_json_if_asked(form, &all)? {
         outln!(
             "{} facts remembered, {} wait for you (stead memory review)",
             all.facts,
@@ -44,7 +44,7 @@ pub(super) async fn flush(
 
 pub(super) async fn consolidate(agent: &Agent, form: JsonArgs) -> Result<ExitCode, CliError> {
     let done = agent.consolidate(agent.owner(), None).await?;
-    if printed(form, &done)? {
+    if print_json_if_asked(form, &done)? {
         return Ok(ExitCode::SUCCESS);
     }
     outln!(
@@ -60,8 +60,11 @@ pub(super) async fn consolidate(agent: &Agent, form: JsonArgs) -> Result<ExitCod
 }
 
 pub(super) async fn work(agent: &Agent, seconds: u64) -> Result<ExitCode, CliError> {
-    let options = WorkOptions::for_at_most(Duration::from_secs(seconds));
-    if let Some(worked) = agent.work_alone(agent.owner(), &options).await? {
+    let options = WorkerOptions::with_limit(Duration::from_secs(seconds));
+    if let Some(worked) = agent
+        .run_memory_jobs_exclusively(agent.owner(), &options)
+        .await?
+    {
         outln!("{} jobs done, {} failed", worked.done, worked.failed);
     } else {
         outln!("another process is at it");

@@ -1,47 +1,52 @@
 //! `stead skills list` and `check`.
 
-use super::layers::Places;
-use super::{Form, counted, is_own, short};
-use crate::cli::args::Common;
-use crate::cli::env::Env;
+use super::context::SkillContext;
+use super::{SkillsFormat, counted, is_workspace_owned, short_pin};
+use crate::cli::args::GlobalArgs;
+use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
 use crate::cli::print::outln;
 use crate::cli::style::Style;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use stead::workspace::skills::{
-    Catalogue, Consequence, Finding, Installation, InstalledSource, Layer, Shadowed, Skill,
+    Catalogue, Consequence, Installation, InstalledSource, Shadowed, Skill, SkillFinding,
+    SkillOrigin,
 };
 use unicode_width::UnicodeWidthStr;
 
 /// How much of a description a line shows.
 const SHOWN_CHARS: usize = 72;
 
-pub(super) async fn list(common: &Common, env: &Env, form: Form) -> Result<ExitCode, CliError> {
-    let places = Places::open(common, env).await?;
+pub(super) async fn list(
+    common: &GlobalArgs,
+    env: &ProcessEnv,
+    form: SkillsFormat,
+) -> Result<ExitCode, CliError> {
+    let places = SkillContext::open(common, env).await?;
     let catalogue = places.library().catalogue(&places.layers().await?).await;
-    let installation = Installation::open(places.installed.clone()).await?;
+    let installation = Installation::open(places.installed_files.clone()).await?;
     match form {
-        Form::Json => outln!("{}", as_json(&places, &catalogue, installation.sources())),
-        Form::Text => show(env, &places, &catalogue, installation.sources()),
+        SkillsFormat::Json => outln!("{}", as_json(&places, &catalogue, installation.sources())),
+        SkillsFormat::Text => print_skills(env, &places, &catalogue, installation.sources()),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn as_json(places: &Places, catalogue: &Catalogue, sources: &[InstalledSource]) -> Value {
+fn as_json(places: &SkillContext, catalogue: &Catalogue, sources: &[InstalledSource]) -> Value {
     let skill = |skill: &Skill| {
         json!({
-            "name": skill.name(), "description": skill.header.description, "layer": layer_word(&skill.layer),
-            "source": source_of(&skill.layer), "path": places.shown(&skill.files, &skill.dir),
+            "name": skill.name(), "description": skill.header.description, "layer": layer_word(&skill.origin),
+            "source": source_of(&skill.origin), "path": places.display_path(&skill.files, &skill.dir),
             "license": skill.header.license, "compatibility": skill.header.compatibility,
             "metadata": skill.header.metadata, "allowed_tools": skill.header.allowed_tools,
         })
     };
     let shadowed = |shadowed: &Shadowed| {
         json!({
-            "name": shadowed.skill.name(), "layer": layer_word(&shadowed.skill.layer),
-            "source": source_of(&shadowed.skill.layer),
-            "path": places.shown(&shadowed.skill.files, &shadowed.skill.dir),
+            "name": shadowed.skill.name(), "layer": layer_word(&shadowed.skill.origin),
+            "source": source_of(&shadowed.skill.origin),
+            "path": places.display_path(&shadowed.skill.files, &shadowed.skill.dir),
             "by_layer": layer_word(&shadowed.by), "by_source": source_of(&shadowed.by),
             "by_path": shadowed.by_dir.as_str(),
         })
@@ -54,9 +59,9 @@ fn as_json(places: &Places, catalogue: &Catalogue, sources: &[InstalledSource]) 
     })
 }
 
-fn finding_json(finding: &Finding) -> Value {
-    let Finding {
-        layer,
+fn finding_json(finding: &SkillFinding) -> Value {
+    let SkillFinding {
+        origin: layer,
         path,
         problem,
         consequence,
@@ -67,23 +72,28 @@ fn finding_json(finding: &Finding) -> Value {
     })
 }
 
-fn layer_word(layer: &Layer) -> &'static str {
+fn layer_word(layer: &SkillOrigin) -> &'static str {
     match layer {
-        Layer::Global => "global",
-        Layer::Repository(_) => "repository",
-        Layer::Workspace => "workspace",
-        Layer::User => "user",
+        SkillOrigin::Global => "global",
+        SkillOrigin::Repository(_) => "repository",
+        SkillOrigin::Workspace => "workspace",
+        SkillOrigin::User => "user",
     }
 }
 
-fn source_of(layer: &Layer) -> Option<&str> {
+fn source_of(layer: &SkillOrigin) -> Option<&str> {
     match layer {
-        Layer::Repository(name) => Some(name),
-        Layer::Global | Layer::Workspace | Layer::User => None,
+        SkillOrigin::Repository(name) => Some(name),
+        SkillOrigin::Global | SkillOrigin::Workspace | SkillOrigin::User => None,
     }
 }
 
-fn show(env: &Env, places: &Places, catalogue: &Catalogue, sources: &[InstalledSource]) {
+fn print_skills(
+    env: &ProcessEnv,
+    places: &SkillContext,
+    catalogue: &Catalogue,
+    sources: &[InstalledSource],
+) {
     let style = Style::stdout(env);
     if catalogue.is_empty() {
         outln!(
@@ -97,10 +107,10 @@ fn show(env: &Env, places: &Places, catalogue: &Catalogue, sources: &[InstalledS
         .unwrap_or(0);
     for skill in catalogue.skills() {
         let pad = " ".repeat(width - skill.name().width());
-        let name = style.bold(&style.safe(skill.name()));
-        let layer = skill.layer.to_string();
-        let origin = places.shown(&skill.files, &skill.dir);
-        outln!("{name}{pad}  {layer:<18}  {}", style.safe(&origin));
+        let name = style.bold(&style.sanitize(skill.name()));
+        let layer = skill.origin.to_string();
+        let origin = places.display_path(&skill.files, &skill.dir);
+        outln!("{name}{pad}  {layer:<18}  {}", style.sanitize(&origin));
         let description = skill
             .header
             .description
@@ -114,7 +124,7 @@ fn show(env: &Env, places: &Places, catalogue: &Catalogue, sources: &[InstalledS
         outln!(
             "{}  {}",
             " ".repeat(width),
-            style.dim(&style.safe(&clipped))
+            style.dim(&style.sanitize(&clipped))
         );
     }
     for source in sources {
@@ -124,43 +134,47 @@ fn show(env: &Env, places: &Places, catalogue: &Catalogue, sources: &[InstalledS
             .map_or(String::new(), |rev| format!("#{rev}"));
         let from = format!("{}{rev}", source.from);
         let kind = source.kind;
-        let pinned = short(&source.pinned);
+        let pinned = short_pin(&source.pinned);
         outln!(
             "source {}: {kind} {} at {pinned}",
             style.bold(&source.name),
-            style.safe(&from)
+            style.sanitize(&from)
         );
     }
     for Shadowed { skill, by, by_dir } in &catalogue.shadowed {
-        let hidden = places.shown(&skill.files, &skill.dir);
-        let text = format!("{hidden} ({}): {by_dir} ({by}) is used", skill.layer);
-        outln!("{} {}", style.warn("hidden"), style.safe(&text));
+        let hidden = places.display_path(&skill.files, &skill.dir);
+        let text = format!("{hidden} ({}): {by_dir} ({by}) is used", skill.origin);
+        outln!("{} {}", style.warn("hidden"), style.sanitize(&text));
     }
     for finding in &catalogue.findings {
         let mark = match finding.consequence {
             Consequence::Used => style.warn("warning"),
             Consequence::Skipped => style.bad("skipped"),
         };
-        outln!("{mark} {}", style.safe(&finding.to_string()));
+        outln!("{mark} {}", style.sanitize(&finding.to_string()));
     }
 }
 
-pub(super) async fn check(common: &Common, env: &Env, form: Form) -> Result<ExitCode, CliError> {
-    let places = Places::open(common, env).await?;
+pub(super) async fn check(
+    common: &GlobalArgs,
+    env: &ProcessEnv,
+    form: SkillsFormat,
+) -> Result<ExitCode, CliError> {
+    let places = SkillContext::open(common, env).await?;
     let catalogue = places.library().catalogue(&places.layers().await?).await;
     let findings = catalogue.check().await;
-    let installation = Installation::open(places.installed.clone()).await?;
+    let installation = Installation::open(places.installed_files.clone()).await?;
     let mut changed = Vec::new();
     for source in installation.sources() {
-        let names = installation.changed(&source.name).await?;
+        let names = installation.modified_skills(&source.name).await?;
         changed.extend(names.into_iter().map(|skill| (source.name.clone(), skill)));
     }
     let errors = findings
         .iter()
-        .filter(|finding| is_own(&finding.layer))
+        .filter(|finding| is_workspace_owned(&finding.origin))
         .count();
     match form {
-        Form::Json => {
+        SkillsFormat::Json => {
             let changed: Vec<Value> = changed
                 .iter()
                 .map(|(source, skill)| json!({"source": source, "skill": skill}))
@@ -171,35 +185,35 @@ pub(super) async fn check(common: &Common, env: &Env, form: Form) -> Result<Exit
                 json!({"skills": catalogue.skills().len(), "problems": problems, "changed": changed})
             );
         }
-        Form::Text => show_checked(env, &catalogue, &findings, &changed),
+        SkillsFormat::Text => print_checked(env, &catalogue, &findings, &changed),
     }
     Ok(ExitCode::from(if errors > 0 { 2 } else { 0 }))
 }
 
-fn show_checked(
-    env: &Env,
+fn print_checked(
+    env: &ProcessEnv,
     catalogue: &Catalogue,
-    findings: &[Finding],
+    findings: &[SkillFinding],
     changed: &[(String, String)],
 ) {
     let style = Style::stdout(env);
     let mut errors = 0;
     let mut warnings = changed.len();
     for finding in findings {
-        let mark = if is_own(&finding.layer) {
+        let mark = if is_workspace_owned(&finding.origin) {
             errors += 1;
             style.bad("error  ")
         } else {
             warnings += 1;
             style.warn("warning")
         };
-        outln!("{mark} {}", style.safe(&finding.to_string()));
+        outln!("{mark} {}", style.sanitize(&finding.to_string()));
     }
     for (source, skill) in changed {
         let text = format!(
             "{skill} of {source} is not as it was installed; `stead skills update {source}` renews it"
         );
-        outln!("{} {}", style.warn("warning"), style.safe(&text));
+        outln!("{} {}", style.warn("warning"), style.sanitize(&text));
     }
     let skills = counted(catalogue.skills().len(), "skill");
     let errors = counted(errors, "error");

@@ -1,12 +1,12 @@
 //! The session that is talked to: going to one, listing them, returning to an earlier point.
 
-use super::super::state::Info;
+use super::super::state::SessionInfo;
 use super::super::transcript::Tone;
 use super::{App, SESSIONS_SHOWN};
-use crate::cli::args::Common;
+use crate::cli::args::GlobalArgs;
 use crate::cli::error::CliError;
-use crate::cli::open::{Needs, open_agent};
-use crate::cli::render::tokens;
+use crate::cli::open_agent::{CommandModelUse, open_agent};
+use crate::cli::render::tokens_line;
 use std::sync::Arc;
 use stead::agent::{Agent, AgentError, ArchiveTag, Pinned, Session};
 use stead::core::{PlanStage, SessionId};
@@ -14,18 +14,18 @@ use stead::store::StoreError;
 
 impl App<'_> {
     /// Makes a session the one that is talked to, and shows it.
-    pub(super) async fn sit(&mut self, session: Session) {
+    pub(super) async fn switch_session(&mut self, session: Session) {
         if *session.id() != self.id {
             // What was said to the other one is not said to this one, and how was for that one.
-            self.chat.take_back();
+            self.chat.restore_queued_input();
             self.chat
                 .inbox
                 .set_mode(self.agent.workspace().config().queue.mode);
         }
         self.id = session.id().clone();
-        self.set = self.args.turn.set();
-        self.chat.info = info(&self.agent, &session);
-        self.flags_hold();
+        self.session_changes = self.args.turn.session_changes();
+        self.chat.info = session_info(&self.agent, &session);
+        self.apply_flags();
         self.chat.show_session(session.state());
         if session.state().is_resumable() {
             self.chat.note(
@@ -33,11 +33,11 @@ impl App<'_> {
                 "the last run did not come to its end; /resume goes on",
             );
         }
-        self.seat(session).await;
+        self.attach_session(session).await;
     }
 
     /// What flags say holds from the next run on.
-    pub(super) fn flags_hold(&mut self) {
+    pub(super) fn apply_flags(&mut self) {
         let turn = &self.args.turn;
         let info = &mut self.chat.info;
         info.mode = turn.mode.unwrap_or(info.mode);
@@ -47,23 +47,23 @@ impl App<'_> {
     }
 
     /// Has the session while no run does. Those who work for another one are stopped.
-    pub(super) async fn seat(&mut self, session: Session) {
-        if !Arc::ptr_eq(&self.crew, session.crew()) {
+    pub(super) async fn attach_session(&mut self, session: Session) {
+        if !Arc::ptr_eq(&self.subagents, session.subagents()) {
             if let Some(words) = self.stop_tasks().await {
                 self.chat.note(Tone::Warning, words);
             }
-            self.crew = session.crew().clone();
-            self.ends = self.crew.ends();
+            self.subagents = session.subagents().clone();
+            self.task_ends = self.subagents.watch_finished();
         }
         // A list that cannot be read is told when somebody asks for it.
-        self.chat.agents = self.agent.agents().await.unwrap_or_default();
+        self.chat.agents = self.agent.switchable_agents().await.unwrap_or_default();
         self.session = Some(session);
     }
 
     /// Stops those who work in the background; what a person is told of it, if anybody did.
     pub(super) async fn stop_tasks(&mut self) -> Option<String> {
-        let working = self.crew.working();
-        self.crew.stop().await;
+        let working = self.subagents.running_count();
+        self.subagents.stop().await;
         let words = |what: &str| {
             format!(
                 "{what} in the background and stopped; `agent_send` goes on with what was begun"
@@ -78,18 +78,18 @@ impl App<'_> {
 
     /// Asks another model from here on.
     pub(super) async fn change_model(&mut self, name: String) -> Result<(), CliError> {
-        let common = Common {
+        let common = GlobalArgs {
             model: Some(name),
             ..self.common.clone()
         };
-        let agent = open_agent(&common, self.env, Needs::Model).await?;
-        let session = load(&agent, &self.id).await?;
+        let agent = open_agent(&common, self.env, CommandModelUse::Required).await?;
+        let session = load_session(&agent, &self.id).await?;
         self.agent.sessions().flush().await;
         (self.common, self.agent) = (common, agent);
-        self.remember_beside();
-        self.chat.info = info(&self.agent, &session);
-        self.flags_hold();
-        self.seat(session).await;
+        self.start_memory_worker();
+        self.chat.info = session_info(&self.agent, &session);
+        self.apply_flags();
+        self.attach_session(session).await;
         self.chat.note(
             Tone::Info,
             format!("{} is asked from now on", self.chat.info.model),
@@ -117,7 +117,7 @@ impl App<'_> {
         let mut rows: Vec<String> = Vec::new();
         for summary in list.iter().take(SESSIONS_SHOWN) {
             let here = if summary.id == self.id { "*" } else { " " };
-            let numbers = tokens(&summary.usage, summary.cost);
+            let numbers = tokens_line(&summary.usage, summary.cost);
             rows.push(format!(
                 "{here} {}  {}\n    {} runs · {numbers}",
                 summary.id, summary.title, summary.runs
@@ -170,7 +170,7 @@ impl App<'_> {
         let rewound = session.rewind(turn, self.args.turn.wait()).await;
         match rewound {
             Ok(point) => {
-                self.sit(session).await;
+                self.switch_session(session).await;
                 self.chat.note(
                     Tone::Info,
                     format!("continues before turn {turn}: {}", first_line(&point.text)),
@@ -186,7 +186,10 @@ impl App<'_> {
 }
 
 /// A session with what its journal says; a new one if there is no journal yet.
-pub(super) async fn load(agent: &Arc<Agent>, id: &SessionId) -> Result<Session, AgentError> {
+pub(super) async fn load_session(
+    agent: &Arc<Agent>,
+    id: &SessionId,
+) -> Result<Session, AgentError> {
     let mut session = agent.session(id.clone());
     match session.load().await {
         Ok(()) | Err(AgentError::Store(StoreError::NotFound(_))) => Ok(session),
@@ -200,11 +203,11 @@ fn context_of(session: &Session) -> Option<(u64, Option<u64>)> {
     (used > 0).then(|| (used, session.window()))
 }
 
-pub(super) fn info(agent: &Arc<Agent>, session: &Session) -> Info {
+pub(super) fn session_info(agent: &Arc<Agent>, session: &Session) -> SessionInfo {
     let state = session.state();
-    Info {
+    SessionInfo {
         session: session.id().to_string(),
-        agent: session.acting(),
+        agent: session.active_agent_name(),
         model: agent.model().name().to_owned(),
         journal: agent.sessions().locate(session.id()),
         turns: session.rewind_points().len(),
@@ -215,7 +218,7 @@ pub(super) fn info(agent: &Arc<Agent>, session: &Session) -> Info {
         planning: state
             .plan
             .as_ref()
-            .and_then(PlanStage::making)
+            .and_then(PlanStage::draft_file)
             .map(str::to_owned),
         todos: state.todos.clone(),
     }

@@ -1,16 +1,16 @@
 //! What a person changes of how the session goes on: the permission mode, plan mode, the agent.
 
-use super::super::state::Planning;
+use super::super::state::PlanModeSwitch;
 use super::super::transcript::Tone;
 use super::App;
-use super::sessions::info;
+use super::sessions::session_info;
 use crate::cli::error::CliError;
 use crate::cli::render::plan_line;
-use stead::core::{Change, PermissionMode};
+use stead::core::{PermissionMode, SessionChange};
 
 impl App<'_> {
     /// Another permission mode from here on, or says which one holds.
-    pub(super) async fn mode(&mut self, mode: Option<PermissionMode>) -> Result<(), CliError> {
+    pub(super) async fn set_mode(&mut self, mode: Option<PermissionMode>) -> Result<(), CliError> {
         let Some(to) = mode else {
             let all = PermissionMode::ALL.map(PermissionMode::as_str).join(", ");
             let text = format!("mode {}; /mode MODE changes it: {all}", self.chat.info.mode);
@@ -19,10 +19,10 @@ impl App<'_> {
         };
         // What was said last counts.
         self.args.turn.mode = None;
-        self.set
-            .retain(|set| !matches!(set.change, Change::Mode { .. }));
-        self.change(
-            Change::Mode { to },
+        self.session_changes
+            .retain(|set| !matches!(set.change, SessionChange::Mode { .. }));
+        self.apply_change(
+            SessionChange::Mode { to },
             "/mode",
             format!("mode {to} from now on"),
         )
@@ -30,9 +30,9 @@ impl App<'_> {
     }
 
     /// Another agent acts from here on, or says which ones there are.
-    pub(super) async fn choose_agent(&mut self, name: Option<String>) -> Result<(), CliError> {
+    pub(super) async fn set_agent(&mut self, name: Option<String>) -> Result<(), CliError> {
         let Some(to) = name else {
-            self.chat.agents = self.agent.agents().await?;
+            self.chat.agents = self.agent.switchable_agents().await?;
             let row = |name: &String| {
                 format!(
                     "{} {name}",
@@ -52,42 +52,49 @@ impl App<'_> {
         };
         let given = self.args.turn.agent.take();
         let changed = self
-            .change(
-                Change::Agent { to: to.clone() },
+            .apply_change(
+                SessionChange::Agent { to: to.clone() },
                 "/agent",
                 format!("{to} goes on from here"),
             )
             .await;
         match &changed {
             Ok(()) => self
-                .set
-                .retain(|set| !matches!(set.change, Change::Agent { .. })),
+                .session_changes
+                .retain(|set| !matches!(set.change, SessionChange::Agent { .. })),
             Err(_) => self.args.turn.agent = given,
         }
-        self.flags_hold();
+        self.apply_flags();
         changed
     }
 
     /// Plan mode on or off.
-    pub(super) async fn plan(&mut self, planning: Planning) -> Result<(), CliError> {
-        let begin = self.agent.session(self.id.clone()).planning();
+    pub(super) async fn set_plan_mode(&mut self, planning: PlanModeSwitch) -> Result<(), CliError> {
+        let begin = self.agent.session(self.id.clone()).plan_mode_change();
         let (change, stage) = match (planning, &begin) {
-            (Planning::On, Change::Plan { plan }) => (begin.clone(), plan.as_ref()),
-            (Planning::On | Planning::Off, _) => (Change::Plan { plan: None }, None),
+            (PlanModeSwitch::On, SessionChange::Plan { plan }) => (begin.clone(), plan.as_ref()),
+            (PlanModeSwitch::On | PlanModeSwitch::Off, _) => {
+                (SessionChange::Plan { plan: None }, None)
+            }
         };
         let words = plan_line(stage);
-        self.change(change, "/plan", words).await
+        self.apply_change(change, "/plan", words).await
     }
 
     /// Changes how the session goes on, and says `words`.
-    async fn change(&mut self, change: Change, by: &str, words: String) -> Result<(), CliError> {
+    async fn apply_change(
+        &mut self,
+        change: SessionChange,
+        by: &str,
+        words: String,
+    ) -> Result<(), CliError> {
         let Some(session) = &mut self.session else {
             return Ok(());
         };
         let changed = session.set(change, by, self.args.turn.wait()).await?;
-        self.chat.info = info(&self.agent, session);
+        self.chat.info = session_info(&self.agent, session);
         self.chat.info.model = session.model().to_owned();
-        self.flags_hold();
+        self.apply_flags();
         self.chat.note(
             Tone::Info,
             if changed {

@@ -2,20 +2,20 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-pub(super) enum Signalled {
+pub(super) enum ChatSignal {
     /// As Ctrl-C, from another process.
     Interrupt,
     /// Leave, after the run has wound up.
     Leave,
 }
 
-pub(super) struct Signals {
+pub(super) struct ChatSignals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
 }
 
-impl Signals {
+impl ChatSignals {
     pub(super) fn watch() -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -24,11 +24,11 @@ impl Signals {
         })
     }
 
-    pub(super) async fn next(&mut self) -> Signalled {
+    pub(super) async fn next(&mut self) -> ChatSignal {
         tokio::select! {
-            _ = self.interrupt.recv() => Signalled::Interrupt,
-            _ = self.terminate.recv() => Signalled::Leave,
-            _ = self.hangup.recv() => Signalled::Leave,
+            _ = self.interrupt.recv() => ChatSignal::Interrupt,
+            _ = self.terminate.recv() => ChatSignal::Leave,
+            _ = self.hangup.recv() => ChatSignal::Leave,
         }
     }
 }

@@ -1,11 +1,11 @@
 //! What the events of a run change on the screen.
 
-use super::super::transcript::{self, Body, Call, Details, Stage, Tone};
-use super::{Chat, Doing, Phase};
+use super::super::transcript::{self, CallItem, CallStage, Details, ItemBody, Tone};
+use super::{Activity, Chat, ChatPhase};
 use crate::cli::render::plan_line;
 use serde_json::Value;
 use stead::agent::INTERRUPTED;
-use stead::core::{Event, EventKind, Level, Outcome, PlanStage};
+use stead::core::{Event, EventKind, NoticeLevel, PlanStage, RunOutcome};
 
 impl Chat {
     pub(in crate::cli::chat) fn on_event(&mut self, event: &Event) {
@@ -21,17 +21,19 @@ impl Chat {
             }
             EventKind::ModelStarted { step } => {
                 self.step_start = self.items.len();
-                if let Phase::Running(run) = &mut self.phase {
+                if let ChatPhase::Running(run) = &mut self.phase {
                     run.step = *step;
                 }
-                self.doing(Doing::Waiting);
+                self.set_activity(Activity::Waiting);
             }
             EventKind::TextDelta { text } => {
-                self.doing(Doing::Answering);
-                self.say(text);
+                self.set_activity(Activity::Answering);
+                self.append_answer(text);
             }
-            EventKind::ThinkingDelta { .. } => self.doing(Doing::Thinking),
-            EventKind::ToolCallStarted { name, .. } => self.doing(Doing::Calling(name.clone())),
+            EventKind::ThinkingDelta { .. } => self.set_activity(Activity::Thinking),
+            EventKind::ToolCallStarted { name, .. } => {
+                self.set_activity(Activity::Calling(name.clone()))
+            }
             EventKind::ToolArgsDelta { .. } => {}
             EventKind::ModelRetry {
                 attempt,
@@ -42,14 +44,14 @@ impl Chat {
                 let mut at = 0;
                 self.items.retain(|item| {
                     at += 1;
-                    at <= step_start || !matches!(item.body, Body::Answer(_))
+                    at <= step_start || !matches!(item.body, ItemBody::Answer(_))
                 });
                 let seconds = *wait_ms as f64 / 1000.0;
                 self.note(
                     Tone::Warning,
                     format!("attempt {attempt} in {seconds:.1} s: {reason}"),
                 );
-                self.doing(Doing::Waiting);
+                self.set_activity(Activity::Waiting);
             }
             EventKind::ModelEnded {
                 usage,
@@ -69,10 +71,10 @@ impl Chat {
                 };
             }
             EventKind::ToolStarted { id, name, args } => {
-                self.doing(Doing::Tools);
-                self.call(id, name, args, Stage::Running(String::new()));
+                self.set_activity(Activity::Tools);
+                self.update_call(id, name, args, CallStage::Running(String::new()));
             }
-            EventKind::ToolOutputDelta { id, text } => self.output(id, text),
+            EventKind::ToolOutputDelta { id, text } => self.append_output(id, text),
             EventKind::ToolEnded {
                 id,
                 name,
@@ -80,12 +82,12 @@ impl Chat {
                 preview,
                 ms,
             } => {
-                let ended = Stage::Ended {
+                let ended = CallStage::Ended {
                     status: *status,
                     preview: preview.clone(),
                     ms: Some(*ms),
                 };
-                self.call(id, name, &Value::Null, ended);
+                self.update_call(id, name, &Value::Null, ended);
             }
             EventKind::Ask {
                 id,
@@ -95,11 +97,11 @@ impl Chat {
                 preview,
                 ..
             } => {
-                self.call(
+                self.update_call(
                     id,
                     name,
                     args,
-                    Stage::Asked {
+                    CallStage::AwaitingApproval {
                         rule: rule.clone(),
                         preview: preview.clone(),
                     },
@@ -119,11 +121,11 @@ impl Chat {
                 self.info.agent.clone_from(to);
                 self.note(Tone::Info, format!("{from} hands over to {to}"));
             }
-            EventKind::Steered { content } => self.push(transcript::user(content)),
+            EventKind::Steered { content } => self.push(transcript::user_item(content)),
             EventKind::Notice { level, text } => {
                 let tone = match level {
-                    Level::Info => Tone::Info,
-                    Level::Warning => Tone::Warning,
+                    NoticeLevel::Info => Tone::Info,
+                    NoticeLevel::Warning => Tone::Warning,
                 };
                 self.note(tone, text.clone());
             }
@@ -131,7 +133,7 @@ impl Chat {
             EventKind::Plan { stage } => {
                 self.info.planning = stage
                     .as_ref()
-                    .and_then(PlanStage::making)
+                    .and_then(PlanStage::draft_file)
                     .map(str::to_owned);
                 self.note(Tone::Info, plan_line(stage.as_ref()));
             }
@@ -139,7 +141,7 @@ impl Chat {
                 self.info.mode = *to;
                 self.note(Tone::Info, format!("mode {to} from now on"));
             }
-            EventKind::CompactionStarted { .. } => self.doing(Doing::Summarising),
+            EventKind::CompactionStarted { .. } => self.set_activity(Activity::Summarising),
             EventKind::Compacted {
                 dropped,
                 before_tokens,
@@ -152,7 +154,7 @@ impl Chat {
                 });
                 let text = format!(
                     "context {before_tokens} → {after_tokens} tokens: {}{why}",
-                    dropped.in_words()
+                    dropped.describe()
                 );
                 self.note(Tone::Info, text);
                 self.info.context = Some((
@@ -166,40 +168,40 @@ impl Chat {
         }
     }
 
-    pub(super) fn run_ended(&mut self, outcome: Outcome, reason: Option<&str>) {
+    pub(super) fn run_ended(&mut self, outcome: RunOutcome, reason: Option<&str>) {
         let reason = reason.unwrap_or("");
         match outcome {
-            Outcome::Completed if reason.is_empty() => {}
-            Outcome::Completed => self.note(Tone::Info, reason),
-            Outcome::Cancelled if reason == INTERRUPTED => self.note(Tone::Info, reason),
-            Outcome::Cancelled => self.note(Tone::Warning, "cancelled; /resume goes on"),
-            Outcome::Parked => self.note(
+            RunOutcome::Completed if reason.is_empty() => {}
+            RunOutcome::Completed => self.note(Tone::Info, reason),
+            RunOutcome::Cancelled if reason == INTERRUPTED => self.note(Tone::Info, reason),
+            RunOutcome::Cancelled => self.note(Tone::Warning, "cancelled; /resume goes on"),
+            RunOutcome::Parked => self.note(
                 Tone::Warning,
                 format!("parked: {reason}; /resume asks again, `stead approvals` also edits and responds"),
             ),
-            Outcome::Budget => self.note(Tone::Warning, format!("budget: {reason}; /raise AMOUNT goes on")),
-            Outcome::StepLimit | Outcome::TimedOut => {
+            RunOutcome::Budget => self.note(Tone::Warning, format!("budget: {reason}; /raise AMOUNT goes on")),
+            RunOutcome::StepLimit | RunOutcome::TimedOut => {
                 self.note(Tone::Warning, format!("{}: {reason}; /resume goes on", outcome.as_str()));
             }
-            Outcome::Failed => self.note(Tone::Bad, format!("failed: {reason}; /resume tries again")),
+            RunOutcome::Failed => self.note(Tone::Error, format!("failed: {reason}; /resume tries again")),
         }
     }
 
-    pub(super) fn say(&mut self, text: &str) {
+    pub(super) fn append_answer(&mut self, text: &str) {
         let last = self.items.len().saturating_sub(1);
         if last >= self.step_start
             && let Some(item) = self.items.last_mut()
-            && let Body::Answer(answer) = &mut item.body
+            && let ItemBody::Answer(answer) = &mut item.body
         {
             answer.push_str(text);
             item.revision += 1;
             return;
         }
-        self.push(Body::Answer(text.to_owned()));
+        self.push(ItemBody::Answer(text.to_owned()));
     }
 
     /// Brings a call to a stage; one that is not on the screen yet is put there.
-    pub(super) fn call(&mut self, id: &str, name: &str, args: &Value, stage: Stage) {
+    pub(super) fn update_call(&mut self, id: &str, name: &str, args: &Value, stage: CallStage) {
         if let Some((item_revision, call)) = self.find_call(id) {
             *item_revision += 1;
             call.stage = stage;
@@ -208,7 +210,7 @@ impl Chat {
         let id = id.to_owned();
         let name = name.to_owned();
         let args = args.clone();
-        self.push(Body::Call(Call {
+        self.push(ItemBody::Call(CallItem {
             id,
             name,
             args,
@@ -217,30 +219,33 @@ impl Chat {
         }));
     }
 
-    pub(super) fn output(&mut self, id: &str, text: &str) {
+    pub(super) fn append_output(&mut self, id: &str, text: &str) {
         if let Some((item_revision, call)) = self.find_call(id)
-            && let Stage::Running(output) = &mut call.stage
+            && let CallStage::Running(output) = &mut call.stage
         {
             output.push_str(text);
             *item_revision += 1;
         }
     }
 
-    pub(super) fn find_call(&mut self, id: &str) -> Option<(&mut u64, &mut Call)> {
+    pub(super) fn find_call(&mut self, id: &str) -> Option<(&mut u64, &mut CallItem)> {
         self.items
             .iter_mut()
             .rev()
             .find_map(|item| match &mut item.body {
-                Body::Call(call) if call.id == id => Some((&mut item.revision, call)),
-                Body::Call(_) | Body::User { .. } | Body::Answer(_) | Body::Note(..) => None,
+                ItemBody::Call(call) if call.id == id => Some((&mut item.revision, call)),
+                ItemBody::Call(_)
+                | ItemBody::User { .. }
+                | ItemBody::Answer(_)
+                | ItemBody::Note(..) => None,
             })
     }
 
-    pub(super) fn doing(&mut self, now: Doing) {
-        if let Phase::Running(run) = &mut self.phase
-            && run.doing != Doing::Cancelling
+    pub(super) fn set_activity(&mut self, now: Activity) {
+        if let ChatPhase::Running(run) = &mut self.phase
+            && run.activity != Activity::Cancelling
         {
-            run.doing = now;
+            run.activity = now;
         }
     }
 
@@ -269,11 +274,11 @@ impl Chat {
                 preview,
                 ..
             } => {
-                self.call(
+                self.update_call(
                     id,
                     name,
                     args,
-                    Stage::Asked {
+                    CallStage::AwaitingApproval {
                         rule: rule.clone(),
                         preview: preview.clone(),
                     },

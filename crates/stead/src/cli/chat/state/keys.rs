@@ -1,25 +1,25 @@
 //! What keys and pasted text change, and what they command.
 
-use super::super::complete::{self, Popup, Wanted};
-use super::super::editor::Move;
-use super::super::slash::{self, Typed};
-use super::super::transcript::{Body, Details, Item, Tone};
-use super::{Chat, Command, Doing, Phase};
+use super::super::complete::{self, CompletionKind, CompletionPopup};
+use super::super::editor::CursorMove;
+use super::super::slash::{self, ParsedInput};
+use super::super::transcript::{ChatItem, Details, ItemBody, Tone};
+use super::{Activity, Chat, ChatCommand, ChatPhase};
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use stead::agent::Answer;
+use stead::agent::ApprovalAnswer;
 use stead::core::DecisionKind;
 
 impl Chat {
-    pub(in crate::cli::chat) fn on_paste(&mut self, text: &str) -> Vec<Command> {
+    pub(in crate::cli::chat) fn on_paste(&mut self, text: &str) -> Vec<ChatCommand> {
         self.editor.insert(text);
-        self.suggest()
+        self.update_popup()
     }
 
-    pub(in crate::cli::chat) fn on_key(&mut self, key: KeyEvent) -> Vec<Command> {
+    pub(in crate::cli::chat) fn on_key(&mut self, key: KeyEvent) -> Vec<ChatCommand> {
         if key.kind == KeyEventKind::Release {
             return Vec::new();
         }
-        self.tab_waits = false;
+        self.tab_pending = false;
         let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         let shift = key.modifiers.contains(KeyModifiers::SHIFT);
@@ -27,13 +27,13 @@ impl Chat {
             return self.interrupt();
         }
         if let (KeyCode::Char('d'), true, true) = (key.code, ctrl, self.editor.is_empty()) {
-            return vec![Command::Quit];
+            return vec![ChatCommand::Quit];
         }
         if let (KeyCode::Char(letter), false, false) = (key.code, ctrl, alt)
             && let Some(answer) = self.answer_for(letter)
         {
             self.question = None;
-            return vec![Command::Answer(answer)];
+            return vec![ChatCommand::Answer(answer)];
         }
         if let Some(commands) = self.on_popup_key(key.code) {
             return commands;
@@ -43,54 +43,56 @@ impl Chat {
             KeyCode::Char('j') if ctrl => self.editor.insert("\n"),
             KeyCode::Enter => return self.submit(),
             KeyCode::Tab => {
-                self.tab_waits = true;
+                self.tab_pending = true;
                 return Vec::new();
             }
             KeyCode::PageUp => self.scroll += self.page,
             KeyCode::PageDown => self.scroll = self.scroll.saturating_sub(self.page),
             KeyCode::Char('o') if ctrl => self.toggle_details(),
-            KeyCode::Up if ctrl => self.choose(Step::Back),
-            KeyCode::Down if ctrl => self.choose(Step::On),
+            KeyCode::Up if ctrl => self.select_call(SelectionStep::Back),
+            KeyCode::Down if ctrl => self.select_call(SelectionStep::Forward),
             KeyCode::Up => self.editor.up(),
             KeyCode::Down => self.editor.down(),
-            KeyCode::Left if ctrl || alt => self.editor.go(Move::WordLeft),
-            KeyCode::Right if ctrl || alt => self.editor.go(Move::WordRight),
-            KeyCode::Char('b') if alt => self.editor.go(Move::WordLeft),
-            KeyCode::Char('f') if alt => self.editor.go(Move::WordRight),
-            KeyCode::Left => self.editor.go(Move::Left),
-            KeyCode::Right => self.editor.go(Move::Right),
-            KeyCode::Home => self.editor.go(Move::LineStart),
-            KeyCode::End => self.editor.go(Move::LineEnd),
-            KeyCode::Char('a') if ctrl => self.editor.go(Move::LineStart),
-            KeyCode::Char('e') if ctrl => self.editor.go(Move::LineEnd),
-            KeyCode::Char('u') if ctrl => self.editor.kill(Move::LineStart),
-            KeyCode::Char('k') if ctrl => self.editor.kill(Move::LineEnd),
-            KeyCode::Char('w') if ctrl => self.editor.kill(Move::WordLeft),
-            KeyCode::Backspace if ctrl || alt => self.editor.kill(Move::WordLeft),
-            KeyCode::Char('h') if ctrl => self.editor.kill(Move::Left),
-            KeyCode::Backspace => self.editor.kill(Move::Left),
-            KeyCode::Char('d') if ctrl => self.editor.kill(Move::Right),
-            KeyCode::Delete => self.editor.kill(Move::Right),
+            KeyCode::Left if ctrl || alt => self.editor.move_cursor(CursorMove::WordLeft),
+            KeyCode::Right if ctrl || alt => self.editor.move_cursor(CursorMove::WordRight),
+            KeyCode::Char('b') if alt => self.editor.move_cursor(CursorMove::WordLeft),
+            KeyCode::Char('f') if alt => self.editor.move_cursor(CursorMove::WordRight),
+            KeyCode::Left => self.editor.move_cursor(CursorMove::Left),
+            KeyCode::Right => self.editor.move_cursor(CursorMove::Right),
+            KeyCode::Home => self.editor.move_cursor(CursorMove::LineStart),
+            KeyCode::End => self.editor.move_cursor(CursorMove::LineEnd),
+            KeyCode::Char('a') if ctrl => self.editor.move_cursor(CursorMove::LineStart),
+            KeyCode::Char('e') if ctrl => self.editor.move_cursor(CursorMove::LineEnd),
+            KeyCode::Char('u') if ctrl => self.editor.kill(CursorMove::LineStart),
+            KeyCode::Char('k') if ctrl => self.editor.kill(CursorMove::LineEnd),
+            KeyCode::Char('w') if ctrl => self.editor.kill(CursorMove::WordLeft),
+            KeyCode::Backspace if ctrl || alt => self.editor.kill(CursorMove::WordLeft),
+            KeyCode::Char('h') if ctrl => self.editor.kill(CursorMove::Left),
+            KeyCode::Backspace => self.editor.kill(CursorMove::Left),
+            KeyCode::Char('d') if ctrl => self.editor.kill(CursorMove::Right),
+            KeyCode::Delete => self.editor.kill(CursorMove::Right),
             KeyCode::Char(letter) if !ctrl && !alt => {
                 self.editor.insert(letter.encode_utf8(&mut [0; 4]))
             }
             _ => return Vec::new(),
         }
-        self.suggest()
+        self.update_popup()
     }
 
     /// Ctrl-C: stops the run, then leaves; with nothing to stop it clears the input, then leaves.
-    pub(super) fn interrupt(&mut self) -> Vec<Command> {
+    pub(super) fn interrupt(&mut self) -> Vec<ChatCommand> {
         self.popup = None;
         match &mut self.phase {
-            Phase::Running(run) if run.doing == Doing::Cancelling => vec![Command::Quit],
-            Phase::Running(run) => {
-                run.doing = Doing::Cancelling;
-                self.question = None;
-                vec![Command::Cancel]
+            ChatPhase::Running(run) if run.activity == Activity::Cancelling => {
+                vec![ChatCommand::Quit]
             }
-            Phase::Idle if self.editor.is_empty() => vec![Command::Quit],
-            Phase::Idle => {
+            ChatPhase::Running(run) => {
+                run.activity = Activity::Cancelling;
+                self.question = None;
+                vec![ChatCommand::Cancel]
+            }
+            ChatPhase::Idle if self.editor.is_empty() => vec![ChatCommand::Quit],
+            ChatPhase::Idle => {
                 self.editor.clear();
                 Vec::new()
             }
@@ -98,29 +100,29 @@ impl Chat {
     }
 
     /// One key answers a question, but never a key that goes on with something half written.
-    pub(super) fn answer_for(&self, letter: char) -> Option<Answer> {
+    pub(super) fn answer_for(&self, letter: char) -> Option<ApprovalAnswer> {
         let question = self.question.as_ref().filter(|_| self.editor.is_empty())?;
-        let takes = |kind| question.terms.takes(kind);
+        let takes = |kind| question.terms.accepts(kind);
         match letter.to_ascii_lowercase() {
-            'y' => takes(DecisionKind::Approve).then_some(Answer::Yes),
-            'n' => takes(DecisionKind::Reject).then_some(Answer::no()),
-            'a' => (takes(DecisionKind::Approve) && question.always.is_some())
-                .then_some(Answer::Always),
+            'y' => takes(DecisionKind::Approve).then_some(ApprovalAnswer::Yes),
+            'n' => takes(DecisionKind::Reject).then_some(ApprovalAnswer::no()),
+            'a' => (takes(DecisionKind::Approve) && question.always_scope.is_some())
+                .then_some(ApprovalAnswer::Always),
             // Arguments are changed, and results given, where there is room for them: `stead
             // approvals`.
-            'l' | 'e' => Some(Answer::Later),
+            'l' | 'e' => Some(ApprovalAnswer::Later),
             _ => None,
         }
     }
 
     /// Keys that the list of choices takes; none if it is closed or does not want this one.
-    pub(super) fn on_popup_key(&mut self, code: KeyCode) -> Option<Vec<Command>> {
+    pub(super) fn on_popup_key(&mut self, code: KeyCode) -> Option<Vec<ChatCommand>> {
         let popup = self.popup.as_mut()?;
         match code {
             KeyCode::Esc => self.popup = None,
             KeyCode::Up => popup.previous(),
             KeyCode::Down => popup.next(),
-            KeyCode::Tab | KeyCode::BackTab if popup.choices.len() > 1 => {
+            KeyCode::Tab | KeyCode::BackTab if popup.completions.len() > 1 => {
                 match (popup.cycling, code) {
                     (false, _) => {}
                     (true, KeyCode::BackTab) => popup.previous(),
@@ -128,61 +130,70 @@ impl Chat {
                 }
                 popup.cycling = true;
                 let text = popup
-                    .choice()
+                    .selected_completion()
                     .map(|choice| choice.text.clone())
                     .unwrap_or_default();
                 self.editor.replace(popup.start, &text);
             }
-            KeyCode::Tab | KeyCode::BackTab => return Some(self.accept()),
+            KeyCode::Tab | KeyCode::BackTab => return Some(self.accept_completion()),
             KeyCode::Enter => {
                 let word = &self.editor.text()[popup.start..self.editor.cursor()];
-                if !popup.cycling && popup.choice().is_some_and(|choice| choice.text == word) {
+                if !popup.cycling
+                    && popup
+                        .selected_completion()
+                        .is_some_and(|choice| choice.text == word)
+                {
                     self.popup = None;
                     return None;
                 }
-                return Some(self.accept());
+                return Some(self.accept_completion());
             }
             _ => return None,
         }
         Some(Vec::new())
     }
 
-    pub(super) fn accept(&mut self) -> Vec<Command> {
+    pub(super) fn accept_completion(&mut self) -> Vec<ChatCommand> {
         let Some(popup) = self.popup.take() else {
             return Vec::new();
         };
-        let Some(choice) = popup.choice() else {
+        let Some(choice) = popup.selected_completion() else {
             return Vec::new();
         };
         self.editor
-            .replace(popup.start, &format!("{}{}", choice.text, choice.after));
+            .replace(popup.start, &format!("{}{}", choice.text, choice.suffix));
         // A directory can be gone into at once; anything else is complete.
         if choice.text.ends_with('/') {
-            self.suggest()
+            self.update_popup()
         } else {
             Vec::new()
         }
     }
 
     /// Opens, renews or closes the list of choices after an edit.
-    pub(super) fn suggest(&mut self) -> Vec<Command> {
-        match complete::target(self.editor.text(), self.editor.cursor()) {
-            Some((range, Wanted::Command)) => {
-                self.popup =
-                    Popup::new(range.start, complete::commands(&self.editor.text()[range]));
+    pub(super) fn update_popup(&mut self) -> Vec<ChatCommand> {
+        match complete::completion_target(self.editor.text(), self.editor.cursor()) {
+            Some((range, CompletionKind::Command)) => {
+                self.popup = CompletionPopup::new(
+                    range.start,
+                    complete::complete_command(&self.editor.text()[range]),
+                );
                 Vec::new()
             }
-            Some((range, Wanted::Argument(command))) => {
-                let choices =
-                    complete::arguments(command, &self.editor.text()[range.clone()], &self.agents);
-                self.popup = Popup::new(range.start, choices);
+            Some((range, CompletionKind::Argument(command))) => {
+                let choices = complete::complete_argument(
+                    command,
+                    &self.editor.text()[range.clone()],
+                    &self.agents,
+                );
+                self.popup = CompletionPopup::new(range.start, choices);
                 Vec::new()
             }
-            Some((range, Wanted::Path(query))) => {
+            Some((range, CompletionKind::Path(query))) => {
                 // Until the new paths are there, those of before that still fit are shown.
                 let before = self.popup.take().filter(|popup| popup.start == range.start);
                 self.popup = before.and_then(|popup| popup.narrowed(&query));
-                vec![Command::Lookup(query)]
+                vec![ChatCommand::FindPaths(query)]
             }
             None => {
                 self.popup = None;
@@ -192,12 +203,12 @@ impl Chat {
     }
 
     fn toggle_details(&mut self) {
-        let chosen = self.chosen;
-        let wanted = |item: &&mut Item| {
-            matches!(item.body, Body::Call(_)) && chosen.is_none_or(|id| item.id == id)
+        let chosen = self.selected;
+        let wanted = |item: &&mut ChatItem| {
+            matches!(item.body, ItemBody::Call(_)) && chosen.is_none_or(|id| item.id == id)
         };
         if let Some(item) = self.items.iter_mut().rev().find(wanted)
-            && let Body::Call(call) = &mut item.body
+            && let ItemBody::Call(call) = &mut item.body
         {
             item.revision += 1;
             call.details = match call.details {
@@ -208,44 +219,48 @@ impl Chat {
     }
 
     /// Chooses the call before or after; after the newest, none is chosen.
-    fn choose(&mut self, step: Step) {
+    fn select_call(&mut self, step: SelectionStep) {
         let calls = self
             .items
             .iter()
-            .filter(|item| matches!(item.body, Body::Call(_)));
+            .filter(|item| matches!(item.body, ItemBody::Call(_)));
         let ids: Vec<u64> = calls.map(|item| item.id).collect();
         let at = self
-            .chosen
+            .selected
             .and_then(|id| ids.iter().position(|&call| call == id));
         let next = match (step, at) {
-            (Step::Back, Some(at)) => Some(at.saturating_sub(1)),
-            (Step::Back, None) => ids.len().checked_sub(1),
-            (Step::On, Some(at)) => Some(at + 1),
-            (Step::On, None) => None,
+            (SelectionStep::Back, Some(at)) => Some(at.saturating_sub(1)),
+            (SelectionStep::Back, None) => ids.len().checked_sub(1),
+            (SelectionStep::Forward, Some(at)) => Some(at + 1),
+            (SelectionStep::Forward, None) => None,
         };
-        self.chosen = next.and_then(|at| ids.get(at).copied());
+        self.selected = next.and_then(|at| ids.get(at).copied());
     }
 
-    pub(super) fn submit(&mut self) -> Vec<Command> {
+    pub(super) fn submit(&mut self) -> Vec<ChatCommand> {
         self.popup = None;
         if self.editor.text().trim().is_empty() {
             return Vec::new();
         }
         let text = self.editor.take();
         self.scroll = 0;
-        match (slash::parse(&text), &self.phase) {
-            (Typed::Input, Phase::Idle) if self.inbox.is_empty() => self.begin(text),
+        match (slash::parse_input(&text), &self.phase) {
+            (ParsedInput::Input, ChatPhase::Idle) if self.inbox.is_empty() => {
+                self.submit_text(text)
+            }
             // What waits for a moment of silence is said together with it.
-            (Typed::Input, Phase::Idle | Phase::Running(_)) => vec![Command::Tell(text)],
-            (Typed::Queue(mode), _) => self.queue(mode),
-            (Typed::Help, _) => self.say_info(slash::help()),
-            (Typed::Status, _) => self.say_info(self.status()),
-            (Typed::Wrong(why), _) => {
+            (ParsedInput::Input, ChatPhase::Idle | ChatPhase::Running(_)) => {
+                vec![ChatCommand::SendToRun(text)]
+            }
+            (ParsedInput::Queue(mode), _) => self.set_queue_mode(mode),
+            (ParsedInput::Help, _) => self.show_info(slash::help()),
+            (ParsedInput::Status, _) => self.show_info(self.status()),
+            (ParsedInput::Invalid(why), _) => {
                 self.note(Tone::Warning, why);
                 Vec::new()
             }
-            (Typed::Do(Command::Quit), _) => vec![Command::Quit],
-            (Typed::Do(_), Phase::Running(_)) => {
+            (ParsedInput::Run(ChatCommand::Quit), _) => vec![ChatCommand::Quit],
+            (ParsedInput::Run(_), ChatPhase::Running(_)) => {
                 self.note(
                     Tone::Warning,
                     format!(
@@ -256,19 +271,23 @@ impl Chat {
                 Vec::new()
             }
             (
-                Typed::Do(command @ (Command::Resume | Command::Raise(_) | Command::Compact(_))),
-                Phase::Idle,
+                ParsedInput::Run(
+                    command @ (ChatCommand::Resume
+                    | ChatCommand::Raise(_)
+                    | ChatCommand::Compact(_)),
+                ),
+                ChatPhase::Idle,
             ) => {
-                self.run();
+                self.enter_running();
                 vec![command]
             }
-            (Typed::Do(command), Phase::Idle) => vec![command],
+            (ParsedInput::Run(command), ChatPhase::Idle) => vec![command],
         }
     }
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Step {
+enum SelectionStep {
     Back,
-    On,
+    Forward,
 }

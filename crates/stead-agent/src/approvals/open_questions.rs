@@ -1,0 +1,115 @@
+//! The questions that wait, wherever they were asked.
+
+use crate::{Agent, AgentError, Session};
+use serde::Serialize;
+use serde_json::Value;
+use std::sync::Arc;
+use stead_core::{AskTerms, CallState, Owner, PendingCall, Run, RunId, SessionId, SessionState};
+use stead_store::StoreError;
+
+/// A question that waits for a person.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OpenQuestion {
+    /// The session.
+    pub session: SessionId,
+    /// The run.
+    pub run: RunId,
+    /// The call.
+    pub id: String,
+    /// The tool, as the model named it.
+    pub tool: String,
+    /// The arguments.
+    pub args: Value,
+    /// Their hash, which an answer must give.
+    pub args_hash: String,
+    /// The rule that asks.
+    pub rule: String,
+    /// How it may be answered, by whom and until when, and what would happen.
+    #[serde(flatten)]
+    pub terms: AskTerms,
+    /// The first words said in the session.
+    pub title: String,
+    /// The session that handed the work over, if a subagent asks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<SessionId>,
+}
+
+impl OpenQuestion {
+    /// The questions that are open in `state`.
+    fn all(session: &SessionId, state: &SessionState) -> Vec<Self> {
+        let open = |run: &Run| -> Vec<Self> {
+            let asked = run
+                .pending
+                .iter()
+                .filter_map(|pending| Self::from_pending(session, state, run, pending));
+            asked.collect()
+        };
+        state.run.as_ref().map(open).unwrap_or_default()
+    }
+
+    fn from_pending(
+        session: &SessionId,
+        state: &SessionState,
+        run: &Run,
+        pending: &PendingCall,
+    ) -> Option<Self> {
+        let PendingCall {
+            call,
+            state:
+                CallState::Asked {
+                    args_hash,
+                    rule,
+                    terms,
+                },
+        } = pending
+        else {
+            return None;
+        };
+        let mut terms = terms.clone();
+        terms.decisions = terms.allowed().to_vec();
+        Some(Self {
+            session: session.clone(),
+            run: run.id.clone(),
+            id: call.id.clone(),
+            tool: call.name.clone(),
+            args: call.args.clone(),
+            args_hash: args_hash.clone(),
+            rule: rule.clone(),
+            terms,
+            title: state.title.clone(),
+            parent: state.spawned.as_ref().map(|spawned| spawned.by.clone()),
+        })
+    }
+}
+
+impl Session {
+    /// The questions that wait for a person, as last seen.
+    pub fn open_questions(&self) -> Vec<OpenQuestion> {
+        OpenQuestion::all(&self.id, &self.state)
+    }
+}
+
+impl Agent {
+    /// All questions that wait in sessions of `owner`, those of subagents included; newest session
+    /// first. Only sessions with an open run are read.
+    pub async fn open_approvals(
+        self: &Arc<Self>,
+        owner: &Owner,
+    ) -> Result<Vec<OpenQuestion>, AgentError> {
+        let listed = self.parts.place.sessions(owner).list().await?;
+        let open = listed
+            .into_iter()
+            .filter(|session| session.outcome.is_none() && session.runs > 0);
+        let mut questions = Vec::new();
+        for summary in open.filter(|session| session.damage.is_none()) {
+            let mut session = self.session_of(owner.clone(), summary.id);
+            match session.load().await {
+                Ok(()) => questions.extend(session.open_questions()),
+                // It was removed since it was listed.
+                Err(AgentError::Store(StoreError::NotFound(_))) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(questions)
+    }
+}

@@ -1,0 +1,315 @@
+//! Where the memory of one owner lies: files that people read, and documents that keep the progress
+//! of jobs.
+
+use super::error::MemoryError;
+use super::fact::{Fact, normalised};
+use super::fact_document::FactDocument;
+use crate::Agent;
+use jiff::Timestamp;
+use jiff::civil::Date;
+use std::collections::HashSet;
+use std::sync::Arc;
+use stead_core::{Owner, SessionId};
+use stead_vfs::{Expect, FileKind, ReadRange, VPath, Version, Vfs, VfsError};
+use stead_workspace::{Definition, IsolationScope, OwnerState};
+
+/// Largest memory file that is changed.
+const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
+/// How often a change is tried again when others change the same file.
+const MAX_TRIES: usize = 50;
+/// The scope of whoever does not keep files by session.
+pub(super) const EVERY_SESSION: &str = "all";
+
+/// The files of a memory.
+#[derive(Debug, Clone)]
+pub(crate) struct FactFiles {
+    pub(super) files: Arc<dyn Vfs>,
+    /// Curated memory.
+    pub(super) memory: VPath,
+    /// The folder of the facts of each day.
+    pub(super) days: VPath,
+    zone: Option<String>,
+}
+
+/// The memory of one owner.
+#[derive(Debug, Clone)]
+pub(super) struct OwnerMemory {
+    pub(super) files: FactFiles,
+    pub(super) state: OwnerState,
+    /// Whose it is, and the session that is looked through.
+    pub(super) owner: Owner,
+    pub(super) session: SessionId,
+    /// Which of the owner's memories: one for all sessions, or that of one session.
+    pub(super) scope: String,
+}
+
+impl Agent {
+    /// The memory of `owner` that `session` adds to.
+    pub(super) fn owner_memory(
+        &self,
+        owner: &Owner,
+        session: &SessionId,
+    ) -> Result<OwnerMemory, MemoryError> {
+        let place = &self.parts.place;
+        let files = FactFiles::new(
+            &self.workspace().definition,
+            place.files(owner, session, None),
+        )?;
+        let state = self.memory_state(owner);
+        let scope = match self.workspace().config().filesystem.scope {
+            IsolationScope::Session => session.to_string(),
+            IsolationScope::User | IsolationScope::Agent | IsolationScope::Global => {
+                EVERY_SESSION.to_owned()
+            }
+        };
+        Ok(OwnerMemory {
+            files,
+            state,
+            owner: owner.clone(),
+            session: session.clone(),
+            scope,
+        })
+    }
+
+    /// The memory of `owner` under the name of a scope.
+    pub(super) fn owner_memory_of_scope(
+        &self,
+        owner: &Owner,
+        scope: &str,
+    ) -> Result<OwnerMemory, MemoryError> {
+        let session = SessionId::new(scope)
+            .ok()
+            .filter(|_| scope != EVERY_SESSION);
+        self.owner_memory(owner, &session.unwrap_or_else(SessionId::sessionless))
+    }
+}
+
+impl FactFiles {
+    /// The memory in `files`, as the layout places it.
+    pub(crate) fn new(definition: &Definition, files: Arc<dyn Vfs>) -> Result<Self, MemoryError> {
+        let none = || MemoryError::NoMemory(definition.layout.to_string());
+        let memory = definition.paths.memory.clone().ok_or_else(none)?;
+        let beside = || memory.parent().filter(|folder| !folder.is_root());
+        let days = definition
+            .paths
+            .daily_facts
+            .clone()
+            .or_else(beside)
+            .ok_or_else(none)?;
+        Ok(Self {
+            files,
+            memory,
+            days,
+            zone: definition.config.timezone.clone(),
+        })
+    }
+
+    /// The same memory seen through other files.
+    pub(crate) fn with_files(&self, files: Arc<dyn Vfs>) -> Self {
+        Self {
+            files,
+            ..self.clone()
+        }
+    }
+
+    /// The date at `time`, where the agent is.
+    pub(crate) fn date(&self, time: Timestamp) -> Date {
+        let zone = self
+            .zone
+            .as_deref()
+            .and_then(|name| jiff::tz::TimeZone::get(name).ok());
+        time.to_zoned(zone.unwrap_or_else(jiff::tz::TimeZone::system))
+            .date()
+    }
+
+    /// The file of the facts of a day.
+    pub(crate) fn day(&self, date: Date) -> Result<VPath, MemoryError> {
+        self.at(&format!("{date}.md"))
+    }
+
+    /// The file of what was said from outside on a day and waits for approval.
+    pub(crate) fn quarantine(&self, date: Date) -> Result<VPath, MemoryError> {
+        self.at(&format!("quarantine/{date}.md"))
+    }
+
+    /// Where facts go that a person rejected: out of the agent's reach, as they were before.
+    pub(crate) fn rejected(&self) -> Result<VPath, MemoryError> {
+        self.at("quarantine/rejected.md")
+    }
+
+    /// A file of what is no longer in use.
+    pub(crate) fn archive(&self, name: &str) -> Result<VPath, MemoryError> {
+        self.at(&format!("archive/{name}.md"))
+    }
+
+    fn at(&self, name: &str) -> Result<VPath, MemoryError> {
+        self.days
+            .join(name)
+            .map_err(|error| MemoryError::Files(error.into()))
+    }
+
+    /// The dates that have a file in `folder` of the memory, oldest first.
+    pub(crate) async fn dates(&self, folder: &str) -> Result<Vec<Date>, MemoryError> {
+        let folder = if folder.is_empty() {
+            self.days.clone()
+        } else {
+            self.at(folder)?
+        };
+        let entries = match self.files.list(&folder).await {
+            Ok(entries) => entries,
+            Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        };
+        let files = entries.iter().filter(|entry| entry.kind == FileKind::File);
+        let mut dates: Vec<Date> = files.filter_map(|entry| date_of(&entry.name)).collect();
+        dates.sort();
+        Ok(dates)
+    }
+
+    /// The lines of a file and its version; none if there is no file.
+    pub(crate) async fn read(
+        &self,
+        path: &VPath,
+    ) -> Result<(FactDocument, Option<Version>), MemoryError> {
+        let (bytes, version) = match self
+            .files
+            .read(
+                path,
+                ReadRange {
+                    offset: 0,
+                    len: MAX_FILE_BYTES + 1,
+                },
+            )
+            .await
+        {
+            Ok(read) => read,
+            Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => {
+                return Ok((FactDocument::default(), None));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if bytes.len() as u64 > MAX_FILE_BYTES {
+            let path = path.clone();
+            let size = bytes.len() as u64;
+            return Err(VfsError::TooLarge {
+                path,
+                size,
+                limit: MAX_FILE_BYTES,
+            }
+            .into());
+        }
+        match std::str::from_utf8(&bytes) {
+            Ok(text) => Ok((FactDocument::parse(text), Some(version))),
+            Err(error) => {
+                let line = bytes[..error.valid_up_to()]
+                    .iter()
+                    .filter(|byte| **byte == b'\n')
+                    .count()
+                    + 1;
+                Err(MemoryError::NotText {
+                    path: path.clone(),
+                    line,
+                })
+            }
+        }
+    }
+
+    /// Changes a file, and nothing that others do to it at the same time is lost: `change` is asked
+    /// again for the newest content. A content that stays the same is not written.
+    pub(crate) async fn change<T>(
+        &self,
+        path: &VPath,
+        mut change: impl FnMut(&mut FactDocument) -> T,
+    ) -> Result<T, MemoryError> {
+        for _ in 0..MAX_TRIES {
+            let (before, version) = self.read(path).await?;
+            let mut after = before.clone();
+            let outcome = change(&mut after);
+            if after == before {
+                return Ok(outcome);
+            }
+            match self.write(path, &after, version).await {
+                Ok(_) => return Ok(outcome),
+                Err(VfsError::Changed(_) | VfsError::Exists(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(MemoryError::Contended(path.clone()))
+    }
+
+    /// Writes a file if it still is of this version.
+    pub(crate) async fn write(
+        &self,
+        path: &VPath,
+        ledger: &FactDocument,
+        version: Option<Version>,
+    ) -> Result<Version, VfsError> {
+        self.files
+            .write(
+                path,
+                ledger.text().into(),
+                version.map_or(Expect::Absent, Expect::Version),
+            )
+            .await
+    }
+
+    /// Adds facts to a file, but none that it or a file of what was put away holds already.
+    pub(crate) async fn append(&self, path: &VPath, facts: &[Fact]) -> Result<usize, MemoryError> {
+        if facts.is_empty() {
+            return Ok(0);
+        }
+        let mut away: HashSet<String> = HashSet::new();
+        for put_away in [self.archive(FORGOTTEN)?, self.rejected()?] {
+            if put_away == *path {
+                continue;
+            }
+            match self.read(&put_away).await {
+                Ok((ledger, _)) => away.extend(ledger.ids()),
+                // As an agent sees it: what it saves was never there.
+                Err(MemoryError::Files(VfsError::Denied(_))) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.change(path, |ledger| {
+            let known = ledger.ids().union(&away).cloned().collect();
+            ledger.append(facts, &known)
+        })
+        .await
+    }
+}
+
+impl FactFiles {
+    /// Adds facts to those that wait for a person, but none in words that wait already or were
+    /// rejected.
+    pub(crate) async fn quarantine_facts(
+        &self,
+        date: Date,
+        facts: &[Fact],
+    ) -> Result<usize, MemoryError> {
+        let mut said: HashSet<String> = HashSet::new();
+        for path in [self.rejected()?, self.quarantine(date)?] {
+            said.extend(
+                self.read(&path)
+                    .await?
+                    .0
+                    .facts()
+                    .map(|(_, fact)| normalised(&fact.text)),
+            );
+        }
+        let news: Vec<Fact> = facts
+            .iter()
+            .filter(|fact| said.insert(normalised(&fact.text)))
+            .cloned()
+            .collect();
+        self.append(&self.quarantine(date)?, &news).await
+    }
+}
+
+/// Where forgotten facts go.
+pub(super) const FORGOTTEN: &str = "forgotten";
+
+/// The date that a file is named after.
+fn date_of(name: &str) -> Option<Date> {
+    let date: Date = name.strip_suffix(".md")?.parse().ok()?;
+    (format!("{date}.md") == name).then_some(date)
+}

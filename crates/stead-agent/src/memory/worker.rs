@@ -1,0 +1,246 @@
+//! Who does what was put off: any process that has the time.
+
+use super::error::MemoryError;
+use super::job::{MemoryJob, QUEUE};
+use super::progress::{MergeProgress, Versioned};
+use crate::Agent;
+use std::sync::Arc;
+use std::time::Duration;
+use stead_core::Owner;
+use stead_store::{AcquireOutcome, Claim, ClaimedJob, FencingToken, Leases};
+use stead_workspace::OwnerState;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// The lease of the one process that works on its own.
+const WORKER_LEASE: &str = "worker";
+/// Longest wait before a job that failed is tried again.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(3600);
+
+/// How long a worker works, and how it treats jobs.
+#[derive(Debug, Clone)]
+pub struct WorkerOptions {
+    /// No job is begun or gone on with after this.
+    pub limit: Duration,
+    /// How long a job stays with a worker that is not heard of (default 60 seconds).
+    pub visibility_timeout: Duration,
+    /// How long a job that failed for the first time rests; after that twice as long each time
+    /// (default 30 seconds).
+    pub retry_delay: Duration,
+    /// Stops it.
+    pub cancel: CancellationToken,
+}
+
+impl WorkerOptions {
+    /// Works for at most `limit`.
+    pub fn with_limit(limit: Duration) -> Self {
+        let hide = Duration::from_secs(60);
+        let rest = Duration::from_secs(30);
+        Self {
+            limit,
+            visibility_timeout: hide,
+            retry_delay: rest,
+            cancel: CancellationToken::new(),
+        }
+    }
+}
+
+/// What a worker did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct WorkerReport {
+    /// Jobs that are done.
+    pub done: u64,
+    /// Jobs that failed, to be tried again.
+    pub failed: u64,
+}
+
+/// How a job came to its end.
+enum JobEnd {
+    Done,
+    Failed(String),
+    /// It is another worker's now.
+    Lost,
+    /// There is no time left.
+    Stopped,
+}
+
+impl Agent {
+    /// Does what was put off for `owner`, until nothing is due.
+    pub async fn run_memory_jobs(
+        &self,
+        owner: &Owner,
+        options: &WorkerOptions,
+    ) -> Result<WorkerReport, MemoryError> {
+        let end = Instant::now() + options.limit;
+        let state = self.memory_state(owner);
+        let mut worked = WorkerReport::default();
+        while Instant::now() < end && !options.cancel.is_cancelled() {
+            let Some(claimed) = state
+                .store
+                .claim(&state.space, QUEUE, options.visibility_timeout)
+                .await?
+            else {
+                break;
+            };
+            match self.run_job(owner, &state, &claimed, options, end).await? {
+                JobEnd::Done => {
+                    state.store.ack(&state.space, QUEUE, &claimed).await?;
+                    worked.done += 1;
+                }
+                JobEnd::Failed(reason) => {
+                    let wait = options
+                        .retry_delay
+                        .saturating_mul(1 << (claimed.attempt.clamp(1, 16) - 1))
+                        .min(MAX_RETRY_DELAY);
+                    state
+                        .store
+                        .nack(&state.space, QUEUE, &claimed, wait, &reason)
+                        .await?;
+                    worked.failed += 1;
+                }
+                JobEnd::Lost => {}
+                JobEnd::Stopped => {
+                    let reason = "the worker was stopped";
+                    state
+                        .store
+                        .nack(&state.space, QUEUE, &claimed, Duration::ZERO, reason)
+                        .await?;
+                    break;
+                }
+            }
+        }
+        Ok(worked)
+    }
+
+    /// The same, unless another process is at it for the same owner: then nothing happens.
+    pub async fn run_memory_jobs_exclusively(
+        &self,
+        owner: &Owner,
+        options: &WorkerOptions,
+    ) -> Result<Option<WorkerReport>, MemoryError> {
+        let state = self.memory_state(owner);
+        let me = format!("{} {:?}", std::process::id(), Instant::now());
+        let fence = match state
+            .store
+            .acquire(
+                &state.space,
+                WORKER_LEASE,
+                &me,
+                options.visibility_timeout,
+                Claim::Free,
+            )
+            .await?
+        {
+            AcquireOutcome::Granted(fence) => fence,
+            AcquireOutcome::Held(_) => return Ok(None),
+        };
+        let worked = tokio::select! {
+            worked = self.run_memory_jobs(owner, options) => worked.map(Some),
+            lost = keep_lease(&state, &fence, options.visibility_timeout) => lost.map(|()| None),
+        };
+        state.store.release(&state.space, &fence).await?;
+        worked
+    }
+
+    /// A worker beside what else the process does. It ends when the handle is dropped, and whatever
+    /// it was at is taken up by the next.
+    pub fn spawn_memory_worker(self: &Arc<Self>, owner: Owner) -> MemoryWorker {
+        /// How often it looks for what others put off, or what is due by now.
+        const EVERY: Duration = Duration::from_secs(60);
+        let agent = self.clone();
+        let wake = Arc::new(Notify::new());
+        let woken = wake.clone();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let options = WorkerOptions::with_limit(Duration::from_secs(600));
+            loop {
+                // What went wrong is told by `stead memory status`; the queue keeps what was not
+                // done.
+                let _ = agent.run_memory_jobs(&owner, &options).await;
+                let _ = tokio::time::timeout(EVERY, woken.notified()).await;
+            }
+        });
+        MemoryWorker {
+            wake,
+            _tasks: tasks,
+        }
+    }
+
+    pub(super) fn memory_state(&self, owner: &Owner) -> OwnerState {
+        let mut state = self.parts.place.state(owner);
+        state.space = state.space.within("memory");
+        state
+    }
+
+    /// Does one job, telling the queue from time to time that somebody is at it.
+    async fn run_job(
+        &self,
+        owner: &Owner,
+        state: &OwnerState,
+        claimed: &ClaimedJob,
+        options: &WorkerOptions,
+        end: Instant,
+    ) -> Result<JobEnd, MemoryError> {
+        let mut work = std::pin::pin!(self.execute_job(owner, &claimed.payload));
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => {
+                    return Ok(done.map_or_else(|error| JobEnd::Failed(error.to_string()), |()| JobEnd::Done));
+                }
+                () = options.cancel.cancelled() => return Ok(JobEnd::Stopped),
+                () = tokio::time::sleep_until(end) => return Ok(JobEnd::Stopped),
+                () = tokio::time::sleep(options.visibility_timeout / 3) => {
+                    if !state.store.extend(&state.space, QUEUE, claimed, options.visibility_timeout).await? {
+                        return Ok(JobEnd::Lost);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn execute_job(&self, owner: &Owner, payload: &bytes::Bytes) -> Result<(), MemoryError> {
+        match MemoryJob::parse(payload)? {
+            MemoryJob::Flush { session, upto } => self.flush(owner, &session, upto).await.map(drop),
+            MemoryJob::Consolidate { scope, generation } => {
+                let home = self.owner_memory_of_scope(owner, &scope)?;
+                let merged: Option<Versioned<MergeProgress>> = home.get(&home.merged_key()).await?;
+                if merged.map_or(0, |kept| kept.value.generation) != generation {
+                    // Somebody did it, and saw to whatever came after.
+                    return Ok(());
+                }
+                self.consolidate(owner, Some(&scope)).await.map(drop)
+            }
+        }
+    }
+}
+
+/// Renews a lease until it is lost.
+async fn keep_lease(
+    state: &OwnerState,
+    fence: &FencingToken,
+    ttl: Duration,
+) -> Result<(), MemoryError> {
+    loop {
+        tokio::time::sleep(ttl / 3).await;
+        if !Leases::renew(&*state.store, &state.space, fence, ttl).await? {
+            return Ok(());
+        }
+    }
+}
+
+/// A worker beside what else the process does.
+#[derive(Debug)]
+pub struct MemoryWorker {
+    wake: Arc<Notify>,
+    _tasks: JoinSet<()>,
+}
+
+impl MemoryWorker {
+    /// There is something to do.
+    pub fn wake(&self) {
+        self.wake.notify_one();
+    }
+}

@@ -1,0 +1,205 @@
+//! Test support: the expected verdict of the pure gate, from public facts only.
+
+use super::generate::Call;
+use serde_json::Value;
+use std::sync::Arc;
+use stead_agent::{
+    Agent, CallFacts, CommandFacts, ReadOnlyStatus, RuleMatch, SessionPermissions, judge,
+};
+use stead_core::{AccessKind, PathAccess, PathScope, Verdict, VerdictKind};
+use stead_tools::{Executor, Registry, SessionView, Tool};
+use stead_vfs::{VPath, Vfs};
+
+/// What a door made of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// It may run; a door that runs it does not say which rule lets it.
+    Allowed,
+    /// It waits for a person, by this rule.
+    Asks(String),
+    /// It is denied, by this rule.
+    Denied(String),
+    /// It is no call, or none at this point, for this reason.
+    NoCall(String),
+}
+
+impl Seen {
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Asks(_) => "asks",
+            Self::Denied(_) => "denied",
+            Self::NoCall(_) => "no call",
+        }
+    }
+
+    /// Without the names of all tools that there are.
+    pub(super) fn short(self) -> Self {
+        match self {
+            Self::NoCall(text) if text.starts_with("there is no tool") => {
+                Self::NoCall(text.split('`').take(2).collect())
+            }
+            other => other,
+        }
+    }
+}
+
+impl From<Verdict> for Seen {
+    fn from(Verdict { kind, rule }: Verdict) -> Self {
+        match kind {
+            VerdictKind::Allow => Self::Allowed,
+            VerdictKind::Ask => Self::Asks(rule),
+            VerdictKind::Deny => Self::Denied(rule),
+        }
+    }
+}
+
+/// What the gate says of a call in a session on these terms.
+pub(super) async fn expected(
+    agent: &Arc<Agent>,
+    (tools, files): (&Registry, &Arc<dyn Vfs>),
+    (terms, standing): (&SessionPermissions, &SessionView),
+    call: &Call,
+) -> Seen {
+    let left_out = tools.filtered_out(call.name).cloned();
+    let prepared = left_out.map_or_else(
+        || tools.prepare(call.name, call.args.clone()),
+        |tool| Ok((tool, call.args.clone())),
+    );
+    let (tool, args) = match prepared {
+        Ok(prepared) => prepared,
+        Err(why) => return Seen::NoCall(why),
+    };
+    let seen = Seen::from(verdict(agent, (tools, files), terms, &*tool, &args).await);
+    match (&seen, tool.refusal_reason(standing, &**files).await) {
+        (Seen::Asks(_), Some(why)) => Seen::NoCall(why),
+        _ => seen,
+    }
+}
+
+/// The verdict of the gate.
+pub(super) async fn verdict(
+    agent: &Arc<Agent>,
+    (tools, files): (&Registry, &Arc<dyn Vfs>),
+    terms: &SessionPermissions,
+    tool: &dyn Tool,
+    args: &Value,
+) -> Verdict {
+    let workspace = agent.workspace();
+    let spec = tool.spec();
+    let unlisted = tools.find(&spec.name).is_none();
+    let mut accesses = if unlisted {
+        Vec::new()
+    } else {
+        tool.accesses(args)
+    };
+    let mut below = Vec::new();
+    let mut command = tool.command(args).map(|text| {
+        let judged = stead_shell::judge(&workspace.config().commands, text);
+        let reads = if judged.reads.is_some() {
+            ReadOnlyStatus::Yes
+        } else {
+            ReadOnlyStatus::Unknown
+        };
+        let ruled = match judged.kind {
+            VerdictKind::Ask if !judged.rule.starts_with("commands.") => {
+                RuleMatch::NoMatch(judged.rule.clone())
+            }
+            kind => RuleMatch::Matched(Verdict {
+                kind,
+                rule: judged.rule.clone(),
+            }),
+        };
+        if judged.kind != VerdictKind::Deny {
+            let folder = args.get("cwd").and_then(Value::as_str).unwrap_or(".");
+            let reads = judged
+                .parts
+                .iter()
+                .flat_map(|part| part.reads.iter().map(move |path| (part, path)));
+            for (part, path) in reads {
+                assert!(
+                    !path.starts_with('/'),
+                    "no command of this test names what lies elsewhere"
+                );
+                let path = VPath::parse(folder)
+                    .and_then(|folder| folder.join(path))
+                    .unwrap();
+                accesses.push(PathAccess {
+                    path: path.to_string(),
+                    kind: AccessKind::Read,
+                    scope: PathScope::Content,
+                });
+                if part.is_allowed_as_read_only() && part.depth == stead_shell::ReadDepth::Below {
+                    below.push(PathAccess {
+                        path: path.to_string(),
+                        kind: AccessKind::Read,
+                        scope: PathScope::Tree,
+                    });
+                }
+            }
+        }
+        if judged.parts.iter().any(|part| {
+            part.is_allowed_as_read_only() && part.depth == stead_shell::ReadDepth::Repository
+        }) {
+            let path = VPath::root().to_string();
+            below.push(PathAccess {
+                path,
+                kind: AccessKind::Read,
+                scope: PathScope::Tree,
+            });
+        }
+        CommandFacts {
+            text: text.to_owned(),
+            rule_match: ruled,
+            read_only: reads,
+        }
+    });
+    if let Some(command) = &mut command
+        && let Ok(Some(verdict)) = stead_vfs::judge(&workspace.rules, &**files, &below).await
+        && verdict.kind != VerdictKind::Allow
+    {
+        let rule = format!(
+            "commands.reads: {}; name the files or folders to look at",
+            verdict.rule
+        );
+        command.rule_match = RuleMatch::Matched(Verdict::ask(rule));
+    }
+    let mut lies = Vec::new();
+    for path in accesses
+        .iter()
+        .filter_map(|access| VPath::parse(&access.path).ok())
+    {
+        lies.extend(files.resolve(&path).await.ok());
+    }
+    let files = match stead_vfs::judge(&workspace.rules, &**files, &accesses).await {
+        Ok(files) => files,
+        Err(error) => return Verdict::deny(error.to_string()),
+    };
+    let tool_name = spec.name.clone();
+    let effect = spec.risk.effect;
+    let flagged = tool.always_asks(args);
+    let args = args.clone();
+    let tainted = None;
+    let project = None;
+    let excluded = None;
+    let judged = CallFacts {
+        tool: tool_name,
+        effect,
+        args,
+        unlisted,
+        excluded,
+        file_verdict: files,
+        resolved_paths: lies,
+        command,
+        project,
+        tainted_write: tainted,
+        always_asks: flagged,
+    };
+    let verdict = judge(agent.gate(), terms, &judged);
+    match (tool.executor(), verdict.kind) {
+        (Executor::Client, VerdictKind::Allow) => {
+            Verdict::ask("carried out by whoever runs the agent, who answers with its result")
+        }
+        (Executor::Client | Executor::Harness, _) => verdict,
+    }
+}

@@ -1,0 +1,336 @@
+//! One line of a journal: `{"seq":…,"at":…,"kind":…,"data":{…},"sum":"…"}`.
+//!
+//! The sum of a line covers its text and the sum of the line before it, so a journal is a chain:
+//! a changed, missing or reordered line shows at once.
+
+use crate::{Entry, EntryKind};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+const SUM_HEX_CHARS: usize = 16;
+/// `,"sum":"` + 16 hex digits + `"}`
+const SUM_FIELD_BYTES: usize = 8 + SUM_HEX_CHARS + 2;
+
+/// The checksum of a line, chained over all lines before it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ChainSum([u8; SUM_HEX_CHARS / 2]);
+
+impl ChainSum {
+    /// The sum before the first line.
+    pub const START: Self = Self([0; SUM_HEX_CHARS / 2]);
+
+    fn next(self, text: &[u8]) -> Self {
+        let mut hasher = Sha256::new();
+        hasher.update(self.0);
+        hasher.update(text);
+        let digest = hasher.finalize();
+        let mut sum = [0; SUM_HEX_CHARS / 2];
+        sum.copy_from_slice(&digest[..SUM_HEX_CHARS / 2]);
+        Self(sum)
+    }
+
+    fn parse(hex: &str) -> Option<Self> {
+        u64::from_str_radix(hex, 16)
+            .ok()
+            .filter(|_| hex.len() == SUM_HEX_CHARS)
+            .map(|n| Self(n.to_be_bytes()))
+    }
+}
+
+impl std::fmt::Display for ChainSum {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:016x}", u64::from_be_bytes(self.0))
+    }
+}
+
+impl Serialize for ChainSum {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ChainSum {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let hex = String::deserialize(deserializer)?;
+        Self::parse(&hex).ok_or_else(|| serde::de::Error::custom("a sum is 16 hexadecimal digits"))
+    }
+}
+
+/// A decoded line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JournalLine {
+    /// Position in the journal, from 1, without gaps.
+    pub seq: u64,
+    /// When it was written.
+    pub at: jiff::Timestamp,
+    /// What happened.
+    pub entry: Entry,
+    /// The chain's sum up to and including this line.
+    pub sum: ChainSum,
+}
+
+/// Why a line could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LineError {
+    /// Not a journal line.
+    #[error("not a journal line: {0}")]
+    Malformed(String),
+    /// The text does not match its checksum, or does not follow the line before it.
+    #[error("the checksum does not match: this line, or one before it, was changed or removed")]
+    Checksum,
+    /// A kind this version does not know.
+    #[error("entry kind {0:?} is unknown to this version of stead; use a newer one")]
+    UnknownKind(String),
+}
+
+/// Encodes `entry` as one line, newline included, and returns the new sum.
+pub fn encode_line(
+    seq: u64,
+    at: jiff::Timestamp,
+    entry: &Entry,
+    previous: ChainSum,
+) -> (String, ChainSum) {
+    let kind = kind_name(entry.kind());
+    let data = match entry {
+        Entry::Session(data) => json(data),
+        Entry::User(data) => json(data),
+        Entry::Model(data) => json(data),
+        Entry::Call(data) => json(data),
+        Entry::Result(data) => json(data),
+        Entry::Ask(data) => json(data),
+        Entry::Decision(data) => json(data),
+        Entry::Notice(data) => json(data),
+        Entry::Steer(data) => json(data),
+        Entry::Set(data) => json(data),
+        Entry::Pin(data) => json(data),
+        Entry::Compaction(data) => json(data),
+        Entry::Hook(data) => json(data),
+        Entry::Rewind(data) => json(data),
+        Entry::End(data) => json(data),
+    };
+    append_sum(
+        format!(r#"{{"seq":{seq},"at":"{at:.3}","kind":"{kind}","data":{data}"#),
+        previous,
+    )
+}
+
+/// Appends the sum to a line's text.
+fn append_sum(mut text: String, previous: ChainSum) -> (String, ChainSum) {
+    let sum = previous.next(text.as_bytes());
+    text.push_str(&format!(",\"sum\":\"{sum}\"}}\n"));
+    (text, sum)
+}
+
+impl crate::Redactor {
+    /// `line` as it may be written: without secrets, with a sum that fits.
+    pub fn redact_line(&self, line: (String, ChainSum), previous: ChainSum) -> (String, ChainSum) {
+        if matches!(self.redact(&line.0), std::borrow::Cow::Borrowed(_)) {
+            return line;
+        }
+        let Ok(mut value) = serde_json::from_str::<Value>(&line.0) else {
+            return line;
+        };
+        self.redact_data(&mut value["data"]);
+        let text = format!(
+            r#"{{"seq":{},"at":{},"kind":{},"data":{}"#,
+            value["seq"], value["at"], value["kind"], value["data"]
+        );
+        append_sum(text, previous)
+    }
+
+    /// Cleans what was said and leaves the journal's own words alone: a secret that happens to be
+    /// `result` must not turn a line into one that nobody can read.
+    fn redact_data(&self, value: &mut Value) {
+        const OUR_WORDS: [&str; 11] = [
+            "type",
+            "role",
+            "run",
+            "id",
+            "tool",
+            "name",
+            "status",
+            "stop",
+            "outcome",
+            "origin",
+            "args_hash",
+        ];
+        match value {
+            Value::Object(fields) => {
+                for (key, value) in fields
+                    .iter_mut()
+                    .filter(|(key, _)| !OUR_WORDS.contains(&key.as_str()))
+                {
+                    if key == "args" {
+                        self.redact_all(value)
+                    } else {
+                        self.redact_data(value)
+                    }
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_data(item)),
+            Value::String(_) => self.redact_all(value),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn redact_all(&self, value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                let cleaned = std::mem::take(fields).into_iter().map(|(key, mut value)| {
+                    self.redact_all(&mut value);
+                    (self.redact(&key).into_owned(), value)
+                });
+                *fields = cleaned.collect();
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_all(item)),
+            Value::String(text) => *text = self.redact(text).into_owned(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}
+
+/// Decodes one line (without its newline) that follows `previous`.
+pub fn decode_line(text: &str, previous: ChainSum) -> Result<JournalLine, LineError> {
+    #[derive(Deserialize)]
+    struct RawJournalLine<'a> {
+        seq: u64,
+        at: jiff::Timestamp,
+        kind: std::borrow::Cow<'a, str>,
+        #[serde(borrow)]
+        data: &'a RawValue,
+        sum: ChainSum,
+    }
+    let malformed = |error: serde_json::Error| LineError::Malformed(error.to_string());
+    let raw: RawJournalLine<'_> = serde_json::from_str(text).map_err(malformed)?;
+    let covered = text
+        .len()
+        .checked_sub(SUM_FIELD_BYTES)
+        .and_then(|end| text.get(..end))
+        .ok_or(LineError::Checksum)?;
+    if previous.next(covered.as_bytes()) != raw.sum {
+        return Err(LineError::Checksum);
+    }
+    let data = raw.data.get();
+    let entry = match kind_of(&raw.kind)? {
+        EntryKind::Session => serde_json::from_str(data).map(Entry::Session),
+        EntryKind::User => serde_json::from_str(data).map(Entry::User),
+        EntryKind::Model => serde_json::from_str(data).map(Entry::Model),
+        EntryKind::Call => serde_json::from_str(data).map(Entry::Call),
+        EntryKind::Result => serde_json::from_str(data).map(Entry::Result),
+        EntryKind::Ask => serde_json::from_str(data).map(Entry::Ask),
+        EntryKind::Decision => serde_json::from_str(data).map(Entry::Decision),
+        EntryKind::Notice => serde_json::from_str(data).map(Entry::Notice),
+        EntryKind::Steer => serde_json::from_str(data).map(Entry::Steer),
+        EntryKind::Set => serde_json::from_str(data).map(Entry::Set),
+        EntryKind::Pin => serde_json::from_str(data).map(Entry::Pin),
+        EntryKind::Compaction => serde_json::from_str(data).map(Entry::Compaction),
+        EntryKind::Hook => serde_json::from_str(data).map(Entry::Hook),
+        EntryKind::Rewind => serde_json::from_str(data).map(Entry::Rewind),
+        EntryKind::End => serde_json::from_str(data).map(Entry::End),
+    }
+    .map_err(malformed)?;
+    Ok(JournalLine {
+        seq: raw.seq,
+        at: raw.at,
+        entry,
+        sum: raw.sum,
+    })
+}
+
+fn kind_name(kind: EntryKind) -> String {
+    json(&kind).trim_matches('"').to_owned()
+}
+
+fn kind_of(name: &str) -> Result<EntryKind, LineError> {
+    use serde::de::IntoDeserializer;
+    let text: serde::de::value::StrDeserializer<'_, serde::de::value::Error> =
+        name.into_deserializer();
+    EntryKind::deserialize(text).map_err(|_| LineError::UnknownKind(name.to_owned()))
+}
+
+fn json(value: &impl Serialize) -> String {
+    // Our own types have string keys and no fallible serialisers; a failure would show as a line
+    // that no reader accepts, and never as a wrong one.
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Notice, Redactor, RunId};
+
+    fn notice(text: &str) -> Entry {
+        Entry::Notice(Notice::new(RunId::new("r1").unwrap(), text))
+    }
+
+    #[test]
+    fn a_line_survives_and_any_changed_byte_is_noticed() {
+        let at = "2026-11-15T21:00:00.5Z".parse().unwrap();
+        let (text, sum) = encode_line(1, at, &notice("hällo"), ChainSum::START);
+        let text = text.trim_end();
+        assert_eq!(
+            decode_line(text, ChainSum::START).unwrap(),
+            JournalLine {
+                seq: 1,
+                at,
+                entry: notice("hällo"),
+                sum
+            }
+        );
+        assert_eq!(decode_line(text, sum), Err(LineError::Checksum));
+        for i in 0..text.len() {
+            let mut bytes = text.as_bytes().to_vec();
+            bytes[i] ^= 1;
+            if let Ok(changed) = std::str::from_utf8(&bytes) {
+                assert!(
+                    decode_line(changed, ChainSum::START).is_err(),
+                    "flip at {i} unnoticed: {changed}"
+                );
+            }
+            if text.is_char_boundary(i) {
+                assert!(
+                    decode_line(&text[..i], ChainSum::START).is_err(),
+                    "cut at {i} unnoticed"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_kind_is_refused_by_name() {
+        let (text, _) = append_sum(
+            r#"{"seq":1,"at":"2026-11-15T21:00:00Z","kind":"dream","data":{}"#.into(),
+            ChainSum::START,
+        );
+        assert_eq!(
+            decode_line(text.trim_end(), ChainSum::START),
+            Err(LineError::UnknownKind("dream".into()))
+        );
+    }
+
+    #[test]
+    fn a_redacted_line_is_sealed_anew() {
+        let at = jiff::Timestamp::UNIX_EPOCH;
+        let redactor = Redactor::new(["topsecret".to_owned()]);
+        let line = encode_line(1, at, &notice("the topsecret key"), ChainSum::START);
+        let (text, _) = redactor.redact_line(line, ChainSum::START);
+        let read = decode_line(text.trim_end(), ChainSum::START).unwrap();
+        assert_eq!(read.entry, notice("the [redacted] key"));
+    }
+
+    #[test]
+    fn a_secret_that_is_a_word_of_the_journal_does_not_break_it() {
+        let redactor = Redactor::new(["notice".to_owned(), "content".to_owned()]);
+        let line = encode_line(
+            1,
+            jiff::Timestamp::UNIX_EPOCH,
+            &notice("a notice of content"),
+            ChainSum::START,
+        );
+        let (text, _) = redactor.redact_line(line, ChainSum::START);
+        let read = decode_line(text.trim_end(), ChainSum::START).unwrap();
+        assert_eq!(read.entry, notice("a [redacted] of [redacted]"));
+    }
+}

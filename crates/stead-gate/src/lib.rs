@@ -1,0 +1,297 @@
+//! The gate: the one function that says Allow, Ask or Deny for a call, and why.
+//!
+//! Whoever calls (a model, a subagent, a hook, the command line), [`judge`] decides. It goes
+//! through the layers in order, and each can only narrow: what binds from above, the lists of
+//! tools, the rules for files, those for commands, approvals, and last the permission mode, which
+//! speaks where no rule does. The verdict names whatever decided.
+
+mod grant;
+mod mode;
+#[cfg(test)]
+mod tests;
+
+pub use grant::{Grant, GrantScope};
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use stead_core::{PermissionCeiling, PermissionMode, ToolEffect, Verdict, VerdictKind};
+use stead_tools::rules_follow;
+use stead_vfs::VPath;
+use stead_workspace::{Approval, ProjectAccess, ToolLists};
+
+/// What is judged: a call, and what the rules for files and commands say about all it would touch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallFacts {
+    /// The tool's canonical name.
+    pub tool: String,
+    /// The strongest thing it can do.
+    pub effect: ToolEffect,
+    /// Its arguments.
+    pub args: Value,
+    /// Whether the lists of tools leave it out.
+    pub unlisted: bool,
+    /// Why it may never be called by the model that is asked, if so.
+    pub excluded: Option<String>,
+    /// The file rules' verdict ([`stead_vfs::judge`]); none if it touches no files.
+    pub file_verdict: Option<Verdict>,
+    /// Where the paths that it names really lie, links followed.
+    pub resolved_paths: Vec<VPath>,
+    /// What the rules for commands say, if it runs one.
+    pub command: Option<CommandFacts>,
+    /// What may be done to an attached project, if the call would change something in it.
+    pub project: Option<ProjectAccess>,
+    /// What later prompts are made from and the call would change, if its session took in words
+    /// from outside.
+    pub tainted_write: Option<TaintedWrite>,
+    /// Why it always asks, whatever the mode, if it does.
+    pub always_asks: Option<String>,
+}
+
+/// What the rules for commands say about a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandFacts {
+    /// As it was written.
+    pub text: String,
+    /// What decided: a rule, or none.
+    pub rule_match: RuleMatch,
+    /// Whether all of it only reads, for certain.
+    pub read_only: ReadOnlyStatus,
+}
+
+/// Whether a rule decides about a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RuleMatch {
+    /// One does.
+    Matched(Verdict),
+    /// None does, and this is why: a part that no rule covers, or one that cannot be read.
+    NoMatch(String),
+}
+
+/// Whether something only reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadOnlyStatus {
+    /// Nothing else.
+    Yes,
+    /// Perhaps, and perhaps not.
+    Unknown,
+}
+
+/// A change that would let words from outside speak to later sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaintedWrite {
+    /// The result that first brought them in.
+    pub seq: u64,
+    /// What would be changed, as the call names it.
+    pub path: String,
+}
+
+/// The rules of an agent that are about tools.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GateRules {
+    /// Tools whose calls wait for a person, by canonical name.
+    pub approvals: BTreeMap<String, Approval>,
+}
+
+/// What binds one session beside the rules of its agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionPermissions {
+    /// Its permission mode.
+    pub mode: PermissionMode,
+    /// What binds it from above.
+    pub ceiling: PermissionCeiling,
+    /// What people allowed for good.
+    pub grants: Vec<Grant>,
+    /// Tools that its own lists deny, and so to those who work for it.
+    pub denied_tools: Vec<String>,
+}
+
+impl SessionPermissions {
+    /// What binds those who work for it.
+    pub fn ceiling_for_subagents(&self) -> PermissionCeiling {
+        let modes = std::iter::once(self.mode)
+            .chain(self.ceiling.modes.iter().copied())
+            .collect();
+        let denied = self
+            .denied_tools
+            .iter()
+            .chain(&self.ceiling.denied)
+            .cloned()
+            .collect();
+        PermissionCeiling {
+            modes,
+            denied,
+            ..self.ceiling.clone()
+        }
+    }
+}
+
+/// Tools that plan mode is made of.
+const PLAN_MODE_TOOLS: [&str; 4] = ["plan_enter", "plan_write", "plan_exit", "write_todos"];
+
+/// Judges a call. Pure: the same call, rules and terms give the same verdict, whoever asks.
+pub fn judge(rules: &GateRules, terms: &SessionPermissions, call: &CallFacts) -> Verdict {
+    let flagged = [
+        call.tainted_write.as_ref().map(tainted_write_verdict),
+        call.always_asks.as_ref().map(Verdict::ask),
+    ];
+    let is_flagged = flagged.iter().flatten().next().is_some();
+    let ruled = [
+        terms
+            .ceiling
+            .planning
+            .as_deref()
+            .and_then(|file| plan_mode_verdict(file, call)),
+        ceiling_verdict(&terms.ceiling, call),
+        call.unlisted
+            .then(|| Verdict::deny(format!("the lists of tools leave {} out", call.tool))),
+        call.excluded.as_ref().map(Verdict::deny),
+        call.file_verdict.clone(),
+        call.command.as_ref().and_then(CommandFacts::rule_verdict),
+        call.project.and_then(project_verdict),
+        approval_verdict(rules, call),
+    ];
+    let modes = || std::iter::once(terms.mode).chain(terms.ceiling.modes.iter().copied());
+    let asked: Vec<Verdict> = ruled
+        .iter()
+        .flatten()
+        .filter(|verdict| verdict.kind == VerdictKind::Ask)
+        .cloned()
+        .collect();
+    let by_mode = modes().map(|mode| Some(mode::mode_verdict(mode, call)));
+    let verdict = strictest(ruled.into_iter().chain(flagged).chain(by_mode).flatten());
+    if verdict.kind != VerdictKind::Ask {
+        return verdict;
+    }
+    let frees = |grant: &&Grant| grant.covers(call) && grant.settles(&asked);
+    if !is_flagged && let Some(grant) = terms.grants.iter().find(frees) {
+        return Verdict::allow(format!("granted: {grant}"));
+    }
+    if modes().any(|mode| mode == PermissionMode::DontAsk) {
+        return Verdict::deny(format!(
+            "mode dont_ask: what would ask is denied ({})",
+            verdict.rule
+        ));
+    }
+    verdict
+}
+
+/// The strictest verdict; those who agree give the reason together. Where nobody speaks, nothing is
+/// allowed.
+fn strictest(all: impl Iterator<Item = Verdict>) -> Verdict {
+    let all: Vec<Verdict> = all.collect();
+    let kind = all
+        .iter()
+        .map(|verdict| verdict.kind)
+        .max()
+        .unwrap_or(VerdictKind::Deny);
+    let mut rules: Vec<String> = Vec::new();
+    for verdict in all.into_iter().filter(|verdict| verdict.kind == kind) {
+        if !rules.contains(&verdict.rule) {
+            rules.push(verdict.rule);
+        }
+    }
+    Verdict {
+        kind,
+        rule: rules.join("; "),
+    }
+}
+
+/// What plan mode says, where it refuses.
+fn plan_mode_verdict(file: &str, call: &CallFacts) -> Option<Verdict> {
+    let reads = match (&call.command, call.effect) {
+        (Some(command), _) => command.read_only == ReadOnlyStatus::Yes,
+        (None, effect) => effect == ToolEffect::Reads,
+    };
+    (!reads && !PLAN_MODE_TOOLS.contains(&call.tool.as_str())).then(|| {
+        Verdict::deny(format!(
+            "plan mode: until a person agrees to the plan in {file}, nothing but reading is allowed"
+        ))
+    })
+}
+
+/// What is denied to those above is denied below them.
+fn ceiling_verdict(ceiling: &PermissionCeiling, call: &CallFacts) -> Option<Verdict> {
+    let lists = ToolLists {
+        allow: None,
+        deny: ceiling.denied.clone(),
+    };
+    (!lists.allows(&call.tool)).then(|| {
+        Verdict::deny(format!(
+            "{} is denied to who handed the work over",
+            call.tool
+        ))
+    })
+}
+
+fn approval_verdict(rules: &GateRules, call: &CallFacts) -> Option<Verdict> {
+    let (name, approval) = rules.matching_approval(call)?;
+    Some(Verdict::ask(match approval.when.0.is_empty() {
+        true => format!("approvals: {name}: true"),
+        false => format!("approvals: {name}: when"),
+    }))
+}
+
+fn project_verdict(attached: ProjectAccess) -> Option<Verdict> {
+    match attached {
+        ProjectAccess::ReadOnly => Some(Verdict::deny(
+            "the project is attached read-only (filesystem.project.writable)",
+        )),
+        ProjectAccess::Writable => None,
+    }
+}
+
+fn tainted_write_verdict(TaintedWrite { seq, path }: &TaintedWrite) -> Verdict {
+    Verdict::ask(format!(
+        "tainted: entry {seq} brought in words from outside, and later prompts are made from {path:?}"
+    ))
+}
+
+impl CallFacts {
+    /// A call of what is not here and may never be called.
+    pub fn of_excluded_tool(tool: &str, why: &str) -> Self {
+        Self {
+            tool: tool.to_owned(),
+            effect: ToolEffect::Reads,
+            args: Value::Null,
+            unlisted: false,
+            excluded: Some(why.to_owned()),
+            file_verdict: None,
+            resolved_paths: Vec::new(),
+            command: None,
+            project: None,
+            tainted_write: None,
+            always_asks: None,
+        }
+    }
+}
+
+impl GateRules {
+    /// How a question about a call is to be answered.
+    pub fn approval(&self, call: &CallFacts) -> Option<&Approval> {
+        self.matching_approval(call).map(|(_, approval)| approval)
+    }
+
+    /// The entry that asks about a call, and the tool it is for.
+    fn matching_approval<'a, 'c>(&'a self, call: &'c CallFacts) -> Option<(&'c str, &'a Approval)> {
+        let names = [Some(call.tool.as_str()), rules_follow(&call.tool)]
+            .into_iter()
+            .flatten();
+        let mut entries = names.filter_map(|name| Some((name, self.approvals.get(name)?)));
+        entries.find(|(_, approval)| approval.covers(&call.args, &call.resolved_paths))
+    }
+}
+
+impl CommandFacts {
+    /// The verdict of a rule that narrows.
+    fn rule_verdict(&self) -> Option<Verdict> {
+        match &self.rule_match {
+            RuleMatch::Matched(verdict) => Some(verdict.clone()),
+            RuleMatch::NoMatch(_) => None,
+        }
+    }
+}
+
+/// Whether the verdict lets the call run without asking.
+pub fn is_allowed(verdict: &Verdict) -> bool {
+    verdict.kind == VerdictKind::Allow
+}

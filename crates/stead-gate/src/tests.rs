@@ -1,0 +1,569 @@
+use super::*;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::{option, sample};
+use serde_json::json;
+use stead_core::PermissionMode as Mode;
+
+fn call(tool: &str, effect: ToolEffect) -> CallFacts {
+    CallFacts {
+        tool: tool.to_owned(),
+        effect,
+        args: json!({}),
+        unlisted: false,
+        excluded: None,
+        file_verdict: None,
+        resolved_paths: Vec::new(),
+        command: None,
+        project: None,
+        tainted_write: None,
+        always_asks: None,
+    }
+}
+
+fn command(ruled: RuleMatch, reads: ReadOnlyStatus) -> CallFacts {
+    let command = Some(CommandFacts {
+        text: "x".to_owned(),
+        rule_match: ruled,
+        read_only: reads,
+    });
+    CallFacts {
+        command,
+        ..call("execute", ToolEffect::Executes)
+    }
+}
+
+fn in_mode(mode: Mode) -> SessionPermissions {
+    SessionPermissions {
+        mode,
+        ..SessionPermissions::default()
+    }
+}
+
+fn always(tools: &[&str]) -> GateRules {
+    GateRules {
+        approvals: tools
+            .iter()
+            .map(|tool| ((*tool).to_owned(), Approval::always()))
+            .collect(),
+    }
+}
+
+#[test]
+fn always_is_offered_as_narrowly_as_can_be_and_never_for_what_must_be_seen() {
+    let with = |args: serde_json::Value| CallFacts {
+        args,
+        ..call("write_file", ToolEffect::Writes)
+    };
+    let folder = |text: &str| Some(GrantScope::Folder(text.to_owned()));
+    let seen = || with(json!({"file_path": "a/b.txt"}));
+    let lies = |path: &str| vec![VPath::parse(path).unwrap()];
+    let table = [
+        (seen(), folder("a")),
+        (
+            with(json!({"file_path": "b.txt"})),
+            Some(GrantScope::File("b.txt".to_owned())),
+        ),
+        (with(json!({"from": "b.txt", "to": "c.txt"})), None),
+        (with(json!({"from": "a/b", "to": "a/c/d"})), folder("a")),
+        (with(json!({"from": "a/b", "to": "c/d"})), None),
+        (with(json!({"path": "."})), None),
+        (with(json!({"path": "../x"})), None),
+        (with(json!({"query": "x"})), Some(GrantScope::Calls)),
+        (
+            CallFacts {
+                resolved_paths: lies("a/c"),
+                ..seen()
+            },
+            folder("a"),
+        ),
+        (
+            CallFacts {
+                resolved_paths: lies("c"),
+                ..seen()
+            },
+            None,
+        ),
+        (
+            CallFacts {
+                always_asks: Some("plan".into()),
+                ..seen()
+            },
+            None,
+        ),
+        (
+            CallFacts {
+                tainted_write: Some(TaintedWrite {
+                    seq: 1,
+                    path: "MEMORY.md".into(),
+                }),
+                ..seen()
+            },
+            None,
+        ),
+        (
+            command(
+                RuleMatch::NoMatch("no rule".into()),
+                ReadOnlyStatus::Unknown,
+            ),
+            Some(GrantScope::Commands(vec!["x *".into()])),
+        ),
+        (call("run_it", ToolEffect::Executes), None),
+    ];
+    for (call, expected) in table {
+        assert_eq!(GrantScope::offer(&call), expected, "{call:?}");
+    }
+    let at = jiff::Timestamp::UNIX_EPOCH;
+    let grant = |what: GrantScope| Grant {
+        id: "1".into(),
+        tool: "write_file".into(),
+        what,
+        rule: String::new(),
+        by: "ann".into(),
+        at,
+    };
+    let covered = |what: &GrantScope, path: &str| {
+        grant(what.clone()).covers(&with(json!({"file_path": path})))
+    };
+    let folder = GrantScope::Folder("a".into());
+    let file = GrantScope::File("b.txt".into());
+    // The folder itself is not below it: a rule about its files does not free deleting it.
+    for (path, in_folder, is_file) in [
+        ("a/x", true, false),
+        ("a/b/c", true, false),
+        ("a", false, false),
+        ("ab/x", false, false),
+        ("b.txt", false, true),
+    ] {
+        assert_eq!(
+            (covered(&folder, path), covered(&file, path)),
+            (in_folder, is_file),
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn the_strictest_rule_decides_and_is_named() {
+    let rules = always(&["delete_file"]);
+    let none = || Verdict::allow("no rule matches");
+    #[rustfmt::skip]
+    let table = [
+        ("ls", ToolEffect::Reads, Some(none()), Verdict::allow("no rule matches; mode default: reads are allowed")),
+        ("write_file", ToolEffect::Writes, Some(Verdict::allow("permissions[0]: allow write a")),
+            Verdict::allow("permissions[0]: allow write a; mode default: writes inside the workspace are allowed")),
+        ("delete_file", ToolEffect::Writes, Some(none()), Verdict::ask("approvals: delete_file: true")),
+        ("delete_file", ToolEffect::Writes, Some(Verdict::ask("permissions[1]: ask write a")),
+            Verdict::ask("permissions[1]: ask write a; approvals: delete_file: true")),
+        ("delete_file", ToolEffect::Writes, Some(Verdict::deny("protected")), Verdict::deny("protected")),
+        ("read_file", ToolEffect::Reads, Some(Verdict::ask("permissions[0]")), Verdict::ask("permissions[0]")),
+        ("execute", ToolEffect::Executes, None, Verdict::ask("mode default: commands outside a sandbox ask")),
+        ("fetch", ToolEffect::Network, Some(none()), Verdict::ask("mode default: network access asks")),
+        ("wait", ToolEffect::Reads, None, Verdict::allow("mode default: reads are allowed")),
+    ];
+    for (tool, effect, files, expected) in table {
+        let call = CallFacts {
+            file_verdict: files,
+            ..call(tool, effect)
+        };
+        assert_eq!(
+            judge(&rules, &SessionPermissions::default(), &call),
+            expected,
+            "{tool}"
+        );
+    }
+    let unlisted = CallFacts {
+        unlisted: true,
+        ..call("ls", ToolEffect::Reads)
+    };
+    assert_eq!(
+        judge(&rules, &SessionPermissions::default(), &unlisted),
+        Verdict::deny("the lists of tools leave ls out")
+    );
+}
+
+/// What each mode says about each kind of call, for people to read: `snapshots/`.
+#[test]
+fn the_table_of_verdicts_is_as_it_was() {
+    let by = |kind| {
+        RuleMatch::Matched(Verdict {
+            kind,
+            rule: "commands".to_owned(),
+        })
+    };
+    let unruled = || RuleMatch::NoMatch("no rule allows `x`".to_owned());
+    let tainted = Some(TaintedWrite {
+        seq: 7,
+        path: "MEMORY.md".to_owned(),
+    });
+    let files = |kind| {
+        Some(Verdict {
+            kind,
+            rule: "permissions[0]".to_owned(),
+        })
+    };
+    let reads = call("read_file", ToolEffect::Reads);
+    let writes = call("write_file", ToolEffect::Writes);
+    #[rustfmt::skip]
+    let calls = [
+        ("a read", reads.clone()),
+        ("a write", writes.clone()),
+        ("a write to the project", CallFacts { project: Some(ProjectAccess::Writable), ..writes.clone() }),
+        ("a write to a read-only project", CallFacts { project: Some(ProjectAccess::ReadOnly), ..writes.clone() }),
+        ("a write that a rule asks about", CallFacts { file_verdict: files(VerdictKind::Ask), ..writes.clone() }),
+        ("a write that a rule denies", CallFacts { file_verdict: files(VerdictKind::Deny), ..writes.clone() }),
+        ("a write that is tainted", CallFacts { tainted_write: tainted, ..writes }),
+        ("a read that a rule asks about", CallFacts { file_verdict: files(VerdictKind::Ask), ..reads.clone() }),
+        ("a call that approvals name", call("delete_file", ToolEffect::Writes)),
+        ("a call that lists leave out", CallFacts { unlisted: true, ..reads.clone() }),
+        ("a call that a profile excludes", CallFacts { excluded: Some("the profile x excludes it".into()), ..reads }),
+        ("a call that is flagged", CallFacts { always_asks: Some("plan_exit".into()), ..call("plan_exit", ToolEffect::Reads) }),
+        ("the plan", call("plan_write", ToolEffect::Writes)),
+        ("network", call("web_fetch", ToolEffect::Network)),
+        ("a command without a rule", command(unruled(), ReadOnlyStatus::Unknown)),
+        ("a command that reads", command(unruled(), ReadOnlyStatus::Yes)),
+        ("an allowed command", command(by(VerdictKind::Allow), ReadOnlyStatus::Unknown)),
+        ("an allowed command that reads", command(by(VerdictKind::Allow), ReadOnlyStatus::Yes)),
+        ("a command that a rule asks about", command(by(VerdictKind::Ask), ReadOnlyStatus::Unknown)),
+        ("a command that a rule denies", command(by(VerdictKind::Deny), ReadOnlyStatus::Yes)),
+    ];
+    let rules = always(&["delete_file"]);
+    let planning = PermissionCeiling {
+        planning: Some("plans/PLAN.md".to_owned()),
+        ..PermissionCeiling::default()
+    };
+    let below = |mode| PermissionCeiling {
+        modes: vec![mode],
+        ..PermissionCeiling::default()
+    };
+    let columns: Vec<(String, SessionPermissions)> = Mode::ALL
+        .into_iter()
+        .map(|mode| (mode.to_string(), in_mode(mode)))
+        .chain([
+            (
+                "planning".to_owned(),
+                SessionPermissions {
+                    ceiling: planning.clone(),
+                    ..SessionPermissions::default()
+                },
+            ),
+            (
+                "planning, bypass".to_owned(),
+                SessionPermissions {
+                    ceiling: planning,
+                    ..in_mode(Mode::Bypass)
+                },
+            ),
+            (
+                "bypass below explore".to_owned(),
+                SessionPermissions {
+                    ceiling: below(Mode::Explore),
+                    ..in_mode(Mode::Bypass)
+                },
+            ),
+            (
+                "bypass below default".to_owned(),
+                SessionPermissions {
+                    ceiling: below(Mode::Default),
+                    ..in_mode(Mode::Bypass)
+                },
+            ),
+        ])
+        .collect();
+    let mut text = String::new();
+    for (what, call) in &calls {
+        text.push_str(&format!("{what}\n"));
+        for (column, terms) in &columns {
+            let Verdict { kind, rule } = judge(&rules, terms, call);
+            text.push_str(&format!(
+                "  {column:<22} {:<6} {rule}\n",
+                format!("{kind:?}").to_lowercase()
+            ));
+        }
+    }
+    insta::assert_snapshot!("verdicts", text);
+}
+
+#[test]
+fn nothing_that_is_added_ever_widens() {
+    let kinds = [VerdictKind::Allow, VerdictKind::Ask, VerdictKind::Deny];
+    for mode in Mode::ALL {
+        for effect in [
+            ToolEffect::Reads,
+            ToolEffect::Writes,
+            ToolEffect::Network,
+            ToolEffect::Executes,
+        ] {
+            let plain = judge(&GateRules::default(), &in_mode(mode), &call("t", effect)).kind;
+            for kind in kinds {
+                let ruled = CallFacts {
+                    file_verdict: Some(Verdict {
+                        kind,
+                        rule: "r".into(),
+                    }),
+                    ..call("t", effect)
+                };
+                assert!(
+                    judge(&GateRules::default(), &in_mode(mode), &ruled).kind >= plain,
+                    "{mode} {effect:?} {kind:?}"
+                );
+                assert!(judge(&always(&["t"]), &in_mode(mode), &call("t", effect)).kind >= plain);
+            }
+            for above in Mode::ALL {
+                let ceiling = PermissionCeiling {
+                    modes: vec![above],
+                    ..PermissionCeiling::default()
+                };
+                let bound = SessionPermissions {
+                    ceiling,
+                    ..in_mode(mode)
+                };
+                let both = judge(&GateRules::default(), &bound, &call("t", effect)).kind;
+                let alone = judge(&GateRules::default(), &in_mode(above), &call("t", effect)).kind;
+                assert!(
+                    both >= plain && both >= alone,
+                    "{mode} below {above}: {effect:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_grant_ends_no_question_of_another_rule() {
+    let at = jiff::Timestamp::UNIX_EPOCH;
+    let grant = |rule: &str| Grant {
+        id: "g".into(),
+        tool: "write_file".into(),
+        what: GrantScope::Folder("notes".into()),
+        rule: rule.into(),
+        by: "bob".into(),
+        at,
+    };
+    let asks = |rule: &str| {
+        Some(Verdict {
+            kind: VerdictKind::Ask,
+            rule: rule.into(),
+        })
+    };
+    let write = |files| CallFacts {
+        args: json!({"file_path": "notes/a"}),
+        file_verdict: files,
+        ..call("write_file", ToolEffect::Writes)
+    };
+    let verdict = |rules: &GateRules, granted: &str, files| {
+        let terms = SessionPermissions {
+            grants: vec![grant(granted)],
+            ..SessionPermissions::default()
+        };
+        judge(rules, &terms, &write(files)).kind
+    };
+    let none = GateRules::default();
+    let anns = always(&["write_file"]);
+    let both = "permissions[0]: ask; approvals: write_file: true";
+    assert_eq!(
+        verdict(&none, "permissions[0]: ask", asks("permissions[0]: ask")),
+        VerdictKind::Allow
+    );
+    assert_eq!(
+        verdict(&none, "permissions[0]: ask", asks("permissions[1]: ask")),
+        VerdictKind::Ask
+    );
+    assert_eq!(
+        verdict(&anns, "permissions[0]: ask", asks("permissions[0]: ask")),
+        VerdictKind::Ask
+    );
+    assert_eq!(
+        verdict(&anns, both, asks("permissions[0]: ask")),
+        VerdictKind::Allow
+    );
+}
+
+#[test]
+fn what_is_denied_above_is_denied_below() {
+    let ceiling = PermissionCeiling {
+        denied: vec!["Write".into(), "Bash".into()],
+        ..PermissionCeiling::default()
+    };
+    let terms = SessionPermissions {
+        ceiling,
+        ..in_mode(Mode::Bypass)
+    };
+    let kind = |tool: &str| {
+        judge(
+            &GateRules::default(),
+            &terms,
+            &call(tool, ToolEffect::Writes),
+        )
+        .kind
+    };
+    let kinds = ["write_file", "overwrite_file", "execute", "edit_file"].map(kind);
+    assert_eq!(
+        kinds,
+        [
+            VerdictKind::Deny,
+            VerdictKind::Deny,
+            VerdictKind::Deny,
+            VerdictKind::Allow
+        ]
+    );
+}
+
+#[test]
+fn what_was_granted_answers_a_question_and_nothing_else() {
+    let granted = |what| SessionPermissions {
+        grants: vec![Grant {
+            id: "g1".into(),
+            tool: "write_file".into(),
+            what,
+            rule: "approvals: write_file: true".into(),
+            by: "ann".into(),
+            at: jiff::Timestamp::UNIX_EPOCH,
+        }],
+        ..SessionPermissions::default()
+    };
+    let rules = always(&["write_file"]);
+    let write = |path: &str| CallFacts {
+        args: json!({"file_path": path}),
+        ..call("write_file", ToolEffect::Writes)
+    };
+    let folder = granted(GrantScope::Folder("docs".into()));
+    assert_eq!(
+        judge(&rules, &folder, &write("docs/a/b.md")),
+        Verdict::allow("granted: g1 (write_file: in docs/, allowed by ann)")
+    );
+    for outside in ["docs2/a", "a", "docs/../a", "../docs/a", ""] {
+        assert_eq!(
+            judge(&rules, &folder, &write(outside)).kind,
+            VerdictKind::Ask,
+            "{outside}"
+        );
+    }
+    let all = granted(GrantScope::Calls);
+    let denied = CallFacts {
+        file_verdict: Some(Verdict::deny("protected")),
+        ..write("docs/a")
+    };
+    assert_eq!(judge(&rules, &all, &denied).kind, VerdictKind::Deny);
+    let tainted = CallFacts {
+        tainted_write: Some(TaintedWrite {
+            seq: 1,
+            path: "docs/a".into(),
+        }),
+        ..write("docs/a")
+    };
+    assert_eq!(judge(&rules, &all, &tainted).kind, VerdictKind::Ask);
+    assert_eq!(
+        judge(&rules, &all, &call("delete_file", ToolEffect::Executes)).kind,
+        VerdictKind::Ask
+    );
+}
+
+/// Anything that rules, people and modes could say in favour of a call, or against it.
+fn circumstances() -> impl Strategy<Value = (GateRules, SessionPermissions, CallFacts)> {
+    let kind = || {
+        sample::select(vec![
+            VerdictKind::Allow,
+            VerdictKind::Ask,
+            VerdictKind::Deny,
+        ])
+    };
+    let verdict = move || {
+        kind().prop_map(|kind| Verdict {
+            kind,
+            rule: "r".to_owned(),
+        })
+    };
+    let effect = sample::select(vec![
+        ToolEffect::Reads,
+        ToolEffect::Writes,
+        ToolEffect::Network,
+        ToolEffect::Executes,
+    ]);
+    let ruled = prop_oneof![
+        verdict().prop_map(RuleMatch::Matched),
+        Just(RuleMatch::NoMatch("u".to_owned()))
+    ];
+    let reads = sample::select(vec![ReadOnlyStatus::Yes, ReadOnlyStatus::Unknown]);
+    let command = option::of((ruled, reads).prop_map(|(ruled, reads)| CommandFacts {
+        text: "x".to_owned(),
+        rule_match: ruled,
+        read_only: reads,
+    }));
+    let project = option::of(sample::select(vec![
+        ProjectAccess::Writable,
+        ProjectAccess::ReadOnly,
+    ]));
+    let flags = (
+        option::of(Just("flagged".to_owned())),
+        any::<bool>(),
+        any::<bool>(),
+    );
+    let call = (effect, option::of(verdict()), command, project, flags).prop_map(
+        |(effect, files, command, project, (flagged, tainted, unlisted))| {
+            let tainted = tainted.then(|| TaintedWrite {
+                seq: 1,
+                path: "a".to_owned(),
+            });
+            CallFacts {
+                file_verdict: files,
+                command,
+                project,
+                always_asks: flagged,
+                tainted_write: tainted,
+                unlisted,
+                ..call("t", effect)
+            }
+        },
+    );
+    let mode = || sample::select(Mode::ALL.to_vec());
+    let what = sample::select(vec![
+        GrantScope::Calls,
+        GrantScope::Commands(vec!["*".to_owned()]),
+    ]);
+    let grant = what.prop_map(|what| Grant {
+        id: "g".to_owned(),
+        tool: "t".to_owned(),
+        what,
+        rule: String::new(),
+        by: "ann".to_owned(),
+        at: jiff::Timestamp::UNIX_EPOCH,
+    });
+    let terms = (
+        mode(),
+        vec(mode(), 0..3),
+        option::of(Just("PLAN.md".to_owned())),
+        vec(grant, 0..3),
+    )
+        .prop_map(|(mode, modes, planning, granted)| SessionPermissions {
+            mode,
+            ceiling: PermissionCeiling {
+                modes,
+                planning,
+                ..PermissionCeiling::default()
+            },
+            grants: granted,
+            denied_tools: Vec::new(),
+        });
+    let rules = any::<bool>().prop_map(|asks| {
+        if asks {
+            always(&["t"])
+        } else {
+            GateRules::default()
+        }
+    });
+    (rules, terms, call)
+}
+
+proptest! {
+    #[test]
+    fn whatever_allows_a_call_what_a_profile_excludes_is_denied_by_name((rules, terms, call) in circumstances()) {
+        let why = "the profile openai excludes t";
+        let excluded = CallFacts { excluded: Some(why.to_owned()), ..call.clone() };
+        let verdict = judge(&rules, &terms, &excluded);
+        prop_assert_eq!(verdict.kind, VerdictKind::Deny);
+        prop_assert!(verdict.rule.contains(why), "{}", verdict.rule);
+        // And nothing else is denied because of it.
+        prop_assert!(!judge(&rules, &terms, &call).rule.contains(why));
+    }
+}

@@ -1,0 +1,61 @@
+//! Processes that left the group of the command that started them.
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::fs::File;
+use std::io::Read;
+use std::time::{Duration, Instant};
+
+/// Processes that are looked at in one pass.
+const MAX_PROCESSES: usize = 65_536;
+/// What is looked at of an environment: commands are given a small one.
+const MAX_ENVIRON_BYTES: u64 = 256 * 1024;
+/// Between two passes.
+const PASS_INTERVAL: Duration = Duration::from_millis(2);
+
+/// Kills every process in whose environment `mark` stands, until none is found or `patience` is
+/// over. One that is found no more is gone: a dead process has no environment.
+pub(crate) fn kill_orphans(mark: &str, patience: Duration) {
+    let end = Instant::now() + patience;
+    while kill_pass(mark) > 0 && Instant::now() < end {
+        std::thread::sleep(PASS_INTERVAL);
+    }
+}
+
+/// One pass. Gives how many were found.
+fn kill_pass(mark: &str) -> usize {
+    let Ok(listing) = std::fs::read_dir("/proc") else {
+        return 0;
+    };
+    let pids = listing
+        .flatten()
+        .take(MAX_PROCESSES)
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let mut environ = Vec::new();
+    pids.filter(|pid| has_exec_id(*pid, mark, &mut environ))
+        .map(|pid| kill(pid, mark))
+        .count()
+}
+
+/// Kills the process if it still is the one that was looked at.
+fn kill(pid: i32, mark: &str) {
+    let Some(process) = Pid::from_raw(pid) else {
+        return;
+    };
+    let Ok(held) = pidfd_open(process, PidfdFlags::empty()) else {
+        return;
+    };
+    if has_exec_id(pid, mark, &mut Vec::new()) {
+        // It fails if the process has ended, or is another user's.
+        let _ = pidfd_send_signal(held, Signal::KILL);
+    }
+}
+
+/// Whether `mark` stands in the environment of a process that we may look at.
+fn has_exec_id(pid: i32, mark: &str, environ: &mut Vec<u8>) -> bool {
+    environ.clear();
+    let Ok(file) = File::open(format!("/proc/{pid}/environ")) else {
+        return false;
+    };
+    let read = file.take(MAX_ENVIRON_BYTES).read_to_end(environ);
+    read.is_ok() && memchr::memmem::find(environ, mark.as_bytes()).is_some()
+}

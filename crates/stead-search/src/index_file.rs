@@ -1,0 +1,179 @@
+//! The file of an index: opened if it is one of ours, made anew if it is anything else.
+
+use crate::error::{SqliteFault, classify_error};
+use crate::schema::{APPLICATION_ID, FORMAT_VERSION, TABLES};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{AssertSqlSafe, ConnectOptions, Row, SqlitePool};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long another process may write before we give up.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+const READERS: u32 = 3;
+
+/// The connections to one index.
+#[derive(Debug, Clone)]
+pub(crate) struct IndexConnections {
+    /// One: writers queue here, in order, rather than asking the file again and again.
+    pub(crate) writer: SqlitePool,
+    pub(crate) readers: SqlitePool,
+}
+
+/// An index that ends with the process.
+pub(crate) async fn in_memory() -> Result<IndexConnections, sqlx::Error> {
+    // Each connection would have a database of its own, so there is only one, and it is never
+    // closed.
+    let options = SqliteConnectOptions::new()
+        .in_memory(true)
+        .disable_statement_logging();
+    let pool = pool(1, options).await?;
+    create_tables(&pool).await?;
+    Ok(IndexConnections {
+        writer: pool.clone(),
+        readers: pool,
+    })
+}
+
+/// Opens the index at `path`. What is there and is none, or is damaged, or of another format, is
+/// replaced.
+pub(crate) async fn open(path: &Path) -> Result<IndexConnections, sqlx::Error> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(sqlx::Error::Io)?;
+    }
+    // SQLite does not wait for another process that is making the same file; it refuses.
+    let _held = lock_for_replacement(path).await?;
+    match connect(path).await {
+        Ok(Some(connections)) => return Ok(connections),
+        Ok(None) => {}
+        Err(error) if classify_error(&error) == SqliteFault::Damaged => {}
+        Err(error) => return Err(error),
+    }
+    recreate(path).await
+}
+
+/// Puts an empty index in the place of what is at `path`. Of several processes that find the same
+/// damage, one does.
+pub(crate) async fn replace(path: &Path) -> Result<IndexConnections, sqlx::Error> {
+    let _held = lock_for_replacement(path).await?;
+    if let Ok(Some(connections)) = connect(path).await
+        && is_healthy(&connections).await
+    {
+        return Ok(connections);
+    }
+    recreate(path).await
+}
+
+/// The right to make or to replace the file, of one process at a time.
+async fn lock_for_replacement(path: &Path) -> Result<File, sqlx::Error> {
+    let lock = sibling_path(path, "-lock");
+    tokio::task::spawn_blocking(move || {
+        File::create(lock).and_then(|file| file.lock().map(|()| file))
+    })
+    .await
+    .map_err(|error| sqlx::Error::Io(std::io::Error::other(error)))?
+    .map_err(sqlx::Error::Io)
+}
+
+async fn recreate(path: &Path) -> Result<IndexConnections, sqlx::Error> {
+    tracing::info!(index = %path.display(), "the search index is made anew");
+    for file in [
+        path.to_owned(),
+        sibling_path(path, "-wal"),
+        sibling_path(path, "-shm"),
+    ] {
+        match std::fs::remove_file(file) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(sqlx::Error::Io(error));
+            }
+            _ => {}
+        }
+    }
+    let made = connect(path).await?;
+    made.ok_or_else(|| {
+        sqlx::Error::Io(std::io::Error::other(
+            "another program keeps its own data there",
+        ))
+    })
+}
+
+async fn is_healthy(connections: &IndexConnections) -> bool {
+    let checked = sqlx::query("PRAGMA quick_check(1)")
+        .fetch_one(&connections.writer)
+        .await;
+    let scanned = sqlx::query("INSERT INTO words (words, rank) VALUES ('integrity-check', 0)");
+    checked.is_ok_and(|row| row.try_get::<String, _>(0).is_ok_and(|said| said == "ok"))
+        && scanned.execute(&connections.writer).await.is_ok()
+}
+
+fn sibling_path(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// The index at `path`, made if there is no file; none if the file is another's or of another
+/// format.
+async fn connect(path: &Path) -> Result<Option<IndexConnections>, sqlx::Error> {
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true)
+        .busy_timeout(BUSY_TIMEOUT)
+        .journal_mode(SqliteJournalMode::Wal)
+        // A power cut may take the last commits, never more; they are derived.
+        .synchronous(SqliteSynchronous::Normal)
+        .disable_statement_logging();
+    let writer = pool(1, options.clone()).await?;
+    let number = async |sql: &'static str| {
+        sqlx::query(sql)
+            .fetch_one(&writer)
+            .await?
+            .try_get::<i64, _>(0)
+    };
+    let marks = (
+        number("PRAGMA application_id").await?,
+        number("PRAGMA user_version").await?,
+    );
+    match marks {
+        (APPLICATION_ID, FORMAT_VERSION) => {}
+        (0, 0) if number("SELECT COUNT(*) FROM sqlite_schema").await? == 0 => {
+            create_tables(&writer).await?
+        }
+        _ => {
+            writer.close().await;
+            return Ok(None);
+        }
+    }
+    let readers = pool(READERS, options).await?;
+    Ok(Some(IndexConnections { writer, readers }))
+}
+
+async fn pool(max: u32, options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
+    // The first connection is made at once, so that what is wrong with the file is known now.
+    let pool = SqlitePoolOptions::new()
+        .max_connections(max)
+        .test_before_acquire(false);
+    pool.idle_timeout(None)
+        .max_lifetime(None)
+        .acquire_timeout(BUSY_TIMEOUT)
+        .connect_with(options)
+        .await
+}
+
+async fn create_tables(writer: &SqlitePool) -> Result<(), sqlx::Error> {
+    let mut tx = writer.begin_with("BEGIN IMMEDIATE").await?;
+    // Another process may have been faster.
+    let made = sqlx::query("SELECT COUNT(*) FROM sqlite_schema")
+        .fetch_one(&mut *tx)
+        .await?
+        .try_get::<i64, _>(0)?;
+    if made == 0 {
+        let marks = format!(
+            "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT_VERSION};"
+        );
+        sqlx::raw_sql(AssertSqlSafe(format!("{TABLES}{marks}")))
+            .execute(&mut *tx)
+            .await?;
+    }
+    tx.commit().await
+}

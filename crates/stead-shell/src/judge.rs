@@ -1,0 +1,298 @@
+//! The verdict on a command line.
+
+use super::escapes::find_escape;
+use super::options::OptionSpec;
+use super::pattern::{CommandPattern, NameComparison, PatternMatch};
+use super::read_only::{ReadDepth, ReadOnlyCheck, check_read_only};
+use super::rules::{CommandRules, ReadPolicy};
+use super::script::{CommandPart, Invocation, ShellScript, WordValue};
+use super::wrappers::base_name;
+use super::{PatternError, parse};
+use stead_core::VerdictKind;
+
+/// What may stand before the command of git.
+const GIT: OptionSpec = OptionSpec {
+    flags: "pP",
+    valued: "Cc",
+    long: &[
+        "no-pager",
+        "paginate",
+        "bare",
+        "no-optional-locks",
+        "no-replace-objects",
+        "literal-pathspecs",
+        "no-lazy-fetch",
+    ],
+    long_valued: &[
+        "git-dir",
+        "work-tree",
+        "namespace",
+        "exec-path",
+        "config-env",
+        "attr-source",
+    ],
+};
+
+/// What the rules say of a command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandVerdict {
+    /// The strictest of its parts; what is unclear is at least asked.
+    pub kind: VerdictKind,
+    /// What decided: the rule (`commands.deny: rm *`), or why none allows it.
+    pub rule: String,
+    /// Each part and what was said of it.
+    pub parts: Vec<PartVerdict>,
+    /// What it reads, if all it does for certain is read.
+    pub reads: Option<Vec<String>>,
+}
+
+/// What the rules say of one part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartVerdict {
+    /// As it is written.
+    pub command: String,
+    /// The decision.
+    pub kind: VerdictKind,
+    /// What decided.
+    pub rule: String,
+    /// What it reads, if all it does for certain is read: the caller puts these to the file rules.
+    pub reads: Vec<String>,
+    /// How far it looks into folders.
+    pub depth: ReadDepth,
+}
+
+impl PartVerdict {
+    /// Whether it was allowed because it only reads.
+    pub fn is_allowed_as_read_only(&self) -> bool {
+        self.kind == VerdictKind::Allow && self.rule == READ_ONLY_RULE
+    }
+}
+
+/// The rule by which commands that only read are allowed.
+const READ_ONLY_RULE: &str = "commands.reads: allow";
+
+/// Puts a command line to the rules.
+pub fn judge(rules: &CommandRules, command: &str) -> CommandVerdict {
+    let script = parse(command);
+    let reads = reads_of(&script);
+    let policy = if stays_in_start_folder(&script) {
+        rules.reads
+    } else {
+        ReadPolicy::Ask
+    };
+    let parts: Vec<PartVerdict> = script
+        .parts
+        .iter()
+        .map(|part| judge_part(rules, policy, part))
+        .collect();
+    let (kind, rule) = verdict(rules, &script, &parts);
+    CommandVerdict {
+        kind,
+        rule,
+        parts,
+        reads,
+    }
+}
+
+/// Whether a command line would be allowed if these patterns were the only rules. Bad patterns
+/// allow nothing.
+pub fn allows(patterns: &[String], command: &str) -> bool {
+    let allow: Result<Vec<CommandPattern>, PatternError> = patterns
+        .iter()
+        .map(|text| CommandPattern::new(text))
+        .collect();
+    allow.is_ok_and(|allow| {
+        let rules = CommandRules {
+            allow,
+            ..CommandRules::default()
+        };
+        judge(&rules, command).kind == VerdictKind::Allow
+    })
+}
+
+fn verdict(
+    rules: &CommandRules,
+    script: &ShellScript,
+    parts: &[PartVerdict],
+) -> (VerdictKind, String) {
+    let strictest = parts.iter().map(|part| part.kind).max();
+    let of_kind = |kind| {
+        parts
+            .iter()
+            .find(|part| part.kind == kind)
+            .map(|part| part.rule.clone())
+            .unwrap_or_default()
+    };
+    let everything = rules.deny.iter().find(|pattern| pattern.is_everything());
+    match (strictest, &script.ambiguity, everything) {
+        (Some(VerdictKind::Deny), _, _) => (VerdictKind::Deny, of_kind(VerdictKind::Deny)),
+        (_, _, Some(pattern)) => (VerdictKind::Deny, rule_label("deny", pattern)),
+        (_, Some(unclear), None) => (
+            VerdictKind::Ask,
+            format!("cannot be read for certain: {unclear}"),
+        ),
+        (None, None, None) => (VerdictKind::Ask, "there is nothing to run".to_owned()),
+        (Some(kind), None, None) => (kind, of_kind(kind)),
+    }
+}
+
+fn judge_part(rules: &CommandRules, policy: ReadPolicy, part: &CommandPart) -> PartVerdict {
+    let (reads, depth) = match check_read_only(part) {
+        ReadOnlyCheck::Yes { paths, depth } => (Some(paths), depth),
+        ReadOnlyCheck::No { .. } | ReadOnlyCheck::Unclear { .. } => (None, ReadDepth::Names),
+    };
+    let said = |kind, rule: String| PartVerdict {
+        command: part.source.clone(),
+        kind,
+        rule,
+        reads: reads.clone().unwrap_or_default(),
+        depth,
+    };
+    let plain = without_git_options(part);
+    let find = |patterns: &[CommandPattern], wanted| {
+        let is_about = |pattern: &&CommandPattern| {
+            let mut seen = std::iter::once(part).chain(&plain);
+            seen.any(|part| pattern.matches(part, NameComparison::Base) == wanted)
+        };
+        patterns.iter().find(is_about).cloned()
+    };
+    if let Some(pattern) = find(&rules.deny, PatternMatch::Yes) {
+        return said(VerdictKind::Deny, rule_label("deny", &pattern));
+    }
+    if let Some(pattern) = find(&rules.ask, PatternMatch::Yes) {
+        return said(VerdictKind::Ask, rule_label("ask", &pattern));
+    }
+    // A guess at what may run is no reason to ask: the part it stands behind is judged itself.
+    if part.invocation == Invocation::BehindCommand {
+        return said(
+            VerdictKind::Allow,
+            "judged with the command that runs it".to_owned(),
+        );
+    }
+    if let Some(pattern) =
+        find(&rules.deny, PatternMatch::Maybe).or(find(&rules.ask, PatternMatch::Maybe))
+    {
+        return said(
+            VerdictKind::Ask,
+            format!(
+                "`{}` may come to what `{}` is about",
+                part.source,
+                pattern.text()
+            ),
+        );
+    }
+    if let Some(pattern) = rules.allow.iter().find(|pattern| covers(pattern, part)) {
+        return said(VerdictKind::Allow, rule_label("allow", pattern));
+    }
+    match (policy, part.invocation, &reads) {
+        (ReadPolicy::Allow, Invocation::Direct, Some(_)) => {
+            said(VerdictKind::Allow, READ_ONLY_RULE.to_owned())
+        }
+        _ => said(VerdictKind::Ask, denial_reason(rules, part)),
+    }
+}
+
+/// `git -C x push` is a `git push` to rules that deny or ask.
+fn without_git_options(part: &CommandPart) -> Option<CommandPart> {
+    let [name, arguments @ ..] = part.words.as_slice() else {
+        return None;
+    };
+    let rest = GIT
+        .operands(arguments)
+        .filter(|rest| rest.len() < arguments.len())?;
+    let is_git = name.known().is_some_and(|name| base_name(name) == "git");
+    is_git.then(|| {
+        CommandPart::new(
+            std::iter::once(name).chain(rest).cloned().collect(),
+            part.invocation,
+        )
+    })
+}
+
+/// Whether an allow rule covers all that a part does, beyond its words.
+fn covers(pattern: &CommandPattern, part: &CommandPart) -> bool {
+    if pattern.is_everything() {
+        let values = part.assignments.iter().map(|assignment| &assignment.value);
+        let targets = part.redirects.iter().map(|redirect| &redirect.target.value);
+        let named = part.words.is_empty() || part.name().is_some();
+        return named
+            && values
+                .chain(targets)
+                .all(|value| matches!(value, WordValue::Known(_)));
+    }
+    let is_about = pattern.matches(part, NameComparison::Exact) == PatternMatch::Yes;
+    is_about
+        && part.assignments.is_empty()
+        && !part.writes()
+        && find_escape(part, pattern.word_count()).is_none()
+}
+
+fn denial_reason(rules: &CommandRules, part: &CommandPart) -> String {
+    let Some(first) = part.words.first() else {
+        return match part.assignments.first() {
+            Some(assignment) => format!("no rule allows setting `{}`", assignment.name),
+            None => format!("no rule allows the redirection `{}`", part.source),
+        };
+    };
+    let Some(name) = first.known() else {
+        return format!("which command `{}` is cannot be told", first.source);
+    };
+    let mut about = rules
+        .allow
+        .iter()
+        .filter(|pattern| pattern.matches(part, NameComparison::Exact) == PatternMatch::Yes);
+    let Some(rule) = about.next() else {
+        return format!("no rule allows `{name}`");
+    };
+    match (
+        part.assignments.first(),
+        find_escape(part, rule.word_count()),
+    ) {
+        (Some(assignment), _) => format!(
+            "the rule for `{name}` does not cover setting `{}`",
+            assignment.name
+        ),
+        (None, Some(word)) => format!(
+            "the rule for `{name}` does not cover `{}`, which may run something else; to allow it, name it in the rule",
+            word.source
+        ),
+        (None, None) => format!("the rule for `{name}` does not cover writing to a file"),
+    }
+}
+
+fn rule_label(list: &str, pattern: &CommandPattern) -> String {
+    format!("commands.{list}: {}", pattern.text())
+}
+
+/// Whether every part runs in the folder where the command line began: elsewhere a relative path
+/// means another file.
+fn stays_in_start_folder(script: &ShellScript) -> bool {
+    let moves = |part: &CommandPart| {
+        part.words
+            .iter()
+            .take(2)
+            .filter_map(|word| word.known())
+            .any(|word| matches!(base_name(word), "cd" | "pushd" | "popd" | "chdir"))
+            || part
+                .words
+                .first()
+                .is_some_and(|word| matches!(word.value, WordValue::Unknown(_)))
+    };
+    !script.parts.iter().any(moves)
+}
+
+fn reads_of(script: &ShellScript) -> Option<Vec<String>> {
+    if script.ambiguity.is_some() || script.parts.is_empty() {
+        return None;
+    }
+    let mut all = Vec::new();
+    for part in &script.parts {
+        match check_read_only(part) {
+            ReadOnlyCheck::Yes { paths, .. } => all.extend(paths),
+            ReadOnlyCheck::No { .. } | ReadOnlyCheck::Unclear { .. } => return None,
+        }
+    }
+    all.sort();
+    all.dedup();
+    Some(all)
+}

@@ -1,0 +1,172 @@
+//! `data/reads.txt`: commands that only read, and how far.
+
+const TABLE: &str = include_str!("../data/reads.txt");
+
+/// One command of the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ReadCommandEntry {
+    pub(super) operands: Operands,
+    options: Vec<&'static str>,
+}
+
+/// What the words are that are no options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operands {
+    /// There are none.
+    None,
+    /// Text.
+    Text,
+    /// Files; with none it reads its input.
+    Paths,
+    /// Files or folders; with none it reads the current folder.
+    PathsOrHere,
+    /// At most one file: a second one would be written.
+    OnePath,
+    /// A pattern, then files or folders; with none it may read the current folder.
+    Pattern,
+    /// `+FORMAT`.
+    Format,
+    /// A script that only prints lines by number, then files.
+    Lines,
+    /// Folders, then an expression of whole words.
+    Find,
+    /// A condition.
+    Test,
+    /// Revisions or files of a repository.
+    Revisions,
+}
+
+/// How an option is written in a command, and what it is followed by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OptionValue {
+    Nothing,
+    /// A value, attached or as the next word.
+    Text,
+    /// The same, and it is a file that is read.
+    Path,
+    /// A value only after `=`.
+    Attached,
+}
+
+impl ReadCommandEntry {
+    /// The entry for the first words of a command, and how many of them name it.
+    pub(super) fn find(words: &[&str]) -> Option<(Self, usize)> {
+        (1..=words.len().min(3)).rev().find_map(|count| {
+            let name = words.get(..count)?.join(" ");
+            Self::by_name(&name).map(|entry| (entry, count))
+        })
+    }
+
+    fn by_name(name: &str) -> Option<Self> {
+        let mut entry: Option<Self> = None;
+        for (_, kind, options) in rows().filter(|(row, _, _)| *row == name) {
+            let entry = entry.get_or_insert(Self {
+                operands: operands(kind)?,
+                options: Vec::new(),
+            });
+            entry.options.extend(options.split_whitespace());
+        }
+        entry
+    }
+
+    /// What a long option, or a whole word of an expression, takes; nothing if it is not in the
+    /// table.
+    pub(super) fn word(&self, word: &str) -> Option<OptionValue> {
+        self.options.iter().find_map(|option| {
+            let (name, takes) = suffix(option);
+            (name == word).then_some(takes)
+        })
+    }
+
+    /// What a letter takes.
+    pub(super) fn letter(&self, letter: char) -> Option<OptionValue> {
+        self.options
+            .iter()
+            .filter(|option| !option.starts_with("--"))
+            .find_map(|option| {
+                let (letters, takes) = suffix(option);
+                letters.strip_prefix('-')?.contains(letter).then_some(takes)
+            })
+    }
+
+    /// Whether `-5` is a number of lines.
+    pub(super) fn takes_number(&self) -> bool {
+        self.options.contains(&"-#")
+    }
+}
+
+fn suffix(option: &str) -> (&str, OptionValue) {
+    let attached = option
+        .strip_suffix("[=]")
+        .map(|name| (name, OptionValue::Attached));
+    let text = option
+        .strip_suffix('=')
+        .map(|name| (name, OptionValue::Text));
+    let path = option
+        .strip_suffix('@')
+        .map(|name| (name, OptionValue::Path));
+    attached
+        .or(text)
+        .or(path)
+        .unwrap_or((option, OptionValue::Nothing))
+}
+
+fn rows() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    let lines = TABLE
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+    lines.filter_map(|line| {
+        let mut fields = line.splitn(3, '|').map(str::trim);
+        Some((fields.next()?, fields.next()?, fields.next()?))
+    })
+}
+
+fn operands(kind: &str) -> Option<Operands> {
+    match kind {
+        "none" => Some(Operands::None),
+        "text" => Some(Operands::Text),
+        "paths" => Some(Operands::Paths),
+        "paths or ." => Some(Operands::PathsOrHere),
+        "one path" => Some(Operands::OnePath),
+        "pattern" => Some(Operands::Pattern),
+        "format" => Some(Operands::Format),
+        "lines" => Some(Operands::Lines),
+        "find" => Some(Operands::Find),
+        "test" => Some(Operands::Test),
+        "revisions" => Some(Operands::Revisions),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_the_table_is_understood() {
+        let lines = TABLE
+            .lines()
+            .filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+        for line in lines {
+            let fields: Vec<&str> = line.split('|').map(str::trim).collect();
+            let [name, kind, options] = fields.as_slice() else {
+                panic!("not three fields: {line}")
+            };
+            assert!(!name.is_empty() && operands(kind).is_some(), "{line}");
+            assert!(
+                options
+                    .split_whitespace()
+                    .all(|option| option.starts_with('-') && option.len() > 1),
+                "{line}"
+            );
+            let all: Vec<&str> = rows()
+                .filter(|(row, _, _)| row == name)
+                .map(|(_, kind, _)| kind)
+                .collect();
+            assert!(
+                all.iter().all(|other| other == kind),
+                "{name} has operands of two kinds"
+            );
+        }
+    }
+}

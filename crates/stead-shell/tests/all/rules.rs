@@ -1,0 +1,427 @@
+//! The place for tests of command rules, read-only detection and suggested patterns, case by case.
+
+use super::rules;
+use stead_core::VerdictKind::{self, Allow, Ask, Deny};
+use stead_shell::{
+    CommandPattern, ReadOnlyCheck, allows, check_read_only, judge, parse, suggest_rules,
+};
+
+#[test]
+fn rules_decide_part_by_part() {
+    let rules = rules(
+        r#"{
+            "allow": ["git status *", "npm test", "echo *", "ls:*", "make b*", "timeout *", "sudo systemctl *"],
+            "ask": ["git push *", "npm test --watch"],
+            "deny": ["rm *", "git push --force *", "'a*b'"]
+        }"#,
+    );
+    let cases: &[(&str, VerdictKind, &str)] = &[
+        ("git status", Allow, "commands.allow: git status *"),
+        ("git status -s src", Allow, "commands.allow: git status *"),
+        ("git stat", Ask, "no rule allows `git`"),
+        ("npm test", Allow, "commands.allow: npm test"),
+        ("npm test x", Ask, "no rule allows `npm`"),
+        ("npm 'test'", Allow, "commands.allow: npm test"),
+        ("ls -l", Allow, "commands.allow: ls:*"),
+        ("make build", Allow, "commands.allow: make b*"),
+        ("make clean", Ask, "no rule allows `make`"),
+        ("echo a && git status | ls", Allow, "commands.allow: echo *"),
+        ("echo a; cat b", Ask, "no rule allows `cat`"),
+        ("echo $x *.rs", Allow, "commands.allow: echo *"),
+        ("echo $(cat x)", Ask, "no rule allows `cat`"),
+        ("echo $(ls)", Allow, "commands.allow: ls:*"),
+        (
+            "git $x",
+            Ask,
+            "`git $x` may come to what `git push --force *` is about",
+        ),
+        ("$x", Ask, "`$x` may come to what `rm *` is about"),
+        (
+            "npm test $x",
+            Ask,
+            "`npm test $x` may come to what `npm test --watch` is about",
+        ),
+        (
+            "X=1 git status",
+            Ask,
+            "the rule for `git` does not cover setting `X`",
+        ),
+        (
+            "echo a > b",
+            Ask,
+            "the rule for `echo` does not cover writing to a file",
+        ),
+        ("echo a > /dev/null 2>&1", Allow, "commands.allow: echo *"),
+        ("ls < x", Allow, "commands.allow: ls:*"),
+        (
+            "ls < /dev/tcp/a/1",
+            Ask,
+            "the rule for `ls` does not cover writing to a file",
+        ),
+        ("./ls", Ask, "no rule allows `./ls`"),
+        ("x=1", Ask, "no rule allows setting `x`"),
+        ("{ ls; } > x", Ask, "no rule allows the redirection `> x`"),
+        ("git push", Ask, "commands.ask: git push *"),
+        (
+            "git push --force x",
+            Deny,
+            "commands.deny: git push --force *",
+        ),
+        (
+            "git -C a --no-pager -c b=c push --force x",
+            Deny,
+            "commands.deny: git push --force *",
+        ),
+        ("git --git-dir=a push", Ask, "commands.ask: git push *"),
+        ("git -C $x push", Ask, "commands.ask: git push *"),
+        ("/bin/rm x", Deny, "commands.deny: rm *"),
+        ("echo a; rm b", Deny, "commands.deny: rm *"),
+        ("echo \"$(r\\m b)\"", Deny, "commands.deny: rm *"),
+        (
+            "ls (rm",
+            Ask,
+            "cannot be read for certain: `(` inside of a command (at byte 4)",
+        ),
+        (
+            "rm x (",
+            Ask,
+            "cannot be read for certain: `(` inside of a command (at byte 6)",
+        ),
+        ("rm x; ls (", Deny, "commands.deny: rm *"),
+        ("timeout 5 ls", Allow, "commands.allow: timeout *"),
+        ("timeout 5 cat x", Ask, "no rule allows `cat`"),
+        ("timeout 5 rm x", Deny, "commands.deny: rm *"),
+        (
+            "sudo systemctl restart x",
+            Allow,
+            "commands.allow: sudo systemctl *",
+        ),
+        ("sudo ls", Ask, "no rule allows `sudo`"),
+        ("sudo rm x", Deny, "commands.deny: rm *"),
+        ("'a*b'", Deny, "commands.deny: 'a*b'"),
+        ("axb", Ask, "no rule allows `axb`"),
+        ("", Ask, "there is nothing to run"),
+        ("# rm x", Ask, "there is nothing to run"),
+    ];
+    let wrong: Vec<_> = cases
+        .iter()
+        .map(|(command, kind, rule)| (command, (*kind, (*rule).to_owned()), judge(&rules, command)))
+        .filter(|(_, expected, judged)| *expected != (judged.kind, judged.rule.clone()))
+        .map(|(command, _, judged)| (command, judged.kind, judged.rule))
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn a_star_alone_is_every_command() {
+    let locked = rules(r#"{"allow": ["ls *"], "deny": ["*"]}"#);
+    for command in ["ls", "x=1", "a (", "\u{0}", "$x"] {
+        assert_eq!(
+            (judge(&locked, command).kind, judge(&locked, command).rule),
+            (Deny, "commands.deny: *".to_owned())
+        );
+    }
+    let open = rules(r#"{"allow": ["*"]}"#);
+    for command in [
+        "rm -rf /",
+        "X=1 a > b | sh -c 'c; d'",
+        "x=1",
+        "ls $x",
+        "f() { a; }; f",
+    ] {
+        assert_eq!(judge(&open, command).kind, Allow, "{command}");
+    }
+    for command in [
+        "$x a",
+        "a > $x",
+        "X=$y a",
+        "a (",
+        "sh -c \"$x\"",
+        "curl x | sh",
+    ] {
+        assert_eq!(judge(&open, command).kind, Ask, "{command}");
+    }
+}
+
+#[test]
+fn patterns_that_mean_nothing_are_refused_with_a_reason() {
+    let cases = [
+        (
+            "",
+            "a command pattern needs at least one word, such as `git status *`; `*` alone is every command",
+        ),
+        (
+            "  ",
+            "a command pattern needs at least one word, such as `git status *`; `*` alone is every command",
+        ),
+        ("git 'a", "`git 'a`: a quote is not closed"),
+        (
+            "a && b",
+            "`a && b`: `&` is no part of one command; each command of a line is judged alone, so write one pattern per \
+             command, or quote the word",
+        ),
+    ];
+    for (text, reason) in cases {
+        assert_eq!(
+            CommandPattern::new(text).map_err(|error| error.to_string()),
+            Err(reason.to_owned()),
+            "{text}"
+        );
+    }
+    let unknown = serde_json::from_str::<stead_shell::CommandRules>(r#"{"alow": []}"#);
+    assert!(
+        unknown
+            .unwrap_err()
+            .to_string()
+            .contains("unknown field `alow`")
+    );
+    let text = r#"{"reads":"ask","allow":["git status *"],"ask":[],"deny":["rm *"]}"#;
+    assert_eq!(serde_json::to_string(&rules(text)).unwrap(), text);
+}
+
+#[test]
+fn the_schema_of_the_rules_names_every_key() {
+    let schema = serde_json::to_value(schemars::schema_for!(stead_shell::CommandRules)).unwrap();
+    let keys: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["allow", "ask", "deny", "reads"]);
+    assert_eq!(schema["additionalProperties"], false);
+    assert_eq!(schema["$defs"]["CommandPattern"]["type"], "string");
+}
+
+/// What a single part reads; `None` if it may do more or what it reads is not known.
+fn read_by(command: &str) -> Option<String> {
+    let script = parse(command);
+    let [part] = script.parts.as_slice() else {
+        panic!("not one part: {command}")
+    };
+    match check_read_only(part) {
+        ReadOnlyCheck::Yes { paths, .. } if script.ambiguity.is_none() => Some(paths.join(" ")),
+        ReadOnlyCheck::Yes { .. } | ReadOnlyCheck::No { .. } | ReadOnlyCheck::Unclear { .. } => {
+            None
+        }
+    }
+}
+
+#[test]
+fn reads_name_what_they_read() {
+    let cases = [
+        ("ls", "."),
+        ("ls -la src docs", "docs src"),
+        ("cat a -n b", "a b"),
+        ("cat < a 2>/dev/null", "a"),
+        ("cat -", ""),
+        ("head -5 a", "a"),
+        ("head -n 5 a", "a"),
+        ("tail -n5 -- -a", "-a"),
+        ("grep -rn needle", "."),
+        ("grep -e needle a", "a"),
+        ("grep -f patterns x a", "a patterns x"),
+        ("rg -g '*.rs' needle src", "src"),
+        ("rg --files src", "src"),
+        ("find . src -name '*.rs' -not -path './x/*'", ". src"),
+        ("find -newer a", ". a"),
+        ("wc -l a", "a"),
+        ("sort -k2 -t, a", "a"),
+        ("uniq -c a", "a"),
+        ("sed -n '10,20p' a", "a"),
+        ("echo a b", ""),
+        ("date +%F", ""),
+        ("git status", "."),
+        ("git --no-pager log --oneline -5 -- a", ". a"),
+        ("git show HEAD:a/b", ". HEAD:a/b a/b"),
+        ("git diff --stat main", ". main"),
+        ("git branch -a", ""),
+        ("git stash list", ""),
+        ("[ -f a ]", "a"),
+        ("diff a b", "a b"),
+    ];
+    for (command, paths) in cases {
+        assert_eq!(read_by(command), Some(paths.to_owned()), "{command}");
+    }
+}
+
+#[test]
+fn what_may_do_more_is_no_read() {
+    let cases = "find . -delete
+find . -exec ls {} ;
+find . -fprint x
+find . -fls x
+find . -ok ls
+sed -i s/a/b/ x
+sed -n 'w x' a
+sed s/a/b/ a
+sed -e 1p a
+sort -o x a
+sort --out=x a
+sort --compress-program=x a
+tee x
+ls > x
+ls >> x
+X=1 ls
+git -c a=b status
+git -C x status
+git --git-dir=x status
+git --exec-path=x status
+git -p log
+git grep -O x
+git grep --open-files-in-pager=x y
+git branch -D x
+git branch x
+git branch -m x
+git tag x
+git diff --ext-diff
+git diff --output=x
+git diff --outp=x
+git log --output x
+git show --textconv
+git remote add x y
+git remote update
+git stash
+git stash drop
+git config x y
+git reflog expire --all
+git push
+git
+awk 1 x
+xargs ls
+less x
+more x
+man x
+rg --pre x y
+rg -z x
+rg --pr x y
+tar tf x
+date -s x
+date 01010101
+hostname x
+uniq a b
+xxd a b
+xxd -r a
+tail -f x
+tree -o x
+file -C
+file -f x
+test -v x
+[ -v x ]
+printf -v x y
+printf %n x
+cd x
+env
+printenv
+wc --files0-from=x
+ls --colo=x
+cat --numb x
+./cat x
+/bin/cat x
+cat *.rs
+cat $x
+cat ~/x
+cat {a,b}
+cat < /dev/tcp/a/1
+ls -l --unknown
+curl x
+python3 -c 1
+sh x
+yes
+jq . x
+cargo metadata
+grep -R x
+unknown";
+    for command in cases.lines().map(|line| line.replace(" ;", " \\;")) {
+        let script = parse(&command);
+        let part = script.parts.first().unwrap();
+        assert!(
+            !matches!(check_read_only(part), ReadOnlyCheck::Yes { .. }),
+            "{command}: {:?}",
+            check_read_only(part)
+        );
+    }
+}
+
+#[test]
+fn reads_of_a_line_are_those_of_all_its_parts() {
+    let rules = rules(r#"{"reads": "allow", "allow": ["cd *", "npm test", "timeout *"]}"#);
+    let cases: &[(&str, VerdictKind, Option<&[&str]>)] = &[
+        ("cat a | grep b c; ls", Allow, Some(&[".", "a", "c"])),
+        ("cat a | npm test", Allow, None),
+        ("cat a | tee b", Ask, None),
+        // A relative path means another file elsewhere.
+        ("cd /etc && cat passwd", Ask, None),
+        ("cd /etc", Allow, None),
+        ("timeout 5 cat a", Ask, None),
+        ("echo $(cat a)", Ask, None),
+        ("cat $x", Ask, None),
+        ("{ cat; } < a", Allow, Some(&["a"])),
+    ];
+    for (command, kind, reads) in cases {
+        let judged = judge(&rules, command);
+        let reads = reads.map(|paths| {
+            paths
+                .iter()
+                .map(|path| (*path).to_owned())
+                .collect::<Vec<_>>()
+        });
+        assert_eq!(
+            (judged.kind, judged.reads),
+            (*kind, reads),
+            "{command}: {}",
+            judged.rule
+        );
+    }
+    let judged = judge(&rules, "cat a; npm test");
+    let reads: Vec<_> = judged
+        .parts
+        .into_iter()
+        .map(|part| (part.rule, part.reads))
+        .collect();
+    let expected = [
+        ("commands.reads: allow".to_owned(), vec!["a".to_owned()]),
+        ("commands.allow: npm test".to_owned(), vec![]),
+    ];
+    assert_eq!(reads, expected);
+}
+
+#[test]
+fn suggestions_are_narrow_and_suffice() {
+    let cases: &[(&str, &[&str])] = &[
+        ("git push origin main", &["git push *"]),
+        (
+            "cargo test -p x && cargo build",
+            &["cargo test *", "cargo build *"],
+        ),
+        ("npm run build -- --x", &["npm run build *"]),
+        ("npm test", &["npm test *"]),
+        ("make all | grep x", &["make *", "grep *"]),
+        ("make; make", &["make *"]),
+        ("git", &["git"]),
+        ("cargo --version", &["cargo --version"]),
+        ("ls 2>&1", &["ls *"]),
+        ("echo $(make)", &["make *", "echo *"]),
+        ("a; b; c; d; e; f", &[]),
+        ("sudo make", &[]),
+        ("rm x", &[]),
+        ("/bin/rm x", &[]),
+        ("make; rm x", &[]),
+        ("dd if=a of=b", &[]),
+        ("python3 -c 1", &[]),
+        ("python3.12 x", &[]),
+        ("sh -c make", &[]),
+        ("timeout 5 make", &[]),
+        ("xargs make", &[]),
+        ("make > x", &[]),
+        ("X=1 make", &[]),
+        ("$x", &[]),
+        ("git -c a=b status", &[]),
+        ("git $x", &[]),
+        ("docker run x", &[]),
+        ("make (", &[]),
+        ("x=1", &[]),
+        ("", &[]),
+    ];
+    for (command, expected) in cases {
+        let rules = suggest_rules(command);
+        assert_eq!(rules, *expected, "{command}");
+        assert_eq!(allows(&rules, command), !rules.is_empty(), "{command}");
+    }
+    assert!(!allows(&["make *".to_owned(), "a &".to_owned()], "make"));
+}

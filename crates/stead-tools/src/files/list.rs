@@ -1,0 +1,155 @@
+//! `ls` and `file_info`.
+
+use super::{FILE_PATH, explain_error, here, media, parse_path, pluralize, read_access};
+use crate::title;
+use crate::{
+    ArgumentAliases, Output, OutputLength, Surface, TitleForm, ToolCx, ToolError, TypedTool,
+    typed_tool,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::fmt::Write;
+use stead_core::{PathAccess, Risk};
+use stead_vfs::{DirEntry, FileKind, LineRange};
+
+/// More entries are only counted.
+const MAX_ENTRIES: usize = 1000;
+/// The lines of a larger file are not counted.
+const MAX_COUNTED_BYTES: u64 = 50 * 1024 * 1024;
+
+pub(super) struct ListFiles {
+    /// In whose words it answers.
+    pub(super) surface: Surface,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListFilesArgs {
+    /// Directory, relative to the workspace.
+    #[serde(default = "here")]
+    path: String,
+}
+
+impl TypedTool for ListFiles {
+    type Args = ListFilesArgs;
+    const NAME: &'static str = "ls";
+    const ALIASES: &'static [&'static str] = &["LS", "list_files", "list_dir"];
+    const DESCRIPTION: &'static str =
+        "Lists a directory, hidden files included. Directories end with `/`.";
+    const RISK: Risk = Risk::READS;
+    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
+    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
+        names: &[("file_path", "path"), ("directory", "path")],
+        values: &[],
+    };
+
+    fn accesses(&self, args: &ListFilesArgs) -> Vec<PathAccess> {
+        read_access(&args.path)
+    }
+
+    fn title_form(&self) -> Option<TitleForm> {
+        Some(TitleForm::of::<title::LsForm>(typed_tool(Self {
+            surface: Surface::Title,
+        })))
+    }
+
+    async fn call(&self, cx: &ToolCx, args: ListFilesArgs) -> Result<Output, ToolError> {
+        let path = parse_path(&args.path)?;
+        let entries = match cx.vfs.list(&path).await {
+            Ok(entries) => entries,
+            Err(error) => return Err(explain_error(cx, self.surface, error).await),
+        };
+        if entries.is_empty() {
+            return Ok(Output::text(format!("[{path} is empty]")));
+        }
+        let mut rows: Vec<String> = entries.iter().take(MAX_ENTRIES).map(render_entry).collect();
+        if entries.len() > MAX_ENTRIES {
+            rows.push(format!(
+                "[{} more; use {} to narrow]",
+                entries.len() - MAX_ENTRIES,
+                self.surface.name("glob_files")
+            ));
+        }
+        Ok(Output::text(rows.join("\n")))
+    }
+}
+
+fn render_entry(entry: &DirEntry) -> String {
+    match entry.kind {
+        FileKind::Directory => format!("{}/", entry.name),
+        FileKind::File => format!("{}  ({} bytes)", entry.name, entry.size),
+        FileKind::Other => format!("{}  (special, or leads out of the workspace)", entry.name),
+    }
+}
+
+pub(super) struct FileInfo;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct InfoArgs {
+    /// Path of the file or directory, relative to the workspace.
+    file_path: String,
+}
+
+impl TypedTool for FileInfo {
+    type Args = InfoArgs;
+    const NAME: &'static str = "file_info";
+    const ALIASES: &'static [&'static str] = &["stat"];
+    const DESCRIPTION: &'static str =
+        "Tells kind, size, number of lines, time of change, mode and type of a file.";
+    const RISK: Risk = Risk::READS;
+    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
+    const ARGUMENT_ALIASES: ArgumentAliases = FILE_PATH;
+
+    fn accesses(&self, args: &InfoArgs) -> Vec<PathAccess> {
+        read_access(&args.file_path)
+    }
+
+    async fn call(&self, cx: &ToolCx, args: InfoArgs) -> Result<Output, ToolError> {
+        let path = parse_path(&args.file_path)?;
+        let stat = match cx.vfs.stat(&path).await {
+            Ok(stat) => stat,
+            Err(error) => return Err(explain_error(cx, Surface::Snake, error).await),
+        };
+        let mut text = format!("path: {path}\n");
+        let kind = match stat.kind {
+            FileKind::File => "file",
+            FileKind::Directory => "directory",
+            FileKind::Other => "special file",
+        };
+        let _ = writeln!(text, "kind: {kind}");
+        if stat.kind == FileKind::File {
+            let _ = writeln!(text, "size: {}", pluralize(stat.size as usize, "byte"));
+            let (mime, _) = media::file_type(path.name());
+            let mut is_text = None;
+            if stat.size < MAX_COUNTED_BYTES {
+                // Skipping every line counts them all.
+                let all = LineRange {
+                    skip: u64::MAX,
+                    take: 1,
+                    max_line_bytes: 0,
+                    max_bytes: 0,
+                };
+                let lines = cx.vfs.read_lines(&path, all).await.ok();
+                is_text = lines.as_ref().map(|lines| !lines.binary);
+                if let Some(total) = lines.and_then(|lines| lines.total) {
+                    let _ = writeln!(text, "lines: {total}");
+                }
+            }
+            let guess = if is_text == Some(true) {
+                "text/plain"
+            } else {
+                "application/octet-stream"
+            };
+            let _ = writeln!(text, "type: {}", mime.unwrap_or(guess));
+        }
+        if let Ok(modified) = jiff::Timestamp::from_millisecond(stat.modified_ms) {
+            let _ = writeln!(text, "modified: {modified}");
+        }
+        if let Some(mode) = stat.mode {
+            let _ = writeln!(text, "mode: {mode:04o}");
+        }
+        text.pop();
+        Ok(Output::text(text))
+    }
+}

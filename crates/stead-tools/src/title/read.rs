@@ -1,0 +1,68 @@
+//! `Read` and `LS`.
+
+use super::TypedTitleForm;
+use crate::ArgumentAliases;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+pub(crate) struct ReadForm;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReadFormArgs {
+    /// Path of the file; a leading `/` means the workspace.
+    file_path: String,
+    /// Line to begin with, counted from 1.
+    #[serde(default = "first")]
+    #[schemars(range(min = 1))]
+    offset: u64,
+    /// Most lines to read.
+    #[serde(default = "limit")]
+    #[schemars(range(min = 1))]
+    limit: usize,
+}
+
+fn first() -> u64 {
+    1
+}
+
+fn limit() -> usize {
+    2000
+}
+
+impl TypedTitleForm for ReadForm {
+    type Args = ReadFormArgs;
+    const NAME: &'static str = "Read";
+    const DESCRIPTION: &'static str = "Reads a file. Text comes with line numbers, which are not part of the file; \
+        use offset and limit to page through a long one. Images, PDF, audio and video are shown as such.";
+    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
+        names: &[("path", "file_path")],
+        values: &[],
+    };
+
+    fn to_canonical(args: ReadFormArgs) -> Value {
+        json!({"file_path": args.file_path, "offset": args.offset.saturating_sub(1), "limit": args.limit})
+    }
+}
+
+pub(crate) struct LsForm;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LsFormArgs {
+    /// Directory; left out, the workspace.
+    #[serde(default)]
+    path: Option<String>,
+}
+
+impl TypedTitleForm for LsForm {
+    type Args = LsFormArgs;
+    const NAME: &'static str = "LS";
+    const DESCRIPTION: &'static str =
+        "Lists a directory, hidden files included. Directories end with `/`.";
+
+    fn to_canonical(args: LsFormArgs) -> Value {
+        json!({"path": args.path})
+    }
+}

@@ -1,0 +1,311 @@
+//! A place with a folder for what has no other place.
+
+use crate::lines::{LineRange, LineWindow};
+use crate::search::{
+    Bounds, FileSearchError, GlobQuery, GlobResult, GrepQuery, GrepResult, Search,
+};
+use crate::{DirEntry, Expect, ReadRange, Stat, VPath, Version, Vfs, VfsError, Walk, rebase};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use std::sync::Arc;
+
+/// Shows `inner` as it is, and takes paths that begin with no name it knows as paths in its home:
+/// with the home `workspace`, `notes/today.md` is `workspace/notes/today.md`.
+///
+/// A name is known if it is one of those given, or if something of that name lies at the root.
+/// Listing the root shows what really lies there; what was written by a short name is read by the
+/// same name, or by its real one. [`Vfs::resolve`] tells the real one, and rules hold for both. A
+/// search tells real names.
+#[derive(Debug, Clone)]
+pub struct HomeVfs {
+    inner: Arc<dyn Vfs>,
+    home: VPath,
+    known_names: Vec<Box<str>>,
+}
+
+/// A path of [`Homed`], and where it lies in the place below.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum RealPath {
+    /// Where it says.
+    Unchanged(VPath),
+    /// In the home.
+    InHome(VPath),
+}
+
+impl RealPath {
+    fn path(&self) -> &VPath {
+        match self {
+            Self::Unchanged(path) | Self::InHome(path) => path,
+        }
+    }
+}
+
+impl HomeVfs {
+    /// Over `inner`, with the folder `home` for what does not begin with one of `known_tops`. The
+    /// home's own first name is known.
+    pub fn new<'a>(
+        inner: Arc<dyn Vfs>,
+        home: VPath,
+        known_tops: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let own = home.parts().next().map(str::to_owned);
+        let known = known_tops
+            .into_iter()
+            .map(str::to_owned)
+            .chain(own)
+            .map(String::into_boxed_str)
+            .collect();
+        Self {
+            inner,
+            home,
+            known_names: known,
+        }
+    }
+
+    /// Where `path` lies.
+    async fn real_path(&self, path: &VPath) -> Result<RealPath, VfsError> {
+        let Some(first) = path.parts().next() else {
+            return Ok(RealPath::Unchanged(path.clone()));
+        };
+        if self.known_names.iter().any(|known| **known == *first) || self.is_at_root(first).await? {
+            return Ok(RealPath::Unchanged(path.clone()));
+        }
+        Ok(RealPath::InHome(self.home.join(path.as_str())?))
+    }
+
+    /// Whether something of this name lies at the root, be it a link that leads nowhere.
+    async fn is_at_root(&self, name: &str) -> Result<bool, VfsError> {
+        let name = VPath::parse(name)?;
+        match self.inner.stat(&name).await {
+            Err(VfsError::NotFound(_)) => {
+                Ok(self.inner.resolve(&name).await.is_ok_and(|end| end != name))
+            }
+            Err(error @ (VfsError::Unavailable { .. } | VfsError::Io { .. })) => Err(error),
+            // What cannot be looked at is there.
+            Ok(_) | Err(_) => Ok(true),
+        }
+    }
+
+    /// A path of the place below as it was asked for.
+    fn as_requested(&self, lies: &RealPath, path: &VPath) -> VPath {
+        let within_home = |path: &VPath| {
+            let rest = path
+                .as_str()
+                .strip_prefix(self.home.as_str())?
+                .strip_prefix('/')?;
+            VPath::parse(rest).ok()
+        };
+        match lies {
+            RealPath::Unchanged(_) => path.clone(),
+            RealPath::InHome(_) => within_home(path).unwrap_or_else(|| path.clone()),
+        }
+    }
+
+    fn map_error(&self, lies: &RealPath, error: VfsError) -> VfsError {
+        rebase::error(error, |path| self.as_requested(lies, path))
+    }
+
+    /// The error of a move, with the path it is about as that was asked for.
+    fn map_rename_error(&self, from: &RealPath, to: &RealPath, error: VfsError) -> VfsError {
+        rebase::error(error, |path| {
+            let is_of = |lies: &RealPath| lies.path().contains(path) || path.contains(lies.path());
+            if is_of(from) {
+                self.as_requested(from, path)
+            } else {
+                self.as_requested(to, path)
+            }
+        })
+    }
+}
+
+impl Vfs for HomeVfs {
+    fn stat<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Stat, VfsError>> {
+        Box::pin(async move {
+            let lies = self.real_path(path).await?;
+            self.inner
+                .stat(lies.path())
+                .await
+                .map_err(|error| self.map_error(&lies, error))
+        })
+    }
+
+    fn list<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Vec<DirEntry>, VfsError>> {
+        Box::pin(async move {
+            let lies = self.real_path(path).await?;
+            self.inner
+                .list(lies.path())
+                .await
+                .map_err(|error| self.map_error(&lies, error))
+        })
+    }
+
+    fn read<'a>(
+        &'a self,
+        path: &'a VPath,
+        range: ReadRange,
+    ) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
+        Box::pin(async move {
+            let lies = self.real_path(path).await?;
+            self.inner
+                .read(lies.path(), range)
+                .await
+                .map_err(|error| self.map_error(&lies, error))
+        })
+    }
+
+    fn read_lines<'a>(
+        &'a self,
+        path: &'a VPath,
+        range: LineRange,
+    ) -> BoxFuture<'a, Result<LineWindow, VfsError>> {
+        Box::pin(async move {
+            let lies = self.real_path(path).await?;
+            self.inner
+                .read_lines(lies.path(), range)
+                .await
+                .map_err(|error| self.map_error(&lies, error))
+        })
+    }
+
+    fn write<'a>(
+        &'a self,
+        path: &'a VPath,
+        data: Bytes,
+        expect: Expect,
+    ) -> BoxFuture<'a, Result<Version, VfsError>> {
+        Box::pin(async move {
+            let lies = self.real_path(path).await?;
+            self.inner
+                .write(lies.path(), data, expect)
+                .await
+                .map_err(|error| self.map_error(&lies, error))
+        })
+    }
+
+    fn write_stream<'a>(
+        &'a self,
+        path: &'a VPath,
+        source: BoxStream<'a, Bytes>,
+    ) -> BoxFuture<'a, Result<Version, VfsError>> {
+        Box::pin(async move {
+            let lies = self.real_path(path).await?;
+            self.inner
+                .write_stream(lies.path(), source)
+                .await
+                .map_err(|error| self.map_error(&lies, error))
+        })
+    }
+
+    fn remove<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(async move {
+            let lies = self.real_path(path).await?;
+            self.inner
+                .remove(lies.path())
+                .await
+                .map_err(|error| self.map_error(&lies, error))
+        })
+    }
+
+    fn rename<'a>(&'a self, from: &'a VPath, to: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(async move {
+            let from = self.real_path(from).await?;
+            let to = self.real_path(to).await?;
+            let moved = self.inner.rename(from.path(), to.path()).await;
+            moved.map_err(|error| self.map_rename_error(&from, &to, error))
+        })
+    }
+
+    fn mkdir<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(async move {
+            let lies = self.real_path(path).await?;
+            self.inner
+                .mkdir(lies.path())
+                .await
+                .map_err(|error| self.map_error(&lies, error))
+        })
+    }
+
+    fn set_mode<'a>(&'a self, path: &'a VPath, mode: u32) -> BoxFuture<'a, Result<(), VfsError>> {
+        Box::pin(async move {
+            let lies = self.real_path(path).await?;
+            self.inner
+                .set_mode(lies.path(), mode)
+                .await
+                .map_err(|error| self.map_error(&lies, error))
+        })
+    }
+
+    fn walk<'a>(
+        &'a self,
+        path: &'a VPath,
+        after: Option<&'a VPath>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Walk, VfsError>> {
+        Box::pin(async move {
+            let lies = self.real_path(path).await?;
+            // What it goes on after lies where the walk does, whatever its own name would say.
+            let after = match (&lies, after) {
+                (RealPath::InHome(_), Some(after)) => Some(self.home.join(after.as_str())?),
+                (RealPath::Unchanged(_) | RealPath::InHome(_), after) => after.cloned(),
+            };
+            let walk = self.inner.walk(lies.path(), after.as_ref(), limit).await;
+            let Walk { entries, truncated } = walk.map_err(|error| self.map_error(&lies, error))?;
+            let entries = entries
+                .into_iter()
+                .map(|(path, entry)| (self.as_requested(&lies, &path), entry))
+                .collect();
+            Ok(Walk { entries, truncated })
+        })
+    }
+
+    fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>> {
+        Box::pin(async move {
+            let lies = self.real_path(path).await?;
+            self.inner
+                .resolve(lies.path())
+                .await
+                .map_err(|error| self.map_error(&lies, error))
+        })
+    }
+
+    fn search(&self) -> &dyn Search {
+        self
+    }
+}
+
+impl Search for HomeVfs {
+    fn glob<'a>(
+        &'a self,
+        query: GlobQuery,
+        bounds: Bounds,
+    ) -> BoxFuture<'a, Result<GlobResult, FileSearchError>> {
+        Box::pin(async move {
+            let lies = self.real_path(&query.root).await?;
+            let query = GlobQuery {
+                root: lies.path().clone(),
+                ..query
+            };
+            let found = self.inner.search().glob(query, bounds).await;
+            found
+                .map_err(|error| rebase::search_error(error, |path| self.as_requested(&lies, path)))
+        })
+    }
+
+    fn grep<'a>(
+        &'a self,
+        query: GrepQuery,
+        bounds: Bounds,
+    ) -> BoxFuture<'a, Result<GrepResult, FileSearchError>> {
+        Box::pin(async move {
+            let lies = self.real_path(&query.root).await?;
+            let query = GrepQuery {
+                root: lies.path().clone(),
+                ..query
+            };
+            let found = self.inner.search().grep(query, bounds).await;
+            found
+                .map_err(|error| rebase::search_error(error, |path| self.as_requested(&lies, path)))
+        })
+    }
+}

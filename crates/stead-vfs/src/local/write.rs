@@ -1,0 +1,278 @@
+//! What changes the disk.
+
+use super::LocalInner;
+use super::error;
+use super::root::{self, EntryLocation, Parents};
+use crate::{Expect, VPath, Version, VfsError, rebase};
+use rustix::fs::{AtFlags, RenameFlags};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use stead_store::Disk;
+
+/// Directories nested deeper than this are not removed: each level holds a descriptor open.
+const MAX_REMOVE_DEPTH: usize = 256;
+
+impl LocalInner {
+    /// Writes a new file beside the old one and renames it over it.
+    pub(super) fn write(
+        &self,
+        path: &VPath,
+        data: &[u8],
+        expect: &Expect,
+    ) -> Result<Version, VfsError> {
+        let failed = |e: io::Error| error::at(path, e);
+        let parents = match expect {
+            Expect::Any | Expect::Absent => Parents::Create(&*self.disk),
+            Expect::Version(_) => Parents::Required,
+        };
+        let place = match (self.root.locate_content(path, parents), expect) {
+            // The file went away with its directory.
+            (Err(VfsError::NotFound(_)), Expect::Version(_)) => {
+                return Err(VfsError::Changed(path.clone()));
+            }
+            (place, _) => place?,
+        };
+        let before = place.stat().map_err(|e| failed(e.into()))?;
+        check_expectation(path, before.as_ref(), expect)?;
+
+        let temporary = TempFile::create(self, place, before.map(|stat| stat.st_mode & 0o7777))
+            .map_err(failed)?;
+        temporary.push(data).map_err(failed)?;
+        temporary.publish(self, path, expect)
+    }
+
+    /// A file that is to be written piece by piece, and then put in the place of what is at `path`.
+    pub(super) fn create_temp(&self, path: &VPath) -> Result<TempFile, VfsError> {
+        let place = self
+            .root
+            .locate_content(path, Parents::Create(&*self.disk))?;
+        let before = place.stat().map_err(|e| error::at(path, e))?;
+        check_expectation(path, before.as_ref(), &Expect::Any)?;
+        let mode = before.map(|stat| stat.st_mode & 0o7777);
+        TempFile::create(self, place, mode).map_err(|e| error::at(path, e))
+    }
+
+    pub(super) fn remove(&self, path: &VPath) -> Result<(), VfsError> {
+        let failed = |e: io::Error| error::at(path, e);
+        let place = self.root.locate_entry(path, Parents::Required)?;
+        let removed = {
+            let _held = self.lock_dir(path, &place)?;
+            self.disk
+                .remove(place.dir.as_fd(), place.name(), AtFlags::empty())
+        };
+        match removed {
+            Err(e) if e.kind() == io::ErrorKind::IsADirectory => {
+                self.remove_dir(place.dir.as_fd(), &place.name, 0)
+            }
+            done => done,
+        }
+        .map_err(failed)?;
+        self.disk.sync(&place.dir).map_err(failed)
+    }
+
+    fn remove_dir(&self, dir: BorrowedFd<'_>, name: &OsStr, depth: usize) -> io::Result<()> {
+        if depth == MAX_REMOVE_DEPTH {
+            return Err(io::Error::other(format!(
+                "nested more than {MAX_REMOVE_DEPTH} directories deep"
+            )));
+        }
+        let inner = root::subdirectory(dir, name)?;
+        for name in names(&inner)? {
+            match self
+                .disk
+                .remove(inner.as_fd(), Path::new(&name), AtFlags::empty())
+            {
+                Err(e) if e.kind() == io::ErrorKind::IsADirectory => {
+                    self.remove_dir(inner.as_fd(), &name, depth + 1)?
+                }
+                done => done?,
+            }
+        }
+        self.disk.remove(dir, Path::new(name), AtFlags::REMOVEDIR)
+    }
+
+    pub(super) fn rename(&self, from: &VPath, to: &VPath) -> Result<(), VfsError> {
+        let source = self.root.locate_entry(from, Parents::Required)?;
+        source
+            .stat()
+            .map_err(|e| error::at(from, e))?
+            .ok_or_else(|| VfsError::NotFound(from.clone()))?;
+        if from == to {
+            return Err(VfsError::Exists(to.clone()));
+        }
+        if from.contains(to) {
+            return Err(rebase::into_itself(from));
+        }
+        let target = self.root.locate_entry(to, Parents::Create(&*self.disk))?;
+        let from_dir = source.dir.as_fd();
+        let to_dir = target.dir.as_fd();
+        let held = self.lock_dir(from, &source)?;
+        match self.disk.rename(
+            from_dir,
+            source.name(),
+            to_dir,
+            target.name(),
+            RenameFlags::NOREPLACE,
+        ) {
+            // Both ends lie beneath the root, so this is a mount point and not an escape.
+            Err(source) if Errno::from_io_error(&source) == Some(Errno::XDEV) => {
+                return Err(VfsError::Io {
+                    path: to.clone(),
+                    source,
+                });
+            }
+            moved => moved.map_err(|e| error::at(to, e))?,
+        }
+        drop(held);
+        self.disk
+            .sync(&target.dir)
+            .and_then(|()| self.disk.sync(&source.dir))
+            .map_err(|e| error::at(to, e))
+    }
+
+    pub(super) fn mkdir(&self, path: &VPath) -> Result<(), VfsError> {
+        self.root
+            .directory(Path::new(path.as_str()), path, Parents::Create(&*self.disk))
+            .map(drop)
+    }
+}
+
+/// Whether what is there allows the write.
+fn check_expectation(
+    path: &VPath,
+    found: Option<&rustix::fs::Stat>,
+    expect: &Expect,
+) -> Result<(), VfsError> {
+    match (expect, found) {
+        (Expect::Any | Expect::Absent, None) => Ok(()),
+        (Expect::Any, Some(stat)) => root::require_file(path, stat),
+        (Expect::Absent, Some(_)) => Err(VfsError::Exists(path.clone())),
+        (Expect::Version(version), Some(stat)) if root::version(stat) == *version => {
+            root::require_file(path, stat)
+        }
+        (Expect::Version(_), Some(_) | None) => Err(VfsError::Changed(path.clone())),
+    }
+}
+
+/// The names in an open directory, `.` and `..` left out.
+pub(super) fn names(dir: &File) -> io::Result<Vec<OsString>> {
+    let mut names = Vec::new();
+    for entry in rustix::fs::Dir::read_from(dir)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            names.push(OsStr::from_bytes(name).to_owned());
+        }
+    }
+    Ok(names)
+}
+
+/// A file that goes away unless it is kept.
+#[derive(Debug)]
+pub(super) struct TempFile {
+    disk: Arc<dyn Disk>,
+    /// Where it is to go.
+    place: EntryLocation,
+    name: PathBuf,
+    file: File,
+    /// The permission bits it is to have, if not those of any new file.
+    mode: Option<u32>,
+    on_drop: DropAction,
+}
+
+#[derive(Debug)]
+enum DropAction {
+    Remove,
+    Keep,
+}
+
+impl TempFile {
+    fn create(local: &LocalInner, place: EntryLocation, mode: Option<u32>) -> io::Result<Self> {
+        // Not derived from the file's own name, which may be as long as a name can be; and random,
+        // for one left behind by a killed process must not be in the way.
+        let random = RandomState::new().build_hasher().finish();
+        let name = PathBuf::from(format!(".stead-{random:016x}.tmp"));
+        let file = local.disk.create(place.dir.as_fd(), &name, 0o666)?;
+        Ok(Self {
+            disk: local.disk.clone(),
+            place,
+            name,
+            file,
+            mode,
+            on_drop: DropAction::Remove,
+        })
+    }
+
+    pub(super) fn push(&self, data: &[u8]) -> io::Result<()> {
+        self.disk.write_all(&self.file, data)
+    }
+
+    /// Puts it in its place, if what is there is as expected.
+    pub(super) fn publish(
+        mut self,
+        local: &LocalInner,
+        path: &VPath,
+        expect: &Expect,
+    ) -> Result<Version, VfsError> {
+        let failed = |e: io::Error| error::at(path, e);
+        if let Some(mode) = self.mode {
+            self.disk.set_mode(&self.file, mode).map_err(failed)?;
+        }
+        self.disk.sync(&self.file).map_err(failed)?;
+        {
+            let _held = local.lock_dir(path, &self.place)?;
+            if let Expect::Version(_) = expect {
+                check_expectation(
+                    path,
+                    self.place.stat().map_err(|e| failed(e.into()))?.as_ref(),
+                    expect,
+                )?;
+            }
+            let flags = match expect {
+                Expect::Absent => RenameFlags::NOREPLACE,
+                Expect::Any | Expect::Version(_) => RenameFlags::empty(),
+            };
+            let dir = self.place.dir.as_fd();
+            let name = self.place.name();
+            self.disk
+                .rename(dir, &self.name, dir, name, flags)
+                .map_err(failed)?;
+            self.on_drop = DropAction::Keep;
+        }
+        self.disk.sync(&self.place.dir).map_err(failed)?;
+        let written = rustix::fs::fstat(&self.file).map_err(|e| failed(e.into()))?;
+        Ok(root::version(&written))
+    }
+}
+
+impl Drop for TempFile {
+    fn drop(&mut self) {
+        match self.on_drop {
+            DropAction::Keep => {}
+            // The failure that led here is the one to report.
+            DropAction::Remove => drop(self.disk.remove(
+                self.place.dir.as_fd(),
+                &self.name,
+                AtFlags::empty(),
+            )),
+        }
+    }
+}
+
+/// Whether a name is one that a write uses before its file is in place. What a crash leaves of them
+/// is no one's content: it is never listed, and goes with its directory.
+pub(super) fn is_temporary(name: &std::ffi::OsStr) -> bool {
+    let middle = name
+        .to_str()
+        .and_then(|name| name.strip_prefix(".stead-")?.strip_suffix(".tmp"));
+    middle.is_some_and(|random| {
+        random.len() == 16 && random.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
+}

@@ -1,0 +1,183 @@
+//! The same workspace as each of its agents finds it.
+
+use crate::{
+    AgentMode, AgentRole, AgentSpec, Definition, FeatureSwitch, FixedText, Layout, Policy,
+    SpecPolicy, SubagentIsolation, ToolLists, section_order,
+};
+use stead_model::ModelSettings;
+
+/// Tools to hand work to others, and to hear of it.
+const DELEGATION_TOOLS: [&str; 7] = [
+    "task",
+    "agent_send",
+    "agent_list",
+    "task_output",
+    "task_list",
+    "task_cancel",
+    "wait_tasks",
+];
+
+const GENERAL_PURPOSE: &str = "general-purpose";
+const BUILT_IN: &str = "built in";
+
+impl AgentSpec {
+    /// Whether it is [`general_purpose`], and not an agent of the workspace with its name.
+    pub fn is_general_purpose(&self) -> bool {
+        self.name == GENERAL_PURPOSE && self.source == BUILT_IN
+    }
+}
+
+/// The agent that every workspace has to hand work to, unless it is switched off: like the one that
+/// hands it over, with a conversation of its own.
+pub fn general_purpose() -> AgentSpec {
+    AgentSpec {
+        name: GENERAL_PURPOSE.to_owned(),
+        mode: AgentMode::Subagent,
+        description: Some(
+            "Works on any task of several steps in a conversation of its own, with the same tools, and reports what came \
+             of it. Give it work whose details need not be seen here."
+                .to_owned(),
+        ),
+        source: BUILT_IN.to_owned(),
+        isolation: SubagentIsolation::Shared,
+        prompt: "You work for another agent, which gave you the task in the first message and sees nothing but your last \
+                 one. Do the whole task yourself. End with a report that stands on its own: what you did, what you found, \
+                 and where it lies."
+            .to_owned(),
+        ..AgentSpec::default()
+    }
+}
+
+impl Definition {
+    /// The same workspace as `spec` finds it: its words, model, bounds and tools in the place of
+    /// the main agent's.
+    pub fn for_agent(&self, spec: &AgentSpec, part: AgentRole) -> Self {
+        let mut role = self.clone();
+        role.agents.insert(spec.name.clone(), spec.clone());
+        role.active = Some(spec.name.clone());
+        role.config.model = model(spec.model.as_ref(), self.config.model.as_ref());
+        role.config.policy = policy(&spec.policy, &self.config.policy);
+        role.texts = self.prompt_texts_for(spec);
+        role.tools = self.tool_lists_for(spec);
+        match part {
+            AgentRole::Main => {}
+            // What was learned about a person is for who talks to that person.
+            AgentRole::Child => {
+                role.paths.memory = None;
+                role.paths.daily_facts = None;
+                role.config.memory.flush = Some(false);
+                role.config.system_prompt = None;
+                role.config.description = None;
+                // A command would not see its own files.
+                if spec.isolation == SubagentIsolation::Isolated {
+                    role.config.disable.0.insert(FeatureSwitch::Shell);
+                }
+            }
+        }
+        role
+    }
+
+    fn prompt_texts_for(&self, spec: &AgentSpec) -> Vec<FixedText> {
+        if !spec.texts.is_empty() {
+            return spec.texts.clone();
+        }
+        let own = FixedText {
+            title: format!("agent {}", spec.name),
+            order: section_order::PERSONA,
+            source: spec.source.clone(),
+            text: spec.prompt.clone(),
+            tag: None,
+        };
+        let shared = self
+            .texts
+            .iter()
+            .filter(|text| text.order != section_order::PERSONA)
+            .cloned();
+        shared.chain([own]).collect()
+    }
+
+    fn tool_lists_for(&self, spec: &AgentSpec) -> Vec<ToolLists> {
+        let own = ToolLists {
+            allow: spec
+                .tools
+                .clone()
+                .map(|tools| with_implied_tools(tools, spec)),
+            deny: spec.denied_tools.clone(),
+        };
+        match self.layout {
+            // There the lists are the agent's, not the workspace's.
+            Layout::Openharness if spec.source != BUILT_IN => vec![own],
+            Layout::Openharness
+            | Layout::Stead
+            | Layout::Agentscope
+            | Layout::Openpaw
+            | Layout::Deepagents
+            | Layout::AgentscopePy => self.tools.iter().cloned().chain([own]).collect(),
+        }
+    }
+}
+
+/// A list of tools with those that follow from what else the agent may do.
+pub(crate) fn with_implied_tools(mut tools: Vec<String>, spec: &AgentSpec) -> Vec<String> {
+    let delegates = spec
+        .subagents
+        .as_ref()
+        .is_some_and(|names| !names.is_empty());
+    let switches = (!spec.switch_targets.is_empty()).then_some("switch_agent");
+    let skills = spec
+        .skills
+        .as_ref()
+        .is_some_and(|names| !names.is_empty())
+        .then_some("load_skill");
+    let delegating = DELEGATION_TOOLS.into_iter().filter(|_| delegates);
+    tools.extend(
+        switches
+            .into_iter()
+            .chain(skills)
+            .chain(delegating)
+            .map(str::to_owned),
+    );
+    tools
+}
+
+/// The model an agent asks: its own, or that of the workspace with what it sets.
+fn model(own: Option<&ModelSettings>, base: Option<&ModelSettings>) -> Option<ModelSettings> {
+    match (own, base) {
+        (Some(own), _) if own.name.contains(':') => Some(own.clone()),
+        // A name alone is one of the same provider's.
+        (Some(own), Some(base)) if !own.name.is_empty() => {
+            let provider = base.name.split(':').next().unwrap_or_default();
+            let name = format!("{provider}:{}", own.name);
+            Some(ModelSettings {
+                name,
+                temperature: own.temperature.or(base.temperature),
+                ..base.clone()
+            })
+        }
+        (Some(own), Some(base)) => Some(ModelSettings {
+            temperature: own.temperature.or(base.temperature),
+            ..base.clone()
+        }),
+        (Some(own), None) => Some(own.clone()),
+        (None, base) => base.cloned(),
+    }
+}
+
+/// The bounds of an agent: its own, and those of the workspace where it has none.
+pub(crate) fn policy(own: &SpecPolicy, base: &Policy) -> Policy {
+    Policy {
+        max_steps: own.max_steps.unwrap_or(base.max_steps),
+        run_timeout_seconds: own.run_timeout_seconds.unwrap_or(base.run_timeout_seconds),
+        tool_timeout_seconds: own
+            .tool_timeout_seconds
+            .unwrap_or(base.tool_timeout_seconds),
+        parallel_tool_calls: match own.parallel_tool_calls {
+            Some(false) => 1,
+            Some(true) | None => base.parallel_tool_calls,
+        },
+        max_concurrent_subagents: own
+            .max_concurrent_subagents
+            .unwrap_or(base.max_concurrent_subagents),
+        ..base.clone()
+    }
+}

@@ -1,0 +1,193 @@
+//! Reading a folder of hooks.
+
+use super::raw::{HandlerKind, RawHandler, RawHook};
+use super::{Handler, HookSpec, Matcher, Program};
+use crate::layout::{Draft, SettingsRoot, TextOr, TextSource, list_definitions, suggestion};
+use crate::variables::VariableSyntax;
+use crate::{SettingsDocument, Severity};
+use std::time::Duration;
+use stead_model::ModelSettings;
+use stead_vfs::VPath;
+
+/// How long a hook may take unless it says so.
+const DEFAULT_TIMEOUT_SECONDS: u64 = 30;
+
+/// The model that a name means; or why there is none, and how bad that is.
+type FindModel<'a> = dyn Fn(&str) -> Result<ModelSettings, (Severity, String)> + 'a;
+
+/// What a hook may refer to.
+pub(crate) struct HookReferences<'a> {
+    /// Finds models.
+    pub(crate) model: &'a FindModel<'a>,
+    /// Names of agents.
+    pub(crate) agents: Vec<&'a str>,
+    /// Folders whose files the agent cannot change.
+    pub(crate) protected_dirs: &'a [&'a str],
+}
+
+/// Reads every hook of `folder`, by the names of their files; all that is wrong with any is noted.
+pub(crate) async fn load_hooks(draft: &mut Draft<'_>, folder: &str, known: &HookReferences<'_>) {
+    for path in list_definitions(draft, SettingsRoot::Workspace, folder, ".yaml").await {
+        // `${X}` is for the shell; `${env.X}` is a variable.
+        let Some(document) = draft
+            .load_yaml_in(SettingsRoot::Workspace, &path, VariableSyntax::Env)
+            .await
+        else {
+            continue;
+        };
+        let Some(raw) = draft.ok_or_note(document.deserialize_into::<RawHook>()) else {
+            continue;
+        };
+        let problems = raw.problems();
+        for (key, message) in &problems {
+            draft.note(document.error(key, format!("{key}: {message}")));
+        }
+        for (key, message) in raw.unused_capabilities() {
+            draft.note(document.finding(Severity::Warning, &key, format!("{key}: {message}")));
+        }
+        let name = raw.name.clone();
+        let handler = resolve_handler(draft, &document, &raw.handler, known).await;
+        if draft.hooks.iter().any(|hook| hook.name == name) {
+            draft.note(document.error(
+                "name",
+                format!("name: there are two hooks `{name}`; rename one"),
+            ));
+            continue;
+        }
+        if let Some(handler) = handler.filter(|_| problems.is_empty()) {
+            draft.hooks.push(hook_spec(raw, &path, handler));
+        }
+    }
+}
+
+fn hook_spec(raw: RawHook, path: &str, handler: Handler) -> HookSpec {
+    let seconds = raw
+        .timeout_seconds
+        .or(raw.handler.timeout_seconds)
+        .unwrap_or(DEFAULT_TIMEOUT_SECONDS);
+    HookSpec {
+        name: raw.name,
+        source: path.to_owned(),
+        events: raw.events.iter().map(|written| written.trigger()).collect(),
+        matcher: raw.matcher.as_deref().and_then(Matcher::new),
+        handler,
+        capabilities: raw.capabilities.into_iter().collect(),
+        timeout: Duration::from_secs(seconds),
+        on_failure: raw.on_failure,
+    }
+}
+
+async fn resolve_handler(
+    draft: &mut Draft<'_>,
+    document: &SettingsDocument,
+    raw: &RawHandler,
+    known: &HookReferences<'_>,
+) -> Option<Handler> {
+    match raw.kind {
+        HandlerKind::Command => resolve_command(draft, document, raw, known).await,
+        HandlerKind::Http => {
+            let headers = raw.headers.clone().unwrap_or_default();
+            Some(Handler::Http {
+                url: raw.url.clone()?,
+                method: raw.method.unwrap_or_default(),
+                headers,
+            })
+        }
+        HandlerKind::Prompt => {
+            let prompt = load_text(draft, document, "handler.prompt", raw.prompt.as_ref()).await;
+            let (key, name) = match &raw.model {
+                Some(name) => ("handler.model", Some(name)),
+                None => ("handler.model_ref", raw.model_ref.as_ref()),
+            };
+            let model = match name.map(|name| (known.model)(name)) {
+                None => None,
+                Some(Ok(settings)) => Some(Box::new(settings)),
+                // Where that is no error, another model is used anyway.
+                Some(Err((severity, message))) => {
+                    draft.note(document.finding(severity, key, format!("{key}: {message}")));
+                    None
+                }
+            };
+            Some(Handler::Prompt {
+                prompt: prompt?,
+                model,
+            })
+        }
+        HandlerKind::Agent => {
+            let agent = raw.agent.clone()?;
+            if !known.agents.contains(&agent.as_str()) {
+                let hint = suggestion(&agent, known.agents.iter().copied());
+                let message = format!("handler.agent: there is no agent `{agent}`{hint}");
+                draft.note(document.error("handler.agent", message));
+            }
+            Some(Handler::Agent {
+                agent,
+                task: load_text(draft, document, "handler.task", raw.task.as_ref()).await?,
+            })
+        }
+    }
+}
+
+async fn resolve_command(
+    draft: &mut Draft<'_>,
+    document: &SettingsDocument,
+    raw: &RawHandler,
+    known: &HookReferences<'_>,
+) -> Option<Handler> {
+    let command = raw.command.clone()?;
+    let cwd = match VPath::parse(raw.cwd.as_deref().unwrap_or(".")) {
+        Ok(cwd) => cwd,
+        Err(error) => {
+            draft.note(document.error("handler.cwd", format!("handler.cwd: {error}")));
+            return None;
+        }
+    };
+    let program = command
+        .split_whitespace()
+        .next()
+        .and_then(|program| cwd.join(program).ok());
+    let kept = |path: &VPath| {
+        path.parts()
+            .next()
+            .is_some_and(|top| known.protected_dirs.contains(&top))
+    };
+    if let Some(path) = program.filter(|path| !kept(path))
+        && draft.is_file(path.as_str()).await
+    {
+        let folder = known.protected_dirs.first().copied().unwrap_or_default();
+        let message = format!(
+            "handler.command: the agent could change {path}; move it to {folder}/, where it cannot"
+        );
+        draft.note(document.finding(Severity::Warning, "handler.command", message));
+    }
+    let program = match &raw.args {
+        None => Program::Shell(command),
+        Some(args) => Program::Direct {
+            program: command,
+            args: args.clone(),
+        },
+    };
+    let env = raw
+        .env
+        .clone()
+        .or_else(|| raw.environment.clone())
+        .unwrap_or_default();
+    Some(Handler::Command { program, cwd, env })
+}
+
+/// A text that stands in the file, or in another that it names. What is missing is told elsewhere.
+async fn load_text(
+    draft: &mut Draft<'_>,
+    document: &SettingsDocument,
+    key: &str,
+    given: Option<&TextOr<TextSource>>,
+) -> Option<String> {
+    match given? {
+        TextOr::Text(text) if text.trim().is_empty() => {
+            draft.note(document.error(key, format!("{key}: is empty")));
+            None
+        }
+        TextOr::Text(text) => Some(text.trim().to_owned()),
+        TextOr::Settings(source) => source.load(draft, document, key).await,
+    }
+}

@@ -1,0 +1,89 @@
+//! Built-in tools, as agents of the layout name them.
+
+use super::common::suggestion;
+use std::collections::BTreeMap;
+use stead_tools::{Registry, file_tools};
+
+/// Tools of the layout that come in a later version: title, canonical name.
+const PLANNED_TOOLS: [(&str, &str); 1] = [("WebFetch", "web_fetch")];
+/// Tools that are built in, but are no file tools: title, canonical name.
+const OTHER_TOOLS: [(&str, &str); 3] = [
+    ("Skill", LOAD_SKILL),
+    ("Bash", "execute"),
+    ("TodoWrite", "write_todos"),
+];
+
+/// The tool that loads skills.
+pub(super) const LOAD_SKILL: &str = "load_skill";
+
+/// Every built-in tool, by every name.
+pub(super) struct NativeTools {
+    by_name: BTreeMap<String, NativeTool>,
+}
+
+/// A built-in tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NativeTool {
+    pub(super) canonical: String,
+    pub(super) state: NativeToolState,
+}
+
+/// Whether a tool is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NativeToolState {
+    Active,
+    Planned,
+}
+
+impl NativeTools {
+    pub(super) fn new() -> Self {
+        let mut known = BTreeMap::new();
+        let mut add = |name: &str, canonical: &str, state| {
+            known.insert(
+                name.to_owned(),
+                NativeTool {
+                    canonical: canonical.to_owned(),
+                    state,
+                },
+            );
+        };
+        // Our own tools go together, or no test would pass.
+        for spec in Registry::new(file_tools())
+            .iter()
+            .flat_map(|tools| tools.specs().to_vec())
+        {
+            spec.aliases
+                .iter()
+                .chain([&spec.name])
+                .for_each(|name| add(name, &spec.name, NativeToolState::Active));
+        }
+        for (table, state) in [
+            (&OTHER_TOOLS[..], NativeToolState::Active),
+            (&PLANNED_TOOLS[..], NativeToolState::Planned),
+        ] {
+            for (title, canonical) in table {
+                add(title, canonical, state);
+                add(canonical, canonical, state);
+            }
+        }
+        Self { by_name: known }
+    }
+
+    /// The tool of this name, or what is wrong with the name.
+    pub(super) fn find(&self, name: &str) -> Result<&NativeTool, String> {
+        let titles = self
+            .by_name
+            .keys()
+            .map(String::as_str)
+            .filter(|name| name.starts_with(char::is_uppercase));
+        let known: Vec<&str> = self.by_name.keys().map(String::as_str).collect();
+        self.by_name.get(name).ok_or_else(|| {
+            // Only titles are told: those are the names this layout uses.
+            let hint = match crate::closest_name(name, &known) {
+                Some(near) => format!("; did you mean `{near}`?"),
+                None => suggestion(name, titles),
+            };
+            format!("there is no built-in tool `{name}`{hint}")
+        })
+    }
+}

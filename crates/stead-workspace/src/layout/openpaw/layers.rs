@@ -1,0 +1,343 @@
+//! The settings of a workspace over the global `config.yaml` that many workspaces share.
+
+use super::model::{ProviderEntry, normalize};
+use super::settings::{
+    ApprovalGates, AutoCompact, Builtins, Lanes, Lifecycle, OpenpawMemory, OpenpawQueue,
+    OpenpawSettings, ToolAllowDeny, ToolTimeouts,
+};
+use super::{channel::Channel, heartbeat::Heartbeat};
+use crate::layout::Draft;
+use crate::{Finding, SettingsDocument, Severity};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The global file, in the folder of the platform.
+const GLOBAL_FILE: &str = "config.yaml";
+
+/// Sections that mean the same in both files.
+const SHARED_SECTIONS: [&str; 12] = [
+    "timezone",
+    "queue",
+    "builtins",
+    "workspace_tools",
+    "heartbeat",
+    "approval_gates",
+    "memory",
+    "auto_compact",
+    "session_ttl_minutes",
+    "lifecycle",
+    "tool_timeouts",
+    "lanes",
+];
+
+/// Both files, as far as they are there. What both set is the workspace's.
+#[derive(Debug, Default)]
+pub(super) struct ConfigLayers {
+    workspace: Option<SettingsDocument>,
+    global: Option<SettingsDocument>,
+}
+
+/// The global file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct GlobalConfig {
+    #[serde(rename = "workspaces_path")]
+    _workspaces_path: Option<String>,
+    #[serde(rename = "logging")]
+    _logging: Option<Logging>,
+    #[serde(rename = "agent")]
+    _agent: Option<AgentDefaults>,
+    providers: BTreeMap<String, ProviderEntry>,
+    /// By kind.
+    #[serde(rename = "channels")]
+    _channels: Option<BTreeMap<String, Option<Channel>>>,
+    #[serde(rename = "cron_jobs")]
+    _cron_jobs: Option<Vec<Map<String, Value>>>,
+    #[serde(rename = "timezone")]
+    _timezone: Option<String>,
+    #[serde(rename = "queue")]
+    _queue: Option<OpenpawQueue>,
+    #[serde(rename = "builtins")]
+    _builtins: Option<Builtins>,
+    #[serde(rename = "workspace_tools")]
+    _workspace_tools: Option<ToolAllowDeny>,
+    #[serde(rename = "heartbeat")]
+    _heartbeat: Option<Heartbeat>,
+    #[serde(rename = "approval_gates")]
+    _approval_gates: Option<ApprovalGates>,
+    #[serde(rename = "memory")]
+    _memory: Option<OpenpawMemory>,
+    #[serde(rename = "auto_compact")]
+    _auto_compact: Option<AutoCompact>,
+    #[serde(rename = "session_ttl_minutes")]
+    _session_ttl_minutes: Option<u32>,
+    #[serde(rename = "lifecycle")]
+    _lifecycle: Option<Lifecycle>,
+    #[serde(rename = "tool_timeouts")]
+    _tool_timeouts: Option<ToolTimeouts>,
+    #[serde(rename = "lanes")]
+    _lanes: Option<Lanes>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Logging {
+    #[serde(rename = "level")]
+    _level: Option<String>,
+    #[serde(rename = "directory")]
+    _directory: Option<String>,
+    #[serde(rename = "max_size_mb")]
+    _max_size_mb: Option<u64>,
+    #[serde(rename = "backup_count")]
+    _backup_count: Option<u32>,
+    #[serde(rename = "per_workspace")]
+    _per_workspace: Option<bool>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct AgentDefaults {
+    #[serde(rename = "model")]
+    _model: Option<String>,
+    #[serde(rename = "api_key")]
+    _api_key: Option<String>,
+    #[serde(rename = "max_turns")]
+    _max_turns: Option<u32>,
+    #[serde(rename = "temperature")]
+    _temperature: Option<f64>,
+    #[serde(rename = "timeout_seconds")]
+    _timeout_seconds: Option<u64>,
+}
+
+impl ConfigLayers {
+    /// Reads `file` of the workspace, and the global file of the platform.
+    pub(super) async fn read(draft: &mut Draft<'_>, file: &str) -> Self {
+        Self {
+            workspace: draft.load_yaml(file).await,
+            global: draft.load_platform_yaml(GLOBAL_FILE).await,
+        }
+    }
+
+    /// The settings and the catalogue of providers; none if a file is wrong, which is then noted.
+    pub(super) fn settings(
+        &self,
+        draft: &mut Draft<'_>,
+    ) -> Option<(OpenpawSettings, BTreeMap<String, ProviderEntry>)> {
+        let own = self
+            .workspace
+            .as_ref()
+            .map(SettingsDocument::deserialize_into::<OpenpawSettings>);
+        let shared = self
+            .global
+            .as_ref()
+            .map(SettingsDocument::deserialize_into::<GlobalConfig>);
+        let own = own.is_none_or(|own| draft.ok_or_note(own).is_some());
+        let shared = shared.map_or(Some(GlobalConfig::default()), |shared| {
+            draft.ok_or_note(shared)
+        })?;
+        if !own {
+            return None;
+        }
+        let settings = serde_json::from_value(self.merged());
+        let settings = settings.map_err(|error: serde_json::Error| {
+            Finding::error(
+                GLOBAL_FILE,
+                format!("it does not go together with the settings of the workspace: {error}"),
+            )
+        });
+        Some((draft.ok_or_note(settings)?, shared.providers))
+    }
+
+    /// Both as one map of the workspace's form.
+    fn merged(&self) -> Value {
+        let own = self
+            .workspace
+            .as_ref()
+            .and_then(|own| own.value().as_object())
+            .cloned()
+            .unwrap_or_default();
+        let shared = self
+            .global
+            .as_ref()
+            .and_then(|shared| shared.value().as_object())
+            .cloned()
+            .unwrap_or_default();
+        let mut below: Map<String, Value> = shared
+            .iter()
+            .filter(|(key, _)| SHARED_SECTIONS.contains(&key.as_str()))
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect();
+        if let Some(defaults) = shared.get("agent").filter(|defaults| defaults.is_object()) {
+            below.insert("model".to_owned(), normalize(defaults.clone()));
+        }
+        let denied = |map: &Map<String, Value>, list: &str| {
+            let list = map
+                .get("builtins")
+                .and_then(|builtins| builtins.get(list))
+                .and_then(Value::as_array);
+            list.cloned().unwrap_or_default()
+        };
+        // Of these two lists a workspace adds to what all share: it cannot open what the platform
+        // closed.
+        let lists = ["allow", "deny"]
+            .map(|list| (list, [denied(&below, list), denied(&own, list)].concat()));
+        let mut own = own;
+        if let Some(model) = own.remove("model") {
+            own.insert("model".to_owned(), normalize(model));
+        }
+        let mut merged = merge_over(Value::Object(own), Value::Object(below));
+        if let Some(Value::Object(builtins)) = merged.get_mut("builtins") {
+            builtins.extend(
+                lists
+                    .into_iter()
+                    .map(|(list, names)| (list.to_owned(), Value::Array(names))),
+            );
+        }
+        let kinds = shared
+            .get("channels")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
+        let one = merged.get("channel").cloned();
+        if let Some(channel) = one.filter(Value::is_object) {
+            merged["channel"] = with_defaults(channel, &kinds);
+        }
+        if let Some(Value::Array(channels)) = merged.get_mut("channels") {
+            channels
+                .iter_mut()
+                .for_each(|channel| *channel = with_defaults(channel.take(), &kinds));
+        }
+        merged
+    }
+
+    /// Notes where each setting came from, the workspace's last; `name` gives the key by which it
+    /// is known.
+    pub(super) fn record_origins(
+        &self,
+        draft: &mut Draft<'_>,
+        name: impl Fn(&str) -> Option<String>,
+    ) {
+        if let Some(shared) = &self.global {
+            draft.record_origins(shared, |key| {
+                let key = key
+                    .strip_prefix("agent.")
+                    .map_or_else(|| key.to_owned(), |rest| format!("model.{rest}"));
+                name(&key)
+            });
+        }
+        if let Some(own) = &self.workspace {
+            draft.record_origins(own, name);
+        }
+    }
+
+    /// A finding about `key`, at the place that set it.
+    pub(super) fn finding(
+        &self,
+        severity: Severity,
+        key: &str,
+        message: impl Into<String>,
+    ) -> Finding {
+        let own = self.workspace.as_ref().filter(|own| is_set(own, key));
+        let shared_key = global_key(key);
+        let shared = self
+            .global
+            .as_ref()
+            .filter(|shared| own.is_none() && is_set(shared, &shared_key));
+        match (own, shared, &self.workspace) {
+            (_, Some(shared), _) => shared.finding(severity, &shared_key, message),
+            (Some(own), None, _) | (None, None, Some(own)) => own.finding(severity, key, message),
+            (None, None, None) => Finding::new(severity, "config/agent.yaml", message),
+        }
+    }
+
+    /// Notes what is understood and comes to nothing in this version, where one of the files sets
+    /// it.
+    pub(super) fn note_inactive_keys(&self, draft: &mut Draft<'_>, keys: &[(&str, &str)]) {
+        for (key, what) in keys {
+            let own = self.workspace.as_ref().is_some_and(|own| is_set(own, key));
+            if own
+                || self
+                    .global
+                    .as_ref()
+                    .is_some_and(|shared| is_set(shared, &global_key(key)))
+            {
+                draft.note(self.finding(Severity::Inactive, key, format!("{key}: {what}")));
+            }
+        }
+    }
+
+    /// The same for what only the global file has.
+    pub(super) fn note_inactive_global_keys(&self, draft: &mut Draft<'_>) {
+        if let Some(shared) = &self.global {
+            let later = [
+                ("logging", "logs of many workspaces come in a later version"),
+                ("channels", "channels come in a later version"),
+                ("cron_jobs", "schedules come in a later version"),
+                ("workspaces_path", "`stead list DIR` lists workspaces"),
+            ];
+            draft.note_inactive_keys(shared, &later);
+        }
+    }
+}
+
+/// The key of the global file that sets what `key` sets.
+fn global_key(key: &str) -> String {
+    match key.strip_prefix("model") {
+        Some("") | Some(".provider") => "agent.model".to_owned(),
+        Some(rest) if rest.starts_with('.') => format!("agent{rest}"),
+        Some(_) | None => key.to_owned(),
+    }
+}
+
+fn is_set(document: &SettingsDocument, key: &str) -> bool {
+    let pointer = format!(
+        "/{}",
+        key.replace('[', ".").replace(']', "").replace('.', "/")
+    );
+    document
+        .value()
+        .pointer(&pointer)
+        .is_some_and(|value| !value.is_null())
+}
+
+/// `upper` over `lower`: maps are merged, everything else is replaced.
+fn merge_over(upper: Value, lower: Value) -> Value {
+    match (upper, lower) {
+        (Value::Object(upper), Value::Object(mut lower)) => {
+            for (key, value) in upper {
+                let below = lower.remove(&key).unwrap_or(Value::Null);
+                lower.insert(key, merge_over(value, below));
+            }
+            Value::Object(lower)
+        }
+        (Value::Null, lower) => lower,
+        (upper, _) => upper,
+    }
+}
+
+/// A channel over what all channels of its kind share.
+fn with_defaults(channel: Value, kinds: &Map<String, Value>) -> Value {
+    let kind = channel
+        .get("type")
+        .and_then(Value::as_str)
+        .and_then(|kind| kinds.get(kind))
+        .cloned();
+    merge_over(channel, kind.unwrap_or(Value::Null))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn maps_merge_and_everything_else_is_replaced() {
+        let lower = json!({"a": {"x": 1, "y": [1, 2]}, "b": 1, "c": {"z": 1}});
+        let upper = json!({"a": {"y": [3], "w": null}, "b": "two", "c": 5});
+        assert_eq!(
+            merge_over(upper, lower),
+            json!({"a": {"x": 1, "y": [3], "w": null}, "b": "two", "c": 5})
+        );
+    }
+}

@@ -1,0 +1,517 @@
+//! A settings file, YAML or JSON, as values that know their place.
+
+use crate::finding::{Finding, Severity, SourcePosition};
+use crate::strict_value::StrictValue;
+use crate::variables::{Substitution, UnsetVariable, VariableSyntax, substitute};
+use serde::de::{DeserializeOwned, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+use serde_saphyr::Spanned;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A settings file: its values, and where each of them stands.
+///
+/// Keys are written as paths: `policy.max_steps`, `permissions[1].mode`.
+#[derive(Debug, Clone)]
+pub struct SettingsDocument {
+    file: String,
+    value: Value,
+    positions: BTreeMap<String, SourcePosition>,
+}
+
+impl SettingsDocument {
+    /// Reads YAML. An empty file is an empty map.
+    pub fn parse_yaml(file: &str, text: &str) -> Result<Self, Finding> {
+        Self::parse_yaml_at(file, text, 1)
+    }
+
+    /// Reads YAML that begins at line `first` of its file, such as front matter.
+    pub fn parse_yaml_at(file: &str, text: &str, first: u64) -> Result<Self, Finding> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let below = |spot: SourcePosition| SourcePosition {
+            line: spot.line + first - 1,
+            ..spot
+        };
+        let mut places = BTreeMap::new();
+        let nothing = text
+            .lines()
+            .all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'));
+        let value = if nothing {
+            Value::Object(Map::new())
+        } else {
+            let node: Spanned<LocatedNode> = serde_saphyr::from_str(text).map_err(|error| {
+                let spot = error
+                    .location()
+                    .map_or(SourcePosition::START, |at| SourcePosition {
+                        line: at.line(),
+                        column: at.column(),
+                    });
+                Finding::error(file, yaml_error_message(&error)).with_position(below(spot))
+            })?;
+            node.value.into_value(String::new(), &mut places)
+        };
+        places.values_mut().for_each(|spot| *spot = below(*spot));
+        Ok(Self {
+            file: file.to_owned(),
+            value,
+            positions: places,
+        })
+    }
+
+    /// Reads JSON in which comments and trailing commas are allowed.
+    pub fn parse_json(file: &str, text: &str) -> Result<Self, Finding> {
+        let plain = blank_out_comments(text.strip_prefix('\u{feff}').unwrap_or(text));
+        let Some(plain) = plain else {
+            return Err(Finding::error(
+                file,
+                "a comment is not closed: `*/` is missing",
+            ));
+        };
+        let value = match plain.trim() {
+            "" => Value::Object(Map::new()),
+            _ => serde_json::from_str(&plain).map_err(|error: serde_json::Error| {
+                let message = error.to_string();
+                let message = message
+                    .split(" at line ")
+                    .next()
+                    .unwrap_or(&message)
+                    .to_owned();
+                let spot = SourcePosition {
+                    line: error.line().max(1) as u64,
+                    column: error.column().max(1) as u64,
+                };
+                Finding::error(file, format!("not JSON: {message}")).with_position(spot)
+            })?,
+        };
+        let mut places = BTreeMap::new();
+        // JSON is YAML; its parser knows places, and keys that stand there twice. Where else it
+        // does not agree, places are not known.
+        match serde_saphyr::from_str::<Spanned<LocatedNode>>(&plain) {
+            Ok(node) => drop(node.value.into_value(String::new(), &mut places)),
+            Err(error) if error.without_snippet().to_string().contains("duplicate") => {
+                let at = error
+                    .location()
+                    .map_or(SourcePosition::START, |at| SourcePosition {
+                        line: at.line(),
+                        column: at.column(),
+                    });
+                return Err(Finding::error(file, "this key stands here twice").with_position(at));
+            }
+            Err(_) => {}
+        }
+        Ok(Self {
+            file: file.to_owned(),
+            value,
+            positions: places,
+        })
+    }
+
+    /// The file it was read from.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// Its values.
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// Every key with its place, in order of keys.
+    pub fn keys(&self) -> impl Iterator<Item = (&str, SourcePosition)> {
+        self.positions
+            .iter()
+            .map(|(key, spot)| (key.as_str(), *spot))
+    }
+
+    /// Where `key` stands, or else the nearest that holds it.
+    pub fn position(&self, key: &str) -> SourcePosition {
+        let mut key = key;
+        loop {
+            if let Some(spot) = self.positions.get(key) {
+                return *spot;
+            }
+            match key.rfind(['.', '[']) {
+                Some(end) => key = &key[..end],
+                None => return SourcePosition::START,
+            }
+        }
+    }
+
+    /// A finding about `key`.
+    pub fn finding(&self, severity: Severity, key: &str, message: impl Into<String>) -> Finding {
+        Finding::new(severity, &self.file, message).with_position(self.position(key))
+    }
+
+    /// An error about `key`.
+    pub fn error(&self, key: &str, message: impl Into<String>) -> Finding {
+        self.finding(Severity::Error, key, message)
+    }
+
+    /// Puts the values of variables in. Gives the values, which are secrets, and a finding for each
+    /// that is not set.
+    pub fn resolve_variables(
+        &mut self,
+        lookup: &dyn Fn(&str) -> Option<String>,
+    ) -> (Vec<String>, Vec<Finding>) {
+        let (values, missing) = self.resolve_variables_as(VariableSyntax::All, lookup);
+        let missing = missing
+            .iter()
+            .map(|missing| self.unset_variable_finding(missing))
+            .collect();
+        (values, missing)
+    }
+
+    /// The same for variables that are written as `marks` says; gives those that are not set as
+    /// they are.
+    pub(crate) fn resolve_variables_as(
+        &mut self,
+        marks: VariableSyntax,
+        lookup: &dyn Fn(&str) -> Option<String>,
+    ) -> (Vec<String>, Vec<UnsetVariable>) {
+        let mut found = Substitution {
+            syntax: marks,
+            ..Substitution::default()
+        };
+        substitute(&mut self.value, "", lookup, &mut found);
+        (found.values, found.unset)
+    }
+
+    /// An error about a variable that is not set.
+    pub(crate) fn unset_variable_finding(
+        &self,
+        UnsetVariable {
+            name,
+            reference: written,
+            key,
+        }: &UnsetVariable,
+    ) -> Finding {
+        self.error(
+            key,
+            format!("the variable {name} is not set; set it, or write ${{{written}:-a default}}"),
+        )
+    }
+
+    /// The values as settings of type `T`.
+    pub fn deserialize_into<T: DeserializeOwned>(&self) -> Result<T, Finding> {
+        self.deserialize_at("", &self.value)
+    }
+
+    /// A value that stands at `key`, as settings of type `T`.
+    pub fn deserialize_at<T: DeserializeOwned>(
+        &self,
+        key: &str,
+        value: &Value,
+    ) -> Result<T, Finding> {
+        if !value.is_object() {
+            return Err(self.error(key, "`key: value` pairs are needed here"));
+        }
+        serde_path_to_error::deserialize(StrictValue(value)).map_err(|error| {
+            let path = error.path().to_string();
+            let path = match (key, path.as_str()) {
+                (key, ".") => key.to_owned(),
+                ("", path) => path.to_owned(),
+                (key, path) => format!("{key}.{path}"),
+            };
+            let message = error.into_inner().to_string();
+            let at = match unknown_field(&message) {
+                Some(field) if path.is_empty() => field.to_owned(),
+                Some(field) if path.rsplit('.').next() != Some(field) => format!("{path}.{field}"),
+                Some(_) | None => path.clone(),
+            };
+            let message = simplify_parser_message(with_suggestion(message));
+            let message = if path.is_empty() {
+                message
+            } else {
+                format!("{path}: {message}")
+            };
+            self.error(&at, message)
+        })
+    }
+}
+
+/// A value as the parser gives it, with places.
+enum LocatedNode {
+    Scalar(Value),
+    List(Vec<Spanned<LocatedNode>>),
+    Map(Vec<(Spanned<String>, Spanned<LocatedNode>)>),
+}
+
+impl LocatedNode {
+    /// The plain value; the place of everything in it is noted.
+    fn into_value(self, path: String, places: &mut BTreeMap<String, SourcePosition>) -> Value {
+        match self {
+            Self::Scalar(value) => value,
+            Self::List(items) => {
+                let item = |(i, item): (usize, Spanned<Self>)| {
+                    let at = format!("{path}[{i}]");
+                    places.insert(at.clone(), position_of(&item));
+                    item.value.into_value(at, places)
+                };
+                Value::Array(items.into_iter().enumerate().map(item).collect())
+            }
+            Self::Map(fields) => {
+                let field = |(key, value): (Spanned<String>, Spanned<Self>)| {
+                    let at = if path.is_empty() {
+                        key.value.clone()
+                    } else {
+                        format!("{path}.{}", key.value)
+                    };
+                    places.insert(at.clone(), position_of(&key));
+                    (key.value, value.value.into_value(at, places))
+                };
+                Value::Object(fields.into_iter().map(field).collect())
+            }
+        }
+    }
+}
+
+fn position_of<T>(at: &Spanned<T>) -> SourcePosition {
+    SourcePosition {
+        line: at.referenced.line().max(1),
+        column: at.referenced.column().max(1),
+    }
+}
+
+impl<'de> Deserialize<'de> for LocatedNode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct LocatedNodeVisitor;
+        impl<'de> Visitor<'de> for LocatedNodeVisitor {
+            type Value = LocatedNode;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a value")
+            }
+            fn visit_bool<E>(self, value: bool) -> Result<LocatedNode, E> {
+                Ok(LocatedNode::Scalar(value.into()))
+            }
+            fn visit_i64<E>(self, value: i64) -> Result<LocatedNode, E> {
+                Ok(LocatedNode::Scalar(value.into()))
+            }
+            fn visit_u64<E>(self, value: u64) -> Result<LocatedNode, E> {
+                Ok(LocatedNode::Scalar(value.into()))
+            }
+            fn visit_f64<E>(self, value: f64) -> Result<LocatedNode, E> {
+                Ok(LocatedNode::Scalar(value.into()))
+            }
+            fn visit_str<E>(self, value: &str) -> Result<LocatedNode, E> {
+                Ok(LocatedNode::Scalar(value.into()))
+            }
+            fn visit_unit<E>(self) -> Result<LocatedNode, E> {
+                Ok(LocatedNode::Scalar(Value::Null))
+            }
+            fn visit_none<E>(self) -> Result<LocatedNode, E> {
+                Ok(LocatedNode::Scalar(Value::Null))
+            }
+            fn visit_some<D: Deserializer<'de>>(
+                self,
+                deserializer: D,
+            ) -> Result<LocatedNode, D::Error> {
+                LocatedNode::deserialize(deserializer)
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<LocatedNode, A::Error> {
+                let mut items = Vec::new();
+                while let Some(item) = list.next_element()? {
+                    items.push(item);
+                }
+                Ok(LocatedNode::List(items))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<LocatedNode, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(LocatedNode::Map(fields))
+            }
+        }
+        deserializer.deserialize_any(LocatedNodeVisitor)
+    }
+}
+
+/// The same text with comments and trailing commas replaced by blanks, so that places stay; none if
+/// a comment is not closed.
+fn blank_out_comments(text: &str) -> Option<String> {
+    let mut out: Vec<char> = Vec::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    let mut in_string = false;
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' if in_string => {
+                out.push(c);
+                out.extend(chars.next());
+            }
+            '"' => {
+                in_string = !in_string;
+                out.push(c);
+            }
+            '/' if !in_string && chars.peek() == Some(&'/') => {
+                out.push(' ');
+                while chars.peek().is_some_and(|next| *next != '\n') {
+                    chars.next();
+                    out.push(' ');
+                }
+            }
+            '/' if !in_string && chars.peek() == Some(&'*') => {
+                out.push(' ');
+                // The star that opens it does not close it.
+                chars.next();
+                out.push(' ');
+                let mut before = ' ';
+                loop {
+                    let next = chars.next()?;
+                    out.push(if next == '\n' { next } else { ' ' });
+                    if before == '*' && next == '/' {
+                        break;
+                    }
+                    before = next;
+                }
+            }
+            ']' | '}' if !in_string => {
+                let mut before = out
+                    .iter()
+                    .enumerate()
+                    .rev()
+                    .filter(|(_, c)| !c.is_whitespace());
+                let last = before.next();
+                let value = before.next();
+                // A comma is trailing only behind a value.
+                if let (Some((at, ',')), Some((_, end))) = (last, value)
+                    && !matches!(end, '[' | '{' | ',' | ':')
+                {
+                    out[at] = ' ';
+                }
+                out.push(c);
+            }
+            other => out.push(other),
+        }
+    }
+    Some(out.into_iter().collect())
+}
+
+fn yaml_error_message(error: &serde_saphyr::Error) -> String {
+    let full = error.without_snippet().to_string();
+    // The place is part of our own message.
+    simplify_parser_message(full.split(" at line ").next().unwrap_or(&full).to_owned())
+}
+
+/// The parser's own words, where a person could not act on them.
+fn simplify_parser_message(message: String) -> String {
+    let plain = [
+        ("expected u32", "a whole number, 0 or more, is needed here"),
+        ("expected i64", "a whole number is needed here"),
+        ("expected u64", "a whole number, 0 or more, is needed here"),
+        (
+            "expected usize",
+            "a whole number, 0 or more, is needed here",
+        ),
+        ("expected f64", "a number is needed here"),
+        ("expected a boolean", "true or false is needed here"),
+        (
+            "expected a string",
+            "a text is needed here; put it in quotes if it is one",
+        ),
+        ("expected a sequence", "a list is needed here"),
+        ("expected a map", "`key: value` pairs are needed here"),
+        ("expected struct", "`key: value` pairs are needed here"),
+        (
+            "mapping values are not allowed",
+            "the indentation is wrong, or a text with `: ` in it is not quoted",
+        ),
+        ("tabs disallowed", "indent with spaces, not with tabs"),
+        (
+            "invalid indentation in multiline quoted scalar",
+            "a quote before this is not closed",
+        ),
+        ("duplicate mapping key", "this key stands here twice"),
+        (
+            "multiple YAML documents",
+            "only one document is allowed: remove the `---` lines",
+        ),
+    ];
+    let known = plain.iter().find(|(theirs, _)| message.contains(theirs));
+    known.map_or(message, |(_, ours)| (*ours).to_owned())
+}
+
+fn unknown_field(message: &str) -> Option<&str> {
+    Some(message.strip_prefix("unknown field `")?.split_once('`')?.0)
+}
+
+/// Adds the nearest of the expected names to a message about an unknown field or value.
+fn with_suggestion(message: String) -> String {
+    let rest = message
+        .strip_prefix("unknown field `")
+        .or_else(|| message.strip_prefix("unknown variant `"));
+    let Some((unknown, expected)) = rest.and_then(|rest| rest.split_once("`, expected ")) else {
+        return message;
+    };
+    let known = expected
+        .trim_start_matches("one of ")
+        .split([',', ' '])
+        .map(|name| name.trim_matches('`'));
+    let known: Vec<&str> = known
+        .filter(|name| !name.is_empty() && *name != "or")
+        .collect();
+    match crate::closest_name(unknown, &known) {
+        Some(name) => {
+            let kind = if message.starts_with("unknown field") {
+                "unknown field"
+            } else {
+                "unknown value"
+            };
+            format!(
+                "{kind} `{unknown}`; did you mean `{name}`? (known: {})",
+                known.join(", ")
+            )
+        }
+        None => message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(line: u64, column: u64) -> SourcePosition {
+        SourcePosition { line, column }
+    }
+
+    #[test]
+    fn every_value_knows_its_place() {
+        let text = "# settings\npolicy:\n  max_steps: 3\nlist:\n- a\n- {b: 1}\n7: seven\n";
+        let document = SettingsDocument::parse_yaml("x.yaml", text).unwrap();
+        for (key, spot) in [
+            ("policy", at(2, 1)),
+            ("policy.max_steps", at(3, 3)),
+            ("policy.none", at(2, 1)),
+            ("list[1].b", at(6, 4)),
+            ("7", at(7, 1)),
+            ("missing", at(1, 1)),
+        ] {
+            assert_eq!(document.position(key), spot, "{key}");
+        }
+        let json = "{\n  // why\n  \"a\": [1, 2,],\n\t\"b\": {\"c\": \"//x\"}, /* so */\n}";
+        let document = SettingsDocument::parse_json("x.json", json).unwrap();
+        assert_eq!(
+            document.value(),
+            &serde_json::json!({"a": [1, 2], "b": {"c": "//x"}})
+        );
+        assert_eq!(
+            (document.position("a"), document.position("a[1]")),
+            (at(3, 3), at(3, 12))
+        );
+    }
+
+    #[test]
+    fn what_is_no_document_is_told_with_its_place() {
+        for (text, line) in [
+            ("a: [1", 1),
+            ("a: 1\nb: 'x", 2),
+            ("a: 1\na: 2", 2),
+            ("a: 1\n---\nb: 2", 2),
+        ] {
+            let error = SettingsDocument::parse_yaml("x.yaml", text).unwrap_err();
+            assert!(error.place.line >= line, "{text:?}: {error}");
+        }
+        let error = SettingsDocument::parse_json("x.json", "{\n \"a\": }").unwrap_err();
+        assert_eq!((error.place.line, error.file.as_str()), (2, "x.json"));
+    }
+}

@@ -1,0 +1,55 @@
+//! Questions on their way from the run to the person, and answers back.
+
+use futures_util::future::BoxFuture;
+use stead::agent::{ApprovalAnswer, ApprovalQuestion, Approver};
+use tokio::sync::{mpsc, oneshot};
+
+/// A question that waits for its answer.
+pub(super) struct PendingQuestion {
+    pub(super) question: ApprovalQuestion,
+    pub(super) reply: oneshot::Sender<ApprovalAnswer>,
+}
+
+/// The person in front of the screen.
+pub(super) struct ChatApprover {
+    name: String,
+    questions: mpsc::Sender<PendingQuestion>,
+}
+
+impl ChatApprover {
+    /// A person, and where the questions to them arrive.
+    pub(super) fn new(name: String) -> (Self, mpsc::Receiver<PendingQuestion>) {
+        let (asks, asked) = mpsc::channel(1);
+        (
+            Self {
+                name,
+                questions: asks,
+            },
+            asked,
+        )
+    }
+}
+
+impl Approver for ChatApprover {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn answer<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, ApprovalAnswer> {
+        Box::pin(async move {
+            let (reply, answer) = oneshot::channel();
+            // An interface that is gone can be asked again later, by whoever resumes.
+            match self
+                .questions
+                .send(PendingQuestion {
+                    question: question.clone(),
+                    reply,
+                })
+                .await
+            {
+                Ok(()) => answer.await.unwrap_or(ApprovalAnswer::Later),
+                Err(_) => ApprovalAnswer::Later,
+            }
+        })
+    }
+}

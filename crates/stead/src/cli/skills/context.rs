@@ -1,0 +1,132 @@
+//! The layers of skills that a workspace has on this machine.
+
+use crate::cli::args::GlobalArgs;
+use crate::cli::env::ProcessEnv;
+use crate::cli::error::CliError;
+use crate::cli::locate::{open_options, workspace_dir};
+use crate::cli::open_agent::{open_place, open_workspace, owner, variable, without_model};
+use std::path::Path;
+use std::sync::Arc;
+use stead::core::{Owner, Redactor, SessionId};
+use stead::store::OsDisk;
+use stead::vfs::{Overlay, VPath, Vfs};
+use stead::workspace::skills::{SkillLayer, SkillLibrary};
+use stead::workspace::{FilesystemMode, LocalPlace, SkillTrees, Workspace, open_store_place};
+
+/// The trees that hold skills.
+pub(crate) struct SkillContext {
+    workspace: Workspace,
+    owner: Owner,
+    /// The workspace as all its users see it.
+    shared_files: Arc<dyn Vfs>,
+    /// A user's own part of it.
+    user_files: Option<Arc<dyn Vfs>>,
+    /// Where sources are installed: the user's view if there is a user, otherwise everybody's.
+    pub(crate) installed_files: Arc<dyn Vfs>,
+}
+
+impl SkillContext {
+    pub(crate) async fn open(common: &GlobalArgs, env: &ProcessEnv) -> Result<Self, CliError> {
+        let dir = workspace_dir(common, env)?;
+        let workspace =
+            open_workspace(&dir, without_model(open_options(common, env)?), env).await?;
+        let owner = owner(common)?;
+        let (shared, own) = open_trees(&dir, &workspace, common, &owner).await?;
+        let installed = match own {
+            None => shared.clone(),
+            Some(_) => open_place(&dir, &workspace, Vec::new()).await?.files(
+                &owner,
+                &SessionId::sessionless(),
+                None,
+            ),
+        };
+        Ok(Self {
+            workspace,
+            owner,
+            shared_files: shared,
+            user_files: own,
+            installed_files: installed,
+        })
+    }
+
+    /// What reads skills.
+    pub(crate) fn library(&self) -> &SkillLibrary {
+        &self.workspace.library
+    }
+
+    /// All layers, low to high.
+    pub(crate) async fn layers(&self) -> Result<Vec<SkillLayer>, CliError> {
+        let skills = VPath::parse("skills").map_err(anyhow::Error::from)?;
+        let folder = stead::agent::user_folder(&self.owner, &*self.shared_files).await;
+        let overrides = folder
+            .and_then(|folder| folder.join("skills").ok())
+            .map(|folder| (self.shared_files.clone(), folder));
+        let own = overrides
+            .into_iter()
+            .chain(
+                self.user_files
+                    .iter()
+                    .map(|files| (files.clone(), skills.clone())),
+            )
+            .collect();
+        let trees = SkillTrees {
+            shared: &self.shared_files,
+            installed: &self.installed_files,
+            owner_dirs: own,
+        };
+        Ok(self.workspace.skill_layers(trees).await?)
+    }
+
+    /// A variable: of the workspace's own `.env`, or else of the process.
+    pub(crate) fn variable(&self, env: &ProcessEnv, name: &str) -> Option<String> {
+        variable(&self.workspace, env, name)
+    }
+
+    /// Where a path of a layer is, for people.
+    pub(crate) fn display_path(&self, files: &Arc<dyn Vfs>, path: &VPath) -> String {
+        let is_home = self
+            .workspace
+            .home
+            .as_ref()
+            .is_some_and(|home| Arc::ptr_eq(home, files));
+        if is_home {
+            format!("~/{path}")
+        } else {
+            path.to_string()
+        }
+    }
+}
+
+/// The workspace as all see it, and the part that is a user's own.
+async fn open_trees(
+    dir: &Path,
+    workspace: &Workspace,
+    common: &GlobalArgs,
+    owner: &Owner,
+) -> Result<(Arc<dyn Vfs>, Option<Arc<dyn Vfs>>), CliError> {
+    let has_user = common.user.is_some();
+    match workspace.config().filesystem.mode {
+        FilesystemMode::Local => {
+            let agent = workspace.config().agent_id();
+            let place = LocalPlace::open(dir, agent, Arc::new(OsDisk), Redactor::default());
+            let place = place.map_err(|error| CliError::usage(error.to_string()))?;
+            let own = if has_user {
+                Some(place.owner_files(owner).map_err(anyhow::Error::from)?)
+            } else {
+                None
+            };
+            Ok((workspace.files.clone(), own))
+        }
+        FilesystemMode::Store => {
+            let place = open_store_place(dir, workspace, Redactor::default()).await?;
+            let template = Arc::new(place.template(owner));
+            let own = has_user.then(|| {
+                Arc::new(place.scope_files(owner, &SessionId::sessionless())) as Arc<dyn Vfs>
+            });
+            Ok((
+                Arc::new(Overlay::new(template, workspace.files.clone())),
+                own,
+            ))
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What a subagent costs beside its model, for `bench/`.
+
+use super::env::ProcessEnv;
+use super::error::CliError;
+use super::open_agent::{AgentInputs, build_agent, open_workspace};
+use super::print::outln;
+use futures_util::stream::{self, BoxStream, StreamExt};
+use serde_json::json;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+use stead::agent::{Agent, RunOptions};
+use stead::core::{Block, Message, Price, RunOutcome, SessionId, StopReason, ToolCall, Usage};
+use stead::model::{Delta, Model, ModelError, Reply, Request};
+use stead::workspace::{FeatureSwitch, OpenOptions};
+
+/// What begins the session that hands work over.
+const LEAD_INPUT: &str = "hand over";
+/// After so many waves everything that is kept for good is there.
+const WARM_WAVES: usize = 5;
+
+/// Hands `width` tasks over, `waves` times; whoever is given one is done at once.
+#[derive(Debug)]
+struct WaveModel {
+    waves: usize,
+    width: usize,
+    /// Resident memory after some waves.
+    warm_kb: AtomicU64,
+}
+
+impl WaveModel {
+    fn answer(&self, request: &Request) -> Vec<Block> {
+        let is_lead = request
+            .messages
+            .first()
+            .is_some_and(|message| message.text() == LEAD_INPUT);
+        let said = request
+            .messages
+            .iter()
+            .filter(|message| matches!(&***message, Message::Assistant { .. }))
+            .count();
+        if is_lead && said == WARM_WAVES.min(self.waves) {
+            self.warm_kb.store(resident_kb(), Ordering::Relaxed);
+        }
+        if !is_lead || said >= self.waves {
+            return vec![Block::text("done")];
+        }
+        let args = json!({"agent": "general-purpose", "description": "nothing", "prompt": "say that you are done"});
+        let call = |i: usize| ToolCall {
+            id: format!("c{said}_{i}"),
+            name: "task".to_owned(),
+            args: args.clone(),
+            invalid: None,
+            signature: None,
+        };
+        (0..self.width).map(|i| Block::ToolCall(call(i))).collect()
+    }
+}
+
+impl Model for WaveModel {
+    fn name(&self) -> &str {
+        "bench:waves"
+    }
+
+    fn price(&self) -> Option<Price> {
+        None
+    }
+
+    fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
+        let content = self.answer(request);
+        let stop = match content.first() {
+            Some(Block::ToolCall(_)) => StopReason::ToolUse,
+            Some(Block::Text { .. } | Block::Media(_) | Block::Thinking(_)) | None => {
+                StopReason::EndTurn
+            }
+        };
+        let usage = Usage {
+            input_tokens: 100,
+            output_tokens: 10,
+            ..Usage::default()
+        };
+        let reply = Reply {
+            content,
+            usage,
+            stop,
+            model: self.name().to_owned(),
+        };
+        stream::iter([Ok(Delta::Done(Box::new(reply)))]).boxed()
+    }
+}
+
+/// Runs `waves` × `width` subagents, then as many sessions that nobody hands work to. Prints a JSON
+/// object.
+pub(crate) async fn bench_children(
+    env: &ProcessEnv,
+    workdir: &Path,
+    waves: usize,
+    width: usize,
+) -> Result<ExitCode, CliError> {
+    let mut workspace = open_workspace(workdir, OpenOptions::default(), env).await?;
+    let config = &mut workspace.definition.config;
+    let many = u32::try_from(width).unwrap_or(u32::MAX).max(1);
+    (
+        config.policy.max_concurrent_subagents,
+        config.policy.parallel_tool_calls,
+    ) = (many, many);
+    (
+        config.policy.max_steps,
+        config.policy.repeat_nudge,
+        config.policy.repeat_end,
+    ) = (u32::MAX, 0, 0);
+    config
+        .disable
+        .0
+        .extend([FeatureSwitch::Compaction, FeatureSwitch::MemoryHooks]);
+    let model = Arc::new(WaveModel {
+        waves,
+        width,
+        warm_kb: AtomicU64::new(0),
+    });
+    let agent = build_agent(workdir, workspace, AgentInputs::with_model(model.clone())).await?;
+    let begun = Instant::now();
+    run(&agent, LEAD_INPUT).await?;
+    let child_s = begun.elapsed().as_secs_f64();
+    let last_kb = resident_kb();
+    let begun = Instant::now();
+    for _ in 0..waves {
+        let wave: Vec<_> = (0..width)
+            .map(|_| run(&agent, "say that you are done"))
+            .collect();
+        futures_util::future::try_join_all(wave).await?;
+    }
+    let session_s = begun.elapsed().as_secs_f64();
+    agent.sessions().flush().await;
+    let count = (waves * width).max(1) as f64;
+    let growth_kb = last_kb.saturating_sub(model.warm_kb.load(Ordering::Relaxed));
+    let per = |seconds: f64| seconds * 1000.0 / count;
+    outln!(
+        "{}",
+        json!({"children": waves * width, "child_ms": per(child_s), "session_ms": per(session_s), "growth_kb": growth_kb})
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn run(agent: &Arc<Agent>, input: &str) -> Result<(), CliError> {
+    let report = agent
+        .session(SessionId::fresh())
+        .run(vec![Block::text(input)], RunOptions::default())
+        .await?;
+    match report.outcome {
+        RunOutcome::Completed => Ok(()),
+        outcome => Err(CliError::Failed(anyhow::anyhow!(
+            "it ended as {}: {:?}",
+            outcome.as_str(),
+            report.reason
+        ))),
+    }
+}
+
+/// Memory of this process that is in use.
+fn resident_kb() -> u64 {
+    const PAGE_KB: u64 = 4;
+    let pages = std::fs::read_to_string("/proc/self/statm").ok();
+    let pages = pages.and_then(|text| text.split_whitespace().nth(1)?.parse::<u64>().ok());
+    pages.unwrap_or_default() * PAGE_KB
+}

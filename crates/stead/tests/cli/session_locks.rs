@@ -1,0 +1,170 @@
+//! The place for tests of two processes on one session, stale locks and signals.
+
+use crate::support::{Folder, endpoints};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use std::process::{Child, Output};
+use std::time::{Duration, Instant};
+use stead_testkit::{FakeModel, gate, hang, reply};
+
+const DEADLINE: Duration = Duration::from_secs(20);
+
+fn start(folder: &Folder, server: &FakeModel, args: &[&str]) -> Child {
+    folder
+        .process(args)
+        .envs(endpoints(server))
+        .spawn()
+        .unwrap()
+}
+
+fn pid(child: &Child) -> Pid {
+    Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap()
+}
+
+/// Waits for the end of a process, which is killed if it does not come.
+fn wait(mut child: Child) -> Output {
+    let end = Instant::now() + DEADLINE;
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > end {
+            child.kill().unwrap();
+            panic!("it did not end: {:?}", child.wait_with_output());
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn a_session_in_use_names_its_holder_and_can_be_waited_for() {
+    let folder = Folder::new();
+    let held = gate();
+    let server = FakeModel::start(vec![
+        reply().text("first").after(&held),
+        reply().text("second"),
+    ]);
+    let first = start(
+        &folder,
+        &server,
+        &["run", "-m", "openai:x", "-s", "s", "one"],
+    );
+    held.wait_arrived(1, DEADLINE);
+    let refused = folder
+        .run_with(&server, &["run", "-m", "openai:x", "-s", "s", "two"])
+        .exits(1);
+    assert!(
+        refused.err.contains(&format!("process {}", first.id())) && refused.err.contains("--wait"),
+        "{refused:?}"
+    );
+    let late = folder
+        .run_with(
+            &server,
+            &["run", "-m", "openai:x", "-s", "s", "--wait=1", "two"],
+        )
+        .exits(1);
+    assert!(late.err.contains("in use"), "{late:?}");
+    // A reader needs no lock.
+    folder.run(&["sessions", "show", "s"]).exits(0);
+    folder.run(&["sessions", "rm", "s"]).exits(1);
+
+    let second = start(
+        &folder,
+        &server,
+        &["run", "-m", "openai:x", "-s", "s", "--wait", "two"],
+    );
+    std::thread::sleep(Duration::from_millis(100));
+    held.release();
+    let first = wait(first);
+    let second = wait(second);
+    assert_eq!(
+        (first.status.code(), first.stdout.as_slice()),
+        (Some(0), &b"first\n"[..])
+    );
+    assert_eq!(
+        (second.status.code(), second.stdout.as_slice()),
+        (Some(0), &b"second\n"[..]),
+        "{second:?}"
+    );
+    assert_eq!(
+        server
+            .last_request()
+            .seen
+            .unwrap()
+            .user_texts()
+            .collect::<Vec<_>>(),
+        ["one", "two"]
+    );
+    assert_eq!(server.rejections(), Vec::new());
+}
+
+#[test]
+fn a_lock_left_by_a_killed_process_blocks_nobody() {
+    let folder = Folder::new();
+    let server = FakeModel::start(vec![hang(), reply().text("back")]);
+    let mut child = start(
+        &folder,
+        &server,
+        &["run", "-m", "openai:x", "-s", "s", "one"],
+    );
+    let end = Instant::now() + DEADLINE;
+    while server.requests().is_empty() {
+        assert!(Instant::now() < end && child.try_wait().unwrap().is_none());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let resumed = folder
+        .run_with(&server, &["run", "-m", "openai:x", "-s", "s", "--resume"])
+        .exits(0);
+    assert_eq!(resumed.out, "back\n");
+    assert_eq!(server.rejections(), Vec::new());
+}
+
+#[test]
+fn a_signal_in_the_middle_of_a_stream_ends_the_run_within_a_second_and_it_can_be_resumed() {
+    for signal in [Signal::INT, Signal::TERM] {
+        for output in ["text", "events"] {
+            let folder = Folder::new();
+            let half = reply()
+                .text("some words that are cut")
+                .call("write_file", json!({"file_path": "x", "content": "x"}));
+            let server = FakeModel::start(vec![half.stall_at(200), reply().text("back")]);
+            let child = start(
+                &folder,
+                &server,
+                &[
+                    "run", "-m", "openai:x", "-s", "s", "--output", output, "one",
+                ],
+            );
+            let end = Instant::now() + DEADLINE;
+            while server.requests().is_empty() {
+                assert!(Instant::now() < end);
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            std::thread::sleep(Duration::from_millis(100));
+            let sent = Instant::now();
+            kill_process(pid(&child), signal).unwrap();
+            let ended = wait(child);
+            assert_eq!(ended.status.code(), Some(130), "{signal:?} {ended:?}");
+            assert!(
+                sent.elapsed() < Duration::from_millis(1500),
+                "{signal:?} took {:?}",
+                sent.elapsed()
+            );
+            if output == "events" {
+                let out = String::from_utf8(ended.stdout).unwrap();
+                let last: serde_json::Value =
+                    serde_json::from_str(out.lines().last().unwrap()).unwrap();
+                assert_eq!(
+                    (&last["type"], &last["outcome"]),
+                    (&json!("run_ended"), &json!("cancelled"))
+                );
+            }
+            assert!(!folder.has("x"), "a call of half an answer was run");
+            let resumed = folder
+                .run_with(&server, &["run", "-m", "openai:x", "-s", "s", "--resume"])
+                .exits(0);
+            assert_eq!(resumed.out, "back\n");
+            assert_eq!(server.rejections(), Vec::new());
+        }
+    }
+}
