@@ -64,9 +64,14 @@ impl Isolation {
         network: Access::Allowed,
     };
 
-    /// Whether a command is outside any sandbox, so that a person must agree to it.
+    /// Whether commands run outside any sandbox.
     pub fn is_none(self) -> bool {
         self.machine == Access::Allowed
+    }
+
+    /// Whether commands can reach neither the machine nor the network.
+    pub fn is_complete(self) -> bool {
+        self.machine == Access::Blocked && self.network == Access::Blocked
     }
 }
 
