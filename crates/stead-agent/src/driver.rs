@@ -37,8 +37,11 @@ impl ActiveRun<'_> {
                 }
                 NextAction::RunTools(calls) => self.run_tools(calls).await?,
                 NextAction::Nudge(text) => {
-                    self.record(vec![Entry::Notice(Notice::new(self.run.clone(), text))])
-                        .await?;
+                    self.record(vec![Entry::Notice(Notice::repetition(
+                        self.run.clone(),
+                        text,
+                    ))])
+                    .await?;
                 }
                 NextAction::AwaitDecision(calls) => {
                     if !self.ask_open_questions(calls).await? {

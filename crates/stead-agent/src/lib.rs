@@ -54,7 +54,7 @@ pub use compaction::Pinned;
 pub use error::AgentError;
 pub use features::{Contribution, Feature, TurnCx, user_folder};
 pub use gc::{GcMode, GcReport};
-pub use hooks::{Delegate, HookRuntime, Hooks};
+pub use hooks::{Delegate, HookRuntime, HookTask, Hooks};
 pub use inbox::{Inbox, QueuedMessage, SendOutcome};
 pub use lookup::{
     EntryText, Lookup, LookupError, LookupResult, MemoryFiles, entry_text, parse_since, parse_until,

@@ -1,9 +1,7 @@
 //! The agents of a workspace: the same workspace, model and place, as each of them finds it.
 
 use crate::subagents::{TaskIdentity, child_files};
-use crate::{
-    Agent, AgentError, AgentParts, Delegate, DelegationBounds, Hooks, RunOptions, Session,
-};
+use crate::{Agent, AgentError, AgentParts, Delegate, HookTask, Hooks, RunOptions, Session};
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -164,21 +162,21 @@ impl Agent {
 pub(crate) struct SubagentDelegate(pub(crate) Weak<Agent>);
 
 impl Delegate for SubagentDelegate {
-    fn ask<'a>(
-        &'a self,
-        agent: &'a str,
-        task: &'a str,
-        bound: &'a DelegationBounds,
-    ) -> BoxFuture<'a, Result<String, String>> {
+    fn ask<'a>(&'a self, task: HookTask<'a>) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async move {
+            let HookTask {
+                owner,
+                agent,
+                prompt,
+                bounds,
+            } = task;
             let home = self.0.upgrade().ok_or("the agent is gone")?;
             let words = |error: AgentError| error.to_string();
-            let owner = home.parts.owner.clone();
             let id = SessionId::fresh();
             let files = home
                 .workspace()
-                .prompt_files(&home.parts.place.files(&owner, &id, None));
-            let specs = home.agent_specs(&owner, &files).await.map_err(words)?;
+                .prompt_files(&home.parts.place.files(owner, &id, None));
+            let specs = home.agent_specs(owner, &files).await.map_err(words)?;
             let spec = specs
                 .get(agent)
                 .ok_or_else(|| format!("there is no agent {agent:?}"))?;
@@ -190,11 +188,12 @@ impl Delegate for SubagentDelegate {
                 agent: spec.name.clone(),
                 label: None,
             };
-            let spawned = bound.clone().into_spawned(named, files);
+            let spawned = bounds.clone().into_spawned(named, files);
             // Its own helpers are not asked about either.
-            let mut session = Session::with_agent(role.clone(), role, owner, id, Some(spawned));
+            let mut session =
+                Session::with_agent(role.clone(), role, owner.clone(), id, Some(spawned));
             let report = session
-                .run(vec![Block::text(task)], RunOptions::default())
+                .run(vec![Block::text(prompt)], RunOptions::default())
                 .await
                 .map_err(words)?;
             match report.outcome {

@@ -203,7 +203,9 @@ impl World {
                 };
                 self.record(Entry::Model(reply));
             }
-            (_, NextAction::Nudge(text)) => self.record(Entry::Notice(Notice::new(id, text))),
+            (_, NextAction::Nudge(text)) => {
+                self.record(Entry::Notice(Notice::repetition(id, text)))
+            }
             (_, NextAction::Done(outcome, reason)) => self.record(Entry::End(RunEnd {
                 run: id,
                 outcome,
@@ -332,7 +334,7 @@ fn a_circle_is_named_at_three_rounds_and_ended_at_six() {
             NextAction::Nudge(text) => {
                 nudges.push(step);
                 let run = run_id(1);
-                world.record(Entry::Notice(Notice::new(run, text)));
+                world.record(Entry::Notice(Notice::repetition(run, text)));
             }
             NextAction::Done(outcome, reason) => {
                 assert_eq!(outcome, RunOutcome::Failed);

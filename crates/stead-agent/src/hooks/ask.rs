@@ -1,6 +1,7 @@
 //! Asking one hook, whoever it is.
 
 use super::answer::{HookAnswer, HookDecision, json_in_text, parse_answer};
+use super::runtime::HookTask;
 use super::runtime::{Delegate, HookRuntime};
 use crate::halt::Halt;
 use crate::{Agent, Budget, DelegationBounds, Purpose, UsageRecord};
@@ -114,8 +115,14 @@ pub(super) async fn ask_hook(
             let Some(delegate) = delegate else {
                 return Err("work cannot be handed to agents here".to_owned().into());
             };
-            let task = format!("{task}\n\n{MODEL_HOOK_PROMPT}\n\n{input}");
-            within(&mut Box::pin(delegate.ask(agent, &task, &asking.bounds))).await
+            let prompt = format!("{task}\n\n{MODEL_HOOK_PROMPT}\n\n{input}");
+            let task = HookTask {
+                owner: asking.owner,
+                agent,
+                prompt: &prompt,
+                bounds: &asking.bounds,
+            };
+            within(&mut Box::pin(delegate.ask(task))).await
         }
     }
 }

@@ -33,7 +33,7 @@ mod points;
 mod runtime;
 
 pub use engine::Hooks;
-pub use runtime::{Delegate, HookRuntime};
+pub use runtime::{Delegate, HookRuntime, HookTask};
 
 pub(crate) use engine::HookResults;
 pub(crate) use points::{HookedReply, PendingHookOutput, SessionlessHooks};

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use stead_core::Owner;
 use stead_model::{Model, ModelError, ModelSettings};
 use stead_workspace::{Handler, HookSpec};
 
@@ -14,12 +15,20 @@ pub trait Delegate: Send + Sync {
     /// What `agent` answers to `task`, or why it does not. It may do what `bound` allows and no
     /// more. Hooks of that agent are not asked: a hook must not lead to itself. Dropping the future
     /// stops the agent.
-    fn ask<'a>(
-        &'a self,
-        agent: &'a str,
-        task: &'a str,
-        bound: &'a DelegationBounds,
-    ) -> BoxFuture<'a, Result<String, String>>;
+    fn ask<'a>(&'a self, task: HookTask<'a>) -> BoxFuture<'a, Result<String, String>>;
+}
+
+/// A task that a hook hands to an agent of the workspace.
+#[derive(Debug, Clone, Copy)]
+pub struct HookTask<'a> {
+    /// The owner of the session in which the hook was asked. The agent works for the same owner.
+    pub owner: &'a Owner,
+    /// The name of the agent.
+    pub agent: &'a str,
+    /// What it is asked.
+    pub prompt: &'a str,
+    /// What it may do.
+    pub bounds: &'a DelegationBounds,
 }
 
 /// What hooks need of the process that asks them. What is missing makes those hooks fail that need

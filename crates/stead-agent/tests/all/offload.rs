@@ -809,4 +809,33 @@ fn a_rule_that_keeps_the_folder_from_being_read_keeps_results_whole() {
 }
 
 #[test]
-fn the_switch_is_for_now() {}
+fn switching_offloading_off_affects_only_later_results() {
+    let whole = "x".repeat(200_000);
+    let script = "- calls: [{tool: first, args: {}}]\n- text: One.\n- calls: [{tool: first, args: {}}]\n- text: Two.\n";
+    block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let model = scripted(script);
+        let tools = vec![gives("first", text(&whole))];
+        for settings in ["", "disable: [offload]\n"] {
+            std::fs::write(dir.path().join("agent.yaml"), settings).unwrap();
+            let disk = Arc::new(OsDisk);
+            let agent = agent_on(dir.path(), model.clone(), disk, tools.clone()).await;
+            agent
+                .session(session("s"))
+                .run(text("Go."), RunOptions::default())
+                .await
+                .unwrap();
+            let (lines, _) = journal(&agent, &session("s")).await;
+            let results = results(&lines);
+            assert!(
+                results[0]
+                    .2
+                    .contains("All of it is in agents/main/offload/s/")
+            );
+            if let Some(second) = results.get(1) {
+                assert_eq!(second.2, whole);
+            }
+            assert_eq!(results.len(), if settings.is_empty() { 1 } else { 2 });
+        }
+    });
+}

@@ -253,6 +253,9 @@ pub struct Notice {
     pub run: RunId,
     /// What the model is told.
     pub text: String,
+    /// Why the model is told.
+    #[serde(default, skip_serializing_if = "NoticeKind::is_general")]
+    pub kind: NoticeKind,
     /// The tasks of subagents whose end it tells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<String>,
@@ -264,12 +267,38 @@ pub struct Notice {
     pub untrusted: bool,
 }
 
+/// Why a model is sent a notice.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoticeKind {
+    /// Context, reminders, results of tasks.
+    #[default]
+    General,
+    /// The run repeats the same steps. The model is told once for each repetition.
+    Repetition,
+}
+
+impl NoticeKind {
+    fn is_general(&self) -> bool {
+        *self == Self::General
+    }
+}
+
 impl Notice {
-    /// A word to the model.
+    /// The notice that a run repeats the same steps.
+    pub fn repetition(run: RunId, text: impl Into<String>) -> Self {
+        Self {
+            kind: NoticeKind::Repetition,
+            ..Self::new(run, text)
+        }
+    }
+
+    /// A notice that tells `text`.
     pub fn new(run: RunId, text: impl Into<String>) -> Self {
         Self {
             run,
             text: text.into(),
+            kind: NoticeKind::General,
             tasks: Vec::new(),
             reminds: false,
             untrusted: false,

@@ -6,7 +6,7 @@ use super::{
 use crate::session_change::ChangeAuthor;
 use crate::{
     Ask, CallResult, CallState, Decision, DecisionKind, Entry, FoldError, HookRun, Message,
-    ModelReply, Notice, PendingCall, Run, RunEnd, RunId, SessionChange, SessionStart,
+    ModelReply, Notice, NoticeKind, PendingCall, Run, RunEnd, RunId, SessionChange, SessionStart,
     SkillActivation, Steer, ToolCall, ToolResult, UserInput,
 };
 use std::sync::Arc;
@@ -273,11 +273,13 @@ impl SessionState {
 
     fn notice(&mut self, seq: u64, notice: &Notice) -> Result<(), &'static str> {
         let run = self.open_run(&notice.run)?;
-        match (notice.reminds, notice.tasks.is_empty()) {
-            (true, _) => {}
-            (false, true) => run.nudged = true,
-            // News from a subagent may want an answer.
-            (false, false) => run.answered = None,
+        run.nudged |= match notice.kind {
+            NoticeKind::Repetition => true,
+            NoticeKind::General => false,
+        };
+        // The end of a task may need an answer.
+        if !notice.reminds && !notice.tasks.is_empty() {
+            run.answered = None;
         }
         self.reminder_due &= !notice.reminds;
         if notice.untrusted {

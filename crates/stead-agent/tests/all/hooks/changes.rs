@@ -6,6 +6,7 @@ use crate::support::{block_on, results, session};
 use serde_json::{Value, json};
 use stead_agent::{ApprovalPolicy, RunOptions};
 use stead_core::{Entry, EventKind, HookOutcome, ResultStatus, RunOutcome, args_hash};
+use stead_testkit::{FakeModel, reply};
 
 /// An answer of a hook, the capability it needs, and where its effect shows.
 struct Rewrite {
@@ -455,4 +456,20 @@ fn a_run_ends_where_a_hook_ends_it() {
             assert_eq!(super::results_of(&ran.lines), calls, "{event}");
         });
     }
+}
+
+#[test]
+fn context_from_a_hook_does_not_silence_the_loop_detector() {
+    let server = FakeModel::start_with(|_| reply().call("ls", json!({"path": "."})));
+    let scene = Scene::of(server);
+    let answer = json!({"additional_context": "the sky is blue"});
+    scene.answers("h", "before_model_call", answer, "");
+    block_on(async {
+        let ran = scene.run().await;
+        assert_eq!(ran.report.as_ref().unwrap().outcome, RunOutcome::Failed);
+    });
+    let requests = scene.server.requests();
+    let body = String::from_utf8_lossy(&requests.last().unwrap().body).into_owned();
+    assert!(body.contains("the sky is blue"), "{body}");
+    assert_eq!(body.matches("Change your approach").count(), 1);
 }

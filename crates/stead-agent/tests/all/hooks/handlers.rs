@@ -7,8 +7,8 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use stead_agent::{Delegate, DelegationBounds, RunOptions};
-use stead_core::{HookOutcome, ResultStatus};
+use stead_agent::{Delegate, HookTask, RunOptions};
+use stead_core::{Block, HookOutcome, Owner, ResultStatus, SessionId, UserId};
 use stead_testkit::{FakeModel, reply};
 
 #[test]
@@ -180,16 +180,11 @@ struct Reviewer {
 }
 
 impl Delegate for Reviewer {
-    fn ask<'a>(
-        &'a self,
-        agent: &'a str,
-        task: &'a str,
-        _: &'a DelegationBounds,
-    ) -> BoxFuture<'a, Result<String, String>> {
+    fn ask<'a>(&'a self, task: HookTask<'a>) -> BoxFuture<'a, Result<String, String>> {
         self.asked
             .lock()
             .unwrap()
-            .push((agent.to_owned(), task.to_owned()));
+            .push((task.agent.to_owned(), task.prompt.to_owned()));
         Box::pin(async { Ok("{\"decision\": \"block\", \"reason\": \"reviewed\"}".to_owned()) })
     }
 }
@@ -235,4 +230,37 @@ fn an_agent_is_handed_the_task_and_one_that_does_not_decide_closes_the_door() {
             }
         });
     }
+}
+
+#[test]
+fn an_agent_that_a_hook_asks_works_for_the_owner_of_the_session() {
+    let scene = Scene::new(writes());
+    scene.put(
+        "subagents/reviewer.md",
+        "---\ndescription: Reviews.\n---\nReview.\n",
+    );
+    let handler = "handler: {type: agent, agent: reviewer, task: Review this call.}";
+    scene.put(
+        "hooks/h.yaml",
+        &format!("name: h\nevents: [before_tool_call]\non_failure: open\n{handler}\n"),
+    );
+    block_on(async {
+        let agent = scene.agent().await;
+        let bob = Owner {
+            user: UserId::new("bob").unwrap(),
+            ..Owner::default()
+        };
+        let mut session = agent.session_of(bob.clone(), SessionId::new("s").unwrap());
+        session
+            .run(vec![Block::text("go")], RunOptions::default())
+            .await
+            .unwrap();
+        let count = async |owner: &Owner| {
+            let sessions = agent.place().sessions(owner);
+            sessions.list().await.unwrap().len()
+        };
+        // His own session, and that of the reviewer.
+        assert_eq!(count(&bob).await, 2);
+        assert_eq!(count(agent.owner()).await, 0);
+    });
 }
