@@ -1,6 +1,5 @@
 //! From a name to a model that can be asked.
 
-use crate::catalogue::lookup;
 use crate::http::{HttpModel, HttpSettings, is_loopback};
 use crate::local::{LOCAL_PROVIDERS, connect_local};
 use crate::overrides::WithOverrides;
@@ -12,9 +11,8 @@ use crate::wire::gemini::Gemini;
 use crate::wire::openai::OpenAi;
 use crate::wire::responses::Responses;
 use crate::wire::{Wire, WireMode};
-use crate::{Abilities, Model, ModelError, ModelSettings};
+use crate::{Abilities, Model, ModelError, ModelFacts, ModelSettings};
 use std::sync::Arc;
-use stead_core::Price;
 
 const DEFAULT_MAX_RETRIES: u32 = 4;
 
@@ -138,11 +136,7 @@ fn connect_one(settings: &ModelSettings, env: EnvLookup<'_>) -> Result<Arc<dyn M
     if window.is_none() && abilities.is_none() {
         return Ok(retrying);
     }
-    Ok(Arc::new(WithOverrides {
-        inner: retrying,
-        context_window: window,
-        abilities,
-    }))
+    Ok(Arc::new(WithOverrides::new(retrying, window, abilities)))
 }
 
 /// The model by itself. Retries go around it, so that a recorder hears every attempt.
@@ -183,12 +177,10 @@ fn http_settings(
         env,
     )?;
     Ok(HttpSettings {
-        name: name.to_string(),
+        facts: facts(name, settings),
         base_url: without_version(provider.wire, &base_url).to_owned(),
         wire: wire_for(provider.wire, &name.model),
         key,
-        price: price(name, settings),
-        abilities: abilities(settings).or_else(|| Some(lookup(&name.to_string())?.abilities)),
         limits_queries: limits_queries(provider.wire, &name.model),
         mode: if settings.stream == Some(false) {
             WireMode::Whole
@@ -256,10 +248,14 @@ fn without_version(kind: WireKind, base_url: &str) -> &str {
     }
 }
 
-fn price(name: &ModelName, settings: &ModelSettings) -> Option<Price> {
-    settings
-        .price
-        .or_else(|| Some(lookup(&name.to_string())?.price))
+/// Returns what the catalogue has on a model, with the price and abilities of the settings.
+fn facts(name: &ModelName, settings: &ModelSettings) -> ModelFacts {
+    let facts = ModelFacts::from_catalogue(name.to_string());
+    ModelFacts {
+        price: settings.price.or(facts.price),
+        abilities: abilities(settings).or(facts.abilities),
+        ..facts
+    }
 }
 
 fn abilities(settings: &ModelSettings) -> Option<Abilities> {

@@ -4,7 +4,7 @@ use crate::classify::{classify, retry_after};
 use crate::reported_limits::{LimitsQuery, UrlBase};
 use crate::sse::SseParser;
 use crate::wire::{self, Decoder, Wire, WireMode};
-use crate::{Abilities, Delta, Model, ModelError, Reply, ReportedLimits, Request, Timeouts};
+use crate::{Delta, Model, ModelError, ModelFacts, Reply, ReportedLimits, Request, Timeouts};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use stead_core::{Price, Redactor};
+use stead_core::Redactor;
 use tokio::time::Instant;
 
 /// Longest answer, streamed or whole.
@@ -32,14 +32,10 @@ const MAX_DESCRIPTION_BYTES: usize = 8 * 1024 * 1024;
 
 /// What an [`HttpModel`] is made of.
 pub(crate) struct HttpSettings {
-    /// `provider:model`.
-    pub(crate) name: String,
+    pub(crate) facts: ModelFacts,
     pub(crate) wire: Box<dyn Wire>,
     pub(crate) base_url: String,
     pub(crate) key: Option<String>,
-    pub(crate) price: Option<Price>,
-    /// What it can take and do, if known.
-    pub(crate) abilities: Option<Abilities>,
     /// How its endpoint is asked about it.
     pub(crate) limits_queries: Vec<LimitsQuery>,
     pub(crate) mode: WireMode,
@@ -49,13 +45,11 @@ pub(crate) struct HttpSettings {
 /// A model that is asked over HTTP, once: no retries here.
 #[derive(Debug)]
 pub(crate) struct HttpModel {
-    name: String,
+    facts: ModelFacts,
     wire: Box<dyn Wire>,
     base_url: String,
     url: Url,
     headers: HeaderMap,
-    price: Option<Price>,
-    abilities: Option<Abilities>,
     limits_queries: Vec<LimitsQuery>,
     mode: WireMode,
     limits: HttpTimeouts,
@@ -75,33 +69,32 @@ struct HttpTimeouts {
 impl HttpModel {
     pub(crate) fn new(settings: HttpSettings) -> Result<Self, ModelError> {
         let HttpSettings {
-            name,
+            facts,
             wire,
             base_url,
             key,
-            price,
-            abilities,
             limits_queries: inquiries,
             mode,
             timeouts,
         } = settings;
+        let name = &*facts.name;
         let base_url = base_url.trim_end_matches('/').to_owned();
         let endpoint = wire.endpoint(mode);
         let url = format!("{base_url}/{}", endpoint.trim_start_matches('/'));
         let url = Url::parse(&url)
-            .map_err(|error| config_error(&name, &format!("the base URL is not one: {error}")))?;
+            .map_err(|error| config_error(name, &format!("the base URL is not one: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(config_error(
-                &name,
+                name,
                 "the base URL must begin with http:// or https://",
             ));
         }
         let headers = headers(wire.as_ref(), mode, key.as_deref())
-            .map_err(|problem| config_error(&name, problem))?;
-        let total = parse_seconds(&name, "total_seconds", timeouts.total_seconds)?;
-        let idle = parse_seconds(&name, "idle_seconds", timeouts.idle_seconds)?;
+            .map_err(|problem| config_error(name, problem))?;
+        let total = parse_seconds(name, "total_seconds", timeouts.total_seconds)?;
+        let idle = parse_seconds(name, "idle_seconds", timeouts.idle_seconds)?;
         let limits = HttpTimeouts {
-            connect: parse_seconds(&name, "connect_seconds", timeouts.connect_seconds)?,
+            connect: parse_seconds(name, "connect_seconds", timeouts.connect_seconds)?,
             idle: match mode {
                 WireMode::Stream => idle,
                 // Until a whole answer is written there is nothing to send.
@@ -112,13 +105,11 @@ impl HttpModel {
         let redactor = Redactor::new(key);
         let client = OnceLock::new();
         Ok(Self {
-            name,
+            facts,
             wire,
             base_url,
             url,
             headers,
-            price,
-            abilities,
             limits_queries: inquiries,
             mode,
             limits,
@@ -135,10 +126,13 @@ impl HttpModel {
     }
 
     async fn open(&self, request: &Request, deadline: Instant) -> Result<AnswerPhase, ModelError> {
-        let request = &*self.abilities.map_or(Cow::Borrowed(request), |abilities| {
-            abilities.restrict(request)
-        });
-        let body = wire::encode(self.wire.as_ref(), request, self.mode, self.abilities);
+        let request = &*self
+            .facts
+            .abilities
+            .map_or(Cow::Borrowed(request), |abilities| {
+                abilities.restrict(request)
+            });
+        let body = wire::encode(self.wire.as_ref(), request, self.mode, self.facts.abilities);
         let call = self
             .client()?
             .post(self.url.clone())
@@ -284,12 +278,8 @@ impl HttpModel {
 }
 
 impl Model for HttpModel {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn price(&self) -> Option<Price> {
-        self.price
+    fn facts(&self) -> &ModelFacts {
+        &self.facts
     }
 
     fn describe(&self) -> BoxFuture<'_, ReportedLimits> {
@@ -429,7 +419,7 @@ impl HttpAnswer<'_> {
 
     fn finish_with(&mut self, reply: Reply) {
         let reply = Reply {
-            model: self.model.name.clone(),
+            model: self.model.facts.name.to_string(),
             ..reply
         };
         self.ready.push_back(Delta::Done(Box::new(reply)));

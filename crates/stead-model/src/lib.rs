@@ -32,6 +32,7 @@ mod classify;
 mod connect;
 mod embed;
 mod error;
+mod facts;
 mod files;
 mod http;
 mod json_endpoint;
@@ -55,6 +56,7 @@ pub use connect::{
 };
 pub use embed::{Embedder, EmbeddingSettings};
 pub use error::ModelError;
+pub use facts::{FallbackFacts, ModelFacts};
 pub use json_endpoint::JsonEndpoint;
 pub use model::{Delta, Encoded, Model, Params, Reply, Request, SystemPart, ToolChoice};
 pub use providers::{KeyNeed, Provider, providers};

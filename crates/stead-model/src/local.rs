@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(recorder.name(), format!("scripted:{script}"));
         let replay = open(&format!("replay:{tape}")).unwrap();
         assert_eq!(replay.complete(&request).await, Ok(recorded.clone()));
-        assert_eq!(replay.price_for(&recorded.model), Some(PRICE));
+        assert_eq!(replay.facts().price_for(&recorded.model), Some(PRICE));
     }
 
     #[test]

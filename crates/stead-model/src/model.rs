@@ -1,61 +1,35 @@
 //! The contract of a model, on one screen.
 
-use crate::{Abilities, Caching, ModelError, ReportedLimits};
+use crate::{Abilities, Caching, ModelError, ModelFacts, ReportedLimits};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
-use stead_core::{Block, Message, Price, StopReason, ToolSpec, Usage};
+use stead_core::{Block, Message, StopReason, ToolSpec, Usage};
 
-/// A model that can be asked.
+/// A language model.
 pub trait Model: Debug + Send + Sync {
-    /// Its name as `provider:model`.
-    fn name(&self) -> &str;
+    /// Returns what is known about the model without asking its endpoint.
+    fn facts(&self) -> &ModelFacts;
 
-    /// Everyone who may answer, as `provider:model`: it, and those that are asked in its place.
-    fn names(&self) -> Vec<&str> {
-        vec![self.name()]
+    /// Returns the name of the model as `provider:model`.
+    fn name(&self) -> &str {
+        &self.facts().name
     }
 
-    /// What its tokens cost, if known.
-    fn price(&self) -> Option<Price>;
-
-    /// What the tokens of an answer cost that came from `answered_by`, a [`Reply::model`].
-    fn price_for(&self, answered_by: &str) -> Option<Price> {
-        if answered_by == self.name() {
-            self.price()
-        } else {
-            None
-        }
-    }
-
-    /// Tokens that fit into one request, its answer included, if known.
-    fn context_window(&self) -> Option<u64> {
-        crate::lookup(self.name()).map(|info| u64::from(info.context_tokens))
-    }
-
-    /// The longest answer in tokens, if known.
-    fn max_output_tokens(&self) -> Option<u64> {
-        crate::lookup(self.name()).map(|info| u64::from(info.max_output_tokens))
-    }
-
-    /// What it can take and do, if known.
-    fn abilities(&self) -> Option<Abilities> {
-        crate::lookup(self.name()).map(|info| info.abilities)
-    }
-
-    /// What its endpoint says of it. That is another request, with a deadline of its own; what
-    /// fails says nothing.
+    /// Asks the endpoint for the limits of the model. This is a request of its own with its own
+    /// deadline; a failure gives no limits.
     fn describe(&self) -> BoxFuture<'_, ReportedLimits> {
         Box::pin(std::future::ready(ReportedLimits::default()))
     }
 
-    /// Asks it. The stream ends with exactly one [`Delta::Done`], or with an error; an answer whose
-    /// end was not seen is an error, whatever came before. Dropping the stream cancels the request.
+    /// Sends a request and streams the answer. The stream ends with exactly one [`Delta::Done`] or
+    /// with an error; an answer that breaks off is an error. Dropping the stream cancels the
+    /// request.
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>>;
 
-    /// Asks it and waits for the whole answer.
+    /// Sends a request and waits for the whole answer.
     fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ModelError>> {
         Box::pin(async move {
             let mut stream = self.stream(request);

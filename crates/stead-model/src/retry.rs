@@ -1,13 +1,12 @@
 //! Asking again: the same model after a pause, then the next one.
 
-use crate::{Abilities, Delta, Model, ModelError, ReportedLimits, Request};
+use crate::{Delta, Model, ModelError, ModelFacts, ReportedLimits, Request};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::Price;
 
 /// The pause before the second attempt; it doubles from there.
 const BASE_PAUSE: Duration = Duration::from_millis(500);
@@ -55,36 +54,12 @@ impl fmt::Debug for RetryingModel {
 }
 
 impl Model for RetryingModel {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn names(&self) -> Vec<&str> {
-        self.inner.names()
-    }
-
-    fn price(&self) -> Option<Price> {
-        self.inner.price()
-    }
-
-    fn context_window(&self) -> Option<u64> {
-        self.inner.context_window()
-    }
-
-    fn max_output_tokens(&self) -> Option<u64> {
-        self.inner.max_output_tokens()
-    }
-
-    fn abilities(&self) -> Option<Abilities> {
-        self.inner.abilities()
+    fn facts(&self) -> &ModelFacts {
+        self.inner.facts()
     }
 
     fn describe(&self) -> BoxFuture<'_, ReportedLimits> {
         self.inner.describe()
-    }
-
-    fn price_for(&self, answered_by: &str) -> Option<Price> {
-        self.inner.price_for(answered_by)
     }
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
@@ -123,15 +98,21 @@ impl Model for RetryingModel {
 pub(crate) struct FallbackModel {
     first: Arc<dyn Model>,
     others: Vec<Arc<dyn Model>>,
+    /// The facts of the first model, with the others as its fallbacks.
+    facts: ModelFacts,
 }
 
 impl FallbackModel {
     pub(crate) fn new(first: Arc<dyn Model>, others: Vec<Arc<dyn Model>>) -> Self {
-        Self { first, others }
-    }
-
-    fn models(&self) -> impl Iterator<Item = &Arc<dyn Model>> {
-        std::iter::once(&self.first).chain(&self.others)
+        let mut facts = first.facts().clone();
+        for other in &others {
+            facts.add_fallback(other.facts());
+        }
+        Self {
+            first,
+            others,
+            facts,
+        }
     }
 }
 
@@ -150,36 +131,12 @@ fn should_fall_back(error: &ModelError) -> bool {
 }
 
 impl Model for FallbackModel {
-    fn name(&self) -> &str {
-        self.first.name()
-    }
-
-    fn names(&self) -> Vec<&str> {
-        self.models().flat_map(|model| model.names()).collect()
-    }
-
-    fn price(&self) -> Option<Price> {
-        self.first.price()
-    }
-
-    fn context_window(&self) -> Option<u64> {
-        self.first.context_window()
-    }
-
-    fn max_output_tokens(&self) -> Option<u64> {
-        self.first.max_output_tokens()
-    }
-
-    fn abilities(&self) -> Option<Abilities> {
-        self.first.abilities()
+    fn facts(&self) -> &ModelFacts {
+        &self.facts
     }
 
     fn describe(&self) -> BoxFuture<'_, ReportedLimits> {
         self.first.describe()
-    }
-
-    fn price_for(&self, answered_by: &str) -> Option<Price> {
-        self.models().find_map(|model| model.price_for(answered_by))
     }
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {

@@ -6,7 +6,7 @@ mod script;
 #[cfg(test)]
 mod tests;
 
-use crate::{Delta, Model, ModelError, Reply, Request, files};
+use crate::{Delta, Model, ModelError, ModelFacts, Reply, Request, files};
 use condition::{Condition, SentPrompt};
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
@@ -57,10 +57,9 @@ const BYTES_PER_TOKEN: usize = 4;
 /// its items apart by `when`.
 #[derive(Debug)]
 pub struct ScriptedModel {
-    name: String,
+    facts: ModelFacts,
     file: String,
     script: ModelScript,
-    price: Option<Price>,
 }
 
 /// What a call gets.
@@ -74,10 +73,9 @@ impl ScriptedModel {
     pub fn parse(file: &str, text: &str) -> Result<Self, ModelError> {
         let script = ModelScript::parse(file, text)?;
         Ok(Self {
-            name: format!("scripted:{file}"),
+            facts: ModelFacts::unknown(format!("scripted:{file}").into()),
             file: file.to_owned(),
             script,
-            price: None,
         })
     }
 
@@ -86,9 +84,10 @@ impl ScriptedModel {
         Self::parse(&path.to_string_lossy(), &files::read(path)?)
     }
 
-    /// The same model, costing `price`.
+    /// Sets the price of its answers.
     pub fn with_price(self, price: Option<Price>) -> Self {
-        Self { price, ..self }
+        let facts = self.facts.with_price(price);
+        Self { facts, ..self }
     }
 
     /// Plays the conversation through the script up to the answer asked for.
@@ -180,18 +179,14 @@ impl ScriptedModel {
             content: answer.content.clone(),
             usage,
             stop: answer.stop.clone(),
-            model: self.name.clone(),
+            model: self.facts.name.to_string(),
         }
     }
 }
 
 impl Model for ScriptedModel {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn price(&self) -> Option<Price> {
-        self.price
+    fn facts(&self) -> &ModelFacts {
+        &self.facts
     }
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {

@@ -15,7 +15,7 @@ mod fingerprint;
 mod tests;
 
 use crate::files::{self, AppendFile};
-use crate::{Abilities, Delta, Model, ModelError, Reply, ReportedLimits, Request};
+use crate::{Delta, Model, ModelError, ModelFacts, Reply, ReportedLimits, Request};
 use fingerprint::Fingerprint;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
@@ -92,28 +92,8 @@ fn append_entry(tape: &Mutex<AppendFile>, take: &TapeEntry) -> Result<(), ModelE
 }
 
 impl Model for Recorder {
-    fn name(&self) -> &str {
-        self.model.name()
-    }
-
-    fn price(&self) -> Option<Price> {
-        self.model.price()
-    }
-
-    fn price_for(&self, answered_by: &str) -> Option<Price> {
-        self.model.price_for(answered_by)
-    }
-
-    fn context_window(&self) -> Option<u64> {
-        self.model.context_window()
-    }
-
-    fn max_output_tokens(&self) -> Option<u64> {
-        self.model.max_output_tokens()
-    }
-
-    fn abilities(&self) -> Option<Abilities> {
-        self.model.abilities()
+    fn facts(&self) -> &ModelFacts {
+        self.model.facts()
     }
 
     fn describe(&self) -> BoxFuture<'_, ReportedLimits> {
@@ -164,9 +144,8 @@ impl Model for Recorder {
 /// Answers from a record.
 #[derive(Debug)]
 pub struct Replay {
-    name: String,
+    facts: ModelFacts,
     source: ReplaySource,
-    price: Option<Price>,
 }
 
 #[derive(Debug)]
@@ -178,6 +157,21 @@ enum ReplaySource {
         replies: Vec<Reply>,
         next: AtomicUsize,
     },
+}
+
+impl ReplaySource {
+    /// Adds the models that gave the answers, so that their calls are read with their profiles.
+    fn add_answering_models(&self, facts: &mut ModelFacts) {
+        let mut add = |model: &str| {
+            if !facts.names().any(|name| name == model) {
+                facts.add_fallback(&ModelFacts::unknown(model.to_owned().into()));
+            }
+        };
+        match self {
+            Self::Tape { takes, .. } => takes.iter().for_each(|take| add(&take.reply.model)),
+            Self::Sequence { replies, .. } => replies.iter().for_each(|reply| add(&reply.model)),
+        }
+    }
 }
 
 impl Replay {
@@ -200,11 +194,7 @@ impl Replay {
             file: file.to_owned(),
             takes: entries,
         };
-        Ok(Self {
-            name: format!("replay:{file}"),
-            source,
-            price: None,
-        })
+        Ok(Self::new(format!("replay:{file}"), source))
     }
 
     /// Reads a tape from its file.
@@ -218,16 +208,22 @@ impl Replay {
             replies,
             next: AtomicUsize::new(0),
         };
-        Self {
-            name: "replay:replies".into(),
-            source,
-            price: None,
-        }
+        Self::new("replay:replies".to_owned(), source)
     }
 
-    /// The same model, costing `price`.
-    pub fn with_price(self, price: Option<Price>) -> Self {
-        Self { price, ..self }
+    fn new(name: String, source: ReplaySource) -> Self {
+        let mut facts = ModelFacts::unknown(name.into());
+        source.add_answering_models(&mut facts);
+        Self { facts, source }
+    }
+
+    /// Sets the price of every answer, whichever model gave it when it was recorded.
+    pub fn with_price(mut self, price: Option<Price>) -> Self {
+        self.facts.price = price;
+        for fallback in &mut self.facts.fallbacks {
+            fallback.price = price;
+        }
+        self
     }
 
     fn next_answer(&self, request: &Request) -> Result<(Vec<Delta>, Reply), ModelError> {
@@ -280,36 +276,8 @@ fn find_entry<'a>(
 }
 
 impl Model for Replay {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn price(&self) -> Option<Price> {
-        self.price
-    }
-
-    /// It, and the models that gave the answers: their calls are to be read as they meant them.
-    fn names(&self) -> Vec<&str> {
-        let mut names = vec![self.name.as_str()];
-        let mut add = |name| {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        };
-        match &self.source {
-            ReplaySource::Tape { takes, .. } => {
-                takes.iter().for_each(|take| add(take.reply.model.as_str()))
-            }
-            ReplaySource::Sequence { replies, .. } => {
-                replies.iter().for_each(|reply| add(reply.model.as_str()))
-            }
-        }
-        names
-    }
-
-    /// Answers keep the name of the model that gave them; here they cost what this replay does.
-    fn price_for(&self, _answered_by: &str) -> Option<Price> {
-        self.price
+    fn facts(&self) -> &ModelFacts {
+        &self.facts
     }
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {

@@ -148,12 +148,10 @@ fn plain(head: &str, body: &str) -> Vec<Act> {
 
 fn model(server: &Server, mode: WireMode, timeouts: Timeouts) -> HttpModel {
     HttpModel::new(HttpSettings {
-        name: "anthropic:m".into(),
+        facts: ModelFacts::unknown("anthropic:m".into()),
         wire: Box::new(Anthropic::new("m")),
         base_url: server.url.clone(),
         key: Some(KEY.into()),
-        price: None,
-        abilities: None,
         limits_queries: Vec::new(),
         mode,
         timeouts,

@@ -1,5 +1,6 @@
 use super::*;
 use crate::{ScriptedModel, SystemPart};
+use std::borrow::Cow;
 use stead_core::{Message, ResultStatus, ToolCall, ToolResult};
 
 const SCRIPT: &str = "
@@ -212,11 +213,9 @@ async fn failed_and_repeated_attempts_leave_no_pieces_on_the_tape() {
     #[derive(Debug)]
     struct Stumbling;
     impl Model for Stumbling {
-        fn name(&self) -> &str {
-            "stumbling"
-        }
-        fn price(&self) -> Option<Price> {
-            None
+        fn facts(&self) -> &ModelFacts {
+            static FACTS: ModelFacts = ModelFacts::unknown(Cow::Borrowed("stumbling"));
+            &FACTS
         }
         fn stream<'a>(&'a self, _: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
             let reply = Reply {
