@@ -22,9 +22,8 @@
 //! - [`LocalVfs`]: a directory of the local disk, which nothing leaves. - [`StoreVfs`]: a tree in a
 //!   store, or in memory.
 //! - [`Overlay`]: one place over another. - [`Routes`]: several places as one tree. - [`Scoped`]: a
-//!   part of a place as a place. - [`Homed`]: a folder for what has no other place. - [`ReadOnly`]:
+//!   part of a place as a place. - [`Homed`]: a folder for what has no other place. - [`Frozen`]:
 //!   what may not be changed.
-//! - [`Frozen`]: what may not be changed for a while.
 //! - [`Rules`] and [`Guarded`]: what may be read and written. - [`Recorded`]: every change is
 //!   remembered first.
 //! - [`find`]: searching a place that has no better way. - [`CopyPlan`]: making one tree like
@@ -32,6 +31,7 @@
 
 mod copy;
 pub mod find;
+mod forward;
 mod frozen;
 mod glob;
 mod grep;
@@ -43,7 +43,6 @@ mod local;
 mod mirror;
 mod overlay;
 mod path;
-mod read_only;
 mod rebase;
 mod recorded;
 mod routes;
@@ -62,7 +61,6 @@ pub use local::LocalVfs;
 pub use mirror::{CopyAction, CopyFilter, CopyPlan, CopyStep, Included};
 pub use overlay::Overlay;
 pub use path::{PathError, VPath};
-pub use read_only::ReadOnly;
 pub use recorded::{ChangeRecord, FileChange, FileState, Recorded};
 pub use routes::Routes;
 pub use rules::{Protected, Rule, RuleError, Rules, is_secret};

@@ -1,10 +1,7 @@
 //! A place whose every change is remembered first, so that it can be undone.
 
-use crate::lines::{LineRange, LineWindow};
-use crate::{
-    ContentHash, DirEntry, Expect, FileKind, ReadRange, Search, Stat, VPath, Version, Vfs,
-    VfsError, Walk,
-};
+use crate::forward::forward_reads;
+use crate::{ContentHash, Expect, FileKind, ReadRange, VPath, Version, Vfs, VfsError};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::try_join;
@@ -391,29 +388,7 @@ impl Batch {
 }
 
 impl Vfs for Recorded {
-    fn stat<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Stat, VfsError>> {
-        self.inner.stat(path)
-    }
-
-    fn list<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Vec<DirEntry>, VfsError>> {
-        self.inner.list(path)
-    }
-
-    fn read<'a>(
-        &'a self,
-        path: &'a VPath,
-        range: ReadRange,
-    ) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
-        self.inner.read(path, range)
-    }
-
-    fn read_lines<'a>(
-        &'a self,
-        path: &'a VPath,
-        range: LineRange,
-    ) -> BoxFuture<'a, Result<LineWindow, VfsError>> {
-        self.inner.read_lines(path, range)
-    }
+    forward_reads!(inner);
 
     fn write<'a>(
         &'a self,
@@ -515,23 +490,6 @@ impl Vfs for Recorded {
                 Err(error) => self.void_records(path, vec![id], error).await,
             }
         })
-    }
-
-    fn walk<'a>(
-        &'a self,
-        path: &'a VPath,
-        after: Option<&'a VPath>,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Walk, VfsError>> {
-        self.inner.walk(path, after, limit)
-    }
-
-    fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>> {
-        self.inner.resolve(path)
-    }
-
-    fn search(&self) -> &dyn Search {
-        self.inner.search()
     }
 }
 

@@ -10,8 +10,8 @@ use stead_store::{
 };
 use stead_testkit::vfs_suite::{self, SCRIPT_OPERATIONS, VfsOracle};
 use stead_vfs::{
-    Bounds, Case, Expect, FileKind, GlobQuery, GrepMode, GrepQuery, Guarded, Overlay, Protected,
-    ReadOnly, ReadRange, Routes, Rule, Rules, Scoped, StoreVfs, Syntax, VPath, Version, Vfs,
+    Bounds, Case, Expect, FileKind, Frozen, GlobQuery, GrepMode, GrepQuery, Guarded, Overlay,
+    Protected, ReadRange, Routes, Rule, Rules, Scoped, StoreVfs, Syntax, VPath, Version, Vfs,
     VfsError,
 };
 use tokio_util::sync::CancellationToken;
@@ -607,7 +607,7 @@ async fn what_lower_denies_is_uppers_alone() {
 async fn read_only_is_read_only() {
     let memory = memory_place();
     put(&*memory.vfs, "d/f", "text").await;
-    let vfs = ReadOnly::new(Arc::clone(&memory.vfs));
+    let vfs = Frozen::read_only(Arc::clone(&memory.vfs));
     let refused = [
         vfs.write(&p("d/f"), "x".into(), Expect::Any)
             .await
