@@ -1,22 +1,19 @@
 //! A store by its URL.
 
-use crate::{FileStore, MemoryStore, OsDisk, RedisStore, SqlStore, Store, StoreError};
-use std::path::Path;
+use crate::{MemoryStore, RedisStore, SqlStore, Store, StoreError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a server may take to start.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(8);
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
-const SCHEMES: &str =
-    "sqlite:, redis://, rediss://, postgres://, mysql://, mariadb://, file: and memory:";
+const SCHEMES: &str = "sqlite:, redis://, rediss://, postgres://, mysql://, mariadb:// and memory:";
 
 /// The store at `url`:
 ///
 /// | URL | Store |
 /// |---|---|
 /// | `memory:` | in this process, empty every time |
-/// | `file:FOLDER` | plain files |
 /// | `sqlite:FILE` | one file |
 /// | `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, `rediss://…` | Redis, plain or with TLS |
 /// | `postgres://USER:PASSWORD@HOST[:PORT]/DATABASE` | PostgreSQL |
@@ -37,30 +34,11 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Store>, StoreError> {
         "memory" => Err(StoreError::Setup(
             "memory: takes nothing after it".to_owned(),
         )),
-        "file" => Ok(Arc::new(FileStore::new(folder(rest)?, Arc::new(OsDisk)))),
         "redis" | "rediss" => redis(url).await,
         "sqlite" | "postgres" | "postgresql" | "mysql" | "mariadb" => {
             Ok(Arc::new(SqlStore::connect(url).await?))
         }
         _ => Err(unknown_scheme(url)),
-    }
-}
-
-/// The folder of `file:FOLDER` or `file:///FOLDER`.
-fn folder(rest: &str) -> Result<&Path, StoreError> {
-    let path = match rest.strip_prefix("//") {
-        Some(path) if path.starts_with('/') => path,
-        Some(_) => {
-            return Err(StoreError::Setup(
-                "file: takes a folder of this machine: file:///FOLDER".to_owned(),
-            ));
-        }
-        None => rest,
-    };
-    if path.is_empty() {
-        Err(StoreError::Setup("file: needs a folder".to_owned()))
-    } else {
-        Ok(Path::new(path))
     }
 }
 
@@ -112,14 +90,11 @@ mod tests {
     #[tokio::test]
     async fn every_scheme_is_known_and_others_are_told_which_there_are() {
         assert_eq!(connect("memory:").await.unwrap().place(), "memory:");
-        assert_eq!(connect("file:a/b").await.unwrap().place(), "file:a/b");
-        assert_eq!(connect("file:///a/b").await.unwrap().place(), "file:/a/b");
         for url in [
             "s3cret",
             "mongodb://user:s3cret@host/",
             "memory:x",
-            "file:",
-            "file://host/a",
+            "file:a/b",
             "redis://u:s3cret@h:x",
         ] {
             let error = connect(url).await.unwrap_err();

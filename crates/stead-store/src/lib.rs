@@ -38,7 +38,7 @@ pub use connect::connect;
 pub use contract::{
     AcquireOutcome, Claim, ClaimedJob, DeadLetter, DocVersion, Document, DocumentChange, Documents,
     EnqueueOutcome, Expected, FencingToken, Job, JournalTail, Journals, Lease, Leases,
-    ListedDocument, MAX_BODY_BYTES, MAX_KEY_BYTES, MAX_META_BYTES, Queue, Space, Store,
+    ListedDocument, MAX_BODY_BYTES, MAX_KEY_BYTES, MAX_META_BYTES, Queue, Space, StateStore, Store,
     folder_name,
 };
 pub use disk::{Disk, OsDisk, open_dir};

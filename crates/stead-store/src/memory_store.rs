@@ -5,7 +5,7 @@ use crate::local::{AddOutcome, JobTable, LeaseRecord, Settlement};
 use crate::{
     AcquireOutcome, Claim, ClaimedJob, DeadLetter, DocVersion, Document, DocumentChange, Documents,
     EnqueueOutcome, FencingToken, Job, JournalTail, Journals, Leases, ListedDocument, Queue, Space,
-    Store, StoreError,
+    StateStore, StoreError,
 };
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -79,7 +79,7 @@ impl MemoryStore {
     }
 }
 
-impl Store for MemoryStore {
+impl StateStore for MemoryStore {
     fn place(&self) -> &str {
         PLACE
     }

@@ -4,7 +4,7 @@
 use crate::{Disk, DocVersion, StoreError, open_dir};
 use rustix::fs::{AtFlags, FlockOperation, RenameFlags};
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,6 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(5);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SpaceSubfolder {
     Documents,
-    Journals,
     Leases,
     Queues,
     Payloads,
@@ -32,9 +31,8 @@ pub(super) enum SpaceSubfolder {
 }
 
 impl SpaceSubfolder {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 5] = [
         Self::Documents,
-        Self::Journals,
         Self::Leases,
         Self::Queues,
         Self::Payloads,
@@ -44,7 +42,6 @@ impl SpaceSubfolder {
     fn name(self) -> &'static str {
         match self {
             Self::Documents => "documents",
-            Self::Journals => "journals",
             Self::Leases => "leases",
             Self::Queues => "queues",
             Self::Payloads => "payloads",
@@ -63,8 +60,6 @@ pub(super) enum PendingOperation {
         moves: Vec<(String, String)>,
         removals: Vec<String>,
     },
-    /// An append that is not made: what hangs over this length is to be cut off.
-    Cut { journal: String, bytes: u64 },
 }
 
 /// The folder of one space, until dropped nobody else's.
@@ -135,20 +130,6 @@ impl LockedFolder {
                     self.unlink(SpaceSubfolder::Documents, name)?;
                 }
                 self.sync(SpaceSubfolder::Documents)?;
-            }
-            PendingOperation::Cut { journal, bytes } => {
-                let path = self.file(SpaceSubfolder::Journals, journal);
-                let cut = OpenOptions::new().write(true).open(&path);
-                match cut.and_then(|file| {
-                    self.disk
-                        .set_len(&file, *bytes)
-                        .and_then(|()| self.disk.sync(&file))
-                }) {
-                    Err(cause) if cause.kind() != ErrorKind::NotFound => {
-                        return Err(StoreError::io(path, cause));
-                    }
-                    Ok(()) | Err(_) => {}
-                }
             }
         }
         self.clear_pending()
@@ -273,17 +254,6 @@ impl LockedFolder {
         open_dir(&path)
             .and_then(|dir| self.disk.sync(&dir))
             .map_err(|cause| StoreError::io(path, cause))
-    }
-
-    /// Creates a file to be appended to.
-    pub(super) fn create(&self, part: SpaceSubfolder, name: &str) -> Result<File, StoreError> {
-        let created = open_dir(&self.path.join(part.name()))
-            .and_then(|dir| self.disk.create(dir.as_fd(), Path::new(name), FILE_MODE));
-        created.map_err(|cause| StoreError::io(self.file(part, name), cause))
-    }
-
-    pub(super) fn disk(&self) -> &dyn Disk {
-        &*self.disk
     }
 
     /// Where a file lies.

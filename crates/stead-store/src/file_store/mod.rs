@@ -2,7 +2,6 @@
 //!
 //! ```text
 //! <root>/<space>/documents/<key>          a line of JSON (key, version, lengths), then meta, then body
-//! <root>/<space>/journals/<name>.jsonl    the lines, as they are
 //! <root>/<space>/leases/<name>.json       who holds it, and until when
 //! <root>/<space>/queues/<queue>.json      the jobs; what they are about is in payloads/
 //! <root>/<space>/pending.json             what to do first, after an operation that was cut off
@@ -13,13 +12,12 @@
 //! its end.
 
 mod documents;
-mod journals;
 mod leases;
 mod locked_folder;
 mod names;
 mod queue;
 
-use crate::{Disk, Space, Store, StoreError};
+use crate::{Disk, Space, StateStore, StoreError};
 use locked_folder::LockedFolder;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -82,7 +80,7 @@ impl FileStore {
     }
 }
 
-impl Store for FileStore {
+impl StateStore for FileStore {
     fn place(&self) -> &str {
         &self.place
     }

@@ -26,7 +26,7 @@ mod reply;
 mod scripts;
 
 use crate::connect::without_credentials;
-use crate::{FencingToken, Space, Store, StoreError};
+use crate::{FencingToken, Space, StateStore, StoreError};
 use bytes::Bytes;
 use connection::RedisLink;
 use redis::Script;
@@ -66,7 +66,7 @@ impl RedisStore {
     }
 }
 
-impl Store for RedisStore {
+impl StateStore for RedisStore {
     fn place(&self) -> &str {
         self.link.place()
     }

@@ -22,7 +22,7 @@ mod schema;
 mod url;
 
 use crate::connect::without_credentials;
-use crate::contract::{FencingToken, MAX_KEY_BYTES, Space, Store};
+use crate::contract::{FencingToken, MAX_KEY_BYTES, Space, StateStore};
 use crate::error::StoreError;
 use dialect::SqlDialect;
 use driver::{DbFault, Driver, Statement, StatementResult, Tx};
@@ -182,7 +182,7 @@ impl fmt::Debug for SqlStore {
     }
 }
 
-impl Store for SqlStore {
+impl StateStore for SqlStore {
     fn place(&self) -> &str {
         &self.place
     }

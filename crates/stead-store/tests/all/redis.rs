@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_store::{
     AcquireOutcome, Claim, DocVersion, Document, DocumentChange, Documents, EnqueueOutcome,
-    Expected, FencingToken, Job, Journals, Leases, Queue, RedisStore, Space, Store, StoreError,
+    Expected, FencingToken, Job, Journals, Leases, Queue, RedisStore, Space, StateStore, Store,
+    StoreError,
 };
 use stead_testkit::LossyProxy;
 use stead_testkit::servers::{ServerKind, TestServer, shared};

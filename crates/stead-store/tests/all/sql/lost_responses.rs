@@ -6,7 +6,7 @@ use bytes::Bytes;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
-use stead_store::{Documents, EnqueueOutcome, Job, Journals, Queue, StoreError};
+use stead_store::{Documents, EnqueueOutcome, Job, Journals, Queue, StateStore, StoreError};
 use stead_testkit::servers::TestServer;
 use tokio::task::JoinSet;
 

@@ -1,7 +1,7 @@
 //! The place for tests of concurrent commits, takeovers and dropped operations on a SQL store.
 
 use super::*;
-use stead_store::{Documents, StoreError};
+use stead_store::{Documents, StateStore, StoreError};
 use tokio::task::JoinSet;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -2,7 +2,7 @@
 //! servers, passwords, expiry of dedup keys.
 
 use super::*;
-use stead_store::{Documents, EnqueueOutcome, Job, Queue, StoreError};
+use stead_store::{Documents, EnqueueOutcome, Job, Queue, StateStore, StoreError};
 use stead_testkit::servers::TestServer;
 use tokio::task::JoinSet;
 
