@@ -39,34 +39,54 @@ pub enum SandboxKind {
     Host,
 }
 
-/// What a sandbox keeps commands away from.
+/// The walls that commands run behind, one for each kind of resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Isolation {
-    /// Files outside the workspace, and other processes.
-    pub machine: Access,
+    /// Files outside the workspace.
+    pub files: Access,
+    /// Processes that the command did not start.
+    pub processes: Access,
     /// Other machines.
     pub network: Access,
+    /// Memory, processor time, processes and disk space beyond a limit.
+    pub limits: Access,
 }
 
-/// Whether there is a wall before something.
+/// Whether commands reach a kind of resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// There is.
-    Blocked,
-    /// There is none: commands reach it.
+    /// Commands cannot reach it.
+    Blocked {
+        /// The mechanism that enforces this, such as `"a network namespace"`.
+        by: &'static str,
+    },
+    /// Commands reach it with the rights of the user who runs this process.
     Allowed,
 }
 
+impl Access {
+    /// Returns whether commands cannot reach the resource.
+    pub fn is_blocked(self) -> bool {
+        match self {
+            Self::Blocked { .. } => true,
+            Self::Allowed => false,
+        }
+    }
+}
+
 impl Isolation {
-    /// Commands can do all that whoever runs this process can.
+    /// No walls: commands can do everything that the user who runs this process can.
     pub const NONE: Self = Self {
-        machine: Access::Allowed,
+        files: Access::Allowed,
+        processes: Access::Allowed,
         network: Access::Allowed,
+        limits: Access::Allowed,
     };
 
-    /// Whether a command is outside any sandbox, so that a person must agree to it.
+    /// Returns whether the machine is open to commands: they reach files outside the workspace or
+    /// processes of others. A person must approve such commands.
     pub fn is_none(self) -> bool {
-        self.machine == Access::Allowed
+        !(self.files.is_blocked() && self.processes.is_blocked())
     }
 }
 
@@ -138,4 +158,27 @@ pub enum SandboxError {
     /// It was lost on its way; whatever was left of it is ended.
     #[error("the command was lost: {0}")]
     Lost(#[source] io::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_closed_only_if_files_and_processes_are_blocked() {
+        let blocked = Access::Blocked { by: "a test" };
+        for (files, processes, is_none) in [
+            (Access::Allowed, Access::Allowed, true),
+            (blocked, Access::Allowed, true),
+            (Access::Allowed, blocked, true),
+            (blocked, blocked, false),
+        ] {
+            let isolation = Isolation {
+                files,
+                processes,
+                ..Isolation::NONE
+            };
+            assert_eq!(isolation.is_none(), is_none, "{isolation:?}");
+        }
+    }
 }
