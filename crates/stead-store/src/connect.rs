@@ -1,15 +1,15 @@
-//! A store by its URL.
+//! Opening a store by its URL.
 
 use crate::{MemoryStore, RedisStore, SqlStore, Store, StoreError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a server may take to start.
+/// The maximum time that a server may take to start.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(8);
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 const SCHEMES: &str = "sqlite:, redis://, rediss://, postgres://, mysql://, mariadb:// and memory:";
 
-/// The store at `url`:
+/// Opens the store at `url`:
 ///
 /// | URL | Store |
 /// |---|---|
@@ -43,7 +43,7 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Store>, StoreError> {
 }
 
 fn unknown_scheme(url: &str) -> StoreError {
-    // What has no scheme may be anything, even a password alone.
+    // Text without a scheme may be anything, even a password, so it is not repeated.
     let scheme = url
         .split_once(':')
         .map_or("it has no scheme", |(scheme, _)| scheme);
@@ -52,7 +52,7 @@ fn unknown_scheme(url: &str) -> StoreError {
     ))
 }
 
-/// A Redis that is just starting again is waited for, as the databases are.
+/// Connects to Redis, retrying while the server starts, as the SQL drivers do.
 async fn redis(url: &str) -> Result<Arc<dyn Store>, StoreError> {
     let end = Instant::now() + STARTUP_TIMEOUT;
     loop {
@@ -66,15 +66,15 @@ async fn redis(url: &str) -> Result<Arc<dyn Store>, StoreError> {
     }
 }
 
-/// What a person may see of a URL: not who they are, nor what they prove it by.
+/// Returns `url` without user, password and query, for messages.
 pub(crate) fn without_credentials(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
-        // No server, so there is nobody to log in to; but a query may still hold a secret.
+        // A URL without a server has no login, but its query may hold a secret.
         let end = url.find(['?', '#']).unwrap_or(url.len());
         return url[..end].to_owned();
     };
     let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-    // A password with an unescaped `/`, `?` or `#` in it: where it ends, nobody can tell.
+    // The password holds an unescaped `/`, `?` or `#`, so its end cannot be found.
     if path.contains('@') {
         return format!("{scheme}://…");
     }

@@ -53,7 +53,7 @@ async fn contents(store: &FileStore) -> Vec<(String, String)> {
     all
 }
 
-/// One of everything, so that each step of each operation is somewhere in it.
+/// Commits one change of each kind, so that every step of every operation is covered.
 async fn script(store: &FileStore) -> Result<(), StoreError> {
     let space = space();
     let moved = store.get(&space, "from").await?.map(|found| found.version);
@@ -119,7 +119,7 @@ async fn a_commit_on_a_failing_disk_is_made_whole_or_not_at_all() {
                 "operation {n}: acknowledged and lost"
             );
             seen_both[usize::from(found == after())] = true;
-            // It goes on from there.
+            // The store stays usable.
             sound(dir.path())
                 .commit(&space(), vec![put("next", "1", Expected::Absent)], None)
                 .await
@@ -161,7 +161,7 @@ async fn a_job_on_a_failing_disk_is_never_half_there() {
         if let Some(claimed) = store.claim(&space(), "q", LONG).await.unwrap() {
             assert_eq!(claimed.payload, "do");
         } else {
-            // The failed claim was made: then it is hidden, and still a job.
+            // The failed claim took effect: the job is hidden, and still there.
             let hidden = ClaimedJob {
                 id: "0000000000000001".into(),
                 payload: Bytes::new(),
