@@ -1,4 +1,4 @@
-//! From a name to a model that can be asked.
+//! Creating a model from its name and settings.
 
 use crate::http::{HttpModel, HttpSettings, is_loopback};
 use crate::local::{LOCAL_PROVIDERS, connect_local};
@@ -16,15 +16,15 @@ use std::sync::Arc;
 
 const DEFAULT_MAX_RETRIES: u32 = 4;
 
-/// The environment, as the binary's config loader read it.
+/// A lookup of environment variables, provided by the caller.
 pub type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// `provider:model`, parsed.
+/// A parsed `provider:model` name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelName {
-    /// Before the first colon.
+    /// The part before the first colon.
     pub provider: String,
-    /// After it: may hold further colons, as in `ollama:qwen3:8b`.
+    /// The part after it, which may contain further colons, as in `ollama:qwen3:8b`.
     pub model: String,
 }
 
@@ -56,8 +56,8 @@ impl std::fmt::Display for ModelName {
     }
 }
 
-/// The model that `settings` describe, with its retries and fallbacks. Nothing is sent yet; what is
-/// missing or wrong in the settings is said now.
+/// Creates the model that `settings` describe, with its retries and fallbacks. Nothing is sent yet;
+/// missing or invalid settings are reported now.
 pub fn connect(settings: &ModelSettings, env: EnvLookup<'_>) -> Result<Arc<dyn Model>, ModelError> {
     let first = connect_one(settings, env)?;
     if settings.fallbacks.is_empty() {
@@ -66,7 +66,7 @@ pub fn connect(settings: &ModelSettings, env: EnvLookup<'_>) -> Result<Arc<dyn M
     let others = settings.fallbacks.iter().map(|name| {
         let own = ModelSettings {
             name: name.clone(),
-            // Endpoint, key and facts are those of the first model alone.
+            // Endpoint, key and facts belong to the first model alone.
             base_url: None,
             api_key: None,
             context_window: None,
@@ -83,7 +83,7 @@ pub fn connect(settings: &ModelSettings, env: EnvLookup<'_>) -> Result<Arc<dyn M
     )))
 }
 
-/// Whether a model of this name could be connected to, as far as its name tells.
+/// Checks that the provider of a model name exists.
 pub fn check_name(name: &str) -> Result<(), ModelError> {
     let name: ModelName = name.parse()?;
     let known = LOCAL_PROVIDERS.contains(&name.provider.as_str()) || find(&name.provider).is_some();
@@ -94,13 +94,13 @@ pub fn check_name(name: &str) -> Result<(), ModelError> {
     }
 }
 
-/// The usual name of the provider that `name` means; none if there is none.
+/// Returns the canonical name of the provider `name`, or `None` if it is unknown.
 pub fn provider_name(name: &str) -> Option<&'static str> {
     let local = LOCAL_PROVIDERS.into_iter().find(|local| *local == name);
     local.or_else(|| find(name).map(|provider| provider.name))
 }
 
-/// Whether a provider can be told how long to keep the beginning of a request.
+/// Returns whether a provider can be told how long to keep the beginning of a request.
 pub fn supports_caching(provider: &str) -> bool {
     find(provider).is_some_and(|provider| match provider.wire {
         WireKind::Anthropic => true,
@@ -108,7 +108,7 @@ pub fn supports_caching(provider: &str) -> bool {
     })
 }
 
-/// The values of all keys that a model could be reached with, so that they can be kept out of logs.
+/// Returns the values of all keys that a model could use, so that they can be redacted.
 pub fn secrets(settings: &ModelSettings, env: EnvLookup<'_>) -> Vec<String> {
     let variables = providers()
         .iter()
@@ -139,7 +139,7 @@ fn connect_one(settings: &ModelSettings, env: EnvLookup<'_>) -> Result<Arc<dyn M
     Ok(Arc::new(WithOverrides::new(retrying, window, abilities)))
 }
 
-/// The model by itself. Retries go around it, so that a recorder hears every attempt.
+/// Creates the model without retries. Retries wrap it, so that a recorder sees every attempt.
 fn connect_without_retries(
     settings: &ModelSettings,
     env: EnvLookup<'_>,
@@ -191,13 +191,13 @@ fn http_settings(
     })
 }
 
-/// Where a provider is reached, and with what.
+/// The address and key of a provider.
 pub(crate) struct Endpoint {
     pub(crate) base_url: String,
     pub(crate) key: Option<String>,
 }
 
-/// Where `provider` is reached: as set, or by its variables, or where it is at home.
+/// Returns the endpoint of `provider`: from the settings, from its variables, or its default.
 pub(crate) fn resolve_endpoint(
     provider: &'static Provider,
     name: &ModelName,
@@ -239,7 +239,7 @@ fn wire_for(kind: WireKind, model: &str) -> Box<dyn Wire> {
     }
 }
 
-/// Anthropic's base URL is the one above `/v1`, yet people also write the other.
+/// Removes `/v1` from Anthropic's base URL, which people often include.
 fn without_version(kind: WireKind, base_url: &str) -> &str {
     let base_url = base_url.trim_end_matches('/');
     match kind {

@@ -1,4 +1,4 @@
-//! The contract of a model, on one screen.
+//! The contract of a model.
 
 use crate::{Abilities, Caching, ModelError, ModelFacts, ReportedLimits};
 use futures_util::StreamExt;
@@ -50,27 +50,27 @@ pub enum Delta {
     Text(String),
     /// Text of the model's thinking.
     Thinking(String),
-    /// A call begins. `index` counts the answer's calls from 0.
+    /// A tool call begins. `index` counts the answer's calls from 0.
     CallStarted {
-        /// Which call.
+        /// The index of the call.
         index: u32,
-        /// The tool.
+        /// The name of the tool.
         name: String,
     },
     /// More of a call's arguments, as JSON text.
     CallArgs {
-        /// Which call.
+        /// The index of the call.
         index: u32,
-        /// The piece.
+        /// The piece of text.
         json: String,
     },
     /// The request failed and is about to be sent again: everything before this is void.
     Retry {
-        /// The attempt that comes next, from 2.
+        /// The number of the next attempt, from 2.
         attempt: u32,
-        /// After this long.
+        /// The delay before it.
         wait_ms: u64,
-        /// Why.
+        /// The reason of the failure.
         reason: String,
     },
     /// The whole answer. Only this may be acted on.
@@ -82,16 +82,17 @@ pub enum Delta {
 pub struct Reply {
     /// Thinking, text and calls in the model's order.
     pub content: Vec<Block>,
-    /// Tokens used.
+    /// The token usage.
     pub usage: Usage,
-    /// Why it stopped.
+    /// The reason why the model stopped.
     pub stop: StopReason,
-    /// Who answered, as `provider:model`; differs from the asked one after a fallback.
+    /// The model that answered, as `provider:model`; differs from the requested one after a
+    /// fallback.
     pub model: String,
 }
 
 impl Reply {
-    /// What a stream of this answer would have said, so that listeners need not care how it came.
+    /// Returns the deltas that a stream of this answer would have had.
     pub(crate) fn deltas(&self) -> Vec<Delta> {
         let mut deltas = Vec::new();
         let mut calls = 0;
@@ -118,7 +119,7 @@ impl Reply {
     }
 }
 
-/// What a model is asked. The same request always gives the same bytes on a wire.
+/// A request to a model. The same request always gives the same bytes on a wire.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// The system prompt, stable parts first.
@@ -129,15 +130,14 @@ pub struct Request {
     pub messages: Vec<Arc<Message>>,
     /// Settings of this request.
     pub params: Params,
-    /// What a wire remembers between the requests of one run.
+    /// The encoded messages, which a wire reuses between the requests of one run.
     pub encoded: Arc<Encoded>,
-    /// What others are asked who may answer in the model's place, by their names, where that is not
-    /// the same.
+    /// The requests for fallback models, by name, if they differ from this one.
     pub fallback_requests: Vec<(String, Request)>,
 }
 
 impl Request {
-    /// What the model of this name is asked.
+    /// Returns the request for the model of this name.
     pub fn for_model(&self, model: &str) -> &Self {
         self.fallback_requests
             .iter()
@@ -151,7 +151,7 @@ impl Request {
 pub struct SystemPart {
     /// The text.
     pub text: String,
-    /// Whether it stays the same from turn to turn. A cache breakpoint goes after the last stable
+    /// Whether it stays the same in later requests. A cache breakpoint goes after the last stable
     /// part.
     pub stable: bool,
 }
@@ -159,15 +159,15 @@ pub struct SystemPart {
 /// Settings of a request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Params {
-    /// Longest answer.
+    /// The maximum length of the answer in tokens.
     pub max_output_tokens: Option<u32>,
-    /// Sampling temperature.
+    /// The sampling temperature.
     pub temperature: Option<f64>,
-    /// Tokens the model may spend on thinking; none = the model's default.
+    /// The number of tokens for thinking; `None` for the model's default.
     pub thinking_tokens: Option<u32>,
-    /// How long the beginning of the request is kept.
+    /// How long the provider keeps the beginning of the request.
     pub caching: Caching,
-    /// Whether tools may, must or must not be called.
+    /// Whether tools may be called.
     pub tool_choice: ToolChoice,
 }
 
@@ -177,33 +177,33 @@ pub enum ToolChoice {
     /// The model decides.
     #[default]
     Auto,
-    /// No tool may be called, though their specs are sent so that the cached prefix holds.
+    /// No tool may be called. Their specs are still sent, so that the cached prefix stays valid.
     None,
 }
 
-/// The encoded messages of the last request, so that the next one encodes only what is new: the
+/// The encoded messages of the last request, so that the next one encodes only new messages: the
 /// time of a step must not grow with the history. Wires use it through `wire::encode`.
 #[derive(Debug, Default)]
 pub struct Encoded(pub(crate) Mutex<EncodedPrefix>);
 
 #[derive(Debug, Default)]
 pub(crate) struct EncodedPrefix {
-    /// The dialect that encoded it.
+    /// The dialect of the encoding.
     pub(crate) dialect: &'static str,
-    /// The abilities it was encoded for.
+    /// The abilities that it was encoded for.
     pub(crate) abilities: Option<Abilities>,
-    /// Everything before the messages.
+    /// The bytes before the messages.
     pub(crate) head: Option<EncodedHead>,
-    /// The messages it stands for, each with where its bytes end.
+    /// The encoded messages, each with the offset where its bytes end.
     pub(crate) messages: Vec<(Arc<Message>, usize)>,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// The bytes before the messages, and what they were made from.
+/// The bytes before the messages, with the values they were made from.
 #[derive(Debug)]
 pub(crate) struct EncodedHead {
     pub(crate) model: String,
-    /// Whether no message follows: then there is no comma to come.
+    /// Whether no message follows, so that no comma is needed.
     pub(crate) has_no_messages: bool,
     pub(crate) system: Arc<[SystemPart]>,
     pub(crate) tools: Arc<[ToolSpec]>,

@@ -1,4 +1,4 @@
-//! Asking again: the same model after a pause, then the next one.
+//! Retries with the same model after a pause, and fallbacks to other models.
 
 use crate::{Delta, Model, ModelError, ModelFacts, ReportedLimits, Request};
 use futures_util::StreamExt;
@@ -8,21 +8,22 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The pause before the second attempt; it doubles from there.
+/// The pause before the second attempt, which doubles with each further one.
 const BASE_PAUSE: Duration = Duration::from_millis(500);
-/// The longest pause of our own choosing.
+/// The longest pause, unless the provider asks for a longer one.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
-/// The longest pause a provider may ask for.
+/// The longest pause that a provider may ask for.
 const MAX_ASKED_PAUSE: Duration = Duration::from_secs(120);
 
 type DeltaStream<'a> = BoxStream<'a, Result<Delta, ModelError>>;
 
-/// A model that is asked again after failures that may pass. Each new attempt is announced by a
+/// A model that retries after transient failures. Each new attempt is announced by a
 /// [`Delta::Retry`], which makes everything before it void.
 pub(crate) struct RetryingModel {
     inner: Arc<dyn Model>,
     max_retries: u32,
-    /// Where in its range a pause lies, from 0 to 1, so that many clients do not come back at once.
+    /// The position of a pause in its range, from 0 to 1, so that many clients do not return at
+    /// once.
     jitter: fn() -> f64,
 }
 
@@ -35,7 +36,7 @@ impl RetryingModel {
         }
     }
 
-    /// How long to wait after the failure of `attempt` (from 1).
+    /// Returns the pause after the failure of `attempt` (from 1).
     fn pause(&self, attempt: u32, error: &ModelError) -> Duration {
         let doubled = BASE_PAUSE.saturating_mul(2u32.saturating_pow(attempt.saturating_sub(1)));
         let own = doubled.min(MAX_PAUSE).mul_f64(0.5 + 0.5 * (self.jitter)());
@@ -93,7 +94,7 @@ impl Model for RetryingModel {
     }
 }
 
-/// Models to ask one after the other, for as long as they fail in ways that another may not.
+/// Models that are tried in order, as long as the failure is one that another model may not have.
 #[derive(Debug)]
 pub(crate) struct FallbackModel {
     first: Arc<dyn Model>,
@@ -116,7 +117,7 @@ impl FallbackModel {
     }
 }
 
-/// Whether another model may succeed where this error came from.
+/// Returns whether another model may succeed after this error.
 fn should_fall_back(error: &ModelError) -> bool {
     match error {
         ModelError::Auth(_) | ModelError::Quota(_) | ModelError::NotFound(_) => true,

@@ -1,14 +1,13 @@
-//! Recording a model's answers, and answering from the record with no network.
+//! Recording a model's answers, and replaying them without a network.
 //!
 //! `record:FILE=provider:model` asks the model and appends every answer to FILE; `replay:FILE`
-//! answers from it. A tape is JSON lines, one per answer: the fingerprints of what was asked, the
-//! pieces as they arrived, and the whole answer. What was asked is not written, and neither are
-//! keys or headers.
+//! answers from it. A tape is JSON lines, one per answer: the fingerprint of the request, the
+//! pieces as they arrived, and the whole answer. Requests, keys and headers are not written.
 //!
-//! An answer is found by what is asked, so any number of sessions may share a tape, and one that
-//! was interrupted goes on where it was. A system prompt or tools that differ (the date, a new
-//! tool) do not matter where the conversation is the same; a conversation that differs is an error
-//! that names the first message that does.
+//! An answer is found by the fingerprint of the request, so any number of sessions may share a
+//! tape, and an interrupted one continues where it was. A different system prompt or different
+//! tools (the date, a new tool) do not matter if the conversation is the same; a different
+//! conversation is an error that names the first message that differs.
 
 mod fingerprint;
 #[cfg(test)]
@@ -35,7 +34,7 @@ struct TapeEntry {
     reply: Reply,
 }
 
-/// A piece of an answer, as it is written.
+/// The written form of a piece of an answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum TapeDelta {
@@ -45,7 +44,7 @@ enum TapeDelta {
     Args { index: u32, json: String },
 }
 
-/// How a reply is written.
+/// The written form of a reply.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Reply")]
 struct ReplyForm {
@@ -66,7 +65,7 @@ impl From<TapeDelta> for Delta {
     }
 }
 
-/// Asks another model and keeps its answers on a tape.
+/// A model that records the answers of another one.
 #[derive(Debug)]
 pub struct Recorder {
     model: Arc<dyn Model>,
@@ -74,7 +73,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Records the answers of `model` at the end of the file at `path`, which is made if need be.
+    /// Records the answers of `model` at the end of the file at `path`, which is created if needed.
     pub fn new(model: Arc<dyn Model>, path: &Path) -> Result<Self, ModelError> {
         Ok(Self {
             model,
@@ -119,7 +118,8 @@ impl Model for Recorder {
                     json: json.clone(),
                 }),
                 Delta::Retry { .. } => heard.clear(),
-                // Kept before it is passed on: what was acted upon can always be replayed.
+                // Recorded before it is passed on, so that everything that was acted upon can be
+                // replayed.
                 Delta::Done(reply) => {
                     let pieces = std::mem::take(&mut heard);
                     let take = TapeEntry {
@@ -141,7 +141,7 @@ impl Model for Recorder {
     }
 }
 
-/// Answers from a record.
+/// A model that replays recorded answers.
 #[derive(Debug)]
 pub struct Replay {
     facts: ModelFacts,
@@ -150,9 +150,9 @@ pub struct Replay {
 
 #[derive(Debug)]
 enum ReplaySource {
-    /// Answers found by what was asked.
+    /// Answers found by the request's fingerprint.
     Tape { file: String, takes: Vec<TapeEntry> },
-    /// Answers given one after the other.
+    /// Answers in a fixed order.
     Sequence {
         replies: Vec<Reply>,
         next: AtomicUsize,
@@ -175,8 +175,8 @@ impl ReplaySource {
 }
 
 impl Replay {
-    /// Reads a tape from its text; `file` is what messages call it. A last line without its end is
-    /// what a crash leaves, and is passed over.
+    /// Parses a tape from its text; `file` is its name in messages. An incomplete last line, left
+    /// by a crash, is skipped.
     pub fn parse(file: &str, text: &str) -> Result<Self, ModelError> {
         let lines = text
             .split_inclusive('\n')
@@ -202,7 +202,7 @@ impl Replay {
         Self::parse(&path.to_string_lossy(), &files::read(path)?)
     }
 
-    /// Gives `replies` one after the other, whatever is asked.
+    /// Returns a model that gives `replies` in order, whatever the requests are.
     pub fn from_replies(replies: Vec<Reply>) -> Self {
         let source = ReplaySource::Sequence {
             replies,
@@ -250,7 +250,7 @@ impl Replay {
     }
 }
 
-/// The answer to the same request; failing that, to the same conversation.
+/// Returns the answer to the same request, or else to the same conversation.
 fn find_entry<'a>(
     file: &str,
     takes: &'a [TapeEntry],

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use stead_core::{Block, Price, StopReason, Usage};
 
-/// A model whose answers are given beforehand, one list of items per attempt.
+/// A model with prepared answers, one list of items per attempt.
 #[derive(Debug)]
 struct Given {
     facts: ModelFacts,
@@ -201,7 +201,7 @@ async fn no_other_model_is_asked_what_every_model_would_refuse() {
 
 #[tokio::test]
 async fn whoever_answers_instead_is_asked_what_is_meant_for_it() {
-    /// Fails or answers with the temperature it was asked for.
+    /// Fails, or answers with the requested temperature.
     #[derive(Debug)]
     struct Echo(ModelFacts, Option<ModelError>);
 
