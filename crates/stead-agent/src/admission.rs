@@ -10,7 +10,7 @@ use stead_core::{
     AccessKind, Ask, CallState, Owner, PathAccess, PendingCall, ResultStatus, RunId, ToolCall,
     ToolEffect, Verdict, VerdictKind, args_hash,
 };
-use stead_gate::{CommandFacts, RuleMatch, SessionPermissions, is_allowed, judge};
+use stead_gate::{CommandFacts, RuleMatch, SessionPermissions, judge};
 use stead_tools::{Executor, Registry, Tool};
 use stead_vfs::{Guarded, VPath, Vfs, VfsError};
 use stead_workspace::PROJECT;
@@ -119,9 +119,10 @@ impl Agent {
             Ok(prepared) => prepared,
             Err(message) => {
                 return match self.excluded_verdict(tools, &call.name, &conversation.permissions) {
-                    Some(verdict) => {
-                        Admission::Refuse(ResultStatus::Denied, format!("denied: {}", verdict.rule))
-                    }
+                    Some(verdict) => Admission::Refuse(
+                        ResultStatus::Denied,
+                        format!("denied: {}", verdict.reason),
+                    ),
                     None => Admission::Refuse(ResultStatus::Error, message),
                 };
             }
@@ -149,7 +150,7 @@ impl Agent {
                     args_hash: hash.clone(),
                 };
         match verdict.kind {
-            _ if is_allowed(&verdict) => Admission::Run(self.admitted(call, tool, args)),
+            _ if verdict.is_allowed() => Admission::Run(self.admitted(call, tool, args)),
             VerdictKind::Ask if approved => Admission::Run(self.admitted(call, tool, args)),
             VerdictKind::Ask => {
                 let standing = conversation
@@ -164,7 +165,8 @@ impl Agent {
                     run: run.clone(),
                     id: call.id,
                     args_hash: hash,
-                    rule: verdict.rule,
+                    rule: verdict.reason,
+                    rules: verdict.rules,
                     terms,
                 };
                 Admission::Ask(Box::new(AskedCall {
@@ -174,7 +176,7 @@ impl Agent {
                 }))
             }
             VerdictKind::Deny | VerdictKind::Allow => {
-                Admission::Refuse(ResultStatus::Denied, format!("denied: {}", verdict.rule))
+                Admission::Refuse(ResultStatus::Denied, format!("denied: {}", verdict.reason))
             }
         }
     }

@@ -4,6 +4,7 @@ use crate::Agent;
 use serde_json::Value;
 use stead_core::{AccessKind, PathAccess, PathScope, Verdict, VerdictKind};
 use stead_gate::{CommandFacts, ReadOnlyStatus, RuleMatch};
+use stead_sandbox::Isolation;
 use stead_shell::{CommandVerdict, ReadDepth};
 use stead_vfs::{Rules, VPath, Vfs, VfsError};
 
@@ -17,6 +18,12 @@ pub(crate) struct CommandReads {
 }
 
 impl Agent {
+    /// The walls behind which its commands run.
+    fn isolation(&self) -> Isolation {
+        let sandbox = self.parts.sandbox.as_ref();
+        sandbox.map_or(Isolation::NONE, |sandbox| sandbox.isolation())
+    }
+
     /// Judges a command. What it reads is for the file rules.
     pub(crate) fn judge_command(&self, text: &str, args: &Value) -> (CommandFacts, CommandReads) {
         let judgement = stead_shell::judge(&self.parts.workspace.config().commands, text);
@@ -32,6 +39,7 @@ impl Agent {
             CommandFacts {
                 text: text.to_owned(),
                 rule_match: ruled,
+                isolation: self.isolation(),
                 read_only: reads,
             },
             looks,
@@ -42,12 +50,13 @@ impl Agent {
 fn match_rules(judgement: &CommandVerdict, folder: &str, looks: &mut CommandReads) -> RuleMatch {
     let verdict = Verdict {
         kind: judgement.kind,
-        rule: judgement.rule.clone(),
+        rules: judgement.rules.clone(),
+        reason: judgement.reason.clone(),
     };
     let ruled = match judgement.kind {
         VerdictKind::Deny => return RuleMatch::Matched(verdict),
-        VerdictKind::Ask if judgement.rule.starts_with("commands.") => RuleMatch::Matched(verdict),
-        VerdictKind::Ask => RuleMatch::NoMatch(judgement.rule.clone()),
+        VerdictKind::Ask if !judgement.rules.is_empty() => RuleMatch::Matched(verdict),
+        VerdictKind::Ask => RuleMatch::NoMatch(judgement.reason.clone()),
         VerdictKind::Allow => RuleMatch::Matched(verdict),
     };
     for (part, path) in judgement
@@ -100,10 +109,15 @@ impl CommandReads {
         Ok(verdict
             .filter(|verdict| verdict.kind != VerdictKind::Allow)
             .map(|verdict| {
-                Verdict::ask(format!(
+                let reason = format!(
                     "commands.reads: {}; name the files or folders to look at",
-                    verdict.rule
-                ))
+                    verdict.reason
+                );
+                Verdict {
+                    kind: VerdictKind::Ask,
+                    rules: verdict.rules,
+                    reason,
+                }
             }))
     }
 }

@@ -10,7 +10,8 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{
-    Block, CallState, NoticeLevel, PendingCall, ResultStatus, RunId, SessionId, ToolCall, Verdict,
+    Block, CallState, NoticeLevel, PendingCall, ResultStatus, RuleId, RuleSource, RunId, SessionId,
+    ToolCall, Verdict,
 };
 use stead_gate::{SessionPermissions, judge};
 use stead_tools::{CallOrigin, Registry};
@@ -180,7 +181,10 @@ impl Agent {
             Ok(call) => {
                 ask_if_client_executes(&*tool, judge(&self.gate, &outside.permissions, &call))
             }
-            Err(error) => Verdict::deny(error.to_string()),
+            Err(error) => Verdict::deny(
+                RuleId::new(RuleSource::Path, "unresolved"),
+                error.to_string(),
+            ),
         })
     }
 

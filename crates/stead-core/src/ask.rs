@@ -1,6 +1,6 @@
 //! Questions to people about calls, and their answers.
 
-use crate::RunId;
+use crate::{RuleId, RunId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -13,8 +13,12 @@ pub struct Ask {
     pub id: String,
     /// Hash of the arguments the answer will be bound to.
     pub args_hash: String,
-    /// The rule that asks.
+    /// A sentence that says why it is asked.
     pub rule: String,
+    /// The rules that ask; none if only the permission mode does. Empty in journals written before
+    /// rules had ids.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<RuleId>,
     /// How it may be answered.
     #[serde(flatten)]
     pub terms: AskTerms,

@@ -63,4 +63,4 @@ pub use session_origin::{ChildFiles, PermissionCeiling, SessionOrigin, SubagentO
 pub use state::{ActiveSkill, FoldError, SessionState, TurnMessage};
 pub use tool::{AccessKind, PathAccess, PathScope, Risk, ToolEffect, ToolSpec, args_hash};
 pub use usage::{Price, StopReason, Usage, Usd};
-pub use verdict::{Verdict, VerdictKind};
+pub use verdict::{RuleId, RuleSource, Verdict, VerdictKind};

@@ -1,8 +1,8 @@
 //! The Run machine: what to do next, decided without doing anything.
 
 use crate::{
-    AskTerms, Block, CallResult, RepeatGuard, RunId, RunOutcome, SpendAmount, StopReason, ToolCall,
-    ToolResult, Usage, Usd,
+    AskTerms, Block, CallResult, RepeatGuard, RuleId, RunId, RunOutcome, SpendAmount, StopReason,
+    ToolCall, ToolResult, Usage, Usd,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -65,8 +65,11 @@ pub enum CallState {
     Asked {
         /// The arguments the question is about.
         args_hash: String,
-        /// The rule that asked.
+        /// A sentence that says why it is asked.
         rule: String,
+        /// The rules that ask.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        rules: Vec<RuleId>,
         /// How it may be answered.
         #[serde(default)]
         terms: AskTerms,

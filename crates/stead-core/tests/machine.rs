@@ -128,6 +128,7 @@ impl World {
                     id: call,
                     args_hash,
                     rule: "r".into(),
+                    rules: Vec::new(),
                     terms: AskTerms::default(),
                 }));
             }
@@ -601,6 +602,7 @@ fn a_hook_changes_the_arguments_of_a_call_that_has_not_begun_and_nothing_else() 
         id: "c".into(),
         args_hash,
         rule: "r".into(),
+        rules: Vec::new(),
         terms,
     };
     state.apply(5, &Entry::Ask(ask)).unwrap();

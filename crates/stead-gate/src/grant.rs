@@ -3,7 +3,7 @@
 use super::CallFacts;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use stead_core::{ToolEffect, Verdict};
+use stead_core::{RuleId, ToolEffect};
 
 use stead_vfs::VPath;
 
@@ -17,9 +17,12 @@ pub struct Grant {
     /// Which of its calls.
     #[serde(flatten)]
     pub what: GrantScope,
-    /// What asked: it ends no other question than that.
+    /// Why it was asked, for people who look through their grants.
     #[serde(default)]
     pub rule: String,
+    /// The rules that asked. The grant answers no other rule; with none, only the permission mode.
+    #[serde(default)]
+    pub rules: Vec<RuleId>,
     /// Who allowed it.
     pub by: String,
     /// When.
@@ -123,11 +126,10 @@ impl Grant {
         self.tool == call.tool && self.what.covers(call)
     }
 
-    /// Whether it ends what rules ask; where none does, the mode alone asks, and that it ends.
-    pub(super) fn settles(&self, asked: &[Verdict]) -> bool {
-        asked
-            .iter()
-            .all(|verdict| self.rule.contains(&verdict.rule))
+    /// Whether it answers all of the rules that ask. Where none asks, the question is the permission
+    /// mode's, which every grant answers.
+    pub(super) fn answers(&self, asking: &[RuleId]) -> bool {
+        asking.iter().all(|rule| self.rules.contains(rule))
     }
 }
 

@@ -14,7 +14,11 @@ pub use grant::{Grant, GrantScope};
 
 use serde_json::Value;
 use std::collections::BTreeMap;
-use stead_core::{PermissionCeiling, PermissionMode, ToolEffect, Verdict, VerdictKind};
+use stead_core::{
+    PermissionCeiling, PermissionMode, RuleId, RuleSource, ToolEffect, Verdict, VerdictKind,
+    args_hash,
+};
+use stead_sandbox::Isolation;
 use stead_tools::rules_follow;
 use stead_vfs::VPath;
 use stead_workspace::{Approval, ProjectAccess, ToolLists};
@@ -54,6 +58,8 @@ pub struct CommandFacts {
     pub text: String,
     /// What decided: a rule, or none.
     pub rule_match: RuleMatch,
+    /// The walls it would run behind.
+    pub isolation: Isolation,
     /// Whether all of it only reads, for certain.
     pub read_only: ReadOnlyStatus,
 }
@@ -132,7 +138,9 @@ const PLAN_MODE_TOOLS: [&str; 4] = ["plan_enter", "plan_write", "plan_exit", "wr
 pub fn judge(rules: &GateRules, terms: &SessionPermissions, call: &CallFacts) -> Verdict {
     let flagged = [
         call.tainted_write.as_ref().map(tainted_write_verdict),
-        call.always_asks.as_ref().map(Verdict::ask),
+        call.always_asks
+            .as_ref()
+            .map(|why| Verdict::ask(RuleId::new(RuleSource::Tool, &call.tool), why)),
     ];
     let is_flagged = flagged.iter().flatten().next().is_some();
     let ruled = [
@@ -142,41 +150,51 @@ pub fn judge(rules: &GateRules, terms: &SessionPermissions, call: &CallFacts) ->
             .as_deref()
             .and_then(|file| plan_mode_verdict(file, call)),
         ceiling_verdict(&terms.ceiling, call),
-        call.unlisted
-            .then(|| Verdict::deny(format!("the lists of tools leave {} out", call.tool))),
-        call.excluded.as_ref().map(Verdict::deny),
+        call.unlisted.then(|| {
+            Verdict::deny(
+                RuleId::new(RuleSource::ToolLists, &call.tool),
+                format!("the lists of tools leave {} out", call.tool),
+            )
+        }),
+        call.excluded
+            .as_ref()
+            .map(|why| Verdict::deny(RuleId::new(RuleSource::Profile, &call.tool), why)),
         call.file_verdict.clone(),
         call.command.as_ref().and_then(CommandFacts::rule_verdict),
         call.project.and_then(project_verdict),
         approval_verdict(rules, call),
     ];
     let modes = || std::iter::once(terms.mode).chain(terms.ceiling.modes.iter().copied());
-    let asked: Vec<Verdict> = ruled
+    let asking: Vec<RuleId> = ruled
         .iter()
         .flatten()
         .filter(|verdict| verdict.kind == VerdictKind::Ask)
-        .cloned()
+        .flat_map(|verdict| verdict.rules.iter().cloned())
         .collect();
     let by_mode = modes().map(|mode| Some(mode::mode_verdict(mode, call)));
     let verdict = strictest(ruled.into_iter().chain(flagged).chain(by_mode).flatten());
     if verdict.kind != VerdictKind::Ask {
         return verdict;
     }
-    let frees = |grant: &&Grant| grant.covers(call) && grant.settles(&asked);
+    let frees = |grant: &&Grant| grant.covers(call) && grant.answers(&asking);
     if !is_flagged && let Some(grant) = terms.grants.iter().find(frees) {
-        return Verdict::allow(format!("granted: {grant}"));
+        return Verdict::allow(
+            RuleId::new(RuleSource::Grant, &grant.id),
+            format!("granted: {grant}"),
+        );
     }
     if modes().any(|mode| mode == PermissionMode::DontAsk) {
-        return Verdict::deny(format!(
+        let reason = format!(
             "mode dont_ask: what would ask is denied ({})",
-            verdict.rule
-        ));
+            verdict.reason
+        );
+        return Verdict::deny(mode::rule(PermissionMode::DontAsk), reason);
     }
     verdict
 }
 
-/// The strictest verdict; those who agree give the reason together. Where nobody speaks, nothing is
-/// allowed.
+/// The strictest verdict, with the rules and reasons of all verdicts that agree with it. Without
+/// any verdict nothing is allowed.
 fn strictest(all: impl Iterator<Item = Verdict>) -> Verdict {
     let all: Vec<Verdict> = all.collect();
     let kind = all
@@ -184,15 +202,22 @@ fn strictest(all: impl Iterator<Item = Verdict>) -> Verdict {
         .map(|verdict| verdict.kind)
         .max()
         .unwrap_or(VerdictKind::Deny);
-    let mut rules: Vec<String> = Vec::new();
+    let mut rules: Vec<RuleId> = Vec::new();
+    let mut reasons: Vec<String> = Vec::new();
     for verdict in all.into_iter().filter(|verdict| verdict.kind == kind) {
-        if !rules.contains(&verdict.rule) {
-            rules.push(verdict.rule);
+        for rule in verdict.rules {
+            if !rules.contains(&rule) {
+                rules.push(rule);
+            }
+        }
+        if !reasons.contains(&verdict.reason) {
+            reasons.push(verdict.reason);
         }
     }
     Verdict {
         kind,
-        rule: rules.join("; "),
+        rules,
+        reason: reasons.join("; "),
     }
 }
 
@@ -203,9 +228,12 @@ fn plan_mode_verdict(file: &str, call: &CallFacts) -> Option<Verdict> {
         (None, effect) => effect == ToolEffect::Reads,
     };
     (!reads && !PLAN_MODE_TOOLS.contains(&call.tool.as_str())).then(|| {
-        Verdict::deny(format!(
-            "plan mode: until a person agrees to the plan in {file}, nothing but reading is allowed"
-        ))
+        Verdict::deny(
+            RuleId::new(RuleSource::PlanMode, file),
+            format!(
+                "plan mode: until a person agrees to the plan in {file}, nothing but reading is allowed"
+            ),
+        )
     })
 }
 
@@ -216,24 +244,36 @@ fn ceiling_verdict(ceiling: &PermissionCeiling, call: &CallFacts) -> Option<Verd
         deny: ceiling.denied.clone(),
     };
     (!lists.allows(&call.tool)).then(|| {
-        Verdict::deny(format!(
-            "{} is denied to who handed the work over",
-            call.tool
-        ))
+        Verdict::deny(
+            RuleId::new(RuleSource::Ceiling, &call.tool),
+            format!("{} is denied to who handed the work over", call.tool),
+        )
     })
 }
 
 fn approval_verdict(rules: &GateRules, call: &CallFacts) -> Option<Verdict> {
     let (name, approval) = rules.matching_approval(call)?;
-    Some(Verdict::ask(match approval.when.0.is_empty() {
+    let reason = match approval.when.0.is_empty() {
         true => format!("approvals: {name}: true"),
         false => format!("approvals: {name}: when"),
-    }))
+    };
+    Some(Verdict::ask(approval_rule(name, approval), reason))
+}
+
+/// The id of an approval: all of its settings are part of it, so that a grant given under other
+/// conditions, or by another person than is now required, does not answer it.
+fn approval_rule(tool: &str, approval: &Approval) -> RuleId {
+    let settings = serde_json::to_value(approval).unwrap_or_default();
+    RuleId::new(
+        RuleSource::Approvals,
+        format_args!("{tool} {}", args_hash(&settings)),
+    )
 }
 
 fn project_verdict(attached: ProjectAccess) -> Option<Verdict> {
     match attached {
         ProjectAccess::ReadOnly => Some(Verdict::deny(
+            RuleId::new(RuleSource::Project, "read-only"),
             "the project is attached read-only (filesystem.project.writable)",
         )),
         ProjectAccess::Writable => None,
@@ -241,9 +281,12 @@ fn project_verdict(attached: ProjectAccess) -> Option<Verdict> {
 }
 
 fn tainted_write_verdict(TaintedWrite { seq, path }: &TaintedWrite) -> Verdict {
-    Verdict::ask(format!(
-        "tainted: entry {seq} brought in words from outside, and later prompts are made from {path:?}"
-    ))
+    Verdict::ask(
+        RuleId::new(RuleSource::Taint, path),
+        format!(
+            "tainted: entry {seq} brought in words from outside, and later prompts are made from {path:?}"
+        ),
+    )
 }
 
 impl CallFacts {
@@ -289,9 +332,4 @@ impl CommandFacts {
             RuleMatch::NoMatch(_) => None,
         }
     }
-}
-
-/// Whether the verdict lets the call run without asking.
-pub fn is_allowed(verdict: &Verdict) -> bool {
-    verdict.kind == VerdictKind::Allow
 }

@@ -1,10 +1,10 @@
-//! What each permission mode says where no rule does.
+//! The verdict of each permission mode where no rule decides.
 
 use super::{CallFacts, CommandFacts, ReadOnlyStatus, RuleMatch};
-use stead_core::{PermissionMode, ToolEffect, Verdict, VerdictKind};
+use stead_core::{PermissionMode, RuleId, RuleSource, ToolEffect, Verdict, VerdictKind};
 use stead_workspace::ProjectAccess;
 
-/// What a call does, as far as modes tell calls apart.
+/// The kinds of calls that permission modes treat differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CallAction {
     Reads,
@@ -13,15 +13,22 @@ enum CallAction {
     Network,
     /// A command that a rule allows.
     AllowedCommand(ReadOnlyStatus),
+    /// A command that can reach neither the machine nor the network.
+    IsolatedCommand(ReadOnlyStatus),
     Command(ReadOnlyStatus),
 }
 
-/// What `mode` says about a call.
+/// The id of what a permission mode says.
+pub(super) fn rule(mode: PermissionMode) -> RuleId {
+    RuleId::new(RuleSource::Mode, mode)
+}
+
+/// The verdict of `mode` on a call.
 pub(super) fn mode_verdict(mode: PermissionMode, call: &CallFacts) -> Verdict {
-    let deed = call_action(call);
+    let action = call_action(call);
     let (kind, why) = match mode {
-        PermissionMode::Default | PermissionMode::DontAsk => default_verdict(deed),
-        PermissionMode::AcceptEdits => match deed {
+        PermissionMode::Default | PermissionMode::DontAsk => default_verdict(action),
+        PermissionMode::AcceptEdits => match action {
             CallAction::WritesProject => (
                 VerdictKind::Allow,
                 "changes to the attached project are allowed",
@@ -30,16 +37,19 @@ pub(super) fn mode_verdict(mode: PermissionMode, call: &CallFacts) -> Verdict {
             | CallAction::Writes
             | CallAction::Network
             | CallAction::AllowedCommand(_)
-            | CallAction::Command(_) => default_verdict(deed),
+            | CallAction::IsolatedCommand(_)
+            | CallAction::Command(_) => default_verdict(action),
         },
-        PermissionMode::Explore => match deed {
+        PermissionMode::Explore => match action {
             CallAction::Reads
             | CallAction::AllowedCommand(ReadOnlyStatus::Yes)
-            | CallAction::Command(ReadOnlyStatus::Yes) => default_verdict(deed),
+            | CallAction::IsolatedCommand(ReadOnlyStatus::Yes)
+            | CallAction::Command(ReadOnlyStatus::Yes) => default_verdict(action),
             CallAction::Writes | CallAction::WritesProject | CallAction::Network => {
                 (VerdictKind::Deny, "only reads are allowed")
             }
             CallAction::AllowedCommand(ReadOnlyStatus::Unknown)
+            | CallAction::IsolatedCommand(ReadOnlyStatus::Unknown)
             | CallAction::Command(ReadOnlyStatus::Unknown) => {
                 (VerdictKind::Deny, "only commands that read are allowed")
             }
@@ -59,10 +69,7 @@ pub(super) fn mode_verdict(mode: PermissionMode, call: &CallFacts) -> Verdict {
         ) => format!("{why} ({reason})"),
         (Some(_) | None, _) => why.to_owned(),
     };
-    Verdict {
-        kind,
-        rule: format!("mode {mode}: {why}"),
-    }
+    Verdict::new(kind, rule(mode), format!("mode {mode}: {why}"))
 }
 
 fn call_action(call: &CallFacts) -> CallAction {
@@ -70,6 +77,8 @@ fn call_action(call: &CallFacts) -> CallAction {
         let allowed = matches!(&command.rule_match, RuleMatch::Matched(verdict) if verdict.kind == VerdictKind::Allow);
         return if allowed {
             CallAction::AllowedCommand(command.read_only)
+        } else if command.isolation.is_complete() {
+            CallAction::IsolatedCommand(command.read_only)
         } else {
             CallAction::Command(command.read_only)
         };
@@ -86,8 +95,8 @@ fn call_action(call: &CallFacts) -> CallAction {
     }
 }
 
-fn default_verdict(deed: CallAction) -> (VerdictKind, &'static str) {
-    match deed {
+fn default_verdict(action: CallAction) -> (VerdictKind, &'static str) {
+    match action {
         CallAction::Reads => (VerdictKind::Allow, "reads are allowed"),
         CallAction::Writes => (
             VerdictKind::Allow,
@@ -96,6 +105,9 @@ fn default_verdict(deed: CallAction) -> (VerdictKind, &'static str) {
         CallAction::WritesProject => (VerdictKind::Ask, "changes to the attached project ask"),
         CallAction::Network => (VerdictKind::Ask, "network access asks"),
         CallAction::AllowedCommand(_) => (VerdictKind::Allow, "a rule allows the command"),
+        CallAction::IsolatedCommand(_) => {
+            (VerdictKind::Allow, "the command cannot leave its sandbox")
+        }
         CallAction::Command(_) => (VerdictKind::Ask, "commands outside a sandbox ask"),
     }
 }

@@ -4,6 +4,13 @@ use proptest::prelude::*;
 use proptest::{option, sample};
 use serde_json::json;
 use stead_core::PermissionMode as Mode;
+use stead_sandbox::Access;
+use stead_workspace::ApprovalCondition;
+
+/// A verdict of the file rules, whose rule has the sentence as its id.
+fn ruled(kind: VerdictKind, text: &str) -> Verdict {
+    Verdict::new(kind, RuleId::new(RuleSource::Permissions, text), text)
+}
 
 fn call(tool: &str, effect: ToolEffect) -> CallFacts {
     CallFacts {
@@ -25,6 +32,7 @@ fn command(ruled: RuleMatch, reads: ReadOnlyStatus) -> CallFacts {
     let command = Some(CommandFacts {
         text: "x".to_owned(),
         rule_match: ruled,
+        isolation: Isolation::NONE,
         read_only: reads,
     });
     CallFacts {
@@ -119,6 +127,7 @@ fn always_is_offered_as_narrowly_as_can_be_and_never_for_what_must_be_seen() {
         tool: "write_file".into(),
         what,
         rule: String::new(),
+        rules: Vec::new(),
         by: "ann".into(),
         at,
     };
@@ -146,29 +155,30 @@ fn always_is_offered_as_narrowly_as_can_be_and_never_for_what_must_be_seen() {
 #[test]
 fn the_strictest_rule_decides_and_is_named() {
     let rules = always(&["delete_file"]);
-    let none = || Verdict::allow("no rule matches");
+    let none = || ruled(VerdictKind::Allow, "no rule matches");
     #[rustfmt::skip]
     let table = [
-        ("ls", ToolEffect::Reads, Some(none()), Verdict::allow("no rule matches; mode default: reads are allowed")),
-        ("write_file", ToolEffect::Writes, Some(Verdict::allow("permissions[0]: allow write a")),
-            Verdict::allow("permissions[0]: allow write a; mode default: writes inside the workspace are allowed")),
-        ("delete_file", ToolEffect::Writes, Some(none()), Verdict::ask("approvals: delete_file: true")),
-        ("delete_file", ToolEffect::Writes, Some(Verdict::ask("permissions[1]: ask write a")),
-            Verdict::ask("permissions[1]: ask write a; approvals: delete_file: true")),
-        ("delete_file", ToolEffect::Writes, Some(Verdict::deny("protected")), Verdict::deny("protected")),
-        ("read_file", ToolEffect::Reads, Some(Verdict::ask("permissions[0]")), Verdict::ask("permissions[0]")),
-        ("execute", ToolEffect::Executes, None, Verdict::ask("mode default: commands outside a sandbox ask")),
-        ("fetch", ToolEffect::Network, Some(none()), Verdict::ask("mode default: network access asks")),
-        ("wait", ToolEffect::Reads, None, Verdict::allow("mode default: reads are allowed")),
+        ("ls", ToolEffect::Reads, Some(none()), ruled(VerdictKind::Allow, "no rule matches; mode default: reads are allowed")),
+        ("write_file", ToolEffect::Writes, Some(ruled(VerdictKind::Allow, "permissions[0]: allow write a")),
+            ruled(VerdictKind::Allow, "permissions[0]: allow write a; mode default: writes inside the workspace are allowed")),
+        ("delete_file", ToolEffect::Writes, Some(none()), ruled(VerdictKind::Ask, "approvals: delete_file: true")),
+        ("delete_file", ToolEffect::Writes, Some(ruled(VerdictKind::Ask, "permissions[1]: ask write a")),
+            ruled(VerdictKind::Ask, "permissions[1]: ask write a; approvals: delete_file: true")),
+        ("delete_file", ToolEffect::Writes, Some(ruled(VerdictKind::Deny, "protected")), ruled(VerdictKind::Deny, "protected")),
+        ("read_file", ToolEffect::Reads, Some(ruled(VerdictKind::Ask, "permissions[0]")), ruled(VerdictKind::Ask, "permissions[0]")),
+        ("execute", ToolEffect::Executes, None, ruled(VerdictKind::Ask, "mode default: commands outside a sandbox ask")),
+        ("fetch", ToolEffect::Network, Some(none()), ruled(VerdictKind::Ask, "mode default: network access asks")),
+        ("wait", ToolEffect::Reads, None, ruled(VerdictKind::Allow, "mode default: reads are allowed")),
     ];
     for (tool, effect, files, expected) in table {
         let call = CallFacts {
             file_verdict: files,
             ..call(tool, effect)
         };
+        let verdict = judge(&rules, &SessionPermissions::default(), &call);
         assert_eq!(
-            judge(&rules, &SessionPermissions::default(), &call),
-            expected,
+            (verdict.kind, verdict.reason),
+            (expected.kind, expected.reason),
             "{tool}"
         );
     }
@@ -178,30 +188,23 @@ fn the_strictest_rule_decides_and_is_named() {
     };
     assert_eq!(
         judge(&rules, &SessionPermissions::default(), &unlisted),
-        Verdict::deny("the lists of tools leave ls out")
+        Verdict::deny(
+            RuleId::new(RuleSource::ToolLists, "ls"),
+            "the lists of tools leave ls out"
+        )
     );
 }
 
 /// What each mode says about each kind of call, for people to read: `snapshots/`.
 #[test]
 fn the_table_of_verdicts_is_as_it_was() {
-    let by = |kind| {
-        RuleMatch::Matched(Verdict {
-            kind,
-            rule: "commands".to_owned(),
-        })
-    };
+    let by = |kind| RuleMatch::Matched(ruled(kind, "commands"));
     let unruled = || RuleMatch::NoMatch("no rule allows `x`".to_owned());
     let tainted = Some(TaintedWrite {
         seq: 7,
         path: "MEMORY.md".to_owned(),
     });
-    let files = |kind| {
-        Some(Verdict {
-            kind,
-            rule: "permissions[0]".to_owned(),
-        })
-    };
+    let files = |kind| Some(ruled(kind, "permissions[0]"));
     let reads = call("read_file", ToolEffect::Reads);
     let writes = call("write_file", ToolEffect::Writes);
     #[rustfmt::skip]
@@ -274,9 +277,9 @@ fn the_table_of_verdicts_is_as_it_was() {
     for (what, call) in &calls {
         text.push_str(&format!("{what}\n"));
         for (column, terms) in &columns {
-            let Verdict { kind, rule } = judge(&rules, terms, call);
+            let Verdict { kind, reason, .. } = judge(&rules, terms, call);
             text.push_str(&format!(
-                "  {column:<22} {:<6} {rule}\n",
+                "  {column:<22} {:<6} {reason}\n",
                 format!("{kind:?}").to_lowercase()
             ));
         }
@@ -297,10 +300,7 @@ fn nothing_that_is_added_ever_widens() {
             let plain = judge(&GateRules::default(), &in_mode(mode), &call("t", effect)).kind;
             for kind in kinds {
                 let ruled = CallFacts {
-                    file_verdict: Some(Verdict {
-                        kind,
-                        rule: "r".into(),
-                    }),
+                    file_verdict: Some(ruled(kind, "r")),
                     ..call("t", effect)
                 };
                 assert!(
@@ -336,16 +336,18 @@ fn a_grant_ends_no_question_of_another_rule() {
         id: "g".into(),
         tool: "write_file".into(),
         what: GrantScope::Folder("notes".into()),
-        rule: rule.into(),
+        rule: String::new(),
+        rules: rule
+            .split("; ")
+            .map(|text| match text {
+                "approvals: write_file: true" => approval_rule("write_file", &Approval::always()),
+                text => RuleId::new(RuleSource::Permissions, text),
+            })
+            .collect(),
         by: "bob".into(),
         at,
     };
-    let asks = |rule: &str| {
-        Some(Verdict {
-            kind: VerdictKind::Ask,
-            rule: rule.into(),
-        })
-    };
+    let asks = |rule: &str| Some(ruled(VerdictKind::Ask, rule));
     let write = |files| CallFacts {
         args: json!({"file_path": "notes/a"}),
         file_verdict: files,
@@ -417,6 +419,7 @@ fn what_was_granted_answers_a_question_and_nothing_else() {
             tool: "write_file".into(),
             what,
             rule: "approvals: write_file: true".into(),
+            rules: vec![approval_rule("write_file", &Approval::always())],
             by: "ann".into(),
             at: jiff::Timestamp::UNIX_EPOCH,
         }],
@@ -430,7 +433,10 @@ fn what_was_granted_answers_a_question_and_nothing_else() {
     let folder = granted(GrantScope::Folder("docs".into()));
     assert_eq!(
         judge(&rules, &folder, &write("docs/a/b.md")),
-        Verdict::allow("granted: g1 (write_file: in docs/, allowed by ann)")
+        Verdict::allow(
+            RuleId::new(RuleSource::Grant, "g1"),
+            "granted: g1 (write_file: in docs/, allowed by ann)"
+        )
     );
     for outside in ["docs2/a", "a", "docs/../a", "../docs/a", ""] {
         assert_eq!(
@@ -441,7 +447,7 @@ fn what_was_granted_answers_a_question_and_nothing_else() {
     }
     let all = granted(GrantScope::Calls);
     let denied = CallFacts {
-        file_verdict: Some(Verdict::deny("protected")),
+        file_verdict: Some(ruled(VerdictKind::Deny, "protected")),
         ..write("docs/a")
     };
     assert_eq!(judge(&rules, &all, &denied).kind, VerdictKind::Deny);
@@ -468,28 +474,26 @@ fn circumstances() -> impl Strategy<Value = (GateRules, SessionPermissions, Call
             VerdictKind::Deny,
         ])
     };
-    let verdict = move || {
-        kind().prop_map(|kind| Verdict {
-            kind,
-            rule: "r".to_owned(),
-        })
-    };
+    let verdict = move || kind().prop_map(|kind| ruled(kind, "r"));
     let effect = sample::select(vec![
         ToolEffect::Reads,
         ToolEffect::Writes,
         ToolEffect::Network,
         ToolEffect::Executes,
     ]);
-    let ruled = prop_oneof![
+    let rule_match = prop_oneof![
         verdict().prop_map(RuleMatch::Matched),
         Just(RuleMatch::NoMatch("u".to_owned()))
     ];
     let reads = sample::select(vec![ReadOnlyStatus::Yes, ReadOnlyStatus::Unknown]);
-    let command = option::of((ruled, reads).prop_map(|(ruled, reads)| CommandFacts {
-        text: "x".to_owned(),
-        rule_match: ruled,
-        read_only: reads,
-    }));
+    let command = option::of(
+        (rule_match, reads).prop_map(|(rule_match, reads)| CommandFacts {
+            text: "x".to_owned(),
+            rule_match,
+            isolation: Isolation::NONE,
+            read_only: reads,
+        }),
+    );
     let project = option::of(sample::select(vec![
         ProjectAccess::Writable,
         ProjectAccess::ReadOnly,
@@ -526,6 +530,7 @@ fn circumstances() -> impl Strategy<Value = (GateRules, SessionPermissions, Call
         tool: "t".to_owned(),
         what,
         rule: String::new(),
+        rules: Vec::new(),
         by: "ann".to_owned(),
         at: jiff::Timestamp::UNIX_EPOCH,
     });
@@ -562,8 +567,92 @@ proptest! {
         let excluded = CallFacts { excluded: Some(why.to_owned()), ..call.clone() };
         let verdict = judge(&rules, &terms, &excluded);
         prop_assert_eq!(verdict.kind, VerdictKind::Deny);
-        prop_assert!(verdict.rule.contains(why), "{}", verdict.rule);
+        prop_assert!(verdict.reason.contains(why), "{}", verdict.reason);
         // And nothing else is denied because of it.
-        prop_assert!(!judge(&rules, &terms, &call).rule.contains(why));
+        prop_assert!(!judge(&rules, &terms, &call).reason.contains(why));
+    }
+}
+
+#[test]
+fn a_grant_does_not_outlive_the_rule_it_answered() {
+    let before = Approval {
+        when: ApprovalCondition([("file_path".to_owned(), "notes/*".to_owned())].into()),
+        ..Approval::always()
+    };
+    let bobs = Approval {
+        by: vec!["bob".to_owned()],
+        ..before.clone()
+    };
+    let elsewhere = Approval {
+        when: ApprovalCondition([("file_path".to_owned(), "*".to_owned())].into()),
+        ..Approval::always()
+    };
+    let terms = SessionPermissions {
+        grants: vec![Grant {
+            id: "g".into(),
+            tool: "write_file".into(),
+            what: GrantScope::Folder("notes".into()),
+            rule: "approvals: write_file: when".into(),
+            rules: vec![approval_rule("write_file", &before)],
+            by: "ann".into(),
+            at: jiff::Timestamp::UNIX_EPOCH,
+        }],
+        ..SessionPermissions::default()
+    };
+    let write = CallFacts {
+        args: json!({"file_path": "notes/a"}),
+        ..call("write_file", ToolEffect::Writes)
+    };
+    for (approval, expected) in [
+        (before, VerdictKind::Allow),
+        (bobs, VerdictKind::Ask),
+        (elsewhere, VerdictKind::Ask),
+    ] {
+        let rules = GateRules {
+            approvals: [("write_file".to_owned(), approval.clone())].into(),
+        };
+        assert_eq!(judge(&rules, &terms, &write).kind, expected, "{approval:?}");
+    }
+}
+
+#[test]
+fn modes_ask_about_commands_that_can_leave_their_sandbox() {
+    const BLOCKED: Access = Access::Blocked { by: "a test" };
+    let walls = |machine, network| Isolation {
+        files: machine,
+        processes: machine,
+        network,
+        limits: Access::Allowed,
+    };
+    let of = |isolation| {
+        let mut facts = command(
+            RuleMatch::NoMatch("no rule".into()),
+            ReadOnlyStatus::Unknown,
+        );
+        facts.command.as_mut().unwrap().isolation = isolation;
+        facts
+    };
+    let table = [
+        (
+            walls(BLOCKED, BLOCKED),
+            VerdictKind::Allow,
+            VerdictKind::Deny,
+        ),
+        (
+            walls(BLOCKED, Access::Allowed),
+            VerdictKind::Ask,
+            VerdictKind::Deny,
+        ),
+        (
+            walls(Access::Allowed, BLOCKED),
+            VerdictKind::Ask,
+            VerdictKind::Deny,
+        ),
+        (Isolation::NONE, VerdictKind::Ask, VerdictKind::Deny),
+    ];
+    for (isolation, by_default, in_explore) in table {
+        let kind = |mode| judge(&GateRules::default(), &in_mode(mode), &of(isolation)).kind;
+        assert_eq!(kind(Mode::Default), by_default, "{isolation:?}");
+        assert_eq!(kind(Mode::Explore), in_explore, "{isolation:?}");
     }
 }

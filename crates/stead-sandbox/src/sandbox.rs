@@ -89,6 +89,11 @@ impl Isolation {
     pub fn is_none(self) -> bool {
         !(self.files.is_blocked() && self.processes.is_blocked())
     }
+
+    /// Returns whether commands reach neither the machine nor the network.
+    pub fn is_complete(self) -> bool {
+        !self.is_none() && self.network.is_blocked()
+    }
 }
 
 /// A command with its limits.
@@ -174,12 +179,20 @@ mod tests {
             (Access::Allowed, blocked, true),
             (blocked, blocked, false),
         ] {
-            let isolation = Isolation {
-                files,
-                processes,
-                ..Isolation::NONE
-            };
-            assert_eq!(isolation.is_none(), is_none, "{isolation:?}");
+            for network in [Access::Allowed, blocked] {
+                let isolation = Isolation {
+                    files,
+                    processes,
+                    network,
+                    limits: Access::Allowed,
+                };
+                let is_complete = !is_none && network == blocked;
+                assert_eq!(
+                    (isolation.is_none(), isolation.is_complete()),
+                    (is_none, is_complete),
+                    "{isolation:?}"
+                );
+            }
         }
     }
 }

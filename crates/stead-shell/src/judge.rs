@@ -8,7 +8,7 @@ use super::rules::{CommandRules, ReadPolicy};
 use super::script::{CommandPart, Invocation, ShellScript, WordValue};
 use super::wrappers::base_name;
 use super::{PatternError, parse};
-use stead_core::VerdictKind;
+use stead_core::{RuleId, RuleSource, VerdictKind};
 
 /// What may stand before the command of git.
 const GIT: OptionSpec = OptionSpec {
@@ -38,8 +38,10 @@ const GIT: OptionSpec = OptionSpec {
 pub struct CommandVerdict {
     /// The strictest of its parts; what is unclear is at least asked.
     pub kind: VerdictKind,
-    /// What decided: the rule (`commands.deny: rm *`), or why none allows it.
-    pub rule: String,
+    /// The rules that decided; empty if no rule covers the line.
+    pub rules: Vec<RuleId>,
+    /// A sentence that explains the decision.
+    pub reason: String,
     /// Each part and what was said of it.
     pub parts: Vec<PartVerdict>,
     /// What it reads, if all it does for certain is read.
@@ -53,8 +55,10 @@ pub struct PartVerdict {
     pub command: String,
     /// The decision.
     pub kind: VerdictKind,
-    /// What decided.
-    pub rule: String,
+    /// The rule that decided; none if no rule covers the part.
+    pub rule: Option<RuleId>,
+    /// A sentence that explains the decision.
+    pub reason: String,
     /// What it reads, if all it does for certain is read: the caller puts these to the file rules.
     pub reads: Vec<String>,
     /// How far it looks into folders.
@@ -64,12 +68,14 @@ pub struct PartVerdict {
 impl PartVerdict {
     /// Whether it was allowed because it only reads.
     pub fn is_allowed_as_read_only(&self) -> bool {
-        self.kind == VerdictKind::Allow && self.rule == READ_ONLY_RULE
+        self.rule.as_ref() == Some(&read_only_rule())
     }
 }
 
-/// The rule by which commands that only read are allowed.
-const READ_ONLY_RULE: &str = "commands.reads: allow";
+/// The rule that allows commands which only read.
+fn read_only_rule() -> RuleId {
+    RuleId::new(RuleSource::CommandReads, "allow")
+}
 
 /// Puts a command line to the rules.
 pub fn judge(rules: &CommandRules, command: &str) -> CommandVerdict {
@@ -85,10 +91,21 @@ pub fn judge(rules: &CommandRules, command: &str) -> CommandVerdict {
         .iter()
         .map(|part| judge_part(rules, policy, part))
         .collect();
-    let (kind, rule) = verdict(rules, &script, &parts);
+    let (kind, CommandBasis { rule, reason }) = verdict(rules, &script, &parts);
+    let mut deciding: Vec<RuleId> = Vec::new();
+    let of_parts = parts.iter().filter(|part| part.kind == kind);
+    for rule in rule
+        .iter()
+        .chain(of_parts.filter_map(|part| part.rule.as_ref()))
+    {
+        if !deciding.contains(rule) {
+            deciding.push(rule.clone());
+        }
+    }
     CommandVerdict {
         kind,
-        rule,
+        rules: deciding,
+        reason,
         parts,
         reads,
     }
@@ -110,28 +127,69 @@ pub fn allows(patterns: &[String], command: &str) -> bool {
     })
 }
 
+/// What a decision rests on: a rule, or none and why.
+struct CommandBasis {
+    rule: Option<RuleId>,
+    reason: String,
+}
+
+impl CommandBasis {
+    /// The pattern of one of the lists.
+    fn pattern(list: &str, pattern: &CommandPattern) -> Self {
+        let text = pattern.text();
+        Self {
+            rule: Some(RuleId::new(
+                RuleSource::Commands,
+                format_args!("{list} {text}"),
+            )),
+            reason: format!("commands.{list}: {text}"),
+        }
+    }
+
+    fn read_only() -> Self {
+        Self {
+            rule: Some(read_only_rule()),
+            reason: "commands.reads: allow".to_owned(),
+        }
+    }
+
+    fn no_rule(reason: impl Into<String>) -> Self {
+        Self {
+            rule: None,
+            reason: reason.into(),
+        }
+    }
+}
+
 fn verdict(
     rules: &CommandRules,
     script: &ShellScript,
     parts: &[PartVerdict],
-) -> (VerdictKind, String) {
+) -> (VerdictKind, CommandBasis) {
     let strictest = parts.iter().map(|part| part.kind).max();
     let of_kind = |kind| {
-        parts
-            .iter()
-            .find(|part| part.kind == kind)
-            .map(|part| part.rule.clone())
-            .unwrap_or_default()
+        let of_kind = || parts.iter().filter(|part| part.kind == kind);
+        // A part that a rule decides goes first: permission modes never overrule a rule.
+        let part = of_kind()
+            .find(|part| part.rule.is_some())
+            .or_else(|| of_kind().next());
+        CommandBasis {
+            rule: part.and_then(|part| part.rule.clone()),
+            reason: part.map(|part| part.reason.clone()).unwrap_or_default(),
+        }
     };
     let everything = rules.deny.iter().find(|pattern| pattern.is_everything());
     match (strictest, &script.ambiguity, everything) {
         (Some(VerdictKind::Deny), _, _) => (VerdictKind::Deny, of_kind(VerdictKind::Deny)),
-        (_, _, Some(pattern)) => (VerdictKind::Deny, rule_label("deny", pattern)),
+        (_, _, Some(pattern)) => (VerdictKind::Deny, CommandBasis::pattern("deny", pattern)),
         (_, Some(unclear), None) => (
             VerdictKind::Ask,
-            format!("cannot be read for certain: {unclear}"),
+            CommandBasis::no_rule(format!("cannot be read for certain: {unclear}")),
         ),
-        (None, None, None) => (VerdictKind::Ask, "there is nothing to run".to_owned()),
+        (None, None, None) => (
+            VerdictKind::Ask,
+            CommandBasis::no_rule("there is nothing to run"),
+        ),
         (Some(kind), None, None) => (kind, of_kind(kind)),
     }
 }
@@ -141,10 +199,11 @@ fn judge_part(rules: &CommandRules, policy: ReadPolicy, part: &CommandPart) -> P
         ReadOnlyCheck::Yes { paths, depth } => (Some(paths), depth),
         ReadOnlyCheck::No { .. } | ReadOnlyCheck::Unclear { .. } => (None, ReadDepth::Names),
     };
-    let said = |kind, rule: String| PartVerdict {
+    let said = |kind, basis: CommandBasis| PartVerdict {
         command: part.source.clone(),
         kind,
-        rule,
+        rule: basis.rule,
+        reason: basis.reason,
         reads: reads.clone().unwrap_or_default(),
         depth,
     };
@@ -157,16 +216,16 @@ fn judge_part(rules: &CommandRules, policy: ReadPolicy, part: &CommandPart) -> P
         patterns.iter().find(is_about).cloned()
     };
     if let Some(pattern) = find(&rules.deny, PatternMatch::Yes) {
-        return said(VerdictKind::Deny, rule_label("deny", &pattern));
+        return said(VerdictKind::Deny, CommandBasis::pattern("deny", &pattern));
     }
     if let Some(pattern) = find(&rules.ask, PatternMatch::Yes) {
-        return said(VerdictKind::Ask, rule_label("ask", &pattern));
+        return said(VerdictKind::Ask, CommandBasis::pattern("ask", &pattern));
     }
     // A guess at what may run is no reason to ask: the part it stands behind is judged itself.
     if part.invocation == Invocation::BehindCommand {
         return said(
             VerdictKind::Allow,
-            "judged with the command that runs it".to_owned(),
+            CommandBasis::no_rule("judged with the command that runs it"),
         );
     }
     if let Some(pattern) =
@@ -174,21 +233,24 @@ fn judge_part(rules: &CommandRules, policy: ReadPolicy, part: &CommandPart) -> P
     {
         return said(
             VerdictKind::Ask,
-            format!(
+            CommandBasis::no_rule(format!(
                 "`{}` may come to what `{}` is about",
                 part.source,
                 pattern.text()
-            ),
+            )),
         );
     }
     if let Some(pattern) = rules.allow.iter().find(|pattern| covers(pattern, part)) {
-        return said(VerdictKind::Allow, rule_label("allow", pattern));
+        return said(VerdictKind::Allow, CommandBasis::pattern("allow", pattern));
     }
     match (policy, part.invocation, &reads) {
         (ReadPolicy::Allow, Invocation::Direct, Some(_)) => {
-            said(VerdictKind::Allow, READ_ONLY_RULE.to_owned())
+            said(VerdictKind::Allow, CommandBasis::read_only())
         }
-        _ => said(VerdictKind::Ask, denial_reason(rules, part)),
+        _ => said(
+            VerdictKind::Ask,
+            CommandBasis::no_rule(denial_reason(rules, part)),
+        ),
     }
 }
 
@@ -258,10 +320,6 @@ fn denial_reason(rules: &CommandRules, part: &CommandPart) -> String {
         ),
         (None, None) => format!("the rule for `{name}` does not cover writing to a file"),
     }
-}
-
-fn rule_label(list: &str, pattern: &CommandPattern) -> String {
-    format!("commands.{list}: {}", pattern.text())
 }
 
 /// Whether every part runs in the folder where the command line began: elsewhere a relative path

@@ -1,6 +1,7 @@
 //! Answers from any process: checked against the question, then on record.
 
 use super::OpenQuestion;
+use super::grants::AskReason;
 use super::question::offer_grant;
 use crate::admission::prepare;
 use crate::session::IfMissing;
@@ -154,8 +155,8 @@ pub(super) struct CheckedAnswer {
     pub(super) decision: Decision,
     /// What it allows for good, and of which tool.
     pub(super) grant: Option<(String, GrantScope)>,
-    /// What had asked.
-    pub(super) rule: String,
+    /// Why the call was asked about.
+    pub(super) asked: AskReason,
 }
 
 impl Session {
@@ -225,13 +226,13 @@ impl Session {
         by: &str,
     ) -> Result<Vec<Grant>, AgentError> {
         let mut granted = Vec::new();
-        for CheckedAnswer { grant, rule, .. } in weighed {
+        for CheckedAnswer { grant, asked, .. } in weighed {
             let Some((tool, what)) = grant.clone() else {
                 continue;
             };
             granted.push(
                 self.agent
-                    .grant(&self.owner, &tool, what, (rule, by))
+                    .grant(&self.owner, &tool, what, asked, by)
                     .await?,
             );
         }
@@ -277,19 +278,22 @@ impl Session {
             | ApprovalAnswer::Respond(_)
             | ApprovalAnswer::Later => None,
         };
-        let rule = match &pending.state {
-            CallState::Asked { rule, .. } => rule.clone(),
+        let asked = match &pending.state {
+            CallState::Asked { rule, rules, .. } => AskReason {
+                rules: rules.clone(),
+                reason: rule.clone(),
+            },
             CallState::New
             | CallState::Approved { .. }
             | CallState::Rejected { .. }
             | CallState::Responded { .. }
             | CallState::Begun { .. }
-            | CallState::Done { .. } => String::new(),
+            | CallState::Done { .. } => AskReason::default(),
         };
         Ok(Some(CheckedAnswer {
             decision,
             grant,
-            rule,
+            asked,
         }))
     }
 
@@ -376,7 +380,7 @@ impl Session {
         let verdict = judge(self.agent.gate(), &conversation.permissions, &judged);
         match verdict.kind {
             VerdictKind::Allow | VerdictKind::Ask => Ok(()),
-            VerdictKind::Deny => Err(denied(verdict.rule)),
+            VerdictKind::Deny => Err(denied(verdict.reason)),
         }
     }
 }

@@ -4,7 +4,7 @@ use super::ApprovalError;
 use crate::budget::shared_document;
 use crate::{Agent, AgentError};
 use serde::{Deserialize, Serialize};
-use stead_core::Owner;
+use stead_core::{Owner, RuleId};
 use stead_gate::{Grant, GrantScope};
 use stead_store::DocVersion;
 
@@ -30,6 +30,15 @@ impl Default for GrantDocument {
     }
 }
 
+/// Why a call was asked about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AskReason {
+    /// The rules that asked.
+    pub rules: Vec<RuleId>,
+    /// The sentence that the person was shown.
+    pub reason: String,
+}
+
 impl Agent {
     /// What people allowed `owner` for good, oldest first.
     pub async fn grants(&self, owner: &Owner) -> Result<Vec<Grant>, AgentError> {
@@ -40,13 +49,14 @@ impl Agent {
 
     /// Allows calls of `tool` for good. The same rule is not kept twice.
     ///
-    /// `rule` is what asked: no other question is ended by it.
+    /// It answers the rules that asked, and no others.
     pub async fn grant(
         &self,
         owner: &Owner,
         tool: &str,
         what: GrantScope,
-        (rule, by): (&str, &str),
+        asked: &AskReason,
+        by: &str,
     ) -> Result<Grant, AgentError> {
         let state = self.parts.place.state(owner);
         let made = shared_document::update(
@@ -54,7 +64,7 @@ impl Agent {
             GRANTS_KEY,
             |book: &mut GrantDocument| -> Result<Grant, AgentError> {
                 let is_same = |grant: &&Grant| {
-                    (grant.tool.as_str(), &grant.what, grant.rule.as_str()) == (tool, &what, rule)
+                    grant.tool == tool && grant.what == what && grant.rules == asked.rules
                 };
                 if let Some(same) = book.grants.iter().find(is_same) {
                     return Ok(same.clone());
@@ -65,13 +75,15 @@ impl Agent {
                 let id = fresh_id(&book.grants);
                 let at = jiff::Timestamp::now();
                 let tool = tool.to_owned();
-                let rule = rule.to_owned();
+                let rule = asked.reason.clone();
+                let rules = asked.rules.clone();
                 let by = by.to_owned();
                 let grant = Grant {
                     id,
                     tool,
                     what: what.clone(),
                     rule,
+                    rules,
                     by,
                     at,
                 };

@@ -60,6 +60,7 @@ impl OpenQuestion {
                     args_hash,
                     rule,
                     terms,
+                    ..
                 },
         } = pending
         else {

@@ -5,7 +5,8 @@ use crate::{Agent, CallFacts};
 use serde_json::Value;
 use std::time::Duration;
 use stead_core::{
-    AccessKind, AskTerms, DecisionKind, PathAccess, PathScope, ToolCall, Verdict, VerdictKind,
+    AccessKind, AskTerms, DecisionKind, PathAccess, PathScope, RuleId, RuleSource, ToolCall,
+    Verdict, VerdictKind,
 };
 use stead_gate::GrantScope;
 use stead_tools::{Executor, Registry, Tool};
@@ -91,7 +92,10 @@ impl Agent {
 /// if it is allowed.
 pub(crate) fn ask_if_client_executes(tool: &dyn Tool, verdict: Verdict) -> Verdict {
     match (tool.executor(), verdict.kind) {
-        (Executor::Client, VerdictKind::Allow) => Verdict::ask(CLIENT_EXECUTES),
+        (Executor::Client, VerdictKind::Allow) => Verdict::ask(
+            RuleId::new(RuleSource::Tool, &tool.spec().name),
+            CLIENT_EXECUTES,
+        ),
         (Executor::Client, VerdictKind::Ask | VerdictKind::Deny) | (Executor::Harness, _) => {
             verdict
         }

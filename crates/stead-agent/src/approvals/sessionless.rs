@@ -2,6 +2,7 @@
 
 use super::ApprovalReply;
 use super::answer::check_reply;
+use super::grants::AskReason;
 use super::question::offer_grant;
 use crate::hooks::SessionlessHooks;
 use crate::{
@@ -27,6 +28,7 @@ impl Agent {
             id,
             args_hash: hash,
             rule,
+            rules,
             terms,
         } = ask;
         let name = call.name.clone();
@@ -52,6 +54,7 @@ impl Agent {
         let state = CallState::Asked {
             args_hash: hash.clone(),
             rule: rule.clone(),
+            rules: rules.clone(),
             terms,
         };
         let reply = ApprovalReply {
@@ -80,7 +83,11 @@ impl Agent {
                 state: CallState::Approved { args_hash: hash },
             }),
             ApprovalAnswer::Always => {
-                self.grant_sessionless(tool, always, (&rule, &by))
+                let asked = AskReason {
+                    rules,
+                    reason: rule,
+                };
+                self.grant_sessionless(tool, always, &asked, &by)
                     .await
                     .map_err(|why| denied(&why))?;
                 Ok(PendingCall {
@@ -114,11 +121,12 @@ impl Agent {
         &self,
         tool: &dyn Tool,
         what: Option<GrantScope>,
-        asked: (&str, &str),
+        asked: &AskReason,
+        by: &str,
     ) -> Result<(), String> {
         let what = what.ok_or("calls like it must be seen each time; approve it once")?;
         let kept = self
-            .grant(self.owner(), &tool.spec().name, what, asked)
+            .grant(self.owner(), &tool.spec().name, what, asked, by)
             .await;
         kept.map(drop).map_err(|error| error.to_string())
     }

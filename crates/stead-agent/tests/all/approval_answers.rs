@@ -340,6 +340,7 @@ fn a_question_that_expired_takes_no_answer_and_counts_as_rejected() {
             id: id.clone(),
             args_hash: hash.clone(),
             rule: "approvals".into(),
+            rules: Vec::new(),
             terms,
         };
         let entries = vec![
@@ -513,9 +514,9 @@ fn always_frees_one_folder_until_it_is_revoked() {
             .await
             .unwrap();
         assert!(
-            verdict.rule.starts_with("granted: ") && verdict.rule.contains("in docs/"),
+            verdict.reason.starts_with("granted: ") && verdict.reason.contains("in docs/"),
             "{}",
-            verdict.rule
+            verdict.reason
         );
         assert_eq!(
             agent.revoke(agent.owner(), &grant.id[..6]).await.unwrap(),

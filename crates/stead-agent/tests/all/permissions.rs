@@ -586,7 +586,7 @@ async fn scenario(seed: u64, met: &Met, same_answers: &AtomicUsize) {
             VerdictKind::Ask => Kind::Ask,
             VerdictKind::Deny => Kind::Deny,
         };
-        assert_eq!(judged, kind, "{} — {place}", verdict.rule);
+        assert_eq!(judged, kind, "{} — {place}", verdict.reason);
 
         let refused = match kind {
             Kind::Deny => Some(called(&agent, &access, &ApprovalPolicy::ApproveAll).await),
@@ -595,7 +595,7 @@ async fn scenario(seed: u64, met: &Met, same_answers: &AtomicUsize) {
         };
         if let Some((status, said)) = &refused {
             assert_eq!(*status, ResultStatus::Denied, "{said} — {place}");
-            assert!(said.contains(&verdict.rule), "{said} — {place}");
+            assert!(said.contains(&verdict.reason), "{said} — {place}");
         }
         if kind == Kind::Deny {
             assert!(

@@ -189,7 +189,7 @@ fn no_trick_passes_the_gate_by_what_was_allowed_for_good() {
                 .explain("execute", json!({"command": command}))
                 .await
                 .unwrap();
-            assert!(again.rule.starts_with("granted: "), "{again:?}");
+            assert!(again.reason.starts_with("granted: "), "{again:?}");
         }
         for trick in like {
             let verdict = agent
@@ -200,7 +200,7 @@ fn no_trick_passes_the_gate_by_what_was_allowed_for_good() {
                 verdict.kind,
                 stead_core::VerdictKind::Allow,
                 "{trick:?}: {}",
-                verdict.rule
+                verdict.reason
             );
         }
     });

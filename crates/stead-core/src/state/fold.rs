@@ -45,12 +45,14 @@ impl SessionState {
                     let Ask {
                         args_hash,
                         rule,
+                        rules,
                         terms,
                         ..
                     } = ask.clone();
                     Ok(CallState::Asked {
                         args_hash,
                         rule,
+                        rules,
                         terms,
                     })
                 }

@@ -51,7 +51,7 @@ fn no_trick_is_ever_allowed() {
             judge(&rules, command).kind,
             Allow,
             "{command}: {}",
-            judge(&rules, command).rule
+            judge(&rules, command).reason
         );
     }
     let tricks = tricks();

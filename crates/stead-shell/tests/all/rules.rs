@@ -62,6 +62,9 @@ fn rules_decide_part_by_part() {
         ("x=1", Ask, "no rule allows setting `x`"),
         ("{ ls; } > x", Ask, "no rule allows the redirection `> x`"),
         ("git push", Ask, "commands.ask: git push *"),
+        // A part that no rule covers does not hide a rule that asks about another part: a mode may
+        // let the first pass, but never the second.
+        ("axb; git push", Ask, "commands.ask: git push *"),
         (
             "git push --force x",
             Deny,
@@ -106,8 +109,8 @@ fn rules_decide_part_by_part() {
     let wrong: Vec<_> = cases
         .iter()
         .map(|(command, kind, rule)| (command, (*kind, (*rule).to_owned()), judge(&rules, command)))
-        .filter(|(_, expected, judged)| *expected != (judged.kind, judged.rule.clone()))
-        .map(|(command, _, judged)| (command, judged.kind, judged.rule))
+        .filter(|(_, expected, judged)| *expected != (judged.kind, judged.reason.clone()))
+        .map(|(command, _, judged)| (command, judged.kind, judged.reason))
         .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
@@ -117,7 +120,7 @@ fn a_star_alone_is_every_command() {
     let locked = rules(r#"{"allow": ["ls *"], "deny": ["*"]}"#);
     for command in ["ls", "x=1", "a (", "\u{0}", "$x"] {
         assert_eq!(
-            (judge(&locked, command).kind, judge(&locked, command).rule),
+            (judge(&locked, command).kind, judge(&locked, command).reason),
             (Deny, "commands.deny: *".to_owned())
         );
     }
@@ -365,14 +368,14 @@ fn reads_of_a_line_are_those_of_all_its_parts() {
             (judged.kind, judged.reads),
             (*kind, reads),
             "{command}: {}",
-            judged.rule
+            judged.reason
         );
     }
     let judged = judge(&rules, "cat a; npm test");
     let reads: Vec<_> = judged
         .parts
         .into_iter()
-        .map(|part| (part.rule, part.reads))
+        .map(|part| (part.reason, part.reads))
         .collect();
     let expected = [
         ("commands.reads: allow".to_owned(), vec!["a".to_owned()]),

@@ -9,7 +9,7 @@ use crate::rules::{ProtectedLinks, RuleDecision, Rules};
 use crate::{FileKind, VPath, Vfs, VfsError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use stead_core::{AccessKind, PathAccess, PathScope, Verdict, VerdictKind};
+use stead_core::{AccessKind, PathAccess, PathScope, RuleId, RuleSource, Verdict, VerdictKind};
 
 /// A directory with more below it is not moved or removed: nobody could judge it in reasonable
 /// time.
@@ -98,6 +98,25 @@ struct SubtreeEntry {
     has_valid_name: bool,
 }
 
+/// The strictest decision about the entries of a directory, and every rule that asks about one.
+#[derive(Default)]
+struct TreeDecision<'r, 'e> {
+    strictest: Option<(RuleDecision<'r>, &'e SubtreeEntry)>,
+    asking: Vec<RuleDecision<'r>>,
+}
+
+impl<'r, 'e> TreeDecision<'r, 'e> {
+    fn add(&mut self, decided: RuleDecision<'r>, entry: &'e SubtreeEntry) {
+        if decided.kind() == VerdictKind::Ask && !self.asking.contains(&decided) {
+            self.asking.push(decided);
+        }
+        let replaces = |(known, _): &(RuleDecision<'r>, _)| is_stricter(known, &decided);
+        if self.strictest.as_ref().is_none_or(replaces) {
+            self.strictest = Some((decided, entry));
+        }
+    }
+}
+
 /// Judges the accesses of one call.
 pub(super) struct AccessJudge<'a> {
     rules: &'a Rules,
@@ -152,12 +171,11 @@ impl<'a> AccessJudge<'a> {
         for (at, touch) in touches.iter().enumerate() {
             let verdict = self.judge_access(touch).await?;
             let denied = verdict.kind == VerdictKind::Deny;
-            if strictest
-                .as_ref()
-                .is_none_or(|(known, _)| is_stricter_verdict(known, &verdict))
-            {
-                strictest = Some((verdict, at));
-            }
+            strictest = Some(match strictest {
+                Some((known, _)) if is_stricter_verdict(&known, &verdict) => (verdict, at),
+                Some((known, first)) => (with_asking_rules(known, &verdict), first),
+                None => (verdict, at),
+            });
             if denied {
                 break;
             }
@@ -189,9 +207,11 @@ impl<'a> AccessJudge<'a> {
                 self.judge_arrival(*kind, path, &stands.entry, from).await?
             }
         };
-        Ok(further
-            .filter(|further| is_stricter_verdict(&own, further))
-            .unwrap_or(own))
+        Ok(match further {
+            Some(further) if is_stricter_verdict(&own, &further) => further,
+            Some(further) => with_asking_rules(own, &further),
+            None => own,
+        })
     }
 
     async fn is_in_a_directory(&self, path: &VPath) -> bool {
@@ -222,26 +242,24 @@ impl<'a> AccessJudge<'a> {
         if below.truncated {
             return Ok(Some(too_many_entries(path)));
         }
-        let mut strictest: Option<(RuleDecision<'_>, &SubtreeEntry)> = None;
+        let mut tree = TreeDecision::default();
         for inner in &below.entries {
             if !inner.has_valid_name {
                 let text = format!(
                     "something in {path} has a name that cannot be written as text, so no rule can judge it"
                 );
-                return Ok(Some(Verdict::deny(text)));
+                return Ok(Some(Verdict::deny(
+                    RuleId::new(RuleSource::Path, "name is not text"),
+                    text,
+                )));
             }
             let decided = self.strictest(kind, &inner.paths);
-            if strictest
-                .as_ref()
-                .is_none_or(|(known, _)| is_stricter(known, &decided))
-            {
-                strictest = Some((decided, inner));
-            }
+            tree.add(decided, inner);
             if decided.kind() == VerdictKind::Deny {
                 break;
             }
         }
-        Ok(strictest.map(|(decided, inner)| self.entry_verdict(path, kind, &decided, inner)))
+        Ok(self.tree_verdict(path, kind, &tree))
     }
 
     /// What the rules say about every place where something below `from` would arrive.
@@ -260,41 +278,33 @@ impl<'a> AccessJudge<'a> {
         if below.truncated {
             return Ok(Some(too_many_entries(from)));
         }
-        let mut strictest: Option<(RuleDecision<'_>, &SubtreeEntry)> = None;
+        let mut tree = TreeDecision::default();
         for inner in &below.entries {
             let mut paths = vec![path.join(&inner.relative_path)?];
             if entry != path {
                 paths.push(entry.join(&inner.relative_path)?);
             }
             let decided = self.strictest(kind, &paths);
-            if strictest
-                .as_ref()
-                .is_none_or(|(known, _)| is_stricter(known, &decided))
-            {
-                strictest = Some((decided, inner));
-            }
+            tree.add(decided, inner);
         }
-        Ok(strictest.map(|(decided, inner)| self.entry_verdict(from, kind, &decided, inner)))
+        Ok(self.tree_verdict(from, kind, &tree))
     }
 
-    /// The verdict on something in a directory. It never tells the name, and tells the rule only if
-    /// that name may be read: a rule's pattern may be the name.
-    fn entry_verdict(
+    /// The verdict on what lies in a directory. It never tells the name of an entry, and tells a
+    /// rule only if that name may be read: a rule's pattern may be the name.
+    fn tree_verdict(
         &self,
         directory: &VPath,
         kind: AccessKind,
-        decided: &RuleDecision<'_>,
-        inner: &SubtreeEntry,
-    ) -> Verdict {
-        let Verdict {
-            kind: verdict,
-            rule,
-        } = decided.verdict();
+        tree: &TreeDecision<'_, '_>,
+    ) -> Option<Verdict> {
+        let (decided, inner) = tree.strictest.as_ref()?;
+        let verdict = decided.verdict();
         let is_told = self.strictest(AccessKind::Read, &inner.paths).kind() != VerdictKind::Deny;
-        let rule = match (verdict, kind) {
-            (VerdictKind::Allow, _) => rule,
+        let reason = match (verdict.kind, kind) {
+            (VerdictKind::Allow, _) => return Some(verdict),
             (VerdictKind::Ask | VerdictKind::Deny, _) if is_told => {
-                format!("{rule}, for something in {directory}")
+                format!("{}, for something in {directory}", verdict.reason)
             }
             (VerdictKind::Ask, _) => format!("something in {directory} must be asked for"),
             (VerdictKind::Deny, AccessKind::Read) => {
@@ -304,10 +314,24 @@ impl<'a> AccessJudge<'a> {
                 format!("something in {directory} may not be changed")
             }
         };
-        Verdict {
-            kind: verdict,
-            rule,
-        }
+        let own = if is_told {
+            verdict.rules
+        } else {
+            vec![decided.hidden_rule()]
+        };
+        let others = tree.asking.iter().filter(|other| *other != decided);
+        let rules = match verdict.kind {
+            VerdictKind::Ask => own
+                .into_iter()
+                .chain(others.map(RuleDecision::hidden_rule))
+                .collect(),
+            VerdictKind::Allow | VerdictKind::Deny => own,
+        };
+        Some(Verdict {
+            kind: verdict.kind,
+            rules,
+            reason,
+        })
     }
 
     /// Everything below `path`, if it is a directory, looked up once.
@@ -437,15 +461,30 @@ fn is_stricter(known: &RuleDecision<'_>, new: &RuleDecision<'_>) -> bool {
         || (*known == RuleDecision::NoRule && new.kind() == VerdictKind::Allow)
 }
 
-/// As [`stricter`], in words.
+/// `known` with the rules of `other`, if both ask: a grant must answer each of them.
+fn with_asking_rules(mut known: Verdict, other: &Verdict) -> Verdict {
+    if known.kind == VerdictKind::Ask && other.kind == VerdictKind::Ask {
+        for rule in &other.rules {
+            if !known.rules.contains(rule) {
+                known.rules.push(rule.clone());
+            }
+        }
+    }
+    known
+}
+
+/// As [`is_stricter`], for verdicts.
 fn is_stricter_verdict(known: &Verdict, new: &Verdict) -> bool {
     let nothing = RuleDecision::NoRule.verdict();
     new.kind > known.kind || (*known == nothing && new.kind == VerdictKind::Allow)
 }
 
 fn too_many_entries(directory: &VPath) -> Verdict {
-    Verdict::deny(format!(
-        "{directory} holds more than {MAX_TREE_ENTRIES} files and directories, too many to judge at once; move or delete \
-         it in parts"
-    ))
+    Verdict::deny(
+        RuleId::new(RuleSource::Path, "too many entries"),
+        format!(
+            "{directory} holds more than {MAX_TREE_ENTRIES} files and directories, too many to judge at once; move or \
+             delete it in parts"
+        ),
+    )
 }

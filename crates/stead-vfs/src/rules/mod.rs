@@ -31,7 +31,7 @@ use pattern::PathPattern;
 use protected::Protection;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use stead_core::{AccessKind, Verdict, VerdictKind};
+use stead_core::{AccessKind, RuleId, RuleSource, Verdict, VerdictKind};
 
 /// One entry of `permissions:`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -296,26 +296,42 @@ impl RuleDecision<'_> {
     }
 
     pub(crate) fn verdict(&self) -> Verdict {
-        let rule = match self {
+        let reason = match self {
             Self::Protected(kept) => kept.describe(),
             Self::LinkTarget(kept) => format!("{}, and this is where it leads", kept.describe()),
+            Self::Rule { index, .. } => format!("permissions[{index}]: {}", self.content()),
+            Self::NoRule => "no rule matches".to_owned(),
+        };
+        Verdict::new(
+            self.kind(),
+            RuleId::new(self.source(), self.content()),
+            reason,
+        )
+    }
+
+    /// The id of the rule without its content, which may name a hidden file.
+    pub(crate) fn hidden_rule(&self) -> RuleId {
+        RuleId::hidden(self.source(), self.content())
+    }
+
+    fn source(&self) -> RuleSource {
+        match self {
+            Self::Protected(_) | Self::LinkTarget(_) => RuleSource::Protected,
+            Self::Rule { .. } | Self::NoRule => RuleSource::Permissions,
+        }
+    }
+
+    /// What the rule says, wherever it stands among the others.
+    fn content(&self) -> String {
+        match self {
+            Self::Protected(kept) | Self::LinkTarget(kept) => kept.describe(),
             Self::Rule {
-                index,
                 pattern,
                 kind,
                 mode: m,
-            } => {
-                format!(
-                    "permissions[{index}]: {} {} {pattern}",
-                    mode(*m),
-                    operation(*kind)
-                )
-            }
-            Self::NoRule => "no rule matches".to_owned(),
-        };
-        Verdict {
-            kind: self.kind(),
-            rule,
+                ..
+            } => format!("{} {} {pattern}", mode(*m), operation(*kind)),
+            Self::NoRule => "none".to_owned(),
         }
     }
 }

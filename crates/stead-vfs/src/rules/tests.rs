@@ -39,11 +39,12 @@ fn the_first_rule_that_covers_decides_and_is_named() {
         (Write, "", Deny, "protected: the workspace itself cannot be changed by the agent"),
     ];
     for (kind, text, mode, sentence) in table {
-        let expected = Verdict {
-            kind: mode,
-            rule: sentence.to_owned(),
-        };
-        assert_eq!(rules.decide(kind, &path(text)), expected, "{kind:?} {text}");
+        let verdict = rules.decide(kind, &path(text));
+        assert_eq!(
+            (verdict.kind, verdict.reason.as_str()),
+            (mode, sentence),
+            "{kind:?} {text}"
+        );
     }
 }
 
@@ -71,7 +72,7 @@ fn no_rule_opens_what_is_protected() {
         for kind in [Read, Write] {
             let verdict = rules.decide(kind, &path(name));
             assert!(
-                verdict.kind == Deny && verdict.rule.ends_with("holds secrets"),
+                verdict.kind == Deny && verdict.reason.ends_with("holds secrets"),
                 "{name}: {verdict:?}"
             );
         }
@@ -89,7 +90,7 @@ fn no_rule_opens_what_is_protected() {
         assert_eq!(rules.decide(Read, &path(name)).kind, Allow, "{name}");
         let verdict = rules.decide(Write, &path(name));
         assert!(
-            verdict.kind == Deny && verdict.rule.starts_with("protected: "),
+            verdict.kind == Deny && verdict.reason.starts_with("protected: "),
             "{name}: {verdict:?}"
         );
     }
@@ -222,7 +223,7 @@ fn what_a_protected_name_leads_to_is_protected_and_what_holds_it_stays() {
     }
     let verdict = rules.decide_with_links(Write, "var", &links).verdict();
     assert_eq!(
-        verdict.rule,
+        verdict.reason,
         "protected: agents cannot be changed by the agent, and this is where it leads"
     );
 }
@@ -316,4 +317,17 @@ fn what_was_offloaded_can_be_read_and_not_changed_in_every_layout() {
             "{path}"
         );
     }
+}
+
+#[test]
+fn the_id_of_a_rule_is_its_content_and_not_its_position() {
+    let docs = rule(&[Write], &["docs/**"], Ask);
+    let other = rule(&[Read], &["secrets"], Deny);
+    let alone = Rules::new(std::slice::from_ref(&docs), Protected::STEAD).unwrap();
+    let moved = Rules::new(&[other, docs], Protected::STEAD).unwrap();
+    let changed = Rules::new(&[rule(&[Write], &["docs/*"], Ask)], Protected::STEAD).unwrap();
+    let ids = |rules: &Rules| rules.decide(Write, &path("docs/a.md")).rules;
+    assert_eq!(ids(&alone), ids(&moved));
+    assert_eq!(ids(&alone)[0].as_str(), "permissions:ask write docs/**");
+    assert_ne!(ids(&alone), ids(&changed));
 }

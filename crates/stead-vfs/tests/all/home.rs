@@ -231,7 +231,7 @@ async fn rules_hold_for_the_real_path_whatever_it_is_called() {
         assert_eq!(
             verdict.kind, expected,
             "{kind:?} {path} {reach:?}: {}",
-            verdict.rule
+            verdict.reason
         );
     }
     // Moving the folder would make denied files readable.

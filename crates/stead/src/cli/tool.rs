@@ -37,8 +37,8 @@ pub(crate) async fn tool(
             VerdictKind::Deny => "deny",
         };
         match args.json {
-            true => outln!("{}", json!({"verdict": kind, "rule": verdict.rule})),
-            false => outln!("{kind}: {}", verdict.rule),
+            true => outln!("{}", json!({"verdict": kind, "rule": verdict.reason})),
+            false => outln!("{kind}: {}", verdict.reason),
         }
         return Ok(ExitCode::SUCCESS);
     }

@@ -330,7 +330,14 @@ async fn check_outside(agent: &Arc<Agent>, case: &Case) {
                 .unwrap();
             assert_eq!(
                 *verdict,
-                oracle::verdict(agent, (&tools, &files(agent)), &terms, &*tool, &args).await,
+                oracle::verdict(
+                    agent,
+                    (&tools, &files(agent)),
+                    (&terms, None),
+                    &*tool,
+                    &args
+                )
+                .await,
                 "explained: {at}"
             );
         }

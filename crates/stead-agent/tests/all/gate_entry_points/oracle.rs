@@ -6,7 +6,10 @@ use std::sync::Arc;
 use stead_agent::{
     Agent, CallFacts, CommandFacts, ReadOnlyStatus, RuleMatch, SessionPermissions, judge,
 };
-use stead_core::{AccessKind, PathAccess, PathScope, Verdict, VerdictKind};
+use stead_core::{
+    AccessKind, PathAccess, PathScope, PlanStage, RuleId, RuleSource, Verdict, VerdictKind,
+};
+use stead_sandbox::Isolation;
 use stead_tools::{Executor, Registry, SessionView, Tool};
 use stead_vfs::{VPath, Vfs};
 
@@ -45,11 +48,11 @@ impl Seen {
 }
 
 impl From<Verdict> for Seen {
-    fn from(Verdict { kind, rule }: Verdict) -> Self {
+    fn from(Verdict { kind, reason, .. }: Verdict) -> Self {
         match kind {
             VerdictKind::Allow => Self::Allowed,
-            VerdictKind::Ask => Self::Asks(rule),
-            VerdictKind::Deny => Self::Denied(rule),
+            VerdictKind::Ask => Self::Asks(reason),
+            VerdictKind::Deny => Self::Denied(reason),
         }
     }
 }
@@ -70,7 +73,23 @@ pub(super) async fn expected(
         Ok(prepared) => prepared,
         Err(why) => return Seen::NoCall(why),
     };
-    let seen = Seen::from(verdict(agent, (tools, files), terms, &*tool, &args).await);
+    // An agent in plan mode can write its plan and offer it unless a list denies that by name.
+    let making_plan = standing
+        .plan
+        .as_ref()
+        .and_then(PlanStage::draft_file)
+        .is_some();
+    let name = tool.spec().name.as_str();
+    let listed = agent
+        .workspace()
+        .tools_config(&**files)
+        .await
+        .unwrap()
+        .lists;
+    let exempt =
+        (making_plan && matches!(name, "plan_write" | "plan_exit") && !listed.denies(name))
+            .then_some(name);
+    let seen = Seen::from(verdict(agent, (tools, files), (terms, exempt), &*tool, &args).await);
     match (&seen, tool.refusal_reason(standing, &**files).await) {
         (Seen::Asks(_), Some(why)) => Seen::NoCall(why),
         _ => seen,
@@ -81,13 +100,13 @@ pub(super) async fn expected(
 pub(super) async fn verdict(
     agent: &Arc<Agent>,
     (tools, files): (&Registry, &Arc<dyn Vfs>),
-    terms: &SessionPermissions,
+    (terms, exempt): (&SessionPermissions, Option<&str>),
     tool: &dyn Tool,
     args: &Value,
 ) -> Verdict {
     let workspace = agent.workspace();
     let spec = tool.spec();
-    let unlisted = tools.find(&spec.name).is_none();
+    let unlisted = tools.find(&spec.name).is_none() && exempt != Some(spec.name.as_str());
     let mut accesses = if unlisted {
         Vec::new()
     } else {
@@ -102,12 +121,13 @@ pub(super) async fn verdict(
             ReadOnlyStatus::Unknown
         };
         let ruled = match judged.kind {
-            VerdictKind::Ask if !judged.rule.starts_with("commands.") => {
-                RuleMatch::NoMatch(judged.rule.clone())
+            VerdictKind::Ask if judged.rules.is_empty() => {
+                RuleMatch::NoMatch(judged.reason.clone())
             }
             kind => RuleMatch::Matched(Verdict {
                 kind,
-                rule: judged.rule.clone(),
+                rules: judged.rules.clone(),
+                reason: judged.reason.clone(),
             }),
         };
         if judged.kind != VerdictKind::Deny {
@@ -151,6 +171,7 @@ pub(super) async fn verdict(
         CommandFacts {
             text: text.to_owned(),
             rule_match: ruled,
+            isolation: Isolation::NONE,
             read_only: reads,
         }
     });
@@ -160,9 +181,13 @@ pub(super) async fn verdict(
     {
         let rule = format!(
             "commands.reads: {}; name the files or folders to look at",
-            verdict.rule
+            verdict.reason
         );
-        command.rule_match = RuleMatch::Matched(Verdict::ask(rule));
+        command.rule_match = RuleMatch::Matched(Verdict {
+            kind: VerdictKind::Ask,
+            rules: verdict.rules,
+            reason: rule,
+        });
     }
     let mut lies = Vec::new();
     for path in accesses
@@ -173,7 +198,12 @@ pub(super) async fn verdict(
     }
     let files = match stead_vfs::judge(&workspace.rules, &**files, &accesses).await {
         Ok(files) => files,
-        Err(error) => return Verdict::deny(error.to_string()),
+        Err(error) => {
+            return Verdict::deny(
+                RuleId::new(RuleSource::Path, "unresolved"),
+                error.to_string(),
+            );
+        }
     };
     let tool_name = spec.name.clone();
     let effect = spec.risk.effect;
@@ -198,7 +228,8 @@ pub(super) async fn verdict(
     let verdict = judge(agent.gate(), terms, &judged);
     match (tool.executor(), verdict.kind) {
         (Executor::Client, VerdictKind::Allow) => {
-            Verdict::ask("carried out by whoever runs the agent, who answers with its result")
+            let reason = "carried out by whoever runs the agent, who answers with its result";
+            Verdict::ask(RuleId::new(RuleSource::Tool, &judged.tool), reason)
         }
         (Executor::Client | Executor::Harness, _) => verdict,
     }

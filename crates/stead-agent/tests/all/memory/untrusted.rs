@@ -131,7 +131,7 @@ fn words_of_a_page_are_never_remembered_before_a_person_approves() {
                 .await
                 .unwrap();
             assert!(
-                verdict.rule.starts_with("protected: facts that wait"),
+                verdict.reason.starts_with("protected: facts that wait"),
                 "{verdict:?}"
             );
         }
@@ -224,7 +224,7 @@ fn a_session_with_words_from_outside_asks_before_it_changes_what_prompts_are_mad
                     .explain(tool, args.clone())
                     .await
                     .unwrap()
-                    .rule
+                    .reason
                     .contains("allowed"),
                 "{args}"
             );

@@ -68,7 +68,7 @@ fn by_every_name_and_through_every_door_it_is_refused_with_the_profile_as_the_re
             assert!(!model.asked()[0].has(name), "{name} was shown");
             let verdict = agent.explain(name, args.clone()).await.unwrap();
             assert_eq!(
-                (verdict.kind, verdict.rule.as_str()),
+                (verdict.kind, verdict.reason.as_str()),
                 (VerdictKind::Deny, rule.as_str()),
                 "{name}"
             );

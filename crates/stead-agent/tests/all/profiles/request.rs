@@ -290,7 +290,7 @@ fn a_program_gives_profiles_over_those_of_files() {
         );
         let verdict = agent.explain("own_tool", json!({})).await.unwrap();
         assert_eq!(
-            verdict.rule,
+            verdict.reason,
             "the profile scripted (given by the program) excludes own_tool"
         );
     });
