@@ -11,7 +11,7 @@ use stead_core::{
     SetEntry, SpendAmount,
 };
 use stead_store::FencingToken;
-use stead_vfs::{Overlay, ReadOnly, Scoped, VPath, Vfs};
+use stead_vfs::{Frozen, Overlay, Scoped, VPath, Vfs};
 use stead_workspace::AgentRole;
 
 impl Session {
@@ -27,7 +27,10 @@ impl Session {
             ChildFiles::Shared => files,
             ChildFiles::Isolated => {
                 let own = Scoped::new(files.clone(), self.isolated_changes_folder());
-                Arc::new(Overlay::new(Arc::new(own), Arc::new(ReadOnly::new(files))))
+                Arc::new(Overlay::new(
+                    Arc::new(own),
+                    Arc::new(Frozen::read_only(files)),
+                ))
             }
         }
     }

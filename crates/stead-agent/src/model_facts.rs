@@ -27,7 +27,7 @@ impl Agent {
     /// The same where `model` was asked.
     pub(crate) fn price_from(&self, model: &dyn Model, name: &str) -> Option<Price> {
         let set = self.parts.workspace.config().prices.get(name).copied();
-        set.or_else(|| model.price_for(name))
+        set.or_else(|| model.facts().price_for(name))
     }
 
     /// The longest answer in tokens, if known by now.
@@ -37,7 +37,7 @@ impl Agent {
                 .get()
                 .and_then(|reported| reported.max_output_tokens)
         };
-        self.parts.model.max_output_tokens().or_else(reported)
+        self.parts.model.facts().max_output_tokens.or_else(reported)
     }
 }
 
@@ -53,7 +53,7 @@ impl Session {
         };
         self.state
             .window
-            .or_else(|| self.agent.model().context_window())
+            .or_else(|| self.agent.model().facts().context_window)
             .or_else(reported)
     }
 

@@ -153,7 +153,7 @@ impl Agent {
             date: today(workspace.config().timezone.as_deref()),
         };
         let mut turn = self.compose(&cx).await?;
-        for model in self.parts.model.names() {
+        for model in self.parts.model.facts().names() {
             let other = profile_of(model);
             if other != profile {
                 let cx = TurnCx {

@@ -11,11 +11,11 @@ pub struct Ask {
     pub run: RunId,
     /// The call.
     pub id: String,
-    /// Hash of the arguments the answer will be bound to.
+    /// The hash of the arguments that the answer is bound to.
     pub args_hash: String,
-    /// A sentence that says why it is asked.
+    /// A sentence that explains why the call is asked about.
     pub rule: String,
-    /// The rules that ask; none if only the permission mode does. Empty in journals written before
+    /// The rules that ask; empty if only the permission mode does, and in journals written before
     /// rules had ids.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<RuleId>,
@@ -24,25 +24,25 @@ pub struct Ask {
     pub terms: AskTerms,
 }
 
-/// How a question may be answered, by whom, and until when.
+/// The conditions for answering a question: how, by whom, and until when.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskTerms {
-    /// Answers that may be given; none listed = approve and reject.
+    /// The allowed answers; empty means approve and reject.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<DecisionKind>,
-    /// Who may answer; none listed = whoever can open the session.
+    /// The people who may answer; empty means everybody who can open the session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answerers: Vec<String>,
-    /// Until when.
+    /// The time until which it can be answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<jiff::Timestamp>,
-    /// What would happen, for people: a diff, a command.
+    /// What the call would do, for people: a diff, a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<String>,
 }
 
 impl AskTerms {
-    /// The answers that may be given.
+    /// Returns the allowed answers.
     pub fn allowed(&self) -> &[DecisionKind] {
         match self.decisions.as_slice() {
             [] => &[DecisionKind::Approve, DecisionKind::Reject],
@@ -50,23 +50,23 @@ impl AskTerms {
         }
     }
 
-    /// Whether it may be answered so.
+    /// Returns whether an answer of this kind is allowed.
     pub fn accepts(&self, kind: DecisionKind) -> bool {
         self.allowed().contains(&kind)
     }
 
-    /// Whether `who` may answer it.
+    /// Returns whether `who` may answer.
     pub fn may_answer(&self, who: &str) -> bool {
         self.answerers.is_empty() || self.answerers.iter().any(|name| name == who)
     }
 
-    /// Whether it was too late to answer at `now`.
+    /// Returns whether the question has expired at `now`.
     pub fn has_expired(&self, now: jiff::Timestamp) -> bool {
         self.expires.is_some_and(|expires| expires <= now)
     }
 }
 
-/// The ways to answer a question.
+/// The kinds of answers.
 #[derive(
     Debug,
     Clone,
@@ -84,19 +84,19 @@ impl AskTerms {
 pub enum DecisionKind {
     /// The call runs as it is.
     Approve,
-    /// It runs with other arguments.
+    /// The call runs with other arguments.
     Edit,
-    /// It does not run.
+    /// The call does not run.
     Reject,
-    /// It does not run; the answer is its result.
+    /// The call does not run; the answer is its result.
     Respond,
 }
 
 impl DecisionKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 4] = [Self::Approve, Self::Edit, Self::Reject, Self::Respond];
 
-    /// The name used in settings, journals and on the command line.
+    /// Returns the name used in settings, journals and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Approve => "approve",
@@ -114,28 +114,28 @@ pub struct Decision {
     pub run: RunId,
     /// The call.
     pub id: String,
-    /// Hash of the arguments that were shown.
+    /// The hash of the arguments that were shown.
     pub args_hash: String,
     /// Whether the call may run.
     pub approved: bool,
-    /// Who said so.
+    /// The person who answered.
     pub by: String,
-    /// With these arguments instead.
+    /// The arguments to use instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args: Option<Value>,
-    /// Why not, or what to tell the model in its place.
+    /// The reason of a rejection, or the result for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<String>,
-    /// Whether these words are the call's result.
+    /// Whether `words` is the call's result.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub responds: bool,
 }
 
 impl Decision {
-    /// Who rejects what nobody answered in time.
+    /// The name of the answerer for questions that expired.
     pub const EXPIRY: &str = "expiry";
 
-    /// A plain yes of `by` to the call `id` with the arguments that were shown.
+    /// Returns an approval by `by` of the call `id` with the arguments that were shown.
     pub fn approve(
         run: RunId,
         id: impl Into<String>,
@@ -157,7 +157,7 @@ impl Decision {
         }
     }
 
-    /// Which of the ways to answer it is.
+    /// Returns the kind of the answer.
     pub fn kind(&self) -> DecisionKind {
         match (self.approved, &self.args, self.responds) {
             (true, Some(_), _) => DecisionKind::Edit,

@@ -1,25 +1,25 @@
-//! How much a call may spend. Decided here, without doing anything; the driver keeps the accounts.
+//! Budgets: how much a model call may spend. Pure decisions; the driver keeps the accounts.
 
 use crate::{Price, Usd};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The shortest answer worth asking for, in tokens.
+/// The shortest answer that is worth requesting, in tokens.
 pub const MIN_ANSWER_TOKENS: u64 = 256;
 
-/// What a limit is about.
+/// The scope of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BudgetScope {
-    /// One run, and those that take it up again.
+    /// One run, including the runs that resume it.
     Run,
     /// One session.
     Session,
-    /// One day of one owner, whichever sessions and processes.
+    /// One day of one owner, over all sessions and processes.
     Day,
 }
 
 impl BudgetScope {
-    /// The name it has in settings: `run` of `budget.run_usd`.
+    /// Returns the name in settings: `run` of `budget.run_usd`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Run => "run",
@@ -29,7 +29,7 @@ impl BudgetScope {
     }
 }
 
-/// What a limit counts.
+/// The unit of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BudgetUnit {
     /// Money.
@@ -38,7 +38,7 @@ pub enum BudgetUnit {
     Tokens,
 }
 
-/// The most that may be spent; none = as much as it takes.
+/// The maximum that may be spent; `None` for no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SpendLimit {
     /// Money.
@@ -48,61 +48,61 @@ pub struct SpendLimit {
 }
 
 impl SpendLimit {
-    /// Whether anything is limited.
+    /// Returns whether anything is limited.
     pub fn is_limited(&self) -> bool {
         *self != Self::default()
     }
 }
 
-/// A limit, and how much of it is gone.
+/// A limit with its use so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BudgetAccount {
-    /// What it is about.
+    /// The scope.
     pub scope: BudgetScope,
     /// The limit.
     pub limit: SpendLimit,
-    /// What a person added to it.
+    /// The amount that a person added.
     pub raised: SpendAmount,
-    /// What is spent, and what is reserved for calls on their way.
+    /// The amount spent, and reserved for calls in progress.
     pub used: SpendAmount,
 }
 
-/// What one call may come to.
+/// The maximum that one call may take.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CallEstimate {
-    /// Tokens of the request.
+    /// The tokens of the request.
     pub input_tokens: u64,
-    /// Tokens of the longest answer, without thinking.
+    /// The tokens of the longest answer, without thinking.
     pub answer_tokens: u64,
-    /// Tokens that thinking may take beside it.
+    /// The tokens for thinking.
     pub thinking_tokens: u64,
-    /// What they cost, where that is known.
+    /// The price, if known.
     pub price: Option<Price>,
 }
 
-/// A call that may be made.
+/// A call that fits the budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallReservation {
-    /// Tokens of the longest answer it may ask for, without thinking.
+    /// The maximum length of the answer in tokens, without thinking.
     pub answer_tokens: u64,
-    /// The most it will come to.
+    /// The maximum that the call will take.
     pub reserved: SpendAmount,
-    /// The limit that made the answer shorter, if one did.
+    /// The limit that shortened the answer, if one did.
     pub limited_by: Option<(BudgetScope, BudgetUnit)>,
 }
 
 /// A limit that leaves too little for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub struct BudgetExhausted {
-    /// What the limit is about.
+    /// The scope of the limit.
     pub scope: BudgetScope,
-    /// What it counts.
+    /// The unit of the limit.
     pub unit: BudgetUnit,
-    /// The limit, with what a person added to it.
+    /// The limit, including what a person added.
     pub limit: SpendAmount,
-    /// How much of it is gone.
+    /// The amount used.
     pub used: SpendAmount,
-    /// The least that the call takes.
+    /// The minimum that the call needs.
     pub needed: SpendAmount,
 }
 
@@ -134,7 +134,7 @@ impl fmt::Display for BudgetExhausted {
     }
 }
 
-/// The setting that gives a limit.
+/// Returns the name of the setting for a limit.
 pub fn budget_setting_name(span: BudgetScope, unit: BudgetUnit) -> String {
     let unit = match unit {
         BudgetUnit::Usd => "usd",
@@ -144,7 +144,7 @@ pub fn budget_setting_name(span: BudgetScope, unit: BudgetUnit) -> String {
 }
 
 impl CallEstimate {
-    /// A call that costs nothing.
+    /// A call without cost.
     pub const FREE: Self = Self {
         input_tokens: 0,
         answer_tokens: 0,
@@ -152,8 +152,7 @@ impl CallEstimate {
         price: None,
     };
 
-    /// Whether the call fits into what is left of every account; if only a shorter answer does, how
-    /// long it may be.
+    /// Reserves the maximum of the call in every account, with a shorter answer if only that fits.
     pub fn reserve(&self, accounts: &[BudgetAccount]) -> Result<CallReservation, BudgetExhausted> {
         let least = self.thinking_tokens + MIN_ANSWER_TOKENS.min(self.answer_tokens);
         let mut output = self.thinking_tokens + self.answer_tokens;
@@ -176,8 +175,8 @@ impl CallEstimate {
         })
     }
 
-    /// Tokens of output that each limit of `account` has room for; none if not even the request
-    /// fits.
+    /// Returns the output tokens that each limit of `account` allows, or `None` if not even the
+    /// request fits.
     fn output_limits(
         &self,
         account: &BudgetAccount,
@@ -212,7 +211,7 @@ impl CallEstimate {
         usd.into_iter().chain(tokens)
     }
 
-    /// What the call comes to at most with so much output.
+    /// Returns the maximum that the call takes with this many output tokens.
     fn with_output(&self, output_tokens: u64) -> SpendAmount {
         let tokens = self.input_tokens.saturating_add(output_tokens);
         let Some(price) = self.price else {
@@ -221,7 +220,7 @@ impl CallEstimate {
                 tokens,
             };
         };
-        // Nobody knows before how much of the request is cached, or will be.
+        // It is not known in advance how much of the request is or will be cached.
         let input = price
             .input
             .max(price.cache_write.unwrap_or(0.0))
@@ -264,7 +263,7 @@ impl CallEstimate {
 /// Billionths of a dollar for one token at a dollar per million.
 const NANOS_PER_TOKEN: f64 = 1e3;
 
-/// Money and tokens that may be spent beyond a budget.
+/// An amount of money and tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpendAmount {
     /// Money.
@@ -276,12 +275,12 @@ pub struct SpendAmount {
 }
 
 impl SpendAmount {
-    /// Whether it is nothing.
+    /// Returns whether both are zero.
     pub fn is_zero(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The rest after `other` is taken away, and never less than nothing.
+    /// Returns the difference, or zero where `other` is greater.
     pub fn saturating_sub(self, other: Self) -> Self {
         Self {
             usd: self.usd.saturating_sub(other.usd),
@@ -345,7 +344,7 @@ mod tests {
             thinking_tokens: 0,
             price: Some(PRICE),
         };
-        // 10,000 at the price of cache writes are 0.04, 4,000 of answer another 0.04.
+        // 10,000 tokens at the price of cache writes are 0.04, 4,000 tokens of answer another 0.04.
         let whole = CallReservation {
             answer_tokens: 4_000,
             reserved: spent(0.08, 14_000),

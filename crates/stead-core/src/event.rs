@@ -1,5 +1,5 @@
-//! What listeners see while a run goes on. CLI, terminal interface and servers are projections of
-//! it.
+//! Events: what listeners are told while a run goes on. The command line, the terminal interface
+//! and servers are projections of them.
 
 use crate::{
     Block, CompactionCause, DecisionKind, DroppedCounts, PermissionMode, PlanStage, Redactor,
@@ -8,14 +8,14 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One event. `seq` counts within a run without gaps, so a listener can tell what it missed.
+/// One event. `seq` counts within a run without gaps, so that a listener can detect missed events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// Position within the run's events, from 1.
+    /// The position within the run's events, from 1.
     pub seq: u64,
     /// The run.
     pub run: RunId,
-    /// Whose event: empty for the run itself, the labels from outer to inner for a subagent's.
+    /// The source: empty for the run itself, the labels from outer to inner for a subagent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub source: Vec<String>,
     /// What happened.
@@ -27,17 +27,17 @@ pub struct Event {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum EventKind {
-    /// The input is durable and work begins.
+    /// The input is durable and the run begins.
     RunStarted {
         /// The session.
         session: SessionId,
-        /// The model that will be asked, as `provider:model`.
+        /// The model that will be called, as `provider:model`.
         model: String,
-        /// Whether it begins without a new input: an earlier run is taken up again, or tasks wake
+        /// Whether it begins without a new input: an earlier run is resumed, or subagent tasks wake
         /// the session.
         resumed: bool,
     },
-    /// A request is sent.
+    /// A request is sent to the model.
     ModelStarted {
         /// The step, from 1.
         step: u32,
@@ -52,71 +52,71 @@ pub enum EventKind {
         /// The piece.
         text: String,
     },
-    /// The model has begun to write a call.
+    /// The model began to write a tool call.
     ToolCallStarted {
-        /// Its position among the answer's calls.
+        /// The index among the answer's calls.
         index: u32,
         /// The tool.
         name: String,
     },
     /// A piece of a call's arguments.
     ToolArgsDelta {
-        /// The call's position.
+        /// The index of the call.
         index: u32,
         /// A piece of JSON text.
         json: String,
     },
-    /// The request failed and is tried again: deltas of this step so far are void.
+    /// The request failed and is retried: the deltas of this step so far are void.
     ModelRetry {
-        /// Which attempt comes next, from 2.
+        /// The number of the next attempt, from 2.
         attempt: u32,
-        /// After this long.
+        /// The delay before it.
         wait_ms: u64,
-        /// Why.
+        /// The reason of the failure.
         reason: String,
     },
-    /// The answer is whole.
+    /// The answer is complete.
     ModelEnded {
         /// The step.
         step: u32,
-        /// Tokens of this call.
+        /// The token usage of this call.
         usage: Usage,
-        /// Its cost; absent when not known.
+        /// The cost; absent if unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<Usd>,
-        /// Why the model stopped.
+        /// The reason why the model stopped.
         stop: StopReason,
-        /// Tokens of the context after this answer.
+        /// The tokens of the context after this answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         context_tokens: Option<u64>,
-        /// How many fit.
+        /// The context window in tokens.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         context_window: Option<u64>,
     },
     /// A summary of the older part of the conversation is being made, which takes a while.
     CompactionStarted {
-        /// Why.
+        /// The cause.
         cause: CompactionCause,
-        /// Tokens of the context now.
+        /// The tokens of the context now.
         before_tokens: u64,
     },
     /// The model is shown less of the conversation from here on.
     Compacted {
-        /// Why.
+        /// The cause.
         cause: CompactionCause,
         /// What is no longer shown.
         dropped: DroppedCounts,
-        /// Whether a summary stands for the older part.
+        /// Whether a summary replaces the older part.
         summarised: bool,
-        /// Tokens before.
+        /// The tokens before.
         before_tokens: u64,
-        /// An estimate of them after.
+        /// The estimated tokens after.
         after_tokens: u64,
-        /// Why no model wrote a summary though one was wanted.
+        /// The reason why no model wrote a summary although one was planned.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fallback: Option<String>,
     },
-    /// A call passed the gate and begins.
+    /// A call passed the gate and starts.
     ToolStarted {
         /// The call.
         id: String,
@@ -138,14 +138,14 @@ pub enum EventKind {
         id: String,
         /// The tool's name.
         name: String,
-        /// How.
+        /// How it ended.
         status: ResultStatus,
-        /// The beginning of what the model was told.
+        /// The beginning of the result.
         preview: String,
-        /// How long it took.
+        /// The duration in milliseconds.
         ms: u64,
     },
-    /// A call waits for a person.
+    /// A call waits for a person's decision.
     Ask {
         /// The call.
         id: String,
@@ -153,15 +153,15 @@ pub enum EventKind {
         name: String,
         /// The arguments.
         args: Value,
-        /// The rule that asks.
+        /// A sentence that explains why it is asked.
         rule: String,
-        /// Answers that may be given.
+        /// The allowed answers.
         #[serde(default)]
         decisions: Vec<DecisionKind>,
-        /// Until when.
+        /// The time until which it can be answered.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires: Option<jiff::Timestamp>,
-        /// What would happen, for people.
+        /// What the call would do, for people.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         preview: Option<String>,
     },
@@ -169,79 +169,79 @@ pub enum EventKind {
     Decision {
         /// The call.
         id: String,
-        /// Yes or no.
+        /// Whether it was approved.
         approved: bool,
-        /// Who.
+        /// The person.
         by: String,
-        /// Which of the ways to answer it is.
+        /// The kind of the answer.
         #[serde(default = "approve")]
         decision: DecisionKind,
     },
-    /// Another agent of the workspace acts from here on.
+    /// Another agent of the workspace became active.
     AgentSwitched {
-        /// The one before.
+        /// The previous agent.
         from: String,
-        /// The one from now on.
+        /// The new agent.
         to: String,
-        /// The model it asks.
+        /// The model that it uses.
         model: String,
     },
-    /// What a person said while the run went on is part of the conversation from here on.
+    /// A steering message became part of the conversation.
     Steered {
-        /// What was said.
+        /// The content.
         content: Vec<Block>,
     },
-    /// The things to do are these now.
+    /// The todos changed.
     Todos {
-        /// All of them.
+        /// All todos.
         todos: Vec<Todo>,
     },
     /// Plan mode began or ended.
     Plan {
-        /// How the plan stands now, with its own fields beside; left out where there is none.
+        /// The stage of the plan with its own fields; absent if there is no plan.
         #[serde(default, flatten)]
         stage: Option<PlanStage>,
     },
-    /// Another permission mode holds from here on.
+    /// The permission mode changed.
     Mode {
-        /// Which.
+        /// The new mode.
         to: PermissionMode,
     },
-    /// Something a person should know.
+    /// A message for a person.
     Notice {
-        /// How grave.
+        /// The severity.
         level: NoticeLevel,
-        /// In words.
+        /// The text.
         text: String,
     },
     /// The run ended or parked; always the last event.
     RunEnded {
-        /// How.
+        /// The outcome.
         outcome: RunOutcome,
-        /// More words, where there are any.
+        /// Details, if there are any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// The final text.
         text: String,
-        /// Model calls made.
+        /// The number of model calls.
         steps: u32,
-        /// Tokens of the whole run.
+        /// The token usage of the whole run.
         usage: Usage,
-        /// Cost of the whole run; absent when any part is not known.
+        /// The cost of the whole run; absent if any part is unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<Usd>,
     },
 }
 
-/// How a question was answered before there were other ways to say yes.
+/// The kind of an approved answer in events without `decision`.
 fn approve() -> DecisionKind {
     DecisionKind::Approve
 }
 
 impl EventKind {
-    /// The same event without any secret that `redactor` knows. Arguments and what a person said
-    /// are as they are: they come from the journal, where no secret is. A secret whose pieces come
-    /// in two deltas is not seen.
+    /// Returns the event without any secret that `redactor` knows. Arguments and user messages are
+    /// unchanged, because they come from the journal, which contains no secrets. A secret that is
+    /// split over two deltas is not detected.
     pub fn redacted(self, redactor: &Redactor) -> Self {
         let clean = |text: String| redactor.redact_owned(text);
         match self {
@@ -304,7 +304,7 @@ impl EventKind {
         }
     }
 
-    /// What listeners are told of a change of how a session goes on, as it is on record.
+    /// Returns the event for a recorded change of the session.
     pub fn from_change(change: &SessionChange) -> Option<Self> {
         match change.clone() {
             SessionChange::Todos { todos } => Some(Self::Todos { todos }),
@@ -315,13 +315,13 @@ impl EventKind {
     }
 }
 
-/// How grave a notice is.
+/// The severity of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoticeLevel {
-    /// Good to know.
+    /// Information.
     Info,
-    /// Something was not as it should be, and was handled.
+    /// A problem that was handled.
     Warning,
 }
 

@@ -4,10 +4,11 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// Longest identifier, in bytes: leaves room for suffixes within a 255-byte file name.
+/// The maximum length of an identifier in bytes, which leaves room for suffixes within a 255-byte
+/// file name.
 const MAX_ID_BYTES: usize = 128;
 
-/// Why a string is not an identifier.
+/// The reason why a text is not a valid identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
     /// The empty string.
@@ -46,13 +47,14 @@ macro_rules! id {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// Parses an identifier; refuses what could leave its directory or hide in a listing.
+            /// Parses an identifier. Refuses text that could leave its directory or hide in a
+            /// listing.
             pub fn new(text: impl AsRef<str>) -> Result<Self, IdError> {
                 check(text.as_ref())?;
                 Ok(Self(text.as_ref().into()))
             }
 
-            /// The identifier as text.
+            /// Returns the identifier as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -105,7 +107,7 @@ id!(
     RunId
 );
 
-/// Why a text cannot name a user or tenant.
+/// The reason why a text cannot name a user or tenant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// The empty string.
@@ -121,11 +123,11 @@ pub enum NameError {
     Control,
 }
 
-/// Longest name of a user or tenant, in bytes: an address of mail fits.
+/// The maximum length of the name of a user or tenant in bytes, enough for an email address.
 const MAX_NAME_BYTES: usize = 256;
 
-/// Names that come from elsewhere: mail addresses, account numbers, `a/b`. Whatever they hold, they
-/// only ever reach a path or a key in encoded form, so none can be taken for another.
+/// Names that come from elsewhere: email addresses, account numbers, `a/b`. They are always encoded
+/// in paths and keys, so no name can be mistaken for another.
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -133,7 +135,7 @@ macro_rules! name {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// Takes any text of 1 to 256 bytes without control characters.
+            /// Accepts any text of 1 to 256 bytes without control characters.
             pub fn new(text: impl AsRef<str>) -> Result<Self, NameError> {
                 let text = text.as_ref();
                 if text.is_empty() {
@@ -147,14 +149,14 @@ macro_rules! name {
                 }
             }
 
-            /// The name as given. Not for paths or keys.
+            /// Returns the name as given. Not for paths or keys.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
         }
 
         impl Default for $name {
-            /// Whoever gives no name shares this one, and nothing with those who do.
+            /// Returns the name shared by everybody who gives none.
             fn default() -> Self {
                 Self("_default".into())
             }
@@ -169,50 +171,50 @@ macro_rules! name {
 }
 
 name!(
-    /// One person or service that talks to an agent.
+    /// A person or service that talks to an agent.
     UserId
 );
 name!(
-    /// One party among several that share an installation.
+    /// A tenant of an installation.
     TenantId
 );
 
-/// Whose session it is.
+/// The owner of a session, a file tree or a budget.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner {
-    /// The party.
+    /// The tenant.
     pub tenant: TenantId,
-    /// The person of that party.
+    /// The user of that tenant.
     pub user: UserId,
 }
 
-/// Time-ordered, unique text: `prefix` and a UUID v7.
+/// Returns a unique, time-ordered text: `prefix` and a UUID v7.
 fn fresh(prefix: &str) -> Arc<str> {
     let id = uuid::Uuid::now_v7().simple().to_string();
     format!("{prefix}{id}").into()
 }
 
 impl AgentId {
-    /// The agent of a workspace that names none.
+    /// Returns the id of the default agent.
     pub fn main() -> Self {
         Self("main".into())
     }
 }
 
 impl SessionId {
-    /// Stands where something is done outside any session.
+    /// Returns the id that is used outside any session.
     pub fn sessionless() -> Self {
         Self("outside".into())
     }
 
-    /// A new session id; later ones sort after earlier ones.
+    /// Returns a new session id; later ones sort after earlier ones.
     pub fn fresh() -> Self {
         Self(fresh("s"))
     }
 }
 
 impl RunId {
-    /// A new run id; later ones sort after earlier ones.
+    /// Returns a new run id; later ones sort after earlier ones.
     pub fn fresh() -> Self {
         Self(fresh("r"))
     }

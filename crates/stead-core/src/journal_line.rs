@@ -1,7 +1,7 @@
 //! One line of a journal: `{"seq":…,"at":…,"kind":…,"data":{…},"sum":"…"}`.
 //!
-//! The sum of a line covers its text and the sum of the line before it, so a journal is a chain:
-//! a changed, missing or reordered line shows at once.
+//! The checksum of a line covers its text and the checksum of the line before it, so a journal is a
+//! chain: a changed, missing or reordered line is detected.
 
 use crate::{Entry, EntryKind};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 const SUM_HEX_CHARS: usize = 16;
-/// `,"sum":"` + 16 hex digits + `"}`
+/// The length of `,"sum":"`, 16 hex digits and `"}`.
 const SUM_FIELD_BYTES: usize = 8 + SUM_HEX_CHARS + 2;
 
 /// The checksum of a line, chained over all lines before it.
@@ -18,7 +18,7 @@ const SUM_FIELD_BYTES: usize = 8 + SUM_HEX_CHARS + 2;
 pub struct ChainSum([u8; SUM_HEX_CHARS / 2]);
 
 impl ChainSum {
-    /// The sum before the first line.
+    /// The checksum before the first line.
     pub const START: Self = Self([0; SUM_HEX_CHARS / 2]);
 
     fn next(self, text: &[u8]) -> Self {
@@ -61,17 +61,17 @@ impl<'de> Deserialize<'de> for ChainSum {
 /// A decoded line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JournalLine {
-    /// Position in the journal, from 1, without gaps.
+    /// The position in the journal, from 1, without gaps.
     pub seq: u64,
-    /// When it was written.
+    /// The time when it was written.
     pub at: jiff::Timestamp,
-    /// What happened.
+    /// The entry.
     pub entry: Entry,
-    /// The chain's sum up to and including this line.
+    /// The chained checksum up to and including this line.
     pub sum: ChainSum,
 }
 
-/// Why a line could not be read.
+/// The reason why a line could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
     /// Not a journal line.
@@ -85,7 +85,7 @@ pub enum LineError {
     UnknownKind(String),
 }
 
-/// Encodes `entry` as one line, newline included, and returns the new sum.
+/// Encodes `entry` as one line including its newline. Returns it with the new checksum.
 pub fn encode_line(
     seq: u64,
     at: jiff::Timestamp,
@@ -116,7 +116,7 @@ pub fn encode_line(
     )
 }
 
-/// Appends the sum to a line's text.
+/// Appends the checksum to a line's text.
 fn append_sum(mut text: String, previous: ChainSum) -> (String, ChainSum) {
     let sum = previous.next(text.as_bytes());
     text.push_str(&format!(",\"sum\":\"{sum}\"}}\n"));
@@ -124,7 +124,7 @@ fn append_sum(mut text: String, previous: ChainSum) -> (String, ChainSum) {
 }
 
 impl crate::Redactor {
-    /// `line` as it may be written: without secrets, with a sum that fits.
+    /// Returns `line` without secrets, with a matching checksum.
     pub fn redact_line(&self, line: (String, ChainSum), previous: ChainSum) -> (String, ChainSum) {
         if matches!(self.redact(&line.0), std::borrow::Cow::Borrowed(_)) {
             return line;
@@ -140,8 +140,8 @@ impl crate::Redactor {
         append_sum(text, previous)
     }
 
-    /// Cleans what was said and leaves the journal's own words alone: a secret that happens to be
-    /// `result` must not turn a line into one that nobody can read.
+    /// Redacts content and leaves the journal's own field values alone: a secret that happens to be
+    /// `result` must not make a line unreadable.
     fn redact_data(&self, value: &mut Value) {
         const OUR_WORDS: [&str; 11] = [
             "type",
@@ -251,8 +251,8 @@ fn kind_of(name: &str) -> Result<EntryKind, LineError> {
 }
 
 fn json(value: &impl Serialize) -> String {
-    // Our own types have string keys and no fallible serialisers; a failure would show as a line
-    // that no reader accepts, and never as a wrong one.
+    // These types have string keys and no fallible serialisers. A failure would give a line that no
+    // reader accepts, never a wrong one.
     serde_json::to_string(value).unwrap_or_default()
 }
 

@@ -1,21 +1,27 @@
-//! The vocabulary of Stead, and the pure machine that decides what a run does next.
+//! The types of Stead, and the pure state machine that decides what a run does next.
 //!
-//! Nothing here performs I/O or awaits. The driver in `stead-agent` does what [`Run::next`] says,
-//! records the outcome as a journal [`Entry`], and applies that entry to the [`SessionState`].
-//! Because every change of state is an entry, loading a journal and living through it are the same
-//! code, and resume, replay and property tests follow from it.
+//! This crate performs no I/O and has no async code. The driver in `stead-agent` does what
+//! [`Run::next`] says, records the outcome as a journal [`Entry`], and applies that entry to the
+//! [`SessionState`]. Every change of state is an entry, so loading a journal and running a session
+//! use the same code, which makes resume, replay and property tests possible.
 //!
 //! ```
-//! use stead_core::{Block, Entry, Limits, Next, RunId, SessionState, UserInput};
+//! use stead_core::{Entry, NextAction, RunId, RunLimits, SessionState, UserInput};
 //!
 //! let mut state = SessionState::default();
 //! let run = RunId::new("r1").unwrap();
 //! state.apply(1, &Entry::User(UserInput::text(run, "hello"))).unwrap();
-//! assert_eq!(state.next(&Limits::default()), Next::CallModel);
+//! assert_eq!(state.next(&RunLimits::default()), NextAction::CallModel);
 //! ```
 //!
-//! - [`Message`], [`Block`], [`ToolCall`]: what is said. - [`Entry`], [`Line`]: what is recorded.
-//! - [`SessionState`], [`Run`]: what it adds up to. - [`Event`]: what listeners see.
+//! - [`Message`], [`Block`], [`ToolCall`], [`ToolSpec`]: the conversation and its tools.
+//! - [`Entry`], [`JournalLine`], [`Redactor`]: the journal, its lines and redaction.
+//! - [`SessionState`], [`Run`], [`NextAction`]: the fold and the state machine.
+//! - [`Ask`], [`Decision`], [`Verdict`], [`PermissionMode`]: approvals and permissions.
+//! - [`ContextView`], [`ContextBudget`], [`CompactionPlan`]: the context and its compaction.
+//! - [`BudgetAccount`], [`CallEstimate`], [`Usage`], [`Price`], [`Usd`]: usage, cost and budgets.
+//! - [`Event`]: what listeners are told while a run goes on.
+//! - [`SessionId`], [`AgentId`], [`RunId`], [`Owner`]: identifiers that are safe in paths and keys.
 
 mod ask;
 mod budget;

@@ -1,21 +1,21 @@
-//! What is said between a person, a model and the tools.
+//! Messages between a person, a model and tools.
 
 use crate::ResultStatus;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One entry of the conversation as a model sees it.
+/// One message of the conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
-    /// From the person, or from the harness in the person's place.
+    /// From the user, or from the harness on the user's behalf.
     User {
         /// Text and media, in order.
         content: Vec<Block>,
     },
     /// From the model.
     Assistant {
-        /// Thinking, text and tool calls, in the order the model gave them.
+        /// Thinking, text and tool calls, in the model's order.
         content: Vec<Block>,
     },
     /// The results of all calls of the assistant message before it, in the order of the calls.
@@ -25,7 +25,7 @@ pub enum Message {
     },
 }
 
-/// A piece of a message.
+/// A part of a message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Block {
@@ -36,40 +36,40 @@ pub enum Block {
     },
     /// An image, document, sound or video.
     Media(Media),
-    /// What the model thought; sent back unchanged to the wire it came from.
+    /// The model's thinking, sent back unchanged to the wire it came from.
     Thinking(Thinking),
-    /// A call of a tool.
+    /// A tool call.
     ToolCall(ToolCall),
 }
 
 impl Block {
-    /// A text block.
+    /// Returns a text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
     }
 }
 
-/// Bytes with a media type, carried as base64 text as every provider wants them.
+/// Bytes with a media type, as base64 text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Media {
     /// The MIME type, for example `image/png`.
     pub mime: String,
-    /// The content in standard base64; empty when it lies in `file`.
+    /// The content in standard base64; empty if it is in `file`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub data: String,
-    /// The file's name, where it had one.
+    /// The file's name, if it had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The file of the workspace that holds the content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// About how many tokens it takes, as estimated when the content was at hand.
+    /// The estimated tokens, computed when the content was available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
 }
 
 impl Media {
-    /// Content that is at hand.
+    /// Returns media with inline content.
     pub fn inline(mime: impl Into<String>, data: impl Into<String>, name: Option<String>) -> Self {
         Self {
             mime: mime.into(),
@@ -81,7 +81,7 @@ impl Media {
     }
 }
 
-/// Reasoning content. `origin` names the wire that made it: signatures are valid only there.
+/// Reasoning content. `origin` names the wire that produced it: signatures are valid only there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thinking {
     /// The readable part; empty when redacted.
@@ -90,7 +90,7 @@ pub struct Thinking {
     /// The provider's signature or encrypted content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
-    /// The provider's id of this item, where it has one.
+    /// The provider's id of this item, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// Whether the provider withheld the text and gave only `signature`.
@@ -100,16 +100,16 @@ pub struct Thinking {
     pub origin: String,
 }
 
-/// A model's wish to call a tool.
+/// A tool call requested by a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// Unique within the session; results refer to it.
+    /// The id, unique within the session; results refer to it.
     pub id: String,
     /// The tool's name as the model wrote it.
     pub name: String,
     /// The arguments; `{}` when they could not be parsed.
     pub args: Value,
-    /// Why the arguments could not be parsed, in words the model can act on.
+    /// The reason why the arguments could not be parsed, for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invalid: Option<String>,
     /// A provider's signature bound to this call (Gemini), sent back unchanged.
@@ -117,31 +117,31 @@ pub struct ToolCall {
     pub signature: Option<String>,
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
     /// The call's id.
     pub id: String,
-    /// The tool's name, for wires that want it.
+    /// The tool's name, for wires that need it.
     pub name: String,
     /// How it ended.
     pub status: ResultStatus,
     /// Text and media for the model.
     pub content: Vec<Block>,
-    /// The journal's entry of it; 0 where there is none.
+    /// The sequence number of its entry; 0 if there is none.
     #[serde(default)]
     pub seq: u64,
 }
 
 impl Message {
-    /// A user message of one text.
+    /// Returns a user message of one text.
     pub fn user(text: impl Into<String>) -> Self {
         Self::User {
             content: vec![Block::text(text)],
         }
     }
 
-    /// All text of this message, joined by blank lines.
+    /// Returns all text of this message, joined by blank lines.
     pub fn text(&self) -> String {
         let blocks: Vec<&Block> = match self {
             Self::User { content } | Self::Assistant { content } => content.iter().collect(),
@@ -154,7 +154,7 @@ impl Message {
         texts.collect::<Vec<_>>().join("\n\n")
     }
 
-    /// The calls of an assistant message, in order.
+    /// Returns the calls of an assistant message, in order.
     pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
         let content: &[Block] = match self {
             Self::Assistant { content } => content,

@@ -1,32 +1,31 @@
-//! How freely an agent may act.
+//! Permission modes.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// How freely an agent may act, where no rule says otherwise. Rules and protected files hold in
-/// every mode.
+/// What happens where no rule decides. Rules and protected files apply in every mode.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum PermissionMode {
-    /// Reads, and writes inside the workspace, are allowed; the rest asks.
+    /// Reads, and writes inside the workspace, are allowed; everything else asks.
     #[default]
     Default,
     /// Changes of an attached project are allowed too.
     AcceptEdits,
-    /// Only reads; the rest is denied.
+    /// Only reads are allowed; everything else is denied.
     Explore,
-    /// What would ask is denied.
+    /// Calls that would ask are denied.
     DontAsk,
-    /// What this mode alone would ask about is allowed. What a rule asks about, and what is
-    /// flagged, still asks.
+    /// Calls that only this mode would ask about are allowed. Calls that a rule asks about, and
+    /// flagged ones, still ask.
     Bypass,
 }
 
 impl PermissionMode {
-    /// All of them.
+    /// All modes.
     pub const ALL: [Self; 5] = [
         Self::Default,
         Self::AcceptEdits,
@@ -35,7 +34,7 @@ impl PermissionMode {
         Self::Bypass,
     ];
 
-    /// The name used in settings, journals and on the command line.
+    /// Returns the name used in settings, journals and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Default => "default",

@@ -1,14 +1,15 @@
-//! Removes known secrets from text before it is written anywhere.
+//! Redaction: removing known secrets from text before it is written anywhere.
 
 use memchr::memmem::Finder;
 
-/// Shorter values are left alone: replacing them would garble ordinary text.
+/// Shorter values are not redacted, because replacing them would garble ordinary text.
 const MIN_SECRET_BYTES: usize = 6;
 
-/// The secrets of a process, and the one way to remove them.
+/// The known secrets, and the only way to remove them.
 #[derive(Clone, Default)]
 pub struct Redactor {
-    /// As they appear in JSON text (escaped), longest first so that none survives inside another.
+    /// The secrets as they appear in JSON text (escaped), longest first so that none remains inside
+    /// another.
     secrets: Vec<(String, &'static str)>,
 }
 
@@ -21,13 +22,13 @@ impl std::fmt::Debug for Redactor {
 const MASK: &str = "[redacted]";
 
 impl Redactor {
-    /// Knows `secrets`, both as they are and as they look inside JSON strings.
+    /// Returns a redactor for `secrets`, both as they are and as they appear inside JSON strings.
     pub fn new(secrets: impl IntoIterator<Item = String>) -> Self {
         let mut known: Vec<(String, &'static str)> = Vec::new();
         for secret in secrets.into_iter().filter(|s| s.len() >= MIN_SECRET_BYTES) {
             let quoted = serde_json::Value::String(secret.clone()).to_string();
             let escaped = quoted[1..quoted.len() - 1].to_owned();
-            // Multi-line secrets also leak line-joined or escaped twice (JSON inside JSON).
+            // Multi-line secrets also leak with joined lines or escaped twice (JSON inside JSON).
             let twice = serde_json::Value::String(escaped.clone()).to_string();
             known.push((twice[1..twice.len() - 1].to_owned(), MASK));
             known.push((escaped, MASK));
@@ -38,7 +39,7 @@ impl Redactor {
         Self { secrets: known }
     }
 
-    /// `text` without any known secret; borrowed when there is none in it.
+    /// Returns `text` without any known secret; borrowed if it contains none.
     pub fn redact<'a>(&self, text: &'a str) -> std::borrow::Cow<'a, str> {
         let mut out = std::borrow::Cow::Borrowed(text);
         for (secret, mask) in &self.secrets {
@@ -49,7 +50,7 @@ impl Redactor {
         out
     }
 
-    /// The same for text that is owned: given back as it is when there is no secret in it.
+    /// Like [`Self::redact`] for owned text, which is returned as it is if it contains no secret.
     pub fn redact_owned(&self, text: String) -> String {
         match self.redact(&text) {
             std::borrow::Cow::Borrowed(_) => None,
@@ -58,7 +59,7 @@ impl Redactor {
         .unwrap_or(text)
     }
 
-    /// The same for bytes that come piece by piece.
+    /// Returns a redactor for bytes that arrive in pieces.
     pub fn stream(&self) -> RedactStream {
         let longest = self.secrets.first().map_or(0, |(secret, _)| secret.len());
         let finders = self
@@ -73,10 +74,9 @@ impl Redactor {
     }
 }
 
-/// Removes secrets from a stream: the end of each piece is held back as long as a secret may have
-/// begun in it.
+/// Redacts a stream: the end of each piece is held back as long as a secret may have begun in it.
 pub struct RedactStream {
-    /// One for each secret, longest first.
+    /// One finder for each secret, longest first.
     finders: Vec<Finder<'static>>,
     held: Vec<u8>,
     held_bytes: usize,
@@ -89,7 +89,7 @@ impl std::fmt::Debug for RedactStream {
 }
 
 impl RedactStream {
-    /// What of all pieces so far is clean and was not given yet.
+    /// Takes a piece and returns the redacted bytes that are complete now.
     pub fn push<'a>(&mut self, piece: &'a [u8]) -> std::borrow::Cow<'a, [u8]> {
         if self.finders.is_empty() {
             return std::borrow::Cow::Borrowed(piece);
@@ -99,12 +99,12 @@ impl RedactStream {
         std::borrow::Cow::Owned(self.take_redacted(end))
     }
 
-    /// The rest.
+    /// Returns the redacted rest.
     pub fn finish(&mut self) -> Vec<u8> {
         self.take_redacted(self.held.len())
     }
 
-    /// What is held up to `end`, or further if a secret goes on there.
+    /// Returns the held bytes up to `end`, or further if a secret continues there.
     fn take_redacted(&mut self, end: usize) -> Vec<u8> {
         let mut clean = Vec::with_capacity(end);
         let mut at = 0;
@@ -119,7 +119,7 @@ impl RedactStream {
         clean
     }
 
-    /// Where the next secret begins, the longest if several do, and its length.
+    /// Returns the position and length of the next secret, the longest if several begin there.
     fn first_secret(&self, from: usize) -> Option<(usize, usize)> {
         let rest = &self.held[from..];
         let found = self

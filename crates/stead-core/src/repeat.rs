@@ -1,29 +1,28 @@
-//! Notices an agent that goes in circles.
+//! Detecting an agent that repeats itself.
 
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Circles of up to this many steps are noticed (1 = the same step again, 2 = ping-pong …).
+/// The longest cycle that is detected, in steps (1 = the same step again, 2 = alternating …).
 const MAX_PERIOD: usize = 4;
 
-/// Remembers the last steps of a run, each as one hash over its calls and their results.
+/// The last steps of a run, each as one hash over its calls and their results.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepeatGuard {
     recent: VecDeque<u64>,
 }
 
-/// How often the run has just gone round the same circle.
+/// How often a cycle was repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repetition {
-    /// Steps in one round.
+    /// The number of steps in the cycle.
     pub period: usize,
-    /// Rounds in a row, the first included.
+    /// The number of consecutive rounds, including the first.
     pub rounds: u32,
 }
 
 impl RepeatGuard {
-    /// Records a step, keeping as much as is needed to see `max_rounds` rounds of the longest
-    /// circle.
+    /// Records a step, keeping enough to detect `max_rounds` rounds of the longest cycle.
     pub fn record(&mut self, step: u64, max_rounds: u32) {
         self.recent.push_back(step);
         while self.recent.len() > MAX_PERIOD * max_rounds.max(1) as usize {
@@ -31,7 +30,7 @@ impl RepeatGuard {
         }
     }
 
-    /// The circle with the most rounds that ends at the newest step.
+    /// Returns the cycle with the most rounds that ends at the newest step.
     pub fn longest_repetition(&self) -> Repetition {
         let rounds_of = |period: usize| {
             let newest_first = |i: usize| self.recent[self.recent.len() - 1 - i];

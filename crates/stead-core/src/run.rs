@@ -1,4 +1,4 @@
-//! The Run machine: what to do next, decided without doing anything.
+//! The run state machine: a pure decision about the next action.
 
 use crate::{
     AskTerms, Block, CallResult, RepeatGuard, RuleId, RunId, RunOutcome, SpendAmount, StopReason,
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
-/// Bounds of a run that the machine itself enforces.
+/// Limits of a run that the state machine enforces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunLimits {
-    /// Model calls at most.
+    /// The maximum number of model calls.
     pub max_steps: u32,
-    /// Rounds of the same circle after which the model is told; 0 = never.
+    /// The number of rounds of a repeated cycle after which the model is told; 0 = never.
     pub repeat_nudge: u32,
-    /// Rounds of the same circle after which the run ends; 0 = never.
+    /// The number of rounds of a repeated cycle after which the run ends; 0 = never.
     pub repeat_end: u32,
 }
 
@@ -29,20 +29,20 @@ impl Default for RunLimits {
     }
 }
 
-/// What the driver has to do now.
+/// The next action of the driver.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NextAction {
     /// No run is open.
     Idle,
     /// Send the context to the model.
     CallModel,
-    /// Put these calls through the gate and run what it allows.
+    /// Put these calls through the gate and run those that it allows.
     RunTools(Vec<PendingCall>),
-    /// Tell the model this, then ask again.
+    /// Tell the model this, then call it again.
     Nudge(String),
-    /// Wait for a person: these calls have been asked about.
+    /// Wait for a person's decision about these calls.
     AwaitDecision(Vec<PendingCall>),
-    /// Record the end.
+    /// Record the end of the run.
     Done(RunOutcome, Option<String>),
 }
 
@@ -51,11 +51,11 @@ pub enum NextAction {
 pub struct PendingCall {
     /// The call.
     pub call: ToolCall,
-    /// How far it has come.
+    /// Its progress.
     pub state: CallState,
 }
 
-/// How far a call has come.
+/// The progress of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum CallState {
@@ -63,9 +63,9 @@ pub enum CallState {
     New,
     /// A person was asked.
     Asked {
-        /// The arguments the question is about.
+        /// The hash of the arguments that the question is about.
         args_hash: String,
-        /// A sentence that says why it is asked.
+        /// A sentence that explains why it is asked.
         rule: String,
         /// The rules that ask.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -74,27 +74,27 @@ pub enum CallState {
         #[serde(default)]
         terms: AskTerms,
     },
-    /// A person said yes to exactly these arguments.
+    /// A person approved exactly these arguments.
     Approved {
-        /// Their hash.
+        /// The hash of the arguments.
         args_hash: String,
     },
-    /// A person said no.
+    /// A person rejected the call.
     Rejected {
-        /// Who said so.
+        /// The person.
         by: String,
-        /// Why.
+        /// The reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         words: Option<String>,
     },
     /// A person gave the result instead.
     Responded {
-        /// Who did.
+        /// The person.
         by: String,
         /// The result.
         words: String,
     },
-    /// The intent is recorded; it may be running, or have run.
+    /// The intent is recorded; the call may be running or have run.
     Begun {
         /// Whether it may be run again.
         repeatable: bool,
@@ -106,38 +106,38 @@ pub enum CallState {
     },
 }
 
-/// One input worked to its end, as far as it has come.
+/// A run: one input worked to its end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// The run.
+    /// The id.
     pub id: RunId,
-    /// Model calls made.
+    /// The number of model calls.
     pub steps: u32,
     /// Calls of the current step, in the model's order; empty between steps.
     pub pending: Vec<PendingCall>,
-    /// Why the newest answer stopped, if it had no calls.
+    /// The reason why the newest answer stopped, if it had no calls.
     pub answered: Option<StopReason>,
-    /// Tokens used so far.
+    /// The token usage so far.
     pub usage: Usage,
-    /// Money spent so far; absent before the first answer, and once any part is not known.
+    /// The cost so far; absent before the first answer, and once any part is unknown.
     pub cost: Option<Usd>,
-    /// What the run that this one takes up again had spent.
+    /// The amount spent by the run that this one resumes.
     #[serde(default)]
     pub carried: SpendAmount,
-    /// What a person added to the budget.
+    /// The amount that a person added to the budget.
     #[serde(default)]
     pub raised: SpendAmount,
-    /// Who changed the arguments of a call of this step, by call.
+    /// The person who changed the arguments of a call of this step, by call.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub edited: BTreeMap<String, String>,
-    /// Sees circles.
+    /// Detects repetition.
     pub(crate) guard: RepeatGuard,
-    /// Whether the model was told about the circle it is in.
+    /// Whether the model was told about the current repetition.
     pub(crate) nudged: bool,
 }
 
 impl Run {
-    /// A run that has just begun.
+    /// Returns a run that has just begun.
     pub fn new(id: RunId) -> Self {
         Self {
             id,
@@ -154,7 +154,7 @@ impl Run {
         }
     }
 
-    /// This run as one that takes `before` up again, with `raise` more to spend.
+    /// Returns this run as one that resumes `before`, with `raise` more to spend.
     pub(crate) fn resuming(self, before: &Self, raise: SpendAmount) -> Self {
         let carried = before.spent();
         let mut raised = before.raised;
@@ -166,12 +166,12 @@ impl Run {
         }
     }
 
-    /// Whether no model was asked yet, neither for an answer nor for a summary.
+    /// Returns whether no model was called yet, neither for an answer nor for a summary.
     pub(crate) fn has_spent_nothing(&self) -> bool {
         self.steps == 0 && self.usage == Usage::default()
     }
 
-    /// What was spent on this run and those it takes up, as far as known.
+    /// Returns the amount spent on this run and those it resumes, as far as known.
     pub fn spent(&self) -> SpendAmount {
         let SpendAmount { mut usd, tokens } = self.carried;
         usd += self.cost.unwrap_or_default();
@@ -181,7 +181,7 @@ impl Run {
         }
     }
 
-    /// What to do now. A pure function of what has happened.
+    /// Returns the next action. A pure function of the recorded history.
     pub fn next(&self, limits: &RunLimits) -> NextAction {
         let asked: Vec<&PendingCall> = self
             .pending
@@ -190,8 +190,8 @@ impl Run {
             .collect();
         let open = self.pending.iter().filter(|p| match p.state {
             CallState::Begun { .. } => true,
-            // Answers take effect together, once the last question of the step is answered; and
-            // what was not begun then waits for them, or it would change what people are asked
+            // Answers take effect together, once the last question of the step is answered. Calls
+            // that were not started wait for them, because they could change what people are asked
             // about.
             CallState::New
             | CallState::Approved { .. }
@@ -237,8 +237,8 @@ impl Run {
         NextAction::CallModel
     }
 
-    /// Ends the step if every call has its result: gives the results and records the step with the
-    /// guard.
+    /// Ends the step if every call has its result. Returns the results and records the step for
+    /// repetition detection.
     pub(crate) fn take_results(&mut self) -> Option<Vec<ToolResult>> {
         if !self
             .pending
@@ -280,7 +280,7 @@ impl Run {
         Some(results)
     }
 
-    /// The result of a call that nobody will ever finish, fit for the model's eyes.
+    /// Returns the result, for the model, of a call that will never be finished.
     pub fn interrupted_result(&self, pending: &PendingCall) -> CallResult {
         use crate::ResultStatus;
         let (status, text) = match pending.state {
@@ -303,7 +303,7 @@ impl Run {
         CallResult::new(self.id.clone(), pending.call.id.clone(), status, content)
     }
 
-    /// What the model is told first about a call whose arguments a person changed.
+    /// Returns the note for the model about a call whose arguments a person changed.
     pub fn edit_note(&self, call: &ToolCall) -> Option<String> {
         let by = self.edited.get(&call.id)?;
         let args = call.args.to_string();
@@ -315,10 +315,10 @@ impl Run {
     }
 }
 
-/// How much of changed arguments the model is told.
+/// The maximum length of changed arguments in the note.
 const MAX_NOTED_CHARS: usize = 2_000;
 
-/// Enough rounds to see any sensible `repeat_end`.
+/// Enough rounds for any sensible `repeat_end`.
 const MAX_ROUNDS_KEPT: u32 = 16;
 
 fn step_count(n: usize) -> String {

@@ -1,68 +1,68 @@
-//! How a session goes on: its list of things to do, plan mode, the agent that acts, the permission
-//! mode. Each changes by the result of a call or by a person, and by nothing else.
+//! Changes of a session: todos, plan mode, the active agent, the permission mode. Only the result
+//! of a call or a person makes such a change.
 
 use crate::{PermissionCeiling, PermissionMode};
 use serde::{Deserialize, Serialize};
 
-/// A change of how a session goes on.
+/// A change of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "sets", rename_all = "snake_case")]
 pub enum SessionChange {
-    /// The things to do are these now.
+    /// The todos are replaced.
     Todos {
-        /// All of them.
+        /// All todos.
         todos: Vec<Todo>,
     },
-    /// Plan mode begins, or ends.
+    /// Plan mode begins or ends.
     Plan {
-        /// How it stands now; none = there is no plan.
+        /// The stage of the plan; `None` if there is no plan.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         plan: Option<PlanStage>,
     },
-    /// Another agent of the workspace acts from here on.
+    /// Another agent of the workspace becomes active.
     Agent {
-        /// Which.
+        /// The agent.
         to: String,
     },
-    /// Another permission mode holds from here on.
+    /// The permission mode changes.
     Mode {
-        /// Which.
+        /// The new mode.
         to: PermissionMode,
     },
-    /// This binds the session of a subagent from above from here on: it was handed more work.
+    /// The ceiling of a subagent's session changes, because it was handed more work.
     Ceiling(PermissionCeiling),
 }
 
 impl SessionChange {
-    /// Whether a newer change takes the place of this one.
+    /// Returns whether a newer change replaces this one.
     fn same_kind(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 }
 
-/// Something to do.
+/// A todo.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Todo {
-    /// What.
+    /// The text.
     pub content: String,
-    /// How far it has come.
+    /// The status.
     pub status: TodoStatus,
 }
 
-/// How far something to do has come.
+/// The status of a todo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TodoStatus {
-    /// Not begun.
+    /// Not started.
     Pending,
-    /// Being done.
+    /// In progress.
     InProgress,
     /// Done.
     Completed,
 }
 
 impl TodoStatus {
-    /// The name used in journals and by tools.
+    /// Returns the name used in journals and by tools.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -72,26 +72,26 @@ impl TodoStatus {
     }
 }
 
-/// A plan: being made, or made and agreed to.
+/// A plan: being made, or agreed to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "stage", rename_all = "snake_case")]
 pub enum PlanStage {
-    /// It is being made: nothing but the plan may be written.
+    /// The plan is being made: nothing else may be written.
     Making {
-        /// The file it goes to.
+        /// The file of the plan.
         file: String,
     },
     /// A person agreed to it.
     Agreed {
-        /// The file it lies in.
+        /// The file of the plan.
         file: String,
-        /// What it said then.
+        /// Its text at that time.
         text: String,
     },
 }
 
 impl PlanStage {
-    /// The file of a plan that is being made.
+    /// Returns the file of a plan that is being made.
     pub fn draft_file(&self) -> Option<&str> {
         match self {
             Self::Making { file } => Some(file),
@@ -100,19 +100,19 @@ impl PlanStage {
     }
 }
 
-/// What a person changed about plan mode and the model does not know.
+/// A change of plan mode by a person that the model does not know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlanModeChange {
-    /// It is on.
+    /// Plan mode is on.
     Entered {
         /// The file of the plan.
         file: String,
     },
-    /// It is off.
+    /// Plan mode is off.
     Exited,
 }
 
-/// Who made a change.
+/// The author of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChangeAuthor {
     /// The model, by a call.
@@ -121,10 +121,10 @@ pub(crate) enum ChangeAuthor {
     Person,
 }
 
-/// All changes of a session, as far as a rewind may return to them.
+/// All changes of a session that a rewind may return to.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Changes {
-    /// Oldest first.
+    /// The changes, oldest first.
     recorded: Vec<RecordedChange>,
 }
 
@@ -137,8 +137,8 @@ struct RecordedChange {
 }
 
 impl Changes {
-    /// Takes one in. Between two inputs only the newest of its kind and maker counts, for a rewind
-    /// returns to before an input.
+    /// Adds a change. Between two inputs only the newest of its kind and author is kept, because a
+    /// rewind returns to a point before an input.
     pub(crate) fn push(
         &mut self,
         seq: u64,
@@ -151,7 +151,7 @@ impl Changes {
         self.recorded.push(RecordedChange { seq, change, by });
     }
 
-    /// Forgets those after `seq`.
+    /// Removes the changes after `seq`.
     pub(crate) fn rewind(&mut self, seq: u64) {
         self.recorded.retain(|made| made.seq <= seq);
     }
@@ -163,7 +163,7 @@ impl Changes {
             .find_map(|made| pick(&made.change))
     }
 
-    /// The entries that the things to do and the plan are from.
+    /// Returns the entries that set the todos and the plan.
     pub(crate) fn current_seqs(&self) -> [Option<u64>; 2] {
         let newest = |is: fn(&SessionChange) -> bool| {
             self.recorded
@@ -178,8 +178,8 @@ impl Changes {
         ]
     }
 
-    /// What a person changed about plan mode since the newest input, `more` included. The model
-    /// knows what it did itself, and it was told of what came before that input.
+    /// Returns the change of plan mode by a person since the newest input, including `more`. The
+    /// model knows its own changes, and was told of those before that input.
     pub(crate) fn unannounced_plan_change(
         &self,
         newest_input: u64,
@@ -333,7 +333,7 @@ mod tests {
                 file: "plans/PLAN.md".into(),
             })
         };
-        // Changes, the newest input, changes to come, and the news.
+        // Changes, the newest input, pending changes, and the expected result.
         #[rustfmt::skip]
         let table = [
             (vec![], 0, vec![], None),

@@ -1,60 +1,61 @@
-//! What sessions begin with that do not begin empty.
+//! Origins of sessions that do not start empty.
 
 use crate::{Fork, PermissionMode, SessionId};
 use serde::{Deserialize, Serialize};
 
-/// What a session begins with that does not begin empty.
+/// The origin of a session that does not start empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionOrigin {
-    /// The beginning of another session.
+    /// A fork of another session.
     Fork(Fork),
-    /// Work that another session hands over.
+    /// A task from another session.
     Spawned(Box<SubagentOrigin>),
 }
 
-/// Who handed a subagent its work, and what binds it for that.
+/// The origin of a subagent's session, with its restrictions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubagentOrigin {
-    /// The session that did.
+    /// The parent session.
     pub by: SessionId,
-    /// The task, as it is known there.
+    /// The task's id in the parent session.
     pub task: String,
-    /// The agent of the workspace that works.
+    /// The agent that works on it.
     pub agent: String,
-    /// What the one who handed it over calls it.
+    /// The label that the parent gave it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// How many hands it went through: 1 for a child of a person's session.
+    /// The depth: 1 for a child of a person's session.
     pub depth: u32,
-    /// What binds it from above.
+    /// The restrictions that it inherits.
     #[serde(flatten)]
     pub ceiling: PermissionCeiling,
-    /// Whose files it works on.
+    /// The files that it works on.
     #[serde(default)]
     pub files: ChildFiles,
-    /// The session whose files these are: that of a person.
+    /// The session whose files these are, at the top of the tree.
     pub tree: SessionId,
 }
 
-/// What binds a session from above, whatever its own rules say.
+/// The restrictions that a subagent inherits from its parent, in addition to its own rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PermissionCeiling {
-    /// The permission modes of those it works for; the strictest verdict of all holds.
+    /// The permission modes of its ancestors; the strictest verdict applies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modes: Vec<PermissionMode>,
-    /// The file of a plan that is being made: until it is agreed to, nothing else may be changed.
+    /// The file of a plan that is being made: until a person agrees to it, nothing else may be
+    /// changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planning: Option<String>,
-    /// Tools that are denied to those it works for, as their lists name them.
+    /// The tools that are denied to its ancestors, as named in their lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<String>,
-    /// Whether words that nobody here vouches for were taken in above.
+    /// Whether an ancestor has taken in untrusted content.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tainted: bool,
 }
 
 impl PermissionCeiling {
-    /// What binds from another side binds as well.
+    /// Adds the restrictions of `other`.
     pub fn tighten(&mut self, other: &Self) {
         for mode in &other.modes {
             if !self.modes.contains(mode) {
@@ -71,13 +72,13 @@ impl PermissionCeiling {
     }
 }
 
-/// Whose files a subagent works on.
+/// The files that a subagent works on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChildFiles {
-    /// Its parent's.
+    /// Those of its parent.
     #[default]
     Shared,
-    /// Its parent's as they are, and its changes are its own.
+    /// Those of its parent, but changes stay its own.
     Isolated,
 }

@@ -72,33 +72,33 @@ impl Risk {
     };
 }
 
-/// One path a call would touch, for the gate. The text is as the model wrote it.
+/// One path that a call would touch, for the gate. The text is as the model wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathAccess {
     /// The path argument.
     pub path: String,
-    /// What would be done to it.
+    /// The kind of access.
     pub kind: AccessKind,
-    /// How far it goes.
+    /// The extent of the access.
     pub scope: PathScope,
 }
 
 /// How much of a path a call touches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PathScope {
-    /// What the path leads to.
+    /// The target of the path, with links followed.
     Content,
-    /// The path itself, not what it leads to if it is a link, and everything below it.
+    /// The path itself without following a link, and everything below it.
     Tree,
-    /// The path itself, and below it every name that now lies below `from`: where a moved tree
-    /// arrives.
+    /// The path itself, and below it every name that is now below `from`: the destination of a
+    /// move.
     Arrival {
-        /// Where it comes from.
+        /// The source of the move.
         from: String,
     },
 }
 
-/// What is done to a path.
+/// The kind of access to a path.
 #[derive(
     Debug,
     Clone,
@@ -114,14 +114,14 @@ pub enum PathScope {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum AccessKind {
-    /// Its content or names below it are read.
+    /// Its content, or names below it, are read.
     Read,
     /// It is created, changed, moved or removed.
     Write,
 }
 
-/// A short hash of arguments, the same for the same value whatever the order of its keys.
-/// Intents and approvals are bound to it.
+/// Returns a short hash of arguments, independent of the order of keys. Intents and approvals are
+/// bound to it.
 pub fn args_hash(args: &Value) -> String {
     // serde_json's map is sorted by key, so its text is canonical.
     let digest = Sha256::digest(args.to_string().as_bytes());

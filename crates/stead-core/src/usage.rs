@@ -1,10 +1,10 @@
-//! Tokens, prices and why a model stopped.
+//! Token usage, prices and stop reasons.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::ops::AddAssign;
 
-/// An amount of money, exact to a billionth of a dollar; written as a number of dollars.
+/// An amount of money, exact to a billionth of a dollar; serialised as a number of dollars.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Usd {
     nanos: u64,
@@ -13,24 +13,24 @@ pub struct Usd {
 const NANOS_PER_USD: f64 = 1e9;
 
 impl Usd {
-    /// From billionths of a dollar.
+    /// Creates an amount from billionths of a dollar.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self { nanos }
     }
 
-    /// In billionths of a dollar.
+    /// Returns the amount in billionths of a dollar.
     pub const fn nanos(self) -> u64 {
         self.nanos
     }
 
-    /// From dollars; none for what is no amount of money.
+    /// Creates an amount from dollars, or returns `None` if it is not a valid amount.
     pub fn from_dollars(dollars: f64) -> Option<Self> {
         (dollars.is_finite() && dollars >= 0.0).then(|| Self {
             nanos: (dollars * NANOS_PER_USD).round() as u64,
         })
     }
 
-    /// The rest after `other` is taken away, and never less than nothing.
+    /// Returns the difference, or zero if `other` is greater.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self {
             nanos: self.nanos.saturating_sub(other.nanos),
@@ -65,10 +65,10 @@ impl<'de> Deserialize<'de> for Usd {
     }
 }
 
-/// What a call used, as the provider reported it.
+/// The token usage of a call, as reported by the provider.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// All prompt tokens, cached ones included.
+    /// All prompt tokens, including cached ones.
     pub input_tokens: u64,
     /// Prompt tokens read from the provider's cache.
     #[serde(default)]
@@ -76,7 +76,7 @@ pub struct Usage {
     /// Prompt tokens written to the provider's cache.
     #[serde(default)]
     pub cache_write_tokens: u64,
-    /// Tokens of the answer, reasoning included.
+    /// The tokens of the answer, including reasoning.
     pub output_tokens: u64,
     /// The part of `output_tokens` spent on reasoning.
     #[serde(default)]
@@ -85,7 +85,7 @@ pub struct Usage {
 
 impl AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
-        // A provider may report anything.
+        // A provider may report any number.
         self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
         self.cache_read_tokens = self
             .cache_read_tokens
@@ -99,30 +99,30 @@ impl AddAssign for Usage {
 }
 
 impl Usage {
-    /// Tokens of the request and of the answer.
+    /// Returns the tokens of the request and the answer.
     pub fn total_tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 }
 
-/// Dollars per million tokens.
+/// A price in dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// Fresh prompt tokens.
+    /// The price of uncached prompt tokens.
     pub input: f64,
-    /// Answer tokens.
+    /// The price of answer tokens.
     pub output: f64,
-    /// Prompt tokens read from cache; `input` when left out.
+    /// The price of prompt tokens read from cache; `input` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<f64>,
-    /// Prompt tokens written to cache; `input` when left out.
+    /// The price of prompt tokens written to cache; `input` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
 }
 
 impl Price {
-    /// The dearer of both, part by part.
+    /// Returns the maximum of both prices in each component.
     pub fn component_max(self, other: Self) -> Self {
         let dearer = |a: Option<f64>, b: Option<f64>| match (a, b) {
             (Some(a), Some(b)) => Some(a.max(b)),
@@ -136,7 +136,7 @@ impl Price {
         }
     }
 
-    /// What `usage` costs at this price.
+    /// Returns the cost of `usage` at this price.
     pub fn cost(&self, usage: &Usage) -> Usd {
         let cached = usage
             .cache_read_tokens
@@ -152,23 +152,23 @@ impl Price {
     }
 }
 
-/// Why the model stopped.
+/// The reason why the model stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// It had said what it wanted.
+    /// It finished its answer.
     EndTurn,
-    /// It wants tools to be called.
+    /// It calls tools.
     ToolUse,
     /// Its output limit was reached: the answer is cut.
     MaxTokens,
-    /// A stop sequence.
+    /// A stop sequence was reached.
     StopSequence,
     /// It declined to answer.
     Refusal,
     /// A filter of the provider stopped it.
     ContentFilter,
-    /// A reason this version does not know, as the provider wrote it.
+    /// An unknown reason, as the provider wrote it.
     Other(String),
 }
 
@@ -191,7 +191,7 @@ mod tests {
             output_tokens: 10_000,
             reasoning_tokens: 0,
         };
-        // 100k fresh = 0.30, 800k read = 0.24, 100k written = 0.375, 10k out = 0.15
+        // 100k uncached = 0.30, 800k read = 0.24, 100k written = 0.375, 10k out = 0.15
         assert_eq!(price.cost(&usage), Usd::from_nanos(1_065_000_000));
     }
 

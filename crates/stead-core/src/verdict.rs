@@ -17,7 +17,7 @@ pub struct Verdict {
     pub reason: String,
 }
 
-/// The three decisions, mildest first, so that `max` narrows.
+/// The three decisions, mildest first, so that the maximum is the strictest.
 #[derive(
     Debug,
     Clone,
@@ -86,18 +86,19 @@ pub enum RuleSource {
 }
 
 impl RuleId {
-    /// The rule of `source` that says `content`.
+    /// Returns the id of the rule of `source` with this content.
     pub fn new(source: RuleSource, content: impl fmt::Display) -> Self {
         Self(format!("{}:{content}", source.as_str()))
     }
 
-    /// The rule of `source` whose content must not be shown, because it may name a hidden file.
+    /// Returns the id of the rule of `source` whose content must not be shown, because it may name
+    /// a hidden file.
     pub fn hidden(source: RuleSource, content: impl fmt::Display) -> Self {
         let digest = crate::args_hash(&serde_json::Value::from(content.to_string()));
         Self::new(source, format_args!("#{digest}"))
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -110,7 +111,7 @@ impl fmt::Display for RuleId {
 }
 
 impl RuleSource {
-    /// The name that begins the ids of its rules.
+    /// Returns the name that begins the ids of its rules.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::PlanMode => "plan_mode",
@@ -133,22 +134,22 @@ impl RuleSource {
 }
 
 impl Verdict {
-    /// Allowed by `rule`.
+    /// Returns a verdict that allows by `rule`.
     pub fn allow(rule: RuleId, reason: impl Into<String>) -> Self {
         Self::new(VerdictKind::Allow, rule, reason)
     }
 
-    /// A person must decide because of `rule`.
+    /// Returns a verdict that asks because of `rule`.
     pub fn ask(rule: RuleId, reason: impl Into<String>) -> Self {
         Self::new(VerdictKind::Ask, rule, reason)
     }
 
-    /// Denied by `rule`.
+    /// Returns a verdict that denies by `rule`.
     pub fn deny(rule: RuleId, reason: impl Into<String>) -> Self {
         Self::new(VerdictKind::Deny, rule, reason)
     }
 
-    /// Decided by `rule` as `kind`.
+    /// Returns a verdict of `kind` by `rule`.
     pub fn new(kind: VerdictKind, rule: RuleId, reason: impl Into<String>) -> Self {
         Self {
             kind,
@@ -157,7 +158,7 @@ impl Verdict {
         }
     }
 
-    /// Whether the call may run without asking.
+    /// Returns whether the call may run without asking.
     pub fn is_allowed(&self) -> bool {
         self.kind == VerdictKind::Allow
     }

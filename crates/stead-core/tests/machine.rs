@@ -1,5 +1,5 @@
-//! Properties of the Run machine and the fold. Blind spots covered: states that only a crash, a
-//! rewind or a hostile model leads to; entries in orders that no driver writes.
+//! Property tests of the run state machine and the fold. They cover states that only a crash, a
+//! rewind or a hostile model leads to, and entries in orders that no driver writes.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,22 +16,22 @@ fn run_id(n: u64) -> RunId {
     RunId::new(format!("r{n}")).unwrap()
 }
 
-/// What a simulated world does next.
+/// The next action of a simulated world.
 #[derive(Debug, Clone)]
 enum Act {
-    /// The model answers with this many calls, ids chosen to collide.
+    /// The model answers with this many calls, whose ids are chosen to collide.
     Answer { calls: usize, id: u8, text: bool },
-    /// The process dies here: only repair follows.
+    /// The process dies: only repair follows.
     Crash,
-    /// A person stops it.
+    /// A person cancels the run.
     Cancel,
-    /// A person says something.
+    /// A person sends an input.
     Say,
-    /// A person says yes or no.
+    /// A person approves or rejects.
     Decide { yes: bool },
     /// The gate asks about the next call instead of running it.
     AskNext,
-    /// Back to the point before the nth input.
+    /// Rewinds to the point before the nth input.
     Rewind { nth: usize },
 }
 
@@ -47,7 +47,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Lives through `acts` as a driver would, checking the history after every entry.
+/// Executes `acts` as a driver would, checking the history after every entry.
 struct World {
     state: SessionState,
     journal: Vec<Entry>,
@@ -216,7 +216,7 @@ impl World {
     }
 }
 
-/// What a strict provider would object to in the conversation so far.
+/// Returns what a strict provider would object to in the conversation so far.
 fn complaint(state: &SessionState) -> Option<String> {
     let mut owed: Vec<String> = Vec::new();
     let mut ids = HashSet::new();
@@ -253,8 +253,8 @@ fn complaint(state: &SessionState) -> Option<String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Whatever a model, a person or a crash does, every provider accepts the history, and reading
-    /// the journal back gives the state that was lived.
+    /// Whatever a model, a person or a crash does, every provider accepts the history, and
+    /// replaying the journal gives the same state.
     #[test]
     fn any_life_leaves_a_valid_history_that_replays_to_the_same_state(acts in prop::collection::vec(act(), 0..60)) {
         let mut world = World { state: SessionState::default(), journal: Vec::new(), runs: 0 };
@@ -271,7 +271,7 @@ proptest! {
         prop_assert_eq!(replayed, world.state);
     }
 
-    /// The Run is data: written down and read back, it says the same thing next.
+    /// A run is data: serialised and deserialised, it decides the same next action.
     #[test]
     fn a_run_survives_being_written_down(acts in prop::collection::vec(act(), 0..40)) {
         let mut world = World { state: SessionState::default(), journal: Vec::new(), runs: 0 };
@@ -374,7 +374,7 @@ fn a_circle_is_named_at_three_rounds_and_ended_at_six() {
     panic!("the circle was never ended");
 }
 
-/// Two odd ids must not become one on a wire that spells them out.
+/// Two odd ids must not become one on a wire that encodes them.
 #[test]
 fn every_call_gets_an_id_that_every_provider_takes() {
     let call = |id: &str| {
@@ -595,7 +595,7 @@ fn a_hook_changes_the_arguments_of_a_call_that_has_not_begun_and_nothing_else() 
         state.next(&RunLimits::default()),
         NextAction::RunTools(vec![pending])
     );
-    // What the model said stays as it said it.
+    // The model's message stays unchanged.
     assert_eq!(state.turns, before.turns);
     let args_hash = args_hash(&changed.args);
     let terms = AskTerms::default();

@@ -617,7 +617,13 @@ fn a_grant_does_not_outlive_the_rule_it_answered() {
 
 #[test]
 fn modes_ask_about_commands_that_can_leave_their_sandbox() {
-    let walls = |machine, network| Isolation { machine, network };
+    const BLOCKED: Access = Access::Blocked { by: "a test" };
+    let walls = |machine, network| Isolation {
+        files: machine,
+        processes: machine,
+        network,
+        limits: Access::Allowed,
+    };
     let of = |isolation| {
         let mut facts = command(
             RuleMatch::NoMatch("no rule".into()),
@@ -628,17 +634,17 @@ fn modes_ask_about_commands_that_can_leave_their_sandbox() {
     };
     let table = [
         (
-            walls(Access::Blocked, Access::Blocked),
+            walls(BLOCKED, BLOCKED),
             VerdictKind::Allow,
             VerdictKind::Deny,
         ),
         (
-            walls(Access::Blocked, Access::Allowed),
+            walls(BLOCKED, Access::Allowed),
             VerdictKind::Ask,
             VerdictKind::Deny,
         ),
         (
-            walls(Access::Allowed, Access::Blocked),
+            walls(Access::Allowed, BLOCKED),
             VerdictKind::Ask,
             VerdictKind::Deny,
         ),

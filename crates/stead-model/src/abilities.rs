@@ -1,4 +1,4 @@
-//! What a model can take and do.
+//! The abilities of models.
 
 use crate::Request;
 use serde::{Deserialize, Serialize};
@@ -7,24 +7,24 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Something that not every model can.
+/// An ability that not every model has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ability {
-    /// Look at images.
+    /// Images as input.
     Images,
-    /// Read documents (PDF).
+    /// Documents (PDF) as input.
     Documents,
-    /// Listen to sounds.
+    /// Audio as input.
     Audio,
-    /// Think before it answers.
+    /// Thinking before the answer.
     Thinking,
-    /// Call tools.
+    /// Tool calls.
     Tools,
 }
 
 impl Ability {
-    /// All of them.
+    /// All abilities.
     pub const ALL: [Self; 5] = [
         Self::Images,
         Self::Documents,
@@ -33,7 +33,7 @@ impl Ability {
         Self::Tools,
     ];
 
-    /// The name used in settings and listings.
+    /// Returns the name used in settings and listings.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Images => "images",
@@ -54,20 +54,20 @@ impl Ability {
 pub struct Abilities(u8);
 
 impl Abilities {
-    /// Whether it has this one.
+    /// Returns whether the set contains `ability`.
     pub fn has(self, ability: Ability) -> bool {
         self.0 & ability.bit() != 0
     }
 
-    /// Those it has, in order.
+    /// Returns the abilities of the set, in order.
     pub fn iter(self) -> impl Iterator<Item = Ability> {
         Ability::ALL
             .into_iter()
             .filter(move |ability| self.has(*ability))
     }
 
-    /// The request without what the model cannot do. What it cannot look at is replaced by words
-    /// where it is written.
+    /// Returns the request without settings that the model does not support. Media that it does not
+    /// support are replaced by text when they are encoded.
     pub(crate) fn restrict(self, request: &Request) -> Cow<'_, Request> {
         let thinks = self.has(Ability::Thinking) || request.params.thinking_tokens.is_none();
         let calls = self.has(Ability::Tools) || request.tools.is_empty();
@@ -95,7 +95,7 @@ impl FromIterator<Ability> for Abilities {
     }
 }
 
-/// Names joined by commas; `-` for none.
+/// Formats the names joined by commas, or `-` for none.
 impl fmt::Display for Abilities {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.iter().map(Ability::as_str).collect();

@@ -1,4 +1,4 @@
-//! How long a provider keeps the beginning of a request.
+//! Prompt caching: how long a provider keeps the beginning of a request.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, Visitor};
@@ -7,22 +7,22 @@ use std::borrow::Cow;
 use std::fmt;
 use stead_core::Price;
 
-/// How long a provider is asked to keep the beginning of a request, where it can be told.
+/// How long a provider is asked to keep the beginning of a request, if it supports that.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Caching {
-    /// Not at all.
+    /// No caching.
     Off,
-    /// Five minutes after it was last used.
+    /// Five minutes after the last use.
     #[default]
     Minutes5,
-    /// An hour after it was last used.
+    /// An hour after the last use.
     Hour,
 }
 
 impl Caching {
     const ALL: [Self; 3] = [Self::Off, Self::Minutes5, Self::Hour];
 
-    /// As settings name it.
+    /// Returns the name used in settings.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -31,8 +31,8 @@ impl Caching {
         }
     }
 
-    /// A price that is for five minutes, for this long: to be kept for an hour costs twice what is
-    /// fresh.
+    /// Adjusts a price that assumes five minutes: writing to a cache for an hour costs twice the
+    /// input price.
     pub fn price(self, price: Price) -> Price {
         match self {
             Self::Off | Self::Minutes5 => price,
@@ -58,7 +58,7 @@ impl<'de> Deserialize<'de> for Caching {
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("`off`, `5m` or `1h`")
             }
-            // `off` is how some write `false`, and some parsers read it so.
+            // Some people write `off` as `false`, and some parsers read it so.
             fn visit_bool<E: Error>(self, on: bool) -> Result<Caching, E> {
                 Ok(if on { Caching::default() } else { Caching::Off })
             }

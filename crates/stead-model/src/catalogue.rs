@@ -1,27 +1,27 @@
-//! What is known about models by name: windows, limits, abilities, prices.
+//! The built-in table of models: windows, limits, abilities, prices.
 
 use crate::{Abilities, providers};
 use std::sync::LazyLock;
 use stead_core::Price;
 
-/// The table.
+/// The table as text.
 const TABLE: &str = include_str!("../data/models.txt");
 
-/// What is known about a model.
+/// An entry of the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ModelInfo {
-    /// Tokens that fit into one request, its answer included.
+    /// The number of tokens that fit into one request including its answer.
     pub context_tokens: u32,
-    /// The longest answer.
+    /// The maximum length of an answer in tokens.
     pub max_output_tokens: u32,
-    /// What its tokens cost.
+    /// The price of its tokens.
     pub price: Price,
-    /// What it can take and do.
+    /// Its abilities.
     pub abilities: Abilities,
 }
 
-/// What is known about `provider:model`. A model that is not in the table is unknown, and its cost
-/// with it: nothing is guessed from a similar name.
+/// Returns the entry for `provider:model`. A model that is not in the table is unknown, and so is
+/// its price: nothing is guessed from a similar name.
 pub fn lookup(name: &str) -> Option<ModelInfo> {
     let (provider, model) = name.split_once(':')?;
     let provider = match providers::find(provider)?.name {
@@ -37,14 +37,14 @@ pub fn lookup(name: &str) -> Option<ModelInfo> {
         .map(|row| row.info)
 }
 
-/// Every model in the table, by name.
+/// Returns every model in the table, by name.
 pub fn known_models() -> impl Iterator<Item = (String, ModelInfo)> {
     ROWS.iter()
         .map(|row| (format!("{}:{}", row.provider, row.model), row.info))
 }
 
-/// Whether `rest` only dates a model: `-20250514`, `-2024-08-06`, `@20250514`, `-preview-05-20`,
-/// `-latest`.
+/// Returns whether `rest` is only a version of a model: `-20250514`, `-2024-08-06`, `@20250514`,
+/// `-preview-05-20`, `-latest`.
 fn is_version_suffix(rest: &str) -> bool {
     let dates = |part: &str| part.len() > 1 && part.bytes().all(|byte| byte.is_ascii_digit());
     let names = |part: &str| matches!(part, "latest" | "preview" | "exp");
@@ -60,7 +60,7 @@ struct CatalogueRow<'a> {
     info: ModelInfo,
 }
 
-/// Its rows, read once: every step looks a model up several times.
+/// The rows of the table, parsed once.
 static ROWS: LazyLock<Vec<CatalogueRow<'static>>> =
     LazyLock::new(|| TABLE.lines().filter_map(parse_row).collect());
 

@@ -1,16 +1,16 @@
-//! What a provider's refusal means. Pure: one table of wordings, one function.
+//! The meaning of provider errors: one table of phrases, one pure function.
 
 use crate::ModelError;
 use serde_json::Value;
 use std::time::Duration;
 
-/// Longest provider text that is kept in an error.
+/// The maximum length of a provider's text that is kept in an error.
 const MAX_MESSAGE_CHARS: usize = 2000;
 
-/// A status for errors that arrive inside an answer which began with HTTP 200.
+/// The status for errors that arrive inside a response which began with HTTP 200.
 pub(crate) const IN_STREAM_STATUS: u16 = 200;
 
-/// Wordings of "the prompt does not fit", in lower case.
+/// Phrases for "the prompt does not fit", in lower case.
 const OVERFLOW: &[&str] = &[
     // Anthropic
     "prompt is too long",
@@ -40,7 +40,7 @@ const OVERFLOW: &[&str] = &[
     "tokens + `max_new_tokens` must be",
 ];
 
-/// Wordings of "no money left".
+/// Phrases for "no credit left".
 const QUOTA: &[&str] = &[
     "insufficient_quota",
     "billing_error",
@@ -52,7 +52,7 @@ const QUOTA: &[&str] = &[
     "requires more credits",
 ];
 
-/// Wordings of "wrong key" that come with other codes than 401 and 403.
+/// Phrases for "wrong key" that come with other codes than 401 and 403.
 const AUTH: &[&str] = &[
     "authentication_error",
     "permission_error",
@@ -63,17 +63,17 @@ const AUTH: &[&str] = &[
     "unauthenticated",
 ];
 
-/// Wordings of "no such model" that come with other codes than 404.
+/// Phrases for "no such model" that come with other codes than 404.
 const NOT_FOUND: &[&str] = &[
     "model_not_found",
     "not_found_error",
     "is not a valid model id",
 ];
 
-/// Wordings of "too many requests".
+/// Phrases for "too many requests".
 const RATE: &[&str] = &["rate_limit", "resource_exhausted", "too_many_requests"];
 
-/// Wordings of "come back later".
+/// Phrases for "try again later".
 const BUSY: &[&str] = &[
     "overloaded",
     "api_error",
@@ -83,8 +83,8 @@ const BUSY: &[&str] = &[
     "timeout_error",
 ];
 
-/// The meaning of an error answer: its status, the wait its headers ask for, and its body.
-/// With [`IN_STREAM`] the body is an error object met inside a stream.
+/// Returns the meaning of an error response: its status, the delay from its headers, and its body.
+/// With [`IN_STREAM_STATUS`] the body is an error object inside a stream.
 pub(crate) fn classify(status: u16, retry_after: Option<Duration>, body: &[u8]) -> ModelError {
     let said = ErrorBody::parse(body);
     let status = match (status, said.status) {
@@ -99,7 +99,8 @@ pub(crate) fn classify(status: u16, retry_after: Option<Duration>, body: &[u8]) 
             .any(|wording| said.search_text.contains(wording))
     };
 
-    // "Request too large" per minute is a 429 and no overflow: only the code may say so there.
+    // "Request too large" per minute is a 429 and not an overflow: there only the error code
+    // counts.
     let overflows = any(OVERFLOW) || mentions_overflow(&said.search_text);
     if overflows && (status != 429 || said.search_text.contains("context_length_exceeded"))
         || status == 413
@@ -140,9 +141,9 @@ pub(crate) fn classify(status: u16, retry_after: Option<Duration>, body: &[u8]) 
     }
 }
 
-/// Whether words that are in no table say that the prompt is too long: what it is about, and that
-/// it is too much. A limit of the answer alone is another matter, for a shorter prompt does not
-/// help there.
+/// Returns whether a text that is in no table says that the prompt is too long: it names the
+/// prompt, and an excess. A limit of the answer alone is another matter, because a shorter prompt
+/// does not help there.
 fn mentions_overflow(words: &str) -> bool {
     const ABOUT: [&str; 7] = [
         "context length",
@@ -171,7 +172,8 @@ fn mentions_overflow(words: &str) -> bool {
         && !has(&ANSWER)
 }
 
-/// How long the headers ask to wait: `retry-after-ms`, or `retry-after` in seconds or as a date.
+/// Returns the delay that the headers ask for: `retry-after-ms`, or `retry-after` in seconds or as
+/// a date.
 pub(crate) fn retry_after<'a>(
     header: impl Fn(&str) -> Option<&'a str>,
     now: jiff::Timestamp,
@@ -189,12 +191,12 @@ pub(crate) fn retry_after<'a>(
     Some(Duration::try_from(at.duration_since(now)).unwrap_or_default())
 }
 
-/// What an error body says, whichever of the many shapes it has.
+/// The content of an error body, in any of its many shapes.
 struct ErrorBody {
     text: String,
-    /// Type, code, status and message in lower case, to look for wordings in.
+    /// Type, code, status and message in lower case, to search for phrases in.
     search_text: String,
-    /// A status that the body itself names.
+    /// The status that the body itself names.
     status: Option<u16>,
     retry_after: Option<Duration>,
 }
@@ -226,7 +228,7 @@ impl ErrorBody {
         let fields = ["type", "code", "status"]
             .iter()
             .filter_map(|key| inner.get(key));
-        // OpenRouter keeps the upstream provider's own words apart.
+        // OpenRouter reports the upstream provider's own error separately.
         let upstream = inner
             .pointer("/metadata/raw")
             .and_then(Value::as_str)

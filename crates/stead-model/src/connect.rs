@@ -1,6 +1,5 @@
-//! From a name to a model that can be asked.
+//! Creating a model from its name and settings.
 
-use crate::catalogue::lookup;
 use crate::http::{HttpModel, HttpSettings, is_loopback};
 use crate::local::{LOCAL_PROVIDERS, connect_local};
 use crate::overrides::WithOverrides;
@@ -12,21 +11,20 @@ use crate::wire::gemini::Gemini;
 use crate::wire::openai::OpenAi;
 use crate::wire::responses::Responses;
 use crate::wire::{Wire, WireMode};
-use crate::{Abilities, Model, ModelError, ModelSettings};
+use crate::{Abilities, Model, ModelError, ModelFacts, ModelSettings};
 use std::sync::Arc;
-use stead_core::Price;
 
 const DEFAULT_MAX_RETRIES: u32 = 4;
 
-/// The environment, as the binary's config loader read it.
+/// A lookup of environment variables, provided by the caller.
 pub type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// `provider:model`, parsed.
+/// A parsed `provider:model` name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelName {
-    /// Before the first colon.
+    /// The part before the first colon.
     pub provider: String,
-    /// After it: may hold further colons, as in `ollama:qwen3:8b`.
+    /// The part after it, which may contain further colons, as in `ollama:qwen3:8b`.
     pub model: String,
 }
 
@@ -58,8 +56,8 @@ impl std::fmt::Display for ModelName {
     }
 }
 
-/// The model that `settings` describe, with its retries and fallbacks. Nothing is sent yet; what is
-/// missing or wrong in the settings is said now.
+/// Creates the model that `settings` describe, with its retries and fallbacks. Nothing is sent yet;
+/// missing or invalid settings are reported now.
 pub fn connect(settings: &ModelSettings, env: EnvLookup<'_>) -> Result<Arc<dyn Model>, ModelError> {
     let first = connect_one(settings, env)?;
     if settings.fallbacks.is_empty() {
@@ -68,7 +66,7 @@ pub fn connect(settings: &ModelSettings, env: EnvLookup<'_>) -> Result<Arc<dyn M
     let others = settings.fallbacks.iter().map(|name| {
         let own = ModelSettings {
             name: name.clone(),
-            // Endpoint, key and facts are those of the first model alone.
+            // Endpoint, key and facts belong to the first model alone.
             base_url: None,
             api_key: None,
             context_window: None,
@@ -85,7 +83,7 @@ pub fn connect(settings: &ModelSettings, env: EnvLookup<'_>) -> Result<Arc<dyn M
     )))
 }
 
-/// Whether a model of this name could be connected to, as far as its name tells.
+/// Checks that the provider of a model name exists.
 pub fn check_name(name: &str) -> Result<(), ModelError> {
     let name: ModelName = name.parse()?;
     let known = LOCAL_PROVIDERS.contains(&name.provider.as_str()) || find(&name.provider).is_some();
@@ -96,13 +94,13 @@ pub fn check_name(name: &str) -> Result<(), ModelError> {
     }
 }
 
-/// The usual name of the provider that `name` means; none if there is none.
+/// Returns the canonical name of the provider `name`, or `None` if it is unknown.
 pub fn provider_name(name: &str) -> Option<&'static str> {
     let local = LOCAL_PROVIDERS.into_iter().find(|local| *local == name);
     local.or_else(|| find(name).map(|provider| provider.name))
 }
 
-/// Whether a provider can be told how long to keep the beginning of a request.
+/// Returns whether a provider can be told how long to keep the beginning of a request.
 pub fn supports_caching(provider: &str) -> bool {
     find(provider).is_some_and(|provider| match provider.wire {
         WireKind::Anthropic => true,
@@ -110,7 +108,7 @@ pub fn supports_caching(provider: &str) -> bool {
     })
 }
 
-/// The values of all keys that a model could be reached with, so that they can be kept out of logs.
+/// Returns the values of all keys that a model could use, so that they can be redacted.
 pub fn secrets(settings: &ModelSettings, env: EnvLookup<'_>) -> Vec<String> {
     let variables = providers()
         .iter()
@@ -138,14 +136,10 @@ fn connect_one(settings: &ModelSettings, env: EnvLookup<'_>) -> Result<Arc<dyn M
     if window.is_none() && abilities.is_none() {
         return Ok(retrying);
     }
-    Ok(Arc::new(WithOverrides {
-        inner: retrying,
-        context_window: window,
-        abilities,
-    }))
+    Ok(Arc::new(WithOverrides::new(retrying, window, abilities)))
 }
 
-/// The model by itself. Retries go around it, so that a recorder hears every attempt.
+/// Creates the model without retries. Retries wrap it, so that a recorder sees every attempt.
 fn connect_without_retries(
     settings: &ModelSettings,
     env: EnvLookup<'_>,
@@ -183,12 +177,10 @@ fn http_settings(
         env,
     )?;
     Ok(HttpSettings {
-        name: name.to_string(),
+        facts: facts(name, settings),
         base_url: without_version(provider.wire, &base_url).to_owned(),
         wire: wire_for(provider.wire, &name.model),
         key,
-        price: price(name, settings),
-        abilities: abilities(settings).or_else(|| Some(lookup(&name.to_string())?.abilities)),
         limits_queries: limits_queries(provider.wire, &name.model),
         mode: if settings.stream == Some(false) {
             WireMode::Whole
@@ -199,13 +191,13 @@ fn http_settings(
     })
 }
 
-/// Where a provider is reached, and with what.
+/// The address and key of a provider.
 pub(crate) struct Endpoint {
     pub(crate) base_url: String,
     pub(crate) key: Option<String>,
 }
 
-/// Where `provider` is reached: as set, or by its variables, or where it is at home.
+/// Returns the endpoint of `provider`: from the settings, from its variables, or its default.
 pub(crate) fn resolve_endpoint(
     provider: &'static Provider,
     name: &ModelName,
@@ -247,7 +239,7 @@ fn wire_for(kind: WireKind, model: &str) -> Box<dyn Wire> {
     }
 }
 
-/// Anthropic's base URL is the one above `/v1`, yet people also write the other.
+/// Removes `/v1` from Anthropic's base URL, which people often include.
 fn without_version(kind: WireKind, base_url: &str) -> &str {
     let base_url = base_url.trim_end_matches('/');
     match kind {
@@ -256,10 +248,14 @@ fn without_version(kind: WireKind, base_url: &str) -> &str {
     }
 }
 
-fn price(name: &ModelName, settings: &ModelSettings) -> Option<Price> {
-    settings
-        .price
-        .or_else(|| Some(lookup(&name.to_string())?.price))
+/// Returns what the catalogue has on a model, with the price and abilities of the settings.
+fn facts(name: &ModelName, settings: &ModelSettings) -> ModelFacts {
+    let facts = ModelFacts::from_catalogue(name.to_string());
+    ModelFacts {
+        price: settings.price.or(facts.price),
+        abilities: abilities(settings).or(facts.abilities),
+        ..facts
+    }
 }
 
 fn abilities(settings: &ModelSettings) -> Option<Abilities> {

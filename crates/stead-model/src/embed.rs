@@ -1,4 +1,4 @@
-//! Texts as vectors, from any endpoint that speaks OpenAI's `POST /embeddings`.
+//! Text embeddings from any endpoint compatible with OpenAI's `POST /embeddings`.
 
 use crate::classify::{classify, retry_after};
 use crate::connect::{Endpoint, resolve_endpoint};
@@ -13,26 +13,26 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use stead_core::Redactor;
 
-/// Texts in one request.
+/// The number of texts in one request.
 const BATCH_TEXTS: usize = 64;
-/// Longest answer to one request.
+/// The maximum size of a response.
 const MAX_ANSWER_BYTES: usize = 32 * 1024 * 1024;
-/// A longer text is cut: no endpoint takes more, and its beginning says what it is about.
+/// Longer texts are cut: no endpoint takes more, and the beginning shows the subject.
 const MAX_TEXT_CHARS: usize = 8000;
 
-/// How texts become vectors, as `agent.yaml` gives it.
+/// The settings for text embeddings in `agent.yaml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EmbeddingSettings {
     /// `provider:model`, for example `openai:text-embedding-3-small` or `ollama:nomic-embed-text`.
     pub name: String,
-    /// Endpoint, where it is not the provider's own.
+    /// The endpoint, if it is not the provider's default.
     pub base_url: Option<String>,
-    /// Key, where it is not in the provider's usual variable.
+    /// The key, if it is not in the provider's usual variable.
     pub api_key: Option<String>,
-    /// Numbers per vector, where the model lets one choose.
+    /// The number of dimensions of a vector, if the model supports a choice.
     pub dimensions: Option<u32>,
-    /// Seconds for one request (default 10).
+    /// The time limit of one request in seconds (default 10).
     pub timeout_seconds: f64,
 }
 
@@ -49,7 +49,7 @@ impl Default for EmbeddingSettings {
 }
 
 impl EmbeddingSettings {
-    /// What is wrong with the settings, whatever the environment.
+    /// Returns the problem with the settings, independent of the environment.
     pub fn problem(&self) -> Option<String> {
         self.provider()
             .and_then(|_| parse_seconds(&self.name, "timeout_seconds", self.timeout_seconds))
@@ -76,7 +76,7 @@ impl EmbeddingSettings {
     }
 }
 
-/// Asks an endpoint for vectors.
+/// A client of an embedding endpoint.
 #[derive(Debug)]
 pub struct Embedder {
     name: String,
@@ -86,13 +86,13 @@ pub struct Embedder {
     headers: HeaderMap,
     timeout: Duration,
     redactor: Redactor,
-    /// Made on first use: loading root certificates takes milliseconds.
+    /// Created on first use, because loading root certificates takes milliseconds.
     client: OnceLock<Result<Client, ModelError>>,
 }
 
 impl Embedder {
-    /// The endpoint that `settings` describe. Nothing is sent yet; what is missing or wrong is said
-    /// now.
+    /// Creates the client that `settings` describe. Nothing is sent yet; missing or invalid
+    /// settings are reported now.
     pub fn new(settings: &EmbeddingSettings, env: EnvLookup<'_>) -> Result<Self, ModelError> {
         let (name, provider) = settings.provider()?;
         let Endpoint { base_url, key } = resolve_endpoint(
@@ -130,7 +130,8 @@ impl Embedder {
         })
     }
 
-    /// `provider:model`, with what else tells its vectors from others.
+    /// Returns `provider:model`, with everything else that makes its vectors incompatible with
+    /// others.
     pub fn name(&self) -> String {
         match self.dimensions {
             None => self.name.clone(),
@@ -138,8 +139,8 @@ impl Embedder {
         }
     }
 
-    /// One vector per text, in their order. Asked once: whoever searches does not wait for a second
-    /// try.
+    /// Returns one vector per text, in order. There are no retries, because a search does not wait
+    /// for them.
     pub async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, ModelError> {
         let mut vectors = Vec::with_capacity(texts.len());
         for batch in texts.chunks(BATCH_TEXTS) {
@@ -224,7 +225,8 @@ async fn read_body(mut response: Response) -> Result<Vec<u8>, ModelError> {
     Ok(body)
 }
 
-/// The vectors of an answer, in the order of the `count` texts: it may list them in another.
+/// Returns the vectors of a response in the order of the `count` texts; the response may list them
+/// in another.
 fn parse(body: &[u8], count: usize) -> Result<Vec<Vec<f32>>, ModelError> {
     #[derive(Deserialize)]
     struct EmbeddingResponse {

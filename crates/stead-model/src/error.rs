@@ -1,62 +1,62 @@
-//! What can go wrong between us and a model, by meaning rather than by status code.
+//! Errors of model requests, by meaning rather than by status code.
 
 use std::time::Duration;
 
 /// A failed request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    /// The conversation does not fit the model's window.
+    /// The conversation does not fit the model's context window.
     #[error("the conversation is too long for the model: {0}")]
     ContextOverflow(String),
     /// Too many requests.
     #[error("rate limited by the provider: {message}")]
     RateLimited {
-        /// How long the provider asks to wait.
+        /// The delay that the provider asks for.
         retry_after: Option<Duration>,
-        /// Its words.
+        /// The provider's message.
         message: String,
     },
-    /// The provider is busy or broken for the moment.
+    /// The provider is temporarily unavailable.
     #[error("the provider is overloaded or failing (HTTP {status}): {message}")]
     Unavailable {
         /// The status code.
         status: u16,
-        /// How long the provider asks to wait.
+        /// The delay that the provider asks for.
         retry_after: Option<Duration>,
-        /// Its words.
+        /// The provider's message.
         message: String,
     },
-    /// No key, a wrong key, or no right to this model.
+    /// The key is missing or wrong, or has no access to this model.
     #[error("the provider refused the key: {0}")]
     Auth(String),
-    /// No money left at the provider.
+    /// The account has no credit left.
     #[error("the provider's quota or credit is used up: {0}")]
     Quota(String),
-    /// No such model or endpoint.
+    /// The model or endpoint does not exist.
     #[error("no such model or endpoint: {0}")]
     NotFound(String),
-    /// The provider does not accept the request.
+    /// The provider rejects the request.
     #[error("the provider rejected the request: {0}")]
     BadRequest(String),
-    /// Connection, first byte, next byte or whole answer took too long.
+    /// Connecting, waiting for data, or the whole answer took too long.
     #[error("timed out: {0}")]
     TimedOut(String),
-    /// The connection could not be made or broke.
+    /// The connection could not be established or broke.
     #[error("network: {0}")]
     Network(String),
-    /// The answer ended before its end.
+    /// The answer broke off before its end.
     #[error("the answer was cut off before its end")]
     Cut,
-    /// The answer is not what the wire's protocol says.
+    /// The answer violates the protocol.
     #[error("the provider's answer could not be understood: {0}")]
     Protocol(String),
-    /// The model or its settings are wrong on our side.
+    /// The settings of the model are wrong.
     #[error("{0}")]
     Config(String),
 }
 
 impl ModelError {
-    /// Whether the same request may succeed later.
+    /// Returns whether the same request may succeed later.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::RateLimited { .. }
@@ -74,7 +74,7 @@ impl ModelError {
         }
     }
 
-    /// How long the provider asked to wait.
+    /// Returns the delay that the provider asked for.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::RateLimited { retry_after, .. } | Self::Unavailable { retry_after, .. } => {
@@ -93,7 +93,7 @@ impl ModelError {
         }
     }
 
-    /// The same error with its words changed by `edit`, for example to remove a secret.
+    /// Returns the error with its message changed by `edit`, for example to redact a secret.
     pub(crate) fn map_message(self, edit: impl FnOnce(String) -> String) -> Self {
         match self {
             Self::ContextOverflow(words) => Self::ContextOverflow(edit(words)),

@@ -1,4 +1,4 @@
-//! The only place of this crate that touches files: scripts and tapes.
+//! File access of this crate: scripts and tapes.
 
 use crate::ModelError;
 use std::fs::{File, OpenOptions};
@@ -11,7 +11,7 @@ pub(crate) fn read(path: &Path) -> Result<String, ModelError> {
     std::fs::read_to_string(path).map_err(|error| file_error(path, "read", &error))
 }
 
-/// A file of lines that only grows.
+/// A file of lines that is only appended to.
 #[derive(Debug)]
 pub(crate) struct AppendFile {
     path: PathBuf,
@@ -19,8 +19,8 @@ pub(crate) struct AppendFile {
 }
 
 impl AppendFile {
-    /// Opens it for appending, readable by its owner only. A last line that a crash left without
-    /// its end is removed, so that the next one starts on its own.
+    /// Opens the file for appending, readable by its owner only. An incomplete last line, left by a
+    /// crash, is removed, so that the next one starts on its own.
     pub(crate) fn open(path: &Path) -> Result<Self, ModelError> {
         let open = || {
             let mut file = OpenOptions::new()

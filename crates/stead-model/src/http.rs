@@ -1,10 +1,10 @@
-//! A model behind HTTP: any wire, streamed or whole.
+//! A model over HTTP: any wire, streamed or whole.
 
 use crate::classify::{classify, retry_after};
 use crate::reported_limits::{LimitsQuery, UrlBase};
 use crate::sse::SseParser;
 use crate::wire::{self, Decoder, Wire, WireMode};
-use crate::{Abilities, Delta, Model, ModelError, Reply, ReportedLimits, Request, Timeouts};
+use crate::{Delta, Model, ModelError, ModelFacts, Reply, ReportedLimits, Request, Timeouts};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -13,55 +13,49 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use stead_core::{Price, Redactor};
+use stead_core::Redactor;
 use tokio::time::Instant;
 
-/// Longest answer, streamed or whole.
+/// The maximum size of an answer, streamed or whole.
 const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
-/// Longest explanation of a failure that is read.
+/// The maximum size of an error body that is read.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
-/// Idle connections kept per host.
+/// The number of idle connections kept per host.
 const MAX_IDLE_CONNECTIONS: usize = 64;
-/// How long a finished answer waits for the end of its HTTP body, without which the connection
-/// could not be used again. The end comes with the last event or right after it.
+/// The time that a finished answer waits for the end of its HTTP body, without which the connection
+/// could not be reused. The end comes with the last event or right after it.
 const DRAIN_MS: u64 = 20;
-/// How long an endpoint may take to describe a model.
+/// The time that an endpoint may take to describe a model.
 const DESCRIBE_SECONDS: u64 = 3;
-/// Longest description; some endpoints tell of hundreds of models at once.
+/// The maximum size of a description; some endpoints list hundreds of models at once.
 const MAX_DESCRIPTION_BYTES: usize = 8 * 1024 * 1024;
 
-/// What an [`HttpModel`] is made of.
+/// The parts of an [`HttpModel`].
 pub(crate) struct HttpSettings {
-    /// `provider:model`.
-    pub(crate) name: String,
+    pub(crate) facts: ModelFacts,
     pub(crate) wire: Box<dyn Wire>,
     pub(crate) base_url: String,
     pub(crate) key: Option<String>,
-    pub(crate) price: Option<Price>,
-    /// What it can take and do, if known.
-    pub(crate) abilities: Option<Abilities>,
-    /// How its endpoint is asked about it.
+    /// The requests that ask the endpoint for the model's limits.
     pub(crate) limits_queries: Vec<LimitsQuery>,
     pub(crate) mode: WireMode,
     pub(crate) timeouts: Timeouts,
 }
 
-/// A model that is asked over HTTP, once: no retries here.
+/// A model over HTTP, without retries.
 #[derive(Debug)]
 pub(crate) struct HttpModel {
-    name: String,
+    facts: ModelFacts,
     wire: Box<dyn Wire>,
     base_url: String,
     url: Url,
     headers: HeaderMap,
-    price: Option<Price>,
-    abilities: Option<Abilities>,
     limits_queries: Vec<LimitsQuery>,
     mode: WireMode,
     limits: HttpTimeouts,
     redactor: Redactor,
-    /// Made on first use: loading root certificates takes milliseconds, and a fallback may never be
-    /// asked.
+    /// Created on first use: loading root certificates takes milliseconds, and a fallback may never
+    /// be needed.
     client: OnceLock<Result<Client, ModelError>>,
 }
 
@@ -75,36 +69,35 @@ struct HttpTimeouts {
 impl HttpModel {
     pub(crate) fn new(settings: HttpSettings) -> Result<Self, ModelError> {
         let HttpSettings {
-            name,
+            facts,
             wire,
             base_url,
             key,
-            price,
-            abilities,
             limits_queries: inquiries,
             mode,
             timeouts,
         } = settings;
+        let name = &*facts.name;
         let base_url = base_url.trim_end_matches('/').to_owned();
         let endpoint = wire.endpoint(mode);
         let url = format!("{base_url}/{}", endpoint.trim_start_matches('/'));
         let url = Url::parse(&url)
-            .map_err(|error| config_error(&name, &format!("the base URL is not one: {error}")))?;
+            .map_err(|error| config_error(name, &format!("the base URL is not one: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(config_error(
-                &name,
+                name,
                 "the base URL must begin with http:// or https://",
             ));
         }
         let headers = headers(wire.as_ref(), mode, key.as_deref())
-            .map_err(|problem| config_error(&name, problem))?;
-        let total = parse_seconds(&name, "total_seconds", timeouts.total_seconds)?;
-        let idle = parse_seconds(&name, "idle_seconds", timeouts.idle_seconds)?;
+            .map_err(|problem| config_error(name, problem))?;
+        let total = parse_seconds(name, "total_seconds", timeouts.total_seconds)?;
+        let idle = parse_seconds(name, "idle_seconds", timeouts.idle_seconds)?;
         let limits = HttpTimeouts {
-            connect: parse_seconds(&name, "connect_seconds", timeouts.connect_seconds)?,
+            connect: parse_seconds(name, "connect_seconds", timeouts.connect_seconds)?,
             idle: match mode {
                 WireMode::Stream => idle,
-                // Until a whole answer is written there is nothing to send.
+                // A whole answer sends nothing before it is complete.
                 WireMode::Whole => total,
             },
             total,
@@ -112,13 +105,11 @@ impl HttpModel {
         let redactor = Redactor::new(key);
         let client = OnceLock::new();
         Ok(Self {
-            name,
+            facts,
             wire,
             base_url,
             url,
             headers,
-            price,
-            abilities,
             limits_queries: inquiries,
             mode,
             limits,
@@ -135,10 +126,13 @@ impl HttpModel {
     }
 
     async fn open(&self, request: &Request, deadline: Instant) -> Result<AnswerPhase, ModelError> {
-        let request = &*self.abilities.map_or(Cow::Borrowed(request), |abilities| {
-            abilities.restrict(request)
-        });
-        let body = wire::encode(self.wire.as_ref(), request, self.mode, self.abilities);
+        let request = &*self
+            .facts
+            .abilities
+            .map_or(Cow::Borrowed(request), |abilities| {
+                abilities.restrict(request)
+            });
+        let body = wire::encode(self.wire.as_ref(), request, self.mode, self.facts.abilities);
         let call = self
             .client()?
             .post(self.url.clone())
@@ -152,7 +146,7 @@ impl HttpModel {
         if !status.is_success() {
             let header = |name: &str| response.headers().get(name)?.to_str().ok();
             let wait = retry_after(header, jiff::Timestamp::now());
-            // The status says enough where its explanation does not arrive.
+            // The status suffices if the error body does not arrive.
             let body = self.read_error(response, deadline).await;
             return Err(classify(status.as_u16(), wait, &body));
         }
@@ -161,7 +155,7 @@ impl HttpModel {
             return Err(ModelError::NotFound(words.to_owned()));
         }
         let content_type = content_type(&response);
-        // Some servers answer whole whatever they were asked for.
+        // Some servers always send a whole answer, whatever the request says.
         if self.mode == WireMode::Whole || content_type.starts_with(b"application/json") {
             return self
                 .read_whole(response, deadline)
@@ -176,8 +170,7 @@ impl HttpModel {
         }))
     }
 
-    /// What the endpoint says of the model, asked in every way that is known for it until the
-    /// window is told.
+    /// Asks the endpoint for the model's limits in every known way until one gives the window.
     async fn fetch_limits(&self) -> ReportedLimits {
         for inquiry in &self.limits_queries {
             let reported = self.query_limits(inquiry).await.unwrap_or_default();
@@ -218,12 +211,13 @@ impl HttpModel {
         ))
     }
 
-    /// Why a request did not arrive: where there is nobody, what to look at is the address.
+    /// Returns the error of a request that could not be sent. If the connection was refused, it
+    /// names the address.
     fn send_error(&self, error: reqwest::Error) -> ModelError {
         if !error.is_connect() || error.is_timeout() {
             return network_error(error);
         }
-        // Without path and user: they may hold a key.
+        // Without path and user, which may hold a key.
         let origin = self.url.origin().ascii_serialization();
         let mut root: &dyn std::error::Error = &error;
         while let Some(cause) = root.source() {
@@ -265,7 +259,7 @@ impl HttpModel {
         body
     }
 
-    /// Waits for `future`, but neither longer than the idle limit nor past the answer's deadline.
+    /// Waits for `future`, limited by the idle timeout and the answer's deadline.
     async fn with_timeout<T>(
         &self,
         deadline: Instant,
@@ -284,12 +278,8 @@ impl HttpModel {
 }
 
 impl Model for HttpModel {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn price(&self) -> Option<Price> {
-        self.price
+    fn facts(&self) -> &ModelFacts {
+        &self.facts
     }
 
     fn describe(&self) -> BoxFuture<'_, ReportedLimits> {
@@ -320,7 +310,7 @@ impl Model for HttpModel {
     }
 }
 
-/// One answer on its way.
+/// An answer in progress.
 struct HttpAnswer<'a> {
     model: &'a HttpModel,
     request: &'a Request,
@@ -357,7 +347,7 @@ impl HttpAnswer<'_> {
         }
     }
 
-    /// Does the next piece of work; the phase is `Ended` meanwhile, and stays so after a failure.
+    /// Performs the next step. The phase is `Ended` meanwhile, and stays so after a failure.
     async fn advance(&mut self) -> Result<AnswerPhase, ModelError> {
         match std::mem::replace(&mut self.phase, AnswerPhase::Ended) {
             AnswerPhase::New => self.model.open(self.request, self.deadline).await,
@@ -429,7 +419,7 @@ impl HttpAnswer<'_> {
 
     fn finish_with(&mut self, reply: Reply) {
         let reply = Reply {
-            model: self.model.name.clone(),
+            model: self.model.facts.name.to_string(),
             ..reply
         };
         self.ready.push_back(Delta::Done(Box::new(reply)));
@@ -448,7 +438,7 @@ pub(crate) fn client(url: &Url, connect_timeout: Duration) -> Result<Client, Mod
         .tcp_nodelay(true)
         .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS)
         .connect_timeout(connect_timeout)
-        // A redirect would carry the key to another place.
+        // A redirect would send the key to another host.
         .redirect(reqwest::redirect::Policy::none())
         .tls_backend_preconfigured(
             tls(url).map_err(|error| ModelError::Config(format!("TLS: {error}")))?,
@@ -463,8 +453,8 @@ pub(crate) fn client(url: &Url, connect_timeout: Duration) -> Result<Client, Mod
         .map_err(|error| ModelError::Config(format!("HTTP client: {}", error_chain(&error))))
 }
 
-/// The TLS configuration. For `http:` it is an empty one that trusts nobody and costs nothing to
-/// make.
+/// Returns the TLS configuration. For `http:` it is an empty one that trusts no certificate and is
+/// cheap to create.
 fn tls(url: &Url) -> Result<rustls::ClientConfig, rustls::Error> {
     use rustls_platform_verifier::BuilderVerifierExt;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -487,12 +477,12 @@ fn content_type(response: &Response) -> &[u8] {
         .map_or(&b""[..], HeaderValue::as_bytes)
 }
 
-/// Whether the answer is for people: nothing that speaks a protocol of ours gives one.
+/// Returns whether the response is a web page, which no model endpoint sends.
 pub(crate) fn is_web_page(response: &Response) -> bool {
     content_type(response).starts_with(b"text/html")
 }
 
-/// Whether `url` points at this machine.
+/// Returns whether `url` points at this machine.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost"
@@ -519,7 +509,7 @@ fn headers(wire: &dyn Wire, mode: WireMode, key: Option<&str>) -> Result<HeaderM
     Ok(headers)
 }
 
-/// The same headers, for an answer of another type.
+/// Returns the headers for another content type of the response.
 fn headers_for(headers: &HeaderMap, accept: &'static str) -> HeaderMap {
     let mut headers = headers.clone();
     headers.insert(ACCEPT, HeaderValue::from_static(accept));
@@ -556,7 +546,8 @@ pub(crate) fn network_error(error: reqwest::Error) -> ModelError {
     kind(error_chain(&error.without_url()))
 }
 
-/// An error with its causes: the outermost alone ("error sending request") explains nothing.
+/// Formats an error with its causes: the outermost alone ("error sending request") explains
+/// nothing.
 fn error_chain(error: &dyn std::error::Error) -> String {
     let mut words = error.to_string();
     let mut next = error.source();

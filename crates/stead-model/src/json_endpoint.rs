@@ -1,4 +1,4 @@
-//! One JSON question to an address that is no model.
+//! JSON requests to an endpoint that is not a model.
 
 use crate::ModelError;
 use crate::http::{client, network_error};
@@ -7,8 +7,8 @@ use reqwest::{Method, Url};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// An address that is asked in JSON. Redirects are not followed: they would carry headers to
-/// another place.
+/// An endpoint for JSON requests. Redirects are not followed, because they would send headers to
+/// another host.
 #[derive(Debug, Clone)]
 pub struct JsonEndpoint {
     url: Url,
@@ -17,8 +17,7 @@ pub struct JsonEndpoint {
 }
 
 impl JsonEndpoint {
-    /// The address `url`, asked with `method` and these headers beside those that say that it is
-    /// JSON.
+    /// Creates an endpoint for `url`, called with `method` and these headers beside those for JSON.
     pub fn new(
         url: &str,
         method: &str,
@@ -55,8 +54,8 @@ impl JsonEndpoint {
         })
     }
 
-    /// Asks once and gives the body of an answer with a status of success; one longer than `limit`
-    /// bytes is an error, as is any other status.
+    /// Sends one request and returns the body of a successful response. A body longer than `limit`
+    /// bytes, or any other status, is an error.
     pub async fn request(
         &self,
         body: Vec<u8>,

@@ -1,12 +1,13 @@
-//! Talking to models: one trait, four wires, and models that need no network.
+//! Language models: one trait, four wire protocols, and models that need no network.
 //!
-//! [`connect`] turns a name such as `anthropic:claude-sonnet-4-5` into a [`Model`], with its
-//! retries, fallbacks and price. A model takes a [`Request`] and gives a stream of [`Delta`]s that
-//! ends with the whole [`Reply`]. What goes wrong is a [`ModelError`], by meaning: whether waiting
-//! helps, or another model, or a shorter conversation.
+//! [`connect()`] turns a name such as `anthropic:claude-sonnet-4-5` into a [`Model`] with its
+//! retries, fallbacks and price. A model takes a [`Request`] and returns a stream of [`Delta`]s
+//! that ends with the whole [`Reply`]. Errors are [`ModelError`]s, classified by what helps:
+//! waiting, another model, or a shorter conversation. [`ModelFacts`] tells the name, limits, price
+//! and abilities of a model.
 //!
-//! `scripted:FILE` plays a script, `record:FILE=provider:model` keeps answers on a tape, and
-//! `replay:FILE` gives them again:
+//! `scripted:FILE` plays a script, `record:FILE=provider:model` records answers in a file, and
+//! `replay:FILE` replays them. [`Embedder`] turns texts into vectors.
 //!
 //! ```
 //! use stead_core::{Block, Message};
@@ -32,6 +33,7 @@ mod classify;
 mod connect;
 mod embed;
 mod error;
+mod facts;
 mod files;
 mod http;
 mod json_endpoint;
@@ -55,6 +57,7 @@ pub use connect::{
 };
 pub use embed::{Embedder, EmbeddingSettings};
 pub use error::ModelError;
+pub use facts::{FallbackFacts, ModelFacts};
 pub use json_endpoint::JsonEndpoint;
 pub use model::{Delta, Encoded, Model, Params, Reply, Request, SystemPart, ToolChoice};
 pub use providers::{KeyNeed, Provider, providers};

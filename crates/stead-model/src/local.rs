@@ -8,8 +8,8 @@ use stead_core::Price;
 /// The providers of this module.
 pub(crate) const LOCAL_PROVIDERS: [&str; 3] = ["scripted", "record", "replay"];
 
-/// The model `provider:rest`, if `provider` is one of this module's. `price` is what the settings
-/// say; `connect` makes the model that a recorder asks, from its `provider:model` name.
+/// Creates the model `provider:rest`, if `provider` is one of this module's. `price` comes from the
+/// settings; `connect` creates the model that a recorder wraps, from its `provider:model` name.
 pub(crate) fn connect_local(
     provider: &str,
     rest: &str,
@@ -79,12 +79,12 @@ mod tests {
             ..Request::default()
         };
         let recorder = open(&format!("record:{tape}=scripted:{script}")).unwrap();
-        // The scripted failure is met and tried again, as a real one would be.
+        // The scripted failure is retried, as a real one would be.
         let recorded = recorder.complete(&request).await.unwrap();
         assert_eq!(recorder.name(), format!("scripted:{script}"));
         let replay = open(&format!("replay:{tape}")).unwrap();
         assert_eq!(replay.complete(&request).await, Ok(recorded.clone()));
-        assert_eq!(replay.price_for(&recorded.model), Some(PRICE));
+        assert_eq!(replay.facts().price_for(&recorded.model), Some(PRICE));
     }
 
     #[test]

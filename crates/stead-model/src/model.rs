@@ -1,61 +1,35 @@
-//! The contract of a model, on one screen.
+//! The contract of a model.
 
-use crate::{Abilities, Caching, ModelError, ReportedLimits};
+use crate::{Abilities, Caching, ModelError, ModelFacts, ReportedLimits};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
-use stead_core::{Block, Message, Price, StopReason, ToolSpec, Usage};
+use stead_core::{Block, Message, StopReason, ToolSpec, Usage};
 
-/// A model that can be asked.
+/// A language model.
 pub trait Model: Debug + Send + Sync {
-    /// Its name as `provider:model`.
-    fn name(&self) -> &str;
+    /// Returns what is known about the model without asking its endpoint.
+    fn facts(&self) -> &ModelFacts;
 
-    /// Everyone who may answer, as `provider:model`: it, and those that are asked in its place.
-    fn names(&self) -> Vec<&str> {
-        vec![self.name()]
+    /// Returns the name of the model as `provider:model`.
+    fn name(&self) -> &str {
+        &self.facts().name
     }
 
-    /// What its tokens cost, if known.
-    fn price(&self) -> Option<Price>;
-
-    /// What the tokens of an answer cost that came from `answered_by`, a [`Reply::model`].
-    fn price_for(&self, answered_by: &str) -> Option<Price> {
-        if answered_by == self.name() {
-            self.price()
-        } else {
-            None
-        }
-    }
-
-    /// Tokens that fit into one request, its answer included, if known.
-    fn context_window(&self) -> Option<u64> {
-        crate::lookup(self.name()).map(|info| u64::from(info.context_tokens))
-    }
-
-    /// The longest answer in tokens, if known.
-    fn max_output_tokens(&self) -> Option<u64> {
-        crate::lookup(self.name()).map(|info| u64::from(info.max_output_tokens))
-    }
-
-    /// What it can take and do, if known.
-    fn abilities(&self) -> Option<Abilities> {
-        crate::lookup(self.name()).map(|info| info.abilities)
-    }
-
-    /// What its endpoint says of it. That is another request, with a deadline of its own; what
-    /// fails says nothing.
+    /// Asks the endpoint for the limits of the model. This is a request of its own with its own
+    /// deadline; a failure gives no limits.
     fn describe(&self) -> BoxFuture<'_, ReportedLimits> {
         Box::pin(std::future::ready(ReportedLimits::default()))
     }
 
-    /// Asks it. The stream ends with exactly one [`Delta::Done`], or with an error; an answer whose
-    /// end was not seen is an error, whatever came before. Dropping the stream cancels the request.
+    /// Sends a request and streams the answer. The stream ends with exactly one [`Delta::Done`] or
+    /// with an error; an answer that breaks off is an error. Dropping the stream cancels the
+    /// request.
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>>;
 
-    /// Asks it and waits for the whole answer.
+    /// Sends a request and waits for the whole answer.
     fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ModelError>> {
         Box::pin(async move {
             let mut stream = self.stream(request);
@@ -76,27 +50,27 @@ pub enum Delta {
     Text(String),
     /// Text of the model's thinking.
     Thinking(String),
-    /// A call begins. `index` counts the answer's calls from 0.
+    /// A tool call begins. `index` counts the answer's calls from 0.
     CallStarted {
-        /// Which call.
+        /// The index of the call.
         index: u32,
-        /// The tool.
+        /// The name of the tool.
         name: String,
     },
     /// More of a call's arguments, as JSON text.
     CallArgs {
-        /// Which call.
+        /// The index of the call.
         index: u32,
-        /// The piece.
+        /// The piece of text.
         json: String,
     },
     /// The request failed and is about to be sent again: everything before this is void.
     Retry {
-        /// The attempt that comes next, from 2.
+        /// The number of the next attempt, from 2.
         attempt: u32,
-        /// After this long.
+        /// The delay before it.
         wait_ms: u64,
-        /// Why.
+        /// The reason of the failure.
         reason: String,
     },
     /// The whole answer. Only this may be acted on.
@@ -108,16 +82,17 @@ pub enum Delta {
 pub struct Reply {
     /// Thinking, text and calls in the model's order.
     pub content: Vec<Block>,
-    /// Tokens used.
+    /// The token usage.
     pub usage: Usage,
-    /// Why it stopped.
+    /// The reason why the model stopped.
     pub stop: StopReason,
-    /// Who answered, as `provider:model`; differs from the asked one after a fallback.
+    /// The model that answered, as `provider:model`; differs from the requested one after a
+    /// fallback.
     pub model: String,
 }
 
 impl Reply {
-    /// What a stream of this answer would have said, so that listeners need not care how it came.
+    /// Returns the deltas that a stream of this answer would have had.
     pub(crate) fn deltas(&self) -> Vec<Delta> {
         let mut deltas = Vec::new();
         let mut calls = 0;
@@ -144,7 +119,7 @@ impl Reply {
     }
 }
 
-/// What a model is asked. The same request always gives the same bytes on a wire.
+/// A request to a model. The same request always gives the same bytes on a wire.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// The system prompt, stable parts first.
@@ -155,15 +130,14 @@ pub struct Request {
     pub messages: Vec<Arc<Message>>,
     /// Settings of this request.
     pub params: Params,
-    /// What a wire remembers between the requests of one run.
+    /// The encoded messages, which a wire reuses between the requests of one run.
     pub encoded: Arc<Encoded>,
-    /// What others are asked who may answer in the model's place, by their names, where that is not
-    /// the same.
+    /// The requests for fallback models, by name, if they differ from this one.
     pub fallback_requests: Vec<(String, Request)>,
 }
 
 impl Request {
-    /// What the model of this name is asked.
+    /// Returns the request for the model of this name.
     pub fn for_model(&self, model: &str) -> &Self {
         self.fallback_requests
             .iter()
@@ -177,7 +151,7 @@ impl Request {
 pub struct SystemPart {
     /// The text.
     pub text: String,
-    /// Whether it stays the same from turn to turn. A cache breakpoint goes after the last stable
+    /// Whether it stays the same in later requests. A cache breakpoint goes after the last stable
     /// part.
     pub stable: bool,
 }
@@ -185,15 +159,15 @@ pub struct SystemPart {
 /// Settings of a request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Params {
-    /// Longest answer.
+    /// The maximum length of the answer in tokens.
     pub max_output_tokens: Option<u32>,
-    /// Sampling temperature.
+    /// The sampling temperature.
     pub temperature: Option<f64>,
-    /// Tokens the model may spend on thinking; none = the model's default.
+    /// The number of tokens for thinking; `None` for the model's default.
     pub thinking_tokens: Option<u32>,
-    /// How long the beginning of the request is kept.
+    /// How long the provider keeps the beginning of the request.
     pub caching: Caching,
-    /// Whether tools may, must or must not be called.
+    /// Whether tools may be called.
     pub tool_choice: ToolChoice,
 }
 
@@ -203,33 +177,33 @@ pub enum ToolChoice {
     /// The model decides.
     #[default]
     Auto,
-    /// No tool may be called, though their specs are sent so that the cached prefix holds.
+    /// No tool may be called. Their specs are still sent, so that the cached prefix stays valid.
     None,
 }
 
-/// The encoded messages of the last request, so that the next one encodes only what is new: the
+/// The encoded messages of the last request, so that the next one encodes only new messages: the
 /// time of a step must not grow with the history. Wires use it through `wire::encode`.
 #[derive(Debug, Default)]
 pub struct Encoded(pub(crate) Mutex<EncodedPrefix>);
 
 #[derive(Debug, Default)]
 pub(crate) struct EncodedPrefix {
-    /// The dialect that encoded it.
+    /// The dialect of the encoding.
     pub(crate) dialect: &'static str,
-    /// The abilities it was encoded for.
+    /// The abilities that it was encoded for.
     pub(crate) abilities: Option<Abilities>,
-    /// Everything before the messages.
+    /// The bytes before the messages.
     pub(crate) head: Option<EncodedHead>,
-    /// The messages it stands for, each with where its bytes end.
+    /// The encoded messages, each with the offset where its bytes end.
     pub(crate) messages: Vec<(Arc<Message>, usize)>,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// The bytes before the messages, and what they were made from.
+/// The bytes before the messages, with the values they were made from.
 #[derive(Debug)]
 pub(crate) struct EncodedHead {
     pub(crate) model: String,
-    /// Whether no message follows: then there is no comma to come.
+    /// Whether no message follows, so that no comma is needed.
     pub(crate) has_no_messages: bool,
     pub(crate) system: Arc<[SystemPart]>,
     pub(crate) tools: Arc<[ToolSpec]>,

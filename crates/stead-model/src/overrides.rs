@@ -1,46 +1,37 @@
-//! A model about which the settings say more, or other, than is known.
+//! A model with facts from the settings in place of its own.
 
-use crate::{Abilities, Delta, Model, ModelError, ReportedLimits, Request};
+use crate::{Abilities, Delta, Model, ModelError, ModelFacts, ReportedLimits, Request};
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use std::sync::Arc;
-use stead_core::Price;
 
-/// A model about which the settings say something.
+/// A model with facts from the settings in place of its own.
 #[derive(Debug)]
 pub(crate) struct WithOverrides {
-    pub(crate) inner: Arc<dyn Model>,
-    pub(crate) context_window: Option<u64>,
-    pub(crate) abilities: Option<Abilities>,
+    inner: Arc<dyn Model>,
+    facts: ModelFacts,
+}
+
+impl WithOverrides {
+    /// Wraps `inner`. An override of `None` keeps the fact of the inner model.
+    pub(crate) fn new(
+        inner: Arc<dyn Model>,
+        context_window: Option<u64>,
+        abilities: Option<Abilities>,
+    ) -> Self {
+        let facts = inner.facts();
+        let facts = ModelFacts {
+            context_window: context_window.or(facts.context_window),
+            abilities: abilities.or(facts.abilities),
+            ..facts.clone()
+        };
+        Self { inner, facts }
+    }
 }
 
 impl Model for WithOverrides {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn names(&self) -> Vec<&str> {
-        self.inner.names()
-    }
-
-    fn price(&self) -> Option<Price> {
-        self.inner.price()
-    }
-
-    fn price_for(&self, answered_by: &str) -> Option<Price> {
-        self.inner.price_for(answered_by)
-    }
-
-    fn context_window(&self) -> Option<u64> {
-        self.context_window.or_else(|| self.inner.context_window())
-    }
-
-    fn max_output_tokens(&self) -> Option<u64> {
-        self.inner.max_output_tokens()
-    }
-
-    fn abilities(&self) -> Option<Abilities> {
-        self.abilities.or_else(|| self.inner.abilities())
+    fn facts(&self) -> &ModelFacts {
+        &self.facts
     }
 
     fn describe(&self) -> BoxFuture<'_, ReportedLimits> {

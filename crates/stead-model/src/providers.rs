@@ -1,35 +1,35 @@
-//! The providers, as a table.
+//! The table of providers.
 
 use crate::wire::openai::{ChatDialect, EffortField, LimitField};
 
-/// A provider that can be named before the colon of `provider:model`.
+/// A provider, named before the colon of `provider:model`.
 #[derive(Debug)]
 pub struct Provider {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// Other names for it.
+    /// Other names.
     pub aliases: &'static [&'static str],
-    /// Its endpoint; none where only the user can know it.
+    /// The default endpoint, or `None` if it must be configured.
     pub base_url: Option<&'static str>,
-    /// The environment variable that gives another endpoint.
+    /// The environment variable for another endpoint.
     pub base_url_variable: &'static str,
-    /// The environment variables that may hold the key, first choice first.
+    /// The environment variables that may hold the key, in order of precedence.
     pub key_variables: &'static [&'static str],
-    /// Whether its own endpoint wants a key.
+    /// Whether its default endpoint needs a key.
     pub key: KeyNeed,
     pub(crate) wire: WireKind,
 }
 
-/// Whether a provider wants a key. No endpoint on a loopback address does.
+/// Whether a provider needs a key. An endpoint on a loopback address never does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyNeed {
-    /// Nothing works without.
+    /// The key is required.
     Required,
-    /// It is sent where there is one.
+    /// The key is sent if there is one.
     Optional,
 }
 
-/// Which protocol a provider speaks.
+/// The protocol of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WireKind {
     Anthropic,
@@ -38,12 +38,12 @@ pub(crate) enum WireKind {
     Gemini,
 }
 
-/// Every provider that is reached over the network.
+/// Returns every provider that is reached over the network.
 pub fn providers() -> &'static [Provider] {
     PROVIDERS
 }
 
-/// The provider of that name or alias.
+/// Returns the provider with that name or alias.
 pub(crate) fn find(name: &str) -> Option<&'static Provider> {
     PROVIDERS
         .iter()

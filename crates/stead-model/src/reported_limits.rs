@@ -1,38 +1,38 @@
-//! What endpoints say of their models, in the wording of each.
+//! Model limits as reported by endpoints, in the format of each.
 
 use crate::providers::WireKind;
 use serde_json::{Value, json};
 
-/// What an endpoint says of a model.
+/// The limits of a model as reported by its endpoint.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReportedLimits {
-    /// Tokens that fit into one request, its answer included.
+    /// The number of tokens that fit into one request including its answer.
     pub context_window: Option<u64>,
-    /// The longest answer.
+    /// The maximum length of an answer in tokens.
     pub max_output_tokens: Option<u64>,
 }
 
-/// One question to an endpoint about a model.
+/// A request to an endpoint for the limits of a model.
 #[derive(Debug)]
 pub(crate) struct LimitsQuery {
     pub(crate) url_base: UrlBase,
     pub(crate) path: String,
-    /// What is posted; none = it is a GET.
+    /// The body of a POST request; `None` for a GET request.
     pub(crate) body: Option<Value>,
-    /// Understands the answer.
+    /// Parses the response.
     pub(crate) parse: fn(&Value, &str) -> ReportedLimits,
 }
 
-/// Where a path begins.
+/// The start of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UrlBase {
-    /// At the base URL.
+    /// The base URL.
     Base,
-    /// At the root of the server.
+    /// The root of the server.
     Server,
 }
 
-/// What to ask, in order, until one answer tells the window.
+/// Returns the requests to send, in order, until a response gives the window.
 pub(crate) fn limits_queries(kind: WireKind, model: &str) -> Vec<LimitsQuery> {
     let get = |below, path: String, read| LimitsQuery {
         url_base: below,
@@ -58,8 +58,8 @@ pub(crate) fn limits_queries(kind: WireKind, model: &str) -> Vec<LimitsQuery> {
         WireKind::Responses => vec![list()],
         WireKind::OpenAi(dialect) => match dialect.name {
             "ollama" => vec![show()],
-            // What is served now is told by /props; the list only tells what the model was trained
-            // for.
+            // `/props` reports the window that is served; the list only reports the one the model
+            // was trained for.
             "llamacpp" => vec![props(), list()],
             "openai-compatible" => vec![list(), props(), show()],
             _ => vec![list()],
@@ -67,7 +67,7 @@ pub(crate) fn limits_queries(kind: WireKind, model: &str) -> Vec<LimitsQuery> {
     }
 }
 
-/// Names of the window, what is served now before what would be possible.
+/// The names of the window; the served one comes before the possible one.
 const WINDOWS: [&str; 10] = [
     "max_model_len",
     "loaded_context_length",
@@ -88,8 +88,8 @@ const ANSWERS: [&str; 5] = [
     "max_tokens",
 ];
 
-/// A model as most endpoints describe it: numbers by one of many names, at the top or one level
-/// below.
+/// Parses a model as most endpoints describe it: numbers under one of many names, at the top level
+/// or one below.
 fn parse_model(model: &Value, _: &str) -> ReportedLimits {
     const INNER: [&str; 4] = ["meta", "limits", "top_provider", "capabilities"];
     let places = || std::iter::once(model).chain(INNER.iter().filter_map(|key| model.get(key)));
@@ -102,7 +102,7 @@ fn parse_model(model: &Value, _: &str) -> ReportedLimits {
     }
 }
 
-/// A list of models, of which ours is one.
+/// Parses a list of models that contains ours.
 fn parse_model_list(list: &Value, model: &str) -> ReportedLimits {
     let models = [list.get("data"), list.get("models"), Some(list)]
         .into_iter()
@@ -114,14 +114,14 @@ fn parse_model_list(list: &Value, model: &str) -> ReportedLimits {
             .any(|key| entry.get(key).is_some_and(|id| id == model))
     };
     let found = models.and_then(|models| match models.as_slice() {
-        // A server of one model answers to any name.
+        // A server with one model accepts any name.
         [only] => Some(only),
         many => many.iter().find(is_ours),
     });
     found.map_or_else(ReportedLimits::default, |entry| parse_model(entry, model))
 }
 
-/// llama.cpp's `/props`.
+/// Parses llama.cpp's `/props`.
 fn parse_llama_props(props: &Value, _: &str) -> ReportedLimits {
     let window = props
         .pointer("/default_generation_settings/n_ctx")
@@ -133,7 +133,8 @@ fn parse_llama_props(props: &Value, _: &str) -> ReportedLimits {
     }
 }
 
-/// Ollama's `/api/show`: `num_ctx` of the model's own settings, or what it was made for.
+/// Parses Ollama's `/api/show`: `num_ctx` of the model's own settings, or the context length it was
+/// trained for.
 fn parse_ollama_show(show: &Value, _: &str) -> ReportedLimits {
     let parameters = show
         .get("parameters")
@@ -155,7 +156,7 @@ fn parse_ollama_show(show: &Value, _: &str) -> ReportedLimits {
     }
 }
 
-/// A sensible number of tokens, also where it is written as a text.
+/// Parses a plausible number of tokens, also if it is written as text.
 fn token_count(value: &Value) -> Option<u64> {
     let number = value
         .as_u64()
@@ -163,7 +164,7 @@ fn token_count(value: &Value) -> Option<u64> {
     number.filter(|tokens| (MIN_TOKENS..=MAX_TOKENS).contains(tokens))
 }
 
-/// What is outside these bounds is no window but a mistake, or "no limit".
+/// A number outside these bounds is not a window but a mistake, or "no limit".
 const MIN_TOKENS: u64 = 256;
 const MAX_TOKENS: u64 = 100_000_000;
 

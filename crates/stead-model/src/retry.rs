@@ -1,29 +1,29 @@
-//! Asking again: the same model after a pause, then the next one.
+//! Retries with the same model after a pause, and fallbacks to other models.
 
-use crate::{Abilities, Delta, Model, ModelError, ReportedLimits, Request};
+use crate::{Delta, Model, ModelError, ModelFacts, ReportedLimits, Request};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::Price;
 
-/// The pause before the second attempt; it doubles from there.
+/// The pause before the second attempt, which doubles with each further one.
 const BASE_PAUSE: Duration = Duration::from_millis(500);
-/// The longest pause of our own choosing.
+/// The longest pause, unless the provider asks for a longer one.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
-/// The longest pause a provider may ask for.
+/// The longest pause that a provider may ask for.
 const MAX_ASKED_PAUSE: Duration = Duration::from_secs(120);
 
 type DeltaStream<'a> = BoxStream<'a, Result<Delta, ModelError>>;
 
-/// A model that is asked again after failures that may pass. Each new attempt is announced by a
+/// A model that retries after transient failures. Each new attempt is announced by a
 /// [`Delta::Retry`], which makes everything before it void.
 pub(crate) struct RetryingModel {
     inner: Arc<dyn Model>,
     max_retries: u32,
-    /// Where in its range a pause lies, from 0 to 1, so that many clients do not come back at once.
+    /// The position of a pause in its range, from 0 to 1, so that many clients do not return at
+    /// once.
     jitter: fn() -> f64,
 }
 
@@ -36,7 +36,7 @@ impl RetryingModel {
         }
     }
 
-    /// How long to wait after the failure of `attempt` (from 1).
+    /// Returns the pause after the failure of `attempt` (from 1).
     fn pause(&self, attempt: u32, error: &ModelError) -> Duration {
         let doubled = BASE_PAUSE.saturating_mul(2u32.saturating_pow(attempt.saturating_sub(1)));
         let own = doubled.min(MAX_PAUSE).mul_f64(0.5 + 0.5 * (self.jitter)());
@@ -55,36 +55,12 @@ impl fmt::Debug for RetryingModel {
 }
 
 impl Model for RetryingModel {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn names(&self) -> Vec<&str> {
-        self.inner.names()
-    }
-
-    fn price(&self) -> Option<Price> {
-        self.inner.price()
-    }
-
-    fn context_window(&self) -> Option<u64> {
-        self.inner.context_window()
-    }
-
-    fn max_output_tokens(&self) -> Option<u64> {
-        self.inner.max_output_tokens()
-    }
-
-    fn abilities(&self) -> Option<Abilities> {
-        self.inner.abilities()
+    fn facts(&self) -> &ModelFacts {
+        self.inner.facts()
     }
 
     fn describe(&self) -> BoxFuture<'_, ReportedLimits> {
         self.inner.describe()
-    }
-
-    fn price_for(&self, answered_by: &str) -> Option<Price> {
-        self.inner.price_for(answered_by)
     }
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
@@ -118,24 +94,30 @@ impl Model for RetryingModel {
     }
 }
 
-/// Models to ask one after the other, for as long as they fail in ways that another may not.
+/// Models that are tried in order, as long as the failure is one that another model may not have.
 #[derive(Debug)]
 pub(crate) struct FallbackModel {
     first: Arc<dyn Model>,
     others: Vec<Arc<dyn Model>>,
+    /// The facts of the first model, with the others as its fallbacks.
+    facts: ModelFacts,
 }
 
 impl FallbackModel {
     pub(crate) fn new(first: Arc<dyn Model>, others: Vec<Arc<dyn Model>>) -> Self {
-        Self { first, others }
-    }
-
-    fn models(&self) -> impl Iterator<Item = &Arc<dyn Model>> {
-        std::iter::once(&self.first).chain(&self.others)
+        let mut facts = first.facts().clone();
+        for other in &others {
+            facts.add_fallback(other.facts());
+        }
+        Self {
+            first,
+            others,
+            facts,
+        }
     }
 }
 
-/// Whether another model may succeed where this error came from.
+/// Returns whether another model may succeed after this error.
 fn should_fall_back(error: &ModelError) -> bool {
     match error {
         ModelError::Auth(_) | ModelError::Quota(_) | ModelError::NotFound(_) => true,
@@ -150,36 +132,12 @@ fn should_fall_back(error: &ModelError) -> bool {
 }
 
 impl Model for FallbackModel {
-    fn name(&self) -> &str {
-        self.first.name()
-    }
-
-    fn names(&self) -> Vec<&str> {
-        self.models().flat_map(|model| model.names()).collect()
-    }
-
-    fn price(&self) -> Option<Price> {
-        self.first.price()
-    }
-
-    fn context_window(&self) -> Option<u64> {
-        self.first.context_window()
-    }
-
-    fn max_output_tokens(&self) -> Option<u64> {
-        self.first.max_output_tokens()
-    }
-
-    fn abilities(&self) -> Option<Abilities> {
-        self.first.abilities()
+    fn facts(&self) -> &ModelFacts {
+        &self.facts
     }
 
     fn describe(&self) -> BoxFuture<'_, ReportedLimits> {
         self.first.describe()
-    }
-
-    fn price_for(&self, answered_by: &str) -> Option<Price> {
-        self.models().find_map(|model| model.price_for(answered_by))
     }
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {

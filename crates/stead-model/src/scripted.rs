@@ -6,7 +6,7 @@ mod script;
 #[cfg(test)]
 mod tests;
 
-use crate::{Delta, Model, ModelError, Reply, Request, files};
+use crate::{Delta, Model, ModelError, ModelFacts, Reply, Request, files};
 use condition::{Condition, SentPrompt};
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
@@ -16,7 +16,7 @@ use std::io;
 use std::path::Path;
 use stead_core::{Price, Usage};
 
-/// Bytes per token where no usage is given.
+/// The number of bytes per token if no usage is given.
 const BYTES_PER_TOKEN: usize = 4;
 
 /// A model that plays a script.
@@ -43,41 +43,39 @@ const BYTES_PER_TOKEN: usize = 4;
 /// - loop: true      # start again; without it, a call after the last item is an error
 /// ```
 ///
-/// A call takes the first item after the one taken before whose `when` holds. Conditions are
-/// `last_contains` (since the model's last answer), `tool_result_contains` (the same, results
-/// only), `user_contains`, `any_contains` and `system_contains`; each is a text or a list of texts,
-/// and all must hold. `calls[].args` may be a text: then it is what the model wrote, valid or not.
-/// An item with `error` and `text` fails after the text has arrived.
+/// A call takes the first item after the previously taken one whose `when` holds. Conditions are
+/// `last_contains` (since the model's last answer), `tool_result_contains` (tool results since
+/// then), `user_contains`, `any_contains` and `system_contains`; each is a text or a list of texts,
+/// and all must hold. `calls[].args` may be a text, which then is what the model wrote, valid or
+/// not. An item with `error` and `text` fails after the text has arrived.
 ///
-/// Where the script stands is found by playing the conversation through it again, never remembered:
-/// a session that is killed and resumed goes on at the right item, and any number of sessions can
-/// share a script. Errors leave no trace in a conversation, so they alone are counted in memory:
-/// each happens `times` times (once, if not said) in the life of the model. Answers that a
-/// compaction has taken out of the conversation are taken again: a script for such a session tells
-/// its items apart by `when`.
+/// The position in the script is not stored but found by playing the conversation through it again:
+/// a session that is killed and resumed continues at the right item, and any number of sessions can
+/// share a script. Errors leave no trace in a conversation, so only they are counted in memory:
+/// each happens `times` times (default 1) in the life of the model. Answers that a compaction
+/// removed from the conversation are taken again: a script for such a session distinguishes its
+/// items by `when`.
 #[derive(Debug)]
 pub struct ScriptedModel {
-    name: String,
+    facts: ModelFacts,
     file: String,
     script: ModelScript,
-    price: Option<Price>,
 }
 
-/// What a call gets.
+/// The result of a call.
 enum ScriptTurn<'a> {
     Answer(&'a ScriptAnswer),
     Failure(&'a ScriptDeltas, ModelError),
 }
 
 impl ScriptedModel {
-    /// Reads a script from its text; `file` is what messages call it.
+    /// Parses a script from its text; `file` is its name in messages.
     pub fn parse(file: &str, text: &str) -> Result<Self, ModelError> {
         let script = ModelScript::parse(file, text)?;
         Ok(Self {
-            name: format!("scripted:{file}"),
+            facts: ModelFacts::unknown(format!("scripted:{file}").into()),
             file: file.to_owned(),
             script,
-            price: None,
         })
     }
 
@@ -86,12 +84,13 @@ impl ScriptedModel {
         Self::parse(&path.to_string_lossy(), &files::read(path)?)
     }
 
-    /// The same model, costing `price`.
+    /// Sets the price of its answers.
     pub fn with_price(self, price: Option<Price>) -> Self {
-        Self { price, ..self }
+        let facts = self.facts.with_price(price);
+        Self { facts, ..self }
     }
 
-    /// Plays the conversation through the script up to the answer asked for.
+    /// Plays the conversation through the script up to the requested answer.
     fn next_turn(&self, request: &Request) -> Result<ScriptTurn<'_>, ModelError> {
         let mut next = 0;
         let mut call = 0;
@@ -125,7 +124,7 @@ impl ScriptedModel {
         Err(self.no_answer(call, next))
     }
 
-    /// The steps that may be taken, in order, when those before `next` have been.
+    /// Returns the steps that may be taken, in order, after those before `next`.
     fn candidate_steps(&self, next: usize) -> impl Iterator<Item = usize> {
         let again = if self.script.looped { 0..next } else { 0..0 };
         (next..self.script.steps.len()).chain(again)
@@ -180,18 +179,14 @@ impl ScriptedModel {
             content: answer.content.clone(),
             usage,
             stop: answer.stop.clone(),
-            model: self.name.clone(),
+            model: self.facts.name.to_string(),
         }
     }
 }
 
 impl Model for ScriptedModel {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn price(&self) -> Option<Price> {
-        self.price
+    fn facts(&self) -> &ModelFacts {
+        &self.facts
     }
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
@@ -231,7 +226,7 @@ fn estimate_tokens(bytes: usize) -> u64 {
     bytes.div_ceil(BYTES_PER_TOKEN) as u64
 }
 
-/// How long a value is as JSON.
+/// Returns the length of a value as JSON.
 fn json_bytes(value: &impl Serialize) -> usize {
     let mut count = ByteCounter(0);
     // Counting cannot fail.

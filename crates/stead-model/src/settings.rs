@@ -1,55 +1,55 @@
-//! How a model is reached, as `agent.yaml` and the command line give it.
+//! The settings of a model, as given in `agent.yaml` and on the command line.
 
 use crate::{Ability, Caching, Params, ToolChoice};
 use serde::{Deserialize, Serialize};
 use stead_core::Price;
 
-/// Settings of one model. All but the name have sensible defaults.
+/// The settings of one model. All but the name have defaults.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelSettings {
     /// `provider:model`, for example `anthropic:claude-sonnet-4-5` or `scripted:demo.yaml`.
     pub name: String,
-    /// What it is called in the workspace, where that names its models: `platform/fast`.
+    /// The name of the model in the workspace, if that names its models: `platform/fast`.
     #[serde(skip)]
     pub reference: Option<String>,
-    /// The provider, where `model` is given apart from it instead of `name`.
+    /// The provider, given together with `model` instead of `name`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// The model, where `provider` is given apart from it instead of `name`.
+    /// The model, given together with `provider` instead of `name`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Endpoint, where it is not the provider's own.
+    /// The endpoint, if it is not the provider's default.
     pub base_url: Option<String>,
-    /// Key, where it is not in the provider's usual variable.
+    /// The key, if it is not in the provider's usual variable.
     pub api_key: Option<String>,
-    /// Tokens that fit into one request, its answer included, where the built-in table is wrong or
-    /// silent.
+    /// The number of tokens that fit into one request including its answer. Overrides the built-in
+    /// table.
     pub context_window: Option<u32>,
-    /// What it can take and do, where the built-in table is wrong or silent.
+    /// The abilities of the model. Overrides the built-in table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub abilities: Option<Vec<Ability>>,
-    /// Longest answer in tokens.
+    /// The maximum length of an answer in tokens.
     pub max_output_tokens: Option<u32>,
-    /// Sampling temperature.
+    /// The sampling temperature.
     pub temperature: Option<f64>,
-    /// Tokens the model may spend on thinking.
+    /// The number of tokens for thinking.
     pub thinking_tokens: Option<u32>,
-    /// Dollars per million tokens, where the built-in table is wrong or silent.
+    /// The price in dollars per million tokens. Overrides the built-in table.
     pub price: Option<Price>,
-    /// `false` asks for whole answers instead of streams.
+    /// `false` requests whole answers instead of streams.
     pub stream: Option<bool>,
-    /// How often a failed request is tried again (default 4).
+    /// The number of retries of a failed request (default 4).
     pub max_retries: Option<u32>,
     /// Time limits.
     pub timeouts: Timeouts,
-    /// Models to try, in order, when this one stays unavailable.
+    /// Models to try, in order, when this one is unavailable.
     pub fallbacks: Vec<String>,
 }
 
 impl ModelSettings {
-    /// The same with `provider` and `model` put together as `name`; or what is wrong, and with
-    /// which key.
+    /// Returns the settings with `provider` and `model` joined as `name`, or the problem with the
+    /// key it concerns.
     pub fn with_joined_name(self) -> Result<Self, (&'static str, String)> {
         let refused = |key: &'static str, message: &str| Err((key, message.to_owned()));
         let Self {
@@ -93,7 +93,7 @@ impl ModelSettings {
         })
     }
 
-    /// The part of the settings that goes with every request.
+    /// Returns the settings that go with every request.
     pub fn params(&self) -> Params {
         Params {
             max_output_tokens: self.max_output_tokens,
@@ -111,9 +111,9 @@ impl ModelSettings {
 pub struct Timeouts {
     /// Until connected.
     pub connect_seconds: f64,
-    /// Between two pieces of a streamed answer, and until the first.
+    /// Until the first and between two pieces of a streamed answer.
     pub idle_seconds: f64,
-    /// Whole answer, retries not included.
+    /// For the whole answer, without retries.
     pub total_seconds: f64,
 }
 

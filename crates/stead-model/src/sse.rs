@@ -1,14 +1,14 @@
-//! Server-sent events, read as they arrive (WHATWG HTML, section 9.2.6). No I/O here.
+//! An incremental parser of server-sent events (WHATWG HTML, section 9.2.6). No I/O.
 
 use crate::ModelError;
 
-/// Longest line, and longest data of one event.
+/// The maximum length of a line, and of the data of one event.
 const MAX_EVENT_BYTES: usize = 8 * 1024 * 1024;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// Takes bytes in pieces of any size and hands out whole events. Where the pieces are cut makes no
-/// difference to the events.
+/// Takes bytes in pieces of any size and returns whole events, independent of where the pieces are
+/// split.
 #[derive(Debug, Default)]
 pub(crate) struct SseParser {
     line: Vec<u8>,
@@ -19,11 +19,11 @@ pub(crate) struct SseParser {
     after_first_line: bool,
 }
 
-/// Takes one event: its name (empty when it has none) and its data.
+/// Receives one event: its name (empty if it has none) and its data.
 pub(crate) type EventSink<'a> = &'a mut dyn FnMut(&str, &str) -> Result<(), ModelError>;
 
 impl SseParser {
-    /// Takes in the next bytes; `sink` gets every event that they complete.
+    /// Takes the next bytes and passes every event that they complete to `sink`.
     pub(crate) fn push(&mut self, mut bytes: &[u8], sink: EventSink<'_>) -> Result<(), ModelError> {
         while let Some((&first, rest)) = bytes.split_first() {
             if std::mem::take(&mut self.after_cr) && first == b'\n' {
@@ -41,8 +41,8 @@ impl SseParser {
         Ok(())
     }
 
-    /// The stream has ended. An event without its closing blank line still counts: servers forget
-    /// the line, and half a JSON text cannot be mistaken for a whole one.
+    /// Ends the stream. An event without its closing blank line still counts: servers forget the
+    /// line, and an incomplete JSON text cannot be mistaken for a complete one.
     pub(crate) fn finish(mut self, sink: EventSink<'_>) -> Result<(), ModelError> {
         if !self.line.is_empty() {
             self.end_line(sink)?;

@@ -1,21 +1,20 @@
-//! Recording a model's answers, and answering from the record with no network.
+//! Recording a model's answers, and replaying them without a network.
 //!
 //! `record:FILE=provider:model` asks the model and appends every answer to FILE; `replay:FILE`
-//! answers from it. A tape is JSON lines, one per answer: the fingerprints of what was asked, the
-//! pieces as they arrived, and the whole answer. What was asked is not written, and neither are
-//! keys or headers.
+//! answers from it. A tape is JSON lines, one per answer: the fingerprint of the request, the
+//! pieces as they arrived, and the whole answer. Requests, keys and headers are not written.
 //!
-//! An answer is found by what is asked, so any number of sessions may share a tape, and one that
-//! was interrupted goes on where it was. A system prompt or tools that differ (the date, a new
-//! tool) do not matter where the conversation is the same; a conversation that differs is an error
-//! that names the first message that does.
+//! An answer is found by the fingerprint of the request, so any number of sessions may share a
+//! tape, and an interrupted one continues where it was. A different system prompt or different
+//! tools (the date, a new tool) do not matter if the conversation is the same; a different
+//! conversation is an error that names the first message that differs.
 
 mod fingerprint;
 #[cfg(test)]
 mod tests;
 
 use crate::files::{self, AppendFile};
-use crate::{Abilities, Delta, Model, ModelError, Reply, ReportedLimits, Request};
+use crate::{Delta, Model, ModelError, ModelFacts, Reply, ReportedLimits, Request};
 use fingerprint::Fingerprint;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
@@ -35,7 +34,7 @@ struct TapeEntry {
     reply: Reply,
 }
 
-/// A piece of an answer, as it is written.
+/// The written form of a piece of an answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum TapeDelta {
@@ -45,7 +44,7 @@ enum TapeDelta {
     Args { index: u32, json: String },
 }
 
-/// How a reply is written.
+/// The written form of a reply.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Reply")]
 struct ReplyForm {
@@ -66,7 +65,7 @@ impl From<TapeDelta> for Delta {
     }
 }
 
-/// Asks another model and keeps its answers on a tape.
+/// A model that records the answers of another one.
 #[derive(Debug)]
 pub struct Recorder {
     model: Arc<dyn Model>,
@@ -74,7 +73,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Records the answers of `model` at the end of the file at `path`, which is made if need be.
+    /// Records the answers of `model` at the end of the file at `path`, which is created if needed.
     pub fn new(model: Arc<dyn Model>, path: &Path) -> Result<Self, ModelError> {
         Ok(Self {
             model,
@@ -92,28 +91,8 @@ fn append_entry(tape: &Mutex<AppendFile>, take: &TapeEntry) -> Result<(), ModelE
 }
 
 impl Model for Recorder {
-    fn name(&self) -> &str {
-        self.model.name()
-    }
-
-    fn price(&self) -> Option<Price> {
-        self.model.price()
-    }
-
-    fn price_for(&self, answered_by: &str) -> Option<Price> {
-        self.model.price_for(answered_by)
-    }
-
-    fn context_window(&self) -> Option<u64> {
-        self.model.context_window()
-    }
-
-    fn max_output_tokens(&self) -> Option<u64> {
-        self.model.max_output_tokens()
-    }
-
-    fn abilities(&self) -> Option<Abilities> {
-        self.model.abilities()
+    fn facts(&self) -> &ModelFacts {
+        self.model.facts()
     }
 
     fn describe(&self) -> BoxFuture<'_, ReportedLimits> {
@@ -139,7 +118,8 @@ impl Model for Recorder {
                     json: json.clone(),
                 }),
                 Delta::Retry { .. } => heard.clear(),
-                // Kept before it is passed on: what was acted upon can always be replayed.
+                // Recorded before it is passed on, so that everything that was acted upon can be
+                // replayed.
                 Delta::Done(reply) => {
                     let pieces = std::mem::take(&mut heard);
                     let take = TapeEntry {
@@ -161,28 +141,42 @@ impl Model for Recorder {
     }
 }
 
-/// Answers from a record.
+/// A model that replays recorded answers.
 #[derive(Debug)]
 pub struct Replay {
-    name: String,
+    facts: ModelFacts,
     source: ReplaySource,
-    price: Option<Price>,
 }
 
 #[derive(Debug)]
 enum ReplaySource {
-    /// Answers found by what was asked.
+    /// Answers found by the request's fingerprint.
     Tape { file: String, takes: Vec<TapeEntry> },
-    /// Answers given one after the other.
+    /// Answers in a fixed order.
     Sequence {
         replies: Vec<Reply>,
         next: AtomicUsize,
     },
 }
 
+impl ReplaySource {
+    /// Adds the models that gave the answers, so that their calls are read with their profiles.
+    fn add_answering_models(&self, facts: &mut ModelFacts) {
+        let mut add = |model: &str| {
+            if !facts.names().any(|name| name == model) {
+                facts.add_fallback(&ModelFacts::unknown(model.to_owned().into()));
+            }
+        };
+        match self {
+            Self::Tape { takes, .. } => takes.iter().for_each(|take| add(&take.reply.model)),
+            Self::Sequence { replies, .. } => replies.iter().for_each(|reply| add(&reply.model)),
+        }
+    }
+}
+
 impl Replay {
-    /// Reads a tape from its text; `file` is what messages call it. A last line without its end is
-    /// what a crash leaves, and is passed over.
+    /// Parses a tape from its text; `file` is its name in messages. An incomplete last line, left
+    /// by a crash, is skipped.
     pub fn parse(file: &str, text: &str) -> Result<Self, ModelError> {
         let lines = text
             .split_inclusive('\n')
@@ -200,11 +194,7 @@ impl Replay {
             file: file.to_owned(),
             takes: entries,
         };
-        Ok(Self {
-            name: format!("replay:{file}"),
-            source,
-            price: None,
-        })
+        Ok(Self::new(format!("replay:{file}"), source))
     }
 
     /// Reads a tape from its file.
@@ -212,22 +202,28 @@ impl Replay {
         Self::parse(&path.to_string_lossy(), &files::read(path)?)
     }
 
-    /// Gives `replies` one after the other, whatever is asked.
+    /// Returns a model that gives `replies` in order, whatever the requests are.
     pub fn from_replies(replies: Vec<Reply>) -> Self {
         let source = ReplaySource::Sequence {
             replies,
             next: AtomicUsize::new(0),
         };
-        Self {
-            name: "replay:replies".into(),
-            source,
-            price: None,
-        }
+        Self::new("replay:replies".to_owned(), source)
     }
 
-    /// The same model, costing `price`.
-    pub fn with_price(self, price: Option<Price>) -> Self {
-        Self { price, ..self }
+    fn new(name: String, source: ReplaySource) -> Self {
+        let mut facts = ModelFacts::unknown(name.into());
+        source.add_answering_models(&mut facts);
+        Self { facts, source }
+    }
+
+    /// Sets the price of every answer, whichever model gave it when it was recorded.
+    pub fn with_price(mut self, price: Option<Price>) -> Self {
+        self.facts.price = price;
+        for fallback in &mut self.facts.fallbacks {
+            fallback.price = price;
+        }
+        self
     }
 
     fn next_answer(&self, request: &Request) -> Result<(Vec<Delta>, Reply), ModelError> {
@@ -254,7 +250,7 @@ impl Replay {
     }
 }
 
-/// The answer to the same request; failing that, to the same conversation.
+/// Returns the answer to the same request, or else to the same conversation.
 fn find_entry<'a>(
     file: &str,
     takes: &'a [TapeEntry],
@@ -280,36 +276,8 @@ fn find_entry<'a>(
 }
 
 impl Model for Replay {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn price(&self) -> Option<Price> {
-        self.price
-    }
-
-    /// It, and the models that gave the answers: their calls are to be read as they meant them.
-    fn names(&self) -> Vec<&str> {
-        let mut names = vec![self.name.as_str()];
-        let mut add = |name| {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        };
-        match &self.source {
-            ReplaySource::Tape { takes, .. } => {
-                takes.iter().for_each(|take| add(take.reply.model.as_str()))
-            }
-            ReplaySource::Sequence { replies, .. } => {
-                replies.iter().for_each(|reply| add(reply.model.as_str()))
-            }
-        }
-        names
-    }
-
-    /// Answers keep the name of the model that gave them; here they cost what this replay does.
-    fn price_for(&self, _answered_by: &str) -> Option<Price> {
-        self.price
+    fn facts(&self) -> &ModelFacts {
+        &self.facts
     }
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {

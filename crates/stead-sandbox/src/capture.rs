@@ -1,4 +1,4 @@
-//! Running a child process whose output may never end.
+//! Running a child process and streaming its output.
 
 use crate::process_tree::ProcessTree;
 use crate::{ExecOutcome, OutputSink, SandboxError, SinkState};
@@ -14,34 +14,35 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// What is read at once: what a pipe holds.
+/// The number of bytes read at once: the capacity of a pipe.
 const READ_BYTES: usize = 64 * 1024;
-/// How long a process may take to end itself once it is asked to.
+/// The time that a process has to end after `SIGTERM`.
 pub(crate) const TERM_GRACE: Duration = Duration::from_millis(300);
-/// How long what a process left in its pipe is waited for: something it started may hold it open.
+/// The time to wait for the rest of the output after the process ended, because an orphan may hold
+/// the pipe open.
 pub(crate) const DRAIN_GRACE: Duration = Duration::from_millis(200);
-/// Beyond any life of a process, and within any clock.
+/// Longer than any process lives, and within the range of the clock.
 pub(crate) const MAX_TIMEOUT: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// What bounds a child process.
+/// The limits of a child process.
 #[derive(Debug, Clone)]
 pub struct ExecLimits {
-    /// How long it may run.
+    /// The maximum run time.
     pub timeout: Duration,
-    /// Stops it.
+    /// Stops the process.
     pub cancel: CancellationToken,
 }
 
-/// Runs `command` to its end; what it writes to both its outputs goes to `sink` in the order in
-/// which it comes. It gets no input.
+/// Runs `command` to its end and passes the data of both outputs to `sink` in the order of arrival.
+/// The command gets no input.
 ///
-/// Whatever ends it, nothing that it started is left on return: what is stopped is asked with
-/// `SIGTERM` first, then everything in its process group is killed, and everything that left the
-/// group but kept the variable [`MARK`](crate::MARK). The same if the future is dropped or this
-/// process is killed, without asking.
+/// Guarantee: on return, nothing that the command started is left running. A command that is
+/// stopped gets `SIGTERM` first; then everything in its process group is killed, and everything
+/// that left the group but kept the variable [`EXEC_ID_ENV`](crate::EXEC_ID_ENV). The same holds
+/// without `SIGTERM` if the future is dropped or this process is killed.
 ///
-/// Out of reach is what gave up both group and environment, and what another service was asked to
-/// run.
+/// Not covered: processes that left both the group and the environment, and work that another
+/// service was asked to do.
 pub async fn capture(
     mut command: Command,
     sink: &mut dyn OutputSink,
@@ -67,22 +68,22 @@ pub async fn capture(
         Ok(ExecOutcome::Exited(_) | ExecOutcome::Signalled(_)) | Err(_) => {}
         Ok(ExecOutcome::TimedOut | ExecOutcome::Cancelled | ExecOutcome::OutputFull) => {
             if !matches!(ended, Ok(ExecOutcome::OutputFull)) {
-                // What it said before counts, even if nobody had listened yet; whether there is
-                // room for more does not.
+                // Output from before the stop counts even if it was not read yet; whether the sink
+                // is full now does not matter.
                 let _ = sink.write(output.read_available()).await;
             }
             family.signal(Signal::TERM);
             let _ = timeout(TERM_GRACE, drain_until_exit(&mut child, &mut output)).await;
         }
     }
-    // It fails only if it has ended.
+    // Fails only if the process has ended.
     let _ = child.start_kill();
     family.kill_all().await;
     child.wait().await.map_err(SandboxError::Lost)?;
     ended.map_err(SandboxError::Lost)
 }
 
-/// Starts it with one pipe for both its outputs, so that they stay in order.
+/// Starts the command with one pipe for both outputs, so that they stay in order.
 fn spawn(mut command: Command) -> io::Result<(Child, OutputPipe)> {
     let (reader, writer) = io::pipe()?;
     command
@@ -91,7 +92,7 @@ fn spawn(mut command: Command) -> io::Result<(Child, OutputPipe)> {
         .stderr(writer)
         .kill_on_drop(true);
     let child = command.spawn()?;
-    // With it goes our own hold on the pipe, which would never end otherwise.
+    // Drops our own copy of the write end, without which the pipe would never end.
     drop(command);
     let source = pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?;
     Ok((
@@ -103,7 +104,7 @@ fn spawn(mut command: Command) -> io::Result<(Child, OutputPipe)> {
     ))
 }
 
-/// Until it has ended and said all, or no more is kept.
+/// Copies output until the process has ended and the pipe is drained, or the sink is full.
 async fn copy_output(
     child: &mut Child,
     output: &mut OutputPipe,
@@ -118,7 +119,8 @@ async fn copy_output(
         };
         let said = tokio::select! {
             biased;
-            // First, or whoever holds the pipe and goes on writing would never be left.
+            // Checked first, or a process that holds the pipe and keeps writing would prevent the
+            // end.
             () = sleep_until(drained), if exited.is_some() => output.read_remaining(),
             read = output.fill(), if output.source.is_some() => &output.buffer[..read?],
             status = child.wait(), if exited.is_none() => {
@@ -132,7 +134,8 @@ async fn copy_output(
     }
 }
 
-/// Until it has ended. What it says on its way out is read, so that nothing keeps it, and not kept.
+/// Waits for the end of the process. Output is read so that it does not block the process, and
+/// discarded.
 async fn drain_until_exit(child: &mut Child, output: &mut OutputPipe) {
     loop {
         tokio::select! {
@@ -154,15 +157,15 @@ pub(crate) fn exit_outcome(status: ExitStatus) -> ExecOutcome {
     }
 }
 
-/// Both outputs of a child.
+/// The pipe of both outputs.
 struct OutputPipe {
-    /// None once it has ended.
+    /// The pipe, or `None` once it has ended.
     source: Option<pipe::Receiver>,
     buffer: Box<[u8]>,
 }
 
 impl OutputPipe {
-    /// Reads what there is; nothing once it has ended.
+    /// Reads available data; 0 bytes once the pipe has ended.
     async fn fill(&mut self) -> io::Result<usize> {
         let Some(source) = &mut self.source else {
             return Ok(0);
@@ -174,7 +177,7 @@ impl OutputPipe {
         Ok(read)
     }
 
-    /// What is in it now. The pipe itself is asked: the runtime may not have heard of it yet.
+    /// Reads what is in the pipe now, directly, because the runtime may not have been notified yet.
     fn read_available(&mut self) -> &[u8] {
         let read = self
             .source
@@ -183,7 +186,7 @@ impl OutputPipe {
         &self.buffer[..read.unwrap_or(0)]
     }
 
-    /// What is in it now, and no more after it.
+    /// Reads what is in the pipe now and closes it.
     fn read_remaining(&mut self) -> &[u8] {
         let read = self.read_available().len();
         self.source = None;

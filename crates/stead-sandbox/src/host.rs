@@ -1,4 +1,4 @@
-//! The machine itself.
+//! Running commands directly on the machine.
 
 use crate::{
     Exec, ExecLimits, ExecOutcome, Isolation, OutputSink, Sandbox, SandboxError, SandboxKind,
@@ -11,30 +11,29 @@ use std::path::{Path, PathBuf};
 use tokio::process::Command;
 
 const SH: &str = "/bin/sh";
-/// Where programs are, if nobody says.
+/// The default search path.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// What every command is told, unless the caller says otherwise: there is no terminal to draw on or
-/// to ask at.
+/// Default variables of every command, for programs without a terminal. The caller can override
+/// them.
 const DEFAULT_ENV: [(&str, &str); 7] = [
     ("TERM", "dumb"),
     ("GIT_TERMINAL_PROMPT", "0"),
-    // A folder that only looks like a repository, and a repository's own settings, say nothing
-    // about what git runs.
+    // Prevents git from running programs that a folder or a repository's own settings name.
     ("GIT_CONFIG_COUNT", "2"),
     ("GIT_CONFIG_KEY_0", "safe.bareRepository"),
     ("GIT_CONFIG_VALUE_0", "explicit"),
     ("GIT_CONFIG_KEY_1", "core.fsmonitor"),
     ("GIT_CONFIG_VALUE_1", "false"),
 ];
-/// Sets limits that nobody below can raise, and becomes the shell `$0`, which reads the command
+/// Sets limits that the command cannot raise, then becomes the shell `$0`, which runs the command
 /// `$1`.
 const PRELUDE: &str = r#"ulimit -c 0; exec "$0" -c "$1""#;
 
-/// Runs commands on this machine, outside any sandbox: they can do all that whoever runs this
-/// process can.
+/// Runs commands on this machine without isolation: they can do everything that the user who runs
+/// this process can.
 ///
-/// A command is read by `bash` where there is one, for that is what models write, and by `/bin/sh`
-/// elsewhere. It sees the variables it is given and none of this process. It leaves no core dump.
+/// Commands run in `bash` if it exists, because models write bash, and in `/bin/sh` otherwise. A
+/// command sees the variables it is given and none of this process. It leaves no core dump.
 #[derive(Clone)]
 pub struct Host {
     env: BTreeMap<String, String>,
@@ -42,9 +41,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// Variables of this process that commands may see: what a program needs to find its way, and
-    /// none that holds a key. The last is the mark of a command that this process itself belongs
-    /// to.
+    /// Variables of this process that commands may inherit: those that programs need, and none that
+    /// holds a key. The last one is the id of a command that this process itself belongs to.
     pub const INHERITED_VARIABLES: [&str; 19] = [
         "PATH",
         "HOME",
@@ -67,7 +65,7 @@ impl Host {
         crate::EXEC_ID_ENV,
     ];
 
-    /// Gives every command the variables `env`; a `PATH` is added if there is none.
+    /// Creates a host whose commands get the variables `env`. A `PATH` is added if there is none.
     pub fn new(env: impl IntoIterator<Item = (String, String)>) -> Self {
         let fixed = DEFAULT_ENV.into_iter().chain([("PATH", PATH)]);
         let fixed = fixed.map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -77,13 +75,13 @@ impl Host {
         Self { env, shell }
     }
 
-    /// The shell that reads commands.
+    /// Returns the shell that runs commands.
     pub fn shell(&self) -> &Path {
         &self.shell
     }
 }
 
-/// The first `bash` on the path.
+/// Returns the first `bash` on the path.
 fn find_bash(path: &str) -> Option<PathBuf> {
     let folders = path.split(':').filter(|folder| folder.starts_with('/'));
     folders
@@ -92,7 +90,7 @@ fn find_bash(path: &str) -> Option<PathBuf> {
 }
 
 impl fmt::Debug for Host {
-    /// Without the values of variables, which may be secrets.
+    /// Omits the values of variables, which may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Host")
             .field("shell", &self.shell)

@@ -1,34 +1,42 @@
-//! Where commands run.
+//! Running commands.
 //!
-//! A [`Sandbox`] runs commands and says what it keeps them away from; [`Host`] is the machine
-//! itself, which keeps them away from nothing. Output goes to a [`Sink`] as it comes. Whatever ends
-//! a command, nothing that it started is left.
+//! A [`Sandbox`] runs commands and declares their [`Isolation`]; [`Host`] is the machine itself,
+//! without isolation. Output goes to an [`OutputSink`] as it arrives.
+//!
+//! Guarantees:
+//! - When a command has ended, timed out, was cancelled or was dropped, the processes it started
+//!   are killed, including those that left its process group but kept the variable [`EXEC_ID_ENV`].
+//!   This also holds if this process is killed.
+//! - A command gets only the environment variables that it is given, and no input.
+//! - Nothing else is guaranteed by [`Host`]: its [`Isolation`] is [`Isolation::NONE`].
 //!
 //! ```
 //! use futures_util::future::BoxFuture;
 //! use std::time::Duration;
-//! use stead_sandbox::{Ended, Exec, Host, Room, Sandbox, Sink};
+//! use stead_sandbox::{Exec, ExecOutcome, Host, OutputSink, Sandbox, SinkState};
 //!
-//! struct Said(Vec<u8>);
+//! struct Collected(Vec<u8>);
 //!
-//! impl Sink for Said {
-//!     fn write<'a>(&'a mut self, piece: &'a [u8]) -> BoxFuture<'a, Room> {
+//! impl OutputSink for Collected {
+//!     fn write<'a>(&'a mut self, piece: &'a [u8]) -> BoxFuture<'a, SinkState> {
 //!         self.0.extend_from_slice(piece);
-//!         Box::pin(async { Room::Left })
+//!         Box::pin(async { SinkState::Accepting })
 //!     }
 //! }
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 //! let host = Host::new([("GREETING".to_owned(), "hello".to_owned())]);
-//! let exec = Exec::new("echo $GREETING; echo bye >&2; exit 3", "/").within(Duration::from_secs(10));
-//! let mut said = Said(Vec::new());
-//! assert_eq!(host.exec(exec, &mut said).await.unwrap(), Ended::Exited(3));
-//! assert_eq!(said.0, b"hello\nbye\n");
+//! let exec = Exec::new("echo $GREETING; echo bye >&2; exit 3", "/").with_timeout(Duration::from_secs(10));
+//! let mut output = Collected(Vec::new());
+//! assert_eq!(host.exec(exec, &mut output).await.unwrap(), ExecOutcome::Exited(3));
+//! assert_eq!(output.0, b"hello
+//! bye
+//! ");
 //! # });
 //! ```
 //!
-//! [`capture`] does the same for any program, without a shell; [`converse`] gives one an input and
-//! hears a short answer.
+//! [`capture()`] runs any program without a shell; [`run_with_input()`] passes an input and
+//! collects a short output.
 
 mod capture;
 mod host;

@@ -1,19 +1,19 @@
-//! Processes that left the group of the command that started them.
+//! Killing orphan processes: those that left the process group of their command.
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs::File;
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-/// Processes that are looked at in one pass.
+/// The number of processes checked in one pass.
 const MAX_PROCESSES: usize = 65_536;
-/// What is looked at of an environment: commands are given a small one.
+/// The part of an environment that is searched: commands are given a small one.
 const MAX_ENVIRON_BYTES: u64 = 256 * 1024;
-/// Between two passes.
+/// The time between two passes.
 const PASS_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Kills every process in whose environment `mark` stands, until none is found or `patience` is
-/// over. One that is found no more is gone: a dead process has no environment.
+/// Kills every process whose environment contains `mark`, until none is found or `patience` is
+/// over. A dead process has no environment, so one that is no longer found is gone.
 pub(crate) fn kill_orphans(mark: &str, patience: Duration) {
     let end = Instant::now() + patience;
     while kill_pass(mark) > 0 && Instant::now() < end {
@@ -21,7 +21,7 @@ pub(crate) fn kill_orphans(mark: &str, patience: Duration) {
     }
 }
 
-/// One pass. Gives how many were found.
+/// Performs one pass. Returns the number of processes found.
 fn kill_pass(mark: &str) -> usize {
     let Ok(listing) = std::fs::read_dir("/proc") else {
         return 0;
@@ -36,7 +36,7 @@ fn kill_pass(mark: &str) -> usize {
         .count()
 }
 
-/// Kills the process if it still is the one that was looked at.
+/// Kills the process if it is still the one that was checked.
 fn kill(pid: i32, mark: &str) {
     let Some(process) = Pid::from_raw(pid) else {
         return;
@@ -45,12 +45,12 @@ fn kill(pid: i32, mark: &str) {
         return;
     };
     if has_exec_id(pid, mark, &mut Vec::new()) {
-        // It fails if the process has ended, or is another user's.
+        // Fails if the process has ended, or belongs to another user.
         let _ = pidfd_send_signal(held, Signal::KILL);
     }
 }
 
-/// Whether `mark` stands in the environment of a process that we may look at.
+/// Returns whether the environment of a readable process contains `mark`.
 fn has_exec_id(pid: i32, mark: &str, environ: &mut Vec<u8>) -> bool {
     environ.clear();
     let Ok(file) = File::open(format!("/proc/{pid}/environ")) else {

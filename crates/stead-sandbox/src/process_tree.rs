@@ -1,4 +1,4 @@
-//! A process and all that it starts.
+//! A command with everything it started.
 
 use crate::orphans;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -8,21 +8,21 @@ use std::time::Duration;
 use tokio::process::{Child, Command};
 use uuid::Uuid;
 
-/// The variable by which what a command started is found again. One that is there already is kept
-/// in front, so that a command that runs commands of its own stays within reach of whoever began.
+/// The environment variable that identifies the processes of a command. An existing value is kept
+/// in front, so that a command within a command can still be found by the outer one.
 pub const EXEC_ID_ENV: &str = "STEAD_EXEC_ID";
 
-/// How long processes outside the group may take to be gone once they are killed.
+/// The time that killed processes outside the group may take to end.
 const KILL_WAIT: Duration = Duration::from_millis(300);
-/// The same where nobody can be kept waiting.
+/// The same time in a destructor, which must not block for long.
 const KILL_WAIT_ON_DROP: Duration = Duration::from_millis(20);
 
 const SHELL: &str = "/bin/sh";
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Waits for the end of this process, which holds the other end of its input, and then ends what
-/// has the mark `$1` and its own group. A pass that finds nothing is the last, so that what is
-/// started meanwhile is found, too.
+/// Waits for the end of this process, which holds the other end of the script's input. Then kills
+/// all processes with the id `$1` and its own group, in passes until one finds nothing, so that
+/// processes started meanwhile are found too.
 const GUARD_SCRIPT: &str = r#"
 trap '' TERM INT HUP QUIT
 read -r _
@@ -41,11 +41,11 @@ done
 kill -KILL 0
 "#;
 
-/// A process group with a guard at its head, and what left it with its mark.
+/// A process group with a guard as its leader, and the processes that left it but kept its id.
 ///
-/// The guard is a child of ours that is waited for last: as long as there is a family, its number
-/// is nobody else's. It ends the family if this process is killed, which no signal at the death of
-/// a parent would do: that reaches one process, and comes when the thread ends that started it.
+/// The guard is a child process that is waited for last: as long as the tree exists, its process id
+/// is not reused. It kills the tree if this process is killed. A parent-death signal would not do
+/// that: it reaches one process, and is sent when the thread that started it ends.
 pub(crate) struct ProcessTree {
     guard: Child,
     group: Option<Pid>,
@@ -53,7 +53,7 @@ pub(crate) struct ProcessTree {
 }
 
 impl ProcessTree {
-    /// A family that `command`, which is yet to be started, will be the first of.
+    /// Creates a tree whose first process will be `command`, which is not started yet.
     pub(crate) fn attach(command: &mut Command) -> io::Result<Self> {
         let mark = Uuid::now_v7().to_string();
         let mut guard = Command::new(SHELL);
@@ -93,20 +93,20 @@ impl ProcessTree {
         Ok(family)
     }
 
-    /// Sent to the group; fails only if nobody is in it any more.
+    /// Sends a signal to the group. Fails only if the group is empty.
     pub(crate) fn signal(&self, signal: Signal) {
         if let Some(group) = self.group {
             let _ = kill_process_group(group, signal);
         }
     }
 
-    /// Ends all that is left of it.
+    /// Kills everything that is left of the tree.
     pub(crate) async fn kill_all(&mut self) {
         self.signal(Signal::KILL);
         let mark = self.exec_id.clone();
-        // Looking at every process takes a while. It fails only if the runtime is on its way out.
+        // Checking every process takes a while. Fails only if the runtime is shutting down.
         let _ = tokio::task::spawn_blocking(move || orphans::kill_orphans(&mark, KILL_WAIT)).await;
-        // From here on its number may be another's.
+        // From here on the process id may be reused.
         self.group = None;
         let _ = self.guard.wait().await;
     }

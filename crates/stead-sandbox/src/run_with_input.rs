@@ -1,4 +1,4 @@
-//! Asking a child process something: an input, and an answer that is short.
+//! Running a child process with an input and a short output.
 
 use crate::capture::{DRAIN_GRACE, MAX_TIMEOUT, TERM_GRACE, exit_outcome};
 use crate::process_tree::ProcessTree;
@@ -11,21 +11,22 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// What a child process answered.
+/// The output of a child process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandOutput {
-    /// How it came to its end.
+    /// How it ended.
     pub outcome: ExecOutcome,
-    /// What it wrote to its standard output.
+    /// The data of its standard output.
     pub stdout: Vec<u8>,
-    /// What it wrote to its standard error.
+    /// The data of its standard error.
     pub stderr: Vec<u8>,
 }
 
 /// Runs `command` to its end with `input` on its standard input, which it need not read. It is
-/// stopped when it has written more than `limit` bytes to either output ([`Ended::Full`]).
+/// stopped when it has written more than `limit` bytes to either output
+/// ([`ExecOutcome::OutputFull`]).
 ///
-/// Whatever ends it, nothing that it started is left, as with [`capture`](crate::capture).
+/// Nothing that it started is left on return, as with [`capture()`](crate::capture()).
 pub async fn run_with_input(
     mut command: Command,
     input: &[u8],
@@ -61,7 +62,7 @@ pub async fn run_with_input(
             let _ = timeout(TERM_GRACE, child.wait()).await;
         }
     }
-    // It fails only if it has ended.
+    // Fails only if the process has ended.
     let _ = child.start_kill();
     family.kill_all().await;
     child.wait().await.map_err(SandboxError::Lost)?;
@@ -72,7 +73,8 @@ pub async fn run_with_input(
     })
 }
 
-/// Until it has ended and said all, or said too much.
+/// Passes input and output until the process has ended and its outputs are read, or it wrote too
+/// much.
 async fn exchange(
     child: &mut Child,
     input: &[u8],
@@ -84,7 +86,7 @@ async fn exchange(
     let err = child.stderr.take();
     let tell = async {
         if let Some(mut stdin) = stdin {
-            // One that does not listen is no failure: its answer counts.
+            // A process that does not read its input is no failure: its output counts.
             let _ = stdin.write_all(input).await;
         }
     };
@@ -111,13 +113,13 @@ async fn exchange(
             },
             status = child.wait(), if exited.is_none() => exited = Some((status?, Instant::now())),
             () = &mut tell, if !told => told = true,
-            // Something that it started may hold its outputs open.
+            // An orphan may hold its outputs open.
             () = sleep_until(drained), if exited.is_some() => heard = true,
         }
     }
 }
 
-/// Why an output was not heard to its end.
+/// The reason why an output was not read to its end.
 enum OutputReadError {
     TooMuch,
     Io(io::Error),

@@ -1,4 +1,4 @@
-//! The contract of a sandbox, on one screen.
+//! The contract of a sandbox.
 
 use crate::OutputSink;
 use futures_util::future::BoxFuture;
@@ -9,22 +9,23 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Runs commands somewhere.
+/// Runs commands.
 pub trait Sandbox: Debug + Send + Sync {
-    /// What kind it is.
+    /// Returns the kind of the sandbox.
     fn kind(&self) -> SandboxKind;
 
-    /// Where a command runs and what reads it, in words that follow "Commands run ".
+    /// Describes where and in which shell a command runs, as text that follows "Commands run ".
     fn describe(&self) -> String;
 
-    /// What it keeps commands away from.
+    /// Returns the walls that commands run behind.
     fn isolation(&self) -> Isolation;
 
-    /// Runs a command to its end; what it writes to both its outputs goes to `sink` in the order in
-    /// which it comes.
+    /// Runs a command to its end and passes the data of both outputs to `sink` in the order of
+    /// arrival.
     ///
-    /// It gets no input. On return nothing is left of what it started, as far as the sandbox can
-    /// reach it; the same, without asking it to end first, if the future is dropped.
+    /// The command gets no input. On return nothing that it started is left, as far as the sandbox
+    /// can reach it. The same holds if the future is dropped, but then the command is killed
+    /// without a request to end.
     fn exec<'a>(
         &'a self,
         exec: Exec,
@@ -35,66 +36,86 @@ pub trait Sandbox: Debug + Send + Sync {
 /// The kinds of sandboxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SandboxKind {
-    /// None: the machine itself.
+    /// No sandbox: the machine itself.
     Host,
 }
 
-/// What a sandbox keeps commands away from.
+/// The walls that commands run behind, one for each kind of resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Isolation {
-    /// Files outside the workspace, and other processes.
-    pub machine: Access,
+    /// Files outside the workspace.
+    pub files: Access,
+    /// Processes that the command did not start.
+    pub processes: Access,
     /// Other machines.
     pub network: Access,
+    /// Memory, processor time, processes and disk space beyond a limit.
+    pub limits: Access,
 }
 
-/// Whether there is a wall before something.
+/// Whether commands reach a kind of resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// There is.
-    Blocked,
-    /// There is none: commands reach it.
+    /// Commands cannot reach it.
+    Blocked {
+        /// The mechanism that enforces this, such as `"a network namespace"`.
+        by: &'static str,
+    },
+    /// Commands reach it with the rights of the user who runs this process.
     Allowed,
 }
 
-impl Isolation {
-    /// Commands can do all that whoever runs this process can.
-    pub const NONE: Self = Self {
-        machine: Access::Allowed,
-        network: Access::Allowed,
-    };
-
-    /// Whether commands run outside any sandbox.
-    pub fn is_none(self) -> bool {
-        self.machine == Access::Allowed
-    }
-
-    /// Whether commands can reach neither the machine nor the network.
-    pub fn is_complete(self) -> bool {
-        self.machine == Access::Blocked && self.network == Access::Blocked
+impl Access {
+    /// Returns whether commands cannot reach the resource.
+    pub fn is_blocked(self) -> bool {
+        match self {
+            Self::Blocked { .. } => true,
+            Self::Allowed => false,
+        }
     }
 }
 
-/// A command, and what bounds it.
+impl Isolation {
+    /// No walls: commands can do everything that the user who runs this process can.
+    pub const NONE: Self = Self {
+        files: Access::Allowed,
+        processes: Access::Allowed,
+        network: Access::Allowed,
+        limits: Access::Allowed,
+    };
+
+    /// Returns whether the machine is open to commands: they reach files outside the workspace or
+    /// processes of others. A person must approve such commands.
+    pub fn is_none(self) -> bool {
+        !(self.files.is_blocked() && self.processes.is_blocked())
+    }
+
+    /// Returns whether commands reach neither the machine nor the network.
+    pub fn is_complete(self) -> bool {
+        !self.is_none() && self.network.is_blocked()
+    }
+}
+
+/// A command with its limits.
 #[derive(Debug, Clone)]
 pub struct Exec {
-    /// What a shell is told.
+    /// The command line for the shell.
     pub command: String,
-    /// The folder it begins in, as the sandbox knows it.
+    /// The working directory, as seen in the sandbox.
     pub cwd: PathBuf,
     /// Variables beside those that the sandbox gives every command.
     pub env: BTreeMap<String, String>,
-    /// How long it may run.
+    /// The maximum run time.
     pub timeout: Duration,
-    /// Stops it.
+    /// Stops the command.
     pub cancel: CancellationToken,
 }
 
 impl Exec {
-    /// How long a command may run, unless said otherwise.
+    /// The default maximum run time.
     pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 
-    /// `command` in the folder `cwd`.
+    /// Returns `command` in the folder `cwd`.
     pub fn new(command: impl Into<String>, cwd: impl Into<PathBuf>) -> Self {
         let command = command.into();
         let cwd = cwd.into();
@@ -108,39 +129,70 @@ impl Exec {
         }
     }
 
-    /// The same with another time limit.
+    /// Sets the maximum run time.
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
     }
 
-    /// The same, stopped by `cancel`.
+    /// Sets the token that stops the command.
     pub fn with_cancel(self, cancel: CancellationToken) -> Self {
         Self { cancel, ..self }
     }
 }
 
-/// How a command came to its end.
+/// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExecOutcome {
-    /// By itself, with this code.
+    /// It exited with this code.
     Exited(i32),
-    /// By this signal.
+    /// It was ended by this signal.
     Signalled(i32),
-    /// Stopped: its time was up.
+    /// It was stopped because its time was up.
     TimedOut,
-    /// Stopped: it was cancelled.
+    /// It was stopped because it was cancelled.
     Cancelled,
-    /// Stopped: no more of its output is kept.
+    /// It was stopped because the sink accepts no more output.
     OutputFull,
 }
 
-/// Why a command did not run, or nobody knows how it ended.
+/// The reason why a command did not run, or its end is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// It did not begin.
+    /// It could not be started.
     #[error("the command could not be started: {0}")]
     Start(#[source] io::Error),
-    /// It was lost on its way; whatever was left of it is ended.
+    /// Its end could not be determined; everything left of it was killed.
     #[error("the command was lost: {0}")]
     Lost(#[source] io::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_closed_only_if_files_and_processes_are_blocked() {
+        let blocked = Access::Blocked { by: "a test" };
+        for (files, processes, is_none) in [
+            (Access::Allowed, Access::Allowed, true),
+            (blocked, Access::Allowed, true),
+            (Access::Allowed, blocked, true),
+            (blocked, blocked, false),
+        ] {
+            for network in [Access::Allowed, blocked] {
+                let isolation = Isolation {
+                    files,
+                    processes,
+                    network,
+                    limits: Access::Allowed,
+                };
+                let is_complete = !is_none && network == blocked;
+                assert_eq!(
+                    (isolation.is_none(), isolation.is_complete()),
+                    (is_none, is_complete),
+                    "{isolation:?}"
+                );
+            }
+        }
+    }
 }

@@ -1,18 +1,18 @@
-//! Where output goes.
+//! The receiver of output.
 
 use futures_util::future::BoxFuture;
 
-/// Takes output as it comes.
+/// Receives output as it arrives.
 pub trait OutputSink: Send {
-    /// Takes `piece` in, and waits where it must: whoever writes it then waits, too.
+    /// Takes `piece`. While this waits, the command that writes is blocked too.
     fn write<'a>(&'a mut self, piece: &'a [u8]) -> BoxFuture<'a, SinkState>;
 }
 
-/// Whether more is kept of what is written.
+/// Whether a sink takes more output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SinkState {
-    /// It is.
+    /// It takes more.
     Accepting,
-    /// It is not: whoever goes on writing works for nothing.
+    /// It takes no more: further output would be discarded.
     Full,
 }

@@ -15,11 +15,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use stead_sandbox::{Exec, ExecOutcome, Host, OutputSink, Sandbox, SandboxError, SinkState};
 
-/// Keeps the beginning of what is written.
+/// Keeps the beginning of the output.
 #[derive(Default)]
 struct Said(Vec<u8>);
 
-/// What it keeps.
+/// The maximum length that is kept.
 const MAX_SAID_BYTES: usize = 1024 * 1024;
 
 impl OutputSink for Said {
@@ -40,7 +40,7 @@ impl Said {
     }
 }
 
-/// A name that every process which a test starts has in its environment.
+/// Returns a unique name that every process of a test has in its environment.
 fn trace() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     format!(
@@ -50,7 +50,7 @@ fn trace() -> String {
     )
 }
 
-/// `command` in `dir`, traced.
+/// Returns `command` in `dir` with the trace in its environment.
 fn traced(command: &str, dir: &Path, trace: &str) -> Exec {
     let exec = Exec::new(command, dir).with_timeout(Duration::from_secs(20));
     Exec {
@@ -65,7 +65,7 @@ async fn run(exec: Exec) -> (Result<ExecOutcome, SandboxError>, Said) {
     (ended, said)
 }
 
-/// Processes that are not dead and were started by the test.
+/// Returns the live processes that the test started.
 fn alive(trace: &str) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let has_trace = |dir: &std::path::PathBuf| {
@@ -86,7 +86,7 @@ fn alive(trace: &str) -> Vec<String> {
         .collect()
 }
 
-/// Waits until `is_so`, at most some seconds.
+/// Waits until `is_so` holds, for at most a few seconds.
 fn eventually(what: &str, is_so: impl Fn() -> bool) {
     let end = Instant::now() + Duration::from_secs(10);
     while !is_so() {

@@ -1,4 +1,4 @@
-//! Which rows are worth a closer look: found with the index alone, without reading a text.
+//! Selecting the rows to rank, with the index alone and without reading a text.
 
 use crate::query::QueryTerms;
 use crate::{Query, SearchScope};
@@ -6,23 +6,24 @@ use sqlx::sqlite::SqliteArguments;
 use sqlx::{AssertSqlSafe, Row, Sqlite, SqlitePool};
 use std::collections::HashMap;
 
-/// Rows of one word that are looked at, those indexed last first. A word that is in more lines says
-/// little.
+/// The number of rows considered for one word, most recently indexed first. A word in more rows is
+/// not distinctive.
 const MAX_ROWS_PER_TERM: i64 = 2000;
-/// Rows that are ranked by their text.
+/// The number of rows that are ranked by their text.
 const MAX_RANKED_ROWS: usize = 200;
-/// What a word tells that is everywhere.
+/// The weight of a word that is in every row.
 const MIN_TERM_WEIGHT: f64 = 0.1;
-/// Sources of a scope that are named in the question to the index; more are compared row by row.
+/// The number of sources of a scope that are named in the index query; more are filtered row by
+/// row.
 const MAX_SOURCES_IN_QUERY: usize = 32;
 
-/// The rows that a scope and a time cover.
+/// The rows that a scope and a time range cover.
 #[derive(Debug)]
 pub(crate) struct SearchFilter {
     sources: SourceFilter,
     since_ms: Option<i64>,
     until_ms: Option<i64>,
-    /// How many rows the scope has, whatever their time.
+    /// The number of rows in the scope, at any time.
     pub(crate) rows: i64,
 }
 
@@ -33,16 +34,16 @@ enum SourceFilter {
     Ids(Vec<i64>),
 }
 
-/// The rows to rank, and in how many rows each word is.
+/// The rows to rank, and the weight of each word.
 #[derive(Debug)]
 pub(crate) struct Candidates {
     pub(crate) ids: Vec<i64>,
-    /// What each word of the query tells, by its index.
+    /// The weight of each word of the query, by its index.
     pub(crate) weights: Vec<f64>,
 }
 
 impl SearchFilter {
-    /// What `query` asks to look at.
+    /// Returns the filter for `query`.
     pub(crate) async fn from_query(pool: &SqlitePool, query: &Query) -> sqlx::Result<Self> {
         let all = sqlx::query("SELECT id, kind, name, rows FROM sources")
             .fetch_all(pool)
@@ -86,7 +87,7 @@ impl SearchFilter {
         self.rows == 0
     }
 
-    /// What the index must find beside the words, as it wants to be asked.
+    /// Returns the part of the filter that the index can evaluate, as an FTS5 expression.
     fn fts_filter(&self) -> Option<String> {
         match &self.sources {
             SourceFilter::All => None,
@@ -99,8 +100,8 @@ impl SearchFilter {
         }
     }
 
-    /// Conditions on a row `r`, with the values for their three parameters, after `first - 1`
-    /// others.
+    /// Returns SQL conditions on a row `r`, with the values of their three parameters, numbered
+    /// from `first`.
     pub(crate) fn conditions(&self, first: usize) -> (String, FilterParams) {
         let mut all = Vec::new();
         if self.since_ms.is_some() {
@@ -141,14 +142,14 @@ impl SearchFilter {
         )
     }
 
-    /// Whether rows must be compared beside what the index finds.
+    /// Returns whether rows must be filtered beside the index query.
     fn needs_row_check(&self) -> bool {
         let many =
             matches!(&self.sources, SourceFilter::Ids(ids) if ids.len() > MAX_SOURCES_IN_QUERY);
         many || self.since_ms.is_some() || self.until_ms.is_some()
     }
 
-    /// The rows that match `wanted`, in the language of FTS5; the last indexed first.
+    /// Returns the rows that match the FTS5 expression `wanted`, most recently indexed first.
     async fn matching_rows(&self, pool: &SqlitePool, wanted: &str) -> sqlx::Result<Vec<i64>> {
         let question = match self.fts_filter() {
             Some(marks) => format!("{marks} AND {wanted}"),
@@ -161,7 +162,7 @@ impl SearchFilter {
                 "words JOIN rows r ON r.id = words.rowid WHERE words MATCH ?1 AND {conditions}"
             ),
         };
-        // One row of JSON: a row each would cost more than finding them.
+        // One row of JSON: fetching a row for each would cost more than finding them.
         let sql = format!(
             "SELECT json_group_array(id) FROM \
              (SELECT words.rowid AS id FROM {rows} ORDER BY words.rowid DESC LIMIT {MAX_ROWS_PER_TERM})"
@@ -177,7 +178,7 @@ impl SearchFilter {
     }
 }
 
-/// Values for the conditions of a [`Field`].
+/// The parameter values of a [`SearchFilter`]'s conditions.
 pub(crate) struct FilterParams {
     since_ms: Option<i64>,
     until_ms: Option<i64>,
@@ -195,7 +196,7 @@ impl FilterParams {
     }
 }
 
-/// Finds the rows worth ranking: those with the words that tell most, and those with all words.
+/// Finds the rows to rank: those with the most distinctive words, and those with all words.
 pub(crate) async fn candidates(
     pool: &SqlitePool,
     field: &SearchFilter,
@@ -230,7 +231,7 @@ pub(crate) async fn candidates(
             .await?
             .into_iter()
             .collect();
-        // A phrase of frequent words may be where none of them was looked at.
+        // A phrase of frequent words may be in rows that were not considered for any of them.
         rows.iter()
             .for_each(|&row| *scores.entry(row).or_default() += 1.0);
         scores.retain(|row, _| rows.contains(row));
@@ -244,13 +245,13 @@ pub(crate) async fn candidates(
     })
 }
 
-/// Words hold neither quotes nor anything else that FTS5 would read as its own.
+/// Quotes a word for FTS5. Words contain neither quotes nor FTS5 syntax.
 fn quote_fts_term(text: &str) -> String {
     format!("{{sequence beside}} : \"{text}\"")
 }
 
-/// What a word in `found` of `all` rows tells: the rarer the more. Words that are nowhere tell
-/// nothing.
+/// Returns the weight of a word in `found` of `all` rows: the rarer, the greater. A word in no row
+/// has weight 0.
 fn weight(found: usize, all: i64) -> f64 {
     if found == 0 {
         return 0.0;

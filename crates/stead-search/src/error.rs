@@ -1,12 +1,12 @@
-//! What can go wrong with an index.
+//! Errors of an index.
 
-/// A failed operation. What the index holds is derived, so nothing is ever lost with it.
+/// A failed operation. The index is derived, so nothing is ever lost with it.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
-    /// There is nothing to look for.
+    /// The query is empty.
     #[error("the query is empty: give one word or more")]
     EmptyQuery,
-    /// The index was damaged and is empty now: what it should hold must be given again.
+    /// The index was damaged and is empty now: its sources must be synced again.
     #[error("the search index was damaged and has been made anew; search again")]
     Rebuilt,
     /// Another process wrote for too long.
@@ -15,14 +15,14 @@ pub enum IndexError {
     /// The file cannot be used.
     #[error("the search index {place}: {cause}")]
     Unavailable {
-        /// The file, or what else it lies in.
+        /// The file, or `memory`.
         place: String,
-        /// The system's words.
+        /// The error of the system.
         cause: String,
     },
 }
 
-/// What an error of SQLite means.
+/// The meaning of an SQLite error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SqliteFault {
     Damaged,
@@ -30,7 +30,7 @@ pub(crate) enum SqliteFault {
     Other,
 }
 
-/// By SQLite's extended result codes, whose lowest byte is the plain one.
+/// Classifies by SQLite's extended result codes, whose lowest byte is the primary code.
 pub(crate) fn classify_error(error: &sqlx::Error) -> SqliteFault {
     const ERROR: i32 = 1;
     const BUSY: i32 = 5;
@@ -46,7 +46,7 @@ pub(crate) fn classify_error(error: &sqlx::Error) -> SqliteFault {
         .unwrap_or_default();
     match code & 0xff {
         CORRUPT | NOTADB => SqliteFault::Damaged,
-        // A table that we made is gone or is another: the file is not what it says it is.
+        // A table of ours is missing or different: the file is not what it claims to be.
         ERROR
             if ["no such table", "no such column", "vtable constructor"]
                 .iter()

@@ -8,20 +8,21 @@ use crate::{IndexError, Query, SearchSource};
 use sqlx::{AssertSqlSafe, Row};
 use std::collections::{BTreeMap, HashMap};
 
-/// Hits of each of the two rankings that are joined.
+/// The number of hits of each ranking that are merged.
 const MAX_FUSED_HITS: usize = 60;
-/// How little the first places differ from the next (the k of reciprocal rank fusion).
+/// The constant k of reciprocal rank fusion: the greater, the less the first ranks differ from the
+/// next.
 const RRF_K: f64 = 60.0;
-/// Lines whose meaning is compared, those indexed last first.
+/// The number of rows whose vectors are compared, most recently indexed first.
 const MAX_COMPARED_ROWS: usize = 20_000;
-/// Lines whose meaning one search asks for.
+/// The number of rows for which one search requests vectors.
 const MAX_EMBEDDED_ROWS: usize = 512;
-/// Lines in one request.
+/// The number of rows in one request.
 const BATCH_TEXTS: usize = 64;
 
 impl Index {
-    /// The lines that answer `query` best by words and by meaning. If meaning cannot be had in
-    /// time, by words alone, and the answer says so.
+    /// Returns the lines that match `query` best by words and by meaning. If embeddings are not
+    /// available in time, ranks by words alone, and the result says so.
     pub async fn search_hybrid(
         &self,
         query: &Query,
@@ -51,7 +52,8 @@ impl Index {
         })
     }
 
-    /// The nearest lines, and how many have no vector yet; or why meaning is not to be had.
+    /// Returns the nearest lines and the number of lines without a vector, or the reason why
+    /// embeddings are not available.
     async fn semantic_search(
         &self,
         query: &Query,
@@ -105,7 +107,7 @@ impl Index {
         Ok(Ok((hits, unknown)))
     }
 
-    /// Asks for the meaning of lines that have none yet, a bounded number of them.
+    /// Requests vectors for a limited number of lines that have none yet.
     async fn embed_missing(
         &self,
         field: &SearchFilter,
@@ -132,7 +134,7 @@ impl Index {
                 Ok(vectors) => vectors,
                 Err(why) => return Ok(Err(why)),
             };
-            // Kept batch by batch: if the time is up, the next search goes on from here.
+            // Stored batch by batch: if the time is up, the next search continues from here.
             let kept = self.store_vectors(embed.model(), batch, &vectors).await;
             self.replace_if_damaged(kept).await?;
         }
@@ -171,7 +173,7 @@ impl Index {
 
 type SemanticResult = Result<(Vec<Hit>, usize), String>;
 
-/// Vectors of length 1 for `texts`, checked to be what was asked for.
+/// Returns vectors of length 1 for `texts`, after checking the response.
 async fn embed_normalized(embed: &dyn Embed, texts: &[String]) -> Result<Vec<Vec<f32>>, String> {
     let mut vectors = embed
         .embed(texts)
@@ -202,7 +204,7 @@ async fn embed_normalized(embed: &dyn Embed, texts: &[String]) -> Result<Vec<Vec
     Ok(vectors)
 }
 
-/// How near two vectors of length 1 are; 0 if they are of different sizes.
+/// Returns the cosine similarity of two vectors of length 1; 0 if their sizes differ.
 fn cosine(asked: &[f32], kept: &[u8]) -> f32 {
     if kept.len() != asked.len() * 4 {
         return 0.0;
@@ -213,7 +215,7 @@ fn cosine(asked: &[f32], kept: &[u8]) -> f32 {
     numbers.zip(asked).map(|(a, b)| a * b).sum()
 }
 
-/// Joins two rankings: what is high in both comes first.
+/// Merges two rankings: hits that rank high in both come first.
 fn fuse_rankings(by_words: Vec<Hit>, by_meaning: Vec<Hit>, limit: usize) -> Vec<Hit> {
     let mut all: HashMap<(SearchSource, u64), Hit> = HashMap::new();
     for ranking in [by_words, by_meaning] {
@@ -221,7 +223,7 @@ fn fuse_rankings(by_words: Vec<Hit>, by_meaning: Vec<Hit>, limit: usize) -> Vec<
         let mut counted = std::collections::HashSet::new();
         for hit in ranking {
             let key = (SearchSource::new(hit.kind, &hit.source), hit.place);
-            // A long line has several pieces; it counts where the best of them stands.
+            // A long line has several pieces; its rank is that of the best one.
             if !counted.insert(key.clone()) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! The index: what it is told, and what it knows.
+//! The index: syncing sources and listing them.
 
 use crate::error::{SqliteFault, classify_error};
 use crate::index_file::{self, IndexConnections};
@@ -10,38 +10,38 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
-/// Lines of sources, ready to be searched. Derived: it may be deleted at any time, and several
-/// processes may use one file at once.
+/// A search index of the lines of sources. It is derived, so it may be deleted at any time, and
+/// several processes may use one file at once.
 #[derive(Debug)]
 pub struct Index {
-    /// None in memory.
+    /// The file, or `None` in memory.
     path: Option<PathBuf>,
     connections: RwLock<IndexConnections>,
-    /// Taken by whoever puts a new file in the place of a damaged one.
+    /// Held while a damaged file is replaced.
     repair_lock: tokio::sync::Mutex<()>,
 }
 
-/// What came of telling an index about a source.
+/// The result of syncing a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncOutcome {
-    /// It knew this version.
+    /// The index had this version.
     Unchanged,
-    /// It knows it now.
+    /// The index has this version now.
     Replaced,
 }
 
-/// What came of telling an index how a source grew.
+/// The result of appending to a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AppendOutcome {
-    /// It knows the new lines.
+    /// The new lines were added.
     Added,
-    /// It knows another version than the one that grew: it must be given all lines.
+    /// The index has another version than the one that grew: all lines must be synced.
     Stale,
 }
 
 impl Index {
-    /// The index in the file `path`, made if there is none. A file that is no index of this format,
-    /// or is damaged, is replaced by an empty one.
+    /// Opens the index in the file `path`, creating it if needed. A file that is damaged or not an
+    /// index of this format is replaced by an empty one.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, IndexError> {
         let path = path.as_ref();
         let opened = index_file::open(path)
@@ -50,7 +50,7 @@ impl Index {
         Ok(Self::of(Some(path.to_owned()), opened))
     }
 
-    /// An index that ends with the process.
+    /// Creates an index in memory.
     pub async fn in_memory() -> Result<Self, IndexError> {
         let opened = index_file::in_memory()
             .await
@@ -66,7 +66,7 @@ impl Index {
         }
     }
 
-    /// Makes `lines` all that is known of `source`, unless `version` is what is known already.
+    /// Replaces the lines of `source` by `lines`, unless the index has `version` already.
     pub async fn sync(
         &self,
         source: &SearchSource,
@@ -161,7 +161,7 @@ impl Index {
         Ok(AppendOutcome::Added)
     }
 
-    /// Forgets a source.
+    /// Removes a source.
     pub async fn remove(&self, source: &SearchSource) -> Result<(), IndexError> {
         let done = self.try_remove(source).await;
         self.replace_if_damaged(done).await
@@ -187,7 +187,7 @@ impl Index {
         tx.commit().await
     }
 
-    /// Gives back the space of what was forgotten.
+    /// Releases the space of removed sources.
     pub async fn compact(&self) -> Result<(), IndexError> {
         let writer = self.connections().writer;
         let merged = sqlx::query("INSERT INTO words (words) VALUES ('optimize')")
@@ -200,7 +200,7 @@ impl Index {
         self.replace_if_damaged(compacted).await.map(drop)
     }
 
-    /// The sources of one kind that are known, with their versions.
+    /// Returns the sources of one kind with their versions.
     pub async fn sources(
         &self,
         kind: SearchSourceKind,
@@ -216,7 +216,7 @@ impl Index {
         self.replace_if_damaged(pairs).await
     }
 
-    /// The version that is known of `source`.
+    /// Returns the version of `source` in the index.
     pub async fn version(&self, source: &SearchSource) -> Result<Option<String>, IndexError> {
         let row = sqlx::query("SELECT version FROM sources WHERE kind = ? AND name = ?");
         let row = row
@@ -235,7 +235,8 @@ impl Index {
             .clone()
     }
 
-    /// What came of an operation; if the file turns out to be damaged, it is replaced.
+    /// Returns the result of an operation. If it shows that the file is damaged, the file is
+    /// replaced.
     pub(crate) async fn replace_if_damaged<T>(
         &self,
         outcome: sqlx::Result<T>,
@@ -320,7 +321,7 @@ async fn delete_rows(conn: &mut SqliteConnection, source: i64) -> sqlx::Result<(
         .map(drop)
 }
 
-/// Adds the rows of `lines`; gives their number.
+/// Adds the rows of `lines`. Returns their number.
 async fn add_rows(
     conn: &mut SqliteConnection,
     source: &SearchSource,

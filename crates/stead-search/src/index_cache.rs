@@ -1,19 +1,19 @@
-//! Indexes of many owners, each opened when it is first asked.
+//! A cache of the indexes of many owners, each opened on first use.
 
 use crate::{Index, IndexError};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OnceCell;
 
-/// Indexes that stay open. Each holds files and threads; one that was closed is opened or made
-/// again.
+/// The number of indexes that stay open. Each holds files and threads; a closed one is opened again
+/// when needed.
 const MAX_OPEN: usize = 16;
 
-/// Indexes by where they lie, the last used first, a bounded number of them.
+/// Indexes by location, most recently used first, limited in number.
 #[derive(Debug, Default)]
 pub struct IndexCache(Mutex<Vec<(IndexLocation, Arc<LazyIndex>)>>);
 
-/// Where an index lies.
+/// The location of an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum IndexLocation {
     File(PathBuf),
@@ -21,7 +21,7 @@ enum IndexLocation {
     Memory(String),
 }
 
-/// An index that is opened when it is first asked.
+/// An index that is opened on first use.
 #[derive(Debug)]
 pub struct LazyIndex {
     location: IndexLocation,
@@ -29,12 +29,12 @@ pub struct LazyIndex {
 }
 
 impl IndexCache {
-    /// The index in the file `path`.
+    /// Returns the index in the file `path`.
     pub fn for_path(&self, path: &Path) -> Arc<LazyIndex> {
         self.get_or_insert(IndexLocation::File(path.to_owned()))
     }
 
-    /// The index of that name in memory.
+    /// Returns the index of that name in memory.
     pub fn in_memory(&self, name: &str) -> Arc<LazyIndex> {
         self.get_or_insert(IndexLocation::Memory(name.to_owned()))
     }
@@ -61,13 +61,13 @@ impl IndexCache {
 }
 
 impl LazyIndex {
-    /// The index. A file that cannot be used, say in a folder that is read-only, is no reason not
-    /// to search: then it is made in memory.
+    /// Returns the index, opening it on first use. If the file cannot be used, for example in a
+    /// read-only folder, the index is created in memory.
     pub async fn get(&self) -> Result<Arc<Index>, IndexError> {
         self.index.get_or_try_init(|| self.open()).await.cloned()
     }
 
-    /// Whether there is one already. It may still have to be opened.
+    /// Returns whether the index exists. It may not be open yet.
     pub fn exists(&self) -> bool {
         self.index.initialized()
             || matches!(&self.location, IndexLocation::File(path) if path.exists())

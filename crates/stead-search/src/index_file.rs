@@ -1,4 +1,4 @@
-//! The file of an index: opened if it is one of ours, made anew if it is anything else.
+//! The file of an index: opened if it is valid, replaced otherwise.
 
 use crate::error::{SqliteFault, classify_error};
 use crate::schema::{APPLICATION_ID, FORMAT_VERSION, TABLES};
@@ -8,22 +8,21 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long another process may write before we give up.
+/// The time that another process may write before an operation fails.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 const READERS: u32 = 3;
 
 /// The connections to one index.
 #[derive(Debug, Clone)]
 pub(crate) struct IndexConnections {
-    /// One: writers queue here, in order, rather than asking the file again and again.
+    /// A single connection: writers wait for it in order, instead of polling the file lock.
     pub(crate) writer: SqlitePool,
     pub(crate) readers: SqlitePool,
 }
 
-/// An index that ends with the process.
+/// Creates an index in memory.
 pub(crate) async fn in_memory() -> Result<IndexConnections, sqlx::Error> {
-    // Each connection would have a database of its own, so there is only one, and it is never
-    // closed.
+    // Each connection would have its own database, so there is only one, and it is never closed.
     let options = SqliteConnectOptions::new()
         .in_memory(true)
         .disable_statement_logging();
@@ -35,13 +34,13 @@ pub(crate) async fn in_memory() -> Result<IndexConnections, sqlx::Error> {
     })
 }
 
-/// Opens the index at `path`. What is there and is none, or is damaged, or of another format, is
+/// Opens the index at `path`. A file that is damaged, not an index, or of another format is
 /// replaced.
 pub(crate) async fn open(path: &Path) -> Result<IndexConnections, sqlx::Error> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(sqlx::Error::Io)?;
     }
-    // SQLite does not wait for another process that is making the same file; it refuses.
+    // SQLite does not wait for another process that is creating the same file; it fails.
     let _held = lock_for_replacement(path).await?;
     match connect(path).await {
         Ok(Some(connections)) => return Ok(connections),
@@ -52,8 +51,8 @@ pub(crate) async fn open(path: &Path) -> Result<IndexConnections, sqlx::Error> {
     recreate(path).await
 }
 
-/// Puts an empty index in the place of what is at `path`. Of several processes that find the same
-/// damage, one does.
+/// Replaces the file at `path` by an empty index. Of several processes that find the same damage,
+/// one does.
 pub(crate) async fn replace(path: &Path) -> Result<IndexConnections, sqlx::Error> {
     let _held = lock_for_replacement(path).await?;
     if let Ok(Some(connections)) = connect(path).await
@@ -64,7 +63,7 @@ pub(crate) async fn replace(path: &Path) -> Result<IndexConnections, sqlx::Error
     recreate(path).await
 }
 
-/// The right to make or to replace the file, of one process at a time.
+/// Takes the lock for creating or replacing the file.
 async fn lock_for_replacement(path: &Path) -> Result<File, sqlx::Error> {
     let lock = sibling_path(path, "-lock");
     tokio::task::spawn_blocking(move || {
@@ -112,15 +111,15 @@ fn sibling_path(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The index at `path`, made if there is no file; none if the file is another's or of another
-/// format.
+/// Opens the index at `path`, creating it if needed. Returns `None` if the file belongs to another
+/// program or has another format.
 async fn connect(path: &Path) -> Result<Option<IndexConnections>, sqlx::Error> {
     let options = SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(true)
         .busy_timeout(BUSY_TIMEOUT)
         .journal_mode(SqliteJournalMode::Wal)
-        // A power cut may take the last commits, never more; they are derived.
+        // A power failure may lose the last commits and nothing else; they are derived.
         .synchronous(SqliteSynchronous::Normal)
         .disable_statement_logging();
     let writer = pool(1, options.clone()).await?;
@@ -149,7 +148,7 @@ async fn connect(path: &Path) -> Result<Option<IndexConnections>, sqlx::Error> {
 }
 
 async fn pool(max: u32, options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
-    // The first connection is made at once, so that what is wrong with the file is known now.
+    // The first connection is opened at once, so that problems with the file are found now.
     let pool = SqlitePoolOptions::new()
         .max_connections(max)
         .test_before_acquire(false);
@@ -162,7 +161,7 @@ async fn pool(max: u32, options: SqliteConnectOptions) -> Result<SqlitePool, sql
 
 async fn create_tables(writer: &SqlitePool) -> Result<(), sqlx::Error> {
     let mut tx = writer.begin_with("BEGIN IMMEDIATE").await?;
-    // Another process may have been faster.
+    // Another process may have created the tables first.
     let made = sqlx::query("SELECT COUNT(*) FROM sqlite_schema")
         .fetch_one(&mut *tx)
         .await?

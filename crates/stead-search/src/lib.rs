@@ -1,17 +1,19 @@
-//! One search engine for memory and sessions.
+//! A search engine for memory files and sessions.
 //!
-//! An [`Index`] is derived from files and journals and can be deleted at any time. It is told what
-//! each [`Source`] says ([`Index::sync`], [`Index::append`]), and answers a [`Query`] with ranked
-//! [`Hit`]s. One way of cutting text into words serves English, scripts without spaces, and code;
-//! nothing that a person types is an error of syntax.
+//! An [`Index`] is derived from files and journals and can be deleted at any time. [`Index::sync`]
+//! and [`Index::append`] give it the lines of each [`SearchSource`]; [`Index::search`] answers a
+//! [`Query`] with ranked [`Hit`]s, and [`Index::search_hybrid`] also ranks by meaning with an
+//! [`Embed`]. One tokenizer serves English, scripts without spaces, and code; no query is a syntax
+//! error.
 //!
 //! ```
-//! use stead_search::{Index, Kind, Line, Query, Source};
+//! use stead_search::{Index, Query, SearchSource, SearchSourceKind, SourceLine};
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 //! let index = Index::in_memory().await.unwrap();
-//! let memory = Source::new(Kind::Memory, "MEMORY.md");
-//! index.sync(&memory, "v1", &[Line::note(1, "Deploys happen on Tuesdays"), Line::note(2, "数据库用 PostgreSQL")]).await.unwrap();
+//! let memory = SearchSource::new(SearchSourceKind::Memory, "MEMORY.md");
+//! let lines = [SourceLine::note(1, "Deploys happen on Tuesdays"), SourceLine::note(2, "数据库用 PostgreSQL")];
+//! index.sync(&memory, "v1", &lines).await.unwrap();
 //!
 //! let found = index.search(&Query::new("which day to deploy?")).await.unwrap();
 //! assert_eq!((found.hits[0].place, found.hits[0].text.as_str()), (1, "Deploys happen on Tuesdays"));

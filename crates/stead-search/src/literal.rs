@@ -1,16 +1,16 @@
-//! Queries without a word: their signs are looked for as they stand, in a bounded number of rows.
+//! Queries without words: their symbols are searched literally, in a limited number of rows.
 
 use crate::candidates::SearchFilter;
 use crate::search::{Hit, StoredRow};
 use sqlx::{AssertSqlSafe, SqlitePool};
 use std::collections::HashSet;
 
-/// Rows that are looked through, those indexed last first.
+/// The number of rows that are scanned, most recently indexed first.
 const SCANNED_ROWS: usize = 200_000;
-/// Rows that are compared by their time.
+/// The number of rows that are sorted by time.
 const MAX_FOUND: usize = 1000;
 
-/// The newest rows with `signs`.
+/// Returns the newest rows that contain `signs`.
 pub(crate) async fn search(
     pool: &SqlitePool,
     field: &SearchFilter,

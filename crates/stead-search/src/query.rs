@@ -1,38 +1,38 @@
-//! What is asked, and how it is read.
+//! Queries, and how they are parsed.
 
 use crate::tokenizer::{SearchToken, TokenKind, tokenize};
 use crate::{IndexError, SearchSourceKind};
 use jiff::Timestamp;
 
-/// Most hits that are given at once.
+/// The maximum number of hits of one search.
 pub const MAX_LIMIT: usize = 301;
 const DEFAULT_LIMIT: usize = 10;
-/// Longer queries are cut: nobody remembers more words of what they look for.
+/// Longer queries are cut.
 const MAX_QUERY_CHARS: usize = 1000;
 const MAX_TERMS: usize = 48;
 
-/// English words that say nothing about what is looked for; left out if others remain.
+/// English words that are not distinctive; left out if others remain.
 const STOP_WORDS: &str = "a an the and or of to in on at by for from with about as is are was were be been it its this \
     that these those what which who whom when where why how do did does we i you he she they our my your me us them \
     there here can could should would will shall may might must have has had not no any some if then than so";
 
-/// A question to an index.
+/// A search query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Query {
-    /// What a person typed. Words between `"` must stand together.
+    /// The text as typed. Words between `"` must be adjacent.
     pub text: String,
-    /// Where to look.
+    /// The part of the index to search.
     pub scope: SearchScope,
-    /// Not before.
+    /// The earliest time (inclusive).
     pub since: Option<Timestamp>,
-    /// Before.
+    /// The latest time (exclusive).
     pub until: Option<Timestamp>,
-    /// At most so many hits; [`MAX_LIMIT`] at the most.
+    /// The maximum number of hits, capped at [`MAX_LIMIT`].
     pub limit: usize,
 }
 
 impl Query {
-    /// A question to everything.
+    /// Returns a query of the whole index.
     pub fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -43,12 +43,12 @@ impl Query {
         }
     }
 
-    /// The same in a part.
+    /// Restricts the query to a part of the index.
     pub fn in_scope(self, scope: SearchScope) -> Self {
         Self { scope, ..self }
     }
 
-    /// The same with another limit.
+    /// Sets the maximum number of hits.
     pub fn limit(self, limit: usize) -> Self {
         Self { limit, ..self }
     }
@@ -58,48 +58,48 @@ impl Query {
     }
 }
 
-/// The part of an index that is looked at.
+/// The part of an index to search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SearchScope {
-    /// All of it.
+    /// The whole index.
     All,
     /// Sources of one kind.
     Kind(SearchSourceKind),
-    /// Sources of one kind whose names begin so.
+    /// Sources of one kind whose names begin with this text.
     Under(SearchSourceKind, String),
     /// These sources of one kind.
     Sources(SearchSourceKind, Vec<String>),
 }
 
-/// A query as it is looked up.
+/// A parsed query.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ParsedQuery {
     Words(QueryTerms),
-    /// It has no words: its signs are looked for as they stand.
+    /// Without words: its symbols are searched literally.
     Symbols(String),
 }
 
 /// The words of a query.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct QueryTerms {
-    /// Each word once.
+    /// The distinct words.
     pub(crate) words: Vec<String>,
-    /// What should be there: names and words, as indexes into `words`.
+    /// The names and words that should occur, as indexes into `words`.
     pub(crate) groups: Vec<TermGroup>,
     /// The words in the order in which they were typed.
     pub(crate) sequence: Vec<usize>,
-    /// What must stand together.
+    /// The phrases, whose words must be adjacent.
     pub(crate) phrases: Vec<Vec<String>>,
 }
 
-/// A thing that is looked for: all of its parts, or its whole.
+/// A search term: all of its parts, or its whole.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct TermGroup {
     pub(crate) parts: Vec<usize>,
     pub(crate) wholes: Vec<usize>,
 }
 
-/// Reads what a person typed.
+/// Parses the text of a query.
 pub(crate) fn parse(text: &str) -> Result<ParsedQuery, IndexError> {
     let text: String = text.trim().chars().take(MAX_QUERY_CHARS).collect();
     if text.is_empty() {
@@ -129,7 +129,7 @@ pub(crate) fn parse(text: &str) -> Result<ParsedQuery, IndexError> {
     Ok(ParsedQuery::Words(terms))
 }
 
-/// What stands between quotes; a quote that is not closed quotes nothing.
+/// Returns the quoted phrases; an unclosed quote is ignored.
 fn quoted_phrases(text: &str) -> impl Iterator<Item = &str> {
     let is_quote = |c: char| matches!(c, '"' | '“' | '”' | '「' | '」');
     let pieces: Vec<&str> = text.split(is_quote).collect();
@@ -144,7 +144,7 @@ impl QueryTerms {
             let wanted = match word.kind {
                 TokenKind::Plain | TokenKind::Single | TokenKind::Bigram => &mut group.parts,
                 TokenKind::FullName => &mut group.wholes,
-                // The pairs it is in say more.
+                // The pairs that contain it are more distinctive.
                 TokenKind::Character => continue,
             };
             let known = self.words.iter().position(|known| *known == word.text);
@@ -179,7 +179,7 @@ impl QueryTerms {
         self.groups.retain(|_| !left_out.next().unwrap_or_default());
     }
 
-    /// The words that should all be there.
+    /// Returns the words that should all occur.
     pub(crate) fn required_terms(&self) -> impl Iterator<Item = usize> {
         let mut all: Vec<usize> = self
             .groups
@@ -191,7 +191,7 @@ impl QueryTerms {
         all.into_iter()
     }
 
-    /// The words that make a line a candidate.
+    /// Returns the words that make a line a candidate.
     pub(crate) fn candidate_terms(&self) -> Vec<usize> {
         let mut all: Vec<usize> = self
             .groups

@@ -1,4 +1,4 @@
-//! How well a text answers a query. Pure: the same text, weights and query give the same score
+//! The score of a text for a query. Pure: the same text, weights and query give the same score
 //! everywhere.
 
 use crate::query::QueryTerms;
@@ -6,26 +6,26 @@ use crate::tokenizer::{TokenKind, TokenizedText};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// How fast more of the same word stops to count (the k1 of BM25).
+/// The k1 of BM25: how fast repetitions of a word stop counting.
 const BM25_K1: f64 = 1.2;
-/// How much long texts are held back (its b).
+/// The b of BM25: how much long texts are penalised.
 const BM25_B: f64 = 0.4;
-/// Words of an ordinary line.
+/// The number of words of an average line.
 const AVERAGE_LINE_WORDS: f64 = 20.0;
-/// What two words of the query that stand together add, of what the lesser of them tells.
+/// The bonus for two adjacent words of the query, as a fraction of the lesser weight.
 const ADJACENCY_BONUS: f64 = 0.6;
-/// What the query in its own words adds, of all that its words tell.
+/// The bonus for the literal query, as a fraction of the weight of all its words.
 const LITERAL_BONUS: f64 = 0.5;
-/// What the newest gets beside what it says.
+/// The bonus for the newest hit.
 const RECENCY_BONUS: f64 = 0.05;
-/// After so many days, half of that.
+/// The number of days after which that bonus is halved.
 const RECENCY_HALF_LIFE_DAYS: f64 = 30.0;
 
-/// How well a text answers, and where.
+/// The score of a text, with its matches.
 #[derive(Debug)]
 pub(crate) struct Ranked {
     pub(crate) score: f64,
-    /// Where words of the query stand, with their index.
+    /// The positions of query words, with their index.
     pub(crate) matches: Vec<(usize, Range<usize>)>,
 }
 
@@ -76,13 +76,13 @@ pub(crate) fn rank(
     Ranked { score, matches }
 }
 
-/// A query as it would stand in a text.
+/// Returns a query as it would occur in a text.
 fn strip_quotes(query: &str) -> String {
     query.trim().trim_matches(['"', '“', '”']).to_lowercase()
 }
 
-/// The part of what is looked for that is there, by what it tells; words that are nowhere count as
-/// the rarest.
+/// Returns the weighted part of the search terms that occur; words that are in no row count as the
+/// rarest.
 fn coverage(terms: &QueryTerms, weights: &[f64], counts: &[u32]) -> f64 {
     let rarest = weights.iter().copied().fold(1.0, f64::max);
     let telling = |at: usize| {
@@ -124,7 +124,7 @@ fn adjacency_score(terms: &QueryTerms, weights: &[f64], order: &[Option<usize>])
         .sum()
 }
 
-/// What being new adds: `age_days` behind the newest of all that was found.
+/// Returns the bonus of a hit that is `age_days` older than the newest one.
 pub(crate) fn recency(age_days: f64) -> f64 {
     1.0 + RECENCY_BONUS * 0.5_f64.powf(age_days / RECENCY_HALF_LIFE_DAYS)
 }

@@ -1,18 +1,19 @@
-//! Lines as they are kept: in pieces of bounded size, with their words.
+//! Splitting lines into rows of limited size with their words.
 
 use crate::tokenizer::tokenize;
 use crate::{SearchSource, SourceLine};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// A longer line is kept in pieces, so that a hit in it can be told apart.
+/// Longer lines are split into pieces, so that a hit in them can be located.
 const MAX_PIECE_BYTES: usize = 1200;
-/// What of one line is searched.
+/// The part of one line that is searched.
 const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
-/// Rows that are written with one statement.
+/// The number of rows written with one statement.
 pub(crate) const BATCH_ROWS: usize = 500;
 
-/// The rows of a line as JSON: id, source, place, at, voice, hash, text, scope, sequence, beside.
+/// Returns the rows of a line as JSON: id, source, place, at, voice, hash, text, scope, sequence,
+/// beside.
 pub(crate) fn rows<'a>(
     source: &'a SearchSource,
     source_id: i64,
@@ -52,14 +53,14 @@ pub(crate) fn rows<'a>(
     })
 }
 
-/// What tells a text from others.
+/// Returns a hash that identifies a text.
 pub(crate) fn text_hash(text: &str) -> i64 {
     let mut first = [0; 8];
     first.copy_from_slice(&Sha256::digest(text.as_bytes())[..8]);
     i64::from_le_bytes(first)
 }
 
-/// A text in pieces that end at the end of a row or of a word where they can.
+/// Splits a text into pieces that end at the end of a line or word if possible.
 fn split_text(text: &str) -> Vec<String> {
     // SQLite ends a text at a NUL.
     let text: String = text
@@ -87,7 +88,7 @@ fn split_text(text: &str) -> Vec<String> {
     pieces
 }
 
-/// The last boundary of a character at or before `at`.
+/// Returns the last character boundary at or before `at`.
 pub(crate) fn floor_char_boundary(text: &str, at: usize) -> usize {
     text.floor_char_boundary(at)
 }

@@ -1,13 +1,13 @@
 //! The tables.
 
-/// Changed with every change of the tables or of how text becomes words: an index of another format
-/// is made anew.
+/// Incremented with every change of the tables or of the tokenizer: an index of another format is
+/// replaced.
 pub(crate) const FORMAT_VERSION: i64 = 1;
-/// Any number that no other program uses: `stea`.
+/// A number that no other program uses: `stea`.
 pub(crate) const APPLICATION_ID: i64 = 0x7374_6561;
 
-/// What a new file is given. `words` holds no text: words are cut in Rust, so a blank is all that
-/// divides them.
+/// The statements for a new file. `words` holds no text: the tokenizer runs in Rust, so only spaces
+/// separate words.
 pub(crate) const TABLES: &str = r#"
 CREATE TABLE sources (
     id INTEGER PRIMARY KEY,

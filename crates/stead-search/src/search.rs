@@ -1,4 +1,4 @@
-//! From a query to its hits.
+//! Executing a query.
 
 use crate::candidates::{SearchFilter, candidates};
 use crate::index::Index;
@@ -15,10 +15,10 @@ use std::collections::HashSet;
 
 const DAY_MS: f64 = 86_400_000.0;
 
-/// What was found.
+/// The results of a search.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SearchResults {
-    /// The best first; of equals, by source and place.
+    /// The hits, best first; equal ones by source and place.
     pub hits: Vec<Hit>,
     /// How they were ranked.
     pub ranking: Ranking,
@@ -28,16 +28,16 @@ pub struct SearchResults {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ranking {
-    /// By their words.
+    /// By words.
     Lexical,
-    /// By their words and their meaning.
+    /// By words and meaning.
     Hybrid {
-        /// Lines whose meaning is not known yet; the next searches make it known.
+        /// The number of lines without a vector yet; later searches request them.
         unknown: usize,
     },
-    /// By their words, since their meaning could not be had.
+    /// By words, because embeddings were not available.
     LexicalOnly {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
@@ -45,24 +45,24 @@ pub enum Ranking {
 /// A line that was found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Hit {
-    /// What kind of source it is in.
+    /// The kind of its source.
     pub kind: SearchSourceKind,
-    /// The source.
+    /// The name of its source.
     pub source: String,
-    /// Where in it.
+    /// The position in the source.
     pub place: u64,
-    /// When it was said.
+    /// The time of the line.
     pub at: Option<Timestamp>,
-    /// Who said it.
+    /// The speaker of the line.
     pub voice: LineSpeaker,
-    /// The part of it that matches, on one row.
+    /// The matching part, on one line.
     pub text: String,
-    /// How well it matches; comparable within one answer only.
+    /// The score, comparable within one result only.
     pub score: f64,
 }
 
 impl Index {
-    /// The lines that answer `query` best.
+    /// Returns the lines that match `query` best.
     pub async fn search(&self, query: &Query) -> Result<SearchResults, IndexError> {
         let hits = self.lexical(query, query.bounded_limit()).await?;
         Ok(SearchResults {
@@ -117,12 +117,12 @@ async fn rank_candidates(
         if let (Some(newest), Some(at)) = (newest, row.at_ms) {
             ranked.score *= recency((newest - at) as f64 / DAY_MS);
         }
-        // Rounded: sums of floats differ in their last digit with the order of their parts.
+        // Rounded, because sums of floats differ in their last digit with the order of their parts.
         ranked.score = (ranked.score * 1e6).round() / 1e6;
         all.push((row, ranked));
     }
     all.sort_by(|(a, x), (b, y)| y.score.total_cmp(&x.score).then_with(|| a.cmp_place(b)));
-    // Of a long line, the best piece.
+    // Only the best piece of a long line.
     let mut seen = HashSet::new();
     all.retain(|(row, _)| seen.insert((row.kind, row.source.clone(), row.place)));
     all.truncate(limit);
@@ -132,7 +132,7 @@ async fn rank_candidates(
         .collect())
 }
 
-/// A row as it is kept.
+/// A row of the index.
 #[derive(Debug)]
 pub(crate) struct StoredRow {
     pub(crate) kind: SearchSourceKind,
@@ -144,7 +144,7 @@ pub(crate) struct StoredRow {
 }
 
 impl StoredRow {
-    /// Columns that [`StoredRow::read`] wants, of `rows r JOIN sources s`.
+    /// The columns that [`StoredRow::read`] reads, of `rows r JOIN sources s`.
     pub(crate) const COLUMNS: &str = "s.kind, s.name, r.place, r.at_ms, r.voice, r.text";
 
     pub(crate) fn read(row: &SqliteRow) -> sqlx::Result<Self> {

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// The longest part that is shown.
+/// The maximum length of the part.
 const MAX_CHARS: usize = 240;
-/// What is shown before the first match.
+/// The number of characters shown before the first match.
 const LEAD_CHARS: usize = 60;
 
-/// The part of `text` with the most different words of the query, on one row.
+/// Returns the part of `text` with the most different words of the query, on one line.
 pub(crate) fn snippet(text: &str, matches: &[(usize, Range<usize>)]) -> String {
     let starts: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
     if starts.len() <= MAX_CHARS {

@@ -1,13 +1,13 @@
-//! What is searched: lines of sources.
+//! Sources and their lines.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// What kind of thing a source is.
+/// The kind of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SearchSourceKind {
-    /// A file of memory; its places are line numbers.
+    /// A memory file; its places are line numbers.
     Memory,
     /// A session; its places are sequence numbers of its journal.
     Session,
@@ -28,17 +28,17 @@ impl SearchSourceKind {
     }
 }
 
-/// Something whose lines are searched, as a whole of one version.
+/// A source whose lines are searched, with one version at a time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SearchSource {
-    /// What it is.
+    /// The kind.
     pub kind: SearchSourceKind,
-    /// Its path or id.
+    /// The path or id.
     pub name: String,
 }
 
 impl SearchSource {
-    /// A source.
+    /// Returns a source.
     pub fn new(kind: SearchSourceKind, name: impl Into<String>) -> Self {
         Self {
             kind,
@@ -47,19 +47,19 @@ impl SearchSource {
     }
 }
 
-/// Who said a line.
+/// The speaker of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LineSpeaker {
-    /// Nobody: it stands in a file.
+    /// None: a line of a file.
     Note,
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,
     /// A tool.
     Tool,
-    /// A tool that brought words of people or machines that nobody here vouches for.
+    /// A tool whose result is untrusted content.
     Outside,
     /// The harness.
     Harness,
@@ -75,7 +75,7 @@ impl LineSpeaker {
         Self::Harness,
     ];
 
-    /// Its name, as results show it.
+    /// Returns the name shown in results.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Note => "note",
@@ -103,21 +103,21 @@ impl LineSpeaker {
     }
 }
 
-/// One thing that was said or written. It may have several rows of text.
+/// One line of a source. It may have several rows of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceLine {
-    /// Where in its source: a line number or a sequence number.
+    /// The position in its source: a line number or a sequence number.
     pub place: u64,
-    /// When, if that is known.
+    /// The time, if known.
     pub at: Option<Timestamp>,
-    /// Who said it.
+    /// The speaker.
     pub voice: LineSpeaker,
-    /// The words.
+    /// The text.
     pub text: String,
 }
 
 impl SourceLine {
-    /// A line of a file.
+    /// Returns a line of a file.
     pub fn note(place: u64, text: impl Into<String>) -> Self {
         Self {
             place,
@@ -127,7 +127,7 @@ impl SourceLine {
         }
     }
 
-    /// The same, written at that time.
+    /// Sets the time of the line.
     pub fn at(self, at: Timestamp) -> Self {
         Self {
             at: Some(at),

@@ -1,4 +1,4 @@
-//! How text becomes words: one way for lines and for queries, in every language and in code.
+//! The tokenizer: one for lines and queries, in every language and in code.
 //!
 //! | text | its words, in order | beside them |
 //! |---|---|---|
@@ -15,38 +15,38 @@ mod tests;
 use rust_stemmers::{Algorithm, Stemmer};
 use std::ops::Range;
 
-/// Longer words are cut, in lines and in queries alike.
+/// Longer words are cut, in lines and queries alike.
 const MAX_WORD_CHARS: usize = 64;
-/// Bytes of signs that may stand in a row inside one name, as in `std::env` and `a/../b`.
+/// The number of connector bytes in a row within one name, as in `std::env` and `a/../b`.
 const MAX_CONNECTOR_BYTES: usize = 3;
 
 /// A word of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SearchToken {
-    /// As it is looked up.
+    /// The normalised text.
     pub(crate) text: String,
-    /// Where it stands, in bytes.
+    /// The position in bytes.
     pub(crate) span: Range<usize>,
     pub(crate) kind: TokenKind,
 }
 
-/// What a word is of.
+/// The kind of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TokenKind {
     /// A word, or a part of a name.
     Plain,
-    /// A character of a script without spaces, with others beside it.
+    /// A character of a script without spaces, next to others.
     Character,
     /// Such a character by itself.
     Single,
     /// Two such characters.
     Bigram,
-    /// A name as a whole.
+    /// A whole name.
     FullName,
 }
 
 impl TokenKind {
-    /// Whether it is one of the words that follow each other; the others say the same again.
+    /// Returns whether it is part of the sequence of words; the others repeat it in another form.
     pub(crate) fn is_sequence(self) -> bool {
         match self {
             Self::Plain | Self::Character | Self::Single => true,
@@ -55,15 +55,15 @@ impl TokenKind {
     }
 }
 
-/// The words of a text, and how they belong together.
+/// The words of a text, and how they are grouped.
 #[derive(Debug, Default)]
 pub(crate) struct TokenizedText {
     pub(crate) tokens: Vec<SearchToken>,
-    /// Where each name, and each pair of characters, ends in `all`.
+    /// The ends of each name, and of each pair of characters, in `all`.
     pub(crate) groups: Vec<usize>,
 }
 
-/// All words of `text`.
+/// Returns all words of `text`.
 pub(crate) fn tokenize(text: &str) -> TokenizedText {
     let stemmer = Stemmer::create(Algorithm::English);
     let mut out = TokenizedText::default();
@@ -82,12 +82,12 @@ enum CharRun {
     Name(Range<usize>),
 }
 
-/// What a character is for the division of text.
+/// The class of a character for the tokenizer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CharClass {
     Ideograph,
     Letter,
-    /// Joins letters to one name if they stand on both sides.
+    /// Joins letters on both sides to one name.
     Connector,
     Break,
 }
@@ -173,7 +173,7 @@ fn push_ideographs(text: &str, span: Range<usize>, out: &mut TokenizedText) {
 /// A part of a name between two connectors.
 struct NameSegment {
     parts: Vec<(String, Range<usize>)>,
-    /// What stands before it.
+    /// The connector before it.
     connector_before: Option<char>,
 }
 
@@ -282,14 +282,14 @@ fn split_segments(text: &str, span: &Range<usize>) -> Vec<NameSegment> {
     segments
 }
 
-/// Whether `c` begins a part of a name: `readLines`, `HTTPServer`.
+/// Returns whether `c` begins a part of a name: `readLines`, `HTTPServer`.
 fn starts_name_part(before: Option<char>, c: char, next: Option<char>) -> bool {
     let Some(before) = before else { return false };
     c.is_uppercase()
         && (before.is_lowercase() || before.is_uppercase() && next.is_some_and(char::is_lowercase))
 }
 
-/// The stem of an English word; everything else as it is.
+/// Returns the stem of an English word; any other word is returned as it is.
 fn stem(stemmer: &Stemmer, word: &str) -> String {
     if word.len() < 3 || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return word.to_owned();

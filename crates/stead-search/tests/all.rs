@@ -34,7 +34,7 @@ fn notes(texts: &[&str]) -> Vec<SourceLine> {
         .collect()
 }
 
-/// An index of one file with these lines.
+/// Returns an index of one file with these lines.
 async fn index_of(texts: &[&str]) -> Index {
     let index = Index::in_memory().await.unwrap();
     index
@@ -44,7 +44,7 @@ async fn index_of(texts: &[&str]) -> Index {
     index
 }
 
-/// The places that were found, best first.
+/// Returns the places of the hits, best first.
 fn places(found: &SearchResults) -> Vec<(String, u64)> {
     found
         .hits

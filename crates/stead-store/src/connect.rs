@@ -1,22 +1,19 @@
-//! A store by its URL.
+//! Opening a store by its URL.
 
-use crate::{FileStore, MemoryStore, OsDisk, RedisStore, SqlStore, Store, StoreError};
-use std::path::Path;
+use crate::{MemoryStore, RedisStore, SqlStore, Store, StoreError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a server may take to start.
+/// The maximum time that a server may take to start.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(8);
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
-const SCHEMES: &str =
-    "sqlite:, redis://, rediss://, postgres://, mysql://, mariadb://, file: and memory:";
+const SCHEMES: &str = "sqlite:, redis://, rediss://, postgres://, mysql://, mariadb:// and memory:";
 
-/// The store at `url`:
+/// Opens the store at `url`:
 ///
 /// | URL | Store |
 /// |---|---|
 /// | `memory:` | in this process, empty every time |
-/// | `file:FOLDER` | plain files |
 /// | `sqlite:FILE` | one file |
 /// | `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, `rediss://…` | Redis, plain or with TLS |
 /// | `postgres://USER:PASSWORD@HOST[:PORT]/DATABASE` | PostgreSQL |
@@ -37,7 +34,6 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Store>, StoreError> {
         "memory" => Err(StoreError::Setup(
             "memory: takes nothing after it".to_owned(),
         )),
-        "file" => Ok(Arc::new(FileStore::new(folder(rest)?, Arc::new(OsDisk)))),
         "redis" | "rediss" => redis(url).await,
         "sqlite" | "postgres" | "postgresql" | "mysql" | "mariadb" => {
             Ok(Arc::new(SqlStore::connect(url).await?))
@@ -46,26 +42,8 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Store>, StoreError> {
     }
 }
 
-/// The folder of `file:FOLDER` or `file:///FOLDER`.
-fn folder(rest: &str) -> Result<&Path, StoreError> {
-    let path = match rest.strip_prefix("//") {
-        Some(path) if path.starts_with('/') => path,
-        Some(_) => {
-            return Err(StoreError::Setup(
-                "file: takes a folder of this machine: file:///FOLDER".to_owned(),
-            ));
-        }
-        None => rest,
-    };
-    if path.is_empty() {
-        Err(StoreError::Setup("file: needs a folder".to_owned()))
-    } else {
-        Ok(Path::new(path))
-    }
-}
-
 fn unknown_scheme(url: &str) -> StoreError {
-    // What has no scheme may be anything, even a password alone.
+    // Text without a scheme may be anything, even a password, so it is not repeated.
     let scheme = url
         .split_once(':')
         .map_or("it has no scheme", |(scheme, _)| scheme);
@@ -74,7 +52,7 @@ fn unknown_scheme(url: &str) -> StoreError {
     ))
 }
 
-/// A Redis that is just starting again is waited for, as the databases are.
+/// Connects to Redis, retrying while the server starts, as the SQL drivers do.
 async fn redis(url: &str) -> Result<Arc<dyn Store>, StoreError> {
     let end = Instant::now() + STARTUP_TIMEOUT;
     loop {
@@ -88,15 +66,15 @@ async fn redis(url: &str) -> Result<Arc<dyn Store>, StoreError> {
     }
 }
 
-/// What a person may see of a URL: not who they are, nor what they prove it by.
+/// Returns `url` without user, password and query, for messages.
 pub(crate) fn without_credentials(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
-        // No server, so there is nobody to log in to; but a query may still hold a secret.
+        // A URL without a server has no login, but its query may hold a secret.
         let end = url.find(['?', '#']).unwrap_or(url.len());
         return url[..end].to_owned();
     };
     let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-    // A password with an unescaped `/`, `?` or `#` in it: where it ends, nobody can tell.
+    // The password holds an unescaped `/`, `?` or `#`, so its end cannot be found.
     if path.contains('@') {
         return format!("{scheme}://…");
     }
@@ -112,14 +90,11 @@ mod tests {
     #[tokio::test]
     async fn every_scheme_is_known_and_others_are_told_which_there_are() {
         assert_eq!(connect("memory:").await.unwrap().place(), "memory:");
-        assert_eq!(connect("file:a/b").await.unwrap().place(), "file:a/b");
-        assert_eq!(connect("file:///a/b").await.unwrap().place(), "file:/a/b");
         for url in [
             "s3cret",
             "mongodb://user:s3cret@host/",
             "memory:x",
-            "file:",
-            "file://host/a",
+            "file:a/b",
             "redis://u:s3cret@h:x",
         ] {
             let error = connect(url).await.unwrap_err();

@@ -1,7 +1,7 @@
-//! Every operation that changes the local disk goes through here.
+//! The only interface for changing the local disk.
 //!
-//! The defaults do the real thing. Tests hand in an implementation that fails, tears or kills at
-//! the Nth operation; nothing else in the product knows about faults.
+//! The default methods perform the real operations. Tests pass an implementation that fails, tears
+//! or kills at the Nth operation, so no other code needs to know about injected faults.
 
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use std::fmt::Debug;
@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// The operations that change a disk. Paths are relative to an open directory.
 pub trait Disk: Debug + Send + Sync {
-    /// Creates a file that must not exist yet, open for writing at its end.
+    /// Creates a file that must not exist yet, opened for appending.
     fn create(&self, dir: BorrowedFd<'_>, name: &Path, mode: u32) -> io::Result<File> {
         let flags = OFlags::CREATE
             | OFlags::EXCL
@@ -28,22 +28,22 @@ pub trait Disk: Debug + Send + Sync {
         file.write_all(data)
     }
 
-    /// Brings a file's data, or a directory's entries, to stable storage.
+    /// Flushes a file's data, or a directory's entries, to stable storage.
     fn sync(&self, file: &File) -> io::Result<()> {
         file.sync_data()
     }
 
-    /// Sets a file's permission bits, whatever the umask.
+    /// Sets a file's permission bits, independent of the umask.
     fn set_mode(&self, file: &File, mode: u32) -> io::Result<()> {
         Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?)
     }
 
-    /// Cuts a file to `len` bytes.
+    /// Truncates a file to `len` bytes.
     fn set_len(&self, file: &File, len: u64) -> io::Result<()> {
         file.set_len(len)
     }
 
-    /// Renames, replacing the target unless `flags` forbid it.
+    /// Renames a file, replacing the target unless `flags` forbid it.
     fn rename(
         &self,
         from_dir: BorrowedFd<'_>,
@@ -67,8 +67,8 @@ pub trait Disk: Debug + Send + Sync {
         Ok(rustix::fs::mkdirat(dir, name, Mode::from_raw_mode(mode))?)
     }
 
-    /// Replaces `name` with `data`: a reader sees the old file or the new one, never a part.
-    /// Not durable by itself; sync the directory for that.
+    /// Replaces the file `name` with `data`. A reader sees the old file or the new one, never a
+    /// part. Sync the directory to make it durable.
     fn replace(&self, dir: BorrowedFd<'_>, name: &Path, data: &[u8], mode: u32) -> io::Result<()> {
         let temporary = name.with_extension(format!("tmp-{}-{:x}", std::process::id(), unique()));
         let written = self.create(dir, &temporary, mode).and_then(|file| {
@@ -88,7 +88,7 @@ pub struct OsDisk;
 
 impl Disk for OsDisk {}
 
-/// Distinguishes temporary files made by one process.
+/// Returns a number that distinguishes the temporary files of one process.
 fn unique() -> u64 {
     use std::sync::atomic::{AtomicU64, Ordering};
     static COUNTER: AtomicU64 = AtomicU64::new(0);

@@ -1,10 +1,10 @@
-//! What can go wrong with a journal.
+//! Errors of stores and journals.
 
 use crate::Holder;
 use std::path::PathBuf;
 use stead_core::{FoldError, LineError, SessionId};
 
-/// A failed store operation. Nothing acknowledged before it is lost.
+/// A failed store operation. Nothing that was acknowledged before is lost.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// There is no such session.
@@ -13,14 +13,14 @@ pub enum StoreError {
     /// The session exists already.
     #[error("session {0} exists already")]
     Exists(SessionId),
-    /// Another process writes the session.
+    /// Another process holds the session for writing.
     #[error(
         "session {session} is in use by {holder}; wait until it is done (--wait), answer there what it asks, or use another session"
     )]
     Locked {
         /// The session.
         session: SessionId,
-        /// Who holds it.
+        /// The process that holds it.
         holder: Holder,
     },
     /// A line in the middle of the journal is damaged.
@@ -30,70 +30,70 @@ pub enum StoreError {
         path: PathBuf,
         /// The line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The reason.
         cause: LineError,
     },
-    /// A line is sound but does not fit those before it.
+    /// A line is intact but does not fit the lines before it.
     #[error("{}:{}: {cause}", .path.display(), .cause.seq)]
     Inconsistent {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         cause: FoldError,
     },
     /// The disk is full or over quota.
     #[error("no space left to write {}; free some and go on, nothing is lost", .0.display())]
     NoSpace(PathBuf),
-    /// The place cannot be written.
+    /// The file cannot be written.
     #[error("{} cannot be written: {cause}", .path.display())]
     ReadOnly {
         /// The file.
         path: PathBuf,
-        /// The system's words.
+        /// The error of the operating system.
         cause: std::io::Error,
     },
-    /// An earlier write failed, so what is on disk is not known to be whole.
+    /// An earlier write failed, so the end of the file is unknown.
     #[error("the journal {} had a write error and takes no more entries; open the session again", .0.display())]
     Broken(PathBuf),
-    /// Something else is there than was expected; nothing was changed.
+    /// The state is not the expected one; nothing was changed.
     #[error("{0} was changed by someone else in the meantime")]
     Conflict(String),
-    /// Someone else took over; nothing was changed.
+    /// Another holder took the lease over; nothing was changed.
     #[error("{lease} was taken over by someone else; this process may not change it any more")]
     Fenced {
-        /// The lease that is lost.
+        /// The lease that was lost.
         lease: String,
     },
-    /// The store cannot be reached, or does not answer in time, after all retries.
+    /// The store cannot be reached or did not answer in time, after all retries.
     #[error(
         "the store {place} does not answer: {cause}. Nothing acknowledged is lost; go on when it is back"
     )]
     Unavailable {
-        /// The store, without a password.
+        /// The store, without credentials.
         place: String,
         /// The last failure.
         cause: String,
     },
-    /// The store answers, and refuses or cannot do it.
+    /// The store refused the operation.
     #[error("the store {place}: {cause}")]
     Store {
-        /// The store, without a password.
+        /// The store, without credentials.
         place: String,
-        /// What it says.
+        /// The error of the store.
         cause: String,
     },
-    /// The store's URL is not understood, or its tables are of a newer version.
+    /// The store's URL is invalid, or its tables have a newer version.
     #[error("{0}")]
     Setup(String),
-    /// What the store holds is not what was written there.
+    /// The stored data is not what was written.
     #[error("{place}: {cause}. It is left as it is")]
     Corrupt {
-        /// Where.
+        /// The location of the data.
         place: String,
-        /// What is wrong.
+        /// The reason.
         cause: String,
     },
-    /// Anything else from the system.
+    /// Any other error of the operating system.
     #[error("{}: {cause}", .path.display())]
     Io {
         /// The file.
@@ -104,7 +104,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Sorts a system error by what a person can do about it.
+    /// Classifies an error of the operating system by what a person can do about it.
     pub(crate) fn io(path: impl Into<PathBuf>, cause: std::io::Error) -> Self {
         use std::io::ErrorKind as K;
         let path = path.into();

@@ -1,23 +1,30 @@
-//! Durable state of sessions: their journals, who may write them, and what is derived from them.
+//! Durable state: sessions with their journals, and stores of documents, leases and queues.
 //!
-//! [`Sessions`] is the contract; [`FileSessions`] keeps each session as a file of JSON lines that
-//! `cat` and `grep` can read. [`Disk`] is the one door to changing the local disk, so that tests
-//! can fail or kill at any operation.
+//! - [`Sessions`]: the journals of an agent's sessions, with one writer per session.
+//!   [`FileSessions`] keeps each session as a file of JSON lines; [`StoreSessions`] keeps them in a
+//!   [`Store`].
+//! - [`Documents`], [`Journals`], [`Leases`], [`Queue`]: the contracts of a store. [`StateStore`]
+//!   is a store without journals, [`Store`] one with all four. [`connect()`] opens a store by its
+//!   URL.
+//! - [`UndoLog`]: the previous contents of files that runs changed. [`LineLog`]: a log that many
+//!   processes append to.
+//! - [`Disk`]: the only interface for changing the local disk, so that tests can inject faults at
+//!   any operation.
 //!
 //! ```
-//! use std::{sync::Arc, time::Duration};
-//! use stead_core::*;
-//! use stead_store::{FileSessions, Sessions, OsDisk};
+//! use std::sync::Arc;
+//! use stead_core::{AgentId, Entry, Redactor, RunId, SessionId, UserInput};
+//! use stead_store::{FileSessions, OsDisk, Sessions};
 //!
 //! # let dir = tempfile::tempdir().unwrap();
 //! # let folder = dir.path();
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-//! let journals = FileSessions::new(folder, AgentId::new("main").unwrap(), Arc::new(OsDisk), Redactor::default());
+//! let sessions = FileSessions::new(folder, AgentId::new("main").unwrap(), Arc::new(OsDisk), Redactor::default());
 //! let id = SessionId::new("first").unwrap();
-//! let mut opened = journals.create(&id, None).await.unwrap();
+//! let mut opened = sessions.create(&id, None).await.unwrap();
 //! opened.writer.append(vec![Entry::User(UserInput::text(RunId::fresh(), "hello"))]).await.unwrap();
 //! drop(opened);
-//! assert_eq!(journals.read(&id).await.unwrap().len(), 2);
+//! assert_eq!(sessions.read(&id).await.unwrap().len(), 2);
 //! # });
 //! ```
 
@@ -38,7 +45,7 @@ pub use connect::connect;
 pub use contract::{
     AcquireOutcome, Claim, ClaimedJob, DeadLetter, DocVersion, Document, DocumentChange, Documents,
     EnqueueOutcome, Expected, FencingToken, Job, JournalTail, Journals, Lease, Leases,
-    ListedDocument, MAX_BODY_BYTES, MAX_KEY_BYTES, MAX_META_BYTES, Queue, Space, Store,
+    ListedDocument, MAX_BODY_BYTES, MAX_KEY_BYTES, MAX_META_BYTES, Queue, Space, StateStore, Store,
     folder_name,
 };
 pub use disk::{Disk, OsDisk, open_dir};

@@ -5,7 +5,7 @@ use crate::local::{AddOutcome, JobTable, LeaseRecord, Settlement};
 use crate::{
     AcquireOutcome, Claim, ClaimedJob, DeadLetter, DocVersion, Document, DocumentChange, Documents,
     EnqueueOutcome, FencingToken, Job, JournalTail, Journals, Leases, ListedDocument, Queue, Space,
-    Store, StoreError,
+    StateStore, StoreError,
 };
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -16,11 +16,10 @@ use std::time::{Duration, Instant};
 
 const PLACE: &str = "memory:";
 
-/// Keeps everything in memory, until it is dropped. Everything happens under one lock, so that each
-/// operation is whole.
+/// A store in memory. One lock makes each operation atomic.
 #[derive(Debug)]
 pub struct MemoryStore {
-    /// Leases and jobs count time from here: a clock that is set does not touch them.
+    /// The start of the clock for leases and jobs, which is independent of the system time.
     started: Instant,
     spaces: Mutex<HashMap<Space, MemorySpace>>,
 }
@@ -56,13 +55,14 @@ struct MemoryQueue {
 }
 
 impl MemoryStore {
-    /// An empty one.
+    /// Returns an empty store.
     pub fn new() -> Self {
         Self::default()
     }
 
     fn spaces(&self) -> MutexGuard<'_, HashMap<Space, MemorySpace>> {
-        // Nothing below panics between two changes, so what a poisoned lock protects is whole.
+        // No operation panics between two changes, so the state behind a poisoned lock is
+        // consistent.
         self.spaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -79,7 +79,7 @@ impl MemoryStore {
     }
 }
 
-impl Store for MemoryStore {
+impl StateStore for MemoryStore {
     fn place(&self) -> &str {
         PLACE
     }

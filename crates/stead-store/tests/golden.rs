@@ -6,8 +6,8 @@ use std::sync::Arc;
 use stead_core::{AgentId, Redactor, SessionId, SessionState};
 use stead_store::{FileSessions, LockWait, OsDisk, Sessions};
 
-/// Journals, and what they fold to: a conversation, and the session of a subagent that is asked,
-/// steered and changed.
+/// Journals with the state they fold to: a conversation, and the session of a subagent with
+/// questions, steering and changes.
 const GOLDEN: [(&str, &str); 2] = [
     (
         include_str!("golden/v1.log.jsonl"),
@@ -18,7 +18,7 @@ const GOLDEN: [(&str, &str); 2] = [
         include_str!("golden/v1-hands.state.json"),
     ),
 ];
-/// Every kind there is in format 1.
+/// Every entry kind of format 1.
 const KINDS: [&str; 15] = [
     "ask",
     "call",
@@ -41,7 +41,7 @@ fn folded(state: &SessionState) -> Value {
     json!({"state": state, "messages": state.messages()})
 }
 
-/// Panics unless all that was known is still so. What is derived beside it may grow.
+/// Panics unless everything that was known before still holds. Derived data beside it may grow.
 fn assert_holds(now: &Value, then: &Value, at: &str) {
     match (now, then) {
         (Value::Object(now), Value::Object(then)) => {

@@ -1,20 +1,20 @@
-//! Copying files and trees from place to place.
+//! Copying files and trees between file systems.
 
 use crate::{Expect, FileKind, ReadRange, VPath, Version, Vfs, VfsError};
 
-/// Entries walked at once.
+/// The number of entries walked at once.
 const PAGE: usize = 1000;
 
-/// One end of a copy.
+/// One end of a copy: a file system and a path in it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CopyEndpoint<'a> {
     pub(crate) vfs: &'a dyn Vfs,
     pub(crate) path: &'a VPath,
 }
 
-/// Copies a file, or a directory with all that is in it, to where nothing is. If that fails, what
-/// was copied is removed again. Links are copied as what they lead to; what is neither file nor
-/// directory is left out.
+/// Copies a file, or a directory with its content, to a path that must be absent. On failure the
+/// partial copy is removed. Links are copied as what they point to; anything that is neither file
+/// nor directory is left out.
 pub(crate) async fn copy_tree(
     from: CopyEndpoint<'_>,
     to: CopyEndpoint<'_>,
@@ -25,7 +25,7 @@ pub(crate) async fn copy_tree(
         FileKind::Directory => {
             let copied = copy_directory(from, to).await;
             if copied.is_err() {
-                // The failure that led here is the one to report.
+                // The original failure is reported, not this one.
                 let _ = to.vfs.remove(to.path).await;
             }
             copied
@@ -49,7 +49,7 @@ async fn copy_directory(from: CopyEndpoint<'_>, to: CopyEndpoint<'_>) -> Result<
                         ..to
                     };
                     match copy_file(from, to).await {
-                        // It went away while we walked.
+                        // The file was removed during the walk.
                         Err(VfsError::NotFound(gone)) if gone == *path => {}
                         copied => drop(copied?),
                     }
@@ -64,7 +64,7 @@ async fn copy_directory(from: CopyEndpoint<'_>, to: CopyEndpoint<'_>) -> Result<
     }
 }
 
-/// Copies a file to where none is, its mode bits included. Gives the version of the copy.
+/// Copies a file with its mode bits to a path that must be absent. Returns the version of the copy.
 pub(crate) async fn copy_file(
     from: CopyEndpoint<'_>,
     to: CopyEndpoint<'_>,
@@ -78,9 +78,9 @@ pub(crate) async fn copy_file(
     set_mode(to, mode, &content, version).await
 }
 
-/// Sets the bits of a file that was just written, where they differ. Gives its version then: one
-/// that belongs to `content`, or the one given, which holds no longer if somebody else wrote
-/// meanwhile.
+/// Sets the mode bits of a file that was just written, if they differ. Returns its new version if
+/// it still holds `content`, else the given version, which no longer matches if another writer
+/// changed the file.
 pub(crate) async fn set_mode(
     to: CopyEndpoint<'_>,
     mode: Option<u32>,
@@ -98,7 +98,7 @@ pub(crate) async fn set_mode(
     }
 }
 
-/// Where something below `from` lies below `to`.
+/// Returns the path below `to` that corresponds to a path below `from`.
 pub(crate) fn rebase(path: &VPath, from: &VPath, to: &VPath) -> Result<VPath, VfsError> {
     let rest = path
         .as_str()

@@ -1,24 +1,36 @@
-//! A place whose writing can be switched off.
+//! A file system that refuses changes, for good or while a switch is on.
 
-use crate::lines::{LineRange, LineWindow};
-use crate::{DirEntry, Expect, ReadRange, Search, Stat, VPath, Version, Vfs, VfsError, Walk};
+use crate::forward::forward_reads;
+use crate::{Expect, VPath, Version, Vfs, VfsError};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Switches the writing of a [`Frozen`] off and on. Clones are the same switch.
+/// The switch of a [`Frozen`] file system. Clones share one switch, which starts unfrozen.
 #[derive(Debug, Clone, Default)]
-pub struct Freeze(Arc<RwLock<Option<VPath>>>);
+pub struct Freeze(Arc<RwLock<WritablePaths>>);
+
+/// The paths that may be changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+enum WritablePaths {
+    /// Every path.
+    #[default]
+    All,
+    /// The content of one file, and nothing else.
+    OneFile(VPath),
+    /// No path.
+    None,
+}
 
 impl Freeze {
-    /// From here on nothing but the file `but` may be written; with none, everything may.
-    pub fn set(&self, but: Option<VPath>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = but;
+    /// Freezes everything except the content of the file `writable`; `None` unfreezes.
+    pub fn set(&self, writable: Option<VPath>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) =
+            writable.map_or(WritablePaths::All, WritablePaths::OneFile);
     }
 
-    /// The one file that may be written; none if all may.
-    pub fn writable_file(&self) -> Option<VPath> {
+    fn writable(&self) -> WritablePaths {
         self.0
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -26,8 +38,9 @@ impl Freeze {
     }
 }
 
-/// Shows `inner` as it is. While it is frozen every change is refused, whoever asks, but to write
-/// one file; and that one only where its name leads to no other file.
+/// A file system over `inner` that can be frozen. Reads always pass. While it is frozen, every
+/// change fails with [`VfsError::ReadOnly`], except writing the one file that the switch names, and
+/// that only if its path is not a link to another file.
 #[derive(Debug, Clone)]
 pub struct Frozen {
     inner: Arc<dyn Vfs>,
@@ -35,62 +48,49 @@ pub struct Frozen {
 }
 
 impl Frozen {
-    /// Over `inner`, as `freeze` says at each change.
+    /// Returns a file system over `inner` that consults `freeze` at each change.
     pub fn new(inner: Arc<dyn Vfs>, freeze: Freeze) -> Self {
         Self { inner, freeze }
     }
 
-    /// Refuses to change anything at `path` while it is frozen.
+    /// Returns a file system over `inner` that refuses every change for good.
+    pub fn read_only(inner: Arc<dyn Vfs>) -> Self {
+        let freeze = Freeze(Arc::new(RwLock::new(WritablePaths::None)));
+        Self { inner, freeze }
+    }
+
+    /// Fails while the file system is frozen.
     fn require_unfrozen(&self, path: &VPath) -> Result<(), VfsError> {
-        match self.freeze.writable_file() {
-            Some(_) => Err(VfsError::ReadOnly(path.clone())),
-            None => Ok(()),
+        match self.freeze.writable() {
+            WritablePaths::All => Ok(()),
+            WritablePaths::OneFile(_) | WritablePaths::None => {
+                Err(VfsError::ReadOnly(path.clone()))
+            }
         }
     }
 
-    /// Refuses to write `path` while it is frozen, unless it is the one file.
+    /// Fails while the file system is frozen, unless `path` is the writable file.
     async fn require_writable(&self, path: &VPath) -> Result<(), VfsError> {
-        match self.freeze.writable_file() {
-            Some(but) if but == *path => {
-                let end = self.inner.resolve(path).await?;
-                // A place may keep it in a folder of its own; a link would take it to another file.
-                let same = end == *path || end.as_str().ends_with(&format!("/{path}"));
-                if same {
+        match self.freeze.writable() {
+            WritablePaths::OneFile(writable) if writable == *path => {
+                let resolved = self.inner.resolve(path).await?;
+                // The file system may keep the file below a folder of its own; any other resolved
+                // path means that `path` is a link to another file.
+                if resolved == *path || resolved.as_str().ends_with(&format!("/{path}")) {
                     Ok(())
                 } else {
                     Err(VfsError::ReadOnly(path.clone()))
                 }
             }
-            Some(_) => Err(VfsError::ReadOnly(path.clone())),
-            None => Ok(()),
+            WritablePaths::All | WritablePaths::OneFile(_) | WritablePaths::None => {
+                self.require_unfrozen(path)
+            }
         }
     }
 }
 
 impl Vfs for Frozen {
-    fn stat<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Stat, VfsError>> {
-        self.inner.stat(path)
-    }
-
-    fn list<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Vec<DirEntry>, VfsError>> {
-        self.inner.list(path)
-    }
-
-    fn read<'a>(
-        &'a self,
-        path: &'a VPath,
-        range: ReadRange,
-    ) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
-        self.inner.read(path, range)
-    }
-
-    fn read_lines<'a>(
-        &'a self,
-        path: &'a VPath,
-        range: LineRange,
-    ) -> BoxFuture<'a, Result<LineWindow, VfsError>> {
-        self.inner.read_lines(path, range)
-    }
+    forward_reads!(inner);
 
     fn write<'a>(
         &'a self,
@@ -141,22 +141,5 @@ impl Vfs for Frozen {
             self.require_unfrozen(path)?;
             self.inner.set_mode(path, mode).await
         })
-    }
-
-    fn walk<'a>(
-        &'a self,
-        path: &'a VPath,
-        after: Option<&'a VPath>,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Walk, VfsError>> {
-        self.inner.walk(path, after, limit)
-    }
-
-    fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>> {
-        self.inner.resolve(path)
-    }
-
-    fn search(&self) -> &dyn Search {
-        self.inner.search()
     }
 }

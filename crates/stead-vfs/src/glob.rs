@@ -1,4 +1,4 @@
-//! Glob patterns as [`Search`](crate::Search) promises them.
+//! Glob patterns with the guarantees of [`Search`](crate::Search).
 
 use crate::FileSearchError;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
@@ -11,31 +11,31 @@ pub(crate) struct PathGlob {
     dot_files: DotFiles,
 }
 
-/// What the pattern is compared with.
+/// The part of a path that a pattern is matched with.
 #[derive(Debug)]
 enum GlobScope {
     /// The name, at any depth.
     Name,
     /// The path from the search root.
     Path {
-        /// Directories a match must lie in, from the search root down.
+        /// The directories that every match is in, from the search root.
         prefix: Vec<String>,
-        /// Names in the longest path that can match; none with `**`.
+        /// The number of names in the longest path that can match; `None` with `**`.
         depth: Option<usize>,
     },
 }
 
-/// What becomes of names that begin with a dot.
+/// The treatment of names that begin with a dot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DotFiles {
-    /// They do not exist.
+    /// They are skipped.
     Hidden,
-    /// They are names as any other.
+    /// They are treated as any other name.
     Shown,
 }
 
 impl PathGlob {
-    /// Compiles a pattern; a leading `/` or `./` means the search root.
+    /// Compiles a pattern. A leading `/` or `./` means the search root.
     pub(crate) fn new(pattern: &str) -> Result<Self, FileSearchError> {
         let wrong = |reason: String| FileSearchError::Glob {
             pattern: pattern.to_owned(),
@@ -72,12 +72,12 @@ impl PathGlob {
         })
     }
 
-    /// Whether names with a dot are to be looked at.
+    /// Returns whether names that begin with a dot are searched.
     pub(crate) fn dot_files(&self) -> DotFiles {
         self.dot_files
     }
 
-    /// Whether a file matches, by its path from the search root.
+    /// Returns whether a file matches, by its path from the search root.
     pub(crate) fn matches(&self, path: &str) -> bool {
         match &self.scope {
             GlobScope::Name => self.set.is_match(path.rsplit('/').next().unwrap_or(path)),
@@ -85,7 +85,7 @@ impl PathGlob {
         }
     }
 
-    /// Whether a match can lie below a directory, by its path from the search root.
+    /// Returns whether a match can be below a directory, by its path from the search root.
     pub(crate) fn may_enter(&self, directory: &str) -> bool {
         match &self.scope {
             GlobScope::Name => true,
@@ -110,7 +110,7 @@ impl GlobScope {
             .filter(|s| !s.is_empty())
             .map(str::to_owned)
             .collect();
-        // A slash inside braces would make the number of segments a guess.
+        // A slash inside braces would make the number of segments uncertain.
         let fixed = !text.contains("**") && !text.contains('{');
         Self::Path {
             prefix,

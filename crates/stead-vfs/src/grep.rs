@@ -1,4 +1,4 @@
-//! Searching one file, and cutting what was found: what every place's grep has in common.
+//! Searching one file and truncating results: the parts that all grep implementations share.
 
 use crate::search::{
     Case, FileMatches, FileSearchError, GrepLine, GrepMode, GrepQuery, LineKind, Syntax,
@@ -12,13 +12,12 @@ use grep_searcher::{
 use ignore::types::{Types, TypesBuilder};
 use std::io::{self, Read};
 
-/// Of a longer line only this much is reported.
+/// Longer lines are reported up to this length.
 const MAX_LINE_BYTES: usize = 2000;
-/// A match that spans lines is looked for in the whole file at once; a larger file cannot be
-/// searched so.
+/// A multi-line match is searched in the whole file at once; larger files are not searched.
 const MAX_MULTILINE_BYTES: usize = 32 * 1024 * 1024;
 
-/// Where the part of a path begins that patterns see.
+/// Returns the offset in a path where the part begins that patterns are matched with.
 pub(crate) fn relative_start(search_root: &str) -> usize {
     if search_root.is_empty() {
         0
@@ -27,7 +26,7 @@ pub(crate) fn relative_start(search_root: &str) -> usize {
     }
 }
 
-/// The first `limit` matches, and whether there are more.
+/// Returns the first `limit` matches and whether there are more.
 pub(crate) fn truncate_matches(
     found: impl Iterator<Item = (FileMatches, usize)>,
     limit: usize,
@@ -59,7 +58,7 @@ pub(crate) fn truncate_matches(
     (files, false)
 }
 
-/// How many results a file with `count` matching lines is.
+/// Returns how many results a file with `count` matching lines counts as.
 pub(crate) fn result_count(mode: GrepMode, count: u64) -> usize {
     match mode {
         GrepMode::Content { .. } => usize::try_from(count).unwrap_or(usize::MAX),
@@ -76,7 +75,8 @@ pub(crate) struct MatchCollector {
 }
 
 impl MatchCollector {
-    /// A file needs no more lines than the limit, and one to prove that there are more.
+    /// Returns a collector for one file, which needs one line more than the limit to show that
+    /// there are more.
     pub(crate) fn new(mode: GrepMode, limit: usize) -> Self {
         Self {
             mode,
@@ -139,7 +139,7 @@ impl Sink for MatchCollector {
     }
 }
 
-/// Puts what `content` has into `lines`.
+/// Collects the matching lines of `content`.
 pub(crate) fn search(
     searcher: &mut Searcher,
     matcher: &RegexMatcher,
@@ -149,7 +149,7 @@ pub(crate) fn search(
     if !searcher.multi_line_with_matcher(matcher) {
         return searcher.search_reader(matcher, content, lines);
     }
-    // Here the searcher looks for NUL only at the beginning and in what matches.
+    // In this mode the searcher looks for NUL only at the beginning and in matches.
     let mut content = NulDetector {
         content,
         binary: false,
@@ -162,7 +162,7 @@ pub(crate) fn search(
     Ok(())
 }
 
-/// A reader that knows whether a NUL byte went through it.
+/// A reader that records whether it has read a NUL byte.
 struct NulDetector<R> {
     content: R,
     binary: bool,
@@ -176,7 +176,7 @@ impl<R: Read> Read for NulDetector<R> {
     }
 }
 
-/// A line as text, without its end, clipped at a character.
+/// Returns a line as text without its end, truncated at a character boundary.
 fn clipped_text(bytes: &[u8]) -> String {
     let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -201,7 +201,8 @@ pub(crate) fn matcher(query: &GrepQuery) -> Result<RegexMatcher, FileSearchError
         .case_insensitive(query.case == Case::Insensitive)
         .multi_line(true)
         .ban_byte(Some(0));
-    // `$` before CRLF as well. Within lines the searcher must agree, or it leaves its fast path.
+    // `$` also matches before CRLF. For single lines the searcher must use the same setting, or it
+    // leaves its fast path.
     let built = match query.syntax {
         Syntax::Regex => builder.crlf(true).build(&query.pattern),
         Syntax::Literal => builder.crlf(true).fixed_strings(true).build(&query.pattern),

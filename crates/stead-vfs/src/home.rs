@@ -1,4 +1,4 @@
-//! A place with a folder for what has no other place.
+//! A file system with a home folder for paths that have no other location.
 
 use crate::lines::{LineRange, LineWindow};
 use crate::search::{
@@ -10,13 +10,13 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use std::sync::Arc;
 
-/// Shows `inner` as it is, and takes paths that begin with no name it knows as paths in its home:
-/// with the home `workspace`, `notes/today.md` is `workspace/notes/today.md`.
+/// A file system over `inner` in which a path that begins with no known name is a path in the home
+/// folder: with the home `workspace`, `notes/today.md` is `workspace/notes/today.md`.
 ///
-/// A name is known if it is one of those given, or if something of that name lies at the root.
-/// Listing the root shows what really lies there; what was written by a short name is read by the
-/// same name, or by its real one. [`Vfs::resolve`] tells the real one, and rules hold for both. A
-/// search tells real names.
+/// A name is known if it is one of those given, or if the root has an entry of that name. Listing
+/// the root shows its real entries. A file written by its short path can be read by its short or
+/// its real path. [`Vfs::resolve`] returns the real path, and rules apply to both. A search returns
+/// real paths.
 #[derive(Debug, Clone)]
 pub struct HomeVfs {
     inner: Arc<dyn Vfs>,
@@ -24,12 +24,12 @@ pub struct HomeVfs {
     known_names: Vec<Box<str>>,
 }
 
-/// A path of [`Homed`], and where it lies in the place below.
+/// The real path of a path in a [`HomeVfs`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum RealPath {
-    /// Where it says.
+    /// The path itself.
     Unchanged(VPath),
-    /// In the home.
+    /// A path in the home folder.
     InHome(VPath),
 }
 
@@ -42,8 +42,8 @@ impl RealPath {
 }
 
 impl HomeVfs {
-    /// Over `inner`, with the folder `home` for what does not begin with one of `known_tops`. The
-    /// home's own first name is known.
+    /// Returns a file system over `inner` with the folder `home` for paths that do not begin with
+    /// one of `known_tops`. The first name of `home` is known too.
     pub fn new<'a>(
         inner: Arc<dyn Vfs>,
         home: VPath,
@@ -63,7 +63,7 @@ impl HomeVfs {
         }
     }
 
-    /// Where `path` lies.
+    /// Returns the real path of `path`.
     async fn real_path(&self, path: &VPath) -> Result<RealPath, VfsError> {
         let Some(first) = path.parts().next() else {
             return Ok(RealPath::Unchanged(path.clone()));
@@ -74,7 +74,7 @@ impl HomeVfs {
         Ok(RealPath::InHome(self.home.join(path.as_str())?))
     }
 
-    /// Whether something of this name lies at the root, be it a link that leads nowhere.
+    /// Returns whether the root has an entry of this name, even a dangling link.
     async fn is_at_root(&self, name: &str) -> Result<bool, VfsError> {
         let name = VPath::parse(name)?;
         match self.inner.stat(&name).await {
@@ -82,12 +82,12 @@ impl HomeVfs {
                 Ok(self.inner.resolve(&name).await.is_ok_and(|end| end != name))
             }
             Err(error @ (VfsError::Unavailable { .. } | VfsError::Io { .. })) => Err(error),
-            // What cannot be looked at is there.
+            // An entry that cannot be read exists.
             Ok(_) | Err(_) => Ok(true),
         }
     }
 
-    /// A path of the place below as it was asked for.
+    /// Returns a path of the inner file system in the form that was requested.
     fn as_requested(&self, lies: &RealPath, path: &VPath) -> VPath {
         let within_home = |path: &VPath| {
             let rest = path
@@ -106,7 +106,7 @@ impl HomeVfs {
         rebase::error(error, |path| self.as_requested(lies, path))
     }
 
-    /// The error of a move, with the path it is about as that was asked for.
+    /// Returns the error of a rename with the path in the form that was requested.
     fn map_rename_error(&self, from: &RealPath, to: &RealPath, error: VfsError) -> VfsError {
         rebase::error(error, |path| {
             let is_of = |lies: &RealPath| lies.path().contains(path) || path.contains(lies.path());
@@ -244,7 +244,8 @@ impl Vfs for HomeVfs {
     ) -> BoxFuture<'a, Result<Walk, VfsError>> {
         Box::pin(async move {
             let lies = self.real_path(path).await?;
-            // What it goes on after lies where the walk does, whatever its own name would say.
+            // The start of the page is in the same folder as the walk, whatever its own first name
+            // is.
             let after = match (&lies, after) {
                 (RealPath::InHome(_), Some(after)) => Some(self.home.join(after.as_str())?),
                 (RealPath::Unchanged(_) | RealPath::InHome(_), after) => after.cloned(),

@@ -1,9 +1,9 @@
-//! What `.gitignore` and `.ignore` files say, wherever they were read from.
+//! `.gitignore` and `.ignore` rules, independent of where the files are read from.
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use std::sync::Arc;
 
-/// A longer ignore file is not a list somebody wrote.
+/// Longer files are not treated as ignore files.
 pub(crate) const MAX_IGNORE_FILE_BYTES: u64 = 1024 * 1024;
 
 /// The contents of a directory's ignore files.
@@ -11,11 +11,12 @@ pub(crate) const MAX_IGNORE_FILE_BYTES: u64 = 1024 * 1024;
 pub(crate) struct IgnoreFiles {
     pub(crate) ignore: Option<Vec<u8>>,
     pub(crate) gitignore: Option<Vec<u8>>,
-    /// A repository's own root: the `.gitignore`s above have no say below it.
+    /// Whether the directory is the root of a repository, below which `.gitignore` files above do
+    /// not apply.
     pub(crate) is_repository: bool,
 }
 
-/// The ignore files of a directory and of those above it.
+/// The ignore files of a directory and its parents.
 #[derive(Debug)]
 pub(crate) struct Ignores {
     above: Option<Arc<Ignores>>,
@@ -25,7 +26,8 @@ pub(crate) struct Ignores {
 }
 
 impl Ignores {
-    /// What holds in the directory `path`; the same as `above` if it has no such files.
+    /// Returns the rules that apply in the directory `path`: those of `above` if it has no ignore
+    /// files.
     pub(crate) fn below(
         above: Option<Arc<Self>>,
         path: &str,
@@ -48,8 +50,8 @@ impl Ignores {
         }))
     }
 
-    /// Whether `path` is to be left out. `.ignore` files have the last word, then the nearest file
-    /// has.
+    /// Returns whether `path` is ignored. `.ignore` files take precedence, then the nearest file
+    /// does.
     pub(crate) fn is_ignored(&self, path: &str, is_dir: IsDir) -> bool {
         let verdict = |list: &Option<Gitignore>| match list
             .as_ref()?
@@ -78,14 +80,14 @@ impl Ignores {
     }
 }
 
-/// Whether a path is a directory's.
+/// Whether a path is a directory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum IsDir {
     Yes,
     No,
 }
 
-/// Lines that are no pattern are passed over, as git does.
+/// Parses an ignore file. Invalid lines are skipped, as in git.
 fn parse(path: &str, text: &[u8]) -> Option<Gitignore> {
     let mut builder = GitignoreBuilder::new(path);
     for line in String::from_utf8_lossy(text)

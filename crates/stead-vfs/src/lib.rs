@@ -1,7 +1,7 @@
-//! Where files live: one trait, several places.
+//! File systems: one trait, several backends, and layers over them.
 //!
-//! Paths are [`VPath`]s: parsed once, normalised, relative to the root. Nothing above the local
-//! backend sees an operating-system path.
+//! Paths are [`VPath`]s: parsed once, normalised and relative to the root. Only the local backend
+//! uses paths of the operating system.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -17,21 +17,30 @@
 //! # Ok::<(), stead_vfs::VfsError>(()) }).unwrap();
 //! ```
 //!
-//! - [`Vfs`]: what a place does. - [`Search`]: finding files by name and lines by pattern. -
-//!   [`Lines`]: windows of huge files.
-//! - [`LocalVfs`]: a directory of the local disk, which nothing leaves. - [`StoreVfs`]: a tree in a
-//!   store, or in memory.
-//! - [`Overlay`]: one place over another. - [`Routes`]: several places as one tree. - [`Scoped`]: a
-//!   part of a place as a place. - [`Homed`]: a folder for what has no other place. - [`ReadOnly`]:
-//!   what may not be changed.
-//! - [`Frozen`]: what may not be changed for a while.
-//! - [`Rules`] and [`Guarded`]: what may be read and written. - [`Recorded`]: every change is
-//!   remembered first.
-//! - [`find`]: searching a place that has no better way. - [`CopyPlan`]: making one tree like
-//!   another.
+//! The contract:
+//! - [`Vfs`]: the operations of a file system.
+//! - [`Search`]: finding files by name and lines by pattern; [`find`] implements it for any
+//!   [`Vfs`].
+//! - [`LineWindow`]: a range of lines of a file of any size.
+//!
+//! Backends:
+//! - [`LocalVfs`]: a directory of the local disk that no path or link leaves.
+//! - [`StoreVfs`]: a tree in a store or in memory.
+//!
+//! Layers:
+//! - [`Overlay`]: a writable file system over a read-only one.
+//! - [`Routes`]: several file systems in one tree, by path prefix.
+//! - [`Scoped`]: a folder of a file system as a file system.
+//! - [`HomeVfs`]: a folder for paths that have no other location.
+//! - [`Frozen`]: refuses changes, for good or while a switch is on.
+//! - [`Guarded`]: enforces [`Rules`] about reading and writing.
+//! - [`Recorded`]: records the previous content before each change, for undo.
+//!
+//! [`CopyPlan`] makes one tree equal to another.
 
 mod copy;
 pub mod find;
+mod forward;
 mod frozen;
 mod glob;
 mod grep;
@@ -43,7 +52,6 @@ mod local;
 mod mirror;
 mod overlay;
 mod path;
-mod read_only;
 mod rebase;
 mod recorded;
 mod routes;
@@ -62,7 +70,6 @@ pub use local::LocalVfs;
 pub use mirror::{CopyAction, CopyFilter, CopyPlan, CopyStep, Included};
 pub use overlay::Overlay;
 pub use path::{PathError, VPath};
-pub use read_only::ReadOnly;
 pub use recorded::{ChangeRecord, FileChange, FileState, Recorded};
 pub use routes::Routes;
 pub use rules::{Protected, Rule, RuleError, Rules, is_secret};

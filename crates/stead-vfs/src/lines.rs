@@ -1,37 +1,38 @@
 //! Windows of lines of files of any size.
 //!
-//! A scan reads blocks, counts line ends, and keeps only the lines of the window. Where it passed,
-//! it leaves checkpoints, so that the next window of the same version starts close by.
+//! A scan reads blocks, counts line ends, and keeps only the lines of the window. It leaves
+//! checkpoints on its way, so that the next window of the same version starts close to its first
+//! line.
 
 use crate::{ReadRange, VPath, Version, Vfs, VfsError};
 use memchr::{memchr, memchr_iter};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes read at once: fits the second-level cache.
+/// The number of bytes read at once, which fits the second-level cache.
 pub(crate) const BLOCK_BYTES: u64 = 256 * 1024;
-/// Bytes asked for at once of a place that is not read where it lies: a whole chunk of a store.
+/// The number of bytes requested at once from a remote file system: a whole chunk of a store.
 const FETCH_BYTES: u64 = 2 * BLOCK_BYTES;
-/// Bytes between checkpoints: a multiple of the block.
+/// The number of bytes between checkpoints, a multiple of the block.
 const STRIDE_BYTES: u64 = 4 * BLOCK_BYTES;
-/// Files whose checkpoints are remembered.
+/// The number of files whose checkpoints are kept.
 const INDEXED_FILES: usize = 64;
-/// Bytes after the window that are still read, only to know the number of lines.
+/// The number of bytes read after the window only to count the lines of the file.
 const COUNT_AHEAD_BYTES: u64 = 8 * 1024 * 1024;
-/// Bytes at the start of a file in which a NUL makes it binary.
+/// A NUL within this many bytes of the start makes a file binary.
 const HEAD_BYTES: usize = 8 * 1024;
-/// Tries to read a file that changes meanwhile, where it cannot be held open.
+/// The number of attempts to read a file that changes meanwhile, if it cannot be held open.
 const RETRIES: usize = 3;
 
-/// Which lines of a file to read.
+/// A range of lines to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineRange {
-    /// Lines to pass over.
+    /// The number of lines to skip.
     pub skip: u64,
-    /// At most this many lines.
+    /// The maximum number of lines.
     pub take: usize,
-    /// Of each line keep this many bytes.
+    /// The maximum number of bytes kept of each line.
     pub max_line_bytes: usize,
-    /// Begin no further line once this many bytes are kept.
+    /// The number of kept bytes after which no further line begins.
     pub max_bytes: usize,
 }
 
@@ -40,22 +41,22 @@ pub struct LineRange {
 pub struct LineWindow {
     /// The lines, without `\n`. Empty for a binary file.
     pub lines: Vec<FileLine>,
-    /// Lines of the whole file, where that is known without reading much more than the window.
+    /// The number of lines of the whole file, if known without reading much more than the window.
     pub total: Option<u64>,
-    /// Whether the file holds a NUL byte near its start.
+    /// Whether the file has a NUL byte near its start.
     pub binary: bool,
-    /// Bytes of the whole file.
+    /// The size of the whole file in bytes.
     pub size: u64,
-    /// The version all this belongs to.
+    /// The version that the window belongs to.
     pub version: Version,
 }
 
 /// A line, or the beginning of a long one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileLine {
-    /// The bytes kept.
+    /// The bytes that were kept.
     pub text: Vec<u8>,
-    /// Bytes of the line that were not kept.
+    /// The number of bytes of the line that were not kept.
     pub dropped_bytes: u64,
 }
 
@@ -67,7 +68,7 @@ impl FileLine {
     }
 }
 
-/// Whether the start of a file shows that it is not text.
+/// Returns whether the start of a file shows that it is not text.
 pub(crate) fn is_binary(head: &[u8]) -> bool {
     memchr(0, &head[..head.len().min(HEAD_BYTES)]).is_some()
 }
@@ -75,17 +76,17 @@ pub(crate) fn is_binary(head: &[u8]) -> bool {
 /// What is known about the line ends of one version of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Checkpoints {
-    /// Line ends in the first `i + 1` strides.
+    /// The number of line ends in the first `i + 1` strides.
     ends: Vec<u64>,
-    /// Lines of the whole file.
+    /// The number of lines of the whole file.
     total: Option<u64>,
 }
 
 impl Checkpoints {
-    /// Where to begin in order to find the start of line `skip`: an offset and the line ends before
-    /// it.
+    /// Returns where to start in order to find line `skip`: an offset and the number of line ends
+    /// before it.
     fn before(&self, skip: u64) -> (u64, u64) {
-        // Strictly before: at a checkpoint with exactly `skip` ends that line may have begun
+        // Strictly before: at a checkpoint with exactly `skip` line ends, that line may have begun
         // already.
         match self.ends.partition_point(|&ends| ends < skip) {
             0 => (0, 0),
@@ -94,8 +95,8 @@ impl Checkpoints {
     }
 }
 
-/// A scan over the blocks of a file: say where to read with [`Scan::offset`], give it to
-/// [`Scan::push`].
+/// A scan over the blocks of a file: [`LineScan::offset`] tells where to read, [`LineScan::push`]
+/// takes the block.
 #[derive(Debug)]
 pub(crate) struct LineScan {
     range: LineRange,
@@ -107,7 +108,7 @@ pub(crate) struct LineScan {
     last_byte: u8,
 }
 
-/// The part of the file that is asked for.
+/// The window that is being collected.
 #[derive(Debug)]
 struct WindowBuilder {
     lines: Vec<FileLine>,
@@ -147,7 +148,7 @@ impl LineScan {
         }
     }
 
-    /// Where the next block begins; none when the scan is done.
+    /// Returns where the next block begins, or `None` when the scan is done.
     pub(crate) fn offset(&self) -> Option<u64> {
         let left = self.size.saturating_sub(self.offset);
         let wanted = match self.window.state {
@@ -157,7 +158,7 @@ impl LineScan {
         (left > 0 && wanted).then_some(self.offset)
     }
 
-    /// Takes the block at [`Scan::offset`]: [`BLOCK_BYTES`], or what is left of the file.
+    /// Takes the block at [`LineScan::offset`]: [`BLOCK_BYTES`], or the rest of the file.
     pub(crate) fn push(&mut self, block: &[u8]) {
         let Some(&last) = block.last() else {
             self.size = self.offset;
@@ -172,7 +173,7 @@ impl LineScan {
         }
     }
 
-    /// The window, and all checkpoints now known.
+    /// Returns the window and all checkpoints that are now known.
     pub(crate) fn finish(mut self, version: Version) -> (LineWindow, Checkpoints) {
         if self.offset >= self.size && self.checkpoints.total.is_none() {
             self.checkpoints.total = Some(self.ends + u64::from(self.last_byte != b'\n'));
@@ -231,7 +232,8 @@ impl WindowBuilder {
     }
 }
 
-/// The scan ends at the same block wherever the file lies, so that it tells the same of it.
+/// Passes fetched bytes to the scan block by block, so that it ends at the same block on every file
+/// system and gives the same result.
 fn push_blocks(scan: &mut LineScan, fetched: &[u8]) {
     if fetched.is_empty() {
         scan.push(fetched);
@@ -243,7 +245,7 @@ fn push_blocks(scan: &mut LineScan, fetched: &[u8]) {
     }
 }
 
-/// Reads a window through ranged reads of any place.
+/// Reads a window by ranged reads.
 pub(crate) async fn read_lines_by_range<V: Vfs + ?Sized>(
     vfs: &V,
     path: &VPath,
@@ -260,7 +262,7 @@ pub(crate) async fn read_lines_by_range<V: Vfs + ?Sized>(
             )
             .await?;
         let mut size = first.len() as u64;
-        // All that was asked for may be the beginning of more.
+        // A full result may be the beginning of more.
         if size == FETCH_BYTES {
             let stat = vfs.stat(path).await?;
             if stat.version != version {
@@ -301,14 +303,14 @@ pub(crate) async fn read_lines_by_range<V: Vfs + ?Sized>(
     Err(VfsError::Changed(path.clone()))
 }
 
-/// Checkpoints of the files read last, by path and version.
+/// The checkpoints of the most recently read files, by path and version.
 #[derive(Debug, Default)]
 pub(crate) struct LineIndex {
     newest_last: Mutex<Vec<(VPath, Version, Arc<Checkpoints>)>>,
 }
 
 impl LineIndex {
-    /// What is known about this version of the file.
+    /// Returns the checkpoints of this version of the file.
     pub(crate) fn get(&self, path: &VPath, version: &Version) -> Option<Arc<Checkpoints>> {
         let mut files = self
             .newest_last
@@ -323,7 +325,7 @@ impl LineIndex {
         Some(known)
     }
 
-    /// Remembers checkpoints, forgetting other versions of the file and the file used longest ago.
+    /// Stores checkpoints, dropping other versions of the file and the least recently used file.
     pub(crate) fn put(&self, path: &VPath, version: &Version, checkpoints: Checkpoints) {
         if checkpoints.ends.is_empty() {
             return;
@@ -422,8 +424,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
-        /// Large enough for several strides; known checkpoints must never change what a window
-        /// shows.
+        /// Sizes cover several strides; known checkpoints must never change the content of a
+        /// window.
         #[test]
         fn a_window_equals_splitting_the_file(lens in prop::collection::vec(0usize..4000, 1..2500), skip in 0u64..2600, take in 0usize..40) {
             let all: Vec<String> = lens.iter().enumerate().map(|(i, len)| format!("{i}:{}", "x".repeat(*len))).collect();

@@ -1,24 +1,24 @@
-//! Making one tree like another, moving only what differs.
+//! Making one tree equal to another, copying only what differs.
 
 use crate::{ContentHash, DirEntry, Expect, FileKind, ReadRange, VPath, Vfs, VfsError, Walk};
 use futures_util::{StreamExt, TryStreamExt, stream, try_join};
 use std::collections::BTreeMap;
 
-/// How many files are compared or moved at once.
+/// The number of files compared or copied at once.
 const AT_ONCE: usize = 16;
-/// A tree with more entries than this is refused.
+/// Trees with more entries are refused.
 const MAX_ENTRIES: usize = 1_000_000;
 
-/// What copying a tree would do.
+/// The steps that make one tree equal to another.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct CopyPlan {
-    /// What differs, in the order of paths.
+    /// The differences, in path order.
     pub steps: Vec<CopyStep>,
-    /// Files that are the same in both.
+    /// The number of files that are equal in both trees.
     pub unchanged: usize,
-    /// Files that are not taken along.
+    /// Files that are not copied.
     pub skipped: Vec<VPath>,
-    /// Bytes of the files that would move.
+    /// The total size of the files to copy.
     pub bytes: u64,
 }
 
@@ -27,34 +27,34 @@ pub struct CopyPlan {
 pub struct CopyStep {
     /// The path, the same in both trees.
     pub path: VPath,
-    /// What is done about it.
+    /// The action for the path.
     pub action: CopyAction,
 }
 
-/// What is done about a path.
+/// The action for a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyAction {
-    /// A directory is made.
+    /// Create a directory.
     MakeDirectory,
-    /// A file is new.
+    /// Create a file.
     Create,
-    /// A file has another content or other permission bits.
+    /// Replace a file whose content or permission bits differ.
     Update,
-    /// A file or directory is not in the source.
+    /// Delete a file or directory that is not in the source.
     Delete,
 }
 
-/// Which paths are part of a tree that is copied.
+/// Decides which paths are part of a tree that is copied.
 pub type CopyFilter = dyn Fn(&VPath) -> Included + Send + Sync;
 
-/// Whether a path is part of the tree.
+/// Whether a path is part of the tree that is copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Included {
-    /// It is.
+    /// It is copied.
     Yes,
-    /// It is left alone in both trees, and said so.
+    /// It is left unchanged in both trees and reported as skipped.
     Skipped,
-    /// It is left alone in both trees: it is no part of the workspace.
+    /// It is not part of the workspace and is left unchanged in both trees.
     No,
 }
 
@@ -75,7 +75,7 @@ impl CopyPlan {
             entries: target,
             excluded: left_alone,
         } = collect_tree(to, part).await?;
-        // A directory goes only if nothing in it is to be left alone.
+        // A directory is deleted only if nothing in it must be left unchanged.
         let holds = |directory: &VPath| left_alone.iter().any(|path| directory.contains(path));
         let mut compared = Vec::new();
         let mut blocked: Vec<VPath> = Vec::new();
@@ -87,7 +87,7 @@ impl CopyPlan {
                     compared.push((path, entry, &target[path]));
                     continue;
                 }
-                // Something that is left alone stands in the way.
+                // A path that must be left unchanged is in the way.
                 _ if holds(path) || blocked.iter().any(|above: &VPath| above.contains(path)) => {
                     plan.skipped.push(path.clone());
                     blocked.push(path.clone());
@@ -141,7 +141,7 @@ impl CopyPlan {
             .keys()
             .filter(|path| !source.contains_key(*path) && !holds(path))
         {
-            // What is below a directory goes with it.
+            // Entries below a directory are deleted with it.
             let replaced =
                 |step: &CopyStep| step.action == CopyAction::Delete && step.path.contains(path);
             if gone.iter().any(|directory| directory.contains(path))
@@ -160,8 +160,8 @@ impl CopyPlan {
         Ok(plan)
     }
 
-    /// Does it; `done` hears of every file as it is in place. Stopped half-way, a new plan goes on
-    /// from there.
+    /// Executes the plan and calls `done` for every completed step. If it is interrupted, a new
+    /// plan continues from there.
     pub async fn apply(
         &self,
         from: &dyn Vfs,
@@ -200,7 +200,7 @@ impl CopyPlan {
                     Expect::Any
                 };
                 match to.write(&step.path, content.clone(), expect).await {
-                    // Somebody else made it since.
+                    // Another writer created the file since.
                     Err(VfsError::Exists(_)) => {
                         drop(to.write(&step.path, content, Expect::Any).await?)
                     }
@@ -216,7 +216,7 @@ impl CopyPlan {
     }
 }
 
-/// A path is cleared before something else takes its place.
+/// Orders the actions at one path: it is cleared before something else takes its place.
 fn order(action: CopyAction) -> u8 {
     match action {
         CopyAction::Delete => 0,
@@ -226,10 +226,10 @@ fn order(action: CopyAction) -> u8 {
     }
 }
 
-/// What is copied of a tree, and what is left alone in it.
+/// The entries of a tree that are copied, and the paths that are not.
 struct CopyTree {
     entries: BTreeMap<VPath, DirEntry>,
-    /// What is no part of it, and links, special files and names that no path can hold.
+    /// Paths that are not part of the copy, links, special files, and names that no path can hold.
     excluded: Vec<VPath>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Longest path in bytes, and longest component: what every backend can hold.
+/// The maximum length of a path and of a component in bytes, which every backend supports.
 const MAX_PATH_BYTES: usize = 4096;
 const MAX_NAME_BYTES: usize = 255;
 
@@ -17,7 +17,7 @@ const MAX_NAME_BYTES: usize = 255;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VPath(Box<str>);
 
-/// Why a text is not a path here.
+/// The reason why a text is not a valid path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// `..` in the path.
@@ -37,12 +37,12 @@ pub enum PathError {
 }
 
 impl VPath {
-    /// The root.
+    /// Returns the root.
     pub fn root() -> Self {
         Self("".into())
     }
 
-    /// Parses what a person or a model wrote. A leading `/` means the root.
+    /// Parses text written by a person or a model. A leading `/` means the root.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         if text.len() > MAX_PATH_BYTES {
             return Err(PathError::TooLong);
@@ -63,22 +63,22 @@ impl VPath {
         Ok(Self(parts.join("/").into()))
     }
 
-    /// The normalised text; empty for the root.
+    /// Returns the normalised text, which is empty for the root.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether this is the root.
+    /// Returns whether this is the root.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The last name; empty for the root.
+    /// Returns the last name, which is empty for the root.
     pub fn name(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or("")
     }
 
-    /// The directory it is in; none for the root.
+    /// Returns the parent directory, or `None` for the root.
     pub fn parent(&self) -> Option<Self> {
         if self.is_root() {
             return None;
@@ -87,17 +87,17 @@ impl VPath {
         Some(Self(parent.into()))
     }
 
-    /// The names from the root down.
+    /// Returns the names from the root down.
     pub fn parts(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.0.split('/').filter(|part| !part.is_empty())
     }
 
-    /// This path with `rest` below it.
+    /// Returns this path with `rest` appended.
     pub fn join(&self, rest: &str) -> Result<Self, PathError> {
         Self::parse(&format!("{}/{rest}", self.0))
     }
 
-    /// Whether `other` is this path or lies below it.
+    /// Returns whether `other` is this path or below it.
     pub fn contains(&self, other: &Self) -> bool {
         self.is_root()
             || other

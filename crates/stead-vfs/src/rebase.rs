@@ -1,8 +1,8 @@
-//! Errors that name a path, named from another root.
+//! Errors with their path as seen from another root.
 
 use crate::{FileSearchError, VPath, VfsError};
 
-/// The same error with its path as `moved` gives it.
+/// Returns `error` with its path mapped by `moved`.
 pub(crate) fn error(error: VfsError, moved: impl Fn(&VPath) -> VPath) -> VfsError {
     match error {
         VfsError::Path(error) => VfsError::Path(error),
@@ -33,7 +33,7 @@ pub(crate) fn error(error: VfsError, moved: impl Fn(&VPath) -> VPath) -> VfsErro
     }
 }
 
-/// The same for what a search says.
+/// Returns a search error with its path mapped by `moved`.
 pub(crate) fn search_error(
     search_error: FileSearchError,
     moved: impl Fn(&VPath) -> VPath,
@@ -47,7 +47,7 @@ pub(crate) fn search_error(
     }
 }
 
-/// Moving something below itself.
+/// Returns the error for moving a directory into itself.
 pub(crate) fn into_itself(path: &VPath) -> VfsError {
     let source = std::io::Error::new(
         std::io::ErrorKind::InvalidInput,

@@ -1,10 +1,7 @@
-//! A place whose every change is remembered first, so that it can be undone.
+//! A file system that records the previous content before each change, for undo.
 
-use crate::lines::{LineRange, LineWindow};
-use crate::{
-    ContentHash, DirEntry, Expect, FileKind, ReadRange, Search, Stat, VPath, Version, Vfs,
-    VfsError, Walk,
-};
+use crate::forward::forward_reads;
+use crate::{ContentHash, Expect, FileKind, ReadRange, VPath, Version, Vfs, VfsError};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::try_join;
@@ -12,33 +9,33 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use stead_store::{RunKey, StoreError, UndoLog};
 
-/// Contents above this size are not kept: such a change can be seen, but not undone.
+/// Larger contents are not recorded: the change is visible in the log, but cannot be undone.
 const MAX_IMAGE_BYTES: u64 = 64 * 1024 * 1024;
-/// How much is kept of one operation, and how many entries of a directory are looked at.
+/// The maximum number of bytes recorded for one operation, and of directory entries it covers.
 const MAX_OPERATION_BYTES: u64 = 512 * 1024 * 1024;
 const MAX_ENTRIES: usize = 50_000;
-/// How much goes into one record.
+/// The size of one record.
 const RECORD_BYTES: usize = 4 * 1024 * 1024;
 const RECORD_ENTRIES: usize = 1000;
-/// How often a write without an expectation is tried when others change the file at the same time.
+/// The number of attempts of a write without an expectation while others change the file.
 const RETRIES: usize = 8;
 
 /// One path that an operation changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChange {
-    /// The path, links followed.
+    /// The path with links resolved.
     pub path: String,
-    /// What is there before.
+    /// The state before.
     pub before: FileState,
-    /// What is there after.
+    /// The state after.
     pub after: FileState,
 }
 
-/// What is at a path.
+/// The state of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileState {
-    /// Nothing.
+    /// Nothing is there.
     Absent,
     /// A directory.
     Directory,
@@ -46,11 +43,11 @@ pub enum FileState {
     File {
         /// The content's hash.
         hash: String,
-        /// Permission bits, where the place keeps them.
+        /// The permission bits, if the file system keeps them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<u32>,
     },
-    /// Something that cannot be put back, and why.
+    /// A state that cannot be restored, with the reason.
     Unkept(String),
 }
 
@@ -58,23 +55,23 @@ pub enum FileState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeRecord {
-    /// Changes about to be made.
+    /// Changes that are about to be made.
     Change {
-        /// Names the record.
+        /// The id of the record.
         id: String,
         /// The paths.
         paths: Vec<FileChange>,
     },
-    /// Everything so far was taken back.
+    /// All changes so far were undone.
     Undone,
     /// Changes that were not made after all.
     Void {
-        /// The record's name.
+        /// The id of the record.
         id: String,
     },
 }
 
-/// A place whose every change is put on record before it is made, with what was there before.
+/// A file system that records every change, with the previous state, before it is made.
 #[derive(Debug)]
 pub struct Recorded {
     inner: Arc<dyn Vfs>,
@@ -82,10 +79,10 @@ pub struct Recorded {
     run: RunKey,
 }
 
-/// A content by its hash.
+/// A content with its hash.
 type HashedContent = (String, Bytes);
 
-/// What is at a path now, with its version and, if it can be kept, its content.
+/// The current state of a path, with its version and, if it can be recorded, its content.
 struct CurrentState {
     state: FileState,
     version: Option<Version>,
@@ -93,12 +90,12 @@ struct CurrentState {
 }
 
 impl Recorded {
-    /// Records the changes that are made through it as those of `run`.
+    /// Returns a file system that records the changes made through it as those of `run`.
     pub fn new(inner: Arc<dyn Vfs>, log: Arc<dyn UndoLog>, run: RunKey) -> Self {
         Self { inner, log, run }
     }
 
-    /// What is at `path`, which leads through no link.
+    /// Returns the state of `path`, which has no links in it.
     async fn current_state(&self, path: &VPath) -> Result<CurrentState, VfsError> {
         let stat = match self.inner.stat(path).await {
             Ok(stat) => stat,
@@ -142,7 +139,7 @@ impl Recorded {
         }
     }
 
-    /// Directories above `path` that an operation will have to make.
+    /// Returns the directories above `path` that an operation will create.
     async fn missing_parents(&self, path: &VPath) -> Result<Vec<FileChange>, VfsError> {
         let mut missing = Vec::new();
         let mut above = path.parent();
@@ -153,7 +150,7 @@ impl Recorded {
                     before: FileState::Absent,
                     after: FileState::Directory,
                 }),
-                // Whatever else it is, the operation itself will say so.
+                // Any other problem is reported by the operation itself.
                 Ok(_) | Err(_) => break,
             }
             above = directory.parent();
@@ -207,7 +204,7 @@ impl Recorded {
             })
     }
 
-    /// Takes back records of changes that were not made, and gives `error` on.
+    /// Voids records of changes that were not made, and returns `error`.
     async fn void_records<T>(
         &self,
         path: &VPath,
@@ -234,7 +231,7 @@ impl Recorded {
         )?;
         for _ in 0..RETRIES {
             let sure = match (&expect, &now.state, now.version) {
-                // The operation fails whatever we do; it has the words for it.
+                // The operation will fail and report the reason.
                 (
                     Expect::Absent,
                     FileState::Directory | FileState::File { .. } | FileState::Unkept(_),
@@ -283,7 +280,7 @@ impl Recorded {
         Err(VfsError::Changed(path.clone()))
     }
 
-    /// Whether `path` itself is a link.
+    /// Returns whether `path` itself is a link.
     async fn is_link(&self, path: &VPath) -> Result<bool, VfsError> {
         let Some(parent) = path.parent() else {
             return Ok(false);
@@ -292,14 +289,14 @@ impl Recorded {
         Ok(self.inner.resolve(path).await? != own)
     }
 
-    /// Records that everything at and below `from` goes, to `to` if there is one. Gives the
-    /// records' names.
+    /// Records that everything at and below `from` is removed, or moved to `to`. Returns the ids of
+    /// the records.
     async fn record_tree(&self, from: &VPath, to: Option<&VPath>) -> Result<Vec<String>, VfsError> {
         let mut kept_bytes = 0;
         let mut batch = Batch::default();
         let mut ids = Vec::new();
         let mut entries = vec![from.clone()];
-        // What is not there, or leads nowhere, the operation itself will say.
+        // A missing or unreachable path is reported by the operation itself.
         let Ok(stat) = self.inner.stat(from).await else {
             return Ok(ids);
         };
@@ -349,7 +346,7 @@ impl Recorded {
     }
 }
 
-/// A record in the making.
+/// A record being collected.
 #[derive(Default)]
 struct Batch {
     changes: Vec<FileChange>,
@@ -391,29 +388,7 @@ impl Batch {
 }
 
 impl Vfs for Recorded {
-    fn stat<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Stat, VfsError>> {
-        self.inner.stat(path)
-    }
-
-    fn list<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Vec<DirEntry>, VfsError>> {
-        self.inner.list(path)
-    }
-
-    fn read<'a>(
-        &'a self,
-        path: &'a VPath,
-        range: ReadRange,
-    ) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
-        self.inner.read(path, range)
-    }
-
-    fn read_lines<'a>(
-        &'a self,
-        path: &'a VPath,
-        range: LineRange,
-    ) -> BoxFuture<'a, Result<LineWindow, VfsError>> {
-        self.inner.read_lines(path, range)
-    }
+    forward_reads!(inner);
 
     fn write<'a>(
         &'a self,
@@ -447,7 +422,7 @@ impl Vfs for Recorded {
             else {
                 return self.inner.rename(from, to).await;
             };
-            // What cannot be done is said by the operation itself.
+            // An impossible move is reported by the operation itself.
             if source.is_root()
                 || source.contains(&target)
                 || self.inner.stat(&target).await.is_ok()
@@ -516,28 +491,11 @@ impl Vfs for Recorded {
             }
         })
     }
-
-    fn walk<'a>(
-        &'a self,
-        path: &'a VPath,
-        after: Option<&'a VPath>,
-        limit: usize,
-    ) -> BoxFuture<'a, Result<Walk, VfsError>> {
-        self.inner.walk(path, after, limit)
-    }
-
-    fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>> {
-        self.inner.resolve(path)
-    }
-
-    fn search(&self) -> &dyn Search {
-        self.inner.search()
-    }
 }
 
 impl Recorded {
-    /// The path of the entry itself: links above it followed, itself not. None where that leads
-    /// nowhere.
+    /// Returns the path of the entry itself: links above it are resolved, the entry is not. `None`
+    /// if a parent cannot be resolved.
     async fn own_path(&self, path: &VPath) -> Result<Option<VPath>, VfsError> {
         let Some(parent) = path.parent() else {
             return Ok(Some(path.clone()));

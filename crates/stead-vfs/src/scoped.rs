@@ -1,4 +1,4 @@
-//! A part of a place as a place of its own.
+//! A folder of a file system as a file system.
 
 use crate::lines::{LineRange, LineWindow};
 use crate::search::{
@@ -15,10 +15,10 @@ use std::sync::Arc;
 /// The subtree of `inner` at `prefix`, with that as its root. No path and no error shows the
 /// prefix.
 ///
-/// The root is there even if the prefix is not yet: it is made by the first write. Links that lead
-/// out of the subtree are refused when they are met; on a local disk that others write to, open the
-/// directory itself as a [`LocalVfs`](crate::LocalVfs) instead, which holds against links that are
-/// swapped in meanwhile. Ignore files above the prefix have no say in searches.
+/// The root exists even if the prefix does not yet: the first write creates it. Links that lead out
+/// of the subtree are refused when they are met. On a local disk that others write to, open the
+/// directory itself as a [`LocalVfs`](crate::LocalVfs) instead, which also withstands links that
+/// are swapped in meanwhile. Ignore files above the prefix do not apply to searches.
 #[derive(Debug, Clone)]
 pub struct Scoped {
     inner: Arc<dyn Vfs>,
@@ -26,12 +26,12 @@ pub struct Scoped {
 }
 
 impl Scoped {
-    /// What lies below `prefix` in `inner`.
+    /// Returns the subtree of `inner` below `prefix`.
     pub fn new(inner: Arc<dyn Vfs>, prefix: VPath) -> Self {
         Self { inner, prefix }
     }
 
-    /// A path in `inner`, all links on the way to it followed within the scope.
+    /// Returns a path in `inner` with all links resolved within the scope.
     async fn resolve_within(&self, path: &VPath) -> Result<VPath, VfsError> {
         let full = self.to_inner(path)?;
         let real = self
@@ -52,7 +52,7 @@ impl Scoped {
         Ok(full)
     }
 
-    /// The same for the name itself, which may be a link to anywhere.
+    /// Like [`Self::resolve_within`] for the name itself, which may be a link to anywhere.
     async fn resolve_entry(&self, path: &VPath) -> Result<VPath, VfsError> {
         let Some(parent) = path.parent() else {
             return Err(VfsError::Denied(path.clone()));
@@ -68,7 +68,7 @@ impl Scoped {
         Ok(self.prefix.join(path.as_str())?)
     }
 
-    /// A path of `inner` as seen from here.
+    /// Converts a path of `inner` to one of the subtree.
     fn to_scoped(&self, full: &VPath) -> VPath {
         let rest = if self.prefix.contains(full) {
             &full.as_str()[self.prefix.as_str().len()..]
@@ -82,7 +82,7 @@ impl Scoped {
         rebase::error(error, |path| self.to_scoped(path))
     }
 
-    /// What `found` is at the root, where a missing prefix means that nothing was written yet.
+    /// Replaces a missing prefix at the root by `empty`, because nothing was written yet.
     fn or_empty<T>(path: &VPath, found: Result<T, VfsError>, empty: T) -> Result<T, VfsError> {
         match found {
             Err(VfsError::NotFound(_)) if path.is_root() => Ok(empty),
@@ -209,7 +209,7 @@ impl Vfs for Scoped {
         Box::pin(async move {
             let full = self.resolve_entry(from).await?;
             if to.is_root() {
-                // Nothing can be moved there; but what is wrong with `from` is said first.
+                // Nothing can be moved there; but an error about `from` comes first.
                 self.inner
                     .stat(&full)
                     .await

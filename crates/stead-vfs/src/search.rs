@@ -1,6 +1,6 @@
 //! Finding files by name, and lines by pattern.
 //!
-//! What every place promises:
+//! Guarantees of every file system:
 //! - Results are paths from the root of the [`Vfs`](crate::Vfs), sorted byte by byte. Only regular
 //!   files are found; links are not followed.
 //! - A pattern without `/` matches a name at any depth; one with `/` matches the path from the
@@ -8,10 +8,11 @@
 //!   `[!x]` work.
 //! - Names that begin with a dot are skipped, unless a segment of the pattern begins with one.
 //!   `.git` is never entered.
-//! - `.gitignore` and `.ignore` files between the root and the file are respected, in a git
-//!   repository or not. Files above the root and a user's global settings have no say.
-//! - A limit keeps the first results in order, and `truncated` says exactly whether there are more.
-//! - Files that hold a NUL byte are binary and have no matches.
+//! - `.gitignore` and `.ignore` files between the root and the file apply, in a git repository or
+//!   not. Files above the root and a user's global settings do not apply.
+//! - A limit keeps the first results in order, and `truncated` tells exactly whether there are
+//!   more.
+//! - Files with a NUL byte are binary and have no matches.
 
 use crate::{VPath, VfsError};
 use futures_util::future::BoxFuture;
@@ -20,16 +21,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// Finding things in a place.
+/// The search functions of a file system.
 pub trait Search: Send + Sync {
-    /// Files whose path matches a pattern.
+    /// Returns the files whose path matches a pattern.
     fn glob<'a>(
         &'a self,
         query: GlobQuery,
         bounds: Bounds,
     ) -> BoxFuture<'a, Result<GlobResult, FileSearchError>>;
 
-    /// Lines that match a pattern.
+    /// Returns the lines that match a pattern.
     fn grep<'a>(
         &'a self,
         query: GrepQuery,
@@ -37,24 +38,25 @@ pub trait Search: Send + Sync {
     ) -> BoxFuture<'a, Result<GrepResult, FileSearchError>>;
 }
 
-/// How much a search may find, how long it may take, and what it may see.
+/// The limits of a search: results, time and visible files.
 #[derive(Debug, Clone)]
 pub struct Bounds {
-    /// At most this many results: paths, or matching lines where lines are asked for.
+    /// The maximum number of results: paths, or matching lines for [`GrepMode::Content`].
     pub limit: usize,
-    /// When to stop with what there is.
+    /// The time at which the search stops with the results so far.
     pub deadline: Instant,
-    /// When to stop with nothing.
+    /// Cancels the search without results.
     pub cancel: CancellationToken,
-    /// Which files exist for this search, asked before the limit is applied.
+    /// The files that are visible to this search. This filter applies before the limit.
     pub visible: Visible,
 }
 
 impl Bounds {
-    /// How long a search takes at most unless told otherwise.
+    /// The default time limit.
     pub const DEFAULT_TIME: Duration = Duration::from_secs(15);
 
-    /// At most `limit` results in [`Bounds::DEFAULT_TIME`]; every file is visible.
+    /// Returns bounds of at most `limit` results in [`Bounds::DEFAULT_TIME`], with every file
+    /// visible.
     pub fn new(limit: usize, cancel: CancellationToken) -> Self {
         Self {
             limit,
@@ -65,17 +67,17 @@ impl Bounds {
     }
 }
 
-/// Which files a search may report.
+/// The files that a search may report.
 #[derive(Clone)]
 pub enum Visible {
     /// Every file.
     All,
-    /// Those whose path, from the root, the function accepts.
+    /// Those whose path from the root is accepted by the function.
     If(Arc<dyn Fn(&str) -> bool + Send + Sync>),
 }
 
 impl Visible {
-    /// Whether the file at `path` may be reported.
+    /// Returns whether the file at `path` may be reported.
     pub fn allows(&self, path: &str) -> bool {
         match self {
             Self::All => true,
@@ -93,78 +95,77 @@ impl fmt::Debug for Visible {
     }
 }
 
-/// Which files to find.
+/// A search for files by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GlobQuery {
     /// The pattern.
     pub pattern: String,
-    /// The directory to look in.
+    /// The directory to search.
     pub root: VPath,
 }
 
-/// What was found.
+/// The files that were found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GlobResult {
-    /// Sorted.
+    /// The paths, sorted.
     pub paths: Vec<VPath>,
-    /// Whether there are more than the limit.
+    /// Whether there are more results than the limit.
     pub truncated: bool,
-    /// Whether the deadline came before the end, so that some may be missing.
+    /// Whether the deadline passed before the end, so that results may be missing.
     pub timed_out: bool,
     /// Parts of the tree that could not be searched, each as `path: reason`.
     pub failed: Vec<String>,
-    /// How many files were left out because a person must be asked before their directory is
-    /// listed.
+    /// The number of files left out because listing their directory needs a person's approval.
     pub needs_approval: usize,
 }
 
-/// Which lines to find.
+/// A search for lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrepQuery {
-    /// The pattern, within one line unless the syntax says otherwise.
+    /// The pattern, matched within one line unless the syntax allows more.
     pub pattern: String,
-    /// What the pattern is.
+    /// The syntax of the pattern.
     pub syntax: Syntax,
-    /// Whether letters must agree in case.
+    /// Whether case matters.
     pub case: Case,
-    /// The directory to look in, or one file.
+    /// The directory or the one file to search.
     pub root: VPath,
-    /// Only files whose path matches this.
+    /// A glob that the path of a file must match.
     pub glob: Option<String>,
-    /// Only files of this type, named as `rg --type-list` does: `rust`, `py`, `js` …
+    /// The type of a file, named as in `rg --type-list`: `rust`, `py`, `js` …
     pub file_type: Option<String>,
-    /// What to report.
+    /// The kind of results.
     pub mode: GrepMode,
 }
 
-/// What a pattern is.
+/// The syntax of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {
-    /// A regular expression as Rust's `regex` crate reads it.
+    /// A regular expression of Rust's `regex` crate.
     Regex,
-    /// The same, but a match may span lines, and `.` takes line ends too.
+    /// A regular expression whose matches may span lines, and where `.` also matches line ends.
     Multiline,
-    /// The text itself.
+    /// Plain text.
     Literal,
 }
 
-/// Whether letters must agree in case.
+/// Whether case matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Case {
-    /// They must.
+    /// Upper and lower case differ.
     Sensitive,
-    /// They need not.
+    /// Upper and lower case are equal.
     Insensitive,
 }
 
-/// What to report of a match.
+/// The kind of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GrepMode {
     /// Matching lines, each with lines around it.
     Content {
-        /// Lines before.
+        /// The number of lines before.
         before: usize,
-        /// Lines after.
+        /// The number of lines after.
         after: usize,
     },
     /// Files that have a match.
@@ -173,20 +174,20 @@ pub enum GrepMode {
     Count,
 }
 
-/// What was found.
+/// The matches that were found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GrepResult {
-    /// Sorted by path.
+    /// The files, sorted by path.
     pub files: Vec<FileMatches>,
-    /// Whether there are more than the limit.
+    /// Whether there are more results than the limit.
     pub truncated: bool,
-    /// Whether the deadline came before the end, so that some may be missing.
+    /// Whether the deadline passed before the end, so that results may be missing.
     pub timed_out: bool,
     /// Parts of the tree that could not be searched, each as `path: reason`.
     pub failed: Vec<String>,
-    /// How many files could not be read.
+    /// The number of files that could not be read.
     pub unreadable: usize,
-    /// How many files were left out because a person must be asked before they are read.
+    /// The number of files left out because reading them needs a person's approval.
     pub needs_approval: usize,
 }
 
@@ -195,20 +196,20 @@ pub struct GrepResult {
 pub struct FileMatches {
     /// The file.
     pub path: VPath,
-    /// Matching lines and their context, in order; empty unless content was asked for.
+    /// Matching lines and their context, in order; empty unless content was requested.
     pub lines: Vec<GrepLine>,
-    /// Number of matching lines; 1 where only files were asked for.
+    /// The number of matching lines; 1 if only files were requested.
     pub count: u64,
 }
 
 /// A line of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrepLine {
-    /// Counted from 1.
+    /// The line number, from 1.
     pub number: u64,
-    /// Without its line end; clipped if very long.
+    /// The text without its line end, truncated if very long.
     pub text: String,
-    /// Why it is here.
+    /// Why the line is reported.
     pub kind: LineKind,
 }
 
@@ -217,28 +218,28 @@ pub struct GrepLine {
 pub enum LineKind {
     /// It matches.
     Match,
-    /// It stands near one that matches.
+    /// It is near a matching line.
     Context,
 }
 
-/// Why there is no result.
+/// The reason why a search failed.
 #[derive(Debug, thiserror::Error)]
 pub enum FileSearchError {
-    /// The search root is not usable.
+    /// The search root cannot be used.
     #[error(transparent)]
     Vfs(#[from] VfsError),
-    /// The regular expression is wrong.
+    /// The regular expression is invalid.
     #[error("the pattern is not a valid regular expression: {0}")]
     Pattern(String),
-    /// The glob is wrong.
+    /// The glob is invalid.
     #[error("{pattern:?} is not a valid glob: {reason}")]
     Glob {
-        /// As given.
+        /// The glob.
         pattern: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// No such file type.
+    /// The file type does not exist.
     #[error("{0:?} is not a known file type")]
     FileType(String),
     /// The search was cancelled.

@@ -1,4 +1,4 @@
-//! The contract of a place where files live.
+//! The contract of a file system.
 
 use crate::lines::{self, LineRange, LineWindow};
 use crate::{PathError, Search, VPath, walk};
@@ -9,28 +9,31 @@ use futures_util::stream::BoxStream;
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// Hashing more than this would keep others from the thread.
+/// Larger contents are hashed on a blocking thread.
 const MAX_INLINE_HASH_BYTES: usize = 256 * 1024;
 
-/// What a place holds in memory that has no better way to take a content piece by piece.
+/// The maximum size of a stream in memory, for file systems that cannot write in pieces.
 const MAX_BUFFERED_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A place where files live. Every write is atomic: a reader sees the old content or the new.
+/// A file system. Every write is atomic: a reader sees the old content or the new one.
 pub trait Vfs: fmt::Debug + Send + Sync {
-    /// What is at `path`. Links inside the root are followed; one that leaves it is refused.
+    /// Returns the metadata of `path`. Links inside the root are followed; a link that leaves it is
+    /// refused.
     fn stat<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Stat, VfsError>>;
 
-    /// The entries of a directory, sorted by name.
+    /// Returns the entries of a directory, sorted by name.
     fn list<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Vec<DirEntry>, VfsError>>;
 
-    /// A part of a file and the version it belongs to. Reading past the end gives what there is.
+    /// Reads a part of a file and returns it with the version it belongs to. A range past the end
+    /// is truncated.
     fn read<'a>(
         &'a self,
         path: &'a VPath,
         range: ReadRange,
     ) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>>;
 
-    /// A window of lines of a text file, in memory of the size of the window, not of the file.
+    /// Reads a window of lines of a text file, using memory in proportion to the window, not to the
+    /// file.
     fn read_lines<'a>(
         &'a self,
         path: &'a VPath,
@@ -39,7 +42,8 @@ pub trait Vfs: fmt::Debug + Send + Sync {
         Box::pin(lines::read_lines_by_range(self, path, range))
     }
 
-    /// Replaces or creates a file as `expect` allows, making parent directories. Durable on return.
+    /// Creates or replaces a file as `expect` allows, creating parent directories. Durable on
+    /// return.
     fn write<'a>(
         &'a self,
         path: &'a VPath,
@@ -47,9 +51,9 @@ pub trait Vfs: fmt::Debug + Send + Sync {
         expect: Expect,
     ) -> BoxFuture<'a, Result<Version, VfsError>>;
 
-    /// Replaces or creates a file with all that `source` gives, in memory of the size of its
-    /// pieces. As atomic as [`Vfs::write`]: nothing of it is seen before the source has ended, and
-    /// nothing ever if this is dropped.
+    /// Creates or replaces a file with the content of `source`, using memory in proportion to its
+    /// pieces. As atomic as [`Vfs::write`]: nothing is visible before the source has ended, and
+    /// nothing at all if this future is dropped.
     fn write_stream<'a>(
         &'a self,
         path: &'a VPath,
@@ -61,20 +65,20 @@ pub trait Vfs: fmt::Debug + Send + Sync {
         })
     }
 
-    /// Removes a file, or a directory with all that is in it. A link is removed, never followed.
+    /// Removes a file, or a directory with its content. A link is removed, not followed.
     fn remove<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>>;
 
-    /// Moves a file or directory to a path where nothing is yet, making parent directories.
+    /// Moves a file or directory to a path that must be absent, creating parent directories.
     fn rename<'a>(&'a self, from: &'a VPath, to: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>>;
 
-    /// Makes a directory and its parents; one that is there already is fine.
+    /// Creates a directory and its parents. It may exist already.
     fn mkdir<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>>;
 
-    /// Sets the permission bits of a file, where the place keeps them; elsewhere nothing happens.
+    /// Sets the permission bits of a file. Does nothing on file systems that have none.
     fn set_mode<'a>(&'a self, path: &'a VPath, mode: u32) -> BoxFuture<'a, Result<(), VfsError>>;
 
-    /// What lies below a directory, at any depth, in the order of paths: the first `limit` entries
-    /// that come after `after`. Links are listed and not followed.
+    /// Returns the entries below a directory at any depth, in path order: the first `limit` after
+    /// `after`. Links are listed, not followed.
     fn walk<'a>(
         &'a self,
         path: &'a VPath,
@@ -84,15 +88,15 @@ pub trait Vfs: fmt::Debug + Send + Sync {
         Box::pin(walk::walk_by_listing(self, path, after, limit))
     }
 
-    /// The path that `path` stands for once links inside the root are followed. Names that do not
-    /// exist are kept, so where there are no links it is `path` itself. Rules match on this.
+    /// Returns the path with links inside the root resolved. Names that do not exist are kept, so a
+    /// path without links is returned as it is. Rules apply to the result.
     fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>>;
 
-    /// Finding files and lines here.
+    /// Returns the search functions of this file system.
     fn search(&self) -> &dyn Search;
 }
 
-/// All that `source` gives, if that is not too much to be held.
+/// Collects `source` into memory, up to a limit.
 async fn collect_stream(path: &VPath, mut source: BoxStream<'_, Bytes>) -> Result<Bytes, VfsError> {
     let mut all = BytesMut::new();
     while let Some(piece) = source.next().await {
@@ -109,12 +113,12 @@ async fn collect_stream(path: &VPath, mut source: BoxStream<'_, Bytes>) -> Resul
     Ok(all.freeze())
 }
 
-/// Which bytes of a file to read.
+/// A range of bytes of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadRange {
-    /// The first byte.
+    /// The offset of the first byte.
     pub offset: u64,
-    /// At most this many.
+    /// The maximum number of bytes.
     pub len: u64,
 }
 
@@ -126,10 +130,10 @@ impl ReadRange {
     };
 }
 
-/// What must hold for a write to happen.
+/// The condition for a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expect {
-    /// Anything.
+    /// None.
     Any,
     /// Nothing is there.
     Absent,
@@ -137,7 +141,7 @@ pub enum Expect {
     Version(Version),
 }
 
-/// Identifies a content of a file at a place; equal versions mean equal content.
+/// The version of a file's content in one file system. Equal versions mean equal content.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Version(pub Box<str>);
 
@@ -147,49 +151,50 @@ impl fmt::Display for Version {
     }
 }
 
-/// What is at a path.
+/// The metadata of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stat {
     /// File or directory.
     pub kind: FileKind,
-    /// Bytes of a file; 0 for a directory.
+    /// The size of a file in bytes; 0 for a directory.
     pub size: u64,
-    /// Milliseconds since 1970.
+    /// The time of the last change in milliseconds since 1970.
     pub modified_ms: i64,
     /// The version, for files.
     pub version: Version,
-    /// Permission bits, where the place keeps them.
+    /// The permission bits, if the file system keeps them.
     pub mode: Option<u32>,
-    /// The content's hash, where the place knows it without reading.
+    /// The content's hash, if known without reading the content.
     pub hash: Option<ContentHash>,
 }
 
 /// An entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirEntry {
-    /// Its name. One that no [`VPath`] can hold is made readable and counts as [`FileKind::Other`].
+    /// The name. A name that no [`VPath`] can hold is made readable and counts as
+    /// [`FileKind::Other`].
     pub name: String,
-    /// What it is; links count as what they point to, or as [`FileKind::Other`] if they leave the
-    /// root or point nowhere.
+    /// The kind. Links count as what they point to, or as [`FileKind::Other`] if they leave the
+    /// root or are dangling.
     pub kind: FileKind,
-    /// Bytes of a file.
+    /// The size of a file in bytes.
     pub size: u64,
-    /// Milliseconds since 1970.
+    /// The time of the last change in milliseconds since 1970.
     pub modified_ms: i64,
     /// Whether it is a link.
     pub link: bool,
-    /// Permission bits, where the place keeps them.
+    /// The permission bits, if the file system keeps them.
     pub mode: Option<u32>,
-    /// The content's hash, where the place knows it without reading.
+    /// The content's hash, if known without reading the content.
     pub hash: Option<ContentHash>,
 }
 
-/// What is below a directory.
+/// The entries below a directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Walk {
-    /// Each with its path from the root of the [`Vfs`], in the order of paths.
+    /// The entries, each with its path from the root of the [`Vfs`], in path order.
     pub entries: Vec<(VPath, DirEntry)>,
-    /// Whether there are more than the limit.
+    /// Whether there are more entries than the limit.
     pub truncated: bool,
 }
 
@@ -198,12 +203,12 @@ pub struct Walk {
 pub struct ContentHash(pub [u8; 32]);
 
 impl ContentHash {
-    /// The hash of `content`.
+    /// Returns the hash of `content`.
     pub fn of(content: &[u8]) -> Self {
         Self(Sha256::digest(content).into())
     }
 
-    /// The same, where blocking is fine if it takes long.
+    /// Like [`Self::of`], on a blocking thread if the content is large.
     pub(crate) async fn of_large(path: &VPath, content: &Bytes) -> Result<Self, VfsError> {
         if content.len() <= MAX_INLINE_HASH_BYTES {
             return Ok(Self::of(content));
@@ -216,7 +221,7 @@ impl ContentHash {
         })
     }
 
-    /// The hash that `text` spells, as [`Display`](fmt::Display) does.
+    /// Parses a hash as written by [`Display`](fmt::Display).
     pub fn parse(text: &str) -> Option<Self> {
         let mut bytes = [0; 32];
         if text.len() != 64 || !text.is_ascii() {
@@ -241,7 +246,7 @@ impl fmt::Debug for ContentHash {
     }
 }
 
-/// What kind of thing is at a path.
+/// The kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     /// A regular file.
@@ -252,10 +257,10 @@ pub enum FileKind {
     Other,
 }
 
-/// What went wrong, always with the path it concerns.
+/// A failed file operation, with the path it concerns.
 #[derive(Debug, thiserror::Error)]
 pub enum VfsError {
-    /// The text is not a path.
+    /// The text is not a valid path.
     #[error(transparent)]
     Path(#[from] PathError),
     /// Nothing is there.
@@ -264,7 +269,7 @@ pub enum VfsError {
     /// Something is there already.
     #[error("{0} exists already")]
     Exists(VPath),
-    /// The file is not of the expected version.
+    /// The file does not have the expected version.
     #[error("{0} was changed by someone else in the meantime")]
     Changed(VPath),
     /// A directory where a file is needed.
@@ -279,21 +284,21 @@ pub enum VfsError {
     /// A link leads out of the root.
     #[error("{0} leads out of the workspace")]
     Escapes(VPath),
-    /// The operating system or a rule refuses.
+    /// The operating system or a rule denies the access.
     #[error("permission denied for {0}")]
     Denied(VPath),
-    /// The place, or this part of it, is only to be read.
+    /// The file system, or this part of it, is read-only.
     #[error("{0} is read-only here")]
     ReadOnly(VPath),
-    /// The place does not answer. What was acknowledged is kept.
+    /// The file system does not answer. Acknowledged changes are kept.
     #[error("{path}: {cause}")]
     Unavailable {
         /// The path.
         path: VPath,
-        /// Why, and what to do.
+        /// The reason, and what to do about it.
         cause: String,
     },
-    /// Someone else took over the session that this change belongs to; nothing was changed.
+    /// Another process took over the session that this change belongs to; nothing was changed.
     #[error("{0} was not changed: another process took over this session")]
     Fenced(VPath),
     /// Too large for this operation.
@@ -301,15 +306,15 @@ pub enum VfsError {
     TooLarge {
         /// The file.
         path: VPath,
-        /// Its size.
+        /// The size in bytes.
         size: u64,
-        /// The limit.
+        /// The limit in bytes.
         limit: u64,
     },
     /// No space, or over quota.
     #[error("no space left to write {0}")]
     NoSpace(VPath),
-    /// Anything else from below.
+    /// Any other error of the operating system.
     #[error("{path}: {source}")]
     Io {
         /// The path.

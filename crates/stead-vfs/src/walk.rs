@@ -1,16 +1,16 @@
-//! Walking any place by its listings.
+//! Walking any file system by its listings.
 
 use crate::{DirEntry, FileKind, VPath, Vfs, VfsError, vfs::Walk};
 use futures_util::future::join_all;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Directories listed at once.
+/// The number of directories listed at once.
 const LISTED_AT_ONCE: usize = 8;
 
-/// The first `limit` entries below `root` that come after `after`, in the order of paths.
+/// Returns the first `limit` entries below `root` that come after `after`, in path order.
 ///
-/// Directories are listed in that order too, and none whose entries would all come too early or too
-/// late, so a page costs about as many listings as it has directories.
+/// Directories are listed in path order too, skipping those whose entries would all come too early
+/// or too late, so a page costs about as many listings as it has directories.
 pub(crate) async fn walk_by_listing<V: Vfs + ?Sized>(
     vfs: &V,
     root: &VPath,
@@ -37,7 +37,7 @@ pub(crate) async fn walk_by_listing<V: Vfs + ?Sized>(
             open.remove(directory);
             let entries = match entries {
                 Ok(entries) => entries,
-                // It went away while we walked.
+                // The directory was removed during the walk.
                 Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) if directory != root => {
                     continue;
                 }
@@ -55,7 +55,7 @@ pub(crate) async fn walk_by_listing<V: Vfs + ?Sized>(
                 }
             }
         }
-        // One beyond the limit stays, as the proof that there are more.
+        // One entry beyond the limit is kept to show that there are more.
         while found.len() > limit.saturating_add(1) {
             found.pop_last();
         }
@@ -67,7 +67,7 @@ pub(crate) async fn walk_by_listing<V: Vfs + ?Sized>(
     })
 }
 
-/// Whether everything below `directory` comes before `after`.
+/// Returns whether everything below `directory` comes before `after`.
 fn is_past(directory: &VPath, after: Option<&VPath>) -> bool {
     // `0` is the character after `/`.
     after.is_some_and(|after| {

@@ -41,7 +41,7 @@ use stead_vfs::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// A workspace in a directory that has something secret beside it.
+/// A workspace in a directory that has a secret file beside it.
 struct World {
     temp: tempfile::TempDir,
     vfs: LocalVfs,
@@ -81,7 +81,7 @@ impl World {
         std::fs::read_to_string(self.root().join(path)).unwrap()
     }
 
-    /// Every name below the root, sorted, with nothing left over from writes.
+    /// Returns every name below the root, sorted. Fails if a temporary file is left.
     fn names(&self) -> Vec<String> {
         fn collect(dir: &Path, prefix: &str, names: &mut Vec<String>) {
             for entry in std::fs::read_dir(dir).unwrap().map(Result::unwrap) {
@@ -129,11 +129,11 @@ const WINDOW: LineRange = LineRange {
     max_bytes: 1000,
 };
 
-/// What an operation told its caller: the error, or what it saw.
+/// The result of an operation: the error, or what it returned.
 type Told = Result<String, VfsError>;
 type Operation = fn(LocalVfs, VPath) -> BoxFuture<'static, Told>;
 
-/// Every operation on one path, so that no attack is tried on some of them only.
+/// Every operation on one path, so that each attack is tried with all of them.
 const OPERATIONS: &[(&str, Operation)] = &[
     ("stat", |vfs, path| {
         Box::pin(async move { vfs.stat(&path).await.map(|s| format!("{:?}", s.kind)) })

@@ -242,8 +242,8 @@ impl Agent {
         let prices = self
             .parts
             .model
+            .facts()
             .names()
-            .into_iter()
             .map(|name| self.price_of(name));
         prices.reduce(|a, b| Some(a?.component_max(b?))).flatten()
     }
@@ -256,8 +256,8 @@ impl Agent {
         let unpriced = self
             .parts
             .model
+            .facts()
             .names()
-            .into_iter()
             .find(|name| self.price_of(name).is_none());
         match unpriced {
             Some(model) => Err(AgentError::NoPrice {

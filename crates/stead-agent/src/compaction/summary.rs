@@ -206,7 +206,7 @@ impl Summariser<'_> {
         let fresh = state.turns[..covered].partition_point(|turn| turn.seq <= since);
         let mut left: &[TurnMessage] = &state.turns[fresh..covered];
         let window = if agent.parts.summary_model.is_some() {
-            model.context_window()
+            model.facts().context_window
         } else {
             self.session.window()
         };

@@ -224,7 +224,8 @@ impl HookContext<'_> {
     ) -> Result<String, String> {
         let system = format!("{MODEL_HOOK_PROMPT}\n\n{prompt}");
         let longest = model
-            .max_output_tokens()
+            .facts()
+            .max_output_tokens
             .map_or(MODEL_ANSWER_TOKENS, |most| most.min(MODEL_ANSWER_TOKENS));
         let estimate_of = |message: &Message| CallEstimate {
             input_tokens: text_tokens(&system) + message_tokens(message),

@@ -33,7 +33,7 @@ impl Agent {
     /// Tokens that one question about memory may have: never more than half of the window.
     pub(super) fn question_tokens(&self) -> u64 {
         self.memory_model()
-            .and_then(|model| model.context_window())
+            .and_then(|model| model.facts().context_window)
             .unwrap_or(UNKNOWN_WINDOW)
             / 2
     }
@@ -47,9 +47,10 @@ impl Agent {
         question: String,
     ) -> Result<T, MemoryError> {
         let model = self.memory_model().ok_or(MemoryError::NoModel)?;
-        let quarter = model.context_window().unwrap_or(UNKNOWN_WINDOW) / 4;
+        let quarter = model.facts().context_window.unwrap_or(UNKNOWN_WINDOW) / 4;
         let longest = model
-            .max_output_tokens()
+            .facts()
+            .max_output_tokens
             .unwrap_or(ANSWER_TOKENS)
             .min(ANSWER_TOKENS)
             .min(quarter);

@@ -12,10 +12,8 @@ use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
 use stead_agent::{Agent, AgentParts, GcMode, RunOptions};
-use stead_core::{
-    Block, Entry, Media, Owner, Price, Redactor, ResultStatus, Risk, RunOutcome, UserId,
-};
-use stead_model::{Delta, Model, ModelError, Params, Request, ScriptedModel};
+use stead_core::{Block, Entry, Media, Owner, Redactor, ResultStatus, Risk, RunOutcome, UserId};
+use stead_model::{Delta, Model, ModelError, ModelFacts, Params, Request, ScriptedModel};
 use stead_store::{LockWait, MemoryStore, OsDisk, Store};
 use stead_testkit::{FakeModel, FakeWire, RequestTurn, reply};
 use stead_tools::{Output, Tool};
@@ -347,20 +345,12 @@ fn what_is_short_bounded_or_switched_off_stays_as_it_is() {
 #[derive(Debug)]
 struct Small {
     inner: Arc<dyn Model>,
-    window: u64,
+    facts: ModelFacts,
 }
 
 impl Model for Small {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn price(&self) -> Option<Price> {
-        None
-    }
-
-    fn context_window(&self) -> Option<u64> {
-        Some(self.window)
+    fn facts(&self) -> &ModelFacts {
+        &self.facts
     }
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
@@ -375,10 +365,12 @@ fn small_windows_shrink_what_may_be_told() {
     block_on(async {
         for (window, is_offloaded) in [(4_000, true), (8_000, false)] {
             let dir = tempfile::tempdir().unwrap();
-            let model = Arc::new(Small {
-                inner: scripted(script),
-                window,
-            });
+            let inner = scripted(script);
+            let facts = ModelFacts {
+                context_window: Some(window),
+                ..inner.facts().clone()
+            };
+            let model = Arc::new(Small { inner, facts });
             let agent = agent_on(
                 dir.path(),
                 model,

@@ -5,15 +5,16 @@ use crate::support::{agent, block_on, journal, listening, results, session, text
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use stead_agent::{RunOptions, TaskRecord, TaskStatus};
 use stead_core::{
-    Block, CallEstimate, Message, Price, ResultStatus, RunOutcome, StopReason, ToolCall, Usage,
+    Block, CallEstimate, Message, ResultStatus, RunOutcome, StopReason, ToolCall, Usage,
 };
-use stead_model::{Delta, Model, ModelError, Reply, Request};
+use stead_model::{Delta, Model, ModelError, ModelFacts, Reply, Request};
 
 /// What a model answers.
 pub(crate) enum Says {
@@ -42,12 +43,9 @@ pub(crate) fn answers(
 }
 
 impl Model for Answers {
-    fn name(&self) -> &str {
-        "test:answers"
-    }
-
-    fn price(&self) -> Option<Price> {
-        None
+    fn facts(&self) -> &ModelFacts {
+        static FACTS: ModelFacts = ModelFacts::unknown(Cow::Borrowed("test:answers"));
+        &FACTS
     }
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {

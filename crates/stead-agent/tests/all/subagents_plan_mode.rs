@@ -180,12 +180,10 @@ fn who_has_few_tools_can_still_make_a_plan_where_one_is_wanted() {
 struct NamesTools;
 
 impl stead_model::Model for NamesTools {
-    fn name(&self) -> &str {
-        "test:names"
-    }
-
-    fn price(&self) -> Option<stead_core::Price> {
-        None
+    fn facts(&self) -> &stead_model::ModelFacts {
+        static FACTS: stead_model::ModelFacts =
+            stead_model::ModelFacts::unknown(std::borrow::Cow::Borrowed("test:names"));
+        &FACTS
     }
 
     fn stream<'a>(

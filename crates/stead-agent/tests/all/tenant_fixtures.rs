@@ -2,12 +2,11 @@
 
 use futures_util::stream::BoxStream;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use stead_core::{
-    Block, Message, Owner, Price, SessionId, StopReason, TenantId, ToolCall, Usage, UserId,
-};
-use stead_model::{Delta, Model, ModelError, Reply, Request};
+use stead_core::{Block, Message, Owner, SessionId, StopReason, TenantId, ToolCall, Usage, UserId};
+use stead_model::{Delta, Model, ModelError, ModelFacts, Reply, Request};
 use stead_workspace::IsolationScope;
 
 /// Names that a path, a key, a pattern, a collation or a reader may confuse with another, or with a
@@ -258,12 +257,9 @@ impl Witness {
 }
 
 impl Model for Witness {
-    fn name(&self) -> &str {
-        "test:witness"
-    }
-
-    fn price(&self) -> Option<Price> {
-        None
+    fn facts(&self) -> &ModelFacts {
+        static FACTS: ModelFacts = ModelFacts::unknown(Cow::Borrowed("test:witness"));
+        &FACTS
     }
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {

@@ -1,44 +1,44 @@
-//! What to leave out when the context is full: first the long arguments of old changes, which lie
-//! in files anyway, then old results, and only then whole messages, for which a summary must stand.
+//! Planning a compaction: first long arguments of old calls are cut, because they are in files
+//! anyway, then old results, and only then whole messages are replaced by a summary.
 
 use super::ContextView;
 use crate::{DroppedCounts, Message, SessionState, TurnMessage};
 
-/// What there is room for, in tokens.
+/// The context budget in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContextBudget {
-    /// How many may be used before something is left out.
+    /// The number of tokens above which the context is compacted.
     pub limit_tokens: u64,
-    /// How many of the newest messages are kept as they are.
+    /// The number of tokens of the newest messages that are kept as they are.
     pub keep_recent_tokens: u64,
-    /// An estimate of the prompt and the tools, which are always sent.
+    /// The estimated tokens of the prompt and the tools, which are always sent.
     pub prompt_tokens: u64,
 }
 
-/// What to leave out.
+/// A plan for a compaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CompactionPlan {
-    /// It is enough to show old calls and results cut.
+    /// Cutting old calls and results suffices.
     Shorten(ContextView),
-    /// A summary must stand for what this view covers; it has none yet.
+    /// The messages that this view covers must be summarised; the view has no summary yet.
     Summarise(ContextView),
-    /// There is nothing that could be left out.
+    /// Nothing can be left out.
     Nothing,
 }
 
-/// Tokens to leave for a summary.
+/// The tokens reserved for a summary.
 const SUMMARY_RESERVE_TOKENS: u64 = 2_000;
 
 impl ContextBudget {
-    /// What shortening must come down to: less, and the same would have to be done again after a
-    /// few steps, each time with a new beginning that no provider has in its cache.
+    /// Returns the number of tokens that cutting must reach. A larger number would require another
+    /// compaction after a few steps, each time with a new prefix that no provider has cached.
     fn target_tokens(&self) -> u64 {
         self.limit_tokens / 4 * 3
     }
 }
 
 impl SessionState {
-    /// What to leave out so that there is room.
+    /// Plans a compaction that fits the budget.
     pub fn plan_compaction(&self, room: &ContextBudget) -> CompactionPlan {
         let now = self.view().cloned().unwrap_or_default();
         let tail = self.recent_boundary_seq(room.keep_recent_tokens);
@@ -58,13 +58,13 @@ impl SessionState {
         self.summarise(room, results)
     }
 
-    /// What to leave out so that a summary stands for all but the newest messages.
+    /// Plans a summary of all but the newest messages.
     pub fn plan_summary(&self, room: &ContextBudget) -> CompactionPlan {
         let now = self.view().cloned().unwrap_or_default();
         self.summarise(room, now)
     }
 
-    /// What can be left out without a summary by a model, if it must be less at any rate.
+    /// Plans a compaction without a model, if the context must shrink in any case.
     pub fn plan_without_summary(&self, room: &ContextBudget) -> CompactionPlan {
         match self.plan_summary(room) {
             CompactionPlan::Summarise(view) => CompactionPlan::Summarise(view),
@@ -73,7 +73,8 @@ impl SessionState {
         }
     }
 
-    /// Tokens of the conversation under `view`; `SUMMARY` where its summary is still missing.
+    /// Returns the tokens of the conversation under `view`, with a reserve if its summary is
+    /// missing.
     pub fn tokens_of(&self, view: &ContextView) -> u64 {
         let shown = self.simulate_view(view.clone());
         let open: u64 = self.turns[shown.tail_start..]
@@ -88,7 +89,7 @@ impl SessionState {
         shown.tokens + open + missing
     }
 
-    /// An estimate of the messages that `view` covers and that are shown now.
+    /// Returns the estimated tokens of the messages that `view` covers and that are shown now.
     pub fn covered_tokens(&self, view: &ContextView) -> u64 {
         let now = self.view().map_or(0, |view| view.covers);
         self.turns[self.turn_index(now)..self.turn_index(view.covers).max(self.turn_index(now))]
@@ -97,7 +98,7 @@ impl SessionState {
             .sum()
     }
 
-    /// What `view` leaves out beside what is left out already.
+    /// Returns what `view` leaves out beyond the current view.
     pub fn dropped(&self, view: &ContextView) -> DroppedCounts {
         let now = self.view().cloned().unwrap_or_default();
         let between = |from: u64, to: u64| {
@@ -132,11 +133,11 @@ impl SessionState {
         if room.prompt_tokens + self.tokens_of(&view) <= room.limit_tokens {
             return CompactionPlan::Summarise(view);
         }
-        // The newest step alone is too much: its results are cut as well.
+        // The newest step alone is too long: its results are cut as well.
         CompactionPlan::Summarise(self.with_all_cut(view))
     }
 
-    /// Cuts even the newest results, if that makes any difference.
+    /// Cuts even the newest results, if that makes a difference.
     fn cut_newest(&self, room: &ContextBudget) -> CompactionPlan {
         let now = self.view().cloned().unwrap_or_default();
         let view = self.with_all_cut(now.clone());
@@ -157,7 +158,7 @@ impl SessionState {
         }
     }
 
-    /// The entry up to which messages lie outside the newest `keep` tokens.
+    /// Returns the entry up to which messages are outside the newest `keep` tokens.
     fn recent_boundary_seq(&self, keep: u64) -> u64 {
         let mut kept = 0;
         let newest = self.newest_step();
@@ -168,8 +169,8 @@ impl SessionState {
         outside.map_or(0, |index| self.turns[index].seq)
     }
 
-    /// The first turn that is kept if about `keep` tokens are, under `view`. It never is one of
-    /// results, whose calls would be missing, and it never comes after the newest step.
+    /// Returns the first turn to keep if about `keep` tokens are kept under `view`. It is never a
+    /// turn of results, whose calls would be missing, and never after the newest step.
     fn boundary(&self, keep: u64, view: &ContextView) -> usize {
         let shown = self.simulate_view(ContextView {
             covers: 0,
@@ -197,7 +198,7 @@ impl SessionState {
         at.min(newest)
     }
 
-    /// Where the newest step begins: with the input, or with the calls whose results are last.
+    /// Returns the start of the newest step: the input, or the calls whose results are last.
     fn newest_step(&self) -> usize {
         let step = self.turns.iter().rposition(|turn| match &*turn.message {
             Message::User { .. } => turn.starts_run.is_some(),

@@ -1,28 +1,28 @@
-//! Tokens of what no provider has counted yet. Estimates are on the high side: a context that is
-//! compacted a little early costs less than a request that is refused.
+//! Token estimates for content that no provider has counted yet. They are rather high: compacting a
+//! little early costs less than a refused request.
 
 use crate::{Block, Media, Message, ToolSpec};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
-/// Tokens in hundredths, so that a single letter counts for something.
+/// Tokens are counted in hundredths, so that a single letter counts.
 const TOKEN_SCALE: u64 = 100;
-/// What a provider wraps around a message.
+/// The tokens that a provider adds to a message.
 const MESSAGE_OVERHEAD_TOKENS: u64 = 6;
-/// What it wraps around a call and its result.
+/// The tokens that a provider adds to a call and its result.
 const CALL_OVERHEAD_TOKENS: u64 = 12;
-/// Letters and digits in a row that are more than any word has: hashes, keys, base64.
+/// Longer runs of letters and digits are not words: hashes, keys, base64.
 const LONGEST_WORD: u32 = 20;
 
-/// An image whose size cannot be told.
+/// The tokens of an image of unknown size.
 const DEFAULT_IMAGE_TOKENS: u64 = 1_600;
-/// The least and the most that providers charge for one image.
+/// The minimum and maximum that providers charge for one image.
 const IMAGE_TOKEN_BOUNDS: (u64, u64) = (258, 4_800);
-/// A page of a document, shown as text and as an image.
+/// The tokens of a page of a document, shown as text and as an image.
 const PAGE_TOKENS: u64 = 3_000;
 
-/// Tokens of a text, by script: Latin words are cheap, code and numbers dearer, Chinese characters
-/// one and more each.
+/// Estimates the tokens of a text by script: Latin words are cheap, code and numbers more
+/// expensive, and a Chinese character takes one or more.
 pub fn text_tokens(text: &str) -> u64 {
     let mut sum = 0u64;
     let mut word = 0u32;
@@ -53,7 +53,7 @@ pub fn text_tokens(text: &str) -> u64 {
             // Hebrew, Arabic, Indic, Thai and other alphabets.
             '\u{530}'..='\u{1dff}' => 100,
             '\u{2000}'..='\u{2e7f}' => 100,
-            // Emoji and whatever is rarer.
+            // Emoji and rarer characters.
             _ => 300,
         };
         before = c;
@@ -61,7 +61,7 @@ pub fn text_tokens(text: &str) -> u64 {
     sum.div_ceil(TOKEN_SCALE)
 }
 
-/// Tokens of a message.
+/// Estimates the tokens of a message.
 pub fn message_tokens(message: &Message) -> u64 {
     let content = |blocks: &[Block]| blocks.iter().map(block_tokens).sum::<u64>();
     MESSAGE_OVERHEAD_TOKENS
@@ -98,7 +98,7 @@ fn block_tokens(block: &Block) -> u64 {
     }
 }
 
-/// Tokens of what a model is told about a tool.
+/// Estimates the tokens of a tool's spec.
 pub fn spec_tokens(spec: &ToolSpec) -> u64 {
     CALL_OVERHEAD_TOKENS
         + text_tokens(&spec.name)
@@ -106,8 +106,8 @@ pub fn spec_tokens(spec: &ToolSpec) -> u64 {
         + text_tokens(&spec.parameters.to_string())
 }
 
-/// Tokens of an image, document, sound or video: by its own size where it can be told, else as
-/// remembered.
+/// Estimates the tokens of an image, document, sound or video: from its content if possible, else
+/// as recorded.
 pub fn media_tokens(media: &Media) -> u64 {
     if media.data.is_empty() {
         return media.tokens.unwrap_or(DEFAULT_IMAGE_TOKENS);
@@ -123,7 +123,7 @@ pub fn media_tokens(media: &Media) -> u64 {
     }
 }
 
-/// The dearer of two rules: one token per 750 pixels, or 170 for each tile of 512 × 512.
+/// Returns the greater of two rules: one token per 750 pixels, or 170 for each tile of 512 × 512.
 fn image_tokens(data: &str) -> u64 {
     /// Enough of a file to hold its dimensions, in whole groups of base64.
     const HEAD: usize = 256 * 1024;
@@ -142,8 +142,8 @@ fn image_tokens(data: &str) -> u64 {
         .clamp(IMAGE_TOKEN_BOUNDS.0, IMAGE_TOKEN_BOUNDS.1)
 }
 
-/// The pages of a PDF, as far as its bytes tell; at least one, and one per 50 kB where they are
-/// packed away.
+/// Returns the number of pages of a PDF as far as its bytes show it: at least one, and one per 50
+/// kB if they are compressed.
 fn pdf_page_count(data: &str) -> u64 {
     let bytes = BASE64_STANDARD.decode(data).unwrap_or_default();
     let counted = [&b"/Type /Page"[..], b"/Type/Page"]

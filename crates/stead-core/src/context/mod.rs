@@ -1,5 +1,5 @@
-//! How much of a conversation a model is shown, and how much room that takes. Pure: plans are made
-//! here, and carried out by the driver.
+//! The context: which messages a model is sent, and how many tokens they take. Pure: the driver
+//! carries out the plans made here.
 
 mod compaction_plan;
 mod estimate;

@@ -1,4 +1,4 @@
-//! What a session's state shows of its conversation.
+//! The context of a session's state.
 
 use super::{ContextView, RenderedView, VerbatimContent, render_view};
 use crate::state::{ProviderTokenCount, add_cost};
@@ -8,7 +8,7 @@ use crate::{
 use std::sync::Arc;
 
 impl SessionState {
-    /// The conversation as a model is sent it.
+    /// Returns the messages that a model is sent.
     pub fn messages(&self) -> Vec<Arc<Message>> {
         let (prefix, open) = self.visible_messages();
         prefix
@@ -18,8 +18,8 @@ impl SessionState {
             .collect()
     }
 
-    /// What stands for the older part of the conversation, and the turns that are shown as they
-    /// are.
+    /// Returns the messages in place of the older part of the conversation, and the turns that are
+    /// shown as they are.
     pub fn visible_messages(&self) -> (&[Arc<Message>], &[TurnMessage]) {
         match self.views.last() {
             Some(shown) => (&shown.prefix, &self.turns[shown.tail_start..]),
@@ -27,12 +27,12 @@ impl SessionState {
         }
     }
 
-    /// How the conversation is shown.
+    /// Returns the current view of the conversation.
     pub fn view(&self) -> Option<&ContextView> {
         self.views.last().map(|shown| &shown.view)
     }
 
-    /// An estimate of the conversation as it is shown.
+    /// Returns the estimated tokens of the visible conversation.
     pub fn context_tokens(&self) -> u64 {
         let open: u64 = self
             .visible_messages()
@@ -43,9 +43,9 @@ impl SessionState {
         open + self.views.last().map_or(0, |shown| shown.tokens)
     }
 
-    /// Tokens of the next request as far as known: what the provider counted last, and an estimate
-    /// of what came since; `head` is an estimate of the prompt and the tools. A count far from any
-    /// sensible estimate is not believed.
+    /// Returns the tokens of the next request as far as known: the provider's last count and an
+    /// estimate of the messages since then; `head` is an estimate of the prompt and the tools. A
+    /// count far from any plausible estimate is ignored.
     pub fn used_tokens(&self, head: u64) -> u64 {
         let estimate = head + self.context_tokens();
         let Some(ProviderTokenCount { tokens, turns }) = self.counted else {
@@ -73,7 +73,7 @@ impl SessionState {
             true => self.pins.insert(pin.seq),
             false => self.pins.remove(&pin.seq),
         };
-        // It may lie in the part for which a summary stands.
+        // It may be in the part that a summary replaces.
         if let Some(RenderedView {
             view, seq, task, ..
         }) = self.views.pop()
@@ -125,7 +125,7 @@ impl SessionState {
         Ok(())
     }
 
-    /// The input that began a run; one that only takes another up has none, so the newest input
+    /// Returns the input that began a run. A run that resumes another has none, so the newest input
     /// counts.
     fn input_of_run(&self, run: &RunId) -> Option<u64> {
         let inputs = || {
@@ -145,7 +145,7 @@ impl SessionState {
         self.counted = None;
     }
 
-    /// How many tokens `view` would show, and what it would leave out.
+    /// Returns how many tokens `view` would show, and what it would leave out.
     pub(crate) fn simulate_view(&self, view: ContextView) -> RenderedView {
         let task = self.run.as_ref().and_then(|run| self.input_of_run(&run.id));
         render_view(&self.turns, view, 0, self.verbatim_content(task))
@@ -160,15 +160,15 @@ impl SessionState {
         }
     }
 
-    /// What a person changed about plan mode and the model was not told of yet, if `more` is
-    /// changed with the next input.
+    /// Returns the change of plan mode by a person that the model has not been told, assuming that
+    /// the changes in `more` come with the next input.
     pub fn unannounced_plan_change(&self, more: &[SessionChange]) -> Option<PlanModeChange> {
         self.changes
             .unannounced_plan_change(self.newest_input, more)
     }
 }
 
-/// The sum with what a compaction cost; one that asked nobody cost nothing.
+/// Adds the cost of a compaction to a total; one without a model is free.
 fn add_compaction_cost(total: Option<Usd>, compaction: &Compaction) -> Option<Usd> {
     if compaction.model.is_none() {
         total

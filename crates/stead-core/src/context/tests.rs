@@ -8,7 +8,7 @@ fn run() -> RunId {
     RunId::new("r1").unwrap()
 }
 
-/// A conversation that is written entry by entry.
+/// A conversation that is built entry by entry.
 #[derive(Default)]
 struct Story {
     state: SessionState,
@@ -29,7 +29,7 @@ impl Story {
         story
     }
 
-    /// One step: calls with arguments of some length, results of some length.
+    /// Adds one step: calls with arguments and results of given lengths.
     fn step(&mut self, calls: &[(usize, usize)]) -> u64 {
         let n = self.state.seq;
         let block = |(i, (args, _)): (usize, &(usize, usize))| {
@@ -93,7 +93,7 @@ impl Story {
     }
 }
 
-/// Calls and results in a list of messages, in order; results must follow their calls at once.
+/// Checks that results immediately follow their calls, in order.
 fn assert_paired(messages: &[Arc<Message>]) {
     let mut open: Vec<String> = Vec::new();
     for message in messages {
@@ -119,7 +119,7 @@ fn assert_paired(messages: &[Arc<Message>]) {
 
 #[test]
 fn text_is_counted_by_its_script() {
-    // (text, least and most tokens that tokenizers of today make of it)
+    // (text, minimum and maximum tokens of current tokenizers)
     let table = [
         ("The quick brown fox jumps over the lazy dog.", 9, 16),
         ("人工智能正在改变我们的世界。", 9, 24),
@@ -212,7 +212,7 @@ fn what_is_pinned_active_or_asked_for_now_is_word_for_word_beside_the_summary() 
         pinned: false,
     }));
     let text = story.state.messages()[0].text();
-    // No longer pinned, it still is the task of the open run.
+    // No longer pinned, it is still the task of the open run.
     assert!(
         text.contains("<current_request>\nRULE: never delete anything\n</current_request>"),
         "{text}"
@@ -294,8 +294,8 @@ fn a_count_of_the_provider_is_believed_unless_it_cannot_be() {
 }
 
 proptest! {
-    // Whatever was said and whatever must go, no request has a call without its result or the
-    // reverse.
+    // No request ever has a call without its result or a result without its call, whatever is
+    // compacted.
     #[test]
     fn no_plan_ever_parts_a_call_from_its_result(
         steps in prop::collection::vec(prop::collection::vec((0usize..3_000, 0usize..9_000), 0..4), 1..40),

@@ -1,4 +1,4 @@
-//! What a view shows of a conversation.
+//! Rendering a view of a conversation.
 
 use super::message_tokens;
 use crate::{ActiveSkill, Block, Message, ToolCall, ToolResult, TurnMessage};
@@ -7,14 +7,14 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Which part of a conversation a model is shown, and what stands for the rest. Sequence numbers
-/// are those of entries; 0 means none.
+/// A view of the history: the part that a model is shown, and what replaces the rest. Sequence
+/// numbers are those of entries; 0 means none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextView {
-    /// Messages up to this entry are not shown: the summary stands for them.
+    /// Messages up to this entry are replaced by the summary.
     #[serde(default)]
     pub covers: u64,
-    /// What stands for them.
+    /// The summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     /// Long arguments of calls up to this entry are shown cut.
@@ -23,33 +23,33 @@ pub struct ContextView {
     /// Results up to this entry are shown cut.
     #[serde(default)]
     pub cut_results: u64,
-    /// What parts of the harness want to be seen word for word: the active plan, open todos.
+    /// Texts that features of the harness show verbatim: the active plan, open todos.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<VerbatimSection>,
 }
 
-/// A text that is shown word for word beside a summary.
+/// A text that is shown verbatim beside a summary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerbatimSection {
-    /// The tag around it: `active_plan`.
+    /// The tag around it, such as `active_plan`.
     pub tag: String,
     /// The text.
     pub text: String,
 }
 
-/// A view carried out.
+/// A rendered view.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RenderedView {
-    /// The entry that made it.
+    /// The entry of the compaction.
     pub(crate) seq: u64,
     pub(crate) view: ContextView,
     /// The input of the run that was open then, which is the task.
     pub(crate) task: Option<u64>,
-    /// What is shown first.
+    /// The messages at the beginning.
     pub(crate) prefix: Vec<Arc<Message>>,
-    /// The first turn that follows the prefix as it is.
+    /// The index of the first turn that follows the prefix as it is.
     pub(crate) tail_start: usize,
-    /// An estimate of the prefix.
+    /// The estimated tokens of the prefix.
     pub(crate) tokens: u64,
 }
 
@@ -66,21 +66,21 @@ const MAX_TASK_BYTES: usize = 16 * 1024;
 const COMPACTION_NOTE: &str = "[The conversation up to here was made shorter to leave room. This stands for it; every word of it \
 is still on record, and `recall` finds it.]";
 
-/// What must be shown word for word, whatever else is left out.
+/// Content that must be shown verbatim, whatever else is left out.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct VerbatimContent<'a> {
-    /// Pinned messages, by entry.
+    /// The entries of pinned messages.
     pub(crate) pins: &'a BTreeSet<u64>,
-    /// Skills that are part of the conversation.
+    /// The active skills.
     pub(crate) skills: &'a BTreeMap<String, ActiveSkill>,
-    /// The entries of the results that the things to do and the plan are from.
+    /// The entries of the results that set the todos and the plan.
     pub(crate) current: [Option<u64>; 2],
-    /// The input that is being worked on.
+    /// The entry of the input that is being worked on.
     pub(crate) task: Option<u64>,
 }
 
 impl VerbatimContent<'_> {
-    /// The skill whose body is this result.
+    /// Returns the skill whose body is this result.
     fn skill(&self, result: &ToolResult) -> Option<&str> {
         self.skills
             .iter()
@@ -88,13 +88,13 @@ impl VerbatimContent<'_> {
             .map(|(name, _)| name.as_str())
     }
 
-    /// Whether a result is never cut.
+    /// Returns whether a result is never cut.
     fn must_stay_whole(&self, result: &ToolResult) -> bool {
         self.skill(result).is_some() || self.current.contains(&Some(result.seq))
     }
 }
 
-/// What `view`, made by the entry `seq`, shows of `turns`.
+/// Renders `view`, created by the entry `seq`, of `turns`.
 pub(crate) fn render_view(
     turns: &[TurnMessage],
     view: ContextView,
@@ -125,7 +125,7 @@ pub(crate) fn render_view(
     }
 }
 
-/// The one message that stands for all that is covered.
+/// Returns the message that replaces everything that is covered.
 fn summary_message(
     covered: &[TurnMessage],
     view: &ContextView,
@@ -167,7 +167,7 @@ fn summary_message(
     text
 }
 
-/// A text in a tag that it cannot close.
+/// Wraps a text in a tag that it cannot close.
 fn wrap_in_tag(tag: &str, attributes: &str, text: &str) -> String {
     const TAGS: [&str; 7] = [
         "summary",
@@ -187,7 +187,7 @@ fn wrap_in_tag(tag: &str, attributes: &str, text: &str) -> String {
     format!("<{tag}{attributes}>\n{safe}\n</{tag}>\n")
 }
 
-/// The message as an old one is shown; the very same one if nothing of it is long.
+/// Returns the message as an old one is shown, or the same message if nothing in it is long.
 fn shorten_message(
     turn: &TurnMessage,
     view: &ContextView,
@@ -301,7 +301,7 @@ fn cut_result(result: &ToolResult) -> ToolResult {
     }
 }
 
-/// The beginning and the end of a text, and how much is missing between them.
+/// Returns the beginning and the end of a text, and how much is missing between them.
 pub(crate) fn middle_out(text: &str, head: usize, tail: usize) -> String {
     if text.len() <= head + tail + 64 {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! A call, from its intent to its result.
+//! Entries of a tool call: its intent and its result.
 
 use crate::{Block, RunId, SessionChange};
 use serde::{Deserialize, Serialize};
@@ -13,15 +13,15 @@ pub struct CallIntent {
     pub id: String,
     /// The tool's canonical name.
     pub tool: String,
-    /// Hash of the arguments.
+    /// The hash of the arguments.
     pub args_hash: String,
     /// Whether it can change anything.
     pub changes: bool,
-    /// Whether it may be run again if interrupted.
+    /// Whether it may be run again if it is interrupted.
     pub repeatable: bool,
 }
 
-/// The end of a call.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallResult {
     /// The run.
@@ -30,31 +30,31 @@ pub struct CallResult {
     pub id: String,
     /// How it ended.
     pub status: ResultStatus,
-    /// What the model is told.
+    /// The content for the model.
     pub content: Vec<Block>,
-    /// Versions of files this call read or wrote, by path: the base of the changed-since-read
-    /// check.
+    /// The versions of files that this call read or wrote, by path, for detecting changes since the
+    /// last read.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub seen: BTreeMap<String, String>,
-    /// The skill whose body this result brought into the conversation.
+    /// The skill whose body this result contains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activates: Option<SkillActivation>,
-    /// Whether it brought in words of people or machines that nobody here vouches for.
+    /// Whether it contains untrusted content.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
-    /// How the session goes on after it.
+    /// The change of the session that it makes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<SessionChange>,
-    /// Tasks of subagents whose end it tells.
+    /// The subagent tasks whose end it reports.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<String>,
-    /// How long it took.
+    /// The duration in milliseconds.
     #[serde(default)]
     pub ms: u64,
 }
 
 impl CallResult {
-    /// A result that says `content` and brings nothing else.
+    /// Returns a result with `content` and nothing else.
     pub fn new(
         run: RunId,
         id: impl Into<String>,
@@ -79,9 +79,10 @@ impl CallResult {
 /// A skill that became part of the conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkillActivation {
-    /// Its name.
+    /// The name of the skill.
     pub skill: String,
-    /// SHA-256 of its SKILL.md, so that another text under the same name counts as another skill.
+    /// The SHA-256 hash of its SKILL.md, so that another text under the same name counts as another
+    /// skill.
     pub version: String,
 }
 
@@ -89,22 +90,22 @@ pub struct SkillActivation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultStatus {
-    /// It did what was asked.
+    /// It succeeded.
     Ok,
     /// It failed; the content says why.
     Error,
-    /// The gate or a person refused it; it did not run.
+    /// The gate or a person denied it; it did not run.
     Denied,
     /// It was cancelled, and may have run in part.
     Cancelled,
     /// The process died during it; it may have run.
     Interrupted,
-    /// It was never begun.
+    /// It was never started.
     Skipped,
 }
 
 impl ResultStatus {
-    /// The name used in journals, events and on the command line.
+    /// Returns the name used in journals, events and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -116,7 +117,7 @@ impl ResultStatus {
         }
     }
 
-    /// Whether a model should be told that this is an error.
+    /// Returns whether the model is told that this is an error.
     pub fn is_error(self) -> bool {
         self != Self::Ok
     }

@@ -1,71 +1,71 @@
-//! What the model is no longer shown.
+//! The entry of a compaction.
 
 use crate::{ContextView, RunId, Usage, Usd};
 use serde::{Deserialize, Serialize};
 
-/// The model is shown less of the conversation from here on. The conversation itself stays as it
-/// is.
+/// A compaction: from here on the model is shown less of the conversation. The conversation itself
+/// stays unchanged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Compaction {
-    /// The open run, if it happened during one.
+    /// The open run, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// Why.
+    /// The cause.
     pub cause: CompactionCause,
-    /// What is shown now.
+    /// The new view.
     #[serde(flatten)]
     pub view: ContextView,
     /// What is no longer shown.
     pub dropped: DroppedCounts,
-    /// Tokens of the context before, as far as known.
+    /// The tokens of the context before, as far as known.
     pub before_tokens: u64,
-    /// An estimate of them after.
+    /// The estimated tokens after.
     pub after_tokens: u64,
-    /// The window that a provider's refusal told.
+    /// The context window, if a provider's refusal revealed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
-    /// What a person wanted kept above all.
+    /// The subject that a person asked to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub focus: Option<String>,
-    /// Why there is no summary by a model though one was wanted.
+    /// The reason why there is no summary by a model although one was planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<String>,
     /// The model that wrote the summary, as `provider:model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Tokens used for the summary.
+    /// The token usage of the summary.
     #[serde(default)]
     pub usage: Usage,
-    /// What it cost; absent when not known, or when nothing was asked.
+    /// The cost; absent if unknown or if no model was called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Usd>,
 }
 
-/// Why a context was compacted.
+/// The cause of a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CompactionCause {
-    /// It had reached its limit.
+    /// The context reached its limit.
     Limit,
-    /// A provider said that it does not fit.
+    /// A provider reported that the context does not fit.
     Overflow,
-    /// A person wanted it.
+    /// A person requested it.
     Manual,
 }
 
-/// What a compaction leaves out of the context, beside what earlier ones did.
+/// What a compaction leaves out of the context beyond earlier ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DroppedCounts {
-    /// Messages for which the summary stands.
+    /// The number of messages that the summary replaces.
     pub messages: u64,
-    /// Results that are shown shortened.
+    /// The number of results that are shown shortened.
     pub results: u64,
-    /// Calls whose long arguments are shown shortened.
+    /// The number of calls whose long arguments are shown shortened.
     pub calls: u64,
 }
 
 impl DroppedCounts {
-    /// In words: `12 messages summarised, 3 results shortened`.
+    /// Describes the counts: `12 messages summarised, 3 results shortened`.
     pub fn describe(&self) -> String {
         let counted = |n: u64, one: &str, many: &str| match n {
             0 => None,

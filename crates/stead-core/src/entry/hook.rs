@@ -1,54 +1,54 @@
-//! What came of asking hooks.
+//! The entry of a hook run.
 
 use crate::RunId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What came of asking a hook.
+/// A hook run and its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HookRun {
-    /// The run during which it was asked, or which had just ended.
+    /// The current run, or the one that had just ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// What happened, by the event's canonical name.
+    /// The canonical name of the hook event.
     pub event: String,
     /// The hook's name.
     pub hook: String,
-    /// What came of it.
+    /// The outcome.
     pub outcome: HookOutcome,
-    /// The call it was about.
+    /// The call that it was about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
-    /// Why it blocked or failed, or what it changed.
+    /// The reason why it blocked or failed, or a description of what it changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// The arguments with which the call goes on from here; its answer is on record as the model
-    /// gave it.
+    /// The arguments that the call continues with. The model's answer in the journal stays
+    /// unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args: Option<Value>,
-    /// How long it took.
+    /// The duration in milliseconds.
     #[serde(default)]
     pub ms: u64,
 }
 
-/// What came of asking a hook.
+/// The outcome of a hook run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookOutcome {
-    /// It let things go on, perhaps with a word to the model.
+    /// It did not object, and may have added context.
     Passed,
-    /// It said no.
+    /// It refused.
     Blocked,
-    /// It changed what goes on.
+    /// It changed the input.
     Rewrote,
-    /// It gave no answer that counts.
+    /// It gave no valid answer.
     Failed,
-    /// It gave none in time.
+    /// It did not answer in time.
     TimedOut,
 }
 
 impl HookOutcome {
-    /// The name used in journals and on the command line.
+    /// Returns the name used in journals and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Passed => "passed",

@@ -1,22 +1,22 @@
-//! The journal's entry kinds: all that can ever have happened in a session.
+//! The entry kinds of the journal: everything that can happen in a session.
 //!
-//! | kind | says | durable before going on |
+//! | kind | meaning | durable before the run continues |
 //! |---|---|---|
 //! | `session` | the journal's format, session and agent; always the first line | with the next durable entry |
-//! | `user` | an input was accepted; a run begins. With no content: the last run is taken up again | yes |
-//! | `model` | the model answered, whole | with the next durable entry |
+//! | `user` | an input was accepted and a run begins; without content, the last run is resumed | yes |
+//! | `model` | a whole answer of the model | with the next durable entry |
 //! | `call` | a tool call is about to run (intent, bound to a hash of its arguments) | if it can change anything |
-//! | `result` | what came of a call | with the next durable entry; until then its `call` says that it may have run |
+//! | `result` | the result of a call | with the next durable entry; until then its `call` shows that it may have run |
 //! | `ask` | a call waits for a person; the run is parked | yes |
 //! | `decision` | a person's answer | yes |
-//! | `notice` | the harness told the model something | with the next durable entry |
-//! | `steer` | a person said something to a run that was going on | yes |
-//! | `set` | a person changed how the session goes on: its agent, its permission mode, plan mode | yes |
-//! | `pin` | a message is to be kept word for word whatever else is left out of the context, or no longer | yes |
-//! | `compaction` | the model is shown less from here on: which part, and what stands for it; nothing is erased | with the next durable entry |
-//! | `hook` | a hook was asked, what came of it, and the arguments it gave a call that had not begun | with the next durable entry |
+//! | `notice` | a message from the harness to the model | with the next durable entry |
+//! | `steer` | a message from a person to a running run | yes |
+//! | `set` | a person changed the session: its agent, its permission mode, plan mode | yes |
+//! | `pin` | a message is pinned, so that it is always shown verbatim, or unpinned | yes |
+//! | `compaction` | the model is shown less from here on: which part, and its summary; nothing is erased | with the next durable entry |
+//! | `hook` | a hook ran, its outcome, and the arguments it gave a call that had not started | with the next durable entry |
 //! | `rewind` | the conversation continues from an earlier point; nothing is erased | yes |
-//! | `end` | how the run ended | yes |
+//! | `end` | the outcome of the run | yes |
 
 mod call;
 mod compaction;
@@ -34,10 +34,10 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Version of the journal format written today; readers accept this and all before it.
+/// The version of the journal format that is written; readers accept this and all earlier ones.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// One thing that happened.
+/// One record of the journal.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Entry {
     /// The first line.
@@ -50,29 +50,29 @@ pub enum Entry {
     Call(CallIntent),
     /// A call ended.
     Result(CallResult),
-    /// A call waits for a person.
+    /// A call waits for a person's decision.
     Ask(Ask),
     /// A person answered.
     Decision(Decision),
     /// The harness told the model something.
     Notice(Notice),
-    /// A person said something to a run that was going on.
+    /// A person sent a message to a running run.
     Steer(Steer),
-    /// A person changed how the session goes on.
+    /// A person changed a setting of the session.
     Set(SetEntry),
-    /// A message is pinned, or no longer.
+    /// A message was pinned or unpinned.
     Pin(Pin),
     /// The model is shown less from here on.
     Compaction(Compaction),
-    /// A hook was asked.
+    /// A hook ran.
     Hook(HookRun),
-    /// The conversation goes on from an earlier point.
+    /// The conversation continues from an earlier point.
     Rewind(Rewind),
     /// The run ended.
     End(RunEnd),
 }
 
-/// The name of an entry kind, as it stands in the journal.
+/// The kind of an entry, as written in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "each is documented on its `Entry` variant")]
@@ -95,7 +95,7 @@ pub enum EntryKind {
 }
 
 impl Entry {
-    /// This entry's kind.
+    /// Returns the kind of this entry.
     pub fn kind(&self) -> EntryKind {
         match self {
             Self::Session(_) => EntryKind::Session,
@@ -116,10 +116,10 @@ impl Entry {
         }
     }
 
-    /// Whether the journal must be on stable storage before the driver goes on.
+    /// Returns whether the journal must be on stable storage before the driver continues.
     pub fn must_be_durable(&self) -> bool {
         match self {
-            // The session that handed it over has it on record.
+            // The journal of the parent session has it too.
             Self::User(input) => !input.handed,
             Self::Ask(_)
             | Self::Decision(_)
@@ -139,25 +139,25 @@ impl Entry {
     }
 }
 
-/// Opens a journal.
+/// The first entry of a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionStart {
-    /// The format's version.
+    /// The version of the format.
     pub version: u32,
     /// The session.
     pub session: SessionId,
     /// The agent.
     pub agent: AgentId,
-    /// Where it was forked from.
+    /// The session and position that it was forked from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Fork>,
-    /// Who handed it its work, if it is that of a subagent.
+    /// The origin of a subagent's session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spawned: Option<SubagentOrigin>,
 }
 
 impl SessionStart {
-    /// The first line of a journal of today's format.
+    /// Returns the first entry of a journal in the current format.
     pub fn new(session: SessionId, agent: AgentId, from: Option<SessionOrigin>) -> Self {
         let (parent, spawned) = match from {
             None => (None, None),
@@ -186,24 +186,24 @@ pub struct Fork {
 /// An accepted input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UserInput {
-    /// The run it begins.
+    /// The run that it begins.
     pub run: RunId,
-    /// What was said; empty when the last run is only taken up again, or tasks wake the session.
+    /// The content; empty if the last run is only resumed, or subagent tasks wake the session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<Block>,
-    /// What a person added to the budget of a run that had used it up.
+    /// The amount that a person added to the budget of a run that had exhausted it.
     #[serde(default, skip_serializing_if = "SpendAmount::is_zero")]
     pub raise: SpendAmount,
-    /// Whether nobody said anything: tasks of subagents have ended, and a notice tells of them.
+    /// Whether there is no input: subagent tasks have ended, and a notice reports them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wakes: bool,
-    /// Whether it is a task that another session handed over, in whose journal it is, too.
+    /// Whether it is a task from another session, whose journal contains it too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub handed: bool,
 }
 
 impl UserInput {
-    /// An input.
+    /// Returns an input.
     pub fn new(run: RunId, content: Vec<Block>) -> Self {
         Self {
             run,
@@ -214,7 +214,7 @@ impl UserInput {
         }
     }
 
-    /// No input: the run begins because tasks of subagents have ended.
+    /// Returns an entry without input that begins a run because subagent tasks have ended.
     pub fn wake(run: RunId) -> Self {
         Self {
             wakes: true,
@@ -222,7 +222,7 @@ impl UserInput {
         }
     }
 
-    /// An input of one text.
+    /// Returns an input of one text.
     pub fn text(run: RunId, text: impl Into<String>) -> Self {
         Self::new(run, vec![Block::text(text)])
     }
@@ -235,23 +235,23 @@ pub struct ModelReply {
     pub run: RunId,
     /// The model that answered, as `provider:model`.
     pub model: String,
-    /// Its content.
+    /// The content.
     pub content: Vec<Block>,
-    /// Tokens used.
+    /// The token usage.
     pub usage: Usage,
-    /// What it cost; absent when the price is not known.
+    /// The cost; absent if the price is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Usd>,
-    /// Why it stopped.
+    /// The reason why the model stopped.
     pub stop: StopReason,
 }
 
-/// A word from the harness to the model.
+/// A message from the harness to the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
     /// The run.
     pub run: RunId,
-    /// What the model is told.
+    /// The text for the model.
     pub text: String,
     /// Why the model is told.
     #[serde(default, skip_serializing_if = "NoticeKind::is_general")]
@@ -259,10 +259,10 @@ pub struct Notice {
     /// The tasks of subagents whose end it tells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<String>,
-    /// Whether it reminds an agent that was switched to.
+    /// Whether it reminds an agent that became active.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reminds: bool,
-    /// Whether it brings in words of people or machines that nobody here vouches for.
+    /// Whether it contains untrusted content.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
 }
@@ -306,26 +306,26 @@ impl Notice {
     }
 }
 
-/// What a person said to a run that was going on.
+/// A steering message: sent by a person to a running run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Steer {
     /// The run.
     pub run: RunId,
-    /// What was said.
+    /// The content.
     pub content: Vec<Block>,
 }
 
-/// A change by a person.
+/// A change of the session by a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetEntry {
-    /// What changes.
+    /// The change.
     #[serde(flatten)]
     pub change: SessionChange,
-    /// Who wanted it.
+    /// The person.
     pub by: String,
 }
 
-/// A message that is kept word for word, or no longer.
+/// A message that is pinned or unpinned. A pinned message is always shown verbatim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pin {
     /// The entry of the message.

@@ -1,4 +1,4 @@
-//! How runs end.
+//! The entry that ends a run.
 
 use crate::RunId;
 use serde::{Deserialize, Serialize};
@@ -10,16 +10,16 @@ pub struct RunEnd {
     pub run: RunId,
     /// How it ended.
     pub outcome: RunOutcome,
-    /// More words, where there are any.
+    /// Details, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// How a run ended, or stands.
+/// The outcome of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunOutcome {
-    /// The model said all it wanted.
+    /// The model finished its answer.
     Completed,
     /// The step limit was reached.
     StepLimit,
@@ -29,14 +29,14 @@ pub enum RunOutcome {
     TimedOut,
     /// A person or a signal stopped it.
     Cancelled,
-    /// It could not go on.
+    /// It could not continue.
     Failed,
     /// It waits for a person's decision.
     Parked,
 }
 
 impl RunOutcome {
-    /// The name used in journals, events and on the command line.
+    /// Returns the name used in journals, events and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Completed => "completed",

@@ -1,4 +1,4 @@
-//! What each entry does to the state.
+//! The fold: the effect of each entry on the state.
 
 use super::{
     ActiveSkill, CachedTokenEstimate, ProviderTokenCount, SessionState, TurnMessage, add_cost,
@@ -11,11 +11,11 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// Longest title, in characters.
+/// The maximum length of a title in characters.
 const TITLE_CHARS: usize = 72;
 
 impl SessionState {
-    /// Takes in one entry. On an error the state is unchanged.
+    /// Applies one entry. On an error the state is unchanged.
     pub fn apply(&mut self, seq: u64, entry: &Entry) -> Result<(), FoldError> {
         let fold = match entry {
             Entry::Session(start) => self.start(seq, start),
@@ -40,7 +40,7 @@ impl SessionState {
             }
             Entry::Result(result) => self.result(seq, result),
             Entry::Ask(ask) => self.advance(&ask.run, &ask.id, |state| match state {
-                // Approved again means that the arguments' hash no longer matched.
+                // A second question means that the hash of the arguments no longer matched.
                 CallState::New | CallState::Approved { .. } => {
                     let Ask {
                         args_hash,
@@ -109,7 +109,7 @@ impl SessionState {
                 content: input.content.clone(),
             };
             if self.title.is_empty() {
-                // Of what was said, not of what was attached to it.
+                // The title is made from the text, not from attachments.
                 let said = Message::User {
                     content: input.content.iter().take(1).cloned().collect(),
                 };
@@ -121,7 +121,7 @@ impl SessionState {
         }
         let run = Run::new(input.run.clone());
         self.run = Some(match &self.last_run {
-            // Whoever takes a run up again goes on with its budget.
+            // A run that resumes another continues with its budget.
             Some(before) if input.content.is_empty() && !input.wakes => {
                 run.resuming(before, input.raise)
             }
@@ -166,7 +166,8 @@ impl SessionState {
         self.model = Some(reply.model.clone());
         self.call_ids
             .extend(message.calls().map(|call| Box::from(call.id.as_str())));
-        // An empty answer ends the run but is not said: no provider accepts an empty message back.
+        // An empty answer ends the run but is not added to the conversation: no provider accepts an
+        // empty message.
         if !reply.content.is_empty() {
             self.push_message(seq, message, None);
         }
@@ -313,12 +314,12 @@ impl SessionState {
     fn change(&mut self, seq: u64, change: &SessionChange, by: ChangeAuthor) {
         self.changes
             .push(seq, change.clone(), by, self.newest_input);
-        // An agent that was chosen before anything was said did not take over from another.
+        // An agent that was chosen before the first input did not replace another.
         self.reminder_due |= matches!(change, SessionChange::Agent { .. }) && self.runs > 0;
         self.refresh_from_changes();
     }
 
-    /// Takes over what the changes add up to.
+    /// Updates the fields that are derived from changes.
     fn refresh_from_changes(&mut self) {
         self.todos = self.changes.todos().to_vec();
         self.plan = self.changes.plan().cloned();
@@ -326,7 +327,7 @@ impl SessionState {
         self.mode = self.changes.mode();
     }
 
-    /// A hook changes nothing but the arguments of a call that has not begun.
+    /// Applies a hook run. A hook changes only the arguments of a call that has not started.
     fn hook(&mut self, hook: &HookRun) -> Result<(), &'static str> {
         let Some(args) = &hook.args else {
             return Ok(());
@@ -342,7 +343,7 @@ impl SessionState {
             .ok_or("no such call in this step")?;
         match pending.state {
             CallState::New => pending.call.args = args.clone(),
-            // Someone was shown other arguments, or they are in use.
+            // A person was shown other arguments, or the call uses them.
             CallState::Asked { .. }
             | CallState::Approved { .. }
             | CallState::Rejected { .. }

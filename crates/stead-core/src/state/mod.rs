@@ -1,4 +1,4 @@
-//! The fold: a session's state as the sum of its journal's entries.
+//! The state of a session: the fold of its journal's entries.
 
 mod fold;
 
@@ -16,32 +16,31 @@ use std::sync::{Arc, OnceLock};
 /// A message with the sequence number of the entry that completed it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TurnMessage {
-    /// Where in the journal.
+    /// The sequence number in the journal.
     pub seq: u64,
-    /// The message; shared with requests in flight.
+    /// The message, shared with requests in flight.
     pub message: Arc<Message>,
-    /// The run that began here, if this is a person's input.
+    /// The run that began here, if this is an input.
     pub starts_run: Option<RunId>,
-    /// Whether a person said it to the run that was going on.
+    /// Whether this is a steering message.
     pub is_steering: bool,
-    /// An estimate of its tokens, made when first asked for.
+    /// The estimated tokens, computed on first use.
     tokens: CachedTokenEstimate,
 }
 
 impl TurnMessage {
-    /// Whether a person said it: what begins a run, or what was said while one went on.
+    /// Returns whether a person wrote it: an input or a steering message.
     pub fn is_user_input(&self) -> bool {
         self.starts_run.is_some() || self.is_steering
     }
 
-    /// An estimate of its tokens.
+    /// Returns the estimated tokens.
     pub fn tokens(&self) -> u64 {
         *self.tokens.0.get_or_init(|| message_tokens(&self.message))
     }
 }
 
-/// An estimate that may not have been made yet. It follows from the message, so it tells no two
-/// turns apart.
+/// A lazily computed estimate. It is derived from the message, so it is ignored in comparisons.
 #[derive(Debug, Clone, Default)]
 struct CachedTokenEstimate(OnceLock<u64>);
 
@@ -51,94 +50,94 @@ impl PartialEq for CachedTokenEstimate {
     }
 }
 
-/// A skill that is part of the conversation.
+/// A skill whose body is part of the conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActiveSkill {
-    /// SHA-256 of its SKILL.md.
+    /// The SHA-256 hash of its SKILL.md.
     pub version: String,
-    /// The entry of the result that holds its body.
+    /// The entry of the result that contains its body.
     pub seq: u64,
-    /// The call that it is the result of.
+    /// The call of that result.
     #[serde(default)]
     pub call: String,
 }
 
-/// What a provider counted, and how many turns there were then.
+/// A provider's token count, and the number of turns at that time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProviderTokenCount {
     pub(crate) tokens: u64,
     pub(crate) turns: usize,
 }
 
-/// All that is known about a session, derived from its journal and nothing else.
+/// The state of a session, derived only from its journal.
 ///
 /// Serialised without the messages it is the snapshot `agent_state.json`: small, and safe to
 /// delete.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionState {
-    /// The session, once its first line is read.
+    /// The session; absent before the first line.
     pub session: Option<SessionId>,
     /// The agent.
     pub agent: Option<AgentId>,
-    /// Where it was forked from.
+    /// The session and position that it was forked from.
     pub parent: Option<Fork>,
-    /// Who handed it its work, if it is that of a subagent.
+    /// The origin of a subagent's session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spawned: Option<SubagentOrigin>,
-    /// The newest entry's sequence number.
+    /// The sequence number of the newest entry.
     pub seq: u64,
     /// The conversation, oldest first.
     #[serde(skip)]
     pub turns: Vec<TurnMessage>,
     /// The open run, if any.
     pub run: Option<Run>,
-    /// How the last closed run ended.
+    /// The outcome of the last closed run.
     pub last_outcome: Option<RunOutcome>,
     /// The last closed run.
     pub last_run: Option<Run>,
-    /// Runs begun.
+    /// The number of runs.
     pub runs: u64,
-    /// Tokens used in all, rewound parts included.
+    /// The total token usage, including rewound parts.
     pub usage: Usage,
-    /// Money spent in all; absent before the first answer, and once any part is not known.
+    /// The total cost; absent before the first answer, and once any part is unknown.
     pub cost: Option<Usd>,
-    /// What people added to its budgets in all.
+    /// The total amount that people added to its budgets.
     #[serde(default, skip_serializing_if = "SpendAmount::is_zero")]
     pub raised: SpendAmount,
-    /// The first words said, for listings.
+    /// The beginning of the first input, for listings.
     pub title: String,
-    /// The model that answered last.
+    /// The model that gave the last answer.
     pub model: Option<String>,
-    /// Newest known versions of files read or written, by path.
+    /// The newest known versions of files that were read or written, by path.
     pub seen: BTreeMap<String, String>,
-    /// Skills whose bodies are part of the conversation, by name.
+    /// The skills whose bodies are part of the conversation, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub skills: BTreeMap<String, ActiveSkill>,
-    /// Messages that are kept word for word, by entry.
+    /// The entries of pinned messages.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub pins: BTreeSet<u64>,
-    /// The first result that brought in words of people or machines that nobody here vouches for.
+    /// The first entry with untrusted content, if the session is tainted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tainted: Option<u64>,
-    /// The window that a provider's refusal told.
+    /// The context window, if a provider's refusal revealed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
-    /// The agent of the workspace that acts, where it was changed.
+    /// The active agent, if it was changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acting: Option<String>,
-    /// Whether the agent that acts was changed, and nobody reminded it of what it is.
+    /// Whether the active agent was changed and has not been reminded of its role.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reminder_due: bool,
-    /// The permission mode, where it was changed.
+    /// The permission mode, if it was changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<PermissionMode>,
-    /// Things to do.
+    /// The todos.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub todos: Vec<Todo>,
     /// The plan that is being made or was agreed to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanStage>,
-    /// Tasks of subagents whose end was told.
+    /// The subagent tasks whose end was reported.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub told: BTreeSet<String>,
     /// All changes that a rewind may return to.
@@ -147,18 +146,18 @@ pub struct SessionState {
     /// The entry of the newest input.
     #[serde(skip)]
     pub(crate) newest_input: u64,
-    /// How the conversation is shown, newest last; with none, as it is.
+    /// The views of the conversation, newest last; empty if all of it is shown.
     #[serde(skip)]
     pub(crate) views: Vec<RenderedView>,
-    /// What the newest answer's provider counted; none once the context became another.
+    /// The token count of the newest answer's provider; absent once the context has changed.
     #[serde(skip)]
     pub(crate) counted: Option<ProviderTokenCount>,
-    /// Ids of all calls, so that none is given twice.
+    /// The ids of all calls, so that none is used twice.
     #[serde(skip)]
     call_ids: HashSet<Box<str>>,
 }
 
-/// An entry that does not fit what came before it.
+/// An entry that does not fit the entries before it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("entry {seq} ({kind:?}) does not fit the journal before it: {reason}")]
 pub struct FoldError {
@@ -166,26 +165,26 @@ pub struct FoldError {
     pub seq: u64,
     /// Its kind.
     pub kind: EntryKind,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
 impl SessionState {
-    /// What to do now.
+    /// Returns the next action.
     pub fn next(&self, limits: &RunLimits) -> NextAction {
         self.run
             .as_ref()
             .map_or(NextAction::Idle, |run| run.next(limits))
     }
 
-    /// What binds it from above, if it is the session of a subagent.
+    /// Returns the restrictions that a subagent's session inherits.
     pub fn ceiling(&self) -> Option<&PermissionCeiling> {
         let spawned = self.spawned.as_ref()?;
         Some(self.changes.ceiling().unwrap_or(&spawned.ceiling))
     }
 
-    /// The entries that make an interrupted session whole: calls that were begun and cannot be run
-    /// again get a result that says so. With nothing to repair, none.
+    /// Returns the entries that repair an interrupted session: calls that were started and cannot
+    /// be run again get a result that says so. Empty if nothing needs repair.
     pub fn repair(&self) -> Vec<Entry> {
         let Some(run) = &self.run else {
             return Vec::new();
@@ -198,7 +197,8 @@ impl SessionState {
             .collect()
     }
 
-    /// The entries that close an open run so that a new input may follow: every call gets a result.
+    /// Returns the entries that close an open run so that a new input may follow: every call gets a
+    /// result.
     pub fn close(&self, outcome: RunOutcome, reason: &str) -> Vec<Entry> {
         let Some(run) = &self.run else {
             return Vec::new();
@@ -217,8 +217,8 @@ impl SessionState {
             .collect()
     }
 
-    /// Whether the model still owes an answer: an open run, or one that ended before its answer, or
-    /// before the end of it.
+    /// Returns whether the model still owes an answer: a run is open, or ended before its answer
+    /// was complete.
     pub fn is_resumable(&self) -> bool {
         self.run.is_some()
             || self.last_outcome == Some(RunOutcome::Budget)
@@ -228,8 +228,8 @@ impl SessionState {
             })
     }
 
-    /// Gives every call of an answer an id that no other call of the session has and every provider
-    /// takes.
+    /// Gives every call of an answer an id that is unique in the session and valid for every
+    /// provider.
     pub fn with_unique_ids(&self, mut content: Vec<crate::Block>) -> Vec<crate::Block> {
         let mut given: HashSet<Box<str>> = HashSet::new();
         for block in &mut content {
@@ -246,12 +246,12 @@ impl SessionState {
             }
             given.insert(call.id.as_str().into());
         }
-        // It is kept as long as the session lives.
+        // The content is kept as long as the session is loaded.
         content.shrink_to_fit();
         content
     }
 
-    /// The text of the newest answer.
+    /// Returns the text of the newest answer.
     pub fn final_text(&self) -> String {
         match self.turns.last().map(|turn| &*turn.message) {
             Some(message @ Message::Assistant { .. }) => message.text(),
@@ -260,7 +260,7 @@ impl SessionState {
     }
 }
 
-/// Whether every provider takes this id as it is.
+/// Returns whether every provider accepts this id.
 fn is_portable_call_id(id: &str) -> bool {
     const MAX_ID_BYTES: usize = 64;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');

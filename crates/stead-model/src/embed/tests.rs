@@ -7,8 +7,8 @@ use tokio::task::JoinSet;
 
 const KEY: &str = "sk-embed-key";
 
-/// A server that gives each text the vector `[its length, its place in the batch + 1]`, last first,
-/// or always `fixed`.
+/// A server that gives each text the vector `[its length, its position in the batch + 1]`, last
+/// first, or always `fixed`.
 struct Server {
     url: String,
     seen: Arc<Mutex<Vec<String>>>,
@@ -48,7 +48,7 @@ async fn server(fixed: Option<(u16, &'static str)>) -> Server {
     }
 }
 
-/// A request, whole.
+/// Reads a whole request.
 async fn request(stream: &mut tokio::net::TcpStream) -> String {
     let mut bytes = Vec::new();
     let mut piece = [0; 4096];

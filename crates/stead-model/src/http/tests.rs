@@ -1,5 +1,4 @@
-//! The HTTP model against a server that speaks plain bytes: what arrives late, broken or not at
-//! all.
+//! Tests of the HTTP model against a raw TCP server: responses that are late, broken or missing.
 
 use super::*;
 use crate::retry::RetryingModel;
@@ -12,19 +11,19 @@ use tokio::task::JoinSet;
 
 const KEY: &str = "sk-test-key";
 
-/// What the server does with one request.
+/// An action of the server for one request.
 #[derive(Clone)]
 enum Act {
-    /// Writes this.
+    /// Writes these bytes.
     Send(Vec<u8>),
     Wait(Duration),
     /// Closes the connection with a reset.
     Reset,
-    /// Waits until the client goes away.
+    /// Waits until the client disconnects.
     Hang,
 }
 
-/// A server that plays one list of acts per request, over as many connections as the client makes.
+/// A server that performs one list of actions per request, over any number of connections.
 struct Server {
     url: String,
     seen: Arc<std::sync::Mutex<Seen>>,
@@ -148,12 +147,10 @@ fn plain(head: &str, body: &str) -> Vec<Act> {
 
 fn model(server: &Server, mode: WireMode, timeouts: Timeouts) -> HttpModel {
     HttpModel::new(HttpSettings {
-        name: "anthropic:m".into(),
+        facts: ModelFacts::unknown("anthropic:m".into()),
         wire: Box::new(Anthropic::new("m")),
         base_url: server.url.clone(),
         key: Some(KEY.into()),
-        price: None,
-        abilities: None,
         limits_queries: Vec::new(),
         mode,
         timeouts,
@@ -223,7 +220,7 @@ async fn a_streamed_answer_arrives_and_its_connection_serves_the_next() {
 #[tokio::test]
 async fn pieces_of_any_size_at_any_pace_are_the_same_answer() {
     let mut slow = vec![send(SSE_HEAD)];
-    // Pieces of 2 bytes cut the é in half.
+    // Pieces of 2 bytes split the é.
     for piece in events().concat().as_bytes().chunks(2) {
         slow.extend([
             send(format!("{:x}\r\n", piece.len())),
@@ -446,7 +443,7 @@ fn a_client_for_plain_http_is_made_without_loading_certificates() {
     assert!(first < Duration::from_millis(50), "{first:?}");
 }
 
-/// The window that the endpoint of `name` reports, and which paths were asked for.
+/// Returns the window that the endpoint of `name` reports, and the requested paths.
 async fn described(name: &str, below: &str, answers: Vec<Vec<Act>>) -> (Option<u64>, Vec<String>) {
     let server = server(answers).await;
     let settings = crate::ModelSettings {

@@ -2,27 +2,18 @@ use super::*;
 use crate::Reply;
 use std::collections::VecDeque;
 use std::sync::Mutex;
-use stead_core::{Block, StopReason, Usage};
+use stead_core::{Block, Price, StopReason, Usage};
 
-/// A model whose answers are given beforehand, one list of items per attempt.
+/// A model with prepared answers, one list of items per attempt.
 #[derive(Debug)]
 struct Given {
-    name: &'static str,
+    facts: ModelFacts,
     attempts: Mutex<VecDeque<Vec<Result<Delta, ModelError>>>>,
 }
 
 impl Model for Given {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn price(&self) -> Option<Price> {
-        Some(Price {
-            input: self.name.len() as f64,
-            output: 0.0,
-            cache_read: None,
-            cache_write: None,
-        })
+    fn facts(&self) -> &ModelFacts {
+        &self.facts
     }
 
     fn stream<'a>(&'a self, _: &'a Request) -> DeltaStream<'a> {
@@ -37,8 +28,14 @@ impl Model for Given {
 }
 
 fn given(name: &'static str, attempts: Vec<Vec<Result<Delta, ModelError>>>) -> Arc<dyn Model> {
+    let price = Price {
+        input: name.len() as f64,
+        output: 0.0,
+        cache_read: None,
+        cache_write: None,
+    };
     Arc::new(Given {
-        name,
+        facts: ModelFacts::unknown(name.into()).with_price(Some(price)),
         attempts: Mutex::new(attempts.into()),
     })
 }
@@ -183,7 +180,7 @@ async fn the_next_model_answers_when_one_stays_unavailable_and_attempts_count_on
         Ok(done("third")),
     ];
     assert_eq!(collect(&model).await, (want, 2500));
-    let price = |name| model.price_for(name).map(|price| price.input);
+    let price = |name| model.facts().price_for(name).map(|price| price.input);
     assert_eq!(
         (price("first"), price("second"), price("other")),
         (Some(5.0), Some(6.0), None)
@@ -204,17 +201,13 @@ async fn no_other_model_is_asked_what_every_model_would_refuse() {
 
 #[tokio::test]
 async fn whoever_answers_instead_is_asked_what_is_meant_for_it() {
-    /// Fails or answers with the temperature it was asked for.
+    /// Fails, or answers with the requested temperature.
     #[derive(Debug)]
-    struct Echo(&'static str, Option<ModelError>);
+    struct Echo(ModelFacts, Option<ModelError>);
 
     impl Model for Echo {
-        fn name(&self) -> &str {
-            self.0
-        }
-
-        fn price(&self) -> Option<Price> {
-            None
+        fn facts(&self) -> &ModelFacts {
+            &self.0
         }
 
         fn stream<'a>(&'a self, request: &'a Request) -> DeltaStream<'a> {
@@ -236,8 +229,11 @@ async fn whoever_answers_instead_is_asked_what_is_meant_for_it() {
         vec![("c".to_owned(), request(Some(1.0), Vec::new()))],
     );
     for (second, want) in [("b", "Some(0.5)"), ("c", "Some(1.0)")] {
-        let first = Arc::new(Echo("a", Some(ModelError::Cut)));
-        let model = FallbackModel::new(first, vec![Arc::new(Echo(second, None))]);
+        let echo = |name: &'static str, error| {
+            Arc::new(Echo(ModelFacts::unknown(name.into()), error)) as Arc<dyn Model>
+        };
+        let first = echo("a", Some(ModelError::Cut));
+        let model = FallbackModel::new(first, vec![echo(second, None)]);
         let items: Vec<_> = model.stream(&asked).collect().await;
         assert_eq!(items.last(), Some(&Ok(text(want))), "{second}");
     }

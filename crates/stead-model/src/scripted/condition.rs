@@ -1,4 +1,4 @@
-//! Conditions on what a model was sent.
+//! Conditions on the messages that a model was sent.
 
 use serde::Deserialize;
 use std::ops::Range;
@@ -7,11 +7,11 @@ use stead_core::Message;
 
 use crate::{Request, SystemPart};
 
-/// Texts that must have been sent. All that are given must hold; none given always holds.
+/// Texts that must have been sent. All given ones must hold; an empty condition always holds.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Condition {
-    /// In what was said since the model's last answer.
+    /// In the messages since the model's last answer.
     last_contains: TextList,
     /// Anywhere in the conversation.
     any_contains: TextList,
@@ -19,11 +19,11 @@ pub(super) struct Condition {
     tool_result_contains: TextList,
     /// In the system prompt.
     system_contains: TextList,
-    /// In any message of the person.
+    /// In any message of the user.
     user_contains: TextList,
 }
 
-/// One text, or several that must all be there.
+/// One text, or several that must all be present.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum TextList {
@@ -46,17 +46,17 @@ impl TextList {
     }
 }
 
-/// What the model had been sent when one of its answers was asked for.
+/// What the model had been sent when one of its answers was requested.
 #[derive(Debug, Clone)]
 pub(super) struct SentPrompt<'a> {
     system: &'a [SystemPart],
     messages: &'a [Arc<Message>],
-    /// Where, in `messages`, that begins which was said since the model's last answer.
+    /// The index in `messages` of the first message since the model's last answer.
     fresh: usize,
 }
 
 impl<'a> SentPrompt<'a> {
-    /// One view per answer the conversation has so far, then one for the answer asked for now.
+    /// Returns one view per answer in the conversation, then one for the answer requested now.
     pub(super) fn for_each_answer(request: &'a Request) -> impl Iterator<Item = Self> {
         let answers = request
             .messages
@@ -100,12 +100,12 @@ fn is_input(message: &Message) -> bool {
 }
 
 impl Condition {
-    /// Whether everything that is asked for was sent.
+    /// Returns whether all required texts were sent.
     pub(super) fn holds(&self, seen: &SentPrompt<'_>) -> bool {
         self.first_missing(seen).is_none()
     }
 
-    /// The first thing asked for that was not sent, in words.
+    /// Describes the first required text that was not sent.
     pub(super) fn first_missing(&self, seen: &SentPrompt<'_>) -> Option<String> {
         let said = |messages: &[Arc<Message>], text: &str, of: fn(&Message) -> bool| {
             messages

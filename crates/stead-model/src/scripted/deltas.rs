@@ -1,4 +1,4 @@
-//! Texts cut into the pieces in which they arrive.
+//! Splitting texts into the pieces in which they arrive.
 
 use crate::Delta;
 use std::num::NonZeroUsize;
@@ -28,7 +28,7 @@ pub(super) fn call(
     std::iter::once(started).chain(args)
 }
 
-/// Cuts a text after every `chunk` characters.
+/// Splits a text after every `chunk` characters.
 fn cut(text: &str, chunk: Option<NonZeroUsize>) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

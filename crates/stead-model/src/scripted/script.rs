@@ -1,4 +1,4 @@
-//! The format of a script. Reading one is pure; every mistake is reported with its line and column.
+//! The format of a script. Parsing is pure; every mistake is reported with its line and column.
 
 use super::condition::Condition;
 use super::deltas;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use stead_core::{Block, StopReason, Thinking, ToolCall};
 
-/// A script that has been read and checked.
+/// A parsed and checked script.
 #[derive(Debug)]
 pub(super) struct ModelScript {
     pub(super) steps: Vec<ScriptStep>,
@@ -20,10 +20,10 @@ pub(super) struct ModelScript {
     pub(super) looped: bool,
 }
 
-/// One item: what to do, and under which condition.
+/// One item: an action with its condition.
 #[derive(Debug)]
 pub(super) struct ScriptStep {
-    /// Where it stands in the file.
+    /// The line in the file.
     pub(super) line: u64,
     when: Condition,
     action: ScriptAction,
@@ -31,7 +31,7 @@ pub(super) struct ScriptStep {
 }
 
 impl ScriptStep {
-    /// The act of the first branch whose condition holds.
+    /// Returns the action of the first branch whose condition holds.
     pub(super) fn action_when(&self, holds: &impl Fn(&Condition) -> bool) -> Option<&ScriptAction> {
         if holds(&self.when) {
             Some(&self.action)
@@ -65,7 +65,7 @@ pub(super) struct ScriptFailure {
 }
 
 impl ScriptFailure {
-    /// Takes one of the times this failure is to happen, if any is left.
+    /// Takes one of the remaining occurrences of this failure, if there is one.
     pub(super) fn take_occurrence(&self) -> bool {
         self.remaining
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| {
@@ -81,7 +81,7 @@ pub(super) struct ScriptDeltas {
     pub(super) delay: Duration,
 }
 
-/// Tokens to report instead of estimates.
+/// The token usage to report instead of estimates.
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ScriptUsage {
@@ -114,7 +114,7 @@ struct ScriptItem {
 #[serde(deny_unknown_fields)]
 struct ScriptCall {
     tool: String,
-    /// An object; or a text, to be read as the raw arguments a model wrote.
+    /// An object, or a text with the raw arguments that a model wrote.
     #[serde(default)]
     args: Value,
     #[serde(default)]
@@ -148,14 +148,14 @@ enum ScriptErrorKind {
     Config,
 }
 
-/// What is wrong with a script, and where.
+/// A problem in a script, with its position.
 struct ScriptProblem {
     at: Option<Location>,
     message: String,
 }
 
 impl ModelScript {
-    /// Reads a script; `file` is its name in messages.
+    /// Parses a script; `file` is its name in messages.
     pub(super) fn parse(file: &str, text: &str) -> Result<Self, ModelError> {
         parse_steps(text).map_err(|ScriptProblem { at, message }| {
             ModelError::Config(match at {
@@ -169,7 +169,7 @@ impl ModelScript {
 fn parse_steps(text: &str) -> Result<ModelScript, ScriptProblem> {
     let mut items: Vec<Spanned<ScriptItem>> = serde_saphyr::from_str(text).map_err(|error| {
         let error = error.without_snippet();
-        // The location is said once, in front.
+        // The location is shown once, in front.
         let message = error.to_string();
         let message = message
             .split(" at line ")

@@ -17,7 +17,7 @@ fn mistake(text: &str) -> String {
     }
 }
 
-/// A conversation that grows by what the model says.
+/// A conversation that grows by the model's answers.
 #[derive(Default)]
 struct Talk(Request);
 
@@ -154,7 +154,7 @@ async fn the_place_in_the_script_follows_from_the_conversation_alone() {
 - {text: three}
 ";
     let mut talk = Talk::default();
-    // A fresh model for every call: nothing can have been remembered.
+    // A new model for every call, so that nothing can have been remembered.
     assert_eq!(talk.say("a").ask(&script(SCRIPT)).await, Ok("one".into()));
     assert_eq!(
         talk.result("notes.md").ask(&script(SCRIPT)).await,

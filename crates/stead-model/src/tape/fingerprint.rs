@@ -1,5 +1,5 @@
-//! Fingerprints of requests: enough to find an answer again and to say what differs, with nothing
-//! in them that was said.
+//! Fingerprints of requests: enough to find an answer and to describe a difference, without the
+//! content.
 
 use crate::Request;
 use serde::{Deserialize, Serialize};
@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use std::cmp::Reverse;
 use stead_core::{Message, args_hash};
 
-/// What a request is known by.
+/// The fingerprint of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Fingerprint {
     system: String,
     tools: String,
-    /// One per message, `role:hash`.
+    /// One entry per message, `role:hash`.
     pub(super) messages: Vec<String>,
 }
 
@@ -40,8 +40,8 @@ impl Fingerprint {
         }
     }
 
-    /// Orders recorded requests by how much they have in common with `asked`: the longer the common
-    /// beginning, then the fewer messages that only one of them has.
+    /// Returns a measure of the similarity to `asked`: the length of the common beginning, then how
+    /// few messages only one of them has.
     pub(super) fn similarity(&self, asked: &Self) -> (usize, Reverse<usize>) {
         (
             self.common_prefix_len(asked),
@@ -49,7 +49,7 @@ impl Fingerprint {
         )
     }
 
-    /// Says how `asked` differs from this recorded request.
+    /// Describes how `asked` differs from this recorded request.
     pub(super) fn difference(&self, asked: &Self) -> String {
         let at = self.common_prefix_len(asked);
         match (self.messages.get(at), asked.messages.get(at)) {
@@ -92,8 +92,8 @@ fn message_fingerprint(message: &Message) -> String {
     format!("{role}:{}", args_hash(&value))
 }
 
-/// Results are in the order of their calls, so ids say nothing; and where a provider gives none, a
-/// session makes them up.
+/// Removes ids from a message. Results are in the order of their calls, so ids carry no
+/// information; and if a provider gives none, a session invents them.
 fn remove_ids(message: &mut Value) {
     let parts = ["content", "results"].map(|key| message.get_mut(key).map(Value::take));
     let parts = parts

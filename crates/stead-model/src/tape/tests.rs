@@ -1,5 +1,6 @@
 use super::*;
 use crate::{ScriptedModel, SystemPart};
+use std::borrow::Cow;
 use stead_core::{Message, ResultStatus, ToolCall, ToolResult};
 
 const SCRIPT: &str = "
@@ -53,7 +54,7 @@ async fn a_replay_repeats_the_recorded_answers_piece_by_piece() {
     let requests = [request(&["hi"]), request(&["hi", "hello there", "bye"])];
     let recorded = record(&path, &requests).await;
     let replay = Replay::load(&path).unwrap();
-    // In any order: answers are found by what is asked.
+    // In any order: answers are found by the request.
     for (request, expected) in requests.iter().zip(&recorded).rev() {
         assert_eq!(&heard(&replay, request).await, expected);
     }
@@ -187,7 +188,7 @@ async fn a_torn_last_line_is_passed_over_and_damage_elsewhere_is_not() {
             .await
             .is_ok()
     );
-    // Recording goes on behind the last whole line.
+    // Recording continues after the last complete line.
     record(&path, &[request(&["ho"])]).await;
     assert_eq!(files::read(&path).unwrap().lines().count(), 2);
     assert!(
@@ -212,11 +213,9 @@ async fn failed_and_repeated_attempts_leave_no_pieces_on_the_tape() {
     #[derive(Debug)]
     struct Stumbling;
     impl Model for Stumbling {
-        fn name(&self) -> &str {
-            "stumbling"
-        }
-        fn price(&self) -> Option<Price> {
-            None
+        fn facts(&self) -> &ModelFacts {
+            static FACTS: ModelFacts = ModelFacts::unknown(Cow::Borrowed("stumbling"));
+            &FACTS
         }
         fn stream<'a>(&'a self, _: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
             let reply = Reply {

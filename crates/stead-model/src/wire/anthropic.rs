@@ -16,7 +16,7 @@ const DEFAULT_MAX_TOKENS: u32 = 8192;
 /// The API refuses smaller thinking budgets.
 const MIN_THINKING_TOKENS: u32 = 1024;
 
-/// Speaks the Messages API for one model.
+/// The Messages API for one model.
 #[derive(Debug)]
 pub(crate) struct Anthropic {
     model: String,
@@ -131,8 +131,8 @@ impl Wire for Anthropic {
     }
 }
 
-/// The thinking budget of a request. Within a tool loop that began without thinking of this wire
-/// (another model's turn, before a fallback) the API refuses to switch it on.
+/// Returns the thinking budget of a request. Within a tool loop that began without thinking of this
+/// wire (another model's answer, before a fallback) the API refuses to enable it.
 fn thinking_budget(request: &Request) -> Option<u32> {
     let asked = request
         .params
@@ -188,7 +188,7 @@ fn to_contents(content: &[Block]) -> Vec<AnthropicContent<'_>> {
     content.iter().filter_map(to_content).collect()
 }
 
-/// A block as the API takes it; none where it must not be sent.
+/// Converts a block, or returns `None` if it must not be sent.
 fn to_content(block: &Block) -> Option<AnthropicContent<'_>> {
     match block {
         Block::Text { text } if text.trim().is_empty() => None,
@@ -306,7 +306,7 @@ struct AnthropicMessage<'a> {
     content: Vec<AnthropicBlock<'a>>,
 }
 
-/// A part, with or without a caching mark.
+/// A part, with or without a cache mark.
 #[derive(Serialize)]
 struct AnthropicBlock<'a> {
     #[serde(flatten)]
@@ -336,7 +336,7 @@ impl CacheControl {
     fn of(caching: Caching) -> Option<Self> {
         let ttl = match caching {
             Caching::Off => return None,
-            // What the API does by itself.
+            // The default of the API.
             Caching::Minutes5 => None,
             Caching::Hour => Some("1h"),
         };
@@ -386,7 +386,8 @@ impl<'a> AnthropicContent<'a> {
         Self::Text { text: text.into() }
     }
 
-    /// Thinking can neither carry a caching mark nor make up a message on its own.
+    /// Returns whether a block can carry a cache mark. Thinking can neither carry one nor be the
+    /// only block of a message.
     fn can_carry_cache_control(&self) -> bool {
         match self {
             Self::Thinking { .. } | Self::RedactedThinking { .. } => false,

@@ -1,14 +1,14 @@
-//! The arguments of a tool call, as text written by a model: bounded, and read strictly.
+//! Parsing the arguments of a tool call: limited in size, and strict.
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::fmt;
 
-/// Longest arguments that are read. Their depth is bounded to 128 by `serde_json` itself.
+/// The maximum length of arguments. `serde_json` itself limits their depth to 128.
 const MAX_ARGS_BYTES: usize = 1024 * 1024;
 
-/// Reads a call's arguments. Where they are no JSON object the value is `{}`, and the second part
-/// says why in words the model can act on. No text at all means no arguments.
+/// Parses a call's arguments. If they are not a JSON object, the value is `{}`, and the second part
+/// is an explanation for the model. Empty text means no arguments.
 pub(crate) fn parse_args(text: &str) -> (Value, Option<String>) {
     match parse_object(text) {
         Ok(args) => (Value::Object(args), None),
@@ -37,7 +37,8 @@ fn parse_object(text: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// A JSON value in which no object names a key twice: which of the two was meant is anyone's guess.
+/// A JSON value in which no object has a duplicate key, because it would be unclear which one was
+/// meant.
 struct UniqueKeyValue;
 
 impl<'de> DeserializeSeed<'de> for UniqueKeyValue {

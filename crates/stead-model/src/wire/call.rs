@@ -1,10 +1,10 @@
-//! A call as an answer's end leaves it.
+//! Completing a tool call at the end of an answer.
 
 use super::args::parse_args;
 use stead_core::{StopReason, ToolCall};
 
-/// The call that `text` completes. An answer that was cut by its output limit may have been about
-/// to write arguments: there, no text is not the same as no arguments.
+/// Returns the call with the arguments `text`. An answer that was cut by its output limit may have
+/// been about to write arguments, so empty text does not mean no arguments there.
 pub(super) fn finish_call(id: String, name: String, text: &str, stop: &StopReason) -> ToolCall {
     let cut = *stop == StopReason::MaxTokens;
     let (args, invalid) = parse_args(text);

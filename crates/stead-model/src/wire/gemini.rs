@@ -1,8 +1,8 @@
 //! The wire of Google's Gemini API.
 //!
-//! Calls have no ids here: a response belongs to the call of the same name and place, so none are
-//! sent. Thought signatures may hang on thoughts, calls and texts; that of a text is kept as an
-//! empty thought right after it.
+//! Calls have no ids here: a response belongs to the call of the same name and position, so none
+//! are sent. Thought signatures may be attached to thoughts, calls and texts; that of a text is
+//! kept as an empty thought right after it.
 
 mod decode;
 #[cfg(test)]
@@ -17,10 +17,10 @@ use stead_core::{Block, Media, Message, Thinking, ToolCall, ToolResult, ToolSpec
 
 const ORIGIN: &str = "gemini";
 
-/// Stands for the signature of a call that another model made; the API documents it for this case.
+/// Replaces the signature of a call that another model made; the API documents it for this case.
 const FOREIGN_CALL_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// Speaks the Gemini API for one model.
+/// The Gemini API for one model.
 #[derive(Debug)]
 pub(crate) struct Gemini {
     model: String,
@@ -33,7 +33,7 @@ impl Gemini {
         }
     }
 
-    /// Whether the model refuses calls without a signature, as all do since Gemini 3.
+    /// Returns whether the model refuses calls without a signature, as all do since Gemini 3.
     fn wants_signatures(&self) -> bool {
         let name = self.model.rsplit('/').next().unwrap_or_default();
         name.starts_with("gemini-")
@@ -301,7 +301,7 @@ enum GeminiFunctionResult<'a> {
     Error(Cow<'a, str>),
 }
 
-/// The types of media the API documents.
+/// Returns whether the API documents this type of media.
 fn accepts_media(mime: &str) -> bool {
     match mime.split_once('/') {
         Some(("image", kind)) => matches!(kind, "png" | "jpeg" | "webp" | "heic" | "heif"),
@@ -361,7 +361,7 @@ fn assistant_parts(content: &[Block]) -> Vec<GeminiPart<'_>> {
     parts
 }
 
-/// Puts a text's signature back: on the text before it, or on an empty one, as it also arrives.
+/// Attaches a text's signature: to the text before it, or to an empty one, as it also arrives.
 fn attach_signature<'a>(parts: &mut Vec<GeminiPart<'a>>, signature: Option<&'a str>) {
     let Some(signature) = signature else { return };
     match parts.last_mut() {
@@ -383,7 +383,7 @@ fn args_object(args: &Value) -> Cow<'_, Value> {
     }
 }
 
-/// All responses come first, as many as there were calls; what they show follows.
+/// Returns the parts of tool results. All responses come first, one for each call; media follow.
 fn tool_result_parts(results: &[ToolResult]) -> Vec<GeminiPart<'_>> {
     let mut parts: Vec<_> = results.iter().map(function_response).collect();
     for (index, result) in results.iter().enumerate() {

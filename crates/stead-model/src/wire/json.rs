@@ -2,14 +2,13 @@
 
 use serde::Serialize;
 
-/// Appends `value`. Byte vectors take everything, and our bodies have only string keys, so there is
-/// nothing that could fail.
+/// Appends `value`. Writing to a byte vector cannot fail, and request bodies have only string keys.
 pub(crate) fn append(out: &mut Vec<u8>, value: &impl Serialize) {
     let written = serde_json::to_writer(out, value);
     debug_assert!(written.is_ok(), "a request body is always valid JSON");
 }
 
-/// Appends the fields of `head` as an object left open at the array `last`.
+/// Appends the fields of `head` as an object that is left open at the array `last`.
 pub(crate) fn append_open(out: &mut Vec<u8>, head: &impl Serialize, last: &str) {
     append(out, head);
     let closed = out.pop();
@@ -31,8 +30,8 @@ pub(crate) fn append_joined<T: Serialize>(out: &mut Vec<u8>, values: &[T]) {
     }
 }
 
-/// A part of an answer that is good to have and no reason to throw the answer away: what cannot be
-/// understood is left out.
+/// Deserialises an optional part of an answer: if it is invalid, it is left out instead of failing
+/// the answer.
 pub(crate) fn or_none<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: serde::Deserializer<'de>,

@@ -1,4 +1,4 @@
-//! Media by what a provider can do with them.
+//! Media, by what a provider can do with them.
 
 use super::placeholder;
 use crate::{Abilities, Ability};
@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use std::borrow::Cow;
 use stead_core::{Block, Media, Message, ToolResult};
 
-/// What a piece of media is.
+/// The format of a piece of media.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum MediaFormat {
     /// An image in one of the four formats that every provider reads.
@@ -20,7 +20,7 @@ pub(super) enum MediaFormat {
     Other,
 }
 
-/// Tells what `media` is, by its MIME type.
+/// Returns the format of `media` by its MIME type.
 pub(super) fn media_format(media: &Media) -> MediaFormat {
     let mime = media
         .mime
@@ -42,7 +42,7 @@ pub(super) fn media_format(media: &Media) -> MediaFormat {
     }
 }
 
-/// The message as a model of these abilities can see it.
+/// Returns the message as a model with these abilities can receive it.
 pub(super) fn visible_message(message: &Message, abilities: Abilities) -> Cow<'_, Message> {
     let hidden =
         |block: &Block| matches!(block, Block::Media(media) if is_hidden(media, abilities));
@@ -103,7 +103,7 @@ fn text_format(media: &Media) -> MediaFormat {
         .map_or(MediaFormat::Other, MediaFormat::Text)
 }
 
-/// A text file as part of a message.
+/// Returns a text file as part of a message.
 pub(super) fn inline_text(media: &Media, text: &str) -> String {
     format!("{}:\n{text}", label(media))
 }

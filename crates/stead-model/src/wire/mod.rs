@@ -1,4 +1,4 @@
-//! What a wire is: pure functions between our types and a provider's bytes. No I/O here.
+//! Wires: pure functions between our types and a provider's bytes. No I/O.
 
 pub(crate) mod anthropic;
 pub(crate) mod args;
@@ -21,14 +21,14 @@ use std::fmt::Debug;
 use std::sync::{Arc, PoisonError};
 use stead_core::Message;
 
-/// Whether an answer is wanted piece by piece or whole.
+/// Whether an answer is streamed or whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WireMode {
     Stream,
     Whole,
 }
 
-/// Where a message stands in the request: caching marks go on the last one.
+/// The position of a message in the request: cache marks go on the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MessagePosition {
     Earlier,
@@ -40,50 +40,51 @@ pub(crate) enum MessagePosition {
 /// A request body is `head`, then every message (joined by commas), then `tail`. Messages come
 /// last, so the bytes of one turn's request extend those of the turn before.
 pub(crate) trait Wire: Debug + Send + Sync {
-    /// Names the wire in `Thinking::origin`.
+    /// Returns the name of the wire in `Thinking::origin`.
     fn origin(&self) -> &'static str;
 
-    /// Names how this wire writes messages: bytes of one dialect are never reused for another.
+    /// Returns the name of the message encoding: bytes of one dialect are never reused for another.
     fn dialect(&self) -> &'static str {
         self.origin()
     }
 
-    /// The model that is asked, as the provider calls it.
+    /// Returns the model's name at the provider.
     fn model(&self) -> &str;
 
-    /// Path and query below the base URL.
+    /// Returns path and query below the base URL.
     fn endpoint(&self, mode: WireMode) -> String;
 
-    /// Headers besides `content-type`.
+    /// Returns headers besides `content-type`.
     fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)>;
 
-    /// Everything up to and including the opening bracket of the message array.
+    /// Writes everything up to and including the opening bracket of the message array.
     fn head(&self, request: &Request, mode: WireMode, out: &mut Vec<u8>);
 
-    /// One message as one or more JSON values joined by commas; never nothing.
+    /// Writes one message as one or more JSON values joined by commas, never as nothing.
     fn message(&self, message: &Message, place: MessagePosition, out: &mut Vec<u8>);
 
-    /// The closing bracket and whatever follows.
+    /// Writes the closing bracket and the rest.
     fn tail(&self, out: &mut Vec<u8>);
 
-    /// A fresh decoder for one streamed answer.
+    /// Returns a new decoder for one streamed answer.
     fn decoder(&self) -> Box<dyn Decoder>;
 
-    /// A whole answer that was not streamed.
+    /// Parses a whole answer.
     fn parse(&self, body: &[u8]) -> Result<Reply, ModelError>;
 }
 
-/// Turns the data of server-sent events into deltas. Pure: the same events give the same deltas.
+/// Converts server-sent events to deltas. Pure: the same events give the same deltas.
 pub(crate) trait Decoder: Send {
-    /// Takes in one event's data. Emits [`Delta::Done`] only when the terminal event was seen.
+    /// Takes one event's data. Emits [`Delta::Done`] only after the terminal event.
     fn push(&mut self, event: &str, data: &str, out: &mut Vec<Delta>) -> Result<(), ModelError>;
 
-    /// The stream has ended; emits `Done` if the wire ends its answers this way.
+    /// Ends the stream. Emits `Done` if the wire ends its answers this way.
     fn finish(&mut self, out: &mut Vec<Delta>) -> Result<(), ModelError>;
 }
 
-/// The body of a request. Messages that earlier requests of the run have encoded are not encoded
-/// again. What the model cannot look at, as far as its `abilities` are known, is replaced by words.
+/// Encodes the body of a request. Messages that earlier requests of the run have encoded are
+/// reused. Media that the model does not support, as far as its `abilities` are known, are replaced
+/// by text.
 pub(crate) fn encode(
     wire: &dyn Wire,
     request: &Request,
@@ -95,7 +96,7 @@ pub(crate) fn encode(
             visible_message(message, abilities)
         })
     };
-    // The last message is never cached: its caching mark moves on with the next turn.
+    // The last message is never reused, because its cache mark moves on with the next request.
     let (earlier, last) = match request.messages.split_last() {
         Some((last, earlier)) => (earlier, Some(last)),
         None => (&[][..], None),
@@ -139,7 +140,7 @@ pub(crate) fn encode(
         );
     }
     wire.tail(&mut end);
-    // Exactly as much as is needed: a thousand requests may be in flight.
+    // Allocates exactly what is needed: a thousand requests may be in flight.
     [head.bytes.as_slice(), &cache.bytes, &end].concat()
 }
 

@@ -1,14 +1,15 @@
-//! Names and ids as providers accept them: history may come from another wire, or from a model that
-//! made a tool up, and one odd character would have the whole request refused.
+//! Names and ids in a form that providers accept. History may come from another wire, or from a
+//! model that invented a tool, and one invalid character would make the provider refuse the whole
+//! request.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Longest name that every provider accepts.
+/// The maximum length of a name that every provider accepts.
 const MAX_NAME_BYTES: usize = 64;
 
-/// `name` with every character outside `[A-Za-z0-9_-]` spelt as `_` and its hexadecimal number, so
-/// that different ids stay different.
+/// Returns `name` with every character outside `[A-Za-z0-9_-]` replaced by `_` and its hexadecimal
+/// number, so that different ids stay different.
 pub(super) fn sanitize(name: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.chars().all(plain) {
@@ -22,7 +23,7 @@ pub(super) fn sanitize(name: &str) -> Cow<'_, str> {
             let _ = write!(out, "_{:x}", u32::from(c));
         }
     }
-    // The end of an id tells more than its beginning.
+    // The end of an id is more distinctive than its beginning.
     let start = out.len().saturating_sub(MAX_NAME_BYTES);
     Cow::Owned(if out.is_empty() {
         "unnamed".to_owned()

@@ -12,17 +12,16 @@ use stead_core::{Block, Media, Message, ToolCall, ToolResult};
 
 const ORIGIN: &str = "openai";
 
-/// What differs between compatible servers, as data.
+/// The differences between compatible servers, as data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChatDialect {
     /// The name of the dialect.
     pub(crate) name: &'static str,
-    /// How the longest answer is called.
+    /// The field for the maximum length of an answer.
     pub(crate) limit: LimitField,
-    /// How thinking is asked for.
+    /// The field that requests thinking.
     pub(crate) effort: EffortField,
-    /// The field in which earlier thinking goes back with the calls it led to, where the server
-    /// wants it.
+    /// The field in which earlier thinking is sent back with its calls, if the server wants it.
     pub(crate) thinking_back: Option<&'static str>,
 }
 
@@ -40,7 +39,7 @@ pub(crate) enum EffortField {
     Budget,
 }
 
-/// Speaks Chat Completions for one model.
+/// Chat Completions for one model.
 #[derive(Debug)]
 pub(crate) struct OpenAi {
     model: String,
@@ -186,7 +185,7 @@ impl OpenAi {
     }
 }
 
-/// Budgets as the three grades of `reasoning_effort`.
+/// Converts a budget to the three grades of `reasoning_effort`.
 fn reasoning_effort(thinking_tokens: u32) -> &'static str {
     match thinking_tokens {
         0..=2048 => "low",
@@ -212,7 +211,7 @@ fn user_content(content: &[Block]) -> ChatContent<'_> {
     let texts: Option<Vec<&str>> = parts.iter().map(ChatContentPart::as_text).collect();
     match texts {
         Some(texts) if texts.is_empty() => ChatContent::Text(placeholder::NO_INPUT.into()),
-        // Plain strings are understood by every server, lists of parts are not.
+        // Every server accepts plain strings, but not lists of parts.
         Some(texts) => ChatContent::Text(texts.join("\n\n").into()),
         None => ChatContent::Parts(parts),
     }
@@ -259,7 +258,8 @@ fn media_part(media: &Media) -> ChatContentPart<'_> {
     }
 }
 
-/// Tool messages take only text, so media follow in one user message that says whose they are.
+/// Converts tool results. Tool messages take only text, so media follow in one user message that
+/// names their calls.
 fn tool_messages(results: &[ToolResult]) -> Vec<ChatMessage<'_>> {
     let mut said = Vec::with_capacity(results.len());
     let mut shown: Vec<ChatContentPart<'_>> = Vec::new();

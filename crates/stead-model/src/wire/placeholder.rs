@@ -1,16 +1,15 @@
-//! Words that stand where something cannot be sent.
+//! Texts in place of content that cannot be sent.
 
 use stead_core::Media;
 
-/// An assistant message of which nothing can be shown to this provider. Every provider refuses
-/// empty ones.
+/// For an assistant message without content for this provider. Every provider refuses empty ones.
 pub(crate) const NO_ANSWER: &str = "(no visible answer)";
-/// A user message without content.
+/// For a user message without content.
 pub(crate) const NO_INPUT: &str = "(no content)";
-/// A tool result without content.
+/// For a tool result without content.
 pub(crate) const NO_OUTPUT: &str = "(no output)";
 
-/// Stands for media that the provider does not take.
+/// Returns the text in place of media that the provider does not accept.
 pub(crate) fn for_media(media: &Media) -> String {
     match &media.name {
         Some(name) => format!(

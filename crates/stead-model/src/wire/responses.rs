@@ -1,7 +1,7 @@
 //! The wire of OpenAI's Responses API.
 //!
-//! Nothing is stored at the provider (`store: false`): reasoning travels as encrypted content,
-//! which is sent back with its id so that the model continues its thought from step to step.
+//! Nothing is stored at the provider (`store: false`): reasoning is sent as encrypted content,
+//! which is returned with its id so that the model continues its thought from step to step.
 
 mod decode;
 #[cfg(test)]
@@ -16,7 +16,7 @@ use stead_core::{Block, Media, Message, Thinking, ToolCall, ToolResult, ToolSpec
 
 const ORIGIN: &str = "responses";
 
-/// Speaks the Responses API for one model.
+/// The Responses API for one model.
 #[derive(Debug)]
 pub(crate) struct Responses {
     model: String,
@@ -95,14 +95,15 @@ impl Wire for Responses {
     }
 }
 
-/// Whether the model reasons. The others refuse to be asked for reasoning content.
+/// Returns whether the model reasons. Other models refuse requests for reasoning content.
 fn supports_reasoning(model: &str) -> bool {
     !["gpt-3.5", "gpt-4", "chatgpt-4"]
         .iter()
         .any(|family| model.starts_with(family))
 }
 
-/// The API knows efforts, not budgets. `minimal` and `none` are not known to every model, `low` is.
+/// Returns the reasoning settings. The API has efforts, not budgets. Not every model supports
+/// `minimal` and `none`, but all support `low`.
 fn reasoning(params: &Params) -> Option<ResponsesReasoning> {
     let effort = match params.thinking_tokens? {
         0..4_096 => "low",
@@ -149,7 +150,7 @@ struct ResponsesTool<'a> {
     name: &'a str,
     description: &'a str,
     parameters: &'a Value,
-    /// Left out, it would mean `true`, and schemas with optional fields would be refused.
+    /// The default would be `true`, and schemas with optional fields would be refused.
     strict: bool,
 }
 
@@ -252,7 +253,7 @@ fn assistant_message(text: &str) -> ResponsesInputItem<'_> {
 }
 
 fn assistant(content: &[Block]) -> Vec<ResponsesInputItem<'_>> {
-    // A reasoning item must be followed by what came of it; one that led to nothing is refused.
+    // A reasoning item must be followed by its result; one without is refused.
     let led_to_something = |block: &Block| match block {
         Block::Text { text } => !text.is_empty(),
         Block::ToolCall(_) => true,

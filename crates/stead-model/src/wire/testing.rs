@@ -1,4 +1,4 @@
-//! What the tests of all wires share: the makings of a conversation.
+//! Shared support for the tests of all wires: a sample conversation.
 
 use super::{Wire, WireMode, encode};
 use crate::{Request, SystemPart};

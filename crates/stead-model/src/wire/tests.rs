@@ -1,5 +1,5 @@
-//! What holds for every wire: bodies that extend each other, a cache that changes nothing, and
-//! streams that mean the same however their bytes arrive.
+//! Tests of every wire: request bodies extend each other, the cache changes no body, and a stream
+//! has the same meaning however its bytes are split.
 
 use super::anthropic::Anthropic;
 use super::gemini::Gemini;
@@ -29,7 +29,7 @@ fn wires() -> [Box<dyn Wire>; 4] {
     ]
 }
 
-/// Reads a stream that arrives in `pieces`: the deltas, and how it ended.
+/// Reads a stream that arrives in `pieces`. Returns the deltas and how it ended.
 pub(super) fn read(wire: &dyn Wire, pieces: &[&[u8]]) -> (Vec<Delta>, Result<(), ModelError>) {
     let mut parser = SseParser::default();
     let mut decoder = wire.decoder();
@@ -44,7 +44,7 @@ pub(super) fn read(wire: &dyn Wire, pieces: &[&[u8]]) -> (Vec<Delta>, Result<(),
 }
 
 /// Splits a stream at every byte, then cuts it at every byte. A cut stream is an error; from
-/// `whole_from` on, where the terminal event is whole, it is the same answer.
+/// `whole_from` on, where the terminal event is complete, it is the same answer.
 pub(super) fn assert_splits_and_cuts(
     wire: &dyn Wire,
     stream: &str,
@@ -82,8 +82,7 @@ pub(super) fn assert_splits_and_cuts(
     whole.0
 }
 
-/// Breaks one byte at a time. Whatever comes of it, it is an end and no panic, and at most one
-/// answer.
+/// Corrupts one byte at a time. The result is an end without a panic, and at most one answer.
 fn assert_damage_is_survived(wire: &dyn Wire, stream: &[u8]) {
     for at in (0..stream.len()).step_by(3) {
         for byte in *b"\"}[0\n\xff" {
@@ -129,7 +128,7 @@ fn turn(origin: &str, n: usize) -> Vec<Message> {
 
 #[test]
 fn each_turns_body_extends_the_one_before() {
-    // The caching mark of a message moves on with the conversation; nothing else may.
+    // The cache mark of a message moves on with the conversation; nothing else may change.
     const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
     for wire in wires() {
         let mut asked = request(vec![Message::user("begin")]);
@@ -186,7 +185,7 @@ fn any_message() -> impl Strategy<Value = Message> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Through appending, cutting back and changing messages in the middle, and switching wires.
+    /// Appends, cuts back and changes messages in the middle, and switches wires.
     #[test]
     fn the_cache_never_changes_a_body(
         steps in prop::collection::vec((0usize..4, 0usize..8, prop::collection::vec(any_message(), 0..4)), 1..8)

@@ -34,9 +34,9 @@ async fn an_answer_is_what_was_written_and_how_it_ended() {
     for (script, input, code, stdout, stderr) in [
         ("cat", &b"hello"[..], 0, "hello", ""),
         ("echo no >&2; exit 2", b"hello", 2, "", "no\n"),
-        // An input that nobody reads is no failure.
+        // An input that is not read is no failure.
         ("exec <&-; echo fine", &large, 0, "fine\n", ""),
-        // What it leaves behind does not keep the answer.
+        // An orphan does not delay the output.
         ("sleep 300 & echo fine", b"", 0, "fine\n", ""),
     ] {
         let (said, took) = ask(script, input, Duration::from_secs(20)).await;

@@ -3,7 +3,6 @@
 use crate::{run, trace, traced};
 use stead_sandbox::{EXEC_ID_ENV, Exec, ExecOutcome, Host, Isolation, Sandbox, SandboxKind};
 
-// 6: execute
 #[tokio::test]
 async fn a_command_sees_the_variables_it_is_given_and_none_of_ours() {
     let host = Host::new(
@@ -18,7 +17,7 @@ async fn a_command_sees_the_variables_it_is_given_and_none_of_ours() {
         host.exec(exec, &mut said).await.unwrap(),
         ExecOutcome::Exited(0)
     );
-    // What the shell sets itself.
+    // Variables that the shell sets itself.
     let of_shell = |line: &&str| {
         ["PWD=", "SHLVL=", "_=", "OLDPWD="]
             .iter()
@@ -68,7 +67,6 @@ async fn a_command_of_a_command_stays_within_reach_of_the_first() {
     assert!(said.text().starts_with("outer:"), "{}", said.text());
 }
 
-// 6: execute
 #[tokio::test]
 async fn ends_inputs_bytes_and_limits_are_as_they_should_be() {
     let dir = tempfile::tempdir().unwrap();

@@ -7,7 +7,6 @@ use stead_testkit::{Child, Death, child_role};
 
 const TEST: &str = "killed_parent::nothing_outlives_a_process_that_is_killed";
 
-// 6: execute
 #[test]
 fn nothing_outlives_a_process_that_is_killed() {
     if let Some(role) = child_role() {

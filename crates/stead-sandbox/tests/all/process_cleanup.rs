@@ -8,9 +8,9 @@ use stead_sandbox::{ExecLimits, ExecOutcome, Host, Sandbox, SandboxError, captur
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
-/// Tells the group of the command, whose head is its guard.
+/// Prints the group of the command, whose leader is its guard.
 const GROUP: &str = "cut -d' ' -f5 /proc/self/stat";
-/// Waits until what was started is where it wants to be.
+/// Waits until the started process is ready.
 const UP: &str = "until [ -e up ]; do sleep 0.01; done";
 
 fn assert_reaped(group: &str, case: &str) {
@@ -24,7 +24,6 @@ fn assert_reaped(group: &str, case: &str) {
     );
 }
 
-// 6: execute
 #[tokio::test]
 async fn a_command_is_heard_to_its_end_and_in_order() {
     let dir = tempfile::tempdir().unwrap();
@@ -35,7 +34,6 @@ async fn a_command_is_heard_to_its_end_and_in_order() {
     assert_eq!(said.text(), lines);
 }
 
-// 6: execute
 #[tokio::test]
 async fn nothing_is_left_of_a_command_whatever_it_starts() {
     let stray = |how: &str| format!("{how} & {UP}");
@@ -122,7 +120,6 @@ async fn nothing_is_left_of_a_command_whatever_it_starts() {
     }
 }
 
-// 6: execute
 #[tokio::test]
 async fn a_cancelled_command_is_asked_to_end_and_a_forgotten_one_is_killed() {
     let script = "trap 'echo > goodbye; exit' TERM; setsid sh -c 'touch up; sleep 1000' & while :; do sleep 0.02; done";
@@ -155,7 +152,6 @@ async fn a_cancelled_command_is_asked_to_end_and_a_forgotten_one_is_killed() {
     assert!(!dir.path().join("goodbye").exists());
 }
 
-// 6: execute
 #[tokio::test]
 async fn what_cannot_begin_says_so_and_leaves_nothing() {
     let (ended, _) = run(traced("true", Path::new("/no/such/folder"), &trace())).await;
@@ -174,11 +170,10 @@ async fn what_cannot_begin_says_so_and_leaves_nothing() {
     );
 }
 
-// 6: execute
 #[tokio::test]
 async fn eight_commands_at_once_do_not_touch_each_other() {
     let dir = tempfile::tempdir().unwrap();
-    // Each waits for all others, so they must run side by side.
+    // Each waits for all others, so they must run in parallel.
     let script = |n: usize| {
         format!(
             "touch here-{n}; until [ $(ls | grep -c here-) = 8 ]; do sleep 0.02; done; touch seen-{n}; \

@@ -1,8 +1,8 @@
-//! Characters as they are compared: without case, accents and widths.
+//! Normalising characters: without case, accents and widths.
 
 use unicode_normalization::UnicodeNormalization;
 
-/// Whether `c` belongs to a script that has no spaces between words.
+/// Returns whether `c` belongs to a script without spaces between words.
 pub(super) fn is_ideograph(c: char) -> bool {
     matches!(c as u32,
         0x0E00..=0x0EFF       // Thai, Lao
@@ -21,23 +21,23 @@ pub(super) fn is_ideograph(c: char) -> bool {
         | 0x20000..=0x323AF)
 }
 
-/// Whether `c` only changes the letter before it in a way that typing often leaves out.
+/// Returns whether `c` is a mark on the letter before it that people often do not type.
 pub(super) fn is_ignored_mark(c: char) -> bool {
     matches!(c as u32, 0x0300..=0x036F | 0x1AB0..=0x1AFF | 0x1DC0..=0x1DFF | 0x200C..=0x200D | 0x20D0..=0x20FF | 0xFE20..=0xFE2F)
         || unicode_normalization::char::is_combining_mark(c)
 }
 
 fn is_accent(c: char) -> bool {
-    // Marks of other scripts are vowels, without which words are others.
+    // Marks of other scripts are vowels and distinguish words.
     matches!(c as u32, 0x0300..=0x036F | 0x1AB0..=0x1AFF | 0x1DC0..=0x1DFF | 0x200C..=0x200D | 0x20D0..=0x20FF | 0xFE20..=0xFE2F)
 }
 
-/// A character of a script without spaces as it is compared.
+/// Normalises a character of a script without spaces.
 pub(super) fn normalize_ideograph(c: char) -> String {
     std::iter::once(c).nfkc().collect()
 }
 
-/// A letter or digit as it is compared.
+/// Normalises a letter or digit.
 pub(super) fn normalize_letter(c: char) -> String {
     if c.is_ascii() {
         return c.to_ascii_lowercase().to_string();
@@ -61,7 +61,7 @@ pub(super) fn normalize_letter(c: char) -> String {
             plain if plain.is_alphanumeric() || is_ignored_mark(plain) && !is_accent(plain) => {
                 out.push(plain)
             }
-            // What a sign of compatibility is made of may be no letter: `½` is `1⁄2`.
+            // A compatibility character may decompose into non-letters: `½` is `1⁄2`.
             _ => {}
         }
     }

@@ -54,7 +54,7 @@ fn a_long_word_is_cut() {
     assert_eq!(words, ["x9".repeat(32)]);
 }
 
-/// FTS5 gets words between quotes and spaces: nothing else may be in them.
+/// FTS5 gets words between quotes and spaces, so words must not contain them.
 fn check(text: &str) -> Result<(), String> {
     for word in tokenize(text).tokens {
         let plain =

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 use stead_search::{Embed, EmbedError, HybridOptions, Index, Query, Ranking, SearchResults};
 
-/// Knows three meanings, whatever the words.
+/// An embedder with three meanings, independent of the words.
 #[derive(Debug, Default)]
 struct Meanings {
     asked: Mutex<Vec<String>>,
@@ -73,7 +73,7 @@ async fn what_means_the_same_is_found_without_a_common_word_and_lines_are_embedd
         (1, Ranking::Hybrid { unknown: 0 })
     );
     assert_eq!(meanings.asked.lock().unwrap().len(), 4);
-    // A line that did not change is not asked for again, though its file did.
+    // No vector is requested again for an unchanged line of a changed file.
     index
         .sync(
             &memory("a.md"),

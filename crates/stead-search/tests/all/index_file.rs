@@ -30,7 +30,7 @@ async fn a_file_keeps_what_it_was_told_and_may_be_deleted() {
     );
 }
 
-/// Another program's database.
+/// Creates another program's database.
 async fn foreign(path: &Path) {
     use sqlx::{ConnectOptions, Connection, Executor};
     let options = sqlx::sqlite::SqliteConnectOptions::new()
@@ -41,7 +41,7 @@ async fn foreign(path: &Path) {
     conn.close().await.unwrap();
 }
 
-/// One of ours, as an earlier version might have left it.
+/// Creates an index as an earlier version might have left it.
 async fn older(path: &Path) {
     use sqlx::{ConnectOptions, Connection, Executor};
     drop(filled(path).await);
@@ -99,7 +99,7 @@ async fn damage_anywhere_ends_in_an_answer_or_in_a_new_index() {
     let index = Index::open(&sound).await.unwrap();
     index.sync(&memory("a.md"), "1", &lines).await.unwrap();
     drop(index);
-    // Everything from the log into the file itself.
+    // Moves everything from the log into the file itself.
     let whole = {
         use sqlx::{ConnectOptions, Connection, Executor};
         let mut conn = sqlx::sqlite::SqliteConnectOptions::new()
@@ -124,7 +124,7 @@ async fn damage_anywhere_ends_in_an_answer_or_in_a_new_index() {
             .unwrap_or_else(|error| panic!("at {start}: {error}"));
         let mut rebuilt = 0;
         loop {
-            // As whoever uses an index does: tell it what there is, then ask.
+            // As a user of an index does: sync the sources, then search.
             let told = index.sync(&memory("a.md"), "1", &lines).await.map(drop);
             let asked = match told {
                 Ok(()) => index.search(&Query::new("number 7")).await.map(drop),
@@ -153,7 +153,7 @@ async fn a_place_that_cannot_be_written_is_told() {
 async fn two_writers_lose_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("search.sqlite");
-    // Two indexes over one file are to SQLite what two processes are.
+    // To SQLite, two indexes over one file are like two processes.
     let (one, two) = tokio::join!(Index::open(&path), Index::open(&path));
     let both = [Arc::new(one.unwrap()), Arc::new(two.unwrap())];
     let mut work = tokio::task::JoinSet::new();

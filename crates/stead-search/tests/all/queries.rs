@@ -72,7 +72,7 @@ async fn nothing_that_is_typed_is_an_error_of_syntax() {
             Err(IndexError::EmptyQuery)
         ));
     }
-    // The marks of scopes are no words.
+    // The internal marks of scopes are not searchable words.
     assert_eq!(found(&index, "k0").await, Vec::<u64>::new());
 }
 
@@ -142,7 +142,7 @@ async fn scope_and_time_narrow_and_limits_are_kept() {
         (Query { since: Some(day(4)), ..all.clone() }, 18),
         (Query { until: Some(day(4)), ..all.clone() }, 9),
         (Query { since: Some(day(2)), until: Some(day(4)), ..all.clone() }.in_scope(under), 2),
-        // The same for signs.
+        // The limit also applies to symbols.
         (Query::new("heron").limit(usize::MAX), 27),
     ];
     for (query, hits) in table {
@@ -152,7 +152,7 @@ async fn scope_and_time_narrow_and_limits_are_kept() {
             "{query:?}"
         );
     }
-    // Newer first, then by source and place.
+    // Newest first, then by source and place.
     let best = places(&index.search(&all.limit(3)).await.unwrap());
     assert_eq!(
         best,
@@ -204,7 +204,7 @@ async fn a_hit_shows_who_said_what_and_where() {
         "{}",
         hit.text
     );
-    // Many pieces of one line are one hit.
+    // Several pieces of one line are one hit.
     assert_eq!(
         index.search(&Query::new("hay")).await.unwrap().hits.len(),
         1

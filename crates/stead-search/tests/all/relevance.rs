@@ -4,7 +4,7 @@ use stead_search::{Index, Query, SearchSource, SearchSourceKind, SourceLine};
 
 const DOCUMENTS: &str = include_str!("../data/documents.txt");
 const QUERIES: &str = include_str!("../data/queries.txt");
-/// The part of the documents that queries name and that is among the first five hits.
+/// The part of the expected documents that must be among the first five hits.
 const RECALL_AT_5: f64 = 0.97;
 
 fn rows(text: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {

@@ -79,7 +79,7 @@ async fn only_the_version_that_grew_is_added_to() {
         index.append(&source, "1", "2", &more).await.unwrap(),
         AppendOutcome::Added
     );
-    // Another process that saw the same growth adds nothing twice.
+    // Another process that saw the same growth adds no line twice.
     assert_eq!(
         index.append(&source, "1", "2", &more).await.unwrap(),
         AppendOutcome::Stale

@@ -6,24 +6,25 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use std::fmt;
 
-/// Longest key, in bytes.
+/// The maximum length of a key, in bytes.
 pub const MAX_KEY_BYTES: usize = 1100;
-/// Most bytes of what a listing shows of a document.
+/// The maximum length of a document's metadata, in bytes.
 pub const MAX_META_BYTES: usize = 16 * 1024;
-/// Most bytes of a document's body. What is larger is cut into several documents.
+/// The maximum length of a document's body, in bytes. Larger contents are split into several
+/// documents.
 pub const MAX_BODY_BYTES: usize = 1024 * 1024;
 
-/// Versioned documents, by key. Keys compare byte by byte, in all that a backend does with them.
+/// Versioned documents by key. Every backend compares keys byte by byte.
 pub trait Documents: fmt::Debug + Send + Sync {
-    /// The document at `key`.
+    /// Returns the document at `key`.
     fn get<'a>(
         &'a self,
         space: &'a Space,
         key: &'a str,
     ) -> BoxFuture<'a, Result<Option<Document>, StoreError>>;
 
-    /// At most `limit` documents whose key begins with `prefix` and comes after `after`, in the
-    /// order of their keys. Fewer than `limit` means that there are no more.
+    /// Returns at most `limit` documents whose key begins with `prefix` and comes after `after`, in
+    /// key order. Fewer than `limit` results mean that there are no more.
     fn list<'a>(
         &'a self,
         space: &'a Space,
@@ -32,13 +33,13 @@ pub trait Documents: fmt::Debug + Send + Sync {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<ListedDocument>, StoreError>>;
 
-    /// Makes all changes or none, and none if any of them finds something else than it expects
-    /// ([`StoreError::Conflict`]) or if `fence` no longer holds ([`StoreError::Fenced`]). Every
-    /// expectation is about the state before the whole commit; no key may occur in two changes.
-    /// Durable on return.
+    /// Applies all changes or none. Nothing is changed if an expectation does not hold
+    /// ([`StoreError::Conflict`]) or `fence` is outdated ([`StoreError::Fenced`]). Every
+    /// expectation refers to the state before the whole commit, and no key may occur in two
+    /// changes. Durable on return.
     ///
-    /// Where the answer to a commit is lost with the connection, it is tried again, and it counts
-    /// as made if everything is as it would have left it.
+    /// If the response is lost with the connection, the commit is retried. It counts as applied if
+    /// everything is as the commit would have left it.
     fn commit<'a>(
         &'a self,
         space: &'a Space,
@@ -47,19 +48,19 @@ pub trait Documents: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 }
 
-/// What is kept under a key.
+/// The content stored under a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
-    /// Which content this is.
+    /// The version of the content.
     pub version: DocVersion,
-    /// What listings show of it, at most [`MAX_META_BYTES`].
+    /// The part that listings show, at most [`MAX_META_BYTES`].
     pub meta: Bytes,
     /// The rest, at most [`MAX_BODY_BYTES`].
     pub body: Bytes,
 }
 
 impl Document {
-    /// New content, with a version of its own.
+    /// Creates a document with a new version.
     pub fn new(meta: impl Into<Bytes>, body: impl Into<Bytes>) -> Self {
         Self {
             version: DocVersion::fresh(),
@@ -72,21 +73,22 @@ impl Document {
 /// A document in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedDocument {
-    /// Its key.
+    /// The key.
     pub key: String,
-    /// Its version.
+    /// The version.
     pub version: DocVersion,
-    /// What it says of itself.
+    /// The document's metadata.
     pub meta: Bytes,
 }
 
-/// One content of one document. Made by whoever writes it and never used again, so that neither a
-/// removed and remade document nor a commit tried twice can be taken for another.
+/// The version of a document's content. The writer creates it and never reuses it, so a document
+/// that was removed and created again, or a commit that was retried, cannot be mistaken for
+/// another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DocVersion(pub u128);
 
 impl DocVersion {
-    /// One that nothing has yet.
+    /// Returns a version that was never used before.
     pub fn fresh() -> Self {
         Self(uuid::Uuid::now_v7().as_u128())
     }
@@ -109,51 +111,51 @@ impl fmt::Debug for DocVersion {
 pub enum DocumentChange {
     /// Writes a document.
     Put {
-        /// Where.
+        /// The key.
         key: String,
-        /// What.
+        /// The new document.
         document: Document,
-        /// What must be there before.
+        /// The expected state before the commit.
         expect: Expected,
     },
-    /// Removes a document; with [`Expected::Any`] it is fine if there is none.
+    /// Removes a document. With [`Expected::Any`] it may be absent.
     Delete {
-        /// Which.
+        /// The key.
         key: String,
-        /// What must be there before.
+        /// The expected state before the commit.
         expect: Expected,
     },
-    /// Puts a document under another key, where nothing may be. Its version stays.
+    /// Moves a document to a key that must be absent. Its version stays.
     Move {
-        /// From where.
+        /// The current key.
         from: String,
-        /// To where.
+        /// The new key.
         to: String,
         /// The version it must have.
         version: DocVersion,
     },
-    /// Changes nothing.
+    /// Changes nothing, but makes the commit depend on the state of a key.
     Check {
-        /// What is looked at.
+        /// The key.
         key: String,
-        /// What must be there.
+        /// The expected state.
         expect: Expected,
     },
 }
 
-/// What must be at a key.
+/// The expected state of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
-    /// Anything or nothing.
+    /// Any state.
     Any,
-    /// Nothing.
+    /// There is no document.
     Absent,
-    /// A document of exactly this version.
+    /// There is a document of exactly this version.
     Version(DocVersion),
 }
 
 impl Expected {
-    /// Whether `found` is as expected.
+    /// Returns whether `found` is the expected state.
     pub fn matches(self, found: Option<DocVersion>) -> bool {
         match self {
             Self::Any => true,

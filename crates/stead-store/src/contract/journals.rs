@@ -8,10 +8,10 @@ use std::fmt;
 
 /// Append-only logs of lines, numbered from 1.
 pub trait Journals: fmt::Debug + Send + Sync {
-    /// Appends `lines` (without line ends) as one piece after line `after`; 0 begins the journal.
-    /// Refused with [`StoreError::Fenced`] if `fence` no longer holds, with
-    /// [`StoreError::Conflict`] if `after` is not the last line. Durable on return. Tried again
-    /// after a lost answer, it counts as made if the journal ends in these lines.
+    /// Appends `lines` (without line ends) atomically after line `after`; 0 starts the journal.
+    /// Fails with [`StoreError::Fenced`] if `fence` is outdated and with [`StoreError::Conflict`]
+    /// if `after` is not the last line. Durable on return. After a lost response the append is
+    /// retried, and counts as applied if the journal ends in these lines.
     fn append<'a>(
         &'a self,
         space: &'a Space,
@@ -21,8 +21,8 @@ pub trait Journals: fmt::Debug + Send + Sync {
         fence: &'a FencingToken,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Lines from line `from` on, in order: as many as come to about `max_bytes`, and at least one
-    /// if there is one.
+    /// Returns lines from line `from` on, in order: about `max_bytes` of them, and at least one if
+    /// there is one.
     fn lines<'a>(
         &'a self,
         space: &'a Space,
@@ -31,14 +31,14 @@ pub trait Journals: fmt::Debug + Send + Sync {
         max_bytes: usize,
     ) -> BoxFuture<'a, Result<Vec<Bytes>, StoreError>>;
 
-    /// Where the journal ends; none if there is none.
+    /// Returns the end of the journal, or `None` if it does not exist.
     fn tail<'a>(
         &'a self,
         space: &'a Space,
         journal: &'a str,
     ) -> BoxFuture<'a, Result<Option<JournalTail>, StoreError>>;
 
-    /// At most `limit` journals whose name comes after `after`, in order of name.
+    /// Returns at most `limit` journals whose name comes after `after`, ordered by name.
     fn names<'a>(
         &'a self,
         space: &'a Space,
@@ -46,7 +46,7 @@ pub trait Journals: fmt::Debug + Send + Sync {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<(String, JournalTail)>, StoreError>>;
 
-    /// Removes a journal while `fence` holds.
+    /// Removes a journal. Fails with [`StoreError::Fenced`] if `fence` is outdated.
     fn erase<'a>(
         &'a self,
         space: &'a Space,
@@ -58,12 +58,12 @@ pub trait Journals: fmt::Debug + Send + Sync {
 /// The end of a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalTail {
-    /// Its last line's number.
+    /// The number of the last line.
     pub seq: u64,
-    /// Bytes of all lines, each counted with a line end.
+    /// The total length of all lines in bytes, including line ends.
     pub bytes: u64,
     /// The last line.
     pub last: Bytes,
-    /// Milliseconds since 1970 of the last append, by the store's clock.
+    /// The time of the last append in milliseconds since 1970, by the store's clock.
     pub updated_ms: i64,
 }

@@ -1,4 +1,4 @@
-//! Who may do something, for a while.
+//! Leases: the right to write something until a deadline.
 
 use super::Space;
 use crate::StoreError;
@@ -6,13 +6,14 @@ use futures_util::future::BoxFuture;
 use std::fmt;
 use std::time::Duration;
 
-/// The right to do something, given to one holder at a time and only for a while.
+/// Leases: a right that one holder has at a time, until a deadline.
 ///
-/// A token goes with each grant and grows with every one of them, for the lifetime of the store:
-/// whoever shows an older token was overtaken, however long it slept. Time is the store's own.
+/// Each grant comes with a fencing token that is greater than all earlier ones of the lease, for
+/// the lifetime of the store. A holder with an older token has been replaced, however long it
+/// slept. All times are measured by the store's clock.
 pub trait Leases: fmt::Debug + Send + Sync {
-    /// Takes the lease for `ttl` if `claim` allows it. A holder that asks again gets its own lease
-    /// again: every grant is asked for under a name of its own.
+    /// Acquires the lease for `ttl` if `claim` allows it. A holder that asks again under the same
+    /// name gets its own lease again, so every acquisition needs a unique holder name.
     fn acquire<'a>(
         &'a self,
         space: &'a Space,
@@ -22,8 +23,8 @@ pub trait Leases: fmt::Debug + Send + Sync {
         claim: Claim,
     ) -> BoxFuture<'a, Result<AcquireOutcome, StoreError>>;
 
-    /// Makes the lease last for `ttl` from now. False if it was taken over; an expired lease that
-    /// nobody took is still one's own.
+    /// Extends the lease to `ttl` from now. Returns false if it was taken over. An expired lease
+    /// that no other holder took can still be renewed.
     fn renew<'a>(
         &'a self,
         space: &'a Space,
@@ -31,7 +32,7 @@ pub trait Leases: fmt::Debug + Send + Sync {
         ttl: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Gives the lease back, if it still is one's own. Its token is remembered.
+    /// Releases the lease if it is still held under this token. The token is remembered.
     fn release<'a>(
         &'a self,
         space: &'a Space,
@@ -39,39 +40,39 @@ pub trait Leases: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 }
 
-/// When a lease may be taken.
+/// The condition under which a lease may be acquired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
-    /// When nobody holds it, or the holder let it expire.
+    /// The lease is not held, or has expired.
     Free,
-    /// Also when it is held under this token, by someone known to be gone.
+    /// Also if it is held under this token, by a holder that is known to be gone.
     Takeover(u64),
 }
 
-/// What came of asking for a lease.
+/// The result of acquiring a lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AcquireOutcome {
-    /// It is ours; show this with every write.
+    /// The lease was acquired. The token must accompany every write.
     Granted(FencingToken),
-    /// Someone else holds it.
+    /// Another holder has the lease.
     Held(Lease),
 }
 
-/// A lease that someone holds.
+/// A lease that is held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// Who, in the words they gave.
+    /// The name that the holder gave itself.
     pub holder: String,
-    /// Their token.
+    /// The holder's token.
     pub token: u64,
-    /// How long it lasts unless they renew it.
+    /// The time until it expires unless it is renewed.
     pub remaining: Duration,
 }
 
-/// The proof of a lease. It holds as long as no greater token was given out.
+/// The proof of holding a lease. It is valid until a greater token is issued.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FencingToken {
-    /// The lease.
+    /// The name of the lease.
     pub name: String,
     /// The token.
     pub token: u64,

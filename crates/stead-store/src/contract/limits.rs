@@ -1,11 +1,11 @@
-//! What no backend accepts, refused by all in the same words and before anything is sent.
+//! Limits that every backend enforces with the same errors, before anything is sent.
 
 use super::{Document, DocumentChange, MAX_BODY_BYTES, MAX_KEY_BYTES, MAX_META_BYTES};
 use crate::StoreError;
 use bytes::Bytes;
 use std::collections::HashSet;
 
-/// Refuses a commit that is too large in a part, or changes one key twice.
+/// Checks that no part of a commit is too large and that no key occurs twice.
 pub(crate) fn check_changes(place: &str, changes: &[DocumentChange]) -> Result<(), StoreError> {
     let mut seen = HashSet::new();
     let mut once = |key| {
@@ -35,7 +35,7 @@ pub(crate) fn check_changes(place: &str, changes: &[DocumentChange]) -> Result<(
         })
 }
 
-/// Refuses lines that would be read back as several.
+/// Checks that no line holds a line end, which would make it several lines when read back.
 pub(crate) fn check_lines(place: &str, lines: &[Bytes]) -> Result<(), StoreError> {
     if !lines
         .iter()

@@ -1,8 +1,9 @@
-//! What every store does: four small traits.
+//! The contracts of a store: four small traits.
 //!
-//! All four are implemented by each backend, and one conformance suite
-//! (`stead_testkit::store_suite`) runs on every one of them. Nothing here is read-modify-write
-//! without a version: whoever changes something says what must still hold.
+//! Every server backend implements all four; files on this machine implement three of them, because
+//! local journals are files of their own ([`FileSessions`](crate::FileSessions)). One conformance
+//! suite (`stead_testkit::store_suite`) runs on every backend. There is no read-modify-write without
+//! a version: each change names the state it expects.
 
 mod documents;
 mod journals;
@@ -21,11 +22,17 @@ pub(crate) use limits::{check_changes, check_lines};
 pub use queue::{ClaimedJob, DeadLetter, EnqueueOutcome, Job, Queue};
 pub use space::{Space, folder_name};
 
-/// A place that holds shared state: all four contracts, in one.
-pub trait Store: Documents + Journals + Leases + Queue {
-    /// What kind of store this is, and where, without a password: `postgres://db.local/agents`.
+/// A store of documents, leases and queues.
+pub trait StateStore: Documents + Leases + Queue {
+    /// Returns the kind and address of the store without credentials, such as
+    /// `postgres://db.local/agents`.
     fn place(&self) -> &str;
 
-    /// Whether other machines see the same state.
+    /// Returns whether other machines see the same state.
     fn is_shared(&self) -> bool;
 }
+
+/// A store of documents, leases, queues and journals: everything that sessions need.
+pub trait Store: StateStore + Journals {}
+
+impl<T: StateStore + Journals> Store for T {}

@@ -1,4 +1,4 @@
-//! Work to be done later, at least once and by one worker at a time.
+//! Durable queues: each job is delivered at least once, to one worker at a time.
 
 use super::Space;
 use crate::StoreError;
@@ -7,13 +7,13 @@ use futures_util::future::BoxFuture;
 use std::fmt;
 use std::time::Duration;
 
-/// Durable queues of jobs. Time is the store's own.
+/// Durable queues of jobs. All times are measured by the store's clock.
 ///
-/// A claimed job is hidden for a while. If it is neither acknowledged nor given back by then, it is
-/// delivered again; a job that was delivered `max_attempts` times goes to the dead letters.
+/// A claimed job is hidden for a while. If it is neither acknowledged nor returned by then, it is
+/// delivered again. A job that was delivered `max_attempts` times becomes a dead letter.
 pub trait Queue: fmt::Debug + Send + Sync {
-    /// Adds a job, unless one with its dedup key is there already or was within the last day, done
-    /// or dead.
+    /// Adds a job, unless the queue has one with the same dedup key or had one that ended within
+    /// the last day.
     fn enqueue<'a>(
         &'a self,
         space: &'a Space,
@@ -21,7 +21,7 @@ pub trait Queue: fmt::Debug + Send + Sync {
         job: Job,
     ) -> BoxFuture<'a, Result<EnqueueOutcome, StoreError>>;
 
-    /// Takes the job that has been due longest and hides it for `hide`.
+    /// Claims the job that has been due longest and hides it for `hide`.
     fn claim<'a>(
         &'a self,
         space: &'a Space,
@@ -29,8 +29,8 @@ pub trait Queue: fmt::Debug + Send + Sync {
         hide: Duration,
     ) -> BoxFuture<'a, Result<Option<ClaimedJob>, StoreError>>;
 
-    /// The job is done. False if it was delivered again in the meantime: then it is not ours any
-    /// more.
+    /// Marks a job as done. Returns false if it was delivered again in the meantime and no longer
+    /// belongs to the caller.
     fn ack<'a>(
         &'a self,
         space: &'a Space,
@@ -38,8 +38,9 @@ pub trait Queue: fmt::Debug + Send + Sync {
         claimed: &'a ClaimedJob,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// The job failed for `reason`: it is due again after `delay`, or dead if that was its last
-    /// attempt. False if it is not ours any more.
+    /// Marks a delivery as failed for `reason`: the job is due again after `delay`, or becomes a
+    /// dead letter if this was its last attempt. Returns false if the job no longer belongs to the
+    /// caller.
     fn nack<'a>(
         &'a self,
         space: &'a Space,
@@ -49,7 +50,8 @@ pub trait Queue: fmt::Debug + Send + Sync {
         reason: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Hides a claimed job for `hide` from now. False if it is not ours any more.
+    /// Hides a claimed job for `hide` from now. Returns false if the job no longer belongs to the
+    /// caller.
     fn extend<'a>(
         &'a self,
         space: &'a Space,
@@ -58,7 +60,7 @@ pub trait Queue: fmt::Debug + Send + Sync {
         hide: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// At most `limit` jobs that failed for good and come after `after`, oldest first.
+    /// Returns at most `limit` dead letters that come after `after`, oldest first.
     fn dead_letters<'a>(
         &'a self,
         space: &'a Space,
@@ -71,45 +73,45 @@ pub trait Queue: fmt::Debug + Send + Sync {
 /// A job to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
-    /// What the worker is told.
+    /// The data for the worker.
     pub payload: Bytes,
-    /// Two jobs of one queue with the same key are the same job.
+    /// The dedup key. Two jobs of one queue with the same key are the same job.
     pub dedup: Option<String>,
-    /// How long until it is due.
+    /// The delay until it is due.
     pub delay: Duration,
-    /// How often it is delivered before it is given up.
+    /// The number of deliveries after which the job becomes a dead letter.
     pub max_attempts: u32,
 }
 
-/// What came of adding a job. The text is the job's id; ids of later jobs compare greater.
+/// The result of adding a job. The text is the job's id; ids of later jobs compare greater.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EnqueueOutcome {
-    /// It was added.
+    /// The job was added.
     New(String),
-    /// It was there.
+    /// The queue already has the job.
     Existing(String),
 }
 
-/// A job in the hands of a worker.
+/// A job that a worker has claimed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimedJob {
-    /// The job.
+    /// The id of the job.
     pub id: String,
-    /// What to do.
+    /// The data for the worker.
     pub payload: Bytes,
-    /// Which delivery this is, from 1. With the id, the proof that it is ours.
+    /// The number of this delivery, from 1. Together with the id it proves the claim.
     pub attempt: u32,
 }
 
-/// A job that failed for good.
+/// A job that failed on its last attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadLetter {
-    /// The job.
+    /// The id of the job.
     pub id: String,
-    /// What it was to do.
+    /// The data for the worker.
     pub payload: Bytes,
-    /// How often it was delivered.
+    /// The number of deliveries.
     pub attempts: u32,
-    /// Why the last delivery failed.
+    /// The reason why the last delivery failed.
     pub reason: String,
 }

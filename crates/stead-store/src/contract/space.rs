@@ -1,18 +1,19 @@
-//! Parts of a store that see nothing of each other.
+//! Spaces: isolated parts of a store.
 
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::sync::Arc;
 
-/// Longest name of a space, in bytes: room for the key beside it in every backend's index.
+/// The maximum length of a space's name in bytes, which leaves room for the key in every backend's
+/// index.
 const MAX_SPACE_BYTES: usize = 400;
 
-/// A part of a store that sees nothing of the others, named by a list of ids.
+/// An isolated part of a store, named by a list of ids.
 ///
 /// Ids may be any text. Each is encoded so that different lists give different names: letters,
-/// digits, `_` and `-` stand for themselves, every other byte for its number. No id can therefore
-/// hold the separator, climb out, or be taken for another one that merely looks like it. A name
-/// that would be too long ends in a hash of all of it.
+/// digits, `_` and `-` stay as they are, every other byte becomes its number. So no id can contain
+/// the separator, leave its space, or collide with an id that looks like it. A name that would be
+/// too long ends in a hash of the whole name.
 ///
 /// ```
 /// use stead_store::Space;
@@ -24,26 +25,26 @@ const MAX_SPACE_BYTES: usize = 400;
 pub struct Space(Arc<str>);
 
 impl Space {
-    /// The space named by `ids`.
+    /// Returns the space named by `ids`.
     pub fn new<I: AsRef<str>>(ids: impl IntoIterator<Item = I>) -> Self {
         let encoded: Vec<String> = ids.into_iter().map(|id| encode(id.as_ref())).collect();
         Self(hash_if_too_long(encoded.join("/")))
     }
 
-    /// A space within this one.
+    /// Returns a space within this one.
     pub fn within(&self, id: &str) -> Self {
         Self(hash_if_too_long(format!("{}/{}", self.0, encode(id))))
     }
 
-    /// Its name: unique, and safe as part of a key, a path or a statement's parameter.
+    /// Returns the name of the space: unique, and safe in a key, a path or a statement's parameter.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// One id as a part of a name. Also used where an id becomes a folder.
+/// Encodes one id as a part of a name. Also used where an id becomes a folder.
 pub(crate) fn encode(id: &str) -> String {
-    // No id encodes to a lone `%`, so it is free to stand for the empty one.
+    // No other id encodes to a lone `%`, so it can stand for the empty id.
     if id.is_empty() {
         return "%".to_owned();
     }
@@ -57,8 +58,8 @@ pub(crate) fn encode(id: &str) -> String {
     text
 }
 
-/// The name of a folder that belongs to `ids`: unlike any name that a person gives a folder by
-/// habit, and unlike that of other ids.
+/// Returns the name of a folder for `ids`. It differs from the folder of any other ids and from
+/// names that people usually give folders.
 pub fn folder_name(ids: &[&str]) -> String {
     /// Leaves room within the 255 bytes of a file name.
     const MAX_FOLDER_BYTES: usize = 200;
@@ -80,7 +81,7 @@ fn hash_if_too_long(name: String) -> Arc<str> {
     if name.len() <= MAX_SPACE_BYTES {
         return name.into();
     }
-    // `#` is in no encoded id, so a hashed name is never another's plain one.
+    // No encoded id contains `#`, so a hashed name never equals a plain one.
     format!("{}#{}", &name[..MAX_SPACE_BYTES - 65], hex(&name)).into()
 }
 

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-/// Enough for the first line of any document: a key may be six times as long in JSON.
+/// The length of the first line of any document: a key may be six times as long in JSON.
 const HEAD_BYTES: u64 = 8 * 1024;
 
 /// The first line of a document's file.
@@ -116,7 +116,7 @@ fn check(folder: &LockedFolder, change: &DocumentChange) -> Result<(), StoreErro
     }
 }
 
-/// Makes changes that are known to be right.
+/// Applies changes whose expectations have been checked.
 fn apply_changes(folder: &LockedFolder, changes: Vec<DocumentChange>) -> Result<(), StoreError> {
     let mut moves = Vec::new();
     let mut removals = Vec::new();
@@ -216,7 +216,7 @@ fn version(folder: &LockedFolder, key: &str) -> Result<Option<DocVersion>, Store
     parse_version(&head).ok_or_else(corrupt).map(Some)
 }
 
-/// The first line of a file, and what was read after it.
+/// Returns the first line of a file and the bytes that were read after it.
 fn read_header(
     folder: &LockedFolder,
     name: &str,

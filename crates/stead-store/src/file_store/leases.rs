@@ -64,7 +64,7 @@ impl Leases for FileStore {
     }
 }
 
-/// Refuses whoever was overtaken.
+/// Fails if a greater token than `fence` was issued.
 pub(super) fn check_fence(folder: &LockedFolder, fence: &FencingToken) -> Result<(), StoreError> {
     let latest = read(folder, &fence.name)?.map(|grant| grant.token);
     if latest == Some(fence.token) {

@@ -1,10 +1,10 @@
-//! The folder of one space, locked: every operation happens between a lock and its release, and
-//! finds no trace of one that was cut off.
+//! The folder of one space under a lock. Every operation runs between locking and unlocking, after
+//! interrupted operations have been completed.
 
 use crate::{Disk, DocVersion, StoreError, open_dir};
 use rustix::fs::{AtFlags, FlockOperation, RenameFlags};
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 const FILE_MODE: u32 = 0o644;
 const FOLDER_MODE: u32 = 0o755;
-/// What is to be done to its end before anything else is.
+/// The file that describes an operation to complete before any other.
 const PENDING: &str = "pending.json";
 const LOCK_DEADLINE: Duration = Duration::from_secs(30);
 const SHORTEST_PAUSE: Duration = Duration::from_micros(100);
@@ -23,18 +23,16 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(5);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SpaceSubfolder {
     Documents,
-    Journals,
     Leases,
     Queues,
     Payloads,
-    /// Files that are written whole before they are moved to their place.
+    /// Files that are completely written before they are moved into place.
     Staged,
 }
 
 impl SpaceSubfolder {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 5] = [
         Self::Documents,
-        Self::Journals,
         Self::Leases,
         Self::Queues,
         Self::Payloads,
@@ -44,7 +42,6 @@ impl SpaceSubfolder {
     fn name(self) -> &'static str {
         match self {
             Self::Documents => "documents",
-            Self::Journals => "journals",
             Self::Leases => "leases",
             Self::Queues => "queues",
             Self::Payloads => "payloads",
@@ -53,21 +50,19 @@ impl SpaceSubfolder {
     }
 }
 
-/// What an operation of several steps leaves behind, should it be cut off.
+/// A multi-step operation to be completed if it is interrupted.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum PendingOperation {
-    /// A commit that is made: staged files to be moved among the documents, and documents to be
-    /// removed.
+    /// A commit that has been decided: staged files to move among the documents, and documents to
+    /// remove.
     Finish {
         moves: Vec<(String, String)>,
         removals: Vec<String>,
     },
-    /// An append that is not made: what hangs over this length is to be cut off.
-    Cut { journal: String, bytes: u64 },
 }
 
-/// The folder of one space, until dropped nobody else's.
+/// The folder of one space, exclusively locked until dropped.
 #[derive(Debug)]
 pub(super) struct LockedFolder {
     disk: Arc<dyn Disk>,
@@ -76,7 +71,7 @@ pub(super) struct LockedFolder {
 }
 
 impl LockedFolder {
-    /// Locks the folder; none if it is not there.
+    /// Locks the folder. Returns `None` if it does not exist.
     pub(super) fn open(disk: &Arc<dyn Disk>, path: &Path) -> Result<Option<Self>, StoreError> {
         let dir = match open_dir(path) {
             Ok(dir) => dir,
@@ -93,7 +88,7 @@ impl LockedFolder {
         Ok(Some(folder))
     }
 
-    /// Locks the folder, which is made if need be.
+    /// Locks the folder, creating it if needed.
     pub(super) fn open_or_create(disk: &Arc<dyn Disk>, path: &Path) -> Result<Self, StoreError> {
         loop {
             for part in SpaceSubfolder::ALL {
@@ -107,7 +102,7 @@ impl LockedFolder {
         }
     }
 
-    /// Brings what was cut off to an end.
+    /// Completes an interrupted operation.
     fn recover(&self) -> Result<(), StoreError> {
         let Some(text) = read(&self.path.join(PENDING))? else {
             return Ok(());
@@ -118,7 +113,7 @@ impl LockedFolder {
         }
     }
 
-    /// Removes what was staged for commits that were never made.
+    /// Removes files that were staged for commits that did not happen.
     fn remove_staged(&self) -> Result<(), StoreError> {
         self.names(SpaceSubfolder::Staged)?
             .into_iter()
@@ -136,25 +131,11 @@ impl LockedFolder {
                 }
                 self.sync(SpaceSubfolder::Documents)?;
             }
-            PendingOperation::Cut { journal, bytes } => {
-                let path = self.file(SpaceSubfolder::Journals, journal);
-                let cut = OpenOptions::new().write(true).open(&path);
-                match cut.and_then(|file| {
-                    self.disk
-                        .set_len(&file, *bytes)
-                        .and_then(|()| self.disk.sync(&file))
-                }) {
-                    Err(cause) if cause.kind() != ErrorKind::NotFound => {
-                        return Err(StoreError::io(path, cause));
-                    }
-                    Ok(()) | Err(_) => {}
-                }
-            }
         }
         self.clear_pending()
     }
 
-    /// Writes down what is to be done if this operation is cut off from here on. Durable on return.
+    /// Records how to complete this operation if it is interrupted. Durable on return.
     pub(super) fn record_pending(&self, pending: &PendingOperation) -> Result<(), StoreError> {
         let path = self.path.join(PENDING);
         let text =
@@ -174,7 +155,7 @@ impl LockedFolder {
         moved.map_err(|cause| StoreError::io(path, cause))
     }
 
-    /// The operation came to its end.
+    /// Records that the operation is complete.
     pub(super) fn clear_pending(&self) -> Result<(), StoreError> {
         let removed = self
             .disk
@@ -184,7 +165,7 @@ impl LockedFolder {
             .map_err(|cause| StoreError::io(self.path.join(PENDING), cause))
     }
 
-    /// Makes a commit of several documents: all of it or nothing.
+    /// Commits changes to several documents, all or none.
     pub(super) fn commit(
         &self,
         moves: Vec<(String, String)>,
@@ -192,7 +173,7 @@ impl LockedFolder {
     ) -> Result<(), StoreError> {
         match (&moves[..], &removals[..]) {
             ([], []) => Ok(()),
-            // One step needs no promise.
+            // A single step needs no record.
             ([(staged, name)], []) => {
                 self.move_staged(staged, SpaceSubfolder::Documents, name)?;
                 self.sync(SpaceSubfolder::Documents)
@@ -207,8 +188,7 @@ impl LockedFolder {
         }
     }
 
-    /// Writes a new file that is not in its place yet, and returns its name. Its contents are
-    /// durable.
+    /// Writes a staged file and returns its name. Its contents are durable.
     pub(super) fn stage(&self, data: &[&[u8]]) -> Result<String, StoreError> {
         let name = DocVersion::fresh().to_string();
         let written = open_dir(&self.path.join(SpaceSubfolder::Staged.name())).and_then(|dir| {
@@ -221,7 +201,7 @@ impl LockedFolder {
         Ok(name)
     }
 
-    /// Writes a file, whole or not at all. Durable on return.
+    /// Replaces a file atomically. Durable on return.
     pub(super) fn replace(
         &self,
         part: SpaceSubfolder,
@@ -233,13 +213,13 @@ impl LockedFolder {
         self.sync(part)
     }
 
-    /// Removes a file, if it is there. Durable on return.
+    /// Removes a file if it exists. Durable on return.
     pub(super) fn remove(&self, part: SpaceSubfolder, name: &str) -> Result<(), StoreError> {
         self.unlink(part, name)?;
         self.sync(part)
     }
 
-    /// Moves a staged file to its place; one that is not there any more has been moved before.
+    /// Moves a staged file into place. If it does not exist any more, it was moved before.
     fn move_staged(
         &self,
         staged: &str,
@@ -275,23 +255,12 @@ impl LockedFolder {
             .map_err(|cause| StoreError::io(path, cause))
     }
 
-    /// Creates a file to be appended to.
-    pub(super) fn create(&self, part: SpaceSubfolder, name: &str) -> Result<File, StoreError> {
-        let created = open_dir(&self.path.join(part.name()))
-            .and_then(|dir| self.disk.create(dir.as_fd(), Path::new(name), FILE_MODE));
-        created.map_err(|cause| StoreError::io(self.file(part, name), cause))
-    }
-
-    pub(super) fn disk(&self) -> &dyn Disk {
-        &*self.disk
-    }
-
-    /// Where a file lies.
+    /// Returns the path of a file.
     pub(super) fn file(&self, part: SpaceSubfolder, name: &str) -> PathBuf {
         self.path.join(part.name()).join(name)
     }
 
-    /// A whole file; none if it is not there.
+    /// Reads a whole file. Returns `None` if it does not exist.
     pub(super) fn read(
         &self,
         part: SpaceSubfolder,
@@ -300,7 +269,8 @@ impl LockedFolder {
         read(&self.file(part, name))
     }
 
-    /// At most `most` bytes from the beginning of a file; none if it is not there.
+    /// Reads at most `most` bytes from the beginning of a file. Returns `None` if it does not
+    /// exist.
     pub(super) fn read_start(
         &self,
         part: SpaceSubfolder,
@@ -313,7 +283,7 @@ impl LockedFolder {
         none_if_missing(read, &path).map(|found| found.map(|_| start))
     }
 
-    /// The names of all files, in no order.
+    /// Returns the names of all files, unordered.
     pub(super) fn names(&self, part: SpaceSubfolder) -> Result<Vec<String>, StoreError> {
         let path = self.path.join(part.name());
         let entries = std::fs::read_dir(&path).and_then(|entries| {
@@ -334,13 +304,13 @@ impl LockedFolder {
 
 impl Drop for LockedFolder {
     fn drop(&mut self) {
-        // Closing it would not do: a process that was just forked holds a copy of it until it has
-        // become another program.
+        // Closing the directory is not enough: a process that was just forked holds a copy of the
+        // descriptor until it calls exec.
         let _ = rustix::fs::flock(&self.dir, FlockOperation::Unlock);
     }
 }
 
-/// Waits for the lock, but not for ever: its holder may be frozen.
+/// Waits for the lock, with a deadline because its holder may be stopped.
 fn lock(dir: &File, path: &Path) -> Result<(), StoreError> {
     let give_up = Instant::now() + LOCK_DEADLINE;
     let mut pause = SHORTEST_PAUSE;
@@ -368,7 +338,7 @@ fn lock(dir: &File, path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Makes a folder, and those above it, so that they survive a power cut.
+/// Creates a folder and its parents so that they survive a power failure.
 fn make_durable_dir(disk: &dyn Disk, path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());

@@ -2,29 +2,26 @@
 //!
 //! ```text
 //! <root>/<space>/documents/<key>          a line of JSON (key, version, lengths), then meta, then body
-//! <root>/<space>/journals/<name>.jsonl    the lines, as they are
-//! <root>/<space>/leases/<name>.json       who holds it, and until when
-//! <root>/<space>/queues/<queue>.json      the jobs; what they are about is in payloads/
-//! <root>/<space>/pending.json             what to do first, after an operation that was cut off
+//! <root>/<space>/leases/<name>.json       the holder and the deadline
+//! <root>/<space>/queues/<queue>.json      the jobs; their payloads are in payloads/
+//! <root>/<space>/pending.json             how to complete an interrupted operation
 //! ```
 //!
-//! One lock per space, held for each operation: simple, and never in doubt. What takes several
-//! steps says so in `pending.json` before the first one; whoever takes the lock next brings it to
-//! its end.
+//! Each operation holds one lock per space. A multi-step operation is recorded in `pending.json`
+//! before its first step, and the next process that takes the lock completes it.
 
 mod documents;
-mod journals;
 mod leases;
 mod locked_folder;
 mod names;
 mod queue;
 
-use crate::{Disk, Space, Store, StoreError};
+use crate::{Disk, Space, StateStore, StoreError};
 use locked_folder::LockedFolder;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Keeps everything as files below one folder.
+/// A store of documents, leases and queues in files below one folder.
 #[derive(Debug)]
 pub struct FileStore {
     root: PathBuf,
@@ -33,7 +30,7 @@ pub struct FileStore {
 }
 
 impl FileStore {
-    /// The store in `root`. Touches nothing until the first write.
+    /// Returns the store in `root`. Creates nothing until the first write.
     pub fn new(root: &Path, disk: Arc<dyn Disk>) -> Self {
         Self {
             root: root.to_owned(),
@@ -42,7 +39,7 @@ impl FileStore {
         }
     }
 
-    /// Does `act` while nobody else is in the space, which is made if need be.
+    /// Runs `act` under the lock of the space, creating the space if needed.
     async fn write<T: Send + 'static>(
         &self,
         space: &Space,
@@ -54,7 +51,7 @@ impl FileStore {
             .await
     }
 
-    /// Does `act` while nobody else is in the space; a space that is not there has nothing in it.
+    /// Runs `act` under the lock of the space. A space that does not exist is empty.
     async fn read<T: Default + Send + 'static>(
         &self,
         space: &Space,
@@ -69,7 +66,7 @@ impl FileStore {
         .await
     }
 
-    /// Disks and locks make threads wait, so they get threads of their own.
+    /// Runs `act` on a blocking thread, because disks and locks block.
     async fn run_blocking<T: Send + 'static>(
         &self,
         act: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
@@ -82,7 +79,7 @@ impl FileStore {
     }
 }
 
-impl Store for FileStore {
+impl StateStore for FileStore {
     fn place(&self) -> &str {
         &self.place
     }
@@ -92,7 +89,7 @@ impl Store for FileStore {
     }
 }
 
-/// The clock that all processes of this machine share.
+/// Returns the time by the clock that all processes of this machine share.
 fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }

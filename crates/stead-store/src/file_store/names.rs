@@ -1,16 +1,18 @@
-//! Any text as the name of a file.
+//! Encoding any text as a file name.
 
 use crate::Space;
 use sha2::{Digest, Sha256};
 
-/// Room for a suffix below the 255 bytes that file systems allow.
+/// The maximum length of an encoded name, which leaves room for a suffix below the 255 bytes that
+/// file systems allow.
 const MAX_NAME_BYTES: usize = 200;
-/// How much of a name that is too long is kept for a person to recognise.
+/// The length of the readable prefix of a shortened name.
 const KEPT_BYTES: usize = 100;
-/// Before the hash of a name that is too long. No encoded name holds it.
+/// The separator before the hash of a shortened name. No encoded name contains it.
 const HASH_SEPARATOR: char = '~';
 
-/// The folder of a space. Its name holds no `+`, so that the separator may become one.
+/// Returns the folder name of a space. The space's name contains no `+`, so that can replace the
+/// separator.
 pub(super) fn space_folder_name(space: &Space) -> String {
     match space.as_str() {
         "" => "+".to_owned(),
@@ -18,10 +20,10 @@ pub(super) fn space_folder_name(space: &Space) -> String {
     }
 }
 
-/// The file of a key. Letters, digits, `_`, `-` and `.` stand for themselves, every other byte and
-/// a first `.` for its number.
+/// Returns the file name of a key. Letters, digits, `_`, `-` and `.` stay as they are; every other
+/// byte and a leading `.` becomes its number.
 pub(super) fn key_file_name(key: &str) -> String {
-    // No key encodes to a lone `%`.
+    // No other key encodes to a lone `%`.
     if key.is_empty() {
         return "%".to_owned();
     }
@@ -38,7 +40,7 @@ pub(super) fn key_file_name(key: &str) -> String {
     hash_if_too_long(name, key)
 }
 
-/// The key of a file; none if the name is too short to tell.
+/// Returns the key of a file name, or `None` if the name was shortened.
 pub(super) fn key_from_file_name(name: &str) -> Option<String> {
     if name == "%" {
         return Some(String::new());

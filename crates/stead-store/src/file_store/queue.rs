@@ -1,4 +1,4 @@
-//! Queues as one file of jobs each, and a file for what each job is about.
+//! Queues: one file with the jobs of a queue, and a file for each payload.
 
 use super::locked_folder::{LockedFolder, SpaceSubfolder};
 use super::{FileStore, names, now_ms};
@@ -20,8 +20,8 @@ impl Queue for FileStore {
             match jobs.add(now_ms(), job.dedup, job.delay, job.max_attempts) {
                 AddOutcome::Existing(id) => Ok(EnqueueOutcome::Existing(id)),
                 AddOutcome::New(id) => {
-                    // First, so that no job is ever seen without it. Cut off here, it is written
-                    // over later.
+                    // Written first, so that no job is seen without its payload. If this is
+                    // interrupted, the payload is overwritten later.
                     folder.replace(
                         SpaceSubfolder::Payloads,
                         &payload_name(&queue, &id),
@@ -139,7 +139,7 @@ impl FileStore {
             }
             write(folder, &queue, &jobs)?;
             if settle == Settlement::Ack {
-                // Last, and at worst it stays behind: no job refers to it any more.
+                // Removed last. If this fails, a file remains that no job refers to.
                 if let Err(error) = folder.remove(SpaceSubfolder::Payloads, &payload_name(&queue, &id)) {
                     tracing::warn!(%error, "the payload of a job that is done could not be removed");
                 }
@@ -154,7 +154,8 @@ fn file_name(queue: &str) -> String {
     format!("{}.json", names::key_file_name(queue))
 }
 
-/// An id is as long as any other, so that no two queues can share a name.
+/// Returns the file name of a payload. Ids have a fixed length, so that no two queues can share a
+/// name.
 fn payload_name(queue: &str, id: &str) -> String {
     format!("{}.{id}", names::key_file_name(queue))
 }

@@ -1,4 +1,4 @@
-//! A log of lines as one file that `cat` and `grep` can read.
+//! A line log as one text file.
 
 use super::{LineLog, RewriteLines};
 use crate::sessions::make_dirs;
@@ -14,10 +14,10 @@ use std::sync::Arc;
 
 const FILE_MODE: u32 = 0o644;
 
-/// A file of lines.
+/// A line log in a file.
 ///
-/// Whoever appends shares the lock, whoever rewrites has it alone: so no line goes to a file that
-/// is being replaced.
+/// Appending takes a shared lock and rewriting an exclusive one, so no line is written to a file
+/// that is being replaced.
 #[derive(Debug)]
 pub struct FileLineLog {
     path: PathBuf,
@@ -25,14 +25,14 @@ pub struct FileLineLog {
 }
 
 impl FileLineLog {
-    /// The file at `path`, which is made by the first line.
+    /// Returns the log in the file at `path`, which the first append creates.
     pub fn new(path: PathBuf, disk: Arc<dyn Disk>) -> Self {
         Self { path, disk }
     }
 
     fn append_blocking(&self, line: &str) -> io::Result<()> {
         let file = self.open_locked(FlockOperation::LockShared)?;
-        // A line that was cut off must not take this one with it.
+        // An incomplete last line must not merge with this one.
         let start = if ends_in_a_line(&file)? { "" } else { "\n" };
         self.disk
             .write_all(&file, format!("{start}{line}\n").as_bytes())
@@ -50,12 +50,12 @@ impl FileLineLog {
             .replace(open_dir(folder)?.as_fd(), name, text.as_bytes(), FILE_MODE)
     }
 
-    /// The file that is at the path now, locked.
+    /// Opens and locks the file that is at the path now.
     fn open_locked(&self, lock: FlockOperation) -> io::Result<File> {
         loop {
             let file = self.open()?;
             rustix::fs::flock(&file, lock)?;
-            // While we waited it may have been replaced.
+            // The file may have been replaced while this waited for the lock.
             if std::fs::metadata(&self.path).is_ok_and(|now| is_same_file(&file, &now)) {
                 return Ok(file);
             }
@@ -115,7 +115,7 @@ fn lines_of(mut file: &File) -> io::Result<Vec<String>> {
 
 impl LineLog for FileLineLog {
     fn append(&self, lines: Vec<String>) -> BoxFuture<'_, Result<(), StoreError>> {
-        // Handing one small write to another thread takes longer than doing it.
+        // Handing one small write to another thread takes longer than the write.
         Box::pin(async move {
             self.append_blocking(&lines.join("\n"))
                 .map_err(|cause| StoreError::io(&self.path, cause))

@@ -1,7 +1,7 @@
-//! A log of lines that many append to at once: who used how much.
+//! Line logs, to which many processes append at once. Used for token usage.
 //!
-//! It is no journal: nobody takes it for writing, and what it says can be made again from
-//! elsewhere. One line is one append, whole or not there.
+//! A line log is not a journal: it has no single writer, and its content can be derived again from
+//! elsewhere. Each append is atomic.
 
 mod files;
 mod store;
@@ -13,22 +13,21 @@ use crate::StoreError;
 use futures_util::future::BoxFuture;
 use std::fmt::Debug;
 
-/// Makes all lines of a log anew from those there are.
+/// A function from the lines of a log to its new lines.
 pub type RewriteLines = Box<dyn FnOnce(Vec<String>) -> Vec<String> + Send>;
 
-/// A log of lines that many append to at once.
+/// A log of lines to which many processes append at once.
 pub trait LineLog: Debug + Send + Sync {
-    /// Adds lines (without their ends), all or none. Survives the end of the process.
+    /// Appends lines (without line ends), all or none. They survive the end of the process.
     fn append(&self, lines: Vec<String>) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// All lines, oldest first. One that was not written whole is among them as it stands.
+    /// Returns all lines, oldest first. An incomplete line is returned as it is.
     fn read(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>>;
 
-    /// Replaces all lines by what `rewrite` makes of them. Lines that others append in the meantime
-    /// are kept.
+    /// Replaces all lines by the result of `rewrite`. Lines that others append meanwhile are kept.
     fn rewrite(&self, rewrite: RewriteLines) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// Where a person finds it.
+    /// Returns the location of the log, for people.
     fn locate(&self) -> String;
 }
 

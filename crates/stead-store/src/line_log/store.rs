@@ -1,14 +1,15 @@
-//! A log of lines as documents of a store: one for each, so that nobody waits for anybody.
+//! A line log as documents of a store, one for each line, so that appends do not wait for each
+//! other.
 
 use super::{LineLog, RewriteLines};
 use crate::{Document, DocumentChange, Expected, ListedDocument, Space, Store, StoreError};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 
-/// How many documents are fetched or changed at once.
+/// The number of documents fetched or changed at once.
 const PAGE: usize = 500;
 
-/// Lines in a space of a store. Their keys are made of the time, so they are listed in order.
+/// A line log in a space of a store. Keys begin with the time, so that lines are listed in order.
 #[derive(Debug)]
 pub struct StoreLineLog {
     store: Arc<dyn Store>,
@@ -16,7 +17,7 @@ pub struct StoreLineLog {
 }
 
 impl StoreLineLog {
-    /// The lines in a space of their own.
+    /// Returns the log in `space`, which must hold nothing else.
     pub fn new(store: Arc<dyn Store>, space: Space) -> Self {
         Self { store, space }
     }
@@ -38,7 +39,8 @@ impl StoreLineLog {
     }
 }
 
-/// A line as a change: what is listed of a document is all there is to it.
+/// Returns the change that adds a line. The line is the document's metadata, so that listing
+/// returns it.
 fn put_line(line: String) -> DocumentChange {
     let document = Document::new(line, "");
     DocumentChange::Put {

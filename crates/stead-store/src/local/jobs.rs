@@ -1,4 +1,4 @@
-//! One queue, without what its jobs are about.
+//! The jobs of one queue, without their payloads.
 
 use super::add_ms;
 use serde::{Deserialize, Serialize};
@@ -6,17 +6,17 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 const DEDUP_MEMORY: Duration = Duration::from_secs(24 * 60 * 60);
-/// What a dead letter says of a worker that was not heard of again.
+/// The reason of a dead letter whose worker did not respond.
 const EXPIRED_REASON: &str = "the worker did not answer in time";
 
-/// The jobs of one queue. The payloads are kept elsewhere, by id.
+/// The jobs of one queue. Payloads are stored elsewhere, by id.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct JobTable {
-    /// How many there were so far, from which ids are made.
+    /// The number of jobs so far, from which ids are made.
     count: u64,
     waiting: BTreeMap<String, WaitingJob>,
     dead: BTreeMap<String, DeadJobRecord>,
-    /// Dedup keys: the job, and when it was added.
+    /// The dedup keys, each with its job and the time it was added.
     known: BTreeMap<String, (String, i64)>,
 }
 
@@ -31,27 +31,27 @@ struct WaitingJob {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum JobState {
-    /// Nobody's.
+    /// Not claimed.
     Free,
-    /// In the hands of a worker, at least until it is due.
+    /// Claimed by a worker, at least until it is due.
     Claimed,
 }
 
-/// A job that failed for good.
+/// A job that failed on its last attempt.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct DeadJobRecord {
     pub(crate) attempts: u32,
     pub(crate) reason: String,
 }
 
-/// What came of adding a job.
+/// The result of adding a job.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AddOutcome {
     New(String),
     Existing(String),
 }
 
-/// What a worker says of its job.
+/// The result that a worker reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Settlement {
     Ack,
@@ -87,12 +87,12 @@ impl JobTable {
         AddOutcome::New(id)
     }
 
-    /// The job that has been due longest, and which delivery of it this is. Those that were
-    /// delivered often enough are buried on the way.
+    /// Claims the job that has been due longest and returns it with the number of the delivery.
+    /// Jobs without attempts left become dead letters on the way.
     pub(crate) fn claim(&mut self, now_ms: i64, hide: Duration) -> Option<(String, u32)> {
         loop {
             let due = self.waiting.iter().filter(|(_, job)| job.due_ms <= now_ms);
-            // Of several that are due since the same moment, the oldest.
+            // Of several jobs that are due at the same time, the oldest.
             let (id, _) = due.min_by_key(|(id, job)| (job.due_ms, *id))?;
             let id = id.clone();
             let job = self.waiting.get_mut(&id)?;
@@ -107,7 +107,7 @@ impl JobTable {
         }
     }
 
-    /// False if the job is not in the hands of that worker.
+    /// Records a worker's result. Returns false if the job does not belong to that worker.
     pub(crate) fn settle(
         &mut self,
         now_ms: i64,
@@ -136,7 +136,7 @@ impl JobTable {
         true
     }
 
-    /// Those that failed for good and come after `after`.
+    /// Returns the dead letters that come after `after`.
     pub(crate) fn dead<'a>(
         &'a self,
         after: Option<&'a str>,

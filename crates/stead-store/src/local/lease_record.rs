@@ -1,22 +1,23 @@
-//! One lease.
+//! The state of one lease.
 
 use super::add_ms;
 use crate::{AcquireOutcome, Claim, FencingToken, Lease};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// To whom a lease was given last. Kept when it is given back, so that the next token is greater.
+/// The last grant of a lease. It is kept after the lease is released, so that the next token is
+/// greater.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LeaseRecord {
     pub(crate) name: String,
     pub(crate) token: u64,
-    /// None when it was given back.
+    /// The holder, or `None` if the lease was released.
     pub(crate) holder: Option<String>,
     pub(crate) until_ms: i64,
 }
 
 impl LeaseRecord {
-    /// A lease that nobody had yet.
+    /// Returns a lease that was never granted.
     pub(crate) fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -53,7 +54,7 @@ impl LeaseRecord {
         })
     }
 
-    /// False if it was taken over or given back.
+    /// Extends the lease. Returns false if it was taken over or released.
     pub(crate) fn renew(&mut self, now_ms: i64, token: u64, ttl: Duration) -> bool {
         let ours = self.token == token && self.holder.is_some();
         if ours {

@@ -1,7 +1,7 @@
-//! What stores without a server decide for themselves: who holds a lease, which job is next.
+//! Leases and queues as pure state, for stores without a server.
 //!
-//! No I/O and no clock: the time is handed in, in milliseconds since any moment that stays the
-//! same.
+//! There is no I/O and no clock: the caller passes the time, in milliseconds since any fixed
+//! moment.
 
 mod jobs;
 mod lease_record;
@@ -11,7 +11,7 @@ pub(crate) use lease_record::LeaseRecord;
 
 use std::time::Duration;
 
-/// `wait` from `now`.
+/// Returns the time `wait` after `now_ms`.
 pub(crate) fn add_ms(now_ms: i64, wait: Duration) -> i64 {
     now_ms.saturating_add(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX))
 }

@@ -1,4 +1,5 @@
-//! The connection: made again when it breaks, and every request tried again for a while.
+//! The connection to the server: it is reopened when it breaks, and requests are retried for a
+//! while.
 
 use super::reply::ScriptReply;
 use crate::{Space, StoreError};
@@ -10,32 +11,32 @@ use tokio::sync::Mutex;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
-/// A server that is started again is back within this time.
+/// The time within which a restarted server is expected back.
 const RETRY_BUDGET: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// One connection, shared by all requests of a store.
+/// A connection that all requests of a store share.
 pub(super) struct RedisLink {
     client: Client,
     place: String,
     current: Mutex<CurrentConnection>,
 }
 
-/// The connection in use, and which one it is: of several requests that fail with it, only the
-/// first makes a new one.
+/// The current connection with its number: of several requests that fail with it, only the first
+/// opens a new one.
 struct CurrentConnection {
     generation: u64,
     connection: Option<MultiplexedConnection>,
 }
 
-/// What a failure means for the request.
+/// The meaning of a failure for the request.
 enum RedisFailure {
-    /// It may or may not have been carried out.
+    /// The request may or may not have been executed.
     Lost,
-    /// It was not carried out, and may be later.
+    /// The request was not executed and may succeed later.
     Retryable,
-    /// It will never be.
+    /// The request will never succeed.
     Refused,
 }
 
@@ -55,7 +56,7 @@ impl RedisLink {
         &self.place
     }
 
-    /// Connects, once: whoever mistyped an address wants to know at once.
+    /// Connects once without retries, so that a wrong address is reported at once.
     pub(super) async fn check(&self) -> Result<(), StoreError> {
         let pinged = async {
             let (_, mut connection) = self.connection().await?;
@@ -116,7 +117,7 @@ impl RedisLink {
         answer
     }
 
-    /// The connection in use, or a new one. Others wait meanwhile: they need it too.
+    /// Returns the current connection, or opens a new one while other requests wait for it.
     async fn connection(&self) -> Result<(u64, MultiplexedConnection), RedisError> {
         let mut current = self.current.lock().await;
         if let Some(connection) = &current.connection {
@@ -166,14 +167,14 @@ fn classify_error(error: &RedisError) -> RedisFailure {
             | ServerErrorKind::ClusterDown
             | ServerErrorKind::ReadOnly,
         ) => RedisFailure::Retryable,
-        // Another client's script runs for too long.
+        // A script of another client runs for too long.
         _ if error.code() == Some("BUSY") => RedisFailure::Retryable,
         _ => RedisFailure::Refused,
     }
 }
 
-/// Whether the next request needs a new connection: after a fault of the line, and after a
-/// failover, when the name of the server may stand for another one.
+/// Returns whether the next request needs a new connection: after a connection error, and after a
+/// failover, when the address may belong to another server.
 fn breaks_connection(error: &RedisError) -> bool {
     let kinds = [
         ErrorKind::Io,
@@ -184,7 +185,7 @@ fn breaks_connection(error: &RedisError) -> bool {
 }
 
 impl std::fmt::Debug for RedisLink {
-    // The client knows the password.
+    // The client's debug output would show the password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Link")
             .field("place", &self.place)

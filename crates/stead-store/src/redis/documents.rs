@@ -1,4 +1,4 @@
-//! Documents as hashes, and their keys as one sorted set.
+//! Documents as hashes, with their keys in one sorted set.
 
 use super::{RedisStore, lex_range_start, limit, number, text, with_lease_name};
 use crate::contract::check_changes;
@@ -40,7 +40,7 @@ impl Documents for RedisStore {
                 Some(after) if after >= prefix => lex_range_start(Some(after)),
                 _ => text(&format!("[{prefix}")),
             };
-            // No byte of UTF-8 is as great as 0xff.
+            // 0xff is greater than any byte of UTF-8.
             let highest = [b"(", prefix.as_bytes(), b"\xff"].concat().into();
             let mut reply = self
                 .call(&self.scripts.list, space, &[lowest, highest, limit(most)])
@@ -83,7 +83,7 @@ impl Documents for RedisStore {
     }
 }
 
-/// A change as the script reads it.
+/// Encodes a change as the script's arguments.
 fn encode_change(change: DocumentChange, args: &mut Vec<Bytes>) {
     let word = Bytes::from_static;
     match change {

@@ -1,4 +1,4 @@
-//! Leases as hashes that never expire: the token must outlive the holder.
+//! Leases as hashes that never expire, because the token must outlive the holder.
 
 use super::{RedisStore, millis, number, text};
 use crate::{AcquireOutcome, Claim, FencingToken, Lease, Leases, Space, StoreError};

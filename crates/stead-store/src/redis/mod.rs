@@ -1,6 +1,6 @@
 //! A store on a Redis server.
 //!
-//! All keys of a space begin with `{stead:SPACE}:`, which is also what a cluster places them by:
+//! All keys of a space begin with `{stead:SPACE}:`, which a cluster uses to place them:
 //!
 //! ```text
 //! d:KEY        document: hash of version, meta, body      k            sorted set of all keys
@@ -9,13 +9,13 @@
 //! q:QUEUE      sorted set of jobs by the time they are due
 //! w:ID:QUEUE   job: hash                                  x:QUEUE      sorted set of dead jobs
 //! c:QUEUE      last job's number                          u:…          dedup keys, for a day
-//! r:REQUEST    what a request gave, for a few minutes, should its answer be lost
+//! r:REQUEST    result of a request, for a few minutes, in case its response is lost
 //! ```
 //!
-//! Redis keeps what it acknowledged as well as it is told to: set `appendonly yes` and `appendfsync
-//! always` for the promise of the contracts. With less, a server that crashes may come back without
-//! its last writes. That is noticed and never papered over: numbers of lines are counted, and
-//! tokens and ids are never below the time of day, so that none is given twice.
+//! Writes are durable only if Redis is configured with `appendonly yes` and `appendfsync always`.
+//! With weaker settings a server that crashes may lose its last writes. The loss is detected: line
+//! numbers are counted, and tokens and ids are never below the current time, so that none is issued
+//! twice.
 
 mod connection;
 mod documents;
@@ -26,7 +26,7 @@ mod reply;
 mod scripts;
 
 use crate::connect::without_credentials;
-use crate::{FencingToken, Space, Store, StoreError};
+use crate::{FencingToken, Space, StateStore, StoreError};
 use bytes::Bytes;
 use connection::RedisLink;
 use redis::Script;
@@ -34,7 +34,7 @@ use reply::ScriptReply;
 use scripts::Scripts;
 use std::time::Duration;
 
-/// Keeps everything on a Redis server.
+/// A store on a Redis server.
 #[derive(Debug)]
 pub struct RedisStore {
     link: RedisLink,
@@ -66,7 +66,7 @@ impl RedisStore {
     }
 }
 
-impl Store for RedisStore {
+impl StateStore for RedisStore {
     fn place(&self) -> &str {
         self.link.place()
     }
@@ -84,19 +84,19 @@ fn number(number: impl ToString) -> Bytes {
     Bytes::from(number.to_string())
 }
 
-/// A time span as the scripts have it. They count in doubles, so it ends where these become
+/// Converts a duration for the scripts. They count in doubles, so it is capped where these become
 /// inexact.
 fn millis(span: Duration) -> Bytes {
     const MOST_MS: u128 = 1 << 50;
     number(span.as_millis().min(MOST_MS))
 }
 
-/// What `LIMIT` takes; negative would mean no limit.
+/// Converts a limit for `LIMIT`, where a negative number would mean no limit.
 fn limit(limit: usize) -> Bytes {
     number(limit.min(i32::MAX as usize))
 }
 
-/// Everything after `after`, for `ZRANGEBYLEX`.
+/// Returns the start of a `ZRANGEBYLEX` range after `after`.
 fn lex_range_start(after: Option<&str>) -> Bytes {
     after.map_or_else(
         || Bytes::from_static(b"-"),
@@ -104,7 +104,7 @@ fn lex_range_start(after: Option<&str>) -> Bytes {
     )
 }
 
-/// Puts in the name of the lease.
+/// Adds the name of the lease to a [`StoreError::Fenced`].
 fn with_lease_name<T>(
     outcome: Result<T, StoreError>,
     fence: &FencingToken,

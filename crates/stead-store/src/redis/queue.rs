@@ -140,7 +140,7 @@ impl RedisStore {
     }
 }
 
-/// A name by which the server knows a request that is made twice.
+/// Returns an id by which the server recognises a repeated request.
 fn request_id() -> Bytes {
     number(uuid::Uuid::now_v7())
 }

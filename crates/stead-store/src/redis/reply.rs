@@ -1,11 +1,11 @@
-//! What a script answered.
+//! Replies of scripts.
 
 use crate::StoreError;
 use bytes::Bytes;
 use std::str::FromStr;
 use std::vec::IntoIter;
 
-/// The parts of an answer, taken one after the other.
+/// The parts of a reply, read in order.
 #[derive(Debug)]
 pub(super) struct ScriptReply {
     place: String,
@@ -13,7 +13,7 @@ pub(super) struct ScriptReply {
 }
 
 impl ScriptReply {
-    /// Sorts an answer by its first word.
+    /// Interprets a reply by its first word.
     pub(super) fn new(place: &str, answer: Vec<Option<Bytes>>) -> Result<Self, StoreError> {
         let mut reply = Self {
             place: place.to_owned(),
@@ -22,7 +22,7 @@ impl ScriptReply {
         match reply.text()?.as_str() {
             "ok" => Ok(reply),
             "conflict" => Err(StoreError::Conflict(reply.text()?)),
-            // The caller knows which one it showed.
+            // The caller adds the name of the lease.
             "fenced" => Err(StoreError::Fenced {
                 lease: String::new(),
             }),
@@ -38,7 +38,7 @@ impl ScriptReply {
         self.parts.len() == 0
     }
 
-    /// All that is left.
+    /// Returns all remaining parts.
     pub(super) fn rest(mut self) -> Result<Vec<Bytes>, StoreError> {
         let mut rest = Vec::with_capacity(self.parts.len());
         while !self.is_exhausted() {

@@ -1,4 +1,4 @@
-//! Everything that is done on the server: one script for each operation, so that each is whole.
+//! The scripts that run on the server, one for each operation, so that each is atomic.
 
 use redis::Script;
 

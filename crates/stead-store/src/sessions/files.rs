@@ -32,13 +32,13 @@ use stead_core::{
 };
 
 const JOURNAL_SUFFIX: &str = ".log.jsonl";
-/// The index is written at most this often while runs end in quick succession.
+/// The minimum interval between writes of the index while runs end in quick succession.
 const INDEX_INTERVAL: Duration = Duration::from_millis(250);
-/// And so seldom that writing it, which takes longer the more sessions there are, takes a small
-/// part of the time.
+/// The interval is also at least this multiple of the time that writing takes, which grows with the
+/// number of sessions.
 const INDEX_SHARE: u32 = 20;
 
-/// Keeps the sessions of one agent as files.
+/// The sessions of one agent as files.
 #[derive(Debug)]
 pub struct FileSessions {
     agent: AgentId,
@@ -52,16 +52,16 @@ pub struct FileSessions {
     index: Mutex<PendingIndexWrites>,
 }
 
-/// Summaries that are not in the index file yet.
+/// Summaries that are not yet in the index file.
 #[derive(Debug, Default)]
 struct PendingIndexWrites {
     changes: BTreeMap<SessionId, SessionSummary>,
-    /// When it may be written again.
+    /// The earliest time of the next write.
     due: Option<Instant>,
 }
 
 impl FileSessions {
-    /// The sessions of `agent` in `workspace`. Touches nothing until the first write.
+    /// Returns the sessions of `agent` in `workspace`. Creates nothing until the first write.
     pub fn new(workspace: &Path, agent: AgentId, disk: Arc<dyn Disk>, redactor: Redactor) -> Self {
         let root = workspace.join("agents").join(agent.as_str());
         let sessions = root.join("sessions");
@@ -77,7 +77,7 @@ impl FileSessions {
         }
     }
 
-    /// Where the journal of `id` lies.
+    /// Returns the path of the journal of `id`.
     pub fn path(&self, id: &SessionId) -> PathBuf {
         self.sessions.join(format!("{id}{JOURNAL_SUFFIX}"))
     }
@@ -91,7 +91,7 @@ impl FileSessions {
         Ok(self.dir.get_or_init(|| dir).clone())
     }
 
-    /// Opens a journal and locks it, making sure that what was locked is what lies at the path.
+    /// Opens and locks a journal, and checks that the locked file is the one at the path.
     async fn lock(&self, id: &SessionId, wait: LockWait) -> Result<(Arc<File>, Lock), StoreError> {
         let path = self.path(id);
         loop {
@@ -103,7 +103,7 @@ impl FileSessions {
                 Err(cause) => return Err(StoreError::io(path, cause)),
             };
             let lock = Lock::take(file.clone(), &path, id, wait).await?;
-            // It may have been removed while we waited; then the lock is on nothing.
+            // The file may have been removed while this waited; then the lock protects nothing.
             let removed = rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_nlink == 0);
             if !removed {
                 return Ok((file, lock));
@@ -215,7 +215,7 @@ impl FileSessions {
                 }
                 Some(_) | None => self.summarise(&id, modified_ms(&meta)),
             };
-            // One that is just being begun, or never was.
+            // A session that is just being created, or whose creation failed.
             if summary.entries == 0 && summary.damage.is_none() {
                 continue;
             }
@@ -252,7 +252,7 @@ impl FileSessions {
         let (file, _lock) = match self.lock(id, LockWait::No).await {
             Ok(locked) => locked,
             Err(StoreError::NotFound(_)) => {
-                // Whole from the first moment: nobody finds a part of it.
+                // The file appears complete, so that no reader sees a part of it.
                 let dir = self.dir()?;
                 let name = path.file_name().map(Path::new).unwrap_or(Path::new(""));
                 self.disk
@@ -325,8 +325,7 @@ impl Sessions for FileSessions {
                 })?;
             let file = Arc::new(file);
             let lock = Lock::take(file.clone(), &path, id, LockWait::No).await?;
-            // Between making it and locking it, someone else may have found it and begun the
-            // session.
+            // Another process may have started the session between creating and locking the file.
             if file.metadata().map_or(0, |meta| meta.len()) > 0 {
                 return Err(StoreError::Exists(id.clone()));
             }
@@ -339,7 +338,7 @@ impl Sessions for FileSessions {
                 .with_pending_dir_sync(newborn);
             let start = Entry::Session(SessionStart::new(id.clone(), self.agent.clone(), from));
             let lines = writer.append(vec![start]).await.inspect_err(|_| {
-                // A session that was never acknowledged must not be found later as an empty one.
+                // A session whose creation was not acknowledged must not remain as an empty one.
                 let _ = self.disk.remove(dir.as_fd(), name, AtFlags::empty());
             })?;
             let mut state = SessionState::default();
@@ -384,8 +383,8 @@ impl Sessions for FileSessions {
             let mut state = SessionState::default();
             let (at, torn) = fold(&path, id, &text, &mut state)?;
             if at.seq == 0 {
-                // The very first line is not there: nothing was acknowledged, so there is no such
-                // session.
+                // The first line is missing: nothing was acknowledged, so the session does not
+                // exist.
                 let removed = self.disk.remove(CWD, &path, AtFlags::empty());
                 removed.map_err(|cause| StoreError::io(&path, cause))?;
                 return Err(StoreError::NotFound(id.clone()));
@@ -517,7 +516,7 @@ fn fold(
     })
 }
 
-/// Whether the last line of a journal is the one at `position`.
+/// Returns whether the last line of a journal is the one at `position`.
 fn ends_at(file: &File, position: Position) -> bool {
     let end = format!("{}\"}}\n", position.sum);
     let mut bytes = vec![0; end.len()];
@@ -527,7 +526,8 @@ fn ends_at(file: &File, position: Position) -> bool {
     })
 }
 
-/// A journal says whose it is; under another name it is refused, or two sessions would become one.
+/// Checks that a journal belongs to `id`. A journal under another name is refused, because two
+/// sessions would become one.
 fn check_session_id(path: &Path, id: &SessionId, line: &JournalLine) -> Result<(), StoreError> {
     match &line.entry {
         Entry::Session(start) if start.session != *id => {
@@ -542,7 +542,7 @@ fn check_session_id(path: &Path, id: &SessionId, line: &JournalLine) -> Result<(
     }
 }
 
-/// Opens a journal, which is a file and nothing that could block or lead elsewhere.
+/// Opens a journal, which must be a regular file, without blocking or following links.
 fn open_journal(path: &Path, flags: OFlags) -> io::Result<File> {
     let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
@@ -571,7 +571,7 @@ pub(crate) fn modified_ms(meta: &std::fs::Metadata) -> i64 {
     meta.mtime() * 1000 + meta.mtime_nsec() / 1_000_000
 }
 
-/// Makes a directory and its parents; returns those that were not there before.
+/// Creates a directory and its parents. Returns those that did not exist.
 pub(crate) fn make_dirs(disk: &dyn Disk, path: &Path) -> io::Result<Vec<PathBuf>> {
     match disk.create_dir(CWD, path, 0o755) {
         Ok(()) => Ok(vec![path.to_owned()]),
@@ -589,7 +589,7 @@ pub(crate) fn make_dirs(disk: &dyn Disk, path: &Path) -> io::Result<Vec<PathBuf>
     }
 }
 
-/// Makes a directory that survives a power cut.
+/// Creates a directory that survives a power failure.
 fn make_durable_dir(disk: &dyn Disk, path: &Path) -> io::Result<File> {
     for made in make_dirs(disk, path)? {
         disk.sync(&open_dir(made.parent().unwrap_or(Path::new("/")))?)?;

@@ -1,13 +1,13 @@
-//! Group commit: many sessions that wait for one sync share it.
+//! Group commit: many waiters share one sync.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Syncs one thing on behalf of many waiters.
+/// Syncs one file or directory for many waiters.
 ///
-/// A waiter takes a ticket, then queues for the lock. Whoever holds the lock syncs for every ticket
-/// given out before the sync began; the others find their ticket served when their turn comes.
+/// A waiter takes a ticket, then waits for the lock. The holder of the lock syncs for every ticket
+/// that was taken before the sync began; the other waiters then find their ticket served.
 #[derive(Debug, Default)]
 pub(crate) struct GroupSync {
     tickets: AtomicU64,

@@ -1,16 +1,17 @@
-//! Who holds a session, and whether they still live.
+//! The process that holds a session, and whether it is still alive.
 
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 
-/// Who holds a session.
+/// The holder of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Holder {
-    /// The process; none if it cannot be seen from here, as from another container or machine.
+    /// The process id, or `None` if the process is not visible from here, for example in another
+    /// container or machine.
     pub pid: Option<u32>,
-    /// The program it runs.
+    /// The program that the process runs.
     pub program: Option<String>,
-    /// The machine, where it is another one.
+    /// The machine, if it is another one.
     pub host: Option<String>,
 }
 
@@ -27,23 +28,24 @@ impl std::fmt::Display for Holder {
     }
 }
 
-/// A process as it signs what it holds: enough to tell, from the same machine, whether it still
+/// The identity of a process in a lease. From the same machine it tells whether the process still
 /// runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessIdentity {
-    /// Different for every lease that is asked for.
+    /// A value that differs for every lease request.
     nonce: String,
     host: String,
     pid: u32,
     program: String,
-    /// This start of the machine, and the view of its processes (containers differ).
+    /// The boot of the machine and the process namespace, which differs between containers.
     machine: String,
-    /// When the process began, in the kernel's ticks: a number may be used again, this pair is not.
+    /// The start time of the process in kernel ticks. Process ids are reused, but not together with
+    /// the start time.
     began: u64,
 }
 
 impl ProcessIdentity {
-    /// This process, for one lease.
+    /// Returns the identity of this process for one lease.
     pub fn fresh() -> Self {
         let pid = std::process::id();
         let program = read(&format!("/proc/{pid}/comm"));
@@ -60,24 +62,24 @@ impl ProcessIdentity {
         }
     }
 
-    /// As it stands in the lease.
+    /// Returns the text form that is written into the lease.
     pub fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads what a lease says; none for words that are not ours.
+    /// Parses the text form, or returns `None` if the text has another format.
     pub fn parse(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
 
-    /// Whether the process is certainly gone: it ran on this machine and does so no more. Of
-    /// another machine nothing is known.
+    /// Returns whether the process is certainly gone: it ran on this machine and no longer does. A
+    /// process of another machine is never known to be gone.
     pub fn is_gone(&self) -> bool {
         let here = self.machine == machine_id() && !machine_id().is_empty() && self.began > 0;
         here && process_start_ticks(self.pid) != Some(self.began)
     }
 
-    /// For people.
+    /// Returns the holder for messages.
     pub fn holder(&self) -> Holder {
         let here = self.machine == machine_id();
         let host = (!here).then(|| self.host.clone());
@@ -89,7 +91,7 @@ impl ProcessIdentity {
     }
 }
 
-/// This start of this machine, as seen from this container.
+/// Returns an id of this boot of this machine as seen from this container.
 fn machine_id() -> &'static str {
     static MACHINE: OnceLock<String> = OnceLock::new();
     MACHINE.get_or_init(|| {
@@ -103,10 +105,10 @@ fn machine_id() -> &'static str {
     })
 }
 
-/// When a process began; none if there is no such process, or only its remains.
+/// Returns the start time of a process, or `None` if it does not exist or is a zombie.
 fn process_start_ticks(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in brackets may hold anything; the fields after it are counted from its end.
+    // The name in parentheses may contain anything; the fields after it are counted from its end.
     let fields: Vec<&str> = stat.get(stat.rfind(')')? + 2..)?.split(' ').collect();
     let is_dead = matches!(fields.first(), Some(&("Z" | "X")));
     if is_dead {

@@ -1,4 +1,4 @@
-//! `sessions.json`: what a listing shows, derived from the journals and never trusted over them.
+//! `sessions.json`: the summaries for listings, derived from the journals, which take precedence.
 
 use crate::{Disk, Position, SessionSummary, StoreError};
 use rustix::fs::FlockOperation;
@@ -13,7 +13,7 @@ use stead_core::{SessionId, SessionState};
 pub(crate) const INDEX_FILE: &str = "sessions.json";
 const INDEX_VERSION: u32 = 1;
 
-/// The file's content.
+/// The content of the file.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SessionIndex {
     version: u32,
@@ -21,7 +21,8 @@ pub(crate) struct SessionIndex {
 }
 
 impl SessionIndex {
-    /// Reads the index; an absent, broken or older one is simply empty: it can be rebuilt.
+    /// Reads the index. An absent, broken or older file gives an empty index, because it can be
+    /// rebuilt.
     pub(crate) fn load(dir: &Path) -> Self {
         let text = std::fs::read(dir.join(INDEX_FILE)).unwrap_or_default();
         serde_json::from_slice(&text)
@@ -30,8 +31,8 @@ impl SessionIndex {
             .unwrap_or_default()
     }
 
-    /// Merges `changes` into the file. Another process doing the same at this moment is waited for
-    /// a little; an index that stays behind is noticed by the next listing.
+    /// Merges `changes` into the file. Waits briefly for another process that does the same; the
+    /// next listing notices an index that is out of date.
     pub(crate) fn merge(
         path: &Path,
         dir: &File,
@@ -68,7 +69,7 @@ impl SessionIndex {
 }
 
 impl SessionSummary {
-    /// What a listing shows of `state`.
+    /// Returns the summary of `state` for listings.
     pub(crate) fn of(
         id: &SessionId,
         state: &SessionState,

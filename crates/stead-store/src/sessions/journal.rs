@@ -1,4 +1,4 @@
-//! One journal file: reading it with every check, and appending to it.
+//! One journal file: reading and verifying it, and appending to it.
 
 use super::group_sync::GroupSync;
 use super::lock::Lock;
@@ -12,7 +12,7 @@ use stead_core::{ChainSum, Entry, JournalLine, Redactor, decode_line, encode_lin
 use tokio_util::sync::CancellationToken;
 
 impl Position {
-    /// Before the first line.
+    /// The position before the first line.
     pub(crate) const START: Self = Self {
         seq: 0,
         sum: ChainSum::START,
@@ -20,11 +20,11 @@ impl Position {
     };
 }
 
-/// Reads all lines of `text`, handing each to `sink`. Returns where the sound part ends and what
-/// hangs over it.
+/// Reads and verifies all lines of `text` and passes each to `sink`. Returns the end of the intact
+/// part and the torn rest.
 ///
-/// A crash can only leave the beginning of a last line, or a blank end: that is torn. Everything
-/// else that does not verify is damage, and is left for a person to look at.
+/// A crash can only leave the beginning of a last line, or a blank end: that is torn. Anything else
+/// that does not verify is damage, and is left for a person to inspect.
 pub(crate) fn read_lines(
     path: &Path,
     text: &[u8],
@@ -78,8 +78,7 @@ pub(crate) fn read_lines(
     Ok((at, None))
 }
 
-/// Checks lines that come from elsewhere: that they are a journal of `id`, whole from its first
-/// line on.
+/// Checks that imported lines are the complete journal of `id` from its first line.
 pub(crate) fn check_lines(
     path: &Path,
     id: &stead_core::SessionId,
@@ -127,14 +126,14 @@ pub(crate) fn read_line(
     }
 }
 
-/// Whether bytes without a newline can be what a crash left of a line.
+/// Returns whether bytes without a newline can be what a crash left of a line.
 fn is_torn(rest: &[u8]) -> bool {
     const BEGINNING: &[u8] = b"{\"seq\":";
     let blank = rest.iter().all(|&byte| byte == 0);
     blank || rest.starts_with(BEGINNING) || BEGINNING.starts_with(rest)
 }
 
-/// The writer of one journal file, holding its lock.
+/// The writer of one journal file, which holds its lock.
 #[derive(Debug)]
 pub(crate) struct FileWriter {
     path: PathBuf,
@@ -142,24 +141,24 @@ pub(crate) struct FileWriter {
     disk: Arc<dyn Disk>,
     redactor: Redactor,
     at: Position,
-    /// The directory, as long as it is not certain that it keeps the file.
+    /// The directory whose sync makes a new file durable, until that has happened.
     pending_dir_sync: Option<PendingDirSync>,
-    /// Set before a write begins and cleared after it succeeded: a write that failed, or whose
-    /// future was dropped half-way, leaves the end of the file unknown.
+    /// Set before a write begins and cleared after it succeeded. A write that failed, or whose
+    /// future was dropped, leaves the end of the file unknown.
     broken: bool,
     _lock: Lock,
 }
 
-/// Where a file was made, and what makes that last.
+/// The directory of a new file, which must be synced.
 #[derive(Debug, Clone)]
 pub(crate) struct PendingDirSync {
     pub(crate) dir: Arc<File>,
-    /// Others that were made there meanwhile share its sync.
+    /// Shares one sync among the files created in the directory.
     pub(crate) group: Arc<GroupSync>,
 }
 
 impl FileWriter {
-    /// Appends to `file`, which is locked, from `at` on.
+    /// Returns a writer that appends to the locked `file` at `at`.
     pub(crate) fn new(
         path: PathBuf,
         file: Arc<File>,
@@ -180,7 +179,7 @@ impl FileWriter {
         }
     }
 
-    /// The same for a file that was just made.
+    /// Adds the directory of a file that was just created.
     pub(crate) fn with_pending_dir_sync(self, newborn: PendingDirSync) -> Self {
         Self {
             pending_dir_sync: Some(newborn),
@@ -188,7 +187,7 @@ impl FileWriter {
         }
     }
 
-    /// Makes what was written last; the name of a file that was just made, too.
+    /// Makes the last write durable, and the name of a file that was just created.
     async fn sync(&mut self) -> std::io::Result<()> {
         let disk = self.disk.clone();
         let file = self.file.clone();
@@ -209,7 +208,7 @@ impl FileWriter {
         }
     }
 
-    /// Cuts what is torn off the end.
+    /// Removes a torn line from the end of the file.
     pub(crate) fn truncate_torn(&self) -> Result<(), StoreError> {
         let cut = self
             .disk
@@ -219,7 +218,7 @@ impl FileWriter {
     }
 }
 
-/// The text of `entries` after `at`, a line each with its end, and the entries as they are in it.
+/// Encodes `entries` after `at`, one line each, and returns the text with the entries as written.
 pub(crate) fn encode(
     redactor: &Redactor,
     at: Position,
@@ -280,10 +279,10 @@ impl JournalWriter for FileWriter {
                     }
                 })?;
             self.broken = true;
-            // A write into the page cache is a few microseconds; handing it to another thread costs
-            // more.
+            // A write into the page cache takes a few microseconds; handing it to another thread
+            // takes longer.
             if let Err(cause) = self.disk.write_all(&self.file, text.as_bytes()) {
-                // Best effort: the next opening cuts the torn line anyway.
+                // Best effort: the next opening removes the torn line anyway.
                 let _ = self.disk.set_len(&self.file, self.at.bytes);
                 return Err(StoreError::io(&self.path, cause));
             }
@@ -313,7 +312,7 @@ impl JournalWriter for FileWriter {
     }
 
     fn lease_lost(&self) -> CancellationToken {
-        // The kernel takes a lock from nobody.
+        // A file lock cannot be taken over.
         CancellationToken::new()
     }
 

@@ -1,8 +1,8 @@
-//! One writer per session.
+//! The lock that gives a session one writer.
 //!
-//! The lock is an advisory lock on the journal file itself, so the kernel releases it however the
-//! holder ends, and nothing is written to hold it. Who holds it is asked of the kernel too, and
-//! only when someone else is refused.
+//! It is an advisory lock on the journal file itself, so the kernel releases it however the holder
+//! ends, and nothing is written to hold it. The holder is looked up in the kernel only when another
+//! process is refused.
 
 use crate::{Holder, LockWait, StoreError};
 use rustix::fs::FlockOperation;
@@ -21,7 +21,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Locks `journal`, waiting as told.
+    /// Locks `journal`, waiting as `wait` allows.
     pub(crate) async fn take(
         journal: Arc<File>,
         path: &Path,
@@ -54,13 +54,13 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing the file would not do: a process that was just forked holds a copy of it until it
-        // has become another program.
+        // Closing the file is not enough: a process that was just forked holds a copy of the
+        // descriptor until it calls exec.
         let _ = rustix::fs::flock(&self.journal, FlockOperation::Unlock);
     }
 }
 
-/// Finds the holder in the kernel's table of locks.
+/// Finds the holder in the kernel's lock table.
 fn holder(journal: &File) -> Holder {
     let inode = rustix::fs::fstat(journal).map_or(0, |stat| stat.st_ino);
     let table = std::fs::read_to_string("/proc/locks").unwrap_or_default();
@@ -73,11 +73,11 @@ fn holder(journal: &File) -> Holder {
     }
 }
 
-/// The process of a line like `5: FLOCK  ADVISORY  WRITE 812 fe:00:4711 0 EOF`, if it is about
-/// `inode`.
+/// Returns the process of a line such as `5: FLOCK  ADVISORY  WRITE 812 fe:00:4711 0 EOF` if it is
+/// about `inode`.
 fn lock_holder(line: &str, inode: u64) -> Option<u32> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
-    // A line with `->` is about someone who waits.
+    // A line with `->` describes a waiting process.
     let ["FLOCK", _, "WRITE", pid, file, ..] = words.get(1..)? else {
         return None;
     };

@@ -1,4 +1,4 @@
-//! The contract of a place that keeps sessions, and the places that do.
+//! The contract for keeping sessions, and its implementations.
 
 mod files;
 mod group_sync;
@@ -27,17 +27,17 @@ use stead_core::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// A place that keeps sessions. One writer per session, enforced by the place.
+/// Sessions of an agent. Each session has at most one writer at a time.
 pub trait Sessions: Debug + Send + Sync {
-    /// Begins a session, empty or `from` another, and takes it for writing.
+    /// Creates a session, empty or `from` another, and opens it for writing.
     fn create<'a>(
         &'a self,
         id: &'a SessionId,
         from: Option<SessionOrigin>,
     ) -> BoxFuture<'a, Result<OpenedSession, StoreError>>;
 
-    /// Takes a session for writing. With `known`, nothing is read if the journal still ends there.
-    /// A torn last line is cut and reported; damage before it is an error.
+    /// Opens a session for writing. With `known`, nothing is read if the journal still ends there.
+    /// A torn last line is removed and reported; damage before it is an error.
     fn open<'a>(
         &'a self,
         id: &'a SessionId,
@@ -45,120 +45,122 @@ pub trait Sessions: Debug + Send + Sync {
         wait: LockWait,
     ) -> BoxFuture<'a, Result<OpenedSession, StoreError>>;
 
-    /// All lines of a session, checked, without taking it. A torn last line is left out.
+    /// Returns all lines of a session, verified, without opening it for writing. A torn last line
+    /// is left out.
     fn read<'a>(&'a self, id: &'a SessionId)
     -> BoxFuture<'a, Result<Vec<JournalLine>, StoreError>>;
 
-    /// What there is, newest first. Summaries are derived and rebuilt where they are absent or
-    /// stale.
+    /// Returns summaries of all sessions, newest first. Absent or outdated summaries are derived
+    /// again.
     fn list(&self) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>>;
 
-    /// Removes a session that nobody writes.
+    /// Removes a session that has no writer.
     fn remove<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// The lines of a session as they stand, checked, without their ends: for another place to take
-    /// over.
+    /// Returns the lines of a session unchanged and verified, without line ends, for importing
+    /// elsewhere.
     fn export<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<Vec<Bytes>, StoreError>>;
 
-    /// Takes over lines of another place. A session that is here already is extended if the lines
-    /// go on from it; if they differ, it is left alone ([`StoreError::Exists`]).
+    /// Imports the lines of a session from elsewhere. An existing session is extended if the lines
+    /// continue it; if they differ, it is left unchanged ([`StoreError::Exists`]).
     fn import<'a>(
         &'a self,
         id: &'a SessionId,
         lines: Vec<Bytes>,
     ) -> BoxFuture<'a, Result<ImportOutcome, StoreError>>;
 
-    /// Writes what is derived from a session (snapshot, index). Its failure loses nothing, so it is
-    /// reported and not returned.
+    /// Writes the data derived from a session (snapshot, index). A failure loses nothing, so it is
+    /// logged and not returned.
     fn update_derived<'a>(
         &'a self,
         state: &'a SessionState,
         position: Position,
     ) -> BoxFuture<'a, ()>;
 
-    /// Where a person finds the journal of a session.
+    /// Returns the location of a session's journal, for people.
     fn locate(&self, id: &SessionId) -> String;
 
-    /// Knows the secrets that are kept out of the journals, so that they can be kept out of
-    /// elsewhere.
+    /// Returns the redactor with the secrets that are kept out of the journals.
     fn redactor(&self) -> &Redactor;
 
-    /// Brings derived state that was held back to its place.
+    /// Writes derived data that was held back.
     fn flush(&self) -> BoxFuture<'_, ()>;
 }
 
-/// What taking over a session came to.
+/// The result of importing a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportOutcome {
-    /// It is new here.
+    /// The session did not exist.
     New,
-    /// It was here and got longer.
+    /// The session existed and was extended.
     Extended,
-    /// It was here as it is.
+    /// The session existed with the same lines.
     Same,
 }
 
-/// A session taken for writing. Dropping it gives the session back.
+/// A session that is open for writing. Dropping it releases the session.
 #[derive(Debug)]
 pub struct OpenedSession {
-    /// The session's state; none if it is still what the caller knew.
+    /// The state of the session, or `None` if it is the state the caller knew.
     pub state: Option<SessionState>,
-    /// The only way to add to it.
+    /// The writer of the journal.
     pub writer: Box<dyn JournalWriter>,
-    /// What was cut off the end.
+    /// The torn line that was removed.
     pub torn: Option<TornTail>,
 }
 
-/// Adds to one journal.
+/// The writer of one journal.
 pub trait JournalWriter: Debug + Send {
-    /// Appends entries in one piece and returns them as they were written, secrets removed. Durable
-    /// on return if any of them [must be](Entry::must_be_durable). After an error it takes no more.
+    /// Appends entries atomically and returns them as written, with secrets removed. Durable on
+    /// return if one of them [must be](Entry::must_be_durable). After an error the writer accepts
+    /// no more entries.
     fn append(
         &mut self,
         entries: Vec<Entry>,
     ) -> BoxFuture<'_, Result<Vec<JournalLine>, StoreError>>;
 
-    /// Where the journal ends.
+    /// Returns the end of the journal.
     fn position(&self) -> Position;
 
-    /// The proof that this is the session's writer, for changes to documents beside it; none where
-    /// the operating system sees to it.
+    /// Returns the fencing token for changes to documents of this session, or `None` if the
+    /// operating system enforces the single writer.
     fn fence(&self) -> Option<&FencingToken>;
 
-    /// Cancelled when someone else took the session over: whatever goes on for it must stop.
+    /// Returns a token that is cancelled when another process takes the session over. All work for
+    /// the session must stop then.
     fn lease_lost(&self) -> CancellationToken;
 
-    /// Gives the session back. A writer that is merely dropped does so as well, but perhaps only
-    /// after the time that a silent holder is given.
+    /// Releases the session. Dropping the writer does so too, but possibly only when the lease
+    /// expires.
     fn close(self: Box<Self>) -> BoxFuture<'static, ()>;
 }
 
 /// The end of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
-    /// The last line.
+    /// The number of the last line.
     pub seq: u64,
-    /// The chain's sum there.
+    /// The chained checksum of the last line.
     pub sum: ChainSum,
-    /// Bytes up to there.
+    /// The length of the journal in bytes.
     pub bytes: u64,
 }
 
-/// A last line that was not written whole.
+/// A last line that was not completely written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TornTail {
-    /// The line it would have been.
+    /// The number of the line.
     pub line: u64,
-    /// How many bytes were cut off.
+    /// The number of bytes that were removed.
     pub bytes: u64,
 }
 
-/// Whether to wait for a session that someone else writes.
+/// How long to wait for a session that another process writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockWait {
     /// Fail at once.
     No,
-    /// At most this long.
+    /// Wait at most this long.
     AtMost(Duration),
 }
 
@@ -167,28 +169,29 @@ pub enum LockWait {
 pub struct SessionSummary {
     /// The session.
     pub id: SessionId,
-    /// The first words said in it.
+    /// The beginning of the first input.
     pub title: String,
-    /// The session that handed its work over, if it is a subagent's.
+    /// The parent session, if this is a subagent's session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<SessionId>,
-    /// Milliseconds since 1970 of the journal's last change; with `bytes`, the mark of staleness.
+    /// The time of the journal's last change in milliseconds since 1970. Together with `bytes` it
+    /// shows whether the summary is outdated.
     pub updated_ms: i64,
-    /// Entries in its journal.
+    /// The number of entries in the journal.
     pub entries: u64,
-    /// Runs begun.
+    /// The number of runs.
     pub runs: u64,
-    /// How the last run ended; absent while one is open.
+    /// The outcome of the last run; absent while a run is open.
     pub outcome: Option<RunOutcome>,
-    /// The model that answered last.
+    /// The model that gave the last answer.
     pub model: Option<String>,
-    /// Tokens used in all.
+    /// The total token usage.
     pub usage: Usage,
-    /// Money spent in all; absent when any part is not known.
+    /// The total cost; absent if any part is unknown.
     pub cost: Option<Usd>,
-    /// Bytes of the journal this was derived from.
+    /// The length in bytes of the journal that this was derived from.
     pub bytes: u64,
-    /// What is wrong with the journal, if it cannot be read.
+    /// The reason why the journal cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<String>,
 }

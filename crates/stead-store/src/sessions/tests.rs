@@ -1,5 +1,4 @@
-//! What a journal on disk promises. Numbers in comments refer to the acceptance list in
-//! ARCHITECTURE.md.
+//! The place for tests of journals on disk: durability, torn lines, damage, locking and faults.
 
 use crate::*;
 use proptest::prelude::*;
@@ -121,7 +120,7 @@ async fn a_journal_cut_anywhere_loses_only_its_torn_line() {
             .map_or(0, |p| p + 1);
         let opened = journals.open(&id("s1"), None, LockWait::No).await;
         if sound == 0 {
-            // Nothing was ever acknowledged: it can be begun anew.
+            // Nothing was acknowledged, so the session can be created again.
             assert!(
                 matches!(opened, Err(StoreError::NotFound(_))),
                 "cut at {cut}"
@@ -140,7 +139,7 @@ async fn a_journal_cut_anywhere_loses_only_its_torn_line() {
             "cut at {cut}"
         );
     }
-    // A power cut can also leave the end blank.
+    // A power failure can also leave a blank end.
     let mut blank = whole.clone();
     blank.extend([0; 512]);
     std::fs::write(&path, &blank).unwrap();
@@ -184,7 +183,7 @@ async fn damage_in_the_middle_names_file_and_line_and_changes_nothing() {
     let journals = journals(dir.path());
     written(&journals, "s1").await;
     let path = journals.path(&id("s1"));
-    // Files change at the pace of the kernel's clock; damage comes later than that.
+    // File times advance with the kernel's clock; the damage must come later than that.
     std::thread::sleep(Duration::from_millis(20));
     let whole = std::fs::read(&path).unwrap();
     let third_line = whole
@@ -226,7 +225,7 @@ async fn damage_in_the_middle_names_file_and_line_and_changes_nothing() {
     }
 }
 
-// Two processes on one session; a stale lock.
+// A session has one writer; a second process is told who holds it, and a lock dies with its holder.
 #[tokio::test]
 async fn a_second_writer_is_told_who_holds_the_session_and_can_wait() {
     let dir = tempfile::tempdir().unwrap();
@@ -253,8 +252,7 @@ async fn a_second_writer_is_told_who_holds_the_session_and_can_wait() {
     assert!(taken.is_ok() && started.elapsed() >= Duration::from_millis(100));
 }
 
-/// As a process has that was forked while the session was held, and has not become another program
-/// yet.
+/// Simulates a process that was forked while the session was held and has not called exec yet.
 #[tokio::test]
 async fn a_copy_of_the_open_journal_does_not_keep_the_session() {
     let dir = tempfile::tempdir().unwrap();
@@ -353,7 +351,7 @@ async fn an_unchanged_journal_is_not_read_again_and_a_changed_one_is() {
 
 #[tokio::test]
 async fn a_read_only_folder_gives_a_typed_error() {
-    // Root ignores mode bits, so the folder is blocked by a file where a directory should be.
+    // Root ignores mode bits, so a file where a directory should be blocks the folder.
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("agents"), "in the way").unwrap();
     let error = journals(dir.path())
@@ -384,7 +382,8 @@ fn a_lock_is_free_once_its_file_is_closed() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    // Arbitrary bytes appended to a sound journal never panic, and the sound part is always kept.
+    // Arbitrary bytes after an intact journal never cause a panic, and the intact part is always
+    // kept.
     #[test]
     fn garbage_after_a_sound_journal_is_cut_or_refused(garbage in proptest::collection::vec(any::<u8>(), 1..200)) {
         let dir = tempfile::tempdir().unwrap();
@@ -407,8 +406,8 @@ proptest! {
     }
 }
 
-/// Only what a crash can leave is cut. An editor, a checkout with other line ends or a foreign file
-/// is not.
+/// Only what a crash can leave is removed. Changes by an editor, other line ends or a foreign file
+/// are damage.
 #[tokio::test]
 async fn what_no_crash_leaves_is_damage_and_stays_as_it_is() {
     let dir = tempfile::tempdir().unwrap();
@@ -469,7 +468,7 @@ async fn a_journal_under_another_name_or_of_another_kind_is_refused_and_hides_no
     assert_eq!((list.len(), sound), (4, vec!["s1"]));
 }
 
-/// A disk on which someone else begins the session the moment its file is there.
+/// A disk on which another process starts the session as soon as its file exists.
 #[derive(Debug)]
 struct Racing;
 

@@ -1,33 +1,33 @@
-//! What a commit touches: which keys, what must be there before, and what is there after. No I/O.
+//! The effect of a commit on each key: the expected state before and the state after. No I/O.
 
 use crate::contract::{DocVersion, Document, DocumentChange, Expected};
 use std::collections::BTreeMap;
 
-/// All keys of a commit, in order.
+/// All keys of a commit, in key order.
 #[derive(Debug)]
 pub(super) struct CommitPlan<'a> {
     pub(super) touched: BTreeMap<&'a str, KeyChange<'a>>,
 }
 
-/// What happens at one key.
+/// The effect on one key.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeyChange<'a> {
     pub(super) expect: Expected,
     pub(super) outcome: KeyOutcome<'a>,
 }
 
-/// What becomes of a key.
+/// The state of a key after the commit.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum KeyOutcome<'a> {
-    /// Nothing.
+    /// The key is not changed.
     Unchanged,
-    /// This is there.
+    /// The key holds this document.
     Written(&'a Document),
-    /// Nothing is there.
+    /// The key is absent.
     Deleted,
-    /// Its document is at this key.
+    /// The document has moved to this key.
     MovedTo(&'a str),
-    /// The document of this version has come from another key.
+    /// The key holds the document of this version, moved from another key.
     MovedFrom(DocVersion),
 }
 
@@ -35,7 +35,7 @@ pub(super) enum KeyOutcome<'a> {
 pub(super) type FoundVersions = BTreeMap<String, DocVersion>;
 
 impl<'a> CommitPlan<'a> {
-    /// The plan of changes that were found sound: no key is in two of them.
+    /// Returns the plan of validated changes: no key occurs in two of them.
     pub(super) fn new(changes: &'a [DocumentChange]) -> Self {
         let mut touched = BTreeMap::new();
         let mut touch = |key: &'a str, expect, fate| {
@@ -54,7 +54,7 @@ impl<'a> CommitPlan<'a> {
                     document,
                     expect,
                 } => touch(key, *expect, KeyOutcome::Written(document)),
-                // Nothing to remove is all that is asked for.
+                // Deleting an absent key is allowed.
                 DocumentChange::Delete {
                     key,
                     expect: Expected::Absent,
@@ -70,7 +70,7 @@ impl<'a> CommitPlan<'a> {
         Self { touched }
     }
 
-    /// The first key at which something else was found than expected.
+    /// Returns the first key whose state is not the expected one.
     pub(super) fn conflict(&self, found: &FoundVersions) -> Option<&'a str> {
         let wrong = |(key, touch): &(&&'a str, &KeyChange<'_>)| {
             !touch.expect.matches(found.get(**key).copied())
@@ -78,7 +78,7 @@ impl<'a> CommitPlan<'a> {
         self.touched.iter().find(wrong).map(|(key, _)| *key)
     }
 
-    /// Whether everything is as the commit would have left it.
+    /// Returns whether the state is what the commit would have left.
     pub(super) fn is_applied(&self, found: &FoundVersions) -> bool {
         self.touched.iter().all(|(key, touch)| {
             let found = found.get(*key).copied();
@@ -91,7 +91,7 @@ impl<'a> CommitPlan<'a> {
         })
     }
 
-    /// The keys for which `wanted` holds, in order.
+    /// Returns the keys for which `wanted` holds, in order.
     pub(super) fn keys(&self, wanted: impl Fn(&KeyChange<'a>) -> bool) -> Vec<&'a str> {
         self.touched
             .iter()
@@ -100,7 +100,7 @@ impl<'a> CommitPlan<'a> {
             .collect()
     }
 
-    /// The documents that are written where `wanted` holds, in order of key.
+    /// Returns the written documents for which `wanted` holds, in key order.
     pub(super) fn writes(&self, wanted: impl Fn(Expected) -> bool) -> Vec<(&'a str, &'a Document)> {
         let write = |(key, touch): (&&'a str, &KeyChange<'a>)| match touch.outcome {
             KeyOutcome::Written(document) if wanted(touch.expect) => Some((*key, document)),
@@ -113,7 +113,7 @@ impl<'a> CommitPlan<'a> {
         self.touched.iter().filter_map(write).collect()
     }
 
-    /// The moves, as from and to, in order of from.
+    /// Returns the moves as pairs of old and new key, ordered by old key.
     pub(super) fn moves(&self) -> Vec<(&'a str, &'a str)> {
         let moved = |(key, touch): (&&'a str, &KeyChange<'a>)| match touch.outcome {
             KeyOutcome::MovedTo(to) => Some((*key, to)),

@@ -1,16 +1,16 @@
 //! A commit as one statement, for databases whose WITH clauses can change rows.
 //!
-//! What must be there is locked first, and only if all of it is there, rows are written. A key that
-//! must be absent needs no look: writing it fails if it is not.
+//! The statement first locks the rows that must exist, and writes only if all of them do. A key
+//! that must be absent needs no lookup: inserting it fails if it exists.
 
 use super::commit_plan::{CommitPlan, KeyOutcome};
 use super::driver::Statement;
 use crate::contract::{Document, Expected};
 
-/// Most parts of a statement that the server keeps.
+/// The maximum number of parts of a statement that the server keeps prepared.
 const MAX_PARTS: usize = 8;
 
-/// A commit that only adds, overwrites and checks.
+/// A commit of only inserts, overwrites and checks.
 #[derive(Debug)]
 pub(super) struct CteCommit<'a> {
     space: &'a str,
@@ -28,7 +28,7 @@ struct DocumentRow<'a> {
 }
 
 impl<'a> CteCommit<'a> {
-    /// The chain that `plan` can be, if its rows come to at most `max_bytes`.
+    /// Returns the statement for `plan`, if it can be one and its rows take at most `max_bytes`.
     pub(super) fn new(
         plan: &CommitPlan<'a>,
         space: &'a str,
@@ -74,7 +74,7 @@ impl<'a> CteCommit<'a> {
         fits.then_some(chain)
     }
 
-    /// The only key that could be found present and must not be.
+    /// Returns the only key that can be present although it must be absent.
     pub(super) fn sole_inserted_key(&self) -> Option<&'a str> {
         match &self.inserts[..] {
             [row] => Some(row.key),
@@ -82,7 +82,7 @@ impl<'a> CteCommit<'a> {
         }
     }
 
-    /// The statement. If it changes nothing, something was not as expected.
+    /// Returns the SQL text. If it changes nothing, an expectation did not hold.
     pub(super) fn statement(&self, or_overwrite: &str) -> Statement<'_> {
         let mut with = Vec::new();
         let mut from = String::new();

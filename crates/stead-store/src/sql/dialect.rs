@@ -1,8 +1,8 @@
-//! Where the three databases speak differently.
+//! Differences between the SQL of the databases.
 
 use std::borrow::Cow;
 
-/// Whose SQL it is.
+/// The SQL dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SqlDialect {
     Sqlite,
@@ -11,19 +11,20 @@ pub(super) enum SqlDialect {
 }
 
 impl SqlDialect {
-    /// Milliseconds since 1970 by the clock that all users of the store share.
+    /// Returns an expression for milliseconds since 1970, by the clock that all users of the store
+    /// share.
     pub(super) fn now(self) -> &'static str {
         match self {
             Self::Sqlite => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
             // Not now(): that is when the transaction began, before it waited for a lock.
             Self::Postgres => "CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT)",
-            // The driver sets the session's time zone to UTC, so that no hour comes twice.
+            // The driver sets the session's time zone to UTC, so that no hour occurs twice.
             Self::Mysql => "CAST(FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000) AS SIGNED)",
         }
     }
 
-    /// Ends a SELECT whose rows nobody else may change until the transaction ends. SQLite has one
-    /// writer at a time, who began with a lock on everything.
+    /// Returns the clause that locks the rows of a SELECT until the transaction ends. SQLite has
+    /// one writer at a time, which locks everything at the start.
     pub(super) fn for_update(self) -> &'static str {
         match self {
             Self::Sqlite => "",
@@ -31,7 +32,7 @@ impl SqlDialect {
         }
     }
 
-    /// The same, passing over rows that somebody else has locked.
+    /// Like [`Self::for_update`], but skips rows that are locked by others.
     pub(super) fn for_update_skip_locked(self) -> &'static str {
         match self {
             Self::Sqlite => "",
@@ -39,7 +40,7 @@ impl SqlDialect {
         }
     }
 
-    /// Ends a SELECT whose rows may be looked at by others, and changed by none.
+    /// Returns the clause that locks the rows of a SELECT against changes, but not against reads.
     pub(super) fn for_share(self) -> &'static str {
         match self {
             Self::Sqlite => "",
@@ -49,7 +50,7 @@ impl SqlDialect {
         }
     }
 
-    /// Whether two transactions can both find a key absent before either writes it.
+    /// Returns whether two transactions can both find a key absent before either inserts it.
     pub(super) fn allows_concurrent_absence(self) -> bool {
         match self {
             Self::Sqlite => false,
@@ -57,7 +58,7 @@ impl SqlDialect {
         }
     }
 
-    /// Ends an INSERT into `stead_docs` that overwrites what is there.
+    /// Returns the clause that makes an INSERT into `stead_docs` overwrite an existing row.
     pub(super) fn or_overwrite_document(self) -> &'static str {
         match self {
             Self::Sqlite | Self::Postgres => {
@@ -70,7 +71,7 @@ impl SqlDialect {
         }
     }
 
-    /// Ends an INSERT so that it tells the new row's id; MySQL tells it anyway.
+    /// Returns the clause that makes an INSERT return the new row's id. MySQL returns it anyway.
     pub(super) fn returning_id(self) -> &'static str {
         match self {
             Self::Sqlite | Self::Postgres => " RETURNING id",
@@ -78,7 +79,7 @@ impl SqlDialect {
         }
     }
 
-    /// Whether an UPDATE can tell what it changed.
+    /// Returns whether an UPDATE can return the changed rows.
     pub(super) fn updates_return_rows(self) -> bool {
         match self {
             Self::Sqlite | Self::Postgres => true,
@@ -86,7 +87,7 @@ impl SqlDialect {
         }
     }
 
-    /// Whether a WITH clause can change rows, so that several changes are one statement.
+    /// Returns whether a WITH clause can change rows, so that several changes are one statement.
     pub(super) fn supports_writable_ctes(self) -> bool {
         match self {
             Self::Postgres => true,
@@ -102,7 +103,7 @@ impl SqlDialect {
         }
     }
 
-    /// Counts the tables named `stead_schema`: 0 or 1.
+    /// Returns a query that counts the tables named `stead_schema`: 0 or 1.
     pub(super) fn schema_tables(self) -> &'static str {
         match self {
             Self::Sqlite => {
@@ -116,17 +117,17 @@ impl SqlDialect {
         }
     }
 
-    /// Bytes of at most `max`, usable in a key.
+    /// Returns the type for at most `max` bytes that can be part of a key.
     pub(super) fn key_bytes_type(self, max: usize) -> Cow<'static, str> {
         match self {
             Self::Sqlite => "BLOB".into(),
             Self::Postgres => "BYTEA".into(),
-            // Not VARCHAR: that folds letters and ignores trailing spaces.
+            // Not VARCHAR: that ignores case and trailing spaces.
             Self::Mysql => format!("VARBINARY({max})").into(),
         }
     }
 
-    /// Bytes of any length.
+    /// Returns the type for bytes of any length.
     pub(super) fn bytes_type(self) -> &'static str {
         match self {
             Self::Sqlite => "BLOB",
@@ -135,7 +136,7 @@ impl SqlDialect {
         }
     }
 
-    /// A row's number, given out in growing order and never twice.
+    /// Returns the type for row ids, which grow and are never reused.
     pub(super) fn id_type(self) -> &'static str {
         match self {
             Self::Sqlite => "INTEGER PRIMARY KEY AUTOINCREMENT",
@@ -144,7 +145,7 @@ impl SqlDialect {
         }
     }
 
-    /// Ends a CREATE TABLE.
+    /// Returns the clause that ends a CREATE TABLE.
     pub(super) fn table_options(self) -> &'static str {
         match self {
             Self::Sqlite | Self::Postgres => "",
@@ -153,7 +154,7 @@ impl SqlDialect {
         }
     }
 
-    /// The statement with its parameters written as this database wants them.
+    /// Returns the statement with its parameters in this database's notation.
     pub(super) fn placeholders(self, sql: Cow<'static, str>) -> Cow<'static, str> {
         match self {
             Self::Sqlite | Self::Mysql => sql,

@@ -14,14 +14,14 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-/// Most keys in one statement: well below every database's limit of parameters, and below the
-/// length from which MariaDB makes a table of them and joins that.
+/// The maximum number of keys in one statement: well below every database's parameter limit, and
+/// below the length from which MariaDB turns them into a joined table.
 const KEYS_PER_STATEMENT: usize = 500;
-/// Most rows written by one statement.
+/// The maximum number of rows written by one statement.
 const ROWS_PER_STATEMENT: usize = 500;
-/// Most moves in one statement. Each row is compared with all of them.
+/// The maximum number of moves in one statement. Each row is compared with all of them.
 const MOVES_PER_STATEMENT: usize = 200;
-/// Statements with more parts than this are not kept by the server.
+/// Statements with more parts than this are not kept prepared by the server.
 const PREPARED_PARTS: usize = 4;
 
 impl Documents for SqlStore {
@@ -58,7 +58,7 @@ impl Documents for SqlStore {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<ListedDocument>, StoreError>> {
         async move {
-            // After what lies before the prefix, everything with the prefix comes.
+            // A start before the prefix means the beginning of the prefix.
             let after = after.filter(|after| *after >= prefix);
             let end = successor(prefix);
             let from = if after.is_some() { ">" } else { ">=" };
@@ -106,7 +106,7 @@ impl Documents for SqlStore {
     }
 }
 
-/// The first text after all that begin with `prefix`; none if there is no end to them.
+/// Returns the first text after all texts that begin with `prefix`, or `None` if there is none.
 fn successor(prefix: &str) -> Option<Vec<u8>> {
     let mut bytes = prefix.as_bytes().to_vec();
     while let Some(last) = bytes.pop() {
@@ -125,16 +125,16 @@ fn version_of(bytes: &[u8]) -> Result<DocVersion, DbFault> {
     Ok(DocVersion(u128::from_be_bytes(bytes)))
 }
 
-/// Which keys a transaction looks at before it writes.
+/// The keys that a transaction checks before it writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CheckScope {
-    /// Those about which writing them says nothing.
+    /// The keys whose expectation is not checked by writing them.
     Required,
-    /// All about which something is expected.
+    /// All keys with an expectation.
     All,
 }
 
-/// A commit on its way.
+/// A commit in progress.
 struct DocumentCommit<'a> {
     store: &'a SqlStore,
     space: &'a Space,
@@ -146,7 +146,7 @@ impl DocumentCommit<'_> {
     async fn attempt(&self, earlier: PriorAttempts) -> Result<(), DbFault> {
         let outcome = self.execute().await;
         match outcome {
-            // Perhaps what is in the way is what the lost attempt left.
+            // The conflict may be with the result of the attempt whose response was lost.
             Err(DbFault::Final(StoreError::Conflict(_) | StoreError::Fenced { .. }))
                 if earlier == PriorAttempts::Unknown && self.is_applied().await? =>
             {
@@ -156,7 +156,7 @@ impl DocumentCommit<'_> {
         }
     }
 
-    /// By the shortest way there is.
+    /// Executes the commit in the cheapest way that is possible.
     async fn execute(&self) -> Result<(), DbFault> {
         if self.execute_as_statement().await?.is_some() || self.execute_as_cte().await?.is_some() {
             return Ok(());
@@ -166,7 +166,7 @@ impl DocumentCommit<'_> {
             outcome => return outcome,
         }
         match self.execute_in_transaction(CheckScope::All).await {
-            // Somebody made it after we looked. The next look will see it.
+            // Another commit inserted the key after the check. The next attempt will see it.
             Err(DbFault::Duplicate(cause)) => Err(DbFault::Contended(cause)),
             outcome => outcome,
         }
@@ -197,14 +197,13 @@ impl DocumentCommit<'_> {
         if let Some(fence) = self.fence {
             self.store.lock_fence(tx, self.space, fence).await?;
         }
-        // Whoever looks at several keys does it in their order, so that two commits do not wait for
-        // each other.
+        // Keys are locked in key order, so that two commits do not wait for each other.
         let dialect = self.store.dialect;
         let mut found = FoundVersions::new();
         let is_check = |fate| matches!(fate, KeyOutcome::Unchanged);
         let is_looked_at = |touch: &KeyChange<'_>| match (look, touch.outcome, touch.expect) {
             (_, _, Expected::Any) => false,
-            // Writing it fails if it is there.
+            // Inserting fails if the key exists.
             (CheckScope::Required, KeyOutcome::Written(_), Expected::Absent) => false,
             (
                 CheckScope::Required | CheckScope::All,
@@ -241,8 +240,9 @@ impl DocumentCommit<'_> {
         for moves in self.plan.moves().chunks(MOVES_PER_STATEMENT) {
             self.rename(tx, moves).await?;
         }
-        // A key that must stay absent cannot be locked: there is no row. Ours stands in for it
-        // until the end, so that whoever makes it waits, and finds out what we did.
+        // A key that must stay absent cannot be locked, because there is no row. A placeholder row
+        // stands in for it until the end, so that others who insert the key wait and see the
+        // result.
         let blank = Document {
             version: DocVersion(0),
             meta: Bytes::new(),
@@ -264,7 +264,7 @@ impl DocumentCommit<'_> {
         self.remove(tx, &guarded).await
     }
 
-    /// Looks at the versions of `keys`.
+    /// Reads the versions of `keys`.
     fn versions<'k>(&'k self, keys: &[&'k str], lock: &str) -> Statement<'k> {
         let marks = placeholders(keys.len());
         let sql = format!(
@@ -344,8 +344,8 @@ impl DocumentCommit<'_> {
         Ok(())
     }
 
-    /// A commit that only adds, overwrites and checks, where it can be one statement. None if that
-    /// did nothing and does not say why.
+    /// Executes a commit of only inserts, overwrites and checks as one statement. Returns `None` if
+    /// it changed nothing and the reason is unknown.
     async fn execute_as_cte(&self) -> Result<Option<()>, DbFault> {
         let SqlStore {
             dialect,
@@ -383,8 +383,8 @@ impl DocumentCommit<'_> {
         }
     }
 
-    /// A commit of one change, where it can be one statement. None if that did nothing and does not
-    /// say why.
+    /// Executes a commit of one change as one statement. Returns `None` if it changed nothing and
+    /// the reason is unknown.
     async fn execute_as_statement(&self) -> Result<Option<()>, DbFault> {
         let dialect = self.store.dialect;
         let share = dialect.for_share();
@@ -485,7 +485,7 @@ fn collect(found: &mut FoundVersions, answer: super::StatementResult) -> Result<
     Ok(())
 }
 
-/// How many of `rows` one statement takes; at least one.
+/// Returns how many of `rows` one statement takes, at least one.
 fn batch_len(rows: &[(&str, &Document)], max_bytes: usize) -> usize {
     let mut bytes = 0;
     let fits = |(key, document): &&(&str, &Document)| {

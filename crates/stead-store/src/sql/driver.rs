@@ -1,4 +1,4 @@
-//! What the logic needs of a database: statements, alone or in a transaction.
+//! The interface to a database: statements, alone or in a transaction.
 
 use crate::StoreError;
 use futures_util::future::BoxFuture;
@@ -7,15 +7,15 @@ use std::fmt;
 
 pub(super) type DbFuture<'a, T> = BoxFuture<'a, Result<T, DbFault>>;
 
-/// A database that can be reached.
+/// A database connection pool.
 pub(super) trait Driver: fmt::Debug + Send + Sync {
     /// Runs a statement that only reads.
     fn read<'a>(&'a self, statement: Statement<'a>) -> DbFuture<'a, StatementResult>;
 
-    /// Runs a statement that is a transaction of its own.
+    /// Runs a statement as a transaction of its own.
     fn write<'a>(&'a self, statement: Statement<'a>) -> DbFuture<'a, StatementResult>;
 
-    /// Begins a transaction that will write. Dropped before its end, it is undone.
+    /// Begins a transaction that will write. Dropping it before the end rolls it back.
     fn begin<'a>(&'a self, begin: TransactionKind) -> DbFuture<'a, Box<dyn Tx>>;
 }
 
@@ -24,33 +24,33 @@ pub(super) trait Tx: Send {
     /// Runs a statement.
     fn run<'a>(&'a mut self, statement: Statement<'a>) -> DbFuture<'a, StatementResult>;
 
-    /// Makes it durable.
+    /// Commits it.
     fn commit(self: Box<Self>) -> DbFuture<'static, ()>;
 
-    /// Undoes it.
+    /// Rolls it back.
     fn roll_back(self: Box<Self>) -> DbFuture<'static, ()>;
 }
 
-/// Ends a transaction as its outcome demands.
+/// Commits or rolls back a transaction, depending on its outcome.
 pub(super) async fn finish<T>(tx: Box<dyn Tx>, outcome: Result<T, DbFault>) -> Result<T, DbFault> {
     match outcome {
         Ok(value) => tx.commit().await.map(|()| value),
-        // The connection is of no more use, and closing it undoes the transaction.
+        // The connection is unusable, and closing it rolls the transaction back.
         Err(fault @ DbFault::Lost(_)) => Err(fault),
         Err(fault) => {
-            // What fails here closes the connection, and the transaction is undone all the same.
+            // A failure here closes the connection, which rolls the transaction back too.
             let _ = tx.roll_back().await;
             Err(fault)
         }
     }
 }
 
-/// How a transaction begins.
+/// The kind of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TransactionKind {
     /// To write rows.
     Write,
-    /// To make tables.
+    /// To create tables.
     Schema,
 }
 
@@ -81,49 +81,49 @@ impl<'a> Statement<'a> {
         self
     }
 
-    /// Not worth keeping: its text depends on how much there was to do.
+    /// Marks a statement as not worth preparing, because its text depends on the amount of data.
     pub(super) fn once(mut self) -> Self {
         self.reuse = Reuse::Once;
         self
     }
 }
 
-/// Whether the server should keep a statement for later.
+/// Whether the server should keep a statement prepared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reuse {
     Prepared,
     Once,
 }
 
-/// A value on its way to the database.
+/// A parameter value.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Param<'a> {
     Int(i64),
     Bytes(&'a [u8]),
 }
 
-/// What a statement gave.
+/// The result of a statement.
 #[derive(Debug, Default)]
 pub(super) struct StatementResult {
     pub(super) rows: Vec<SqlRow>,
-    /// How many rows it changed.
+    /// The number of changed rows.
     pub(super) changed: u64,
-    /// The number the database gave to a new row, where a driver tells it beside the rows.
+    /// The id of a new row, if the driver reports it beside the rows.
     pub(super) inserted_id: Option<i64>,
 }
 
 impl StatementResult {
-    /// The only row, if there is one.
+    /// Returns the only row, if there is one.
     pub(super) fn first(self) -> Option<SqlRow> {
         self.rows.into_iter().next()
     }
 }
 
-/// One row: its values, each taken once.
+/// One row. Each value can be taken once.
 #[derive(Debug)]
 pub(super) struct SqlRow(pub(super) Vec<SqlValue>);
 
-/// A value from the database. Text is bytes everywhere, so that no collation or padding touches it.
+/// A value from the database. Text is bytes everywhere, so that no collation or padding changes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SqlValue {
     Null,
@@ -155,27 +155,27 @@ impl SqlRow {
             .map_err(|_| DbFault::Corrupt(format!("column {column} is no text")))
     }
 
-    /// A number that is never negative.
+    /// Returns a number that must not be negative.
     pub(super) fn count(&self, column: usize) -> Result<u64, DbFault> {
         let value = self.int(column)?;
         u64::try_from(value).map_err(|_| DbFault::Corrupt(format!("column {column} is {value}")))
     }
 }
 
-/// Why an attempt failed, sorted by what can be done about it.
+/// The reason why an attempt failed, by what can be done about it.
 #[derive(Debug)]
 pub(super) enum DbFault {
-    /// The connection is gone or the answer did not come: it may have been done.
+    /// The connection is gone or the response did not come: the statement may have been executed.
     Lost(String),
-    /// Others were in the way, and nothing was done.
+    /// A conflict with other transactions; nothing was changed.
     Contended(String),
-    /// A row with this key is there already, and nothing was done.
+    /// A row with this key exists already; nothing was changed.
     Duplicate(String),
-    /// The database will not do it.
+    /// The database refused the statement.
     Refused(String),
-    /// What is stored makes no sense.
+    /// The stored data is invalid.
     Corrupt(String),
-    /// An answer of the store's own. Trying again would give the same.
+    /// An error of the store itself, which a retry would repeat.
     Final(StoreError),
 }
 

@@ -1,8 +1,8 @@
 //! Journals in two tables: one row for each journal, one for each line.
 //!
-//! A journal ends where its last line is; nothing else says so. A line's number is part of its key,
-//! so two appends after the same line cannot both be made, and most appends are one statement: a
-//! line is added if the lease is held and the line before is there.
+//! The end of a journal is its last line and is stored nowhere else. The line number is part of the
+//! key, so two appends after the same line cannot both succeed, and most appends are one statement:
+//! a line is inserted if the lease is held and the previous line exists.
 
 use super::SqlStore;
 use super::driver::{DbFault, SqlRow, Statement, TransactionKind, Tx, finish};
@@ -13,9 +13,9 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-/// Most lines read or written by one statement.
+/// The maximum number of lines read or written by one statement.
 const LINES_PER_STATEMENT: usize = 1000;
-/// Appends of more lines than this are written by statements the server does not keep.
+/// Appends of more lines than this use statements that the server does not keep prepared.
 const PREPARED_LINES: usize = 8;
 
 impl Journals for SqlStore {
@@ -62,7 +62,7 @@ impl Journals for SqlStore {
                 let count = page.len();
                 left -= page.iter().map(stored_bytes).sum::<i64>();
                 lines.extend(page);
-                // Less than a whole page means that there is no more, or no more room.
+                // An incomplete page means that there are no more lines, or no more room.
                 if count < LINES_PER_STATEMENT || left <= 0 {
                     return Ok(lines);
                 }
@@ -78,8 +78,8 @@ impl Journals for SqlStore {
         journal: &'a str,
     ) -> BoxFuture<'a, Result<Option<JournalTail>, StoreError>> {
         async move {
-            // The journal by a subquery: to a join, a planner would bring all its lines and sort
-            // them.
+            // The journal is looked up by a subquery: for a join, a planner would fetch and sort
+            // all lines.
             let sql = "SELECT seq, upto, at_ms, line FROM stead_lines \
                        WHERE journal = (SELECT id FROM stead_journals WHERE space = ? AND journal = ?) \
                        ORDER BY seq DESC LIMIT 1";
@@ -149,7 +149,7 @@ impl SqlStore {
         Ok(())
     }
 
-    /// The number of a journal, to which nobody else appends until the transaction ends.
+    /// Returns the id of a journal and locks it against appends until the transaction ends.
     async fn lock_journal_id(
         &self,
         tx: &mut dyn Tx,
@@ -165,8 +165,7 @@ impl SqlStore {
         row.map(|row| row.int(0)).transpose()
     }
 
-    /// Lines from `from` on: those of one statement, and of these the ones that fit into
-    /// `max_bytes`.
+    /// Returns lines from `from` on: those of one statement that fit into `max_bytes`.
     async fn page(
         &self,
         space: &Space,
@@ -174,7 +173,7 @@ impl SqlStore {
         from: i64,
         max_bytes: i64,
     ) -> Result<Vec<Bytes>, StoreError> {
-        // Subqueries that need nothing of the row are looked up once.
+        // Uncorrelated subqueries are evaluated once.
         let sql = "SELECT line FROM stead_lines \
                    WHERE journal = (SELECT id FROM stead_journals WHERE space = ? AND journal = ?) \
                    AND seq >= ? AND seq < ? AND (seq = ? OR upto <= ? + COALESCE((SELECT b.upto FROM stead_lines b \
@@ -214,17 +213,17 @@ fn tail_of(row: &mut SqlRow) -> Result<JournalTail, DbFault> {
     })
 }
 
-/// A line's number for the database, which knows none above the largest.
+/// Converts a line number for the database, capped at its largest number.
 fn seq_of(seq: u64) -> i64 {
     i64::try_from(seq).unwrap_or(i64::MAX)
 }
 
-/// Bytes of a line with its line end.
+/// Returns the length of a line with its line end, in bytes.
 fn stored_bytes(line: &Bytes) -> i64 {
     i64::try_from(line.len()).unwrap_or(i64::MAX - 1) + 1
 }
 
-/// Lines on their way to the end of a journal.
+/// An append in progress.
 struct JournalAppend<'a> {
     store: &'a SqlStore,
     space: &'a Space,
@@ -242,7 +241,7 @@ impl JournalAppend<'_> {
             Err(fault) => Err(fault),
         };
         match outcome {
-            // Perhaps what is in the way is what the lost attempt left.
+            // The conflict may be with the result of the attempt whose response was lost.
             Err(DbFault::Final(StoreError::Conflict(_) | StoreError::Fenced { .. }))
                 if earlier == PriorAttempts::Unknown && self.is_applied().await? =>
             {
@@ -252,14 +251,14 @@ impl JournalAppend<'_> {
         }
     }
 
-    /// Whether the journal ends in these lines.
+    /// Returns whether the journal ends in these lines.
     async fn is_applied(&self) -> Result<bool, DbFault> {
         if self.lines.is_empty() {
             return Ok(false);
         }
         let sql = "SELECT l.line FROM stead_journals h JOIN stead_lines l ON l.journal = h.id \
                    WHERE h.space = ? AND h.journal = ? AND l.seq > ? ORDER BY l.seq LIMIT ?";
-        // One more than ours, to see whether others came after.
+        // One line more than ours, to detect lines after them.
         let limit = i64::try_from(self.lines.len()).unwrap_or(i64::MAX - 1) + 1;
         let statement = Statement::new(sql)
             .bytes(self.space.as_str())
@@ -280,7 +279,7 @@ impl JournalAppend<'_> {
     async fn execute_in_transaction(&self) -> Result<(), DbFault> {
         let mut tx = self.store.driver.begin(TransactionKind::Write).await?;
         let outcome = match self.apply(&mut *tx).await {
-            // Somebody else began the journal. The next look will see it.
+            // Another process created the journal. The next attempt will see it.
             Err(DbFault::Duplicate(cause)) => Err(DbFault::Contended(cause)),
             outcome => outcome,
         };
@@ -334,7 +333,7 @@ impl JournalAppend<'_> {
         Ok(())
     }
 
-    /// Begins a journal that is not there.
+    /// Creates a journal that does not exist.
     async fn begin(&self, tx: &mut dyn Tx) -> Result<i64, DbFault> {
         let returning = self.store.dialect.returning_id();
         let sql = format!("INSERT INTO stead_journals (space, journal) VALUES (?, ?){returning}");
@@ -348,8 +347,8 @@ impl JournalAppend<'_> {
         )
     }
 
-    /// An append of a few lines to a journal that is there. None if it did nothing and does not say
-    /// why.
+    /// Appends a few lines to an existing journal as one statement. Returns `None` if it changed
+    /// nothing and the reason is unknown.
     async fn execute_as_statement(&self) -> Result<Option<()>, DbFault> {
         let few = (1..=PREPARED_LINES).contains(&self.lines.len())
             && batch_len(self.lines, self.store.limits.statement_bytes) == self.lines.len();
@@ -357,7 +356,7 @@ impl JournalAppend<'_> {
             return Ok(None);
         };
         let dialect = self.store.dialect;
-        // A table of one row would cost MariaDB a file.
+        // A derived table of one row would cost MariaDB a temporary file.
         let (seq, more, line, table) = match self.lines.len() - 1 {
             0 => ("?", "?", "?", String::new()),
             others => {
@@ -401,7 +400,7 @@ impl JournalAppend<'_> {
     }
 }
 
-/// The last line's number, and the bytes of all lines.
+/// Returns the number of the last line and the length of all lines in bytes.
 async fn last_line(tx: &mut dyn Tx, journal: i64) -> Result<(i64, i64), DbFault> {
     let sql = "SELECT seq, upto FROM stead_lines WHERE journal = ? ORDER BY seq DESC LIMIT 1";
     match tx.run(Statement::new(sql).int(journal)).await?.first() {
@@ -410,7 +409,7 @@ async fn last_line(tx: &mut dyn Tx, journal: i64) -> Result<(i64, i64), DbFault>
     }
 }
 
-/// The number of the row that was just made.
+/// Returns the id of the row that was just inserted.
 pub(super) fn inserted_row_id(answer: super::StatementResult) -> Result<i64, DbFault> {
     match (answer.inserted_id, answer.rows.first()) {
         (_, Some(row)) => row.int(0),
@@ -419,7 +418,7 @@ pub(super) fn inserted_row_id(answer: super::StatementResult) -> Result<i64, DbF
     }
 }
 
-/// How many of `lines` one statement takes; at least one.
+/// Returns how many of `lines` one statement takes, at least one.
 fn batch_len(lines: &[Bytes], max_bytes: usize) -> usize {
     let mut bytes = 0;
     let fits = |line: &&Bytes| {

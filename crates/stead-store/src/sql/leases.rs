@@ -1,4 +1,4 @@
-//! Leases in a table. A row stays when its lease is given back, so that its token only grows.
+//! Leases in a table. A row stays when its lease is released, so that its token only grows.
 
 use super::driver::{DbFault, Statement, TransactionKind, Tx, finish};
 use super::{SqlStore, ms};
@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::time::Duration;
 
-/// The time at which a lease ends that was given back.
+/// The deadline of a released lease.
 const RELEASED_AT: i64 = 0;
 
 impl Leases for SqlStore {
@@ -32,7 +32,7 @@ impl Leases for SqlStore {
                 async move {
                     let mut tx = self.driver.begin(TransactionKind::Write).await?;
                     let outcome = match self.acquire_in(&mut *tx, space, &ask).await {
-                        // Somebody else was first. The next look will see it.
+                        // Another process inserted the row first. The next attempt will see it.
                         Err(DbFault::Duplicate(cause)) => Err(DbFault::Contended(cause)),
                         outcome => outcome,
                     };
@@ -147,7 +147,7 @@ impl SqlStore {
     }
 }
 
-/// What somebody wants.
+/// A request for a lease.
 #[derive(Clone, Copy)]
 struct LeaseRequest<'a> {
     name: &'a str,
@@ -156,7 +156,7 @@ struct LeaseRequest<'a> {
     claim: Claim,
 }
 
-/// What the table says.
+/// The row of a lease.
 struct LeaseRow {
     token: i64,
     expires_ms: i64,
@@ -166,9 +166,9 @@ struct LeaseRow {
 
 #[derive(Debug, PartialEq, Eq)]
 enum LeaseDecision {
-    /// There never was such a lease.
+    /// The lease was never granted.
     First,
-    /// It is theirs, under this token.
+    /// The lease is granted under this token.
     Granted(i64),
     Refused(Lease),
 }

@@ -1,12 +1,12 @@
 //! A store in a database: SQLite, PostgreSQL, MySQL or MariaDB.
 //!
-//! The logic is written once, over [`driver`]: statements with `?` for parameters, numbers and
-//! bytes as the only values. What the databases do differently is in [`dialect`]; how they are
-//! reached is in [`drivers`].
+//! The logic is written once, over [`driver`]: statements with `?` for parameters, and numbers and
+//! bytes as the only values. [`dialect`] has the differences in SQL and [`drivers`] the
+//! connections.
 //!
-//! Every operation is one transaction. What fails because others were in the way, or because the
-//! connection was lost, is tried again for a while ([`retry`]); an attempt that follows a lost
-//! answer first finds out whether the earlier one was made.
+//! Every operation is one transaction. Conflicts with other transactions and lost connections are
+//! retried for a while ([`retry`]); a retry after a lost response first checks whether the earlier
+//! attempt was applied.
 
 mod commit_plan;
 mod cte_commit;
@@ -22,7 +22,7 @@ mod schema;
 mod url;
 
 use crate::connect::without_credentials;
-use crate::contract::{FencingToken, MAX_KEY_BYTES, Space, Store};
+use crate::contract::{FencingToken, MAX_KEY_BYTES, Space, StateStore};
 use crate::error::StoreError;
 use dialect::SqlDialect;
 use driver::{DbFault, Driver, Statement, StatementResult, Tx};
@@ -32,19 +32,19 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 use url::DatabaseTarget;
 
-/// Longest time span, so that sums of times stay numbers: about a century.
+/// The maximum duration, about a century, so that sums of times do not overflow.
 const MAX_SPAN_MS: u128 = 3_200_000_000_000;
 
 /// A store in a database.
 ///
 /// ```
-/// use stead_store::{Change, Document, Documents, Expected, Space, SqlStore};
+/// use stead_store::{Document, DocumentChange, Documents, Expected, Space, SqlStore};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 /// let store = SqlStore::connect("sqlite::memory:").await.unwrap();
 /// let space = Space::new(["agents", "main"]);
-/// let document = Document::new("about it", "all of it");
-/// let put = Change::Put { key: "a/b".into(), document: document.clone(), expect: Expected::Absent };
+/// let document = Document::new("metadata", "body");
+/// let put = DocumentChange::Put { key: "a/b".into(), document: document.clone(), expect: Expected::Absent };
 /// store.commit(&space, vec![put], None).await.unwrap();
 /// assert_eq!(store.get(&space, "a/b").await.unwrap(), Some(document));
 /// # });
@@ -53,16 +53,16 @@ pub struct SqlStore {
     driver: Arc<dyn Driver>,
     dialect: SqlDialect,
     place: String,
-    /// The whole URL, only to keep its password out of what is said.
+    /// The URL, used only to remove its password from messages.
     url: String,
     limits: ServerLimits,
-    /// Counts acknowledged jobs, to tidy up after every so many.
+    /// Counts acknowledged jobs, to remove old jobs after every few of them.
     acks: AtomicU32,
 }
 
 impl SqlStore {
-    /// The store at `url`: `sqlite:PATH`, `sqlite::memory:`, `postgres://…`, `mysql://…` or
-    /// `mariadb://…`. Makes its tables if there are none; the database itself must be there.
+    /// Opens the store at `url`: `sqlite:PATH`, `sqlite::memory:`, `postgres://…`, `mysql://…` or
+    /// `mariadb://…`. Creates its tables if needed; the database itself must exist.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let (dialect, driver, place) = match url::parse_target(url)? {
             DatabaseTarget::Sqlite(path) => (
@@ -94,7 +94,7 @@ impl SqlStore {
         Ok(store)
     }
 
-    /// A fault that is not tried again, for those who asked.
+    /// Converts a fault that is not retried into an error for the caller.
     fn store_error(&self, fault: DbFault) -> StoreError {
         let place = self.place.clone();
         match fault {
@@ -111,7 +111,7 @@ impl SqlStore {
         }
     }
 
-    /// Refuses what cannot be a key in the database.
+    /// Checks that a name can be a key in the database.
     fn check_name(&self, name: &str) -> Result<(), StoreError> {
         if name.len() <= MAX_KEY_BYTES {
             return Ok(());
@@ -126,7 +126,7 @@ impl SqlStore {
         })
     }
 
-    /// Refuses what the server would hang up on.
+    /// Checks that a value fits into what the server accepts.
     fn check_value(&self, value: &[u8]) -> Result<(), StoreError> {
         let ServerLimits { value_bytes, .. } = self.limits;
         if value.len() <= value_bytes {
@@ -142,7 +142,7 @@ impl SqlStore {
         })
     }
 
-    /// Makes sure that `fence` holds until the transaction ends.
+    /// Checks `fence` and keeps it valid until the transaction ends.
     async fn lock_fence(
         &self,
         tx: &mut dyn Tx,
@@ -182,7 +182,7 @@ impl fmt::Debug for SqlStore {
     }
 }
 
-impl Store for SqlStore {
+impl StateStore for SqlStore {
     fn place(&self) -> &str {
         &self.place
     }
@@ -195,12 +195,12 @@ impl Store for SqlStore {
     }
 }
 
-/// How much a server takes at once.
+/// The limits of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ServerLimits {
-    /// Most bytes of rows in one statement of several.
+    /// The maximum number of bytes in the rows of one statement.
     statement_bytes: usize,
-    /// Most bytes of one value.
+    /// The maximum number of bytes in one value.
     value_bytes: usize,
 }
 
@@ -213,13 +213,13 @@ impl Default for ServerLimits {
     }
 }
 
-/// Whole milliseconds, so that no span becomes nothing.
+/// Converts to whole milliseconds, rounding up so that no duration becomes zero.
 fn ms(span: Duration) -> i64 {
     let ms = span.as_nanos().div_ceil(1_000_000).min(MAX_SPAN_MS);
     i64::try_from(ms).unwrap_or(i64::MAX)
 }
 
-/// `?, ?, ?`
+/// Returns `?, ?, ?` with `count` placeholders.
 fn placeholders(count: usize) -> String {
     let mut text = "?, ".repeat(count);
     text.truncate(text.len().saturating_sub(2));

@@ -1,9 +1,9 @@
 //! Queues in one table.
 //!
-//! A job is ready until it is done or dead; a claimed one is ready again at `due_ms`. `grip` is the
-//! mark of whoever has it: the one that added it until its first delivery, then the worker, and
-//! empty once it was given back. `dedup` is unique in its queue: a hash of the job's own key, or
-//! else something that nobody has.
+//! A job is ready until it is done or dead; a claimed job is ready again at `due_ms`. `grip`
+//! identifies the current owner: the process that added the job until its first delivery, then the
+//! worker; it is empty after the job was returned. `dedup` is unique in its queue: a hash of the
+//! job's dedup key, or else a unique value.
 
 use super::driver::{DbFault, SqlRow, Statement, TransactionKind, Tx, finish};
 use super::journals::inserted_row_id;
@@ -20,19 +20,19 @@ use std::time::Duration;
 const READY: i64 = 0;
 const DEAD: i64 = 1;
 const DONE: i64 = 2;
-/// How long a dedup key is remembered after its job ended.
+/// The time for which a dedup key is remembered after its job ended.
 const DEDUP_MEMORY: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long a job without one is remembered: longer than anybody asks again after a lost answer.
+/// The time for which a job without a dedup key is remembered: longer than a lost response is
+/// retried.
 const DONE_MEMORY: Duration = Duration::from_secs(10 * 60);
-/// Every so many acknowledged jobs, those that may be forgotten are removed, at most so many at a
-/// time.
+/// The number of acknowledged jobs after which old jobs are removed, a limited number at a time.
 const TIDY_EVERY: u32 = 64;
 const TIDY_ROWS: i64 = 500;
 const UNACKNOWLEDGED_REASON: &str = "it was not acknowledged in time";
 const DEDUP_TAG: u8 = b'd';
 const UNIQUE_TAG: u8 = b'u';
 const FORGOTTEN_TAG: u8 = b'f';
-/// `DEDUP_TAG` and a SHA-256. The others are shorter.
+/// The length of `DEDUP_TAG` and a SHA-256 hash. Other values are shorter.
 const DEDUP_BYTES: i64 = 33;
 
 impl Queue for SqlStore {
@@ -112,7 +112,7 @@ impl Queue for SqlStore {
             if self.acks.fetch_add(1, Ordering::Relaxed).is_multiple_of(TIDY_EVERY)
                 && let Err(fault) = self.tidy(space, queue).await
             {
-                // The job is done all the same; the next round will tidy up.
+                // The job is done all the same; the next cleanup will remove it.
                 tracing::debug!(place = %self.place, ?fault, "done jobs were not removed");
             }
             Ok(done)
@@ -191,8 +191,7 @@ impl Queue for SqlStore {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<DeadLetter>, StoreError>> {
         async move {
-            // Those whose last delivery ran out are dead as well, although nobody asked for a job
-            // since.
+            // Jobs whose last delivery expired are dead too, even if no worker has claimed since.
             self.retry(|_| self.bury_expired(space, queue).boxed()).await?;
             let sql = "SELECT id, payload, attempts, reason FROM stead_jobs \
                        WHERE space = ? AND queue = ? AND state = ? AND due_ms = 0 AND id > ? ORDER BY id LIMIT ?";
@@ -210,7 +209,7 @@ impl Queue for SqlStore {
     }
 }
 
-/// Ids as text that compares as the numbers do.
+/// Formats an id as text that compares as the numbers do.
 fn format_id(id: i64) -> String {
     format!("{id:020}")
 }
@@ -234,7 +233,7 @@ fn tagged(tag: u8, bytes: &[u8]) -> Vec<u8> {
     all
 }
 
-/// Changes a job that is in somebody's hands.
+/// Returns the statement that updates a claimed job.
 fn update_claimed_sql(set: &str) -> String {
     format!(
         "UPDATE stead_jobs SET {set} \
@@ -242,7 +241,7 @@ fn update_claimed_sql(set: &str) -> String {
     )
 }
 
-/// What a second look at a job shows.
+/// The state of a job when it is checked again.
 struct JobSnapshot {
     state: i64,
     claim_token: Vec<u8>,
@@ -268,7 +267,7 @@ impl SqlStore {
         Ok(self.driver.write(statement).await?.changed > 0)
     }
 
-    /// The job as it was after this delivery, if an earlier attempt may have changed it.
+    /// Returns the job as it was after this delivery, if an earlier attempt may have changed it.
     async fn recheck_job(
         &self,
         earlier: PriorAttempts,
@@ -299,7 +298,7 @@ impl SqlStore {
         .transpose()
     }
 
-    /// Buries the jobs whose last delivery was not answered in time.
+    /// Turns jobs whose last delivery expired into dead letters.
     async fn bury_expired(&self, space: &Space, queue: &str) -> Result<(), DbFault> {
         let now = self.dialect.now();
         let sql = format!(
@@ -314,7 +313,7 @@ impl SqlStore {
         self.driver.write(statement).await.map(|_| ())
     }
 
-    /// Removes jobs that were done so long ago that they may be forgotten.
+    /// Removes jobs that ended so long ago that they can be forgotten.
     async fn tidy(&self, space: &Space, queue: &str) -> Result<(), DbFault> {
         let sql = format!(
             "SELECT id FROM stead_jobs WHERE space = ? AND queue = ? AND state = {DONE} AND due_ms <= {} LIMIT ?",
@@ -344,7 +343,7 @@ impl SqlStore {
     }
 }
 
-/// A job on its way into a queue.
+/// An enqueue operation in progress.
 struct EnqueueOp<'a> {
     store: &'a SqlStore,
     space: &'a Space,
@@ -387,7 +386,7 @@ impl EnqueueOp<'_> {
         }
     }
 
-    /// There is a job with this key. Whether it still counts.
+    /// Decides whether an existing job with this key still counts.
     async fn resolve_duplicate(&self, earlier: PriorAttempts) -> Result<EnqueueOutcome, DbFault> {
         let sql = format!(
             "SELECT id, state, ended_ms, {}, grip FROM stead_jobs WHERE space = ? AND queue = ? AND dedup = ?",
@@ -416,7 +415,8 @@ impl EnqueueOp<'_> {
         if state == READY || ended_ms.saturating_add(ms(DEDUP_MEMORY)) > now_ms {
             return Ok(EnqueueOutcome::Existing(format_id(id)));
         }
-        // Ended too long ago: the key is free again. A dead letter stays, under another one.
+        // The job ended too long ago, so the key is free again. A dead letter stays, under another
+        // value.
         let forgotten = tagged(FORGOTTEN_TAG, &id.to_be_bytes());
         let statement = match state {
             DONE => Statement::new(format!(
@@ -436,7 +436,7 @@ impl EnqueueOp<'_> {
     }
 }
 
-/// A worker that wants a job.
+/// A claim operation in progress.
 struct ClaimOp<'a> {
     store: &'a SqlStore,
     space: &'a Space,
@@ -476,7 +476,7 @@ impl ClaimOp<'_> {
         }
     }
 
-    /// The job that an attempt took whose answer was lost.
+    /// Returns the job that was claimed by an attempt whose response was lost.
     async fn find_earlier_claim(&self) -> Result<Option<ClaimedJob>, DbFault> {
         let sql = format!(
             "SELECT id, attempts, payload FROM stead_jobs WHERE space = ? AND queue = ? AND state = {READY} AND grip = ?"
@@ -516,8 +516,7 @@ impl ClaimOp<'_> {
         }
     }
 
-    /// Finds the job that has been due longest and locks it, passing over those that others look
-    /// at.
+    /// Returns the query that locks the job that has been due longest, skipping locked ones.
     fn due_sql(&self, columns: &str) -> String {
         let dialect = self.store.dialect;
         let now = dialect.now();
@@ -528,8 +527,8 @@ impl ClaimOp<'_> {
         )
     }
 
-    /// Delivers a job, or buries it if it was delivered often enough. Attempts come last: MySQL's
-    /// later parts see what its earlier ones set.
+    /// Returns the assignments that deliver a job, or bury it if it has no attempts left. Attempts
+    /// come last, because MySQL evaluates assignments in order.
     fn set_sql(&self) -> String {
         let now = self.store.dialect.now();
         let over = "attempts >= max_attempts";

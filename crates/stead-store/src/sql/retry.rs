@@ -1,4 +1,4 @@
-//! Trying again what others or the network spoiled.
+//! Retries after conflicts and lost connections.
 
 use super::SqlStore;
 use super::driver::DbFault;
@@ -8,21 +8,21 @@ use futures_util::future::BoxFuture;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long an operation is tried: long enough for a server to start again.
+/// The time for which an operation is retried: long enough for a server to restart.
 const RETRY_BUDGET: Duration = Duration::from_secs(10);
-/// Waits after the first and later failures, where others were in the way.
+/// The first and the longest delay after conflicts.
 const CONTENDED_DELAYS: (Duration, Duration) =
     (Duration::from_millis(4), Duration::from_millis(250));
-/// The same, where the server is away.
+/// The first and the longest delay after lost connections.
 const DISCONNECTED_DELAYS: (Duration, Duration) =
     (Duration::from_millis(50), Duration::from_secs(1));
 
-/// What is known of the attempts before this one.
+/// What is known about the attempts before this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PriorAttempts {
-    /// None of them did anything.
+    /// None of them was applied.
     NotApplied,
-    /// An answer was lost: it may have been made.
+    /// A response was lost: an attempt may have been applied.
     Unknown,
 }
 
@@ -55,7 +55,7 @@ impl SqlStore {
 }
 
 impl SqlStore {
-    /// The same, for an operation that is nothing else.
+    /// Like [`Self::retry`], for operations that consist only of it.
     pub(super) fn retry_boxed<'a, T: Send + 'a>(
         &'a self,
         attempt: impl FnMut(PriorAttempts) -> BoxFuture<'a, Result<T, DbFault>> + Send + 'a,
@@ -64,7 +64,7 @@ impl SqlStore {
     }
 }
 
-/// The shortest and longest wait after such a fault; none if trying again would not help.
+/// Returns the shortest and longest delay after a fault, or `None` if a retry would not help.
 fn delays(fault: &DbFault) -> Option<(Duration, Duration)> {
     match fault {
         DbFault::Lost(_) => Some(DISCONNECTED_DELAYS),
@@ -75,8 +75,8 @@ fn delays(fault: &DbFault) -> Option<(Duration, Duration)> {
     }
 }
 
-/// Doubles with each failure; the later half of it is up to chance, so that rivals do not meet
-/// again.
+/// Returns a delay that doubles with each failure. Its second half is random, so that rivals do not
+/// collide again.
 fn backoff(shortest: Duration, longest: Duration, failures: u32, chance: f64) -> Duration {
     let full = shortest
         .saturating_mul(2_u32.saturating_pow(failures))
@@ -84,7 +84,7 @@ fn backoff(shortest: Duration, longest: Duration, failures: u32, chance: f64) ->
     full.mul_f64(0.5 + chance.clamp(0.0, 1.0) / 2.0)
 }
 
-/// Anything from 0 to 1.
+/// Returns a random number from 0 to 1.
 fn random_fraction() -> f64 {
     // The last bytes of such an id are random.
     let [.., a, b] = uuid::Uuid::now_v7().into_bytes();

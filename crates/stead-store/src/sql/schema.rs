@@ -1,4 +1,4 @@
-//! The tables, made and brought up to date on first use.
+//! The tables, created and migrated on first use.
 
 use super::dialect::SqlDialect;
 use super::driver::{DbFault, Statement, TransactionKind, Tx, finish};
@@ -7,16 +7,16 @@ use crate::contract::{MAX_BODY_BYTES, MAX_KEY_BYTES};
 use crate::error::StoreError;
 use futures_util::FutureExt;
 
-/// The version of the tables that this code knows. Version n is what [`migration`] n leaves.
+/// The version of the tables that this code knows. [`migration`] n results in version n.
 const VERSION: i64 = 1;
-/// Any number, the same in every process: the name of PostgreSQL's lock.
+/// The key of PostgreSQL's advisory lock, the same in every process.
 const LOCK: i64 = 0x0073_7465_6164;
 const MAX_SPACE_BYTES: usize = 400;
 const MYSQL_LOCK_SECONDS: i64 = 25;
 
 impl SqlStore {
-    /// Makes the tables what they should be, and tells what the server takes. Of several processes
-    /// that begin at once, one makes the tables.
+    /// Brings the tables up to date and returns the server's limits. Of several processes that
+    /// start at once, one does it.
     pub(super) async fn set_up(&self) -> Result<ServerLimits, StoreError> {
         let found = self.retry(|_| self.version().boxed()).await?;
         if !self.is_current(found)? {
@@ -25,7 +25,7 @@ impl SqlStore {
         self.ask_limits().await
     }
 
-    /// Whether tables of version `found` need no work. None if there are none.
+    /// Returns whether tables of version `found` are up to date. `None` means that there are none.
     fn is_current(&self, found: Option<i64>) -> Result<bool, StoreError> {
         match found {
             Some(version) if version > VERSION => Err(StoreError::Setup(format!(
@@ -63,7 +63,7 @@ impl SqlStore {
         let mut tx = self.driver.begin(TransactionKind::Schema).await?;
         let outcome = self.migrate_in(&mut *tx).await;
         let unlocked = match self.dialect {
-            // Making a table ends MySQL's transactions, so its lock belongs to the connection.
+            // Creating a table ends MySQL's transactions, so the lock belongs to the connection.
             SqlDialect::Mysql => tx
                 .run(Statement::new(format!("SELECT RELEASE_LOCK({MYSQL_LOCK})")))
                 .await
@@ -106,7 +106,7 @@ impl SqlStore {
 
     async fn lock(&self, tx: &mut dyn Tx) -> Result<(), DbFault> {
         match self.dialect {
-            // It began with a lock on everything.
+            // The transaction began with a lock on everything.
             SqlDialect::Sqlite => Ok(()),
             SqlDialect::Postgres => {
                 let sql = "SELECT CAST(COUNT(pg_advisory_xact_lock(?)) AS BIGINT)";
@@ -163,15 +163,15 @@ impl SqlStore {
 
 /// A packet must have room for the largest document.
 const MIN_PACKET_BYTES: usize = 2 * MAX_BODY_BYTES;
-/// What a packet holds beside its largest value.
+/// The room in a packet beside its largest value.
 const PACKET_REST_BYTES: usize = 256 * 1024;
 const READ_VERSION: &str =
     "SELECT MAX(version) FROM stead_schema WHERE version > 0 HAVING COUNT(*) > 0";
-/// A lock of the server, not of the database, so the database is part of its name.
+/// The lock belongs to the server, so the database is part of its name.
 const MYSQL_LOCK: &str = "CONCAT('stead:', SHA1(DATABASE()))";
 
-/// The statements that make version `version` of the one before. Each may be run again: MySQL
-/// cannot undo the first ones when a later one fails.
+/// Returns the statements that migrate to `version` from the one before. Each can be run again,
+/// because MySQL cannot roll back the first ones when a later one fails.
 fn migration(dialect: SqlDialect, version: i64) -> Vec<String> {
     match version {
         1 => first_tables(dialect),
@@ -191,8 +191,8 @@ fn first_tables(dialect: SqlDialect) -> Vec<String> {
     };
     let due = "(space, queue, state, due_ms, id)";
     let mut statements = vec![
-        // What is read of every document comes before the body, which lies elsewhere if it is
-        // large.
+        // The columns that are read of every document come before the body, which is stored
+        // elsewhere if it is large.
         table(
             "stead_docs",
             &format!(
@@ -213,8 +213,8 @@ fn first_tables(dialect: SqlDialect) -> Vec<String> {
                 "id {id}, space {space} NOT NULL, journal {name} NOT NULL, UNIQUE (space, journal)"
             ),
         ),
-        // `upto` counts the bytes of all lines up to this one, so that a page is found without
-        // reading it.
+        // `upto` is the length of all lines up to this one, so that a page is found without reading
+        // it.
         table(
             "stead_lines",
             &format!(

@@ -1,8 +1,8 @@
-//! Which database a URL names, and how to speak of it without giving its password away.
+//! Parsing database URLs, and messages without passwords.
 
 use crate::StoreError;
 
-/// A database by its URL.
+/// A database named by a URL.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum DatabaseTarget<'a> {
     /// A file, or `:memory:`.
@@ -11,7 +11,7 @@ pub(super) enum DatabaseTarget<'a> {
     Mysql,
 }
 
-/// Which database `url` names.
+/// Returns the database that `url` names.
 pub(super) fn parse_target(url: &str) -> Result<DatabaseTarget<'_>, StoreError> {
     let refused = |why: &str| Err(StoreError::Setup(format!("the URL of the store: {why}")));
     match url.split_once(':') {
@@ -31,7 +31,7 @@ pub(super) fn parse_target(url: &str) -> Result<DatabaseTarget<'_>, StoreError> 
     }
 }
 
-/// `said` without the password of `url`, in case a server repeats it.
+/// Returns `said` without the password of `url`, in case a server repeats it.
 pub(super) fn without_password(said: String, url: &str) -> String {
     let Some((user_info, _)) = url
         .split_once("://")
@@ -51,7 +51,7 @@ pub(super) fn without_password(said: String, url: &str) -> String {
     said
 }
 
-/// Text whose `%41` stand for bytes.
+/// Decodes text with percent-encoded bytes.
 fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

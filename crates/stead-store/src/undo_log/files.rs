@@ -1,8 +1,8 @@
-//! The memory of undo as files:
+//! The undo log as files:
 //!
 //! ```text
-//! agents/<agent>/undo/runs/<session>.<run>.jsonl   what a run changed, a line each
-//! agents/<agent>/undo/images/<sha256>              what was there before
+//! agents/<agent>/undo/runs/<session>.<run>.jsonl   the changes of a run, one line each
+//! agents/<agent>/undo/images/<sha256>              the previous contents
 //! ```
 
 use super::{LoggedRun, PreImage, RunKey, UndoLog};
@@ -20,10 +20,10 @@ use std::sync::Arc;
 use stead_core::{AgentId, RunId, SessionId};
 
 const SUFFIX: &str = ".jsonl";
-/// Writing more than this would keep others from the thread.
+/// Longer writes would block the thread for too long.
 const INLINE_WRITE_BYTES: usize = 128 * 1024;
 
-/// Keeps changes below the agent's folder.
+/// An undo log below the agent's folder.
 #[derive(Debug, Clone)]
 pub struct FileUndoLog {
     runs: PathBuf,
@@ -32,7 +32,7 @@ pub struct FileUndoLog {
 }
 
 impl FileUndoLog {
-    /// The changes of `agent` in `workspace`. Touches nothing until the first change.
+    /// Returns the undo log of `agent` in `workspace`. Creates nothing until the first change.
     pub fn new(workspace: &Path, agent: &AgentId, disk: Arc<dyn Disk>) -> Self {
         let root = workspace.join("agents").join(agent.as_str()).join("undo");
         Self {
@@ -43,7 +43,7 @@ impl FileUndoLog {
     }
 
     fn log_path(&self, run: &RunKey) -> PathBuf {
-        // Neither id can hold a dot.
+        // Neither id can contain a dot.
         self.runs
             .join(format!("{}.{}{SUFFIX}", run.session, run.run))
     }
@@ -59,7 +59,7 @@ impl FileUndoLog {
             let dir = open_dir(&self.images)?;
             for (hash, content) in images {
                 let known = rustix::fs::statat(&dir, hash.as_str(), AtFlags::SYMLINK_NOFOLLOW);
-                // One that a power cut left short is written again.
+                // An image that a power failure left incomplete is written again.
                 if known.is_ok_and(|stat| u64::try_from(stat.st_size) == Ok(content.len() as u64)) {
                     continue;
                 }
@@ -71,7 +71,7 @@ impl FileUndoLog {
         let path = self.log_path(run);
         let file = match open_append(&path) {
             Ok(file) => {
-                // A line that was not written whole belongs to a change that was never made.
+                // An incomplete line belongs to a change that was never made.
                 if let Some(whole) = torn_tail_offset(&file)? {
                     self.disk.set_len(&file, whole)?;
                 }
@@ -206,7 +206,7 @@ impl UndoLog for FileUndoLog {
     }
 }
 
-/// Where the last whole line of a log ends, if something hangs over it.
+/// Returns the end of the last complete line of a log, if an incomplete one follows.
 fn torn_tail_offset(file: &File) -> io::Result<Option<u64>> {
     let size = file.metadata()?.len();
     let mut last = [0];
@@ -227,7 +227,7 @@ fn open_append(path: &Path) -> io::Result<File> {
     Ok(rustix::fs::open(path, flags, Mode::empty())?.into())
 }
 
-/// The regular files of a directory; none if there is no such directory.
+/// Returns the regular files of a directory, or none if it does not exist.
 fn entries(dir: &Path) -> io::Result<Vec<(String, std::fs::Metadata)>> {
     let entries = match std::fs::read_dir(dir) {
         Ok(entries) => entries,

@@ -1,4 +1,4 @@
-//! What runs changed, and what was there before: the memory of undo.
+//! The undo log: the changes of runs, and the previous contents of files.
 
 mod files;
 mod store;
@@ -12,13 +12,13 @@ use futures_util::future::BoxFuture;
 use std::fmt;
 use stead_core::{RunId, SessionId};
 
-/// A log of changes per run, and the contents that were replaced, each kept once under its hash.
+/// A log of changes for each run, with the replaced contents, each stored once under its hash.
 ///
-/// A record is on its way to the disk before the change it is about is made, so a killed process
-/// leaves none out. It is not forced there: a power cut may cost the last ones, and the hash of a
-/// content tells whether it is whole.
+/// A record is written before the change it describes is made, so a killed process misses none. It
+/// is not synced: a power failure may lose the last records, and the hash of a content shows
+/// whether it is complete.
 pub trait UndoLog: fmt::Debug + Send + Sync {
-    /// Adds a line to the log of a run, after `images`: contents by their hash.
+    /// Adds a line to the log of a run, after storing `images`: contents by their hash.
     fn record<'a>(
         &'a self,
         run: &'a RunKey,
@@ -26,22 +26,22 @@ pub trait UndoLog: fmt::Debug + Send + Sync {
         images: Vec<(String, Bytes)>,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// The lines of a run, in order.
+    /// Returns the lines of a run, in order.
     fn records<'a>(&'a self, run: &'a RunKey) -> BoxFuture<'a, Result<Vec<String>, StoreError>>;
 
-    /// The content with this hash.
+    /// Returns the content with this hash.
     fn image<'a>(&'a self, hash: &'a str) -> BoxFuture<'a, Result<Option<Bytes>, StoreError>>;
 
-    /// The runs that have a log, oldest first.
+    /// Returns the runs that have a log, oldest first.
     fn runs(&self) -> BoxFuture<'_, Result<Vec<LoggedRun>, StoreError>>;
 
-    /// The contents that are kept.
+    /// Returns the stored contents.
     fn images(&self) -> BoxFuture<'_, Result<Vec<PreImage>, StoreError>>;
 
-    /// Forgets the log of a run.
+    /// Deletes the log of a run.
     fn delete_run<'a>(&'a self, run: &'a RunKey) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Forgets a content.
+    /// Deletes a content.
     fn delete_image<'a>(&'a self, hash: &'a str) -> BoxFuture<'a, Result<(), StoreError>>;
 }
 
@@ -54,22 +54,22 @@ pub struct RunKey {
     pub run: RunId,
 }
 
-/// A run that changed something.
+/// A run that changed files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoggedRun {
-    /// Which.
+    /// The run.
     pub key: RunKey,
-    /// Milliseconds since 1970 of its last change.
+    /// The time of its last change in milliseconds since 1970.
     pub updated_ms: i64,
 }
 
-/// A content that is kept.
+/// A stored content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreImage {
-    /// Its hash.
+    /// The hash.
     pub hash: String,
-    /// Its size.
+    /// The size in bytes.
     pub bytes: u64,
-    /// Milliseconds since 1970 when it was first kept.
+    /// The time when it was first stored, in milliseconds since 1970.
     pub kept_ms: i64,
 }

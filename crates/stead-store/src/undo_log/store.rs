@@ -1,4 +1,4 @@
-//! The memory of undo as documents of a store.
+//! The undo log as documents of a store.
 
 use super::{LoggedRun, PreImage, RunKey, UndoLog};
 use crate::{
@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use stead_core::{RunId, SessionId};
 
-/// How many documents are fetched or changed at once.
+/// The number of documents fetched or changed at once.
 const PAGE: usize = 500;
-/// How many bytes go into one commit.
+/// The number of bytes in one commit.
 const COMMIT_BYTES: usize = 4 * 1024 * 1024;
 
-/// Keeps changes as documents: `r:<session>.<run>:<number>` for a line, `i:<hash>:<part>` for a
+/// An undo log as documents: `r:<session>.<run>:<number>` for a line, `i:<hash>:<part>` for a
 /// content.
 #[derive(Debug)]
 pub struct StoreUndoLog {
@@ -24,7 +24,7 @@ pub struct StoreUndoLog {
 }
 
 impl StoreUndoLog {
-    /// Changes in a space of their own.
+    /// Returns the undo log in `space`, which must hold nothing else.
     pub fn new(documents: Arc<dyn Documents>, space: Space) -> Self {
         Self { documents, space }
     }
@@ -78,13 +78,13 @@ impl UndoLog for StoreUndoLog {
         Box::pin(async move {
             let mut changes = Vec::new();
             let mut size = 0;
-            // Two files may have the same content, and no key may occur in a commit twice.
+            // Two files may have the same content, and no key may occur twice in a commit.
             let mut kept = BTreeSet::new();
             for (hash, content) in images {
                 if !kept.insert(hash.clone()) {
                     continue;
                 }
-                // The first part says how large the whole is; an empty content has one empty part.
+                // The first part holds the size of the whole; an empty content has one empty part.
                 for (part, start) in (0..content.len().max(1))
                     .step_by(MAX_BODY_BYTES)
                     .enumerate()
@@ -209,7 +209,7 @@ impl UndoLog for StoreUndoLog {
     }
 }
 
-/// When a version was made: its first 48 bits are milliseconds since 1970.
+/// Returns the creation time of a version: its first 48 bits are milliseconds since 1970.
 fn version_created_ms(version: DocVersion) -> i64 {
     (version.0 >> 80) as i64
 }

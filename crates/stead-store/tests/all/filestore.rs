@@ -5,15 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_store::{
-    AcquireOutcome, Claim, ClaimedJob, Document, DocumentChange, Documents, Expected, FencingToken,
-    FileStore, Job, Journals, Leases, OsDisk, Queue, Space, Store, StoreError,
+    AcquireOutcome, Claim, ClaimedJob, Document, DocumentChange, Documents, Expected, FileStore,
+    Job, Leases, OsDisk, Queue, Space, StateStore, StoreError,
 };
 use stead_testkit::{Child, Death, FaultDisk, KillPoint, child_role};
 use tempfile::TempDir;
 
 const LONG: Duration = Duration::from_secs(60);
 
-async fn open() -> (Arc<dyn Store>, TempDir) {
+async fn open() -> (Arc<dyn StateStore>, TempDir) {
     let dir = tempfile::tempdir().unwrap();
     (
         Arc::new(FileStore::new(&dir.path().join("store"), Arc::new(OsDisk))),
@@ -21,7 +21,7 @@ async fn open() -> (Arc<dyn Store>, TempDir) {
     )
 }
 
-stead_testkit::store_suite!(open());
+stead_testkit::state_suite!(open());
 
 fn space() -> Space {
     Space::new(["agents", "main"])
@@ -39,17 +39,6 @@ fn put(key: &str, body: &str, expect: Expected) -> DocumentChange {
     }
 }
 
-async fn fence(store: &FileStore) -> FencingToken {
-    match store
-        .acquire(&space(), "lease", "one", LONG, Claim::Free)
-        .await
-        .unwrap()
-    {
-        AcquireOutcome::Granted(fence) => fence,
-        AcquireOutcome::Held(lease) => panic!("{lease:?}"),
-    }
-}
-
 async fn contents(store: &FileStore) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for listed in store.list(&space(), "", None, 100).await.unwrap() {
@@ -64,7 +53,7 @@ async fn contents(store: &FileStore) -> Vec<(String, String)> {
     all
 }
 
-/// One of everything, so that each step of each operation is somewhere in it.
+/// Commits one change of each kind, so that every step of every operation is covered.
 async fn script(store: &FileStore) -> Result<(), StoreError> {
     let space = space();
     let moved = store.get(&space, "from").await?.map(|found| found.version);
@@ -89,11 +78,6 @@ async fn prepare(root: &Path) {
     let store = sound(root);
     let changes = ["changed", "from", "gone"].map(|key| put(key, "old", Expected::Absent));
     store.commit(&space(), changes.into(), None).await.unwrap();
-    let fence = fence(&store).await;
-    store
-        .append(&space(), "j", 0, &[Bytes::from("one")], &fence)
-        .await
-        .unwrap();
 }
 
 fn before() -> Vec<(String, String)> {
@@ -135,7 +119,7 @@ async fn a_commit_on_a_failing_disk_is_made_whole_or_not_at_all() {
                 "operation {n}: acknowledged and lost"
             );
             seen_both[usize::from(found == after())] = true;
-            // It goes on from there.
+            // The store stays usable.
             sound(dir.path())
                 .commit(&space(), vec![put("next", "1", Expected::Absent)], None)
                 .await
@@ -148,51 +132,6 @@ async fn a_commit_on_a_failing_disk_is_made_whole_or_not_at_all() {
         assert_eq!(seen_both, [true, true]);
     }
     assert!(faults > 50, "only {faults} faults were tried");
-}
-
-#[tokio::test]
-async fn an_append_on_a_failing_disk_is_made_whole_or_not_at_all() {
-    let lines = [Bytes::from("two"), Bytes::from("three")];
-    for count in [1, 2] {
-        for plan in [
-            FaultDisk::fail_from as fn(usize, std::io::ErrorKind) -> FaultDisk,
-            FaultDisk::fail_at,
-            |n, _| FaultDisk::tear_at(n),
-        ] {
-            for n in 1.. {
-                let dir = tempfile::tempdir().unwrap();
-                prepare(dir.path()).await;
-                let fence = fence(&sound(dir.path())).await;
-                let disk = Arc::new(plan(n, std::io::ErrorKind::StorageFull));
-                let broken = FileStore::new(dir.path(), disk.clone());
-                let outcome = broken
-                    .append(&space(), "j", 1, &lines[..count], &fence)
-                    .await;
-                let store = sound(dir.path());
-                let tail = store.tail(&space(), "j").await.unwrap().unwrap();
-                assert!(
-                    tail.seq == 1 || tail.seq == 1 + count as u64,
-                    "operation {n}: {tail:?}"
-                );
-                assert!(
-                    outcome.is_err() || tail.seq > 1,
-                    "operation {n}: acknowledged and lost"
-                );
-                store
-                    .append(&space(), "j", tail.seq, &[Bytes::from("next")], &fence)
-                    .await
-                    .unwrap();
-                let read = store.lines(&space(), "j", 1, 1000).await.unwrap();
-                assert_eq!(
-                    (&read[0][..], &read[read.len() - 1][..]),
-                    (&b"one"[..], &b"next"[..])
-                );
-                if !disk.fired() {
-                    break;
-                }
-            }
-        }
-    }
 }
 
 #[tokio::test]
@@ -222,7 +161,7 @@ async fn a_job_on_a_failing_disk_is_never_half_there() {
         if let Some(claimed) = store.claim(&space(), "q", LONG).await.unwrap() {
             assert_eq!(claimed.payload, "do");
         } else {
-            // The failed claim was made: then it is hidden, and still a job.
+            // The failed claim took effect: the job is hidden, and still there.
             let hidden = ClaimedJob {
                 id: "0000000000000001".into(),
                 payload: Bytes::new(),
@@ -282,63 +221,18 @@ async fn a_process_killed_in_a_commit_leaves_all_of_it_or_nothing() {
 }
 
 #[tokio::test]
-async fn a_journal_is_a_file_to_read_and_a_torn_end_is_cut() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = sound(dir.path());
-    let fence = fence(&store).await;
-    store
-        .append(
-            &space(),
-            "s/1",
-            0,
-            &[Bytes::from("{\"a\":1}"), Bytes::from("{\"a\":2}")],
-            &fence,
-        )
-        .await
-        .unwrap();
-    let file = dir.path().join("agents+main/journals/s%2F1.jsonl");
-    assert_eq!(
-        std::fs::read_to_string(&file).unwrap(),
-        "{\"a\":1}\n{\"a\":2}\n"
-    );
-    std::fs::write(&file, "{\"a\":1}\n{\"a\":2}\n{\"a\":").unwrap();
-    assert_eq!(store.tail(&space(), "s/1").await.unwrap().unwrap().seq, 2);
-    assert_eq!(
-        store.lines(&space(), "s/1", 2, 1000).await.unwrap(),
-        ["{\"a\":2}"]
-    );
-    store
-        .append(&space(), "s/1", 2, &[Bytes::from("{}")], &fence)
-        .await
-        .unwrap();
-    assert_eq!(
-        std::fs::read_to_string(&file).unwrap(),
-        "{\"a\":1}\n{\"a\":2}\n{}\n"
-    );
-    let two_lines = store
-        .append(&space(), "s/1", 3, &[Bytes::from("a\nb")], &fence)
-        .await;
-    assert!(
-        matches!(two_lines, Err(StoreError::Store { .. })),
-        "{two_lines:?}"
-    );
-}
-
-#[tokio::test]
 async fn names_too_long_for_a_file_are_kept() {
     let dir = tempfile::tempdir().unwrap();
     let store = sound(dir.path());
-    let fence = fence(&store).await;
     let names = ["ü".repeat(400), "ü".repeat(401)];
     for name in &names {
+        let lease = store
+            .acquire(&space(), name, name, LONG, Claim::Free)
+            .await
+            .unwrap();
+        assert!(matches!(lease, AcquireOutcome::Granted(_)), "{lease:?}");
         store
-            .append(
-                &space(),
-                name,
-                0,
-                &[Bytes::copy_from_slice(name.as_bytes())],
-                &fence,
-            )
+            .commit(&space(), vec![put(name, name, Expected::Absent)], None)
             .await
             .unwrap();
         let job = Job {
@@ -350,13 +244,8 @@ async fn names_too_long_for_a_file_are_kept() {
         store.enqueue(&space(), name, job).await.unwrap();
         assert!(store.claim(&space(), name, LONG).await.unwrap().is_some());
     }
-    let listed = store.names(&space(), None, 10).await.unwrap();
-    assert_eq!(
-        listed.into_iter().map(|(name, _)| name).collect::<Vec<_>>(),
-        names
-    );
-    store.erase(&space(), &names[0], &fence).await.unwrap();
-    assert_eq!(store.names(&space(), None, 10).await.unwrap().len(), 1);
+    let documents = names.map(|name| (name.clone(), name));
+    assert_eq!(contents(&store).await, documents);
 }
 
 #[tokio::test]
@@ -431,7 +320,6 @@ async fn looking_makes_nothing() {
     let store = sound(&dir.path().join("store"));
     assert_eq!(store.get(&space(), "a").await.unwrap(), None);
     assert_eq!(store.list(&space(), "", None, 9).await.unwrap(), []);
-    assert_eq!(store.tail(&space(), "j").await.unwrap(), None);
     assert_eq!(store.claim(&space(), "q", LONG).await.unwrap(), None);
     assert!(!dir.path().join("store").exists());
     assert!(!store.is_shared() && store.place().starts_with("file:"));

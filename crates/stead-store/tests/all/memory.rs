@@ -1,7 +1,7 @@
 //! The place for tests of the in-memory store.
 
 use std::sync::Arc;
-use stead_store::{MemoryStore, Store};
+use stead_store::{MemoryStore, StateStore, Store};
 
 async fn open() -> (Arc<dyn Store>, ()) {
     (Arc::new(MemoryStore::new()), ())

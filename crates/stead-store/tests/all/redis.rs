@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_store::{
     AcquireOutcome, Claim, DocVersion, Document, DocumentChange, Documents, EnqueueOutcome,
-    Expected, FencingToken, Job, Journals, Leases, Queue, RedisStore, Space, Store, StoreError,
+    Expected, FencingToken, Job, Journals, Leases, Queue, RedisStore, Space, StateStore, Store,
+    StoreError,
 };
 use stead_testkit::LossyProxy;
 use stead_testkit::servers::{ServerKind, TestServer, shared};
@@ -64,7 +65,7 @@ fn job(payload: &'static str, max_attempts: u32) -> Job {
     }
 }
 
-/// A store at the end of a lossy line, with every script known to the server.
+/// A store behind a lossy connection whose scripts the server already knows.
 async fn lossy() -> (LossyProxy, RedisStore, Space) {
     let url = shared(ServerKind::Redis);
     let line = LossyProxy::to(url.trim_start_matches("redis://").trim_end_matches('/'));
@@ -134,7 +135,7 @@ async fn a_commit_whose_answer_is_lost_is_made_once() {
         .map(|l| l.key)
         .collect();
     assert_eq!(keys, ["new", "to"]);
-    // Someone else's document is not taken for ours.
+    // A document of another writer is not mistaken for ours.
     line.lose(1);
     let outcome = store
         .commit(&space, vec![put("new", "2", Expected::Absent)], None)
@@ -195,7 +196,7 @@ async fn a_job_whose_answers_are_lost_is_there_once() {
         panic!("it is new")
     };
     line.lose(1);
-    // With one attempt only, a delivery that nobody got would be the end of it.
+    // With one attempt only, a delivery that was lost would be the last one.
     let claimed = store.claim(&space, "q", LONG).await.unwrap().unwrap();
     assert_eq!((&claimed.id, claimed.attempt), (&id, 1));
     line.lose(1);
@@ -334,7 +335,7 @@ async fn lost_lines_are_told_of() {
         )
         .await
         .unwrap();
-    // As after a crash that kept one key and not the other.
+    // Simulates a crash that kept one key and lost the other.
     let mut raw = redis::Client::open(url)
         .unwrap()
         .get_multiplexed_async_connection()
@@ -372,7 +373,7 @@ async fn tokens_grow_even_if_the_server_lost_its_memory() {
         .await
         .unwrap();
     tokio::time::sleep(Duration::from_millis(5)).await;
-    // The holder of before is fenced off at once, and not by chance let in again later.
+    // The previous holder is fenced off at once, and cannot get in again later by chance.
     let outcome = store
         .append(&space, "j", 0, &[Bytes::from("one")], &first)
         .await;
@@ -388,7 +389,7 @@ async fn what_cannot_be_reached_is_said_without_secrets() {
     assert!(
         matches!(&refused, StoreError::Unavailable { place, .. } if place == "redis://127.0.0.1:1/0")
     );
-    // This server wants no password.
+    // This server requires no password.
     let with_password = shared(ServerKind::Redis).replace("redis://", "redis://user:s3cret@");
     let denied = RedisStore::connect(&with_password).await.unwrap_err();
     assert!(matches!(denied, StoreError::Store { .. }), "{denied:?}");

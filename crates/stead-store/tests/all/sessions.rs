@@ -128,8 +128,8 @@ async fn a_living_writer_keeps_others_out_and_an_overtaken_one_is_fenced_off() {
             "a holder that renews is known to live before that"
         );
 
-        // Someone who knows that the holder is gone takes over; it is not, and finds out at its
-        // next word.
+        // Another process takes over because it believes the holder gone; the holder notices at its
+        // next append.
         let fence = first.writer.fence().unwrap().clone();
         let taken = store.acquire(
             &space,
@@ -152,7 +152,7 @@ async fn a_living_writer_keeps_others_out_and_an_overtaken_one_is_fenced_off() {
             "{}",
             store.place()
         );
-        // That other one is silent for as long as its lease lasts, so the session is free again.
+        // The other holder was silent for as long as its lease lasts, so the session is free again.
         let mut second = there.open(&id("s"), None, LockWait::No).await.unwrap();
         second.writer.append(input("on we go")).await.unwrap();
         second.writer.close().await;
@@ -171,7 +171,7 @@ async fn a_holder_that_is_gone_from_this_machine_is_overtaken_at_once() {
         .writer
         .close()
         .await;
-    // As a killed process leaves it: held, and nobody there.
+    // Simulates a killed process: the session is held by a process that no longer exists.
     let mut gone = std::process::Command::new("true").spawn().unwrap();
     let pid = gone.id();
     gone.wait().unwrap();
@@ -240,7 +240,7 @@ async fn a_session_moves_between_files_and_stores_and_back() {
             2
         );
 
-        // Lines that say something else are not woven in.
+        // Lines that differ are not merged.
         let mut other = files.open(&id("s"), None, LockWait::No).await.unwrap();
         other.writer.append(input("here")).await.unwrap();
         drop(other);

@@ -3,7 +3,7 @@
 use super::*;
 use stead_store::JournalTail;
 
-pub(super) const CASES: &[StoreCase] = cases![
+pub(super) const CASES: &[StoreCase<dyn Store>] = cases![
     there_is_nothing_before_the_first_line,
     lines_come_back_in_order,
     any_bytes_but_a_line_end_are_kept,
@@ -21,9 +21,10 @@ pub(super) const CASES: &[StoreCase] = cases![
     journals_see_nothing_of_each_other,
     racing_appenders_make_one_line_of_history,
     a_takeover_amid_appends_leaves_no_gap,
+    names_of_journals_are_compared_byte_by_byte,
 ];
 
-async fn there_is_nothing_before_the_first_line(cx: CaseContext) {
+async fn there_is_nothing_before_the_first_line(cx: CaseContext<dyn Store>) {
     assert_eq!(cx.store.tail(&cx.space, "j").await.unwrap(), None);
     assert_eq!(
         cx.store.lines(&cx.space, "j", 1, 1000).await.unwrap(),
@@ -32,7 +33,7 @@ async fn there_is_nothing_before_the_first_line(cx: CaseContext) {
     assert_eq!(cx.store.names(&cx.space, None, 10).await.unwrap(), []);
 }
 
-async fn lines_come_back_in_order(cx: CaseContext) {
+async fn lines_come_back_in_order(cx: CaseContext<dyn Store>) {
     let fence = cx.fence("l", "one", LONG).await;
     cx.append("j", 0, &["one"], &fence).await.unwrap();
     cx.append("j", 1, &["two", "three"], &fence).await.unwrap();
@@ -45,7 +46,7 @@ async fn lines_come_back_in_order(cx: CaseContext) {
     assert_eq!(from(500).await, Vec::<Bytes>::new());
 }
 
-async fn any_bytes_but_a_line_end_are_kept(cx: CaseContext) {
+async fn any_bytes_but_a_line_end_are_kept(cx: CaseContext<dyn Store>) {
     let fence = cx.fence("l", "one", LONG).await;
     let every_byte: Vec<u8> = (0..=255).filter(|byte| *byte != b'\n').collect();
     let lines = [
@@ -63,7 +64,7 @@ async fn any_bytes_but_a_line_end_are_kept(cx: CaseContext) {
     assert_eq!((tail.seq, tail.bytes, tail.last), (4, 260, Bytes::new()));
 }
 
-async fn an_append_that_is_not_at_the_end_conflicts(cx: CaseContext) {
+async fn an_append_that_is_not_at_the_end_conflicts(cx: CaseContext<dyn Store>) {
     let fence = cx.fence("l", "one", LONG).await;
     assert_conflict(&cx.append("j", 1, &["early"], &fence).await);
     assert_eq!(cx.store.tail(&cx.space, "j").await.unwrap(), None);
@@ -76,7 +77,7 @@ async fn an_append_that_is_not_at_the_end_conflicts(cx: CaseContext) {
     assert_eq!(cx.lines("j").await, ["one", "two"]);
 }
 
-async fn an_append_with_an_older_fence_writes_nothing(cx: CaseContext) {
+async fn an_append_with_an_older_fence_writes_nothing(cx: CaseContext<dyn Store>) {
     let first = cx.fence("l", "one", LONG).await;
     cx.append("j", 0, &["one"], &first).await.unwrap();
     let before = cx.store.tail(&cx.space, "j").await.unwrap();
@@ -89,7 +90,7 @@ async fn an_append_with_an_older_fence_writes_nothing(cx: CaseContext) {
     assert_eq!(cx.lines("j").await, ["one", "two"]);
 }
 
-async fn the_overtaken_is_told_so_even_when_late(cx: CaseContext) {
+async fn the_overtaken_is_told_so_even_when_late(cx: CaseContext<dyn Store>) {
     let first = cx.fence("l", "one", LONG).await;
     cx.append("j", 0, &["one"], &first).await.unwrap();
     let second = cx.take_over(&first, "two").await;
@@ -98,7 +99,7 @@ async fn the_overtaken_is_told_so_even_when_late(cx: CaseContext) {
     assert_fenced(&cx.append("j", 1, &["late"], &first).await);
 }
 
-async fn a_fence_holds_until_someone_else_takes_the_lease(cx: CaseContext) {
+async fn a_fence_holds_until_someone_else_takes_the_lease(cx: CaseContext<dyn Store>) {
     let first = cx.fence("l", "one", Duration::from_millis(1)).await;
     tokio::time::sleep(Duration::from_millis(20)).await;
     cx.append("j", 0, &["late, but still ours"], &first)
@@ -112,7 +113,7 @@ async fn a_fence_holds_until_someone_else_takes_the_lease(cx: CaseContext) {
     assert_eq!(cx.lines("j").await.len(), 1);
 }
 
-async fn pages_are_about_as_long_as_asked(cx: CaseContext) {
+async fn pages_are_about_as_long_as_asked(cx: CaseContext<dyn Store>) {
     let fence = cx.fence("l", "one", LONG).await;
     let lines: Vec<Bytes> = (0..100).map(|n| Bytes::from(format!("{n:0100}"))).collect();
     cx.store
@@ -148,7 +149,7 @@ async fn pages_are_about_as_long_as_asked(cx: CaseContext) {
     }
 }
 
-async fn large_lines_are_kept(cx: CaseContext) {
+async fn large_lines_are_kept(cx: CaseContext<dyn Store>) {
     let fence = cx.fence("l", "one", LONG).await;
     let line = |n: u8| Bytes::from(vec![b'0' + n; 900 * 1024]);
     cx.store
@@ -178,7 +179,7 @@ async fn large_lines_are_kept(cx: CaseContext) {
     );
 }
 
-async fn a_thousand_lines_in_one_append(cx: CaseContext) {
+async fn a_thousand_lines_in_one_append(cx: CaseContext<dyn Store>) {
     let fence = cx.fence("l", "one", LONG).await;
     let lines: Vec<Bytes> = (0..1000).map(|n| Bytes::from(n.to_string())).collect();
     cx.store
@@ -192,7 +193,7 @@ async fn a_thousand_lines_in_one_append(cx: CaseContext) {
     assert_eq!(cx.lines("j").await, [lines.clone(), lines].concat());
 }
 
-async fn the_tail_says_where_it_ends(cx: CaseContext) {
+async fn the_tail_says_where_it_ends(cx: CaseContext<dyn Store>) {
     let fence = cx.fence("l", "one", LONG).await;
     let tail = async || cx.store.tail(&cx.space, "j").await.unwrap().unwrap();
     cx.append("j", 0, &["one", "second"], &fence).await.unwrap();
@@ -221,7 +222,7 @@ async fn the_tail_says_where_it_ends(cx: CaseContext) {
     );
 }
 
-async fn names_are_listed_in_pages(cx: CaseContext) {
+async fn names_are_listed_in_pages(cx: CaseContext<dyn Store>) {
     let fence = cx.fence("l", "one", LONG).await;
     let names = ["Z", "a", "a.b", "a/b", "a0", "ab", "b", "ä", "\u{10ffff}"];
     for name in names.iter().rev() {
@@ -261,7 +262,7 @@ async fn names_are_listed_in_pages(cx: CaseContext) {
     assert_eq!(page(None, 0).await, []);
 }
 
-async fn an_erased_journal_is_gone_and_can_be_begun_again(cx: CaseContext) {
+async fn an_erased_journal_is_gone_and_can_be_begun_again(cx: CaseContext<dyn Store>) {
     let fence = cx.fence("l", "one", LONG).await;
     cx.append("j", 0, &["one", "two"], &fence).await.unwrap();
     cx.append("k", 0, &["stays"], &fence).await.unwrap();
@@ -279,7 +280,7 @@ async fn an_erased_journal_is_gone_and_can_be_begun_again(cx: CaseContext) {
     );
 }
 
-async fn erasing_needs_the_fence(cx: CaseContext) {
+async fn erasing_needs_the_fence(cx: CaseContext<dyn Store>) {
     let first = cx.fence("l", "one", LONG).await;
     cx.append("j", 0, &["one"], &first).await.unwrap();
     cx.take_over(&first, "two").await;
@@ -287,7 +288,7 @@ async fn erasing_needs_the_fence(cx: CaseContext) {
     assert_eq!(cx.lines("j").await, ["one"]);
 }
 
-async fn journals_see_nothing_of_each_other(cx: CaseContext) {
+async fn journals_see_nothing_of_each_other(cx: CaseContext<dyn Store>) {
     let spaces = [
         cx.clone(),
         cx.within("a"),
@@ -321,7 +322,7 @@ async fn journals_see_nothing_of_each_other(cx: CaseContext) {
     }
 }
 
-async fn racing_appenders_make_one_line_of_history(cx: CaseContext) {
+async fn racing_appenders_make_one_line_of_history(cx: CaseContext<dyn Store>) {
     const APPENDERS: usize = 8;
     const EACH: usize = 6;
     // One fence for all of them: only `after` keeps them apart.
@@ -369,7 +370,7 @@ async fn racing_appenders_make_one_line_of_history(cx: CaseContext) {
     }
 }
 
-async fn a_takeover_amid_appends_leaves_no_gap(cx: CaseContext) {
+async fn a_takeover_amid_appends_leaves_no_gap(cx: CaseContext<dyn Store>) {
     let first = cx.fence("l", "one", LONG).await;
     let old_holder = async {
         let mut at = 0;
@@ -409,4 +410,21 @@ async fn a_takeover_amid_appends_leaves_no_gap(cx: CaseContext) {
         .chain(["new", "new"])
         .collect();
     assert_eq!(lines, expected);
+}
+
+async fn names_of_journals_are_compared_byte_by_byte(cx: CaseContext<dyn Store>) {
+    let fence = cx.fence("l", "one", LONG).await;
+    for name in LOOK_ALIKE_NAMES {
+        cx.append(name, 0, &[name], &fence).await.unwrap();
+    }
+    for name in LOOK_ALIKE_NAMES {
+        assert_eq!(cx.lines(name).await, [name]);
+    }
+    let mut sorted = LOOK_ALIKE_NAMES;
+    sorted.sort_unstable();
+    let listed = cx.store.names(&cx.space, None, 100).await.unwrap();
+    assert_eq!(
+        listed.into_iter().map(|(name, _)| name).collect::<Vec<_>>(),
+        sorted
+    );
 }

@@ -28,24 +28,34 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_store::{
     AcquireOutcome, Claim, ClaimedJob, DocVersion, Document, DocumentChange, EnqueueOutcome,
-    Expected, FencingToken, Job, ListedDocument, Space, Store, StoreError,
+    Expected, FencingToken, Job, ListedDocument, Space, StateStore, Store, StoreError,
 };
 use tokio::task::JoinSet;
 
-/// Makes tests out of a future that gives a store and a guard that is dropped after it.
+/// Makes tests of all four contracts out of a future that gives a [`Store`] and a guard that is
+/// dropped after it.
 #[macro_export]
 macro_rules! store_suite {
     ($open:expr) => {
-        #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-        async fn documents() {
-            let (store, _guard) = $open.await;
-            $crate::store_suite::documents(store).await;
-        }
+        $crate::state_suite!($open);
 
         #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
         async fn journals() {
             let (store, _guard) = $open.await;
             $crate::store_suite::journals(store).await;
+        }
+    };
+}
+
+/// Makes tests of documents, leases and queues out of a future that gives a [`StateStore`] or a
+/// [`Store`] and a guard that is dropped after it.
+#[macro_export]
+macro_rules! state_suite {
+    ($open:expr) => {
+        #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn documents() {
+            let (store, _guard) = $open.await;
+            $crate::store_suite::documents(store).await;
         }
 
         #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -63,7 +73,7 @@ macro_rules! store_suite {
 }
 
 /// Everything that [`stead_store::Documents`] promises.
-pub async fn documents(store: Arc<dyn Store>) {
+pub async fn documents(store: Arc<dyn StateStore>) {
     run("documents", &store, documents::CASES).await;
     run("exactness", &store, exactness::CASES).await;
     run("model", &store, model::CASES).await;
@@ -75,12 +85,12 @@ pub async fn journals(store: Arc<dyn Store>) {
 }
 
 /// Everything that [`stead_store::Leases`] promises.
-pub async fn leases(store: Arc<dyn Store>) {
+pub async fn leases(store: Arc<dyn StateStore>) {
     run("leases", &store, leases::CASES).await;
 }
 
 /// Everything that [`stead_store::Queue`] promises.
-pub async fn queue(store: Arc<dyn Store>) {
+pub async fn queue(store: Arc<dyn StateStore>) {
     run("queue", &store, queue::CASES).await;
 }
 
@@ -93,9 +103,14 @@ const SHORT: Duration = Duration::from_millis(120);
 /// How much earlier than asked something may come: the store's clock ticks in milliseconds and is
 /// not ours.
 const CLOCK_SLACK: Duration = Duration::from_millis(10);
+/// Names that some collation takes for one another.
+const LOOK_ALIKE_NAMES: [&str; 7] = ["a", "A", "a ", "ä", "a\u{308}", "a%", "a_"];
 const POLL: Duration = Duration::from_millis(5);
 
-type StoreCase = (&'static str, fn(CaseContext) -> LocalBoxFuture<'static, ()>);
+type StoreCase<S = dyn StateStore> = (
+    &'static str,
+    fn(CaseContext<S>) -> LocalBoxFuture<'static, ()>,
+);
 
 /// A table of cases, named like their functions.
 macro_rules! cases {
@@ -106,7 +121,7 @@ macro_rules! cases {
 use cases;
 
 /// Runs all cases, so that one run tells everything that is wrong with a store.
-async fn run(group: &str, store: &Arc<dyn Store>, cases: &[StoreCase]) {
+async fn run<S: StateStore + ?Sized>(group: &str, store: &Arc<S>, cases: &[StoreCase<S>]) {
     let mut failed = Vec::new();
     for (name, case) in cases {
         let space = Space::new(["suite", group, name, &DocVersion::fresh().to_string()]);
@@ -134,13 +149,22 @@ async fn run(group: &str, store: &Arc<dyn Store>, cases: &[StoreCase]) {
 }
 
 /// What a case works with: a store and a space of its own in it.
-#[derive(Debug, Clone)]
-struct CaseContext {
-    store: Arc<dyn Store>,
+#[derive(Debug)]
+struct CaseContext<S: ?Sized = dyn StateStore> {
+    store: Arc<S>,
     space: Space,
 }
 
-impl CaseContext {
+impl<S: ?Sized> Clone for CaseContext<S> {
+    fn clone(&self) -> Self {
+        Self {
+            store: self.store.clone(),
+            space: self.space.clone(),
+        }
+    }
+}
+
+impl<S: StateStore + ?Sized> CaseContext<S> {
     /// The same store, seen from a space within this one.
     fn within(&self, id: &str) -> Self {
         Self {
@@ -219,6 +243,21 @@ impl CaseContext {
         }
     }
 
+    async fn enqueue(&self, queue: &str, job: Job) -> EnqueueOutcome {
+        self.store.enqueue(&self.space, queue, job).await.unwrap()
+    }
+
+    async fn claim(&self, queue: &str, hide: Duration) -> Option<ClaimedJob> {
+        self.store.claim(&self.space, queue, hide).await.unwrap()
+    }
+
+    /// Claims until there is something to claim.
+    async fn claim_soon(&self, queue: &str, hide: Duration) -> ClaimedJob {
+        eventually(async || self.claim(queue, hide).await).await
+    }
+}
+
+impl CaseContext<dyn Store> {
     async fn append(
         &self,
         journal: &str,
@@ -249,19 +288,6 @@ impl CaseContext {
             }
             all.extend(page);
         }
-    }
-
-    async fn enqueue(&self, queue: &str, job: Job) -> EnqueueOutcome {
-        self.store.enqueue(&self.space, queue, job).await.unwrap()
-    }
-
-    async fn claim(&self, queue: &str, hide: Duration) -> Option<ClaimedJob> {
-        self.store.claim(&self.space, queue, hide).await.unwrap()
-    }
-
-    /// Claims until there is something to claim.
-    async fn claim_soon(&self, queue: &str, hide: Duration) -> ClaimedJob {
-        eventually(async || self.claim(queue, hide).await).await
     }
 }
 

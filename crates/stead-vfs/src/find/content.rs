@@ -9,18 +9,18 @@ use ignore::types::Types;
 use std::io::{self, Read};
 use tokio::sync::mpsc;
 
-/// A file up to this size is read in one piece.
+/// Files up to this size are read in one piece.
 const WHOLE_BYTES: u64 = 1024 * 1024;
-/// Of a larger one, this much at once.
+/// Larger files are read in blocks of this size.
 const BLOCK_BYTES: u64 = 512 * 1024;
-/// Blocks that wait to be searched.
+/// The number of blocks read ahead of the search.
 const BLOCKS_AHEAD: usize = 2;
-/// More than this is searched where blocking is fine.
+/// Larger contents are searched on a blocking thread.
 const MAX_INLINE_SEARCH_BYTES: usize = 128 * 1024;
-/// Tries to read a file that changes meanwhile.
+/// The number of attempts to read a file that changes meanwhile.
 const TRIES: usize = 3;
 
-/// What to look for, and in which files.
+/// The pattern and the filter of a content search.
 pub(super) struct ContentSearch {
     matcher: RegexMatcher,
     mode: GrepMode,
@@ -30,7 +30,7 @@ pub(super) struct ContentSearch {
     limit: usize,
 }
 
-/// What came of looking into a file.
+/// The result of searching a file.
 pub(super) enum FileSearchOutcome {
     NoMatch,
     Unreadable,
@@ -72,7 +72,7 @@ impl ContentSearch {
             Ok(MatchCollector { lines, count, .. }) => {
                 FileSearchOutcome::Matches(FileMatches { path, lines, count })
             }
-            // A file that is gone by now was never there.
+            // A file that was removed meanwhile has no matches.
             Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => FileSearchOutcome::NoMatch,
             Err(_) => FileSearchOutcome::Unreadable,
         }
@@ -92,7 +92,7 @@ impl ContentSearch {
         self.search_blocking(path, content.reader()).await
     }
 
-    /// Reads on while the blocks before are searched.
+    /// Reads blocks ahead while earlier ones are searched.
     async fn search_blocks<V: Vfs + ?Sized>(
         &self,
         vfs: &V,
@@ -103,7 +103,7 @@ impl ContentSearch {
             let feed = async {
                 let fed = send_blocks(vfs, path, &sender).await;
                 if fed.is_err() {
-                    // Or it would take the content to end here.
+                    // Without this, the searcher would take the content to end here.
                     let _ = sender.send(StreamBlock::Broken).await;
                 }
                 drop(sender);
@@ -170,7 +170,7 @@ fn failed(path: &VPath, source: io::Error) -> VfsError {
     }
 }
 
-/// Sends the blocks of one version of a file, as long as somebody takes them.
+/// Sends the blocks of one version of a file, as long as the receiver exists.
 async fn send_blocks<V: Vfs + ?Sized>(
     vfs: &V,
     path: &VPath,
@@ -204,7 +204,7 @@ enum StreamBlock {
     Broken,
 }
 
-/// A reader over blocks that come from elsewhere.
+/// A reader over received blocks.
 struct BlockReader {
     receiver: mpsc::Receiver<StreamBlock>,
     rest: Bytes,
@@ -227,8 +227,8 @@ impl Read for BlockReader {
     }
 }
 
-/// Fills the buffer as long as there is something, so that a binary file is known as one after as
-/// many bytes as anywhere else.
+/// A reader that fills the buffer as far as possible, so that a binary file is detected after the
+/// same number of bytes everywhere.
 struct FillingReader<R>(R);
 
 impl<R: Read> Read for FillingReader<R> {

@@ -1,4 +1,4 @@
-//! Which files a search looks at: the pages of a walk, without what is hidden or ignored.
+//! The files that a search looks at: a walk without hidden and ignored files.
 
 use crate::glob::{DotFiles, PathGlob};
 use crate::ignores::{IgnoreFiles, Ignores, IsDir, MAX_IGNORE_FILE_BYTES};
@@ -7,19 +7,19 @@ use futures_util::future::join;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Entries walked at once.
+/// The number of entries walked at once.
 const PAGE: usize = 4000;
 
-/// The files below a directory, in the order of paths.
+/// The files below a directory, in path order.
 pub(super) struct FileWalk<'a, V: ?Sized> {
     vfs: &'a V,
     start: VPath,
     dots: DotFiles,
     glob: Option<&'a PathGlob>,
-    /// Where the part of a path begins that the glob sees.
+    /// The offset in a path where the part begins that the glob is matched with.
     from: usize,
     progress: WalkProgress,
-    /// Every directory that was entered. What is in another one is passed over.
+    /// Every directory that was entered. Entries of other directories are skipped.
     entered: HashMap<VPath, DirIgnores>,
 }
 
@@ -30,15 +30,15 @@ enum WalkProgress {
     Done,
 }
 
-/// The ignore files that hold in a directory.
+/// The ignore files that apply in a directory.
 #[derive(Debug, Clone)]
 enum DirIgnores {
-    /// Not looked at yet; those of the directories above.
+    /// Not loaded yet; those of the parent directories.
     Inherited(Option<Arc<Ignores>>),
     Loaded(Option<Arc<Ignores>>),
 }
 
-/// A part of the walk: everything from its first entry to its last.
+/// A part of the walk: all entries from its first to its last.
 struct WalkPage {
     entries: Vec<(VPath, DirEntry)>,
     is_last: bool,
@@ -64,7 +64,7 @@ impl<'a, V: Vfs + ?Sized> FileWalk<'a, V> {
         }
     }
 
-    /// The next files, with their sizes; none when there are no more.
+    /// Returns the next files with their sizes, or `None` when there are no more.
     pub(super) async fn next_page(&mut self) -> Result<Option<Vec<(VPath, u64)>>, VfsError> {
         let after = match &self.progress {
             WalkProgress::Done => return Ok(None),
@@ -94,7 +94,7 @@ impl<'a, V: Vfs + ?Sized> FileWalk<'a, V> {
         Ok(Some(files))
     }
 
-    /// Enters a directory; gives the size of a file that is to be looked at.
+    /// Enters a directory. Returns the size of a file that is to be searched.
     async fn visit_entry(
         &mut self,
         page: &WalkPage,
@@ -144,7 +144,7 @@ impl<'a, V: Vfs + ?Sized> FileWalk<'a, V> {
     }
 }
 
-/// The ignore files of all directories above `path`, from the root down.
+/// Returns the ignore files of all directories above `path`, from the root down.
 pub(crate) async fn ignores_above<V: Vfs + ?Sized>(
     vfs: &V,
     path: &VPath,
@@ -162,7 +162,7 @@ pub(crate) async fn ignores_above<V: Vfs + ?Sized>(
     Ok(level)
 }
 
-/// The ignore files of a directory whose first entry is in `page`.
+/// Reads the ignore files of a directory whose first entry is in `page`.
 async fn ignore_files<V: Vfs + ?Sized>(
     vfs: &V,
     directory: &VPath,
@@ -180,7 +180,7 @@ async fn ignore_files<V: Vfs + ?Sized>(
         None => match vfs.stat(path).await {
             Ok(stat) => Ok(Some(stat.kind)),
             Err(VfsError::NotFound(_) | VfsError::NotDirectory(_) | VfsError::Path(_)) => Ok(None),
-            // A link out of the root, or something that may not be looked at, is no list of rules.
+            // A link out of the root, or a file that may not be read, is not an ignore file.
             Err(VfsError::Escapes(_) | VfsError::Denied(_) | VfsError::Special(_)) => {
                 Ok(Some(FileKind::Other))
             }
@@ -211,7 +211,7 @@ async fn ignore_files<V: Vfs + ?Sized>(
 }
 
 impl WalkPage {
-    /// What is at a path, none for nothing; unknown if the page ends before it.
+    /// Returns what is at a path: `Some(None)` for nothing, `None` if the page ends before it.
     fn kind(&self, path: &VPath) -> Option<Option<FileKind>> {
         match self.entries.binary_search_by(|(other, _)| other.cmp(path)) {
             Ok(at) => {

@@ -1,10 +1,9 @@
-//! Searching any place through its [`Vfs`], with the meaning that [`Search`](crate::Search)
-//! promises.
+//! Searching any file system through its [`Vfs`], with the guarantees of [`Search`](crate::Search).
 //!
-//! For a place without a faster way of its own: its [`Search`](crate::Search) calls [`glob`] and
-//! [`grep`]. The names come from [`Vfs::walk`], page by page; the contents of those that count are
-//! then read, a few at once, the large ones block by block. Results are made in their final order,
-//! so the search ends with the first one beyond the limit.
+//! For file systems without a faster search of their own: their [`Search`](crate::Search) calls
+//! [`glob`] and [`grep()`]. Names come from [`Vfs::walk`], page by page; then the contents of
+//! matching files are read, several at once and large ones in blocks. Results are produced in their
+//! final order, so the search ends with the first one beyond the limit.
 
 mod content;
 mod file_walk;
@@ -23,10 +22,10 @@ use futures_util::{StreamExt, stream};
 pub(crate) use file_walk::ignores_above;
 pub(crate) use stop::{SearchInterrupted, SearchStop};
 
-/// Files searched at once.
+/// The number of files searched at once.
 const FILES_AT_ONCE: usize = 8;
 
-/// Files whose path matches a pattern.
+/// Returns the files whose path matches a pattern.
 pub async fn glob<V: Vfs + ?Sized>(
     vfs: &V,
     query: GlobQuery,
@@ -46,7 +45,7 @@ pub async fn glob<V: Vfs + ?Sized>(
     glob_below(vfs, &glob, &root, &root, &bounds).await
 }
 
-/// Lines that match a pattern.
+/// Returns the lines that match a pattern.
 pub async fn grep<V: Vfs + ?Sized>(
     vfs: &V,
     query: GrepQuery,
@@ -72,7 +71,7 @@ pub async fn grep<V: Vfs + ?Sized>(
     };
     let size = match stat {
         Ok(stat) if stat.kind == FileKind::File => stat.size,
-        // The walk says what is wrong with a root that is none.
+        // The walk reports an invalid root.
         Ok(_) | Err(_) => {
             return grep_below(vfs, &query, glob.as_ref(), &root, &root, &bounds).await;
         }
@@ -91,7 +90,7 @@ pub async fn grep<V: Vfs + ?Sized>(
     Ok(found)
 }
 
-/// Files below `start` whose path from `root` matches.
+/// Returns the files below `start` whose path from `root` matches.
 pub(crate) async fn glob_below<V: Vfs + ?Sized>(
     vfs: &V,
     glob: &PathGlob,
@@ -126,7 +125,7 @@ pub(crate) async fn glob_below<V: Vfs + ?Sized>(
     }
 }
 
-/// Lines of files below `start` whose path from `root` matches.
+/// Returns the matching lines of files below `start` whose path from `root` matches.
 pub(crate) async fn grep_below<V: Vfs + ?Sized>(
     vfs: &V,
     query: &GrepQuery,

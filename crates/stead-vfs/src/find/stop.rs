@@ -1,18 +1,18 @@
-//! When a search ends early.
+//! Ending a search early.
 
 use crate::search::Bounds;
 use std::future::Future;
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Why it did.
+/// The reason why a search ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SearchInterrupted {
     Cancelled,
     TimedOut,
 }
 
-/// The two things that end a search.
+/// The conditions that end a search: cancellation and a deadline.
 #[derive(Debug)]
 pub(crate) struct SearchStop {
     cancel: CancellationToken,
@@ -27,12 +27,12 @@ impl SearchStop {
         }
     }
 
-    /// What `work` gives, unless the search ends before it.
+    /// Returns the result of `work`, unless the search ends before it.
     pub(crate) async fn run<T>(
         &self,
         work: impl Future<Output = T>,
     ) -> Result<T, SearchInterrupted> {
-        // Asked first, for work that never waits would never be stopped.
+        // Checked first, because work that never waits could never be stopped.
         if self.cancel.is_cancelled() {
             return Err(SearchInterrupted::Cancelled);
         }

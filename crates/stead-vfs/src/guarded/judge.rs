@@ -1,8 +1,7 @@
-//! What an access touches, and what the rules say about all of it.
+//! The paths that an access touches, and the decision of the rules about them.
 //!
-//! A path is judged by its name, by the place where that name really lies, and by what it leads to.
-//! The name comes first and alone, before anything is looked up, so that a denied path answers the
-//! same whether it exists or not.
+//! A path is judged by its name, by its real path, and by its target. The name is judged first and
+//! alone, before any lookup, so that a denied path gives the same answer whether it exists or not.
 
 use super::with_path;
 use crate::rules::{ProtectedLinks, RuleDecision, Rules};
@@ -11,13 +10,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use stead_core::{AccessKind, PathAccess, PathScope, RuleId, RuleSource, Verdict, VerdictKind};
 
-/// A directory with more below it is not moved or removed: nobody could judge it in reasonable
-/// time.
+/// Larger directories are not moved or removed, because judging them would take too long.
 const MAX_TREE_ENTRIES: usize = 50_000;
 
-/// What the rules say about all that `accesses` touch in `vfs`: the strictest verdict, with the
-/// rule that gave it; none without accesses. An error is about a path as it was given, and tells of
-/// no other.
+/// Judges everything that `accesses` touch in `vfs`. Returns the strictest verdict, with the rules
+/// that gave it, or `None` without accesses. An error names a path as it was given, and no other.
 pub async fn judge(
     rules: &Rules,
     vfs: &dyn Vfs,
@@ -31,7 +28,7 @@ pub async fn judge(
     Ok(judged.map(|(verdict, _)| verdict))
 }
 
-/// One path an operation touches.
+/// One path that an operation touches.
 #[derive(Debug, Clone)]
 pub(super) struct TouchedPath {
     pub(super) path: VPath,
@@ -39,7 +36,7 @@ pub(super) struct TouchedPath {
     pub(super) extent: AccessExtent,
 }
 
-/// How much of it; [`Reach`], parsed.
+/// The extent of an access: a parsed [`PathScope`](stead_core::PathScope).
 #[derive(Debug, Clone)]
 pub(super) enum AccessExtent {
     Content,
@@ -72,17 +69,17 @@ impl TouchedPath {
     }
 }
 
-/// The paths that one path stands for.
+/// All paths of one file.
 pub(super) struct PathAliases {
-    /// Its name, where that really lies, and what it leads to; each once.
+    /// The name, the real path and the target, without duplicates.
     pub(super) paths: Vec<VPath>,
-    /// Where the name really lies: links on the way followed, one at its end not.
+    /// The real path of the name: links in its parents are resolved, a link at its end is not.
     pub(super) entry: VPath,
-    /// What it leads to, or why that cannot be said.
+    /// The target, or the reason why it cannot be determined.
     pub(super) target: Result<VPath, VfsError>,
 }
 
-/// What is below a directory.
+/// The entries below a directory.
 #[derive(Default)]
 struct Subtree {
     entries: Vec<SubtreeEntry>,
@@ -90,11 +87,11 @@ struct Subtree {
 }
 
 struct SubtreeEntry {
-    /// From the directory.
+    /// The path from the directory.
     relative_path: String,
-    /// Everything it stands for, links at its end included.
+    /// All its paths, including the target of a link.
     paths: Vec<VPath>,
-    /// Whether its name can be told from others.
+    /// Whether its name is a valid path component.
     has_valid_name: bool,
 }
 
@@ -122,7 +119,7 @@ pub(super) struct AccessJudge<'a> {
     rules: &'a Rules,
     vfs: &'a dyn Vfs,
     links: ProtectedLinks,
-    /// What protected names lead to for readers, if that is known.
+    /// The targets of protected links for readers, if known.
     read_links: Option<&'a ProtectedLinks>,
     subtrees: BTreeMap<VPath, Arc<Subtree>>,
 }
@@ -138,7 +135,7 @@ impl<'a> AccessJudge<'a> {
         }
     }
 
-    /// The same where it is known what protected names lead to for readers.
+    /// Sets the known targets of protected links for readers.
     pub(super) fn with_known_links(self, known: Option<&'a ProtectedLinks>) -> Self {
         Self {
             read_links: known,
@@ -146,7 +143,8 @@ impl<'a> AccessJudge<'a> {
         }
     }
 
-    /// The strictest verdict, and which touch it is about. The first denial ends it.
+    /// Returns the strictest verdict and the index of the path it is about. The first denial ends
+    /// the evaluation.
     pub(super) async fn judge_all(
         &mut self,
         touches: &[TouchedPath],
@@ -193,7 +191,7 @@ impl<'a> AccessJudge<'a> {
         let further = match (extent, &stands.target) {
             (AccessExtent::Content, Ok(_)) => None,
             (AccessExtent::Content, Err(_)) => return Err(with_path(path, stands.target.err())),
-            // A link is moved or removed, never followed, so it may lead anywhere.
+            // A link is moved or removed, not followed, so its target does not matter.
             (AccessExtent::Tree | AccessExtent::Arrival { .. }, Err(_))
                 if !self.is_in_a_directory(path).await =>
             {
@@ -231,7 +229,7 @@ impl<'a> AccessJudge<'a> {
             .unwrap_or(RuleDecision::NoRule)
     }
 
-    /// What the rules say about everything below a directory.
+    /// Judges everything below a directory.
     async fn judge_tree(
         &mut self,
         kind: AccessKind,
@@ -262,7 +260,7 @@ impl<'a> AccessJudge<'a> {
         Ok(self.tree_verdict(path, kind, &tree))
     }
 
-    /// What the rules say about every place where something below `from` would arrive.
+    /// Judges every path at which an entry below `from` would arrive.
     async fn judge_arrival(
         &mut self,
         kind: AccessKind,
@@ -290,8 +288,8 @@ impl<'a> AccessJudge<'a> {
         Ok(self.tree_verdict(from, kind, &tree))
     }
 
-    /// The verdict on what lies in a directory. It never tells the name of an entry, and tells a
-    /// rule only if that name may be read: a rule's pattern may be the name.
+    /// Returns the verdict on the content of a directory. It never shows the name of an entry, and
+    /// shows a rule only if that name may be read, because a rule's pattern may be the name.
     fn tree_verdict(
         &self,
         directory: &VPath,
@@ -334,7 +332,7 @@ impl<'a> AccessJudge<'a> {
         })
     }
 
-    /// Everything below `path`, if it is a directory, looked up once.
+    /// Returns everything below `path` if it is a directory, looked up once.
     async fn subtree(&mut self, path: &VPath, entry: &VPath) -> Result<Arc<Subtree>, VfsError> {
         if let Some(known) = self.subtrees.get(path) {
             return Ok(known.clone());
@@ -347,7 +345,7 @@ impl<'a> AccessJudge<'a> {
     async fn load_subtree(&self, path: &VPath, entry: &VPath) -> Result<Subtree, VfsError> {
         match self.vfs.stat(path).await {
             Ok(stat) if stat.kind == FileKind::Directory => {}
-            // What cannot be looked at is for the operation itself to report.
+            // The operation itself reports what cannot be read.
             Ok(_) | Err(_) => return Ok(Subtree::default()),
         }
         let walk = match self.vfs.walk(path, None, MAX_TREE_ENTRIES).await {
@@ -383,7 +381,7 @@ impl<'a> AccessJudge<'a> {
     }
 }
 
-/// Where protected names lead that are links, as far as it matters for `kind`.
+/// Returns the targets of protected names that are links, as far as they matter for `kind`.
 pub(super) async fn protected_links(
     rules: &Rules,
     vfs: &dyn Vfs,
@@ -400,11 +398,11 @@ pub(super) async fn protected_links(
     links
 }
 
-/// All that a path stands for.
+/// Returns all paths of a file.
 pub(super) async fn path_aliases(vfs: &dyn Vfs, path: &VPath) -> Result<PathAliases, VfsError> {
     let end = vfs.resolve(path).await;
     if end.as_ref().is_ok_and(|end| end == path) {
-        // No link anywhere on the way, or it would not be in what is left when all are followed.
+        // The resolved path is the path itself, so there is no link on the way.
         return Ok(PathAliases {
             paths: vec![path.clone()],
             entry: path.clone(),
@@ -425,7 +423,7 @@ pub(super) async fn path_aliases(vfs: &dyn Vfs, path: &VPath) -> Result<PathAlia
     })
 }
 
-/// Where the name of a path really lies, as far down as that can be said.
+/// Returns the real path of a name, as far down as it can be determined.
 async fn real_path(vfs: &dyn Vfs, path: &VPath, end: Option<&VPath>) -> Result<VPath, VfsError> {
     if let Some(end) = end
         && is_home_path(vfs, path).await
@@ -443,8 +441,8 @@ async fn real_path(vfs: &dyn Vfs, path: &VPath, end: Option<&VPath>) -> Result<V
     Ok(path.clone())
 }
 
-/// Whether a name at the root leads elsewhere without being a link: the root lists every link, but
-/// not what a [`Homed`](crate::Homed) place keeps in its home.
+/// Returns whether a name at the root resolves elsewhere without being a link: the root lists every
+/// link, but not what a [`HomeVfs`](crate::HomeVfs) keeps in its home folder.
 async fn is_home_path(vfs: &dyn Vfs, path: &VPath) -> bool {
     let is_at_root = path.parent().is_some_and(|parent| parent.is_root());
     is_at_root
@@ -454,14 +452,14 @@ async fn is_home_path(vfs: &dyn Vfs, path: &VPath) -> bool {
             .is_ok_and(|all| all.iter().all(|entry| entry.name != path.name()))
 }
 
-/// Whether `new` says more than `known`: it is stricter, or it allows by a rule instead of for want
-/// of one.
+/// Returns whether `new` takes precedence over `known`: it is stricter, or it allows by a rule
+/// instead of by default.
 fn is_stricter(known: &RuleDecision<'_>, new: &RuleDecision<'_>) -> bool {
     new.kind() > known.kind()
         || (*known == RuleDecision::NoRule && new.kind() == VerdictKind::Allow)
 }
 
-/// `known` with the rules of `other`, if both ask: a grant must answer each of them.
+/// Returns `known` with the rules of `other` if both ask: a grant must answer each of them.
 fn with_asking_rules(mut known: Verdict, other: &Verdict) -> Verdict {
     if known.kind == VerdictKind::Ask && other.kind == VerdictKind::Ask {
         for rule in &other.rules {
@@ -473,7 +471,7 @@ fn with_asking_rules(mut known: Verdict, other: &Verdict) -> Verdict {
     known
 }
 
-/// As [`is_stricter`], for verdicts.
+/// Like [`is_stricter`], for verdicts.
 fn is_stricter_verdict(known: &Verdict, new: &Verdict) -> bool {
     let nothing = RuleDecision::NoRule.verdict();
     new.kind > known.kind || (*known == nothing && new.kind == VerdictKind::Allow)

@@ -1,19 +1,17 @@
-//! A place behind rules.
+//! A file system behind rules.
 //!
-//! What may not be read or written is refused here, below every tool, whoever holds the place. What
-//! a person must be asked about passes, for asking is the gate's part; only a search, which nobody
-//! is asked about file by file, leaves out what asks.
+//! Denied reads and writes are refused here, below every tool. Accesses that need an approval pass,
+//! because the gate asks for it; only a search, for which no person is asked file by file, leaves
+//! out files that need an approval.
 //!
-//! The choices where a rule could mean more than one thing:
-//! - Looking at a path, listing it, and asking where it leads are reads. Making a directory and
-//!   setting mode bits are writes. The directories that a write makes on its way need no right of
-//!   their own.
-//! - A link needs the right for its name and for what it leads to; to move or remove it as well.
-//! - A directory may be listed if it may itself be read; names in it that may not are left out.
-//! - Moving or removing a directory needs the right on everything in it. It is refused as a whole,
-//!   and the error names the directory: that something in it is denied can be told from that, what
-//!   it is cannot.
-//! - Who may write a file but not read it can still tell whether it exists, by creating it.
+//! The meaning of the rules in detail:
+//! - `stat`, `list` and `resolve` are reads. `mkdir` and `set_mode` are writes. The parent
+//!   directories that a write creates need no right of their own.
+//! - A link needs the right for its name and for its target, also when it is moved or removed.
+//! - A directory may be listed if it may be read; entries that may not be read are left out.
+//! - Moving or removing a directory needs the right for everything in it. It is refused as a whole,
+//!   and the error names the directory: it shows that something in it is denied, but not what.
+//! - A caller who may write a file but not read it can find out whether it exists by creating it.
 
 mod judge;
 mod search;
@@ -30,31 +28,31 @@ use std::sync::Arc;
 use stead_core::{AccessKind, VerdictKind};
 use tokio::sync::OnceCell;
 
-/// How much of a tree is looked at at once, at least.
+/// The minimum number of entries walked at once.
 const WALK_PAGE: usize = 1000;
 
-/// A place in which only what the rules allow exists.
+/// A file system that enforces rules.
 #[derive(Debug, Clone)]
 pub struct Guarded {
     inner: Arc<dyn Vfs>,
     rules: Arc<Rules>,
     denial: DenialResponse,
-    /// What protected names lead to for readers, found out once; none where it is looked up each
+    /// The targets of protected links for readers, looked up once; `None` to look them up each
     /// time.
     link_cache: Option<Arc<OnceCell<ProtectedLinks>>>,
 }
 
-/// What a denied path answers.
+/// The error for a denied path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DenialResponse {
-    /// That it is denied.
+    /// [`VfsError::Denied`].
     Denied,
-    /// That nothing is there.
+    /// [`VfsError::NotFound`].
     Absent,
 }
 
 impl Guarded {
-    /// `inner`, behind `rules`.
+    /// Returns `inner` behind `rules`. Denied paths fail with [`VfsError::Denied`].
     pub fn new(inner: Arc<dyn Vfs>, rules: Arc<Rules>) -> Self {
         Self {
             inner,
@@ -64,7 +62,7 @@ impl Guarded {
         }
     }
 
-    /// `inner` without what `rules` deny: it answers as if it were not there.
+    /// Returns `inner` without the paths that `rules` deny. They fail with [`VfsError::NotFound`].
     pub fn hiding_denied(inner: Arc<dyn Vfs>, rules: Arc<Rules>) -> Self {
         Self {
             inner,
@@ -74,8 +72,8 @@ impl Guarded {
         }
     }
 
-    /// The same for a short look: what protected names lead to is found out once, not with every
-    /// question.
+    /// Like [`Self::hiding_denied`], for short use: the targets of protected links are looked up
+    /// only once.
     pub fn with_cached_links(inner: Arc<dyn Vfs>, rules: Arc<Rules>) -> Self {
         Self {
             link_cache: Some(Arc::default()),
@@ -83,7 +81,7 @@ impl Guarded {
         }
     }
 
-    /// What protected names lead to for readers, where that is found out once.
+    /// Returns the targets of protected links for readers, if they are cached.
     async fn cached_links(&self) -> Option<&ProtectedLinks> {
         let once = self.link_cache.as_ref()?;
         Some(
@@ -92,7 +90,7 @@ impl Guarded {
         )
     }
 
-    /// What protected names lead to for readers.
+    /// Returns the targets of protected links for readers.
     async fn read_links(&self) -> ProtectedLinks {
         match self.cached_links().await {
             Some(known) => known.clone(),
@@ -100,7 +98,7 @@ impl Guarded {
         }
     }
 
-    /// Refuses if one of the touches is denied, naming its path and no other.
+    /// Fails if one of the touched paths is denied. The error names that path and no other.
     async fn require(&self, touches: &[TouchedPath]) -> Result<(), VfsError> {
         let known = self.cached_links().await;
         match AccessJudge::new(&self.rules, &*self.inner)
@@ -128,8 +126,8 @@ impl Guarded {
             == VerdictKind::Deny
     }
 
-    /// Whether something found below a directory may be seen: by its name, by where that lies, and
-    /// by what it leads to.
+    /// Returns whether an entry of a directory is visible: by its name, its real path and its
+    /// target.
     async fn is_visible(
         &self,
         path: &VPath,
@@ -143,7 +141,7 @@ impl Guarded {
         if real != path && self.is_denied(AccessKind::Read, real, links) {
             return false;
         }
-        // One that leads nowhere hides nothing.
+        // A link without a target reveals nothing.
         let end = if entry.link {
             self.inner.resolve(path).await.ok()
         } else {
@@ -152,7 +150,7 @@ impl Guarded {
         end.is_none_or(|end| !self.is_denied(AccessKind::Read, &end, links))
     }
 
-    /// Where a directory that may be read really is, and what its links protect.
+    /// Returns the real path of a readable directory, and the targets of protected links.
     async fn open_directory(&self, path: &VPath) -> Result<(VPath, ProtectedLinks), VfsError> {
         self.require_content(AccessKind::Read, path).await?;
         let PathAliases { target: end, .. } = path_aliases(&*self.inner, path).await?;
@@ -160,8 +158,8 @@ impl Guarded {
         Ok((end, self.read_links().await))
     }
 
-    /// Where a path leads, for those who may read it; and who may only write must be able to say
-    /// where to.
+    /// Resolves a path for a caller who may read it, or who may write it and must be able to name
+    /// the target.
     async fn resolve_visible(&self, path: &VPath) -> Result<VPath, VfsError> {
         let by_name = |kind: &AccessKind| !self.is_denied(*kind, path, &ProtectedLinks::default());
         let kinds: Vec<AccessKind> = [AccessKind::Read, AccessKind::Write]
@@ -192,7 +190,7 @@ impl Guarded {
         let (real, links) = self.open_directory(path).await?;
         let mut after = after.cloned();
         let mut entries = Vec::new();
-        // What is hidden must not use up the limit, so more is asked for until enough is seen.
+        // Hidden entries must not use up the limit, so more pages are read until there are enough.
         loop {
             let wanted = limit
                 .saturating_add(1)
@@ -296,7 +294,7 @@ impl Vfs for Guarded {
     fn rename<'a>(&'a self, from: &'a VPath, to: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
         Box::pin(async move {
             let touches = [
-                // What arrives may be readable where it could not be read before.
+                // The content may become readable at the new path.
                 TouchedPath::new(AccessKind::Read, from, AccessExtent::Tree),
                 TouchedPath::new(AccessKind::Write, from, AccessExtent::Tree),
                 TouchedPath::new(
@@ -342,12 +340,12 @@ impl Vfs for Guarded {
     }
 }
 
-/// An error about `path`, whichever path it was about.
+/// Returns `error` with `path` in place of its own path.
 fn with_path(path: &VPath, error: Option<VfsError>) -> VfsError {
     let path = path.clone();
     match error {
         None => VfsError::NotFound(path),
-        // A link whose target is no path here leads nowhere; its text is not for everyone.
+        // A link whose target is not a path here has no target; its text must not be shown.
         Some(VfsError::Path(_) | VfsError::NotFound(_)) => VfsError::NotFound(path),
         Some(VfsError::Exists(_)) => VfsError::Exists(path),
         Some(VfsError::Changed(_)) => VfsError::Changed(path),

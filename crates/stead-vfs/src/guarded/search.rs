@@ -1,5 +1,4 @@
-//! Searching behind rules: what may not be read does not exist, neither in the results nor in their
-//! number.
+//! Searching behind rules: denied files do not appear in the results or in their number.
 
 use super::judge::path_aliases;
 use super::{Guarded, with_path};
@@ -13,19 +12,19 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use stead_core::{AccessKind, VerdictKind};
 
-/// What a search tells of a file.
+/// What a search reveals about a file.
 #[derive(Debug, Clone, Copy)]
 enum SearchReveals {
     Name,
     Content,
 }
 
-/// The files that a search left out because reading them asks. By path, for a place may ask twice
-/// about one.
+/// The files that a search left out because reading them needs an approval. A set, because a file
+/// system may ask twice about one file.
 type OmittedFiles = Arc<Mutex<BTreeSet<Box<str>>>>;
 
 impl Guarded {
-    /// `bounds` in which only what the search may tell is visible.
+    /// Returns `bounds` in which only files are visible that the search may reveal.
     async fn restrict_bounds(
         &self,
         root: &VPath,
@@ -34,8 +33,8 @@ impl Guarded {
     ) -> Result<(Bounds, OmittedFiles), FileSearchError> {
         self.require_content(AccessKind::Read, root).await?;
         let links = self.read_links().await;
-        // Where the root itself asks, somebody was asked, and the answer holds for all that the
-        // same rule covers.
+        // If the root itself needs an approval, the person was asked, and the answer applies to
+        // everything that the same rule covers.
         let answered: Vec<usize> = path_aliases(&*self.inner, root)
             .await?
             .paths
@@ -62,7 +61,7 @@ impl Guarded {
             };
             let leaves_out = match tells {
                 SearchReveals::Content => unanswered(&decided),
-                // A name is told to whoever may list the directory it is in.
+                // A caller who may list a directory may see the names in it.
                 SearchReveals::Name => {
                     let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
                     unanswered(&rules.decide_with_links(AccessKind::Read, directory, &links))
@@ -85,7 +84,7 @@ impl Guarded {
         ))
     }
 
-    /// Of the parts that could not be searched, those that may be known.
+    /// Returns those parts that could not be searched and may be shown.
     async fn visible_failures(&self, failed: Vec<String>) -> Vec<String> {
         let links = self.read_links().await;
         let part = |text: &str| VPath::parse(text.split(": ").next().unwrap_or(text)).ok();
@@ -150,7 +149,7 @@ impl Search for Guarded {
     }
 }
 
-/// The rule that asks, if it is one.
+/// Returns the rule, if its decision is to ask.
 fn asking_rule(decided: &RuleDecision<'_>) -> Option<usize> {
     match decided {
         RuleDecision::Rule {
@@ -172,7 +171,7 @@ fn omitted_count(left_out: &OmittedFiles) -> usize {
         .len()
 }
 
-/// The error with the root as it was asked for: a link's target is not for everyone.
+/// Returns the error with the requested root, because a link's target must not be shown.
 fn with_root(root: &VPath, error: FileSearchError) -> FileSearchError {
     match error {
         FileSearchError::Vfs(error) => FileSearchError::Vfs(with_path(root, Some(error))),

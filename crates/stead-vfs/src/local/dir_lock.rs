@@ -1,4 +1,4 @@
-//! Looking and changing in one step.
+//! Checking and changing a directory in one step.
 
 use super::LocalInner;
 use super::error;
@@ -11,20 +11,20 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A directory is held for some microseconds at a time.
+/// The maximum wait for the lock of a directory, which is held for microseconds at a time.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 const LOCK_POLL_INTERVAL: Duration = Duration::from_micros(200);
 
-/// A directory in which nobody else looks and changes at the same time, until dropped.
+/// An exclusive lock on a directory, held until dropped.
 pub(super) struct DirLock<'a> {
     dir: &'a File,
     _here: MutexGuard<'a, ()>,
 }
 
 impl LocalInner {
-    /// Makes what follows one step among all that change `place`: those of this process, by a lock
-    /// of ours, and those of others, by the kernel's lock on the directory. On a disk that has no
-    /// such locks, others are noticed up to the last moment before the change.
+    /// Locks the directory of `place` against other changes: those of this process by an internal
+    /// lock, those of other processes by a kernel lock on the directory. On a disk without such
+    /// locks, other changes are detected up to the moment before the change.
     pub(super) fn lock_dir<'a>(
         &'a self,
         path: &VPath,
@@ -64,8 +64,8 @@ impl LocalInner {
 
 impl Drop for DirLock<'_> {
     fn drop(&mut self) {
-        // Closing it would not do: a process that was just forked holds a copy until it has become
-        // another program.
+        // Closing the directory is not enough: a process that was just forked holds a copy of the
+        // descriptor until it calls exec.
         let _ = rustix::fs::flock(self.dir, FlockOperation::Unlock);
     }
 }

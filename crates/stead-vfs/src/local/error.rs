@@ -1,10 +1,10 @@
-//! The operating system's errors in the words of the contract.
+//! Conversion of operating system errors.
 
 use crate::{PathError, VPath, VfsError};
 use rustix::io::Errno;
 use std::io::{self, ErrorKind};
 
-/// What `error` means for `path`.
+/// Converts `error` at `path`.
 pub(super) fn at(path: &VPath, error: impl Into<io::Error>) -> VfsError {
     let source = error.into();
     match source.kind() {
@@ -12,7 +12,7 @@ pub(super) fn at(path: &VPath, error: impl Into<io::Error>) -> VfsError {
         ErrorKind::AlreadyExists => VfsError::Exists(path.clone()),
         ErrorKind::IsADirectory => VfsError::IsDirectory(path.clone()),
         ErrorKind::NotADirectory => VfsError::NotDirectory(path.clone()),
-        // What RESOLVE_BENEATH answers.
+        // The error of RESOLVE_BENEATH.
         ErrorKind::CrossesDevices => VfsError::Escapes(path.clone()),
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             VfsError::Denied(path.clone())
@@ -29,7 +29,7 @@ pub(super) fn at(path: &VPath, error: impl Into<io::Error>) -> VfsError {
     }
 }
 
-/// The blocking task did not finish.
+/// Returns the error of a blocking task that did not finish.
 pub(super) fn task_failed(path: &VPath, error: tokio::task::JoinError) -> VfsError {
     VfsError::Io {
         path: path.clone(),
@@ -37,7 +37,7 @@ pub(super) fn task_failed(path: &VPath, error: tokio::task::JoinError) -> VfsErr
     }
 }
 
-/// Another process keeps the directory of `path` locked.
+/// Returns the error for a directory that another process keeps locked.
 pub(super) fn locked(path: &VPath) -> VfsError {
     let cause =
         "another process keeps its directory locked; nothing was changed, try again".to_owned();

@@ -125,7 +125,7 @@ impl LocalInner {
         })
     }
 
-    /// The search root without links, open, with the ignore files above it.
+    /// Opens the search root, with links resolved, and loads the ignore files above it.
     fn start(&self, path: &VPath) -> Result<WalkStart, VfsError> {
         let path = self.root.resolve(path)?;
         let failed = |e| error::at(&path, e);
@@ -157,7 +157,7 @@ fn vpath(path: &str) -> Result<VPath, FileSearchError> {
     VPath::parse(path).map_err(|e| FileSearchError::Vfs(e.into()))
 }
 
-/// Collects the names that match.
+/// Collects matching names.
 struct NameVisitor<'a> {
     glob: &'a PathGlob,
     from: usize,
@@ -180,7 +180,7 @@ impl Visitor for NameVisitor<'_> {
     }
 }
 
-/// Collects the lines that match.
+/// Collects matching lines.
 struct ContentVisitor<'a> {
     searcher: Searcher,
     matcher: RegexMatcher,
@@ -248,14 +248,14 @@ impl Visitor for ContentVisitor<'_> {
                     weight,
                 );
             }
-            // A file that is gone by now was never there.
+            // A file that was removed meanwhile has no matches.
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(_) => self.unreadable += usize::from(!self.stop.should_stop()),
         }
     }
 }
 
-/// A file that reads as failed once it is time to stop.
+/// A file whose reads fail once the search must stop.
 struct StoppableFile<'a> {
     file: File,
     stop: &'a WalkStop,

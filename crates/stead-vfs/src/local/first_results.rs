@@ -1,14 +1,14 @@
-//! Keeps the first results in order, however they come in.
+//! Keeping the first results in path order, whatever order they arrive in.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Results by path. Once there are more than the limit, later paths need not be looked at any more.
+/// Results by path. Once there are more than the limit, later paths need not be searched.
 #[derive(Debug)]
 pub(super) struct FirstResults<T> {
     limit: usize,
-    /// Lets the walkers ask without the lock as long as there is room.
+    /// Lets the walkers check without the lock while there is room.
     full: AtomicBool,
     sorted: Mutex<SortedResults<T>>,
 }
@@ -36,7 +36,8 @@ impl<T> FirstResults<T> {
         self.limit
     }
 
-    /// Whether a result at `path`, or any that begins with it, would come too late to count.
+    /// Returns whether a result at `path`, or at any path that begins with it, would be beyond the
+    /// limit.
     pub(super) fn is_beyond(&self, path: &str) -> bool {
         if !self.full.load(Ordering::Relaxed) {
             return false;
@@ -47,13 +48,13 @@ impl<T> FirstResults<T> {
             .is_some_and(|(last, _)| path > &**last)
     }
 
-    /// Adds what was found at `path`, counting as `weight` results.
+    /// Adds the result for `path`, which counts as `weight` results.
     pub(super) fn add(&self, path: &str, result: T, weight: usize) {
         let mut kept = self.sorted.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = &mut *kept;
         kept.results.insert(path.into(), (result, weight));
         kept.weight += weight;
-        // One result beyond the limit stays, as the proof that there are more.
+        // One result beyond the limit is kept to show that there are more.
         while let Some(last) = kept.results.last_entry()
             && kept.weight - last.get().1 > self.limit
         {
@@ -65,7 +66,8 @@ impl<T> FirstResults<T> {
         }
     }
 
-    /// The results in order, one beyond the limit included if there is one, and their weights.
+    /// Returns the results in order with their weights, including one beyond the limit if there is
+    /// one.
     pub(super) fn into_results(self) -> impl Iterator<Item = (Box<str>, T, usize)> {
         let kept = self
             .sorted

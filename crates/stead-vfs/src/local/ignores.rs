@@ -8,7 +8,7 @@ use std::io::Read;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-/// Which ignore files a directory has.
+/// The ignore files that a directory has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct IgnoreFileNames {
     pub(super) ignore: bool,
@@ -16,7 +16,7 @@ pub(super) struct IgnoreFileNames {
     pub(super) git: bool,
 }
 
-/// What holds in `dir`, whose path is `path`.
+/// Returns the rules that apply in `dir`, whose path is `path`.
 pub(super) fn below(
     above: Option<Arc<Ignores>>,
     dir: BorrowedFd<'_>,
@@ -39,7 +39,7 @@ pub(super) fn below(
     )
 }
 
-/// A file that cannot be read has no rules.
+/// Reads an ignore file. A file that cannot be read has no rules.
 fn load(dir: BorrowedFd<'_>, name: &str) -> Option<Vec<u8>> {
     let file: File = rustix::fs::openat(dir, name, root::READING | OFlags::NOFOLLOW, Mode::empty())
         .ok()?

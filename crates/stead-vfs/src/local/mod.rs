@@ -28,21 +28,21 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use stead_store::{Disk, open_dir};
 
-/// Locks that the directories share; two of them rarely meet.
+/// The number of locks that all directories share; two of them rarely collide.
 const WRITE_LOCKS: usize = 64;
-/// A file up to this size is read without leaving the thread.
+/// Files up to this size are read on the calling thread.
 const SMALL_BYTES: u64 = 128 * 1024;
-/// A directory up to this size is listed without leaving the thread: one block of most disks.
+/// Directories up to this size, one block of most disks, are listed on the calling thread.
 const SMALL_DIRECTORY_BYTES: u64 = 4096;
 
-/// A directory of the local disk, which nothing leaves: links inside it are followed, links out of
-/// it are refused, even ones that appear while an operation runs.
+/// A directory of the local disk that no operation leaves: links inside it are followed, links out
+/// of it are refused, even ones that appear while an operation runs.
 ///
-/// A version is made of size, inode, and times of change of content and of inode. Every write goes
-/// to a new file that is renamed into place, so hard links part and the owner becomes the writer;
-/// mode bits stay. FIFOs, devices and sockets are never opened for reading or writing. Comparing a
-/// version and replacing the file is one step also among processes, by a lock on the directory
-/// (where the disk has such locks).
+/// A version consists of size, inode and the change times of content and inode. Every write creates
+/// a new file that is renamed into place, so hard links are separated and the owner becomes the
+/// writer; mode bits stay. FIFOs, devices and sockets are never opened for reading or writing.
+/// Comparing a version and replacing the file is one step also between processes, by a lock on the
+/// directory (on disks that have such locks).
 #[derive(Debug, Clone)]
 pub struct LocalVfs(Arc<LocalInner>);
 
@@ -55,7 +55,7 @@ struct LocalInner {
 }
 
 impl LocalVfs {
-    /// Opens the directory `root`; it stays open, wherever it is moved. Changes go through `disk`.
+    /// Opens the directory `root`, which stays open even if it is moved. Changes go through `disk`.
     pub fn open(root: &Path, disk: Arc<dyn Disk>) -> Result<Self, VfsError> {
         let opened = open_dir(root).map_err(|e| error::at(&VPath::root(), e))?;
         let locks = std::array::from_fn(|_| Mutex::default());
@@ -67,8 +67,8 @@ impl LocalVfs {
         })))
     }
 
-    /// Does `work` here and now: some microseconds, where handing it to another thread and back
-    /// takes tens of them.
+    /// Runs `work` on the calling thread: it takes microseconds, handing it to another thread takes
+    /// tens of them.
     fn run_inline<'a, T: Send + 'a>(
         &'a self,
         path: &'a VPath,
@@ -77,7 +77,8 @@ impl LocalVfs {
         Box::pin(async move { work(&self.0, path) })
     }
 
-    /// Opens a file and reads it: here and now if it is small, elsewhere if it is not.
+    /// Opens a file and reads it: on the calling thread if it is small, on a blocking thread
+    /// otherwise.
     fn with_open_file<'a, T: Send + 'static>(
         &'a self,
         path: &'a VPath,
@@ -96,7 +97,7 @@ impl LocalVfs {
         }
     }
 
-    /// Does `work` where blocking is fine.
+    /// Runs `work` on a blocking thread.
     fn run_blocking<'a, T: Send + 'static>(
         &self,
         path: &'a VPath,
@@ -224,7 +225,7 @@ impl Search for LocalVfs {
 }
 
 impl LocalVfs {
-    /// Searches where blocking is fine; a search nobody waits for any more ends soon.
+    /// Runs a search on a blocking thread. A search that is no longer awaited ends soon.
     fn search_blocking<T: Send + 'static>(
         &self,
         mut bounds: Bounds,
@@ -250,7 +251,7 @@ impl LocalInner {
         Ok(root::to_stat(&stat))
     }
 
-    /// Opens a directory, and tells its size.
+    /// Opens a directory and returns its size.
     fn open_dir(&self, path: &VPath) -> Result<(File, u64), VfsError> {
         let dir = self
             .root
@@ -271,7 +272,7 @@ impl LocalInner {
         Ok(entries)
     }
 
-    /// One entry of an open directory; none if it went away meanwhile.
+    /// Returns one entry of an open directory, or `None` if it was removed meanwhile.
     fn entry(&self, dir: &File, path: &Path, name: &OsStr) -> Option<DirEntry> {
         let own = rustix::fs::statat(dir, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).ok()?;
         let is_link =
@@ -285,7 +286,7 @@ impl LocalInner {
             .to_str()
             .is_some_and(|name| !name.chars().any(char::is_control));
         Some(DirEntry {
-            // A name cannot forge a line of a listing, or reach into a terminal.
+            // A name must not forge a line of a listing or send control sequences to a terminal.
             name: name.to_string_lossy().replace(char::is_control, "\u{fffd}"),
             kind: if usable {
                 root::kind(&stat)
@@ -364,7 +365,7 @@ fn read(
     Ok((data.into(), root::version(stat)))
 }
 
-/// As much of `block` as the file has at `offset`.
+/// Reads as much of `block` as the file has at `offset`.
 fn fill<'a>(file: &File, block: &'a mut [u8], offset: u64) -> std::io::Result<&'a [u8]> {
     let mut len = 0;
     while len < block.len() {

@@ -1,8 +1,8 @@
-//! Finding things below the root, and never elsewhere.
+//! Lookups below the root.
 //!
-//! The kernel does the containment: every lookup starts at the open root directory and is made by
-//! `openat2` with `RESOLVE_BENEATH`, so that no link, and no link swapped in at the last moment,
-//! leads out. What was opened is then used by its descriptor, not by its name.
+//! The kernel enforces containment: every lookup starts at the open root directory and uses
+//! `openat2` with `RESOLVE_BENEATH`, so that no link leads out, not even one swapped in at the last
+//! moment. What was opened is then used by its descriptor, not by its name.
 
 use super::error;
 use crate::{FileKind, Stat, VPath, Version, VfsError};
@@ -15,15 +15,15 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 use stead_store::Disk;
 
-/// The kernel asks for another try when something moved during a lookup; it gets this many.
+/// The number of attempts when the kernel asks for a retry because something moved during a lookup.
 const LOOKUP_TRIES: usize = 256;
-/// Links followed in one path, as the kernel has it.
+/// The number of links followed in one path, as in the kernel.
 const MAX_LINKS: usize = 40;
 
 pub(super) const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::CLOEXEC);
-/// Opening what may be a FIFO or a terminal must neither wait nor take it over.
+/// Flags for opening what may be a FIFO or a terminal, without waiting for it or taking it over.
 pub(super) const READING: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
@@ -42,7 +42,7 @@ pub(super) struct EntryLocation {
 }
 
 impl EntryLocation {
-    /// What is there, links not followed; none if nothing is.
+    /// Returns the metadata without following links, or `None` if nothing is there.
     pub(super) fn stat(&self) -> rustix::io::Result<Option<rustix::fs::Stat>> {
         match rustix::fs::statat(&self.dir, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
@@ -56,7 +56,7 @@ impl EntryLocation {
     }
 }
 
-/// What to do about missing parent directories.
+/// The treatment of missing parent directories.
 #[derive(Clone, Copy)]
 pub(super) enum Parents<'a> {
     Required,
@@ -64,7 +64,7 @@ pub(super) enum Parents<'a> {
 }
 
 impl Root {
-    /// Opens `path` from the root; whatever it leads through, the result lies beneath.
+    /// Opens `path` from the root. The result is always beneath the root.
     fn beneath(
         &self,
         path: &Path,
@@ -86,12 +86,12 @@ impl Root {
         }
     }
 
-    /// What is at `path`, links followed, without opening it.
+    /// Returns the metadata of `path` with links followed, without opening it.
     pub(super) fn stat(&self, path: &Path) -> rustix::io::Result<rustix::fs::Stat> {
         rustix::fs::fstat(self.beneath(path, LOOKING, ResolveFlags::empty())?)
     }
 
-    /// A regular file, open for reading, and what it was when it was opened.
+    /// Opens a regular file for reading and returns it with its metadata.
     pub(super) fn open_file(&self, path: &VPath) -> Result<(File, rustix::fs::Stat), VfsError> {
         let opened = self.beneath(Path::new(path.as_str()), READING, ResolveFlags::empty());
         let file = File::from(opened.map_err(|e| error::at(path, e))?);
@@ -100,13 +100,13 @@ impl Root {
         Ok((file, stat))
     }
 
-    /// A directory, links followed.
+    /// Opens a directory, following links.
     pub(super) fn open_dir(&self, path: &Path) -> rustix::io::Result<File> {
         self.beneath(path, DIRECTORY, ResolveFlags::empty())
             .map(File::from)
     }
 
-    /// The directory at `directory`, on the way to `path`.
+    /// Opens the directory `directory` on the way to `path`.
     pub(super) fn directory(
         &self,
         directory: &Path,
@@ -142,7 +142,7 @@ impl Root {
         Ok(here)
     }
 
-    /// Where a name lies; a link at its end is the thing itself.
+    /// Locates a name. A link at its end is not followed.
     pub(super) fn locate_entry(
         &self,
         path: &VPath,
@@ -158,7 +158,7 @@ impl Root {
         })
     }
 
-    /// Where the content of `path` lies or would lie, links at its end followed.
+    /// Locates the content of `path`, existing or not, following links at its end.
     pub(super) fn locate_content(
         &self,
         path: &VPath,
@@ -187,10 +187,11 @@ impl Root {
         Err(error::at(path, Errno::LOOP))
     }
 
-    /// `path` without links; names that do not exist yet are kept.
+    /// Returns `path` without links. Names that do not exist are kept.
     pub(super) fn resolve(&self, path: &VPath) -> Result<VPath, VfsError> {
         match self.beneath(Path::new(path.as_str()), LOOKING, ResolveFlags::NO_SYMLINKS) {
-            // Where a name is missing, no link came before it: the kernel would have stopped there.
+            // If a name is missing, there was no dangling link before it: the kernel would have
+            // stopped there.
             Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => Ok(path.clone()),
             Err(Errno::LOOP) => self.resolve_links(path),
             Err(e) => Err(error::at(path, e)),
@@ -249,7 +250,7 @@ impl Root {
     }
 }
 
-/// A directory entry that must be a directory itself, not a link to one.
+/// Opens a directory entry that must be a directory itself, not a link to one.
 pub(super) fn subdirectory(dir: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<File> {
     rustix::fs::openat(dir, name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty()).map(File::from)
 }
@@ -270,8 +271,8 @@ pub(super) fn require_file(path: &VPath, stat: &rustix::fs::Stat) -> Result<(), 
     }
 }
 
-/// Changes with every write: ours give the file a new inode, and anybody's in-place write moves its
-/// times, which cannot be set back together. A mere change of mode or owner counts too.
+/// Returns a version that changes with every write: ours create a new inode, and in-place writes of
+/// others change the times, which cannot all be set back. A change of mode or owner changes it too.
 pub(super) fn version(stat: &rustix::fs::Stat) -> Version {
     let text = format!(
         "{:x}-{:x}.{:x}-{:x}-{:x}.{:x}",

@@ -1,4 +1,4 @@
-//! What crashed processes leave on a disk: files that were to be renamed into place.
+//! Removing temporary files that crashed processes left.
 
 use super::write::is_temporary;
 use super::{LocalVfs, error, root};
@@ -12,8 +12,8 @@ use std::time::Duration;
 use stead_store::Disk;
 
 impl LocalVfs {
-    /// Removes temporary files of writes that never came to their end, left there for `older_than`.
-    /// Gives their number.
+    /// Removes temporary files of interrupted writes that are older than `older_than`. Returns
+    /// their number.
     pub async fn sweep(&self, older_than: Duration) -> Result<usize, VfsError> {
         let oldest_ms = jiff::Timestamp::now()
             .as_millisecond()
@@ -29,7 +29,7 @@ impl LocalVfs {
     }
 }
 
-/// Sweeps a directory and those below it; what cannot be read or removed is left for another time.
+/// Sweeps a directory and those below it. Files that cannot be read or removed are left.
 fn sweep(dir: &File, disk: &dyn Disk, oldest_ms: i64) -> usize {
     let mut swept = 0;
     for name in super::write::names(dir).unwrap_or_default() {
@@ -53,7 +53,8 @@ fn sweep(dir: &File, disk: &dyn Disk, oldest_ms: i64) -> usize {
     swept
 }
 
-/// Ours: `.stead-<16 hex>.tmp` of a file, `<name>.tmp-<pid>-<n>` of the harness's own.
+/// Returns whether a name is temporary: `.stead-<16 hex>.tmp` of a write, `<name>.tmp-<pid>-<n>` of
+/// the harness's own files.
 fn is_leftover(name: &OsStr) -> bool {
     let hex = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let numbered = |tail: &str| {

@@ -1,9 +1,9 @@
 //! Walking a tree on several threads, by descriptors.
 //!
 //! A directory is opened from its parent's descriptor and never through a link, so a tree that
-//! changes under the walk cannot lead it out of the root; and ignore files are opened like any
-//! other file, so a FIFO of that name does not stop it. That is why this is not
-//! `ignore::WalkParallel`, which goes by name.
+//! changes during the walk cannot lead it out of the root. Ignore files are opened like any other
+//! file, so a FIFO of that name does not block it. `ignore::WalkParallel` goes by name and has
+//! neither property.
 
 use super::ignores::{self, IgnoreFileNames};
 use super::root;
@@ -20,26 +20,26 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Room for the kernel's directory entries.
+/// The size of the buffer for the kernel's directory entries.
 const ENTRIES_BYTES: usize = 32 * 1024;
 
-/// What a walk does with what it meets. Paths are from the root of the place.
+/// The actions of a walk. Paths are from the root of the file system.
 pub(super) trait Visitor: Send {
-    /// Whether to go into a directory.
+    /// Returns whether to enter a directory.
     fn enter(&mut self, path: &str) -> bool;
-    /// Looks at a regular file: `name` in `dir`.
+    /// Handles a regular file: `name` in `dir`.
     fn file(&mut self, dir: BorrowedFd<'_>, name: &CStr, path: &str);
 }
 
-/// Where a walk begins.
+/// The start of a walk.
 pub(super) struct WalkStart {
     pub(super) dir: File,
     pub(super) path: String,
-    /// From the directories above it.
+    /// The ignore rules of the directories above.
     pub(super) ignores: Option<Arc<Ignores>>,
 }
 
-/// When to end early.
+/// The conditions that end a walk early.
 #[derive(Debug)]
 pub(super) struct WalkStop {
     cancel: CancellationToken,
@@ -56,7 +56,7 @@ impl WalkStop {
         }
     }
 
-    /// Whether it is time.
+    /// Returns whether the walk must end.
     pub(super) fn should_stop(&self) -> bool {
         if self.cancel.is_cancelled() {
             return true;
@@ -77,8 +77,7 @@ impl WalkStop {
     }
 }
 
-/// Visits every file below `start`, each once, with one visitor per thread; gives the visitors
-/// back.
+/// Visits every file below `start` once, with one visitor per thread, and returns the visitors.
 pub(super) fn walk<V: Visitor>(
     start: WalkStart,
     dots: DotFiles,
@@ -117,7 +116,7 @@ pub(super) fn walk<V: Visitor>(
     })
 }
 
-/// A directory to be read.
+/// A directory to read.
 enum WalkJob {
     Open(WalkStart),
     Named {
@@ -128,7 +127,7 @@ enum WalkJob {
     },
 }
 
-/// Directories waiting, the newest first: depth before breadth keeps few descriptors open.
+/// The waiting directories, newest first: depth before breadth keeps few descriptors open.
 struct WalkQueue {
     state: Mutex<WalkQueueState>,
     changed: Condvar,
@@ -150,7 +149,7 @@ impl WalkQueue {
         }
     }
 
-    /// The next directory; none when all is done.
+    /// Returns the next directory, or `None` when all are done.
     fn pop(&self) -> Option<(WalkJob, JobGuard<'_>)> {
         let mut state = self.lock();
         loop {
@@ -173,14 +172,14 @@ impl WalkQueue {
     }
 }
 
-/// The work on one directory. It ends when dropped, so that a panic does not leave the others
+/// The work on one directory. It ends when dropped, so that a panic does not leave other threads
 /// waiting.
 struct JobGuard<'a>(&'a WalkQueue);
 
 impl JobGuard<'_> {
-    /// Ends it with the directories it found, in order.
+    /// Ends the work and adds the directories that were found, in order.
     fn finish(self, jobs: &mut Vec<WalkJob>) {
-        // Popped from the end, so the first name goes last.
+        // Taken from the end, so the first name goes last.
         self.0.lock().waiting.extend(jobs.drain(..).rev());
     }
 }
@@ -195,7 +194,7 @@ impl Drop for JobGuard<'_> {
     }
 }
 
-/// One thread's visitor and its buffers, kept from directory to directory.
+/// The visitor of one thread and its buffers, which are reused for each directory.
 struct WalkWorker<V> {
     visitor: V,
     dots: DotFiles,
@@ -206,7 +205,7 @@ struct WalkWorker<V> {
     raw: Vec<MaybeUninit<u8>>,
 }
 
-/// A name in `Worker::names`, its NUL included.
+/// A name in `WalkWorker::names`, including its NUL.
 #[derive(Clone, Copy)]
 struct NameSpan {
     start: usize,
@@ -227,8 +226,8 @@ impl<V: Visitor> WalkWorker<V> {
         }
     }
 
-    /// Visits the files of a directory and leaves its directories in `found`. One that cannot be
-    /// read, or is no directory any more, has none.
+    /// Visits the files of a directory and leaves its directories in `found`. A directory that
+    /// cannot be read, or is no longer one, has none.
     fn directory(&mut self, job: WalkJob, stop: &WalkStop) {
         let (dir, path, above) = match job {
             WalkJob::Open(WalkStart { dir, path, ignores }) => (dir, path, ignores),
@@ -275,7 +274,7 @@ impl<V: Visitor> WalkWorker<V> {
         (self.names, self.entries) = (names, entries);
     }
 
-    /// One name, whose path is `self.path`.
+    /// Handles one name, whose path is `self.path`.
     fn entry(
         &mut self,
         dir: &Arc<File>,
@@ -308,7 +307,7 @@ impl<V: Visitor> WalkWorker<V> {
         }
     }
 
-    /// Reads the names of a directory, sorted, hidden ones left out.
+    /// Reads the names of a directory, sorted and without hidden ones.
     fn read(&mut self, dir: &File) -> IgnoreFileNames {
         self.names.clear();
         self.entries.clear();
@@ -344,7 +343,7 @@ impl<V: Visitor> WalkWorker<V> {
     }
 }
 
-/// What the ignore files in a directory are, without reading all its names.
+/// Returns which ignore files a directory has, without reading all its names.
 pub(super) fn ignore_files(dir: BorrowedFd<'_>) -> IgnoreFileNames {
     let has = |name: &str| rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
     IgnoreFileNames {

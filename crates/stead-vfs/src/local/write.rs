@@ -1,4 +1,4 @@
-//! What changes the disk.
+//! Changes to the disk.
 
 use super::LocalInner;
 use super::error;
@@ -16,11 +16,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stead_store::Disk;
 
-/// Directories nested deeper than this are not removed: each level holds a descriptor open.
+/// Deeper directories are not removed, because each level holds a descriptor open.
 const MAX_REMOVE_DEPTH: usize = 256;
 
 impl LocalInner {
-    /// Writes a new file beside the old one and renames it over it.
+    /// Writes a new file beside the old one and renames it into place.
     pub(super) fn write(
         &self,
         path: &VPath,
@@ -33,7 +33,7 @@ impl LocalInner {
             Expect::Version(_) => Parents::Required,
         };
         let place = match (self.root.locate_content(path, parents), expect) {
-            // The file went away with its directory.
+            // The file was removed with its directory.
             (Err(VfsError::NotFound(_)), Expect::Version(_)) => {
                 return Err(VfsError::Changed(path.clone()));
             }
@@ -48,7 +48,7 @@ impl LocalInner {
         temporary.publish(self, path, expect)
     }
 
-    /// A file that is to be written piece by piece, and then put in the place of what is at `path`.
+    /// Creates a temporary file to be written in pieces, which then replaces the file at `path`.
     pub(super) fn create_temp(&self, path: &VPath) -> Result<TempFile, VfsError> {
         let place = self
             .root
@@ -121,7 +121,7 @@ impl LocalInner {
             target.name(),
             RenameFlags::NOREPLACE,
         ) {
-            // Both ends lie beneath the root, so this is a mount point and not an escape.
+            // Both ends are beneath the root, so this is a mount point and not an escape.
             Err(source) if Errno::from_io_error(&source) == Some(Errno::XDEV) => {
                 return Err(VfsError::Io {
                     path: to.clone(),
@@ -144,7 +144,7 @@ impl LocalInner {
     }
 }
 
-/// Whether what is there allows the write.
+/// Checks whether the current state allows the write.
 fn check_expectation(
     path: &VPath,
     found: Option<&rustix::fs::Stat>,
@@ -161,7 +161,7 @@ fn check_expectation(
     }
 }
 
-/// The names in an open directory, `.` and `..` left out.
+/// Returns the names in an open directory, without `.` and `..`.
 pub(super) fn names(dir: &File) -> io::Result<Vec<OsString>> {
     let mut names = Vec::new();
     for entry in rustix::fs::Dir::read_from(dir)? {
@@ -174,15 +174,15 @@ pub(super) fn names(dir: &File) -> io::Result<Vec<OsString>> {
     Ok(names)
 }
 
-/// A file that goes away unless it is kept.
+/// A temporary file, removed when dropped unless it was published.
 #[derive(Debug)]
 pub(super) struct TempFile {
     disk: Arc<dyn Disk>,
-    /// Where it is to go.
+    /// The final location.
     place: EntryLocation,
     name: PathBuf,
     file: File,
-    /// The permission bits it is to have, if not those of any new file.
+    /// The permission bits of the file, if not the default.
     mode: Option<u32>,
     on_drop: DropAction,
 }
@@ -195,8 +195,8 @@ enum DropAction {
 
 impl TempFile {
     fn create(local: &LocalInner, place: EntryLocation, mode: Option<u32>) -> io::Result<Self> {
-        // Not derived from the file's own name, which may be as long as a name can be; and random,
-        // for one left behind by a killed process must not be in the way.
+        // Not derived from the file's own name, which may have the maximum length; and random, so
+        // that a file left by a killed process does not collide.
         let random = RandomState::new().build_hasher().finish();
         let name = PathBuf::from(format!(".stead-{random:016x}.tmp"));
         let file = local.disk.create(place.dir.as_fd(), &name, 0o666)?;
@@ -214,7 +214,7 @@ impl TempFile {
         self.disk.write_all(&self.file, data)
     }
 
-    /// Puts it in its place, if what is there is as expected.
+    /// Moves the file into place if the current state is as expected.
     pub(super) fn publish(
         mut self,
         local: &LocalInner,
@@ -256,7 +256,7 @@ impl Drop for TempFile {
     fn drop(&mut self) {
         match self.on_drop {
             DropAction::Keep => {}
-            // The failure that led here is the one to report.
+            // The original failure is reported, not this one.
             DropAction::Remove => drop(self.disk.remove(
                 self.place.dir.as_fd(),
                 &self.name,
@@ -266,8 +266,8 @@ impl Drop for TempFile {
     }
 }
 
-/// Whether a name is one that a write uses before its file is in place. What a crash leaves of them
-/// is no one's content: it is never listed, and goes with its directory.
+/// Returns whether a name is a temporary name of a write. Files that a crash leaves under such
+/// names are never listed, and are removed with their directory.
 pub(super) fn is_temporary(name: &std::ffi::OsStr) -> bool {
     let middle = name
         .to_str()

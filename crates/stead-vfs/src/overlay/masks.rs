@@ -1,4 +1,4 @@
-//! The list of paths at which nothing of the lower layer is left.
+//! The masks: paths at which the lower layer is hidden.
 
 use crate::{Expect, ReadRange, VPath, Version, Vfs, VfsError};
 use serde::{Deserialize, Serialize};
@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What the names of the overlay's own files begin with, at the root of the upper layer.
+/// The prefix of the overlay's own files at the root of the upper layer.
 const RESERVED: &str = ".stead-overlay.";
 const MASK_FILE: &str = ".stead-overlay.json";
-/// Others that add a mask at the same time win at most this often.
+/// The number of attempts to add a mask while others do so at the same time.
 const MAX_TRIES: usize = 256;
 
-/// The masks themselves.
+/// The masks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Masks {
@@ -20,7 +20,7 @@ pub(super) struct Masks {
 }
 
 impl Masks {
-    /// Whether the lower layer has no say at `path`.
+    /// Returns whether the lower layer is hidden at `path`.
     pub(super) fn hides(&self, path: &VPath) -> bool {
         let above = std::iter::successors(Some(path.clone()), VPath::parent);
         !self.masked.is_empty()
@@ -30,21 +30,21 @@ impl Masks {
     }
 
     fn add(&mut self, path: &VPath) {
-        // One at a directory says all that those below it said.
+        // A mask on a directory includes all masks below it.
         self.masked
             .retain(|masked| VPath::parse(masked).is_ok_and(|masked| !path.contains(&masked)));
         self.masked.insert(path.as_str().to_owned());
     }
 }
 
-/// Whether a path belongs to the overlay itself.
+/// Returns whether a path belongs to the overlay itself.
 pub(super) fn is_reserved(path: &VPath) -> bool {
     path.parts()
         .next()
         .is_some_and(|first| first.starts_with(RESERVED))
 }
 
-/// A name of the overlay's own that nobody else uses.
+/// Returns a new name among the overlay's own.
 pub(super) fn fresh_name() -> Result<VPath, VfsError> {
     Ok(VPath::parse(&format!(
         "{RESERVED}{}",
@@ -52,7 +52,7 @@ pub(super) fn fresh_name() -> Result<VPath, VfsError> {
     ))?)
 }
 
-/// The file with the masks, and what it said when it was last read.
+/// The file with the masks, and its content when it was last read.
 #[derive(Debug)]
 pub(super) struct MaskFile {
     upper: Arc<dyn Vfs>,
@@ -67,10 +67,10 @@ impl MaskFile {
         }
     }
 
-    /// What is masked now.
+    /// Returns the current masks.
     ///
-    /// To be asked after the upper layer was: whoever removes something adds the mask first, so
-    /// what is no longer in upper is masked by then, and nothing of lower's shines through for a
+    /// Must be called after reading the upper layer: a removal adds its mask first, so a path that
+    /// is no longer in the upper layer is masked by then, and the lower one never shows for a
     /// moment.
     pub(super) async fn current(&self) -> Result<Arc<Masks>, VfsError> {
         let path = VPath::parse(MASK_FILE)?;
@@ -104,7 +104,7 @@ impl MaskFile {
         Ok(Some(read))
     }
 
-    /// Hides the lower layer at `hidden`, for good.
+    /// Hides the lower layer at `hidden` for good.
     pub(super) async fn add(&self, hidden: &VPath) -> Result<(), VfsError> {
         let path = VPath::parse(MASK_FILE)?;
         for _ in 0..MAX_TRIES {

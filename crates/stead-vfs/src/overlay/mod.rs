@@ -1,4 +1,4 @@
-//! One place over another.
+//! One file system over another.
 
 mod masks;
 mod read;
@@ -15,21 +15,23 @@ use futures_util::stream::BoxStream;
 use masks::MaskFile;
 use std::sync::Arc;
 
-/// `upper` over `lower`: what is in neither is not there, what is in both is upper's, directories
-/// show the entries of both. Only upper is ever written.
+/// A writable file system `upper` over `lower`. A path in both layers is upper's; directories show
+/// the entries of both. Only upper is written.
 ///
-/// - Removing something of lower's adds its path to a list of masks, the file `.stead-overlay.json`
-///   in upper. A mask hides lower at and below its path for good; what is made there later is
-///   upper's alone. That file, and all names that begin with `.stead-overlay.` at the root, cannot
-///   be seen or reached from here.
-/// - A file of upper, even an empty one, hides a file or directory of lower's. What lower denies is
-///   not in it, as soon as upper has something there.
-/// - A version says which layer it belongs to. A write that expects one of lower's makes a new file
-///   in upper, and fails with [`VfsError::Changed`] if somebody else did so first.
-/// - Moving a directory that has something of lower's in it copies it, then masks it: it appears at
-///   once at its new path, but a crash in between leaves it at both.
+/// - Removing a path of lower adds it to the list of masks, the file `.stead-overlay.json` in
+///   upper.
+///   A mask hides lower at and below its path for good; whatever is created there later belongs to
+///   upper alone. That file, and all names at the root that begin with `.stead-overlay.`, cannot be
+///   listed or opened through the overlay.
+/// - A file of upper, even an empty one, hides a file or directory of lower. A path that lower
+///   denies does not matter once upper has something there.
+/// - A version names the layer it belongs to. A write that expects a version of lower creates a
+///   file in upper, and fails with [`VfsError::Changed`] if another writer did so first.
+/// - Moving a directory with content of lower copies it, then masks it. It appears at its new path
+///   at once, but a crash in between leaves it at both paths.
 ///
-/// Upper should not be an overlay itself, for one hides the masks of the other; lower may well be.
+/// Upper should not be an overlay itself, because one hides the masks of the other; lower may be
+/// one.
 #[derive(Debug, Clone)]
 pub struct Overlay {
     upper: Arc<dyn Vfs>,
@@ -38,7 +40,7 @@ pub struct Overlay {
 }
 
 impl Overlay {
-    /// `upper`, writable, over `lower`, which stays as it is.
+    /// Returns the writable `upper` over `lower`, which is never changed.
     pub fn new(upper: Arc<dyn Vfs>, lower: Arc<dyn Vfs>) -> Self {
         Self {
             masks: Arc::new(MaskFile::new(Arc::clone(&upper))),
@@ -48,7 +50,7 @@ impl Overlay {
     }
 }
 
-/// What something belongs to.
+/// The layer that something belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OverlayLayer {
     Upper,
@@ -63,12 +65,12 @@ impl OverlayLayer {
         }
     }
 
-    /// A version of this layer as one of the overlay.
+    /// Converts a version of this layer to one of the overlay.
     fn tagged(self, version: &Version) -> Version {
         Version(format!("{}{version}", self.tag()).into())
     }
 
-    /// The version of this layer that a version of the overlay stands for.
+    /// Converts a version of the overlay to one of this layer.
     fn untagged(self, version: &Version) -> Option<Version> {
         version
             .0

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 
 impl Overlay {
-    /// What is at `path`, and in which layer; a directory in both is upper's.
+    /// Returns what is at `path` and in which layer. A directory in both layers is upper's.
     pub(super) fn find<'a>(
         &'a self,
         path: &'a VPath,
@@ -29,7 +29,7 @@ impl Overlay {
         })
     }
 
-    /// What upper says, if it has something at `path`.
+    /// Returns the result of upper if it has something at `path`.
     async fn in_upper<T>(
         &self,
         path: &VPath,
@@ -45,11 +45,10 @@ impl Overlay {
         }
     }
 
-    /// What lower says, for a path that upper has nothing at.
+    /// Returns the result of lower for a path that upper does not have.
     async fn in_lower<T>(&self, path: &VPath, found: Result<T, VfsError>) -> Result<T, VfsError> {
         match found {
-            // Whether that file is still there, or a directory of upper's, is for the overlay to
-            // say.
+            // The overlay decides whether the parent is a file or a directory of upper.
             Err(VfsError::NotDirectory(_)) => match path.parent() {
                 None => Err(VfsError::NotDirectory(path.clone())),
                 Some(parent) => match self.find(&parent).await {
@@ -67,8 +66,8 @@ impl Overlay {
         }
     }
 
-    /// The same, unless lower is masked at `path`, or where links of lower's lead from there. Both
-    /// are asked at once, for each may be a way to a server and back.
+    /// Returns `found` of lower, unless lower is masked at `path` or where its links lead. Both are
+    /// requested at once, because each may be a round trip to a server.
     pub(super) async fn if_visible<T>(
         &self,
         path: &VPath,
@@ -90,7 +89,7 @@ impl Overlay {
             || (*masks != Masks::default() && masks.hides(&self.resolve_lower(path).await?)))
     }
 
-    /// Where `path` leads in lower. What lower keeps to itself leads nowhere.
+    /// Resolves `path` in lower. A path that lower denies resolves to nothing.
     pub(super) async fn resolve_lower(&self, path: &VPath) -> Result<VPath, VfsError> {
         match self.lower.resolve(path).await {
             Err(VfsError::Denied(_) | VfsError::NotFound(_)) => Ok(path.clone()),
@@ -98,7 +97,7 @@ impl Overlay {
         }
     }
 
-    /// What lower shows at `path`, leaving upper aside.
+    /// Returns what lower shows at `path`, ignoring upper.
     pub(super) async fn stat_lower(&self, path: &VPath) -> Result<Option<Stat>, VfsError> {
         let masks = self.masks.current().await?;
         if self.is_hidden(&masks, path).await? {
@@ -124,7 +123,7 @@ impl Overlay {
                     Err(VfsError::NotFound(_) | VfsError::NotDirectory(_) | VfsError::Denied(_)),
                     Some(_),
                 ) => None,
-                // It is a file, or is said to be below one: what the overlay shows decides.
+                // It is a file or below one: the result of the overlay decides.
                 (Err(VfsError::NotDirectory(_)), None) => {
                     self.find(path).await?;
                     return Err(VfsError::NotDirectory(path.clone()));

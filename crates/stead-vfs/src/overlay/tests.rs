@@ -38,7 +38,7 @@ async fn nothing_is_written_below_a_file_of_either_layer() {
             );
         }
     }
-    // A directory of upper's is in the place of lower's file.
+    // A directory of upper replaces the file of lower.
     write(&files, "d/y", Expect::Absent).await.unwrap();
 }
 

@@ -55,9 +55,9 @@ impl Overlay {
     }
 
     async fn write_new(&self, path: &VPath, data: Bytes) -> Result<Version, VfsError> {
-        // Whether upper has something there, writing to it says.
+        // The write itself finds out whether upper has something there.
         match self.if_visible(path, self.lower.stat(path)).await {
-            // Unless a file of upper's is in the way.
+            // Unless a file of upper is in the way.
             Ok(_) => self
                 .find(path)
                 .await
@@ -87,8 +87,7 @@ impl Overlay {
         version: &Version,
     ) -> Result<Version, VfsError> {
         if let Some(own) = OverlayLayer::Upper.untagged(version) {
-            // What upper has is what shows here, so upper alone can say whether it still is that
-            // version.
+            // Upper's file is the visible one, so upper alone decides whether it has that version.
             return self.upper.write(path, data, Expect::Version(own)).await;
         }
         let changed = || VfsError::Changed(path.clone());
@@ -104,7 +103,7 @@ impl Overlay {
         }
     }
 
-    /// Writes a file to upper in place of lower's, whose mode bits stay.
+    /// Writes a file to upper in place of lower's, keeping the mode bits.
     async fn write_over(
         &self,
         path: &VPath,
@@ -141,7 +140,7 @@ impl Overlay {
 
     async fn remove_from_upper(&self, path: &VPath) -> Result<(), VfsError> {
         match self.upper.remove(path).await {
-            // Somebody else did.
+            // Another writer removed it.
             Err(VfsError::NotFound(_)) => Ok(()),
             removed => removed,
         }
@@ -189,7 +188,7 @@ impl Overlay {
             }
             (OverlayLayer::Upper | OverlayLayer::Lower, _) => {
                 if below.is_some() {
-                    // Before, or lower's would show where upper's just was.
+                    // Masked first, or lower's entry would show where upper's just was.
                     self.masks.add(from).await?;
                 }
                 self.upper.rename(from, to).await
@@ -197,8 +196,8 @@ impl Overlay {
         }
     }
 
-    /// Moves a directory with something of lower's in it: a copy, made out of sight, takes its new
-    /// place.
+    /// Moves a directory with content of lower: a copy is made under a hidden name and then moved
+    /// to the new path.
     async fn move_merged(&self, from: &VPath, to: &VPath) -> Result<(), VfsError> {
         let staged = masks::fresh_name()?;
         let shown = |error| {
@@ -223,7 +222,7 @@ impl Overlay {
         .await
         .map_err(shown)?;
         if let Err(error) = self.upper.rename(&staged, to).await {
-            // The failure that led here is the one to report.
+            // The original failure is reported, not this one.
             let _ = self.upper.remove(&staged).await;
             return Err(shown(error));
         }
@@ -259,7 +258,7 @@ impl Overlay {
             )
             .await
             {
-                // Somebody else did.
+                // Another writer created it.
                 Err(VfsError::Exists(_)) => {}
                 copied => drop(copied?),
             }

@@ -1,12 +1,11 @@
-//! One search in several places at once.
+//! One search in several file systems at once.
 //!
-//! Each place searches itself, in its own way, and is told by [`Visible`] which of its files count
-//! here: those that the pattern selects by their path in the whole tree, and that no other place
-//! hides. As that is asked before limits apply, the results of all places, merged and cut, are
-//! exactly those of one search.
+//! Each file system searches itself and is told by [`Visible`] which of its files count: those that
+//! the pattern selects by their path in the whole tree, and that no other mount hides. This filter
+//! applies before limits, so the merged and truncated results are exactly those of one search.
 //!
-//! Ignore files above a mount point have a say in it, as in any directory. A place cannot know
-//! them, so where there are some, the tree is searched from here.
+//! Ignore files above a mount point apply in it, as in any directory. A file system does not know
+//! them, so if there are any, the mount is searched from here.
 
 use super::{Routes, full_path};
 use crate::find::{SearchInterrupted, SearchStop};
@@ -20,25 +19,25 @@ use crate::{FileMatches, VPath, Vfs, VfsError, find, rebase};
 use futures_util::future::join_all;
 use std::sync::Arc;
 
-/// Selects every file; the second also those whose names begin with a dot.
+/// Patterns that select every file; the second includes names that begin with a dot.
 const EVERY: &str = "**";
 const EVERY_WITH_DOTS: &str = "**/*{,.}";
 
-/// A place's part in a search.
+/// The part of one file system in a search.
 struct MountSearch<'a> {
     vfs: &'a Arc<dyn Vfs>,
-    /// Where the place begins.
+    /// The mount point.
     at: VPath,
-    /// Where its search begins, in the whole tree.
+    /// The start of its search, in the whole tree.
     start: VPath,
     strategy: SearchStrategy,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SearchStrategy {
-    /// The place searches itself.
+    /// The file system searches itself.
     Delegate,
-    /// Its files are walked and read from here, for rules from above hold in it.
+    /// Its files are walked and read from here, because ignore files above apply in it.
     WalkHere,
 }
 
@@ -192,8 +191,8 @@ impl Routes {
         Ok(merged)
     }
 
-    /// Where a search begins, links followed, and the places it concerns, first the one that holds
-    /// the root.
+    /// Returns the search root with links resolved, and the file systems concerned, first the one
+    /// that holds the root.
     async fn plan_search(
         &self,
         root: &VPath,
@@ -232,7 +231,8 @@ impl Routes {
         SearchStop::new(bounds).run(planned).await
     }
 
-    /// How to search what is mounted at `at`; none if a search from `root` does not come that far.
+    /// Returns how to search the mount at `at`, or `None` if a search from `root` does not reach
+    /// it.
     async fn strategy_for(
         &self,
         root: &VPath,
@@ -264,13 +264,13 @@ impl Routes {
         Some(way)
     }
 
-    /// What the ignore files above a path say. Where they cannot be read, they say nothing, for
-    /// that they cannot is reported by the search of the place they are in.
+    /// Returns the ignore rules above a mount. Files that cannot be read give none; the search of
+    /// their own file system reports them.
     async fn ignores_above_mount(&self, path: &VPath) -> Option<Arc<Ignores>> {
         find::ignores_above(self, path).await.ok().flatten()
     }
 
-    /// What a place is told of the limits, and of the files that count.
+    /// Returns the bounds for one file system: the limits and the files that count.
     fn mount_bounds(
         &self,
         part: &MountSearch<'_>,
@@ -286,7 +286,7 @@ impl Routes {
             .map(|(at, _)| at.clone())
             .collect();
         let from = relative_start(root.as_str());
-        // The place that holds the root is given the pattern itself.
+        // The file system that holds the root is given the pattern itself.
         let glob = glob.filter(|_| part.start != *root).cloned();
         let counts = move |path: &str| {
             let Ok(path) = VPath::parse(path) else {
@@ -308,8 +308,8 @@ impl Routes {
         }
     }
 
-    /// The results there are. A place that failed is named in `failed`, unless nothing can be said
-    /// without it.
+    /// Merges the results. A file system that failed is named in `failed`, unless it holds the
+    /// search root.
     fn collect_results<T>(
         &self,
         root: &VPath,

@@ -1,4 +1,4 @@
-//! Several places as one tree.
+//! Several file systems in one tree.
 
 mod fan_out;
 mod read;
@@ -15,16 +15,15 @@ use futures_util::stream::BoxStream;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// One tree made of several: each mount holds what is at and below its path, the longest path
-/// deciding, and the default holds the rest. All paths, in results and errors, are those of the
-/// whole tree.
+/// Several file systems in one tree: each mount holds the paths at and below its mount point, the
+/// longest mount point decides, and the default holds the rest. All paths in results and errors are
+/// those of the whole tree.
 ///
-/// - Mount points and the directories above them are always there and cannot be moved, removed or
-///   replaced. What a place holds at a mount point of another is hidden.
-/// - Moving something from one place to another copies it, then removes it: not one step, unlike
-///   elsewhere.
-/// - A search goes to all places at once. One that fails is named in the result and does not spoil
-///   the rest.
+/// - Mount points and the directories above them always exist and cannot be moved, removed or
+///   replaced. What a file system holds at the mount point of another is hidden.
+/// - Moving something between two file systems copies it and then removes it, which is not atomic.
+/// - A search runs on all file systems at once. A failing one is named in the result and does not
+///   affect the others.
 #[derive(Debug, Clone)]
 pub struct Routes {
     default: Arc<dyn Vfs>,
@@ -32,13 +31,13 @@ pub struct Routes {
 }
 
 impl Routes {
-    /// `mounts` over `default`. One at the root takes the default's place.
+    /// Returns `mounts` over `default`. A mount at the root replaces the default.
     pub fn new(default: Arc<dyn Vfs>, mut mounts: BTreeMap<VPath, Arc<dyn Vfs>>) -> Self {
         let default = mounts.remove(&VPath::root()).unwrap_or(default);
         Self { default, mounts }
     }
 
-    /// Who holds `path`.
+    /// Returns the file system that holds `path`.
     fn route(&self, path: &VPath) -> Result<Route<'_>, VfsError> {
         let above = std::iter::successors(Some(path.clone()), VPath::parent);
         let found = above
@@ -53,12 +52,12 @@ impl Routes {
         })
     }
 
-    /// Whether `path` is a mount point or above one, and so cannot go away.
+    /// Returns whether `path` is a mount point or above one, and so cannot be removed.
     fn is_fixed(&self, path: &VPath) -> bool {
         self.mounts.keys().any(|at| path.contains(at))
     }
 
-    /// The mount points below `path`, itself left out.
+    /// Returns the mount points below `path`, without `path` itself.
     fn mounts_below<'a>(
         &'a self,
         path: &'a VPath,
@@ -69,17 +68,17 @@ impl Routes {
     }
 }
 
-/// A place of the tree, and a path in it.
+/// A file system of the tree, and a path in it.
 struct Route<'a> {
     vfs: &'a Arc<dyn Vfs>,
-    /// Where the place begins in the whole tree.
+    /// The mount point in the whole tree.
     at: VPath,
-    /// The path in the place.
+    /// The path in the file system.
     inner_path: VPath,
 }
 
 impl Route<'_> {
-    /// A path of the place in the whole tree.
+    /// Converts a path of the file system to one of the whole tree.
     fn to_full(&self, own: &VPath) -> VPath {
         full_path(&self.at, own)
     }
@@ -89,10 +88,10 @@ impl Route<'_> {
     }
 }
 
-/// What a place that begins at `at` calls `own`, in the whole tree.
+/// Converts the path `own` of the file system mounted at `at` to one of the whole tree.
 fn full_path(at: &VPath, own: &VPath) -> VPath {
-    // Both are paths; only their length could be too much, and then the place's own path says
-    // enough.
+    // Both are valid paths, so only the length can be too much; then the path in the file system is
+    // used.
     at.join(own.as_str()).unwrap_or_else(|_| own.clone())
 }
 

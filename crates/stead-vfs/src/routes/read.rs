@@ -1,11 +1,12 @@
-//! Looking at what the places hold, and at what is there because they are mounted.
+//! Reading through mounts, and the directories that exist because of them.
 
 use super::{Route, Routes};
 use crate::{DirEntry, FileKind, Stat, VPath, Version, VfsError, Walk, walk};
 use std::collections::BTreeMap;
 
 impl Routes {
-    /// Who holds the file at `path`, which is none if something is mounted there or below.
+    /// Returns the file system that holds the file at `path`. Fails if something is mounted there
+    /// or below.
     pub(super) fn file_route(&self, path: &VPath) -> Result<Route<'_>, VfsError> {
         if self.is_fixed(path) {
             Err(VfsError::IsDirectory(path.clone()))
@@ -69,8 +70,8 @@ impl Routes {
         limit: usize,
     ) -> Result<Walk, VfsError> {
         let route = self.route(path)?;
-        // Where only one place is concerned, it knows best how. `after` must lie in it to be told
-        // to it.
+        // If only one file system is concerned, it walks itself. `after` is passed on only if it is
+        // in it.
         let own_after = match after {
             None => Some(None),
             Some(after) if route.at.contains(after) && *after != route.at => {
@@ -105,7 +106,7 @@ impl Routes {
     }
 }
 
-/// A directory that is there only because something is mounted below it.
+/// Returns the metadata of a directory that exists only because something is mounted below it.
 fn mount_parent_stat() -> Stat {
     let version = Version("mount".into());
     Stat {

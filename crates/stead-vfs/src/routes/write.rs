@@ -1,4 +1,4 @@
-//! Changing what the places hold, and moving things between them.
+//! Writing through mounts, and moving between them.
 
 use super::Routes;
 use crate::copy::{self, CopyEndpoint};
@@ -13,7 +13,7 @@ impl Routes {
         expect: Expect,
     ) -> Result<Version, VfsError> {
         if self.is_fixed(path) && !path.is_root() {
-            // What is mounted there is a directory like any other.
+            // A mount point is a directory like any other.
             return Err(match expect {
                 Expect::Any => VfsError::IsDirectory(path.clone()),
                 Expect::Absent => VfsError::Exists(path.clone()),

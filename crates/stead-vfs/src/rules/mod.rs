@@ -1,4 +1,4 @@
-//! Which files may be read and written: an agent's own rules, after what is always protected.
+//! Rules about reading and writing files: the protected paths first, then an agent's own rules.
 //!
 //! ```
 //! use stead_core::{AccessKind, VerdictKind};
@@ -8,18 +8,18 @@
 //! let rules = Rules::new(&[rule], Protected::STEAD)?;
 //! let verdict = rules.decide(AccessKind::Write, &VPath::parse("docs/a.md").unwrap());
 //! assert_eq!(verdict.kind, VerdictKind::Deny);
-//! assert_eq!(verdict.rule, "permissions[0]: deny write docs/**");
+//! assert_eq!(verdict.rules[0].as_str(), "permissions:deny write docs/**");
 //! # Ok::<(), stead_vfs::RuleError>(())
 //! ```
 //!
-//! - What is [`Protected`] comes first, and no rule can open it.
-//! - Then the first rule that names the operation and covers the path decides; if there is none,
+//! - [`Protected`] paths come first, and no rule can open them.
+//! - Then the first rule that names the operation and covers the path decides. If there is none,
 //!   the access is allowed.
 //! - A pattern is compared with the whole path from the root. `*`, `?` and `[…]` stay within a
-//!   name, `**` spans directories, `{a,b}` is either. Names with a dot are names like any other,
-//!   and case matters.
-//! - What a pattern matches, it covers with everything below: `docs`, `/docs/` and `docs/**` are
-//!   the same.
+//!   name, `**` spans directories, `{a,b}` matches either. Names that begin with a dot are names
+//!   like any other, and case matters.
+//! - A pattern covers what it matches and everything below: `docs`, `/docs/` and `docs/**` are the
+//!   same.
 
 mod pattern;
 mod protected;
@@ -37,45 +37,45 @@ use stead_core::{AccessKind, RuleId, RuleSource, Verdict, VerdictKind};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// What it is about: `read`, `write`.
+    /// The operations it applies to: `read`, `write`.
     pub operations: Vec<AccessKind>,
     /// Globs over whole paths from the root.
     pub paths: Vec<String>,
-    /// What becomes of it: `allow`, `ask`, `deny`.
+    /// The decision: `allow`, `ask` or `deny`.
     pub mode: VerdictKind,
 }
 
 impl Rule {
-    /// Whether it can be compiled as the rule at `index`.
+    /// Checks whether it can be compiled as the rule at `index`.
     pub fn check(&self, index: usize) -> Result<(), RuleError> {
         CompiledRule::new(index, self).map(drop)
     }
 }
 
-/// Why a rule is none.
+/// The reason why a rule is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
-    /// A list of it is empty.
+    /// A list of the rule is empty.
     #[error("permissions[{index}]: `{list}` is empty, so the rule would never hold")]
     Empty {
-        /// Which rule, from 0.
+        /// The index of the rule, from 0.
         index: usize,
-        /// Which list.
+        /// The name of the list.
         list: &'static str,
     },
-    /// A pattern is wrong.
+    /// A pattern is invalid.
     #[error("permissions[{index}]: {pattern:?} is not a pattern for paths: {reason}")]
     Pattern {
-        /// Which rule, from 0.
+        /// The index of the rule, from 0.
         index: usize,
-        /// As given.
+        /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
 }
 
-/// Rules, compiled.
+/// Compiled rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
     protected: Protected,
@@ -89,11 +89,11 @@ struct CompiledRule {
     mode: VerdictKind,
 }
 
-/// What decided.
+/// The rule or protection that decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RuleDecision<'a> {
     Protected(Protection),
-    /// What a protected name leads to.
+    /// The target of a protected link.
     LinkTarget(Protection),
     Rule {
         index: usize,
@@ -104,7 +104,7 @@ pub(crate) enum RuleDecision<'a> {
     NoRule,
 }
 
-/// Where protected names lead that are links.
+/// The targets of protected names that are links.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ProtectedLinks(pub(crate) Vec<(VPath, Protection)>);
 
@@ -121,14 +121,14 @@ impl Rules {
         })
     }
 
-    /// Whether `path` may be read or written, and what says so. The path is taken by its name
-    /// alone; a [`Guarded`](crate::Guarded) place also asks what it leads to.
+    /// Returns whether `path` may be read or written, and the rule that decides. Only the name of
+    /// the path is considered; a [`Guarded`](crate::Guarded) file system also considers its target.
     pub fn decide(&self, kind: AccessKind, path: &VPath) -> Verdict {
         self.decide_with_links(kind, path.as_str(), &ProtectedLinks::default())
             .verdict()
     }
 
-    /// The rules in words, in their order.
+    /// Describes the rules, in order.
     pub fn describe(&self) -> Vec<String> {
         self.rules
             .iter()
@@ -137,8 +137,8 @@ impl Rules {
             .collect()
     }
 
-    /// What is written but never decides anything, each with the reason. Only what the texts of the
-    /// patterns tell is found.
+    /// Returns descriptions of rules that never decide anything, each with the reason. Only what
+    /// the texts of the patterns show is found.
     pub fn ineffective_rules(&self) -> Vec<String> {
         let mut idle = Vec::new();
         for (index, rule) in self.rules.iter().enumerate() {
@@ -162,7 +162,7 @@ impl Rules {
         idle
     }
 
-    /// The paths that rules name without wildcards, each with the rule in words.
+    /// Returns the paths that rules name without wildcards, each with a description of the rule.
     pub fn literal_paths(&self) -> Vec<(VPath, String)> {
         let sentences = self.describe();
         let named = self
@@ -210,7 +210,7 @@ impl Rules {
         RuleDecision::NoRule
     }
 
-    /// Names at the root which, if they are links, protect what they lead to.
+    /// Returns the names at the root whose targets are protected if they are links.
     pub(crate) fn protected_roots(
         &self,
         kind: AccessKind,
@@ -220,7 +220,7 @@ impl Rules {
             .filter_map(|(name, kept)| Some((VPath::parse(&name).ok()?, kept)))
     }
 
-    /// The last rule before `index` with which everything of `pattern` is covered.
+    /// Returns the first rule before `index` with which `pattern` is completely covered.
     fn covering(&self, index: usize, kind: AccessKind, pattern: &PathPattern) -> Option<usize> {
         let earlier = |end: usize| {
             let rules = self.rules[..end]
@@ -309,7 +309,7 @@ impl RuleDecision<'_> {
         )
     }
 
-    /// The id of the rule without its content, which may name a hidden file.
+    /// Returns the id of the rule without its content, which may name a hidden file.
     pub(crate) fn hidden_rule(&self) -> RuleId {
         RuleId::hidden(self.source(), self.content())
     }
@@ -321,7 +321,7 @@ impl RuleDecision<'_> {
         }
     }
 
-    /// What the rule says, wherever it stands among the others.
+    /// Returns the content of the rule, independent of its position.
     fn content(&self) -> String {
         match self {
             Self::Protected(kept) | Self::LinkTarget(kept) => kept.describe(),
@@ -337,7 +337,7 @@ impl RuleDecision<'_> {
 }
 
 impl ProtectedLinks {
-    /// Why a path is protected by where a protected name leads.
+    /// Returns the reason why a path is protected as the target of a protected name.
     fn protection_for(&self, kind: AccessKind, path: &str) -> Option<Protection> {
         let within = |outer: &str, inner: &str| {
             outer.is_empty()
@@ -357,14 +357,14 @@ impl ProtectedLinks {
             (AccessKind::Read, Protection::Secret(_) | Protection::Quarantine) => {
                 within(led.as_str(), path)
             }
-            // What lies above it cannot go either, or the name would lead elsewhere.
+            // Directories above it cannot be moved either, or the name would lead elsewhere.
             (AccessKind::Write, _) => within(led.as_str(), path) || within(path, led.as_str()),
         };
         self.0.iter().find(holds).map(|(_, kept)| *kept)
     }
 }
 
-/// As it stands in `operations:`.
+/// Returns the name in `operations:`.
 fn operation(kind: AccessKind) -> &'static str {
     match kind {
         AccessKind::Read => "read",
@@ -372,7 +372,7 @@ fn operation(kind: AccessKind) -> &'static str {
     }
 }
 
-/// As it stands in `mode:`.
+/// Returns the name in `mode:`.
 fn mode(kind: VerdictKind) -> &'static str {
     match kind {
         VerdictKind::Allow => "allow",

@@ -1,21 +1,21 @@
 //! The globs of rules.
 //!
-//! Not globset: there `[!x]` takes a `/`, and `?` takes a byte, so that a rule would let through
-//! what a reader of it believes to be covered. Here a pattern is compared name by name and letter
-//! by letter.
+//! This is not globset: there `[!x]` matches a `/` and `?` matches a byte, so a rule would not
+//! cover what its reader expects. Here a pattern is compared name by name and character by
+//! character.
 
 use std::str::Chars;
 
-/// A pattern with braces stands for at most this many without.
+/// The maximum number of alternatives that the braces of a pattern expand to.
 const MAX_ALTERNATIVES: usize = 1024;
-/// Braces within braces.
+/// The maximum nesting of braces.
 const MAX_BRACE_DEPTH: usize = 16;
 
 /// A glob over whole paths from the root. It covers what it matches, and everything below that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PathPattern {
     text: String,
-    /// One per way to choose from the braces.
+    /// One list for each combination of brace alternatives.
     alternatives: Vec<Vec<PathSegment>>,
 }
 
@@ -45,7 +45,7 @@ enum PatternPiece {
 }
 
 impl PathPattern {
-    /// Compiles a pattern, or says what is wrong with it.
+    /// Compiles a pattern, or returns what is wrong with it.
     pub(crate) fn new(text: &str) -> Result<Self, String> {
         if text.chars().any(char::is_control) {
             return Err("a control character is in no path".to_owned());
@@ -62,20 +62,20 @@ impl PathPattern {
         })
     }
 
-    /// As it was written.
+    /// Returns the pattern as written.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether the path with these names, or a directory it lies in, matches.
+    /// Returns whether the path with these names, or one of its parents, matches.
     pub(crate) fn covers(&self, names: &[&str]) -> bool {
         self.alternatives
             .iter()
             .any(|segments| covers(segments, names))
     }
 
-    /// Whether everything that `later` covers is covered by one of `earlier`, as far as their texts
-    /// tell.
+    /// Returns whether everything that this pattern covers is covered by `earlier` ones, as far as
+    /// their texts show.
     pub(crate) fn is_covered_by(&self, earlier: &[&Self]) -> bool {
         let covered = |mine: &Vec<PathSegment>| {
             earlier
@@ -86,7 +86,7 @@ impl PathPattern {
         self.alternatives.iter().all(covered)
     }
 
-    /// The one path that this pattern names, if it has no wildcards.
+    /// Returns the one path that this pattern names, if it has no wildcards.
     pub(crate) fn literal(&self) -> Option<String> {
         let [segments] = self.alternatives.as_slice() else {
             return None;
@@ -98,7 +98,7 @@ impl PathPattern {
     }
 }
 
-/// Whether the segments match the first of the names, however many.
+/// Returns whether the segments match a prefix of the names.
 fn covers(segments: &[PathSegment], names: &[&str]) -> bool {
     let mut segment = 0;
     let mut name = 0;
@@ -118,7 +118,7 @@ fn covers(segments: &[PathSegment], names: &[&str]) -> bool {
                 }
             }
         }
-        // The end is free, so only the last `**` need ever take more.
+        // The end is open, so only the last `**` ever needs to match more.
         match &mut retry {
             Some((after, from)) if *from < names.len() => {
                 *from += 1;
@@ -150,7 +150,7 @@ fn is_name(tokens: &[Token], name: &str) -> bool {
                 }
             }
         }
-        // As with `**`: the last `*` takes one letter more.
+        // As with `**`: the last `*` matches one character more.
         let Some((after, from)) = &mut retry else {
             return false;
         };
@@ -186,7 +186,7 @@ impl PathSegment {
     }
 }
 
-/// Reads up to the end, or to the `,` or `}` that ends an alternative, which is left unread.
+/// Parses up to the end, or to the `,` or `}` that ends an alternative, which is not consumed.
 fn pieces(rest: &mut Chars<'_>, depth: usize) -> Result<Vec<Vec<PatternPiece>>, String> {
     let mut choices = vec![Vec::new()];
     let push = |choices: &mut Vec<Vec<PatternPiece>>, piece: PatternPiece| {
@@ -218,7 +218,7 @@ fn pieces(rest: &mut Chars<'_>, depth: usize) -> Result<Vec<Vec<PatternPiece>>, 
     }
 }
 
-/// Reads what follows a `{`, up to and with its `}`.
+/// Parses what follows a `{`, including its `}`.
 fn alternatives(rest: &mut Chars<'_>, depth: usize) -> Result<Vec<Vec<PatternPiece>>, String> {
     if depth > MAX_BRACE_DEPTH {
         return Err(format!("braces nested more than {MAX_BRACE_DEPTH} deep"));
@@ -234,7 +234,7 @@ fn alternatives(rest: &mut Chars<'_>, depth: usize) -> Result<Vec<Vec<PatternPie
     }
 }
 
-/// Every beginning with every continuation.
+/// Returns every beginning with every continuation.
 fn combine(
     begun: &[Vec<PatternPiece>],
     further: &[Vec<PatternPiece>],
@@ -254,8 +254,8 @@ fn combine(
         .collect())
 }
 
-/// Reads what follows a `[`, up to and with its `]`. A `]` that stands first, and a `-` that stands
-/// first or last, mean themselves.
+/// Parses what follows a `[`, including its `]`. A leading `]`, and a leading or trailing `-`, are
+/// literal.
 fn class(rest: &mut Chars<'_>) -> Result<Token, String> {
     let negated = rest.as_str().starts_with(['!', '^']);
     if negated {
@@ -286,8 +286,8 @@ fn class(rest: &mut Chars<'_>) -> Result<Token, String> {
     }
 }
 
-/// The names of one alternative. What could never match is refused, for a rule that does nothing is
-/// a trap.
+/// Returns the segments of one alternative. A pattern that could never match is refused, because a
+/// rule without effect is a trap.
 fn segments(pieces: Vec<PatternPiece>) -> Result<Vec<PathSegment>, String> {
     let mut segments = Vec::new();
     for part in pieces.split(|piece| *piece == PatternPiece::Slash) {
@@ -309,7 +309,7 @@ fn segments(pieces: Vec<PatternPiece>) -> Result<Vec<PathSegment>, String> {
             }
             Some(_) | None => {}
         }
-        // One `**` after another adds nothing.
+        // A second `**` in a row adds nothing.
         if segment != PathSegment::Deep || segments.last() != Some(&PathSegment::Deep) {
             segments.push(segment);
         }
@@ -317,7 +317,7 @@ fn segments(pieces: Vec<PatternPiece>) -> Result<Vec<PathSegment>, String> {
     if segments.is_empty() {
         return Err("it is empty; use `**` for everything".to_owned());
     }
-    // `a/**` is `a`: either covers the directory and all that is in it.
+    // `a/**` equals `a`: both cover the directory and everything in it.
     if segments.last() == Some(&PathSegment::Deep) {
         segments.pop();
     }
@@ -437,8 +437,8 @@ mod tests {
     }
 
     proptest! {
-        /// Where globset's meaning is the same (one-byte letters, no classes, a match of the
-        /// whole), so is the answer.
+        /// Where globset has the same meaning (one-byte letters, no classes, a match of the whole),
+        /// the results are equal.
         #[test]
         fn plain_patterns_mean_what_globset_means(
             pattern in prop::collection::vec(prop::sample::select(vec!["a", "b", "*", "?", "**", "a*", "{a,b}", "{a,b/a}c"]), 1..5),
@@ -449,7 +449,7 @@ mod tests {
                 let glob = globset::GlobBuilder::new(text).literal_separator(true).build().unwrap().compile_matcher();
                 glob.is_match(path.join("/"))
             };
-            // It covers what is below, and with `/**` at the end the directory too.
+            // A pattern covers everything below, and with a trailing `/**` the directory too.
             let expected = whole(&text) || whole(&format!("{text}/**")) || whole(text.trim_end_matches("/**"));
             prop_assert_eq!(PathPattern::new(&text).unwrap().covers(&path), expected, "{} {}", text, path.join("/"));
         }

@@ -1,4 +1,4 @@
-//! Contents too large for one document.
+//! Contents that are too large for one document.
 
 use super::error;
 use super::node::{self, Chunks};
@@ -8,15 +8,16 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use stead_store::{DocVersion, Document, DocumentChange, Expected};
 
-/// A content up to this size is the body of its node.
+/// Contents up to this size are the body of their node.
 pub(super) const INLINE_BYTES: usize = 64 * 1024;
 pub(super) const CHUNK_BYTES: usize = 512 * 1024;
-/// Chunks in one commit: what a store takes in one piece.
+/// The number of chunks in one commit, limited by what a store accepts.
 const CHUNKS_PER_COMMIT: usize = 8;
-/// Chunks removed in the commit that gives them up; more are removed afterwards.
+/// The number of chunks removed in the commit that releases them; the others are removed
+/// afterwards.
 const DISCARDED_AT_ONCE: u64 = 1000;
 
-/// What a marker says.
+/// The content of a marker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Marker {
     pub(super) chunks: Chunks,
@@ -37,7 +38,7 @@ impl Marker {
     }
 }
 
-/// A content that is in the store, and that no node refers to yet.
+/// A content in the store that no node refers to yet.
 #[derive(Debug)]
 pub(super) struct Uploaded {
     pub(super) chunks: Chunks,
@@ -45,7 +46,7 @@ pub(super) struct Uploaded {
 }
 
 impl Uploaded {
-    /// The change that goes with the node that takes the content over.
+    /// Returns the change that must be committed together with the node that refers to the content.
     pub(super) fn remove_marker(&self) -> DocumentChange {
         DocumentChange::Delete {
             key: self.chunks.marker(),
@@ -55,7 +56,7 @@ impl Uploaded {
 }
 
 impl StoreVfs {
-    /// Puts a large content into the store; none if it took so long that it was swept.
+    /// Uploads a large content. Returns `None` if it took so long that it was swept.
     pub(super) async fn upload(
         &self,
         path: &VPath,
@@ -73,7 +74,7 @@ impl StoreVfs {
             chunks,
         };
         let marker = uploaded.chunks.marker();
-        // Every commit changes or checks the marker: nothing is added to a content that is being
+        // Every commit changes or checks the marker, so nothing is added to a content that is being
         // swept.
         let mut changes = vec![DocumentChange::Put {
             key: marker.clone(),
@@ -106,7 +107,7 @@ impl StoreVfs {
         Ok(Some(uploaded))
     }
 
-    /// Whether an uploaded content is still there to be taken: one that took too long may have been
+    /// Returns whether an uploaded content can still be used: one that took too long may have been
     /// swept.
     pub(super) async fn is_available(
         &self,
@@ -122,8 +123,8 @@ impl StoreVfs {
             .is_some_and(|marker| marker.version == uploaded.marker))
     }
 
-    /// Removes an uploaded content that was not taken. If it was, after all, by a commit whose
-    /// answer got lost, its marker is gone and it stays.
+    /// Removes an uploaded content that was not used. If a commit whose response was lost did use
+    /// it, its marker is gone and it stays.
     pub(super) async fn discard_upload(
         &self,
         path: &VPath,
@@ -135,8 +136,7 @@ impl StoreVfs {
             .map(drop)
     }
 
-    /// Removes a content that nobody refers to, if its marker still is of `version`; whether it
-    /// was.
+    /// Removes an unreferenced content if its marker still has `version`. Returns whether it did.
     pub(super) async fn remove_if_unreferenced(
         &self,
         path: &VPath,
@@ -144,7 +144,8 @@ impl StoreVfs {
         document: Document,
         version: DocVersion,
     ) -> Result<Committed, VfsError> {
-        // From here on its writer cannot take it any more; and if we die, the next sweep finds it.
+        // From here on the writer cannot use it any more; and if this process dies, the next sweep
+        // finds it.
         let claim = DocumentChange::Put {
             key: chunks.marker(),
             document,
@@ -157,8 +158,8 @@ impl StoreVfs {
         Ok(claimed)
     }
 
-    /// Adds to `changes` what gives up a content; whether something is left to be done after the
-    /// commit.
+    /// Adds the changes that release a content to `changes`. Returns whether chunks remain to be
+    /// removed after the commit.
     pub(super) fn release_chunks(
         &self,
         path: &VPath,
@@ -181,7 +182,7 @@ impl StoreVfs {
         Ok(LeftoverChunks::Chunks(chunks.clone()))
     }
 
-    /// Removes the chunks of a content nobody refers to, then their marker.
+    /// Removes the chunks of an unreferenced content, then their marker.
     pub(super) async fn remove_chunks(
         &self,
         path: &VPath,
@@ -203,7 +204,7 @@ impl StoreVfs {
     }
 }
 
-/// What a commit leaves to be removed.
+/// The chunks that remain to be removed after a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum LeftoverChunks {
     Nothing,

@@ -1,10 +1,10 @@
-//! A store's errors in the words of the contract.
+//! Conversion of store errors.
 
 use crate::{VPath, VfsError};
 use std::io;
 use stead_store::StoreError;
 
-/// What `error` means for `path`.
+/// Converts `error` at `path`.
 pub(super) fn at(path: &VPath, error: StoreError) -> VfsError {
     let path = path.clone();
     match error {
@@ -24,7 +24,7 @@ pub(super) fn at(path: &VPath, error: StoreError) -> VfsError {
     }
 }
 
-/// The documents of `path` do not fit together.
+/// Returns the error for inconsistent documents of `path`.
 pub(super) fn corrupt(path: &VPath, what: &str) -> VfsError {
     VfsError::Io {
         path: path.clone(),
@@ -32,7 +32,7 @@ pub(super) fn corrupt(path: &VPath, what: &str) -> VfsError {
     }
 }
 
-/// Others were faster every time.
+/// Returns the error after too many conflicts with other writers.
 pub(super) fn contended(path: &VPath) -> VfsError {
     let cause = "others change it all the time; nothing was changed, try again".to_owned();
     VfsError::Unavailable {

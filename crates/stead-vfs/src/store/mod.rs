@@ -1,18 +1,17 @@
-//! Files as documents of a store.
+//! A file system in the documents of a store.
 //!
 //! A node is one document; its key holds its depth and its path, so a directory's entries are one
-//! range of keys. Directories are documents too, the root excepted, and nothing is ever in a
-//! directory that is not there. What makes that hold is that every change is one commit with its
-//! expectations:
+//! range of keys. Directories are documents too, except the root, and every entry has an existing
+//! directory. That holds because every change is one commit with expectations:
 //!
-//! - Whoever adds an entry checks the directory's own document, and replaces its *stamp*, a
-//!   document nobody expects to be of any version. So those who add do not disturb each other.
-//! - Whoever moves or removes a directory reads its stamp first and its entries then, and expects
-//!   that stamp: an entry that came in between is never left behind.
+//! - Adding an entry checks the directory's own document, and replaces its *stamp*, a document of
+//!   which no version is expected. So concurrent additions do not conflict.
+//! - Moving or removing a directory reads its stamp first and its entries then, and expects that
+//!   stamp: an entry that was added in between is never lost.
 //!
-//! A large content lies in chunks under a name of its own and is written before the node that
-//! refers to it. Until then, and from the moment nobody refers to it any more, a *marker* says so;
-//! what a crash leaves is found by its marker ([`StoreVfs::sweep`]).
+//! A large content is stored in chunks under a name of its own, before the node that refers to it.
+//! While no node refers to it, a *marker* exists; contents that a crash leaves are found by their
+//! marker ([`StoreVfs::sweep`]).
 
 mod chunks;
 mod error;
@@ -37,13 +36,13 @@ use parents::DirectoryVersions;
 use std::sync::Arc;
 use stead_store::{DocumentChange, Documents, FencingToken, MemoryStore, Space, StoreError};
 
-/// A tree of files in one space of a store.
+/// A file system in one space of a store.
 ///
 /// Versions are those of the documents, so they stay when a file is moved. Paths have at most 1,024
-/// bytes. Mode bits and hashes are kept. There are no links. A read that spans several chunks of a
-/// file that is replaced meanwhile begins again; a listing or walk is not a snapshot.
+/// bytes. Mode bits and hashes are kept. There are no links. A read of several chunks starts again
+/// if the file is replaced meanwhile; a listing or walk is not a snapshot.
 ///
-/// Clones share what they know of the tree, and differ at most in their [`Fence`].
+/// Clones share cached knowledge of the tree, and differ at most in their [`FencingToken`].
 #[derive(Debug, Clone)]
 pub struct StoreVfs {
     documents: Arc<dyn Documents>,
@@ -53,7 +52,7 @@ pub struct StoreVfs {
 }
 
 impl StoreVfs {
-    /// The tree in `space`. One that was never written is empty.
+    /// Returns the tree in `space`, which is empty if it was never written.
     pub fn new(documents: Arc<dyn Documents>, space: Space) -> Self {
         Self {
             documents,
@@ -63,13 +62,13 @@ impl StoreVfs {
         }
     }
 
-    /// An empty tree in the memory of this process, for as long as it is held.
+    /// Returns an empty tree in memory.
     pub fn in_memory() -> Self {
         Self::new(Arc::new(MemoryStore::new()), Space::new(["files"]))
     }
 
-    /// The same tree; changes made through this clone are refused with [`VfsError::Fenced`] once
-    /// `fence`, a lease of the same space, was lost.
+    /// Returns the same tree with a fence: changes through this clone fail with
+    /// [`VfsError::Fenced`] once `fence`, a lease of the same space, was lost.
     pub fn fenced(&self, fence: FencingToken) -> Self {
         Self {
             fence: Some(fence),
@@ -77,7 +76,7 @@ impl StoreVfs {
         }
     }
 
-    /// Makes `changes`; whether they were made, or something was not as expected.
+    /// Commits `changes`. Returns whether they were applied or conflicted.
     async fn commit(
         &self,
         path: &VPath,
@@ -98,7 +97,7 @@ impl StoreVfs {
     }
 }
 
-/// What came of a commit.
+/// The result of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Committed {
     Applied,

@@ -1,4 +1,4 @@
-//! How a tree is laid out in documents: keys, and what a node says of itself.
+//! The layout of a tree in documents: keys and node metadata.
 
 use crate::{ContentHash, DirEntry, FileKind, PathError, Stat, VPath, Version, VfsError};
 use bytes::Bytes;
@@ -6,25 +6,25 @@ use serde::{Deserialize, Serialize};
 use std::time::{SystemTime, UNIX_EPOCH};
 use stead_store::{DocVersion, Document};
 
-/// Longest path, in bytes: with the depth before it, it fits every store's key.
+/// The maximum length of a path in bytes. With the depth before it, it fits every store's key.
 pub(super) const MAX_PATH_BYTES: usize = 1024;
-/// Bits of a new file and of every directory, as most machines give them.
+/// The mode bits of a new file, as on most machines.
 const FILE_MODE: u32 = 0o644;
 const DIRECTORY_MODE: u32 = 0o755;
-/// Letters and digits of a key before its path.
+/// The length of a key before its path.
 const HEAD_BYTES: usize = "n000:".len();
 
-/// What a document says of the file or directory it is.
+/// The metadata of a file or directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct NodeMeta {
     pub(super) kind: NodeKind,
     pub(super) size: u64,
     pub(super) modified_ms: i64,
     pub(super) mode: u32,
-    /// SHA-256 in hex digits.
+    /// The SHA-256 hash in hex digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) sha256: Option<String>,
-    /// Where the content is, unless it is the document's body.
+    /// The chunks of the content, unless it is the document's body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) chunks: Option<Chunks>,
 }
@@ -36,11 +36,11 @@ pub(super) enum NodeKind {
     Directory,
 }
 
-/// A content cut into documents of its own.
+/// A content split into several documents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Chunks {
     pub(super) blob: String,
-    /// Bytes of each, the last one excepted.
+    /// The length of each chunk except the last.
     pub(super) bytes: u64,
     pub(super) count: u64,
 }
@@ -50,16 +50,16 @@ impl Chunks {
         format!("c:{}:{number:08}", self.blob)
     }
 
-    /// The document that says that nobody refers to these chunks yet, or any more.
+    /// Returns the key of the marker, which exists while no node refers to these chunks.
     pub(super) fn marker(&self) -> String {
         format!("{MARKERS}{}", self.blob)
     }
 }
 
-/// What the keys of markers begin with.
+/// The prefix of marker keys.
 pub(super) const MARKERS: &str = "g:";
 
-/// A node as a listing shows it.
+/// A node as shown in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FileNode {
     pub(super) version: DocVersion,
@@ -122,7 +122,7 @@ impl NodeMeta {
         }
     }
 
-    /// A file that was just written; the bits of the one it replaces stay.
+    /// Returns the metadata of a new file, with the mode bits of the one it replaces.
     pub(super) fn file(
         size: usize,
         hash: ContentHash,
@@ -155,7 +155,7 @@ impl NodeMeta {
     }
 }
 
-/// The root, which has no document.
+/// Returns the metadata of the root, which has no document.
 pub(super) fn root() -> Stat {
     let meta = NodeMeta {
         modified_ms: 0,
@@ -168,18 +168,18 @@ pub(super) fn root() -> Stat {
     .stat()
 }
 
-/// Where the node of a path is. Nodes of one depth lie together, so that the entries of a directory
-/// are one range, and so is each level of a subtree.
+/// Returns the key of a path's node. Nodes of one depth are adjacent, so that the entries of a
+/// directory, and each level of a subtree, are one range.
 pub(super) fn key(path: &VPath) -> String {
     level_key(depth(path), path.as_str())
 }
 
-/// The text `path` among the nodes of a depth.
+/// Returns the key of `path` among the nodes of a depth.
 pub(super) fn level_key(depth: usize, path: &str) -> String {
     format!("n{depth:03}:{path}")
 }
 
-/// What the keys of everything below a directory begin with, `depth` levels down from the root.
+/// Returns the key prefix of everything below a directory at `depth` levels from the root.
 pub(super) fn level_below(path: &VPath, depth: usize) -> String {
     if path.is_root() {
         level_key(depth, "")
@@ -188,8 +188,8 @@ pub(super) fn level_below(path: &VPath, depth: usize) -> String {
     }
 }
 
-/// The document of a directory that every new entry in it replaces. It sorts before the entries, as
-/// one with an empty name would.
+/// Returns the key of a directory's stamp, which every new entry replaces. It sorts before the
+/// entries, as an entry with an empty name would.
 pub(super) fn stamp_key(directory: &VPath) -> String {
     level_below(directory, depth(directory) + 1)
 }
@@ -198,7 +198,7 @@ pub(super) fn depth(path: &VPath) -> usize {
     path.parts().count()
 }
 
-/// What a key of a level stands for.
+/// The meaning of a key of a level.
 pub(super) enum LevelKey {
     Node(VPath),
     /// The stamp of this directory.
@@ -213,17 +213,17 @@ pub(super) fn parse_key(key: &str) -> Result<LevelKey, VfsError> {
     })
 }
 
-/// The version of a document, in the words of the contract.
+/// Converts the version of a document.
 pub(super) fn version(version: DocVersion) -> Version {
     Version(version.to_string().into())
 }
 
-/// The document version that a caller means; none if no document ever had it.
+/// Converts to a document version, or `None` if no document can have it.
 pub(super) fn doc_version(version: &Version) -> Option<DocVersion> {
     u128::from_str_radix(&version.0, 16).ok().map(DocVersion)
 }
 
-/// Refuses what no store can hold.
+/// Checks that a path is short enough for a store.
 pub(super) fn check_length(path: &VPath) -> Result<(), VfsError> {
     if path.as_str().len() > MAX_PATH_BYTES {
         Err(PathError::TooLong.into())

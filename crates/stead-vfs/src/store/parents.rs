@@ -1,4 +1,4 @@
-//! The directories above a path: what a commit expects of them, and what is remembered.
+//! The directories above a path: expectations of a commit, and a cache of versions.
 
 use super::StoreVfs;
 use super::node::{self, FileNode, NodeMeta};
@@ -9,11 +9,12 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use stead_store::{DocVersion, Document, DocumentChange, Expected};
 
-/// Directories remembered. Beyond that all are forgotten: a version costs one look to learn again.
+/// The number of cached directories. Beyond it the cache is cleared: a version costs one lookup to
+/// learn again.
 const MAX_KNOWN: usize = 4096;
 
-/// Versions that directories had when they were last seen. They only ever go into expectations, so
-/// one that is out of date costs another try and nothing else.
+/// The versions of directories when they were last seen. They are only used in expectations, so an
+/// outdated one costs a retry and nothing else.
 #[derive(Debug, Default)]
 pub(super) struct DirectoryVersions(Mutex<HashMap<VPath, DocVersion>>);
 
@@ -30,7 +31,7 @@ impl DirectoryVersions {
         known.insert(path.clone(), version);
     }
 
-    /// Forgets every directory on the way to `path`, and `path`.
+    /// Forgets `path` and every directory above it.
     pub(super) fn forget_above(&self, path: &VPath) {
         let mut known = self.lock();
         let mut next = Some(path.clone());
@@ -46,8 +47,8 @@ impl DirectoryVersions {
 }
 
 impl StoreVfs {
-    /// Adds to `changes` all that makes sure that `path`, where nothing is yet, has a directory to
-    /// be in: the nearest one there is must still be there, those below it are made.
+    /// Adds the changes that ensure a parent directory for the new `path`: the nearest existing one
+    /// must stay, and those below it are created.
     pub(super) async fn ensure_parents(
         &self,
         path: &VPath,
@@ -74,7 +75,8 @@ impl StoreVfs {
                 .map(|above| self.directory_version(path, above)),
         )
         .await?;
-        // From the bottom up: all that is missing is made, and the first that is not must stay.
+        // From the bottom up: missing directories are created, and the first existing one must
+        // stay.
         for (directory, version) in above.iter().zip(versions) {
             changes.push(replace_stamp(directory));
             match version {
@@ -88,7 +90,7 @@ impl StoreVfs {
         Ok(())
     }
 
-    /// The version of a directory above `path`; none if nothing is there.
+    /// Returns the version of a directory above `path`, or `None` if nothing is there.
     async fn directory_version(
         &self,
         path: &VPath,
@@ -104,10 +106,10 @@ impl StoreVfs {
         }
     }
 
-    /// Makes a directory where nothing is.
+    /// Returns the change that creates a directory.
     pub(super) fn create_directory(&self, directory: &VPath) -> Result<DocumentChange, VfsError> {
         let document = NodeMeta::directory().document(directory, Bytes::new())?;
-        // If it is not made after all, the conflict lets it be forgotten.
+        // If it is not created after all, the conflict removes it from the cache.
         self.directory_versions.put(directory, document.version);
         Ok(DocumentChange::Put {
             key: node::key(directory),
@@ -116,7 +118,7 @@ impl StoreVfs {
         })
     }
 
-    /// Why nothing is at `path`: nothing was put there, or nothing can be.
+    /// Returns the error for a missing `path`: not found, or below a file.
     pub(super) async fn not_found_error(&self, path: &VPath) -> Result<VfsError, VfsError> {
         let above: Vec<Option<FileNode>> =
             try_join_all(ancestors(path).iter().map(|above| self.find_node(above))).await?;
@@ -130,7 +132,7 @@ impl StoreVfs {
     }
 }
 
-/// The directories above `path`, the nearest first, the root left out.
+/// Returns the directories above `path`, nearest first, without the root.
 fn ancestors(path: &VPath) -> Vec<VPath> {
     std::iter::successors(path.parent(), VPath::parent)
         .filter(|path| !path.is_root())

@@ -1,4 +1,4 @@
-//! Looking, listing, reading, walking.
+//! Reading: `stat`, `list`, `read` and `walk`.
 
 use super::StoreVfs;
 use super::error;
@@ -9,9 +9,9 @@ use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use stead_store::{Document, ListedDocument};
 
-/// Documents listed at once.
+/// The number of documents listed at once.
 const PAGE: usize = 1000;
-/// Chunks fetched at once.
+/// The number of chunks fetched at once.
 const CHUNKS_AT_ONCE: usize = 4;
 
 impl StoreVfs {
@@ -26,10 +26,10 @@ impl StoreVfs {
         }
     }
 
-    /// The node at a path other than the root, without its content.
+    /// Returns the node at a path other than the root, without its content.
     pub(super) async fn find_node(&self, path: &VPath) -> Result<Option<FileNode>, VfsError> {
         let key = node::key(path);
-        // A listing leaves the content where it is.
+        // A listing does not transfer the content.
         let listed = self
             .documents
             .list(&self.space, &key, None, 1)
@@ -41,7 +41,7 @@ impl StoreVfs {
         }
     }
 
-    /// The node at a path other than the root, and its document.
+    /// Returns the node at a path other than the root, with its document.
     pub(super) async fn load_node(
         &self,
         path: &VPath,
@@ -77,7 +77,7 @@ impl StoreVfs {
             .collect())
     }
 
-    /// That a directory is at `path`.
+    /// Fails unless `path` is a directory.
     async fn require_directory(&self, path: &VPath) -> Result<(), VfsError> {
         if path.is_root() {
             return Ok(());
@@ -89,7 +89,7 @@ impl StoreVfs {
         }
     }
 
-    /// The first `most` nodes of a range of one level, in order, and the stamps that were met.
+    /// Returns the first `most` nodes of a range of one level, in order, and the stamps in it.
     pub(super) async fn list_level(
         &self,
         path: &VPath,
@@ -129,7 +129,7 @@ impl StoreVfs {
         }
     }
 
-    /// Level by level. Within a level the order of keys is that of paths.
+    /// Walks level by level. Within a level, keys are in path order.
     pub(super) async fn walk_levels(
         &self,
         path: &VPath,
@@ -139,8 +139,8 @@ impl StoreVfs {
         node::check_length(path)?;
         let most = limit.saturating_add(1);
         let mut found = Vec::new();
-        // An entry that comes after `after` and is deeper than one level below it is in a directory
-        // that comes after `after`, too. So from there on the first empty level is the last.
+        // An entry after `after` that is more than one level deeper is in a directory that also
+        // comes after `after`. So from there on the first empty level is the last.
         let settled = after.map_or(0, |after| node::depth(after) + 1);
         for depth in node::depth(path) + 1.. {
             let from = after.map(|after| node::level_key(depth, after.as_str()));
@@ -208,7 +208,7 @@ impl StoreVfs {
         Err(error::contended(path))
     }
 
-    /// A part of a content in chunks; none if it was replaced meanwhile.
+    /// Reads a part of a content in chunks. Returns `None` if it was replaced meanwhile.
     async fn read_chunks(
         &self,
         path: &VPath,

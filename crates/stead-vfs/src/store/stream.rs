@@ -1,4 +1,4 @@
-//! Contents that come piece by piece.
+//! Contents that are written in pieces.
 
 use super::chunks::{CHUNK_BYTES, INLINE_BYTES, Marker, Uploaded};
 use super::error;
@@ -11,16 +11,16 @@ use futures_util::stream::BoxStream;
 use sha2::{Digest, Sha256};
 use stead_store::{DocVersion, Document, DocumentChange, Expected};
 
-/// Bytes that are put into the store at once.
+/// The number of bytes uploaded at once.
 const BATCH_BYTES: usize = 4 * CHUNK_BYTES;
 
-/// A content that is not whole yet.
+/// A content that is not complete yet.
 struct StreamUpload {
-    /// What is not in the store yet.
+    /// The bytes that are not in the store yet.
     pending: BytesMut,
     hash: Sha256,
     size: usize,
-    /// What is, as its marker says.
+    /// The part that is, as recorded in its marker.
     uploaded: Option<Uploaded>,
 }
 
@@ -42,7 +42,7 @@ impl StoreVfs {
         };
         let written = self.upload_stream(path, &mut source, &mut growing).await;
         if let (Err(_), Some(uploaded)) = (&written, &growing.uploaded) {
-            // The failure that led here is the one to report; what stays is swept later.
+            // The original failure is reported; what remains is swept later.
             let _ = self.discard_upload(path, uploaded).await;
         }
         written
@@ -80,8 +80,8 @@ impl StoreVfs {
         }
     }
 
-    /// Puts more of a content into the store, and says so in its marker: if the writer dies, all of
-    /// it is swept.
+    /// Uploads more of a content and records it in the marker, so that all of it is swept if the
+    /// writer dies.
     async fn upload_more(
         &self,
         path: &VPath,

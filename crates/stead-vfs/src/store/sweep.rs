@@ -1,4 +1,4 @@
-//! What a crash leaves.
+//! Removing contents that a crash left.
 
 use super::chunks::Marker;
 use super::error;
@@ -9,12 +9,12 @@ use bytes::Bytes;
 use std::time::Duration;
 use stead_store::Document;
 
-/// Markers looked at in one go.
+/// The number of markers read at once.
 const PAGE: usize = 500;
 
 impl StoreVfs {
-    /// Removes contents that no file refers to and that were left so for `older_than`: by a writer
-    /// that died, or is so slow that it has to begin again. Gives the number of contents removed.
+    /// Removes contents that no file has referred to for `older_than`, left by a writer that died
+    /// or is so slow that it must start again. Returns their number.
     pub async fn sweep(&self, older_than: Duration) -> Result<usize, VfsError> {
         let root = VPath::root();
         let age_ms = i64::try_from(older_than.as_millis()).unwrap_or(i64::MAX);

@@ -1,4 +1,4 @@
-//! Moving and removing, with all that is below.
+//! Moving and removing whole trees.
 
 use super::chunks::LeftoverChunks;
 use super::error;
@@ -9,12 +9,13 @@ use crate::{PathError, VPath, VfsError, rebase};
 use std::collections::HashMap;
 use stead_store::{DocVersion, DocumentChange, Expected};
 
-/// Changes of one commit that removes. A larger tree goes in several, from the leaves up.
+/// The number of changes in one commit that removes. A larger tree takes several, from the leaves
+/// up.
 const REMOVED_AT_ONCE: usize = 5000;
-/// Most nodes of a tree that is moved, for it is moved in one commit.
+/// The maximum number of nodes of a tree that is moved, because a move is one commit.
 const MAX_MOVED: usize = 100_000;
 
-/// A node of a tree, and the stamp it has if it is a directory with entries.
+/// A node of a tree, with its stamp if it is a directory with entries.
 #[derive(Debug)]
 struct TreeNode {
     path: VPath,
@@ -31,7 +32,7 @@ impl StoreVfs {
         let mut tries = RetryBackoff::default();
         while tries.next_try().await {
             let mut parts = self.load_tree(path, usize::MAX).await?;
-            // Leaves first: whatever stays after a crash has its directory.
+            // Leaves first, so that everything that remains after a crash has its directory.
             parts.reverse();
             if self.remove_nodes(path, &parts).await? == Committed::Applied {
                 return Ok(());
@@ -75,7 +76,7 @@ impl StoreVfs {
                 return Ok(Committed::Conflict);
             }
             for chunks in left.drain(..) {
-                // The files are gone; what stays of them has its marker.
+                // The files are removed; what remains of them has its marker.
                 let _ = self.remove_chunks(path, &chunks).await;
             }
         }
@@ -97,7 +98,7 @@ impl StoreVfs {
             if to.is_root() {
                 return Err(VfsError::Denied(to.clone()));
             }
-            // What `from` is in is there, and a move onto it would name some keys twice.
+            // The parent of `from` exists, and moving onto it would name some keys twice.
             if to.contains(from) {
                 return Err(VfsError::Exists(to.clone()));
             }
@@ -114,8 +115,8 @@ impl StoreVfs {
         Err(error::contended(from))
     }
 
-    /// A node and all below it, from the top down. Each stamp is read before the entries it stands
-    /// for, so that one which still is the same proves that they are all.
+    /// Returns a node and everything below it, from the top down. Each stamp is read before the
+    /// entries it stands for, so an unchanged stamp proves that they are complete.
     async fn load_tree(&self, path: &VPath, most: usize) -> Result<Vec<TreeNode>, VfsError> {
         let Some(node) = self.find_node(path).await? else {
             return Err(self.not_found_error(path).await?);

@@ -1,4 +1,4 @@
-//! Writing files, making directories, setting bits.
+//! Writing files, creating directories, setting mode bits.
 
 use super::chunks::{INLINE_BYTES, LeftoverChunks, Uploaded};
 use super::error;
@@ -25,7 +25,7 @@ impl StoreVfs {
             .write_with_retries(path, &data, &expect, &mut uploaded)
             .await;
         if let (Err(_), Some(uploaded)) = (&written, &uploaded) {
-            // The failure that led here is the one to report; what stays is swept later.
+            // The original failure is reported; what remains is swept later.
             let _ = self.discard_upload(path, uploaded).await;
         }
         written
@@ -78,7 +78,7 @@ impl StoreVfs {
         Err(error::contended(path))
     }
 
-    /// Makes a content that is in the store the one of `path`.
+    /// Makes an uploaded content the content of `path`.
     pub(super) async fn attach_uploaded(
         &self,
         path: &VPath,
@@ -107,7 +107,8 @@ impl StoreVfs {
         Err(error::contended(path))
     }
 
-    /// Puts the node of a file in place of what was found before; none if that is no longer so.
+    /// Replaces the state that was found before by the node of a file. Returns `None` if that state
+    /// has changed.
     async fn put_file(
         &self,
         path: &VPath,
@@ -141,13 +142,14 @@ impl StoreVfs {
             return Ok(None);
         }
         if let LeftoverChunks::Chunks(old) = left {
-            // The file is written; what stays of the old content has its marker.
+            // The file is written; what remains of the old content has its marker.
             let _ = self.remove_chunks(path, &old).await;
         }
         Ok(Some(node::version(version)))
     }
 
-    /// What is to be replaced, and what the commit must hold besides, if `expect` allows the write.
+    /// Returns the node to replace and further changes for the commit, if `expect` allows the
+    /// write.
     async fn check_before_write(
         &self,
         path: &VPath,
@@ -243,7 +245,7 @@ impl StoreVfs {
     }
 }
 
-/// What a file is to hold: the body of its node, or what was uploaded.
+/// The new content of a file: the body of its node, or an upload.
 struct NewContent<'a> {
     size: usize,
     hash: ContentHash,
@@ -251,7 +253,7 @@ struct NewContent<'a> {
     uploaded: Option<&'a Uploaded>,
 }
 
-/// Whether to look at what is there before the first try.
+/// Whether to read the current state before the first attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExistingCheck {
     BeforeFirstTry,

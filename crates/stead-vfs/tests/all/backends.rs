@@ -7,7 +7,7 @@ use stead_store::{DocVersion, Documents, FileStore, MemoryStore, OsDisk, Space, 
 use stead_testkit::servers::{ServerKind, shared};
 use stead_vfs::{LocalVfs, Overlay, StoreVfs, Vfs};
 
-/// Where files lie.
+/// The storage behind several handles.
 pub(crate) enum Ground {
     Memory(Arc<MemoryStore>),
     Local(tempfile::TempDir),
@@ -58,7 +58,7 @@ impl Ground {
         Self::Over(Box::new(self), Box::new(lower))
     }
 
-    /// A handle of its own.
+    /// Opens an independent handle.
     pub(crate) fn open(&self) -> BoxFuture<'_, Arc<dyn Vfs>> {
         Box::pin(async move {
             let handle: Arc<dyn Vfs> = match self {
@@ -77,7 +77,7 @@ impl Ground {
         })
     }
 
-    /// The documents below the files, through a connection of its own.
+    /// Returns the documents that hold the files, through a separate connection.
     pub(crate) async fn documents(&self) -> (Arc<dyn Documents>, Space) {
         let files = Space::new(["files"]);
         match self {

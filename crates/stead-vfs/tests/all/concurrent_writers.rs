@@ -18,7 +18,7 @@ async fn handles(ground: &Ground) -> Vec<Arc<dyn Vfs>> {
 }
 
 /// One creator of a file wins, one editor of a version wins, no other edit and no appended line is
-/// lost, no content is torn, nothing is left without its directory.
+/// lost, no content is torn, and nothing is left without its directory.
 macro_rules! writers {
     ($($name:ident: $ground:expr;)*) => {
         $(
@@ -45,7 +45,8 @@ writers! {
     eight_writers_on_mariadb_over_redis: Ground::mariadb().over(Ground::redis());
 }
 
-/// The file is lower's when they begin: the first append makes it upper's, and is lost to nobody.
+/// The file is in lower when they begin: the first append copies it to upper, and no append is
+/// lost.
 async fn append_to_a_file_of_the_layer_below(ground: Ground) {
     const LINES: usize = 6;
     let Ground::Over(_, lower) = &ground else {

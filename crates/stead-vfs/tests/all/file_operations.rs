@@ -331,7 +331,7 @@ async fn a_place_without_its_own_line_reader_gives_the_same_windows() {
     }
 }
 
-/// A place that leaves `read_lines` to the contract.
+/// A file system that uses the default `read_lines`.
 #[derive(Debug)]
 struct Plain(Arc<stead_vfs::LocalVfs>);
 

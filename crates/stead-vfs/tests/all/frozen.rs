@@ -48,7 +48,7 @@ const CHANGES: [Change; 8] = [
     }),
 ];
 
-// Where the gate were wrong, the files still refuse.
+// The files refuse changes even if the gate fails to.
 #[tokio::test]
 async fn while_it_is_frozen_nothing_changes_but_the_one_file() {
     let inner: Arc<dyn Vfs> = Arc::new(StoreVfs::in_memory());

@@ -28,7 +28,7 @@ fn guarded(inner: Arc<dyn Vfs>, rules: &[(&[AccessKind], &str, VerdictKind)]) ->
     )
 }
 
-/// What every operation says about `path`, in one word.
+/// Returns the result of every operation on `path` in one word.
 async fn answers(vfs: &dyn Vfs, path: &VPath) -> Vec<String> {
     let word = |result: Result<(), VfsError>| match result {
         Ok(()) => "ok".to_owned(),
@@ -128,7 +128,7 @@ async fn reading_and_writing_are_rights_of_their_own() {
         vfs.stat(&p("drop/new/deep")).await,
         Err(VfsError::Denied(_))
     ));
-    // What leaves could be read where it arrives.
+    // The content could be read at its new path.
     assert!(matches!(
         vfs.rename(&p("drop/old"), &p("here")).await,
         Err(VfsError::Denied(_))
@@ -233,7 +233,7 @@ async fn guards_within_guards_and_filters_all_hold() {
         ..bounds(9)
     };
     assert_eq!(outer.grep(query.clone(), not_c).await.unwrap().files, []);
-    // The very file was asked about.
+    // The approval was for exactly this file.
     let one = outer
         .grep(
             GrepQuery {

@@ -234,7 +234,7 @@ async fn rules_hold_for_the_real_path_whatever_it_is_called() {
             verdict.reason
         );
     }
-    // Moving the folder would make readable what is not.
+    // Moving the folder would make denied files readable.
     assert!(matches!(
         guarded.rename(&p("box"), &p("chest")).await,
         Err(VfsError::Denied(_))

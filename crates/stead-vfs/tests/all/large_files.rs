@@ -15,10 +15,10 @@ const LINE_BYTES: usize = 50;
 const LINES: usize = 1_048_576;
 const SIZE: usize = LINE_BYTES * LINES;
 const CHUNK_BYTES: u64 = 512 * 1024;
-/// What reading or writing in pieces may need beyond the pieces.
+/// The memory that reading or writing in pieces may need beyond the pieces.
 const MEMORY_BYTES: u64 = 32 * 1024 * 1024;
 
-/// Documents, and what was fetched of them.
+/// Documents that count what is fetched.
 #[derive(Debug)]
 struct Counted {
     inner: Arc<dyn Documents>,
@@ -27,7 +27,7 @@ struct Counted {
 }
 
 impl Counted {
-    /// Documents and bytes fetched since the last call.
+    /// Returns the documents and bytes fetched since the last call.
     fn fetched(&self) -> (u64, u64) {
         (
             self.gets.swap(0, Ordering::Relaxed),
@@ -75,7 +75,7 @@ impl Documents for Counted {
     }
 }
 
-/// Lines of equal length, each with its number.
+/// Returns lines of equal length, each with its number.
 fn content(mark: char) -> Bytes {
     let mut text = String::with_capacity(SIZE);
     for line in 0..LINES {
@@ -85,14 +85,14 @@ fn content(mark: char) -> Bytes {
     text.into()
 }
 
-/// How much more memory than at the beginning this process had at any moment since.
+/// Measures the peak memory of this process since the start of the measurement.
 struct Memory {
     before: u64,
 }
 
 impl Memory {
     fn watch() -> Self {
-        // Makes the highest mark what there is now.
+        // Resets the peak to the current value.
         std::fs::write("/proc/self/clear_refs", "5").unwrap();
         Self {
             before: status("VmRSS:"),
@@ -186,7 +186,7 @@ async fn large_file(ground: Ground) {
     assert_eq!(count(&*documents, &space).await, 0, "nothing is left");
 }
 
-/// Ranges anywhere fetch the node and the chunks they touch.
+/// Reading any range fetches only the node and the chunks it covers.
 async fn parts(vfs: &StoreVfs, documents: &Counted) {
     let expected = |offset: u64, len: u64| -> Vec<u8> {
         let byte = |at: u64| {
@@ -223,7 +223,8 @@ async fn parts(vfs: &StoreVfs, documents: &Counted) {
     }
 }
 
-/// The lines near the end are found by counting all before them, each chunk fetched once.
+/// The lines near the end are found by counting all lines before them, with each chunk fetched
+/// once.
 async fn last_lines(vfs: &StoreVfs, documents: &Counted) {
     let skip = LINES as u64 - 3;
     let range = LineRange {

@@ -26,7 +26,7 @@ fn world() -> World {
     world.link("dangling-out", "../outside/new");
     rustix::fs::mkfifoat(CWD, world.root().join("fifo"), Mode::from_raw_mode(0o644)).unwrap();
     let node = rustix::fs::makedev(1, 5);
-    // Needs privileges; a FIFO is as special.
+    // Devices need privileges; a FIFO is a special file too.
     let made = rustix::fs::mknodat(
         CWD,
         world.root().join("zero"),

@@ -7,7 +7,7 @@ use stead_store::{MemoryStore, RunKey, Space, StoreUndoLog};
 use stead_testkit::vfs_suite::{self, SCRIPT_OPERATIONS, Transcript};
 use stead_vfs::{Guarded, Protected, Recorded, Rules, StoreVfs, Vfs};
 
-/// What memory answers, which all others must answer too.
+/// Returns the results of the in-memory backend, which all others must match.
 async fn in_memory(seed: u64) -> Transcript {
     vfs_suite::script(&StoreVfs::in_memory(), seed, SCRIPT_OPERATIONS).await
 }
@@ -16,7 +16,7 @@ async fn same_answers(vfs: &dyn Vfs, seed: u64) {
     let expected = in_memory(seed).await;
     let here = vfs_suite::script(vfs, seed, SCRIPT_OPERATIONS).await;
     assert_eq!(here.answers.len(), SCRIPT_OPERATIONS);
-    // Compared as bytes, and told line by line.
+    // Compared as bytes and reported line by line.
     for (here, expected) in here.answers.iter().zip(&expected.answers) {
         assert_eq!(here, expected, "seed {seed}");
     }
@@ -44,7 +44,7 @@ fn recorded(inner: Arc<dyn Vfs>) -> Arc<dyn Vfs> {
     Arc::new(Recorded::new(inner, Arc::new(log), run))
 }
 
-/// One test per place: the scripts of some seeds.
+/// Makes one test per backend: the scripts of some seeds.
 macro_rules! scripts {
     ($($name:ident: $ground:expr, $seeds:expr;)*) => {
         $(
@@ -119,7 +119,7 @@ async fn a_script_over_random_files_of_another_server() {
     }
 }
 
-/// The rest of the suite on one place.
+/// The rest of the suite on one backend.
 macro_rules! suite {
     ($($name:ident: $ground:expr;)*) => {
         $(

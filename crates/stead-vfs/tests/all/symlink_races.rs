@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use stead_vfs::{Expect, Vfs};
 
-/// Swaps the directory `door` with a link of the same name to the outside, over and over.
+/// Repeatedly swaps the directory `door` with a link of the same name to the outside.
 fn swap(root: &std::path::Path, until: &AtomicBool) {
     let door = root.join("door");
     let other = root.join("other");
@@ -58,7 +58,7 @@ fn a_directory_swapped_with_a_link_never_leads_outside() {
                         );
                     }
                 }
-                // Put back what removes and renames took away, so that every round has something to
+                // Restores what removes and renames took away, so that every round has something to
                 // do.
                 for gone in ["door/file", "door/deep/file", "plain"] {
                     let _ = runtime.block_on(world.vfs.write(

@@ -10,8 +10,8 @@ use stead_store::{
 };
 use stead_testkit::vfs_suite::{self, SCRIPT_OPERATIONS, VfsOracle};
 use stead_vfs::{
-    Bounds, Case, Expect, FileKind, GlobQuery, GrepMode, GrepQuery, Guarded, Overlay, Protected,
-    ReadOnly, ReadRange, Routes, Rule, Rules, Scoped, StoreVfs, Syntax, VPath, Version, Vfs,
+    Bounds, Case, Expect, FileKind, Frozen, GlobQuery, GrepMode, GrepQuery, Guarded, Overlay,
+    Protected, ReadRange, Routes, Rule, Rules, Scoped, StoreVfs, Syntax, VPath, Version, Vfs,
     VfsError,
 };
 use tokio_util::sync::CancellationToken;
@@ -47,7 +47,7 @@ async fn glob(vfs: &dyn Vfs, pattern: &str) -> (Vec<String>, Vec<String>) {
     )
 }
 
-/// A script on an overlay whose lower layer is full of random files, which must not change.
+/// Runs a script on an overlay whose lower layer is full of random files, which must not change.
 async fn script_over(upper: Place, lower: Place, seed: u64) {
     vfs_suite::scatter(&*lower.vfs, seed, 60).await;
     let before = vfs_suite::tree(&*lower.vfs).await;
@@ -136,7 +136,7 @@ async fn layers_hide_each_other_as_told() {
     }
     let overlay = Overlay::new(Arc::clone(&upper.vfs), Arc::clone(&lower.vfs));
 
-    // An empty file over a directory, put there by whoever fills the upper layer.
+    // An empty file over a directory, written directly to the upper layer.
     put(&*upper.vfs, "h", "").await;
     assert_eq!(overlay.stat(&p("h")).await.unwrap().kind, FileKind::File);
     assert!(matches!(
@@ -163,7 +163,7 @@ async fn layers_hide_each_other_as_told() {
         ]
     );
 
-    // Its own file can be neither seen nor reached.
+    // The overlay's own file can be neither listed nor opened.
     for name in [".stead-overlay.json", ".stead-overlay.x/y"] {
         assert!(matches!(
             again.stat(&p(name)).await,
@@ -192,7 +192,7 @@ async fn layers_hide_each_other_as_told() {
     }
     assert_eq!(glob(&again, ".*").await.0, Vec::<String>::new());
 
-    // Nothing out of sight is left of a move that copied.
+    // A move that copied leaves no hidden file.
     again.rename(&p("d"), &p("moved/here")).await.unwrap();
     let names: Vec<_> = upper
         .vfs
@@ -223,7 +223,7 @@ async fn a_version_of_the_lower_layer_is_good_for_one_writer() {
     assert!(matches!(second, Err(VfsError::Changed(_))), "{second:?}");
     let stat = overlay.stat(&p("f")).await.unwrap();
     assert_eq!((stat.version, stat.mode), (first, Some(0o751)));
-    // The upper layer's own version, without its tag, is none of the overlay's.
+    // The upper layer's own version, without its tag, is not a version of the overlay.
     let own = upper.vfs.stat(&p("f")).await.unwrap().version;
     let untagged = overlay
         .write(&p("f"), "x".into(), Expect::Version(own))
@@ -250,7 +250,7 @@ async fn many_removals_at_once_are_all_masked() {
     }
     let mut tasks = tokio::task::JoinSet::new();
     for i in 0..20 {
-        // Each with its own idea of what is masked.
+        // Each overlay caches its own masks.
         let overlay = Overlay::new(Arc::clone(&upper.vfs), Arc::clone(&lower.vfs));
         tasks.spawn(async move { overlay.remove(&p(&format!("d/{i}"))).await });
     }
@@ -338,7 +338,7 @@ async fn one_failing_route_does_not_spoil_a_search() {
         .await
         .unwrap();
     assert_eq!((found.files.len(), found.failed.len()), (2, 1));
-    // Asked for alone, it says why, with the path of the whole tree.
+    // Searched alone, it reports the reason, with the path in the whole tree.
     let query = GrepQuery {
         root: p("b/c"),
         ..query
@@ -362,7 +362,7 @@ async fn one_failing_route_does_not_spoil_a_search() {
     assert_eq!((paths, failed.len()), (vec!["m/hit".to_owned()], 1));
 }
 
-/// A store that lets one wait forever.
+/// A store whose operations never complete.
 #[derive(Debug)]
 struct Silent;
 
@@ -576,8 +576,8 @@ async fn what_lower_denies_is_uppers_alone() {
         overlay.read(&p("own/theirs"), ReadRange::ALL).await,
         Err(VfsError::Denied(_))
     ));
-    // Whoever fills the upper layer may use the name, and what is there can be listed, walked,
-    // searched, removed.
+    // The upper layer may contain such a name, and its content can be listed, walked, searched and
+    // removed.
     put(&*upper.vfs, "own/mine", "upper").await;
     assert_eq!(
         overlay.resolve(&p("own/mine")).await.unwrap(),
@@ -607,7 +607,7 @@ async fn what_lower_denies_is_uppers_alone() {
 async fn read_only_is_read_only() {
     let memory = memory_place();
     put(&*memory.vfs, "d/f", "text").await;
-    let vfs = ReadOnly::new(Arc::clone(&memory.vfs));
+    let vfs = Frozen::read_only(Arc::clone(&memory.vfs));
     let refused = [
         vfs.write(&p("d/f"), "x".into(), Expect::Any)
             .await

@@ -9,21 +9,21 @@ use stead_store::{
 };
 use tokio::sync::oneshot;
 
-/// Yields a few times before and after every operation, never twice the same number in a row.
+/// Yields a varying number of times before and after every operation.
 #[derive(Debug)]
 pub(crate) struct Shaky {
     pub(crate) store: MemoryStore,
     turns: AtomicU64,
-    /// Commits until the one that does not come through.
+    /// The number of commits before the one that fails.
     fail_in: Mutex<Option<(usize, Loss)>>,
-    /// What the next commit waits for.
+    /// A hold on the next commit.
     held: Mutex<Option<Hold>>,
     pub(crate) gets: AtomicUsize,
     pub(crate) lists: AtomicUsize,
     pub(crate) commits: AtomicUsize,
 }
 
-/// A commit that waits: it says that it is about to be made, and is made when it is told to.
+/// A held commit: it signals that it is about to be made, and is made when it is released.
 #[derive(Debug)]
 struct Hold {
     reached: oneshot::Sender<()>,
@@ -33,9 +33,9 @@ struct Hold {
 /// What is lost when a commit fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Loss {
-    /// The commit.
+    /// The request.
     Request,
-    /// Only the answer to it.
+    /// Only the response.
     Answer,
 }
 
@@ -56,7 +56,7 @@ impl Shaky {
         }
     }
 
-    /// The commit after `commits` others fails.
+    /// Makes the commit after `commits` others fail.
     pub(crate) fn fail_after(&self, commits: usize, loss: Loss) {
         *self.fail_in.lock().unwrap() = Some((commits, loss));
     }

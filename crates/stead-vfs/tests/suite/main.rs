@@ -13,13 +13,13 @@ use stead_store::{Disk, MemoryStore, Space};
 use stead_testkit::vfs_suite;
 use stead_vfs::{Freeze, Frozen, HomeVfs, LocalVfs, Overlay, Routes, Scoped, StoreVfs, VPath, Vfs};
 
-/// A place, and what must not be dropped before it.
+/// A file system, and values that must outlive it.
 struct Place {
     vfs: Arc<dyn Vfs>,
     _held: Vec<tempfile::TempDir>,
 }
 
-/// The local disk, without waiting for it: what survives a loss of power is tested elsewhere.
+/// The local disk without syncs: power failures are tested elsewhere.
 #[derive(Debug)]
 struct Unsynced;
 
@@ -45,7 +45,7 @@ fn memory_place() -> Place {
     }
 }
 
-/// A store that answers in its own time, so that everything that can happen in between does.
+/// A store that yields at every operation, so that all interleavings can happen.
 fn store_place() -> Place {
     let documents = Arc::new(Shaky::new(MemoryStore::new()));
     Place {
@@ -69,7 +69,7 @@ fn scoped(inner: Place, prefix: &str) -> Place {
     }
 }
 
-/// What begins with no known name lies in `workspace/`.
+/// Paths that begin with no known name are in `workspace/`.
 fn homed(inner: Place) -> Place {
     let home = VPath::parse("workspace").unwrap();
     Place {
@@ -97,7 +97,7 @@ fn routes_place(mounts: &[&str]) -> Place {
     }
 }
 
-/// The parts of the suite on one place, each a test of its own.
+/// The parts of the suite on one file system, each as a test.
 macro_rules! suite {
     ($name:ident, $place:expr) => {
         mod $name {

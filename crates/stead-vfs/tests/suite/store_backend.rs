@@ -24,7 +24,7 @@ impl World {
         Self { store, space, vfs }
     }
 
-    /// How many documents there are whose key begins with `prefix`.
+    /// Returns the number of documents whose key begins with `prefix`.
     async fn count(&self, prefix: &str) -> usize {
         self.store
             .store
@@ -182,7 +182,7 @@ async fn a_writer_that_is_swept_begins_again_and_a_young_one_is_left_alone() {
     assert_eq!(world.vfs.sweep(AT_ONCE).await.unwrap(), 1);
     assert_eq!(world.count("").await, 0);
 
-    // One that lives through sweeps of everything: it is told to begin again, or comes through.
+    // A writer during sweeps of everything: it succeeds, or fails and must start again.
     let write = world.vfs.write(&path, large(1, 9_000_000), Expect::Absent);
     let sweeper = async {
         for _ in 0..5 {
@@ -367,8 +367,8 @@ async fn a_tree_of_many_thousand_files_is_walked_in_pages_moved_and_removed() {
     assert_eq!(world.count("").await, 0);
 }
 
-/// What comes in between the moment a tree was read and the moment it is moved or removed, for
-/// every kind of directory it can come into.
+/// Entries that are added between reading a tree and moving or removing it, in every kind of
+/// directory.
 #[tokio::test]
 async fn what_is_made_in_a_tree_that_is_going_away_is_not_left_behind() {
     for inside in [
@@ -425,7 +425,7 @@ async fn what_is_made_in_a_tree_that_is_going_away_is_not_left_behind() {
     }
 }
 
-/// The other way round: the directory goes away, or becomes a file, between the look at it and the
+/// The opposite case: the directory is removed, or becomes a file, between the check and the
 /// commit.
 #[tokio::test]
 async fn what_loses_its_directory_makes_it_again_or_says_why_not() {

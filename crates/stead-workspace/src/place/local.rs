@@ -12,7 +12,7 @@ use stead_store::{
     Disk, FencingToken, FileLineLog, FileSessions, FileStore, FileUndoLog, LineLog, Sessions,
     Space, UndoLog, folder_name,
 };
-use stead_vfs::{HomeVfs, LocalVfs, Overlay, ReadOnly, Routes, Scoped, VPath, Vfs, VfsError};
+use stead_vfs::{Frozen, HomeVfs, LocalVfs, Overlay, Routes, Scoped, VPath, Vfs, VfsError};
 
 /// A folder of the local disk. Whoever gives no name works on the folder itself; a named user has a
 /// folder `@@name` in it, over a view of the rest that cannot be changed and shows nothing of other
@@ -135,7 +135,7 @@ impl LocalPlace {
     /// The same with `files` attached as `project/`.
     pub fn with_project_files(self, files: Arc<dyn Vfs>, attached: ProjectAccess) -> Self {
         let files = match attached {
-            ProjectAccess::ReadOnly => Arc::new(ReadOnly::new(files)),
+            ProjectAccess::ReadOnly => Arc::new(Frozen::read_only(files)),
             ProjectAccess::Writable => files,
         };
         Self {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{Owner, SessionId};
 use stead_search::LazyIndex;
-use stead_store::{FencingToken, LineLog, Sessions, Space, Store, StoreError, UndoLog};
+use stead_store::{FencingToken, LineLog, Sessions, Space, StateStore, StoreError, UndoLog};
 use stead_vfs::{Protected, Rule, Rules, VPath, Vfs, VfsError};
 
 /// Where an attached project appears in the tree.
@@ -78,7 +78,7 @@ pub trait Place: Debug + Send + Sync {
 #[derive(Debug, Clone)]
 pub struct OwnerState {
     /// The store.
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn StateStore>,
     /// The space in it.
     pub space: Space,
 }

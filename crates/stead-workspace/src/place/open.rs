@@ -162,7 +162,7 @@ impl StorePathBase<'_> {
     pub fn file(self, url: &str) -> Option<PathBuf> {
         let (_, rest) = url
             .split_once(':')
-            .filter(|(scheme, _)| matches!(*scheme, "sqlite" | "file"))?;
+            .filter(|(scheme, _)| *scheme == "sqlite")?;
         let path = Path::new(rest.strip_prefix("//").unwrap_or(rest));
         let is_file = !path.as_os_str().is_empty() && rest != ":memory:";
         is_file.then(|| match self {

@@ -160,7 +160,7 @@ async fn show_model(
         .abilities
         .as_ref()
         .map(|all| all.iter().copied().collect::<Abilities>());
-    let facts = ModelFacts {
+    let facts = ModelReport {
         window: first_known([
             (SETTINGS, settings.context_window.map(u64::from)),
             (TABLE, table.map(|info| info.context_tokens.into())),
@@ -208,14 +208,14 @@ async fn show_model(
 }
 
 /// What is known about one model.
-struct ModelFacts {
+struct ModelReport {
     window: Option<SourcedFact<u64>>,
     answer: Option<SourcedFact<u64>>,
     abilities: Option<SourcedFact<Abilities>>,
     price: Option<SourcedFact<Price>>,
 }
 
-impl ModelFacts {
+impl ModelReport {
     fn json(&self, name: &str) -> Value {
         fn fact<T>(fact: &Option<SourcedFact<T>>, value: impl Fn(&T) -> Value) -> Value {
             fact.as_ref().map_or(

@@ -13,9 +13,9 @@ use std::time::Duration;
 use stead::agent::{
     Agent, AgentParts, ApprovalPolicy, HookRuntime, ModelConnector, hook_model, side_model,
 };
-use stead::core::{Owner, Price, Redactor, SessionId, UserId};
+use stead::core::{Owner, Redactor, SessionId, UserId};
 use stead::model::{
-    Abilities, Delta, Model, ModelError, ModelSettings, Params, Request, connect, secrets,
+    Delta, Model, ModelError, ModelFacts, ModelSettings, Params, Request, connect, secrets,
 };
 use stead::sandbox::{Host, Sandbox};
 use stead::store::{LockWait, OsDisk, Store};
@@ -491,23 +491,24 @@ impl ApproveMode {
     }
 }
 
-/// Stands in where no model is asked.
+/// A placeholder for commands that do not call a model.
 #[derive(Debug)]
 pub(crate) struct NoModel {
-    /// The model that would be asked: its profile holds here, too.
-    name: String,
+    /// The name of the model that a run would use: its profile applies. Every other fact stays
+    /// unknown, so that nothing else depends on the model.
+    facts: ModelFacts,
 }
 
 impl Default for NoModel {
     fn default() -> Self {
         Self {
-            name: "none".to_owned(),
+            facts: ModelFacts::unknown("none".into()),
         }
     }
 }
 
 impl NoModel {
-    /// In the place of the model that a run would ask.
+    /// Returns a placeholder with the name of the model that a run would use.
     pub(crate) fn for_configured_model(
         common: &GlobalArgs,
         env: &ProcessEnv,
@@ -516,31 +517,16 @@ impl NoModel {
     ) -> Self {
         let settings = configured_model(common, env, dir, workspace);
         settings
-            .map(|ModelSettings { name, .. }| Self { name })
+            .map(|ModelSettings { name, .. }| Self {
+                facts: ModelFacts::unknown(name.into()),
+            })
             .unwrap_or_default()
     }
 }
 
 impl Model for NoModel {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    // Nothing that depends on the model is done here but what its profile says.
-    fn context_window(&self) -> Option<u64> {
-        None
-    }
-
-    fn max_output_tokens(&self) -> Option<u64> {
-        None
-    }
-
-    fn abilities(&self) -> Option<Abilities> {
-        None
-    }
-
-    fn price(&self) -> Option<Price> {
-        None
+    fn facts(&self) -> &ModelFacts {
+        &self.facts
     }
 
     fn stream<'a>(&'a self, _: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {

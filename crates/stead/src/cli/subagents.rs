@@ -6,14 +6,15 @@ use super::open_agent::{AgentInputs, build_agent, open_workspace};
 use super::print::outln;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use serde_json::json;
+use std::borrow::Cow;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use stead::agent::{Agent, RunOptions};
-use stead::core::{Block, Message, Price, RunOutcome, SessionId, StopReason, ToolCall, Usage};
-use stead::model::{Delta, Model, ModelError, Reply, Request};
+use stead::core::{Block, Message, RunOutcome, SessionId, StopReason, ToolCall, Usage};
+use stead::model::{Delta, Model, ModelError, ModelFacts, Reply, Request};
 use stead::workspace::{FeatureSwitch, OpenOptions};
 
 /// What begins the session that hands work over.
@@ -60,12 +61,9 @@ impl WaveModel {
 }
 
 impl Model for WaveModel {
-    fn name(&self) -> &str {
-        "bench:waves"
-    }
-
-    fn price(&self) -> Option<Price> {
-        None
+    fn facts(&self) -> &ModelFacts {
+        static FACTS: ModelFacts = ModelFacts::unknown(Cow::Borrowed("bench:waves"));
+        &FACTS
     }
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {

@@ -12,8 +12,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use stead_agent::{Agent, AgentParts, FactDocument, RunOptions, RunReport, WorkerOptions};
-use stead_core::{AgentId, Block, Message, Owner, Price, Redactor, SessionId, StopReason, Usage};
-use stead_model::{Delta, Model, ModelError, Params, Reply, Request};
+use stead_core::{AgentId, Block, Message, Owner, Redactor, SessionId, StopReason, Usage};
+use stead_model::{Delta, Model, ModelError, ModelFacts, Params, Reply, Request};
 use stead_store::{Disk, OsDisk};
 use stead_tools::Tool;
 use stead_vfs::{LocalVfs, VPath};
@@ -30,7 +30,7 @@ pub(super) type Before = Box<dyn FnMut(&str) -> Result<(), ModelError> + Send>;
 /// fact as a bullet of its own.
 pub(super) struct Obedient {
     talk: Box<Talk>,
-    window: u64,
+    facts: ModelFacts,
     /// The questions about memory, in order.
     pub(super) asked: Mutex<Vec<String>>,
     /// What it does before it answers a question about memory.
@@ -54,7 +54,10 @@ impl Obedient {
     ) -> Arc<Self> {
         Arc::new(Self {
             talk: Box::new(talk),
-            window,
+            facts: ModelFacts {
+                context_window: Some(window),
+                ..ModelFacts::unknown("test:obedient".into())
+            },
             asked: Mutex::default(),
             before: Mutex::default(),
         })
@@ -118,16 +121,8 @@ fn merged(question: &str) -> Value {
 }
 
 impl Model for Obedient {
-    fn name(&self) -> &str {
-        "test:obedient"
-    }
-
-    fn price(&self) -> Option<Price> {
-        None
-    }
-
-    fn context_window(&self) -> Option<u64> {
-        Some(self.window)
+    fn facts(&self) -> &ModelFacts {
+        &self.facts
     }
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {

@@ -13,8 +13,8 @@ use serde_json::Value;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use stead_agent::{Agent, AgentParts, ModelConnector};
-use stead_core::{Entry, JournalLine, Message, Owner, Price, Redactor, ResultStatus};
-use stead_model::{Delta, Model, ModelError, Params, Request};
+use stead_core::{Entry, JournalLine, Message, Owner, Redactor, ResultStatus};
+use stead_model::{Delta, Model, ModelError, ModelFacts, Params, Request};
 use stead_sandbox::Host;
 use stead_store::OsDisk;
 use stead_vfs::{LocalVfs, VPath};
@@ -39,7 +39,7 @@ pub(crate) fn put(dir: &Path, name: &str, content: &str) {
 /// A model under a name of its own, which keeps what it was asked.
 #[derive(Debug)]
 pub(crate) struct Named {
-    name: &'static str,
+    facts: ModelFacts,
     inner: Arc<dyn Model>,
     asked: Mutex<Vec<Asked>>,
 }
@@ -65,7 +65,7 @@ impl Named {
         f: impl Fn(&str, usize, &Request) -> Says + Send + Sync + 'static,
     ) -> Arc<Self> {
         Arc::new(Self {
-            name,
+            facts: ModelFacts::from_catalogue(name).with_price(None),
             inner: answers(f),
             asked: Mutex::default(),
         })
@@ -77,12 +77,8 @@ impl Named {
 }
 
 impl Model for Named {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn price(&self) -> Option<Price> {
-        None
+    fn facts(&self) -> &ModelFacts {
+        &self.facts
     }
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
@@ -102,7 +98,7 @@ impl Model for Named {
         });
         let name = |delta| match delta {
             Delta::Done(mut reply) => {
-                reply.model = self.name.to_owned();
+                reply.model = self.facts.name.to_string();
                 Delta::Done(reply)
             }
             other => other,
@@ -142,7 +138,7 @@ pub(crate) async fn agent(dir: &Path, model: Arc<dyn Model>, more: Vec<Arc<Named
     let models = ModelConnector::new(move |settings| {
         let found = more
             .iter()
-            .find(|model| model.name == settings.name)
+            .find(|model| model.name() == settings.name)
             .map(|model| model.clone() as Arc<dyn Model>);
         Ok(found.unwrap_or_else(|| main.clone()))
     });

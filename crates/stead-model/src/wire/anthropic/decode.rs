@@ -19,7 +19,7 @@ pub(super) struct AnthropicDecoder {
     done: bool,
 }
 
-/// A block that is being written.
+/// A block in progress.
 #[derive(Debug)]
 enum OpenAnthropicBlock {
     Text(String),
@@ -34,7 +34,7 @@ enum OpenAnthropicBlock {
         name: String,
         json: String,
     },
-    /// A block of a kind this version does not know, such as a server-side tool's.
+    /// A block of an unknown kind, such as a server-side tool's.
     Unknown,
 }
 
@@ -73,7 +73,7 @@ impl Decoder for AnthropicDecoder {
                 self.done = true;
             }
             "error" => return Err(classify(IN_STREAM_STATUS, None, data.as_bytes())),
-            // `ping`, `content_block_stop`, and what later versions of the API add.
+            // `ping`, `content_block_stop`, and additions of later API versions.
             _ => {}
         }
         Ok(())
@@ -88,7 +88,7 @@ impl Decoder for AnthropicDecoder {
     }
 }
 
-/// A whole answer.
+/// Parses a whole answer.
 pub(super) fn parse(body: &[u8]) -> Result<Reply, ModelError> {
     let message: AnthropicReply = serde_json::from_slice(body).map_err(protocol_error)?;
     if message.kind.as_deref() == Some("error") {
@@ -193,7 +193,7 @@ impl AnthropicDecoder {
         let stop = match self.stop.as_deref() {
             Some("end_turn") => StopReason::EndTurn,
             Some("tool_use") => StopReason::ToolUse,
-            // The window is full: to us the same as the output limit, the answer is cut.
+            // The window is full: as with the output limit, the answer is cut.
             Some("max_tokens" | "model_context_window_exceeded") => StopReason::MaxTokens,
             Some("stop_sequence") => StopReason::StopSequence,
             Some("refusal") => StopReason::Refusal,
@@ -297,7 +297,7 @@ struct AnthropicDelta {
     stop_reason: Option<String>,
 }
 
-/// Token counts as the API gives them: cumulative, and in parts.
+/// Token counts as the API reports them: cumulative, and in parts.
 #[derive(Debug, Default, Deserialize)]
 struct AnthropicUsage {
     input_tokens: Option<u64>,

@@ -1,5 +1,5 @@
-//! Answers of the Gemini API. A stream is a row of partial answers of the same shape as a whole
-//! one.
+//! Answers of the Gemini API. A stream is a sequence of partial answers of the same shape as a
+//! whole one.
 
 use super::ORIGIN;
 use crate::classify::{IN_STREAM_STATUS, classify};
@@ -11,7 +11,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use stead_core::{Block, Media, StopReason, Thinking, ToolCall, Usage};
 
-/// A whole answer.
+/// Parses a whole answer.
 pub(super) fn parse(body: &[u8]) -> Result<Reply, ModelError> {
     let mut decoder = GeminiDecoder::default();
     let chunk =
@@ -20,19 +20,19 @@ pub(super) fn parse(body: &[u8]) -> Result<Reply, ModelError> {
     decoder.reply()
 }
 
-/// Puts a streamed answer together. It has no terminal event: once a finish reason was seen, the
-/// end of the stream is the end of the answer.
+/// Assembles a streamed answer. It has no terminal event: after a finish reason, the end of the
+/// stream is the end of the answer.
 #[derive(Debug, Default)]
 pub(super) struct GeminiDecoder {
     content: Vec<Block>,
-    /// The signature of the text that `content` ends with, which may still grow.
+    /// The signature of the text at the end of `content`, which may still grow.
     text_signature: Option<String>,
     calls: u32,
     usage: Usage,
     ending: Option<GeminiEnding>,
 }
 
-/// How the provider says that the answer ended.
+/// The end of an answer as the provider reports it.
 #[derive(Debug)]
 enum GeminiEnding {
     Finished { reason: String, message: String },
@@ -110,7 +110,7 @@ impl GeminiDecoder {
         out.push(Delta::Text(text));
     }
 
-    /// A text that came in pieces is one block; its signature follows it.
+    /// Ends a text that arrived in pieces: it becomes one block, followed by its signature.
     fn end_text(&mut self) {
         if let Some(signature) = self.text_signature.take() {
             self.content.push(thinking(String::new(), Some(signature)));
@@ -180,7 +180,7 @@ impl GeminiDecoder {
             "MAX_TOKENS" => StopReason::MaxTokens,
             "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
             | "IMAGE_SAFETY" => StopReason::ContentFilter,
-            // There is nothing to act on or to answer; asked again, the model usually does better.
+            // There is nothing to act on or to answer; a retry usually succeeds.
             "MALFORMED_FUNCTION_CALL" => {
                 return Err(ModelError::Protocol(format!(
                     "the model wrote a malformed call {message}"

@@ -1,5 +1,4 @@
-//! Answers of Chat Completions, streamed or whole, from servers that keep to the letter of it and
-//! from those that do not.
+//! Answers of Chat Completions, streamed or whole, from strict and from lenient servers.
 
 use super::ORIGIN;
 use crate::classify::{IN_STREAM_STATUS, classify};
@@ -10,7 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use stead_core::{Block, StopReason, Thinking, Usage};
 
-/// Collects one answer. It is whole once a finish reason was seen and the stream has ended, by
+/// Collects one answer. It is complete once a finish reason was seen and the stream has ended, by
 /// `[DONE]` or by itself.
 #[derive(Debug, Default)]
 pub(super) struct OpenAiDecoder {
@@ -23,10 +22,10 @@ pub(super) struct OpenAiDecoder {
     done: bool,
 }
 
-/// A call that is being written.
+/// A call in progress.
 #[derive(Debug, Default)]
 struct OpenChatCall {
-    /// The server's number for it, if it numbers them.
+    /// The server's index for it, if it sends one.
     index: Option<u32>,
     id: String,
     name: String,
@@ -59,7 +58,7 @@ impl Decoder for OpenAiDecoder {
     }
 }
 
-/// A whole answer: the same as a stream of one chunk.
+/// Parses a whole answer, as a stream of one chunk.
 pub(super) fn parse(body: &[u8]) -> Result<Reply, ModelError> {
     let chunk: ChatChunk =
         serde_json::from_slice(body).map_err(|error| ModelError::Protocol(error.to_string()))?;
@@ -86,7 +85,7 @@ impl OpenAiDecoder {
             return Err(classify(IN_STREAM_STATUS, None, raw));
         }
         self.usage = chunk.usage.or(self.usage.take());
-        // More than one choice is never asked for.
+        // More than one choice is never requested.
         let Some(choice) = chunk.choices.unwrap_or_default().into_iter().next() else {
             return Ok(());
         };
@@ -190,8 +189,9 @@ impl OpenAiDecoder {
         Ok(())
     }
 
-    /// Which open call a piece belongs to; none if it begins a new one. Servers are known to leave
-    /// out the index, the id or both, and to give every call of an answer the index 0.
+    /// Returns the open call that a piece belongs to, or `None` if it begins a new one. Some
+    /// servers leave out the index, the id or both, and some give every call of an answer the index
+    /// 0.
     fn find_open_call(&self, index: Option<u32>, id: &str, name: &str) -> Option<usize> {
         let at = match index {
             Some(_) => self.calls.iter().rposition(|open| open.index == index)?,
@@ -211,7 +211,7 @@ impl OpenAiDecoder {
             _ if self.refused => StopReason::Refusal,
             Some("length" | "max_tokens") => StopReason::MaxTokens,
             Some("content_filter" | "sensitive") => StopReason::ContentFilter,
-            // Several servers say `stop` after calls.
+            // Several servers send `stop` after calls.
             Some("tool_calls" | "function_call") => StopReason::ToolUse,
             None | Some("stop" | "eos") if !self.calls.is_empty() => StopReason::ToolUse,
             None | Some("stop" | "eos") => StopReason::EndTurn,
@@ -242,7 +242,7 @@ impl OpenAiDecoder {
     }
 }
 
-/// Arguments as text: the protocol says a string, some servers send the object itself.
+/// Returns arguments as text: the protocol specifies a string, some servers send the object itself.
 fn arguments_text(raw: &RawValue) -> Result<String, ModelError> {
     match raw.get() {
         "null" => Ok(String::new()),
@@ -285,7 +285,7 @@ enum ChatReplyContent {
     Parts(Vec<ChatReplyPart>),
 }
 
-/// Mistral's thinking models answer in parts.
+/// A part of an answer of Mistral's thinking models.
 #[derive(Deserialize)]
 struct ChatReplyPart {
     text: Option<String>,

@@ -285,12 +285,12 @@ fn a_stream_means_the_same_however_it_is_split_and_nothing_when_cut() {
         Delta::Done(Box::new(whole.clone())),
     ];
 
-    // Without the usage event, a stream is whole once its finish reason is.
+    // Without the usage event, a stream is complete after its finish reason.
     let short = format!("{body}{finish}");
     let deltas = assert_splits_and_cuts(&wire(), &short, short.len() - 2);
     assert_eq!(deltas[..9], want[..9]);
 
-    // With it, a cut after the finish reason can cost the token counts, and nothing else.
+    // With it, a cut after the finish reason can lose the token counts, and nothing else.
     let stream = format!("{short}{rest}");
     assert_eq!(read(&wire(), &[stream.as_bytes()]), (want, Ok(())));
     for cut in short.len()..stream.len() {

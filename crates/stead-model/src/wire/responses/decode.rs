@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use stead_core::{Block, StopReason, Thinking, Usage};
 
-/// A whole answer.
+/// Parses a whole answer.
 pub(super) fn parse(body: &[u8]) -> Result<Reply, ModelError> {
     let response = serde_json::from_slice(body).map_err(protocol_error)?;
     reply(response, BTreeMap::new())
@@ -20,7 +20,7 @@ pub(super) fn parse(body: &[u8]) -> Result<Reply, ModelError> {
 /// on.
 #[derive(Debug, Default)]
 pub(super) struct ResponsesDecoder {
-    /// Calls by the place of their item in the answer.
+    /// Calls by the index of their item in the answer.
     calls: BTreeMap<u64, OpenResponsesCall>,
     /// Finished items, for servers whose terminal event does not repeat them.
     items: BTreeMap<u64, ResponsesOutputItem>,
@@ -64,7 +64,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Some servers give a call's arguments in one piece at their end.
+    /// Handles the end of a call's arguments, where some servers send all of them in one piece.
     fn call_args_done(
         &mut self,
         ResponsesArgumentsDone {
@@ -127,7 +127,8 @@ impl Decoder for ResponsesDecoder {
                 out.push(Delta::Done(Box::new(reply)));
             }
             "error" => return Err(classify(IN_STREAM_STATUS, None, data.as_bytes())),
-            // The rest says when parts begin and end, or belongs to tools that run at the provider.
+            // Other events mark the begin and end of parts, or belong to tools that run at the
+            // provider.
             _ => {}
         }
         Ok(())
@@ -142,7 +143,7 @@ impl Decoder for ResponsesDecoder {
     }
 }
 
-/// Between the parts of one reasoning summary.
+/// The separator between the parts of one reasoning summary.
 const PARAGRAPH: &str = "\n\n";
 
 fn parse_event<'de, T: Deserialize<'de>>(data: &'de str) -> Result<T, ModelError> {
@@ -215,7 +216,7 @@ enum ResponsesOutputItem {
         id: Option<String>,
         #[serde(default)]
         summary: Vec<ResponsesOutputPart>,
-        /// Readable reasoning of open models.
+        /// The readable reasoning of open models.
         #[serde(default)]
         content: Option<Vec<ResponsesOutputPart>>,
         encrypted_content: Option<String>,
@@ -229,7 +230,7 @@ enum ResponsesOutputItem {
         #[serde(default)]
         status: Option<String>,
     },
-    /// Items of tools that run at the provider; we never offer any.
+    /// Items of tools that run at the provider, which are never requested.
     #[serde(other)]
     Unknown,
 }
@@ -382,7 +383,7 @@ fn blocks(item: ResponsesOutputItem, stop: &StopReason) -> Vec<Block> {
             arguments,
             status,
         } => {
-            // Whatever stopped the answer, an unfinished call is not to be made.
+            // Whatever stopped the answer, an unfinished call must not be executed.
             let stop = if status.as_deref() == Some("incomplete") {
                 &StopReason::MaxTokens
             } else {

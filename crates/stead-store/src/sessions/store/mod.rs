@@ -1,9 +1,9 @@
 //! Sessions in a store that other machines may share.
 //!
-//! A session is a journal of the store; its writer holds a lease and shows its fence with every
-//! append. Whoever takes over gets a greater token, and from then on the store refuses what the
-//! earlier holder appends. Since every call that can change something has its intent appended
-//! first, a holder that slept through its lease stops before its next side effect.
+//! A session is a journal of the store. Its writer holds a lease and passes its fencing token with
+//! every append. A process that takes the session over gets a greater token, and from then on the
+//! store refuses appends of the earlier holder. Every call that can change something is recorded
+//! before it is executed, so a holder that slept past its lease stops before its next side effect.
 
 mod writer;
 
@@ -25,26 +25,26 @@ use stead_core::{
 };
 use writer::{LEASE_TTL, RENEW_INTERVAL, StoreWriter, check_for_lost_writes};
 
-/// How often a waiting process looks.
+/// The interval at which a waiting process checks the lease.
 const POLL: Duration = Duration::from_millis(100);
-/// How much of a journal is fetched at once.
+/// The number of journal bytes fetched at once.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
-/// How many names are fetched at once.
+/// The number of names fetched at once.
 const PAGE: usize = 500;
 
-/// Keeps the sessions of one agent and owner in a [`Store`].
+/// The sessions of one agent and owner in a [`Store`].
 #[derive(Debug)]
 pub struct StoreSessions {
     store: Arc<dyn Store>,
     space: Space,
-    /// Summaries, derived.
+    /// The space of the derived summaries.
     index: Space,
     agent: AgentId,
     redactor: Redactor,
 }
 
 impl StoreSessions {
-    /// The sessions of `agent` in `space`. Touches nothing until it is used.
+    /// Returns the sessions of `agent` in `space`. Accesses nothing until it is used.
     pub fn new(store: Arc<dyn Store>, space: Space, agent: AgentId, redactor: Redactor) -> Self {
         let index = space.within("index");
         Self {
@@ -56,8 +56,8 @@ impl StoreSessions {
         }
     }
 
-    /// Takes the session. A holder that lives is waited for as told; one that has gone, or stays
-    /// silent for as long as a lease lasts, is overtaken.
+    /// Acquires the lease of a session. Waits for a holder that is alive as `wait` allows; replaces
+    /// a holder that is gone or that was silent for as long as a lease lasts.
     async fn lease(&self, id: &SessionId, wait: LockWait) -> Result<FencingToken, StoreError> {
         let name = lease_name(id);
         let me = ProcessIdentity::fresh().text();
@@ -84,8 +84,8 @@ impl StoreSessions {
                 claim = Claim::Takeover(held.token);
                 continue;
             }
-            // One who renews lives; until then it may as well be gone, and the lease tells within
-            // its time.
+            // A holder that renews is alive. One that does not may be gone, and its lease then
+            // expires in time.
             let first = first.get_or_insert_with(|| held.clone());
             let waited = started.elapsed();
             let renewed = held.token != first.token
@@ -113,7 +113,7 @@ impl StoreSessions {
         ))
     }
 
-    /// Every line of a journal, checked, to `sink`. Returns where it ends.
+    /// Passes every line of a journal, verified, to `sink`. Returns the end of the journal.
     async fn scan(
         &self,
         id: &SessionId,
@@ -238,7 +238,7 @@ impl Sessions for StoreSessions {
             let start = Entry::Session(SessionStart::new(id.clone(), agent, from));
             let lines = match writer.append(vec![start]).await {
                 Ok(lines) => lines,
-                // Someone else began it between the look and the lease.
+                // Another process created it between the check and the lease.
                 Err(StoreError::Conflict(_)) => return Err(StoreError::Exists(id.clone())),
                 Err(error) => return Err(error),
             };
@@ -265,12 +265,12 @@ impl Sessions for StoreSessions {
         wait: LockWait,
     ) -> BoxFuture<'a, Result<OpenedSession, StoreError>> {
         Box::pin(async move {
-            // A lease outlives its use, so none is made for a session that is not there.
+            // A lease outlives its use, so none is created for a session that does not exist.
             if self.store.tail(&self.space, id.as_str()).await?.is_none() && known.is_none() {
                 return Err(StoreError::NotFound(id.clone()));
             }
             let fence = self.lease(id, wait).await?;
-            // Released when dropped, whatever goes wrong below.
+            // Dropping the writer releases the lease, whatever fails below.
             let mut writer = self.new_writer(id, Position::START, fence);
             let tail = self.store.tail(&self.space, id.as_str()).await?;
             if let Some(known) = known {
@@ -342,7 +342,7 @@ impl Sessions for StoreSessions {
                         },
                         None => {
                             let summary = self.summarise(&id, &tail).await;
-                            // It is derived: a store that may only be read can be listed too.
+                            // Summaries are derived: a read-only store can be listed too.
                             let _ = self.store_summary(&summary).await;
                             summary
                         }
@@ -462,7 +462,7 @@ impl Sessions for StoreSessions {
     }
 }
 
-/// Lines in parts of about a page.
+/// Splits lines into batches of about a page.
 fn batches(lines: &[Bytes]) -> Vec<&[Bytes]> {
     let mut parts = Vec::new();
     let mut start = 0;
@@ -484,7 +484,7 @@ fn lease_name(id: &SessionId) -> String {
     format!("session/{id}")
 }
 
-/// Where a person would look for it.
+/// Returns the location of a journal, for people.
 fn journal_location(store: &dyn Store, id: &SessionId) -> PathBuf {
     PathBuf::from(format!("{} session {id}", store.place()))
 }

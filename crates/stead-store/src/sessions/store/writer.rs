@@ -1,4 +1,4 @@
-//! Who writes a journal in a store.
+//! The writer of a journal in a store.
 
 use super::super::journal::encode;
 use crate::{FencingToken, JournalTail, JournalWriter, Position, Space, Store, StoreError};
@@ -11,12 +11,12 @@ use stead_core::{Entry, JournalLine, Redactor, SessionId};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// How long a holder may be silent before another may take the session.
+/// The time after which a silent holder can be replaced.
 pub(super) const LEASE_TTL: Duration = Duration::from_secs(10);
-/// How often a holder renews.
+/// The interval at which a holder renews its lease.
 pub(super) const RENEW_INTERVAL: Duration = Duration::from_secs(3);
 
-/// The writer of one journal in a store, holding its lease.
+/// The writer of one journal in a store, which holds its lease.
 #[derive(Debug)]
 pub(super) struct StoreWriter {
     store: Arc<dyn Store>,
@@ -34,7 +34,7 @@ pub(super) struct StoreWriter {
 }
 
 impl StoreWriter {
-    /// Goes on at `at` and keeps the lease alive.
+    /// Returns a writer that continues at `at` and keeps the lease alive.
     pub(super) fn new(
         (store, space): (Arc<dyn Store>, Space),
         redactor: Redactor,
@@ -157,8 +157,8 @@ impl Drop for StoreWriter {
         let (false, Ok(runtime)) = (self.closed || self.lease_lost.is_cancelled(), runtime) else {
             return;
         };
-        // Nobody waits for it: it ends with the store's own deadlines, and what it does not do,
-        // time does.
+        // Nothing waits for this task: the store's own deadlines end it, and an unreleased lease
+        // expires.
         let store = self.store.clone();
         let space = self.space.clone();
         let fence = self.fence.clone();
@@ -168,8 +168,8 @@ impl Drop for StoreWriter {
     }
 }
 
-/// Keeps a lease alive until it is lost. A store that does not answer is no reason to give up: if
-/// nobody took the lease in the meantime, it is still ours.
+/// Renews a lease until it is lost. A store that does not answer is no reason to stop: unless
+/// another holder took the lease in the meantime, it is still held.
 async fn keep_renewing(
     store: Arc<dyn Store>,
     space: Space,
@@ -185,7 +185,7 @@ async fn keep_renewing(
     }
 }
 
-/// The lines of `text`, without their ends and without copying.
+/// Splits `text` into lines without their ends, without copying.
 fn split_lines(text: String) -> Vec<Bytes> {
     let text = Bytes::from(text);
     let mut start = 0;
@@ -198,7 +198,7 @@ fn split_lines(text: String) -> Vec<Bytes> {
         .collect()
 }
 
-/// A store that may lose what it acknowledged (Redis without a synced log) is found out here.
+/// Checks that a store did not lose acknowledged lines (Redis without a synced log may).
 pub(super) fn check_for_lost_writes(
     place: &Path,
     tail: Option<&JournalTail>,

@@ -1,7 +1,7 @@
-//! The three databases, each over its own sqlx driver.
+//! The databases, each over its own sqlx driver.
 //!
-//! Connections are kept here and not in sqlx's pool: that one asks the server for a sign of life
-//! each time a connection comes back, which doubles the round trips of a single statement.
+//! Connections are pooled here and not by sqlx, whose pool pings the server each time a connection
+//! is returned. That doubles the round trips of a single statement.
 
 mod mysql;
 mod pool;
@@ -25,10 +25,10 @@ use sqlx::{
     Row as _, Type, TypeInfo, ValueRef,
 };
 
-/// A database as sqlx knows it, and what it leaves to us.
+/// A database of sqlx with what its drivers do not provide.
 trait SqlBackend: Database + HasStatementCache {
     const DIALECT: SqlDialect;
-    /// What every new connection is told first.
+    /// The first statement of every new connection.
     const SESSION_SETUP: &'static str;
 
     fn begin(begin: TransactionKind) -> &'static str;
@@ -43,7 +43,7 @@ trait SqlBackend: Database + HasStatementCache {
     ) -> BoxFuture<'a, sqlx::Result<()>>;
 }
 
-/// What kind of refusal it is.
+/// The kind of a database error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DbErrorClass {
     Lost,
@@ -65,7 +65,7 @@ fn fault<DB: SqlBackend>(error: sqlx::Error) -> DbFault {
             }
         }
         E::Io(cause) => DbFault::Lost(cause.to_string()),
-        // A connection that speaks nonsense is of no use; a new one may be.
+        // A connection with a protocol error is unusable; a new one may work.
         E::Protocol(_) | E::WorkerCrashed | E::BeginFailed => DbFault::Lost(error.to_string()),
         E::ColumnDecode { .. } | E::Decode(_) => DbFault::Corrupt(error.to_string()),
         other => DbFault::Refused(other.to_string()),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 const MAX_CONNECTIONS: usize = 16;
 
-/// The database at `url`, which was not spoken to yet.
+/// Returns the database at `url` without connecting yet.
 pub(in super::super) fn connect(url: &str) -> Result<Arc<dyn Driver>, StoreError> {
     let options: MySqlConnectOptions = url.parse().map_err(|cause: sqlx::Error| {
         StoreError::Setup(format!("the URL of the store: {cause}"))
@@ -22,7 +22,7 @@ pub(in super::super) fn connect(url: &str) -> Result<Arc<dyn Driver>, StoreError
             "the URL of the store names no database: mysql://host/DATABASE".to_owned(),
         ));
     }
-    // The clock is read in the session's time zone, so it must be one without gaps.
+    // The clock is read in the session's time zone, which must be one without gaps.
     let options = options
         .timezone("+00:00".to_owned())
         .disable_statement_logging();
@@ -35,10 +35,10 @@ pub(in super::super) fn connect(url: &str) -> Result<Arc<dyn Driver>, StoreError
 
 impl SqlBackend for MySql {
     const DIALECT: SqlDialect = SqlDialect::Mysql;
-    // Without read committed, looking for a key that is absent locks its neighbours. Of a key that
-    // is longer than what is sorted, the rest would not count. A process that sleeps in the middle
-    // of a transaction must not keep the lease it held from whoever takes over: MariaDB ends such
-    // transactions, MySQL only such connections.
+    // Without READ COMMITTED, looking up an absent key locks its neighbours. Of a key longer than
+    // `max_sort_length`, the rest would not be compared. A process that sleeps inside a transaction
+    // must not block whoever takes its lease over: MariaDB ends such transactions, MySQL only such
+    // connections.
     const SESSION_SETUP: &'static str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
         SET SESSION innodb_lock_wait_timeout = 20, max_sort_length = 2048 \
         /*M!100300 , idle_transaction_timeout = 10 */ /*!80000 , wait_timeout = 20 */";
@@ -49,7 +49,7 @@ impl SqlBackend for MySql {
         }
     }
 
-    /// By the numbers in MySQL's and MariaDB's error references.
+    /// Classifies by the error numbers of MySQL and MariaDB.
     fn classify_error(error: &dyn DatabaseError) -> DbErrorClass {
         match error
             .try_downcast_ref::<MySqlDatabaseError>()

@@ -1,4 +1,4 @@
-//! A few connections, kept open between uses.
+//! A small pool of connections.
 
 use super::super::driver::{
     DbFault, DbFuture, Driver, Statement, StatementResult, TransactionKind, Tx,
@@ -15,24 +15,24 @@ use tokio::time::{Instant, timeout};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
-/// A connection that was idle for longer is asked for a sign of life first.
+/// A connection that was idle for longer is pinged first.
 const PING_AFTER_IDLE: Duration = Duration::from_secs(1);
 /// A connection that was idle for longer is closed.
 const MAX_IDLE: Duration = Duration::from_secs(60);
 
 pub(super) type ConnectionOptions<DB> = <<DB as sqlx::Database>::Connection as Connection>::Options;
 
-/// What becomes of a connection whose user went away in the middle of something.
+/// The treatment of a connection whose user was dropped in the middle of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AbandonPolicy {
-    /// It is closed, and the server undoes what was begun.
+    /// The connection is closed, and the server rolls the transaction back.
     Close,
-    /// It is kept, because the data lives and dies with it; what was begun is undone before its
-    /// next use.
+    /// The connection is kept, because the data lives in it. The transaction is rolled back before
+    /// the next use.
     Keep,
 }
 
-/// Connections to one database, at most so many at a time.
+/// Connections to one database, limited in number.
 pub(super) struct ConnectionPool<DB: SqlBackend> {
     options: ConnectionOptions<DB>,
     abandoned: AbandonPolicy,
@@ -103,7 +103,7 @@ impl<DB: SqlBackend> ConnectionPool<DB> {
         .await
     }
 
-    /// Whether an idle connection can be used.
+    /// Returns whether an idle connection can be used.
     async fn revive(&self, idle: &mut IdleConnection<DB>) -> bool {
         match idle.unfinished {
             UnfinishedWork::Nothing => {
@@ -111,7 +111,7 @@ impl<DB: SqlBackend> ConnectionPool<DB> {
                     || matches!(timeout(CONNECT_TIMEOUT, idle.conn.ping()).await, Ok(Ok(())))
             }
             UnfinishedWork::Transaction => {
-                // Refused where no transaction was open, and that is fine too.
+                // The rollback fails if no transaction was open, which is fine.
                 let undone =
                     timeout(STATEMENT_TIMEOUT, DB::script(&mut idle.conn, "ROLLBACK")).await;
                 matches!(undone, Ok(Ok(()) | Err(sqlx::Error::Database(_))))
@@ -128,7 +128,7 @@ impl<DB: SqlBackend> ConnectionPool<DB> {
 
     fn put(&self, conn: DB::Connection, unfinished: UnfinishedWork) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        // The last used is taken first, so those at the front are those not needed.
+        // The connection used last is taken first, so those at the front are not needed.
         if self.abandoned == AbandonPolicy::Close {
             let stale = idle
                 .iter()
@@ -146,7 +146,7 @@ impl<DB: SqlBackend> ConnectionPool<DB> {
 
 impl<DB: SqlBackend> fmt::Debug for ConnectionPool<DB> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the options: they hold the password.
+        // The options are left out because they hold the password.
         f.debug_struct("Pool")
             .field("free", &self.permits.available_permits())
             .finish_non_exhaustive()
@@ -155,7 +155,7 @@ impl<DB: SqlBackend> fmt::Debug for ConnectionPool<DB> {
 
 /// A connection in use.
 struct PooledConnection<DB: SqlBackend> {
-    /// None only while it goes back.
+    /// The connection; `None` only while it is returned.
     conn: Option<DB::Connection>,
     pool: Arc<ConnectionPool<DB>>,
     _permit: OwnedSemaphorePermit,
@@ -182,7 +182,7 @@ impl<DB: SqlBackend> PooledConnection<DB> {
         .await
     }
 
-    /// Gives a connection back on which nothing is under way.
+    /// Returns a connection without an operation in progress to the pool.
     fn release(mut self) {
         if let Some(conn) = self.conn.take() {
             self.pool.put(conn, UnfinishedWork::Nothing);
@@ -198,8 +198,7 @@ impl<DB: SqlBackend> Drop for PooledConnection<DB> {
     }
 }
 
-/// A database with its connections. Those that read wait for no writer where the database allows
-/// it.
+/// A database with its connections. Readers do not wait for writers where the database allows it.
 #[derive(Debug)]
 pub(super) struct PooledDriver<DB: SqlBackend> {
     pub(super) writers: Arc<ConnectionPool<DB>>,

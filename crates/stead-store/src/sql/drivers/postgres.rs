@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 const MAX_CONNECTIONS: usize = 16;
 
-/// The database at `url`, which was not spoken to yet.
+/// Returns the database at `url` without connecting yet.
 pub(in super::super) fn connect(url: &str) -> Result<Arc<dyn Driver>, StoreError> {
     let options: PgConnectOptions = url.parse().map_err(|cause: sqlx::Error| {
         StoreError::Setup(format!("the URL of the store: {cause}"))
@@ -31,7 +31,7 @@ pub(in super::super) fn connect(url: &str) -> Result<Arc<dyn Driver>, StoreError
 impl SqlBackend for Postgres {
     const DIALECT: SqlDialect = SqlDialect::Postgres;
     // Set here and not in the URL's options, which connection poolers refuse. A process that sleeps
-    // in the middle of a transaction must not keep the lease it held from whoever takes over.
+    // inside a transaction must not block whoever takes its lease over.
     const SESSION_SETUP: &'static str = "SET statement_timeout = 30000; \
         SET idle_in_transaction_session_timeout = 10000; \
         SET default_transaction_isolation = 'read committed'";
@@ -42,7 +42,7 @@ impl SqlBackend for Postgres {
         }
     }
 
-    /// By the codes in PostgreSQL's appendix A.
+    /// Classifies by the codes in PostgreSQL's appendix A.
     fn classify_error(error: &dyn DatabaseError) -> DbErrorClass {
         match error.code().as_deref().unwrap_or_default() {
             "23505" => DbErrorClass::Duplicate,

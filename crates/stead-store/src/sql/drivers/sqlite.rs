@@ -12,18 +12,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long another process may write before we are told that it does.
+/// The time that another process may write before SQLite reports that it is busy.
 const BUSY: Duration = Duration::from_secs(5);
 const READERS: usize = 4;
 const MEMORY: &str = ":memory:";
 
-/// The file `path`, made with its folder if it is not there, or the memory of this process.
+/// Returns the database in the file `path`, which is created with its folder, or in memory.
 pub(in super::super) fn connect(path: &str) -> Result<Arc<dyn Driver>, StoreError> {
     let options = SqliteConnectOptions::new()
         .busy_timeout(BUSY)
         .disable_statement_logging();
     if path == MEMORY {
-        // Each connection has a database of its own, so there is only one.
+        // Each connection has an in-memory database of its own, so there is only one connection.
         let pool = ConnectionPool::new(options.in_memory(true), 1, AbandonPolicy::Keep);
         return Ok(Arc::new(PooledDriver::<Sqlite> {
             writers: pool.clone(),
@@ -37,9 +37,9 @@ pub(in super::super) fn connect(path: &str) -> Result<Arc<dyn Driver>, StoreErro
         .filename(path)
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
-        // Not NORMAL: that may lose the last commits with the power.
+        // Not NORMAL: a power failure could lose the last commits.
         .synchronous(SqliteSynchronous::Full);
-    // One writer: it queues here, in order, rather than asking the file again and again.
+    // Writers wait here in order for the only connection, instead of polling the file lock.
     let writers = ConnectionPool::new(options.clone(), 1, AbandonPolicy::Close);
     let readers = ConnectionPool::new(options, READERS, AbandonPolicy::Close);
     Ok(Arc::new(PooledDriver::<Sqlite> { writers, readers }))
@@ -56,7 +56,7 @@ impl SqlBackend for Sqlite {
         }
     }
 
-    /// By SQLite's extended result codes, whose lowest byte is the plain one.
+    /// Classifies by SQLite's extended result codes, whose lowest byte is the primary code.
     fn classify_error(error: &dyn DatabaseError) -> DbErrorClass {
         const BUSY: i32 = 5;
         const LOCKED: i32 = 6;

@@ -26,7 +26,7 @@ pub(super) async fn run(url: &str, sql: &'static str) {
     }
 }
 
-/// A lease that was given to somebody else by a transaction that has not ended.
+/// A lease that another holder took in a transaction that has not ended.
 pub(super) enum Takeover {
     Postgres(PgConnection),
     Mysql(MySqlConnection),

@@ -6,19 +6,19 @@ use bytes::Bytes;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
-use stead_store::{Documents, EnqueueOutcome, Job, Journals, Queue, StoreError};
+use stead_store::{Documents, EnqueueOutcome, Job, Journals, Queue, StateStore, StoreError};
 use stead_testkit::servers::TestServer;
 use tokio::task::JoinSet;
 
-/// Runs `operation` in a new space each time, with the connection cut at each of its answers in
+/// Runs `operation` in a new space each time, with the connection cut at each of its responses in
 /// turn.
 async fn cut_everywhere<F: Future<Output = ()>>(
     prepare: impl AsyncFn(&SqlStore, &Space),
     operation: impl Fn(Arc<SqlStore>, Space) -> F,
 ) {
     for kind in SERVERS {
-        // A server's first answer to a new statement is that it understood; to one it knows, what
-        // came of it.
+        // A server's first response to a new statement is that it was parsed; to a prepared one,
+        // the result.
         for known in [false, true] {
             let proxy = Proxy::before(&shared(kind)).await;
             let store = Arc::new(SqlStore::connect(proxy.url()).await.unwrap());
@@ -236,7 +236,7 @@ async fn a_job_is_added_delivered_and_ended_once() {
     .await;
 }
 
-/// One writer's work: documents and a journal, and how far they were acknowledged.
+/// Writes documents and a journal, and returns how far they were acknowledged.
 async fn write_until(
     store: Arc<SqlStore>,
     space: Space,
@@ -349,8 +349,8 @@ async fn a_holder_that_froze_amid_a_commit_does_not_keep_its_lease() {
             put(key, Expected::Version(document.version)).1
         };
         let changes = first.iter().map(again).collect();
-        // The begin, the look at the lease, the look at the keys; of what is written it hears no
-        // more.
+        // The begin, the check of the lease and the check of the keys pass; no response to the
+        // writes does.
         proxy.freeze_after(3);
         let mut commits = JoinSet::new();
         let store = frozen.clone();

@@ -52,7 +52,7 @@ async fn take(
     }
 }
 
-/// A store on each database, and the folder in which the file lies.
+/// Returns a store on each database, and the folder of the SQLite file.
 async fn stores() -> (Vec<Arc<SqlStore>>, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let urls = [

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-/// Stands between a store and its server. Gone, with all its connections, when dropped.
+/// A proxy between a store and its server. Dropping it closes all its connections.
 pub(super) struct Proxy {
     url: String,
     faults: Arc<Faults>,
@@ -16,16 +16,17 @@ pub(super) struct Proxy {
 
 #[derive(Default)]
 struct Faults {
-    /// How many answers still pass before one is swallowed with its connection; negative: all.
+    /// The number of responses that still pass before one is dropped with its connection; negative
+    /// for all.
     answers_left: AtomicI64,
     was_cut: AtomicBool,
-    /// Whether it is frozen instead.
+    /// Whether the connection freezes instead of being cut.
     freezes: AtomicBool,
     frozen: AtomicBool,
 }
 
 impl Proxy {
-    /// In front of the server at `url`.
+    /// Starts a proxy in front of the server at `url`.
     pub(super) async fn before(url: &str) -> Self {
         let authority = url.split("://").nth(1).unwrap().split('/').next().unwrap();
         let server: SocketAddr = authority.rsplit('@').next().unwrap().parse().unwrap();
@@ -47,31 +48,31 @@ impl Proxy {
         }
     }
 
-    /// The server's URL, through here.
+    /// Returns the URL of the server through this proxy.
     pub(super) fn url(&self) -> &str {
         &self.url
     }
 
-    /// Lets `answers` more pieces of answers pass, then swallows one and closes its connection.
+    /// Lets `answers` more pieces of responses pass, then drops one and closes its connection.
     pub(super) fn cut_after(&self, answers: i64) {
         self.faults.was_cut.store(false, Ordering::SeqCst);
         self.faults.answers_left.store(answers, Ordering::SeqCst);
     }
 
-    /// Whether a connection was cut since it was asked for. From now on none will be.
+    /// Returns whether a connection was cut since this was requested, and stops cutting.
     pub(super) fn was_cut(&self) -> bool {
         self.faults.answers_left.store(-1, Ordering::SeqCst);
         self.faults.was_cut.load(Ordering::SeqCst)
     }
 
-    /// Lets `answers` more pieces of answers pass. After them nothing is passed on, and nothing is
-    /// closed.
+    /// Lets `answers` more pieces of responses pass. After them nothing is passed on, and nothing
+    /// is closed.
     pub(super) fn freeze_after(&self, answers: i64) {
         self.faults.freezes.store(true, Ordering::SeqCst);
         self.faults.answers_left.store(answers, Ordering::SeqCst);
     }
 
-    /// Whether it has come to that.
+    /// Returns whether the connection is frozen.
     pub(super) fn is_frozen(&self) -> bool {
         self.faults.frozen.load(Ordering::SeqCst)
     }
@@ -81,7 +82,7 @@ async fn accept(listener: TcpListener, server: SocketAddr, faults: Arc<Faults>) 
     let mut connections = JoinSet::new();
     loop {
         let (client, _) = listener.accept().await.unwrap();
-        // A server that is away refuses, and so the client is closed.
+        // A server that is down refuses the connection, so the client is closed.
         let Ok(server) = TcpStream::connect(server).await else {
             continue;
         };

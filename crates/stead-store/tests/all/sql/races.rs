@@ -1,7 +1,7 @@
 //! The place for tests of concurrent commits, takeovers and dropped operations on a SQL store.
 
 use super::*;
-use stead_store::{Documents, StoreError};
+use stead_store::{Documents, StateStore, StoreError};
 use tokio::task::JoinSet;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -42,7 +42,7 @@ async fn two_that_need_each_other_absent_are_never_both_made() {
     }
 }
 
-/// A take-over that is under way is waited for: whoever commits sees its token, not the one before.
+/// A commit waits for a takeover in progress and sees its token, not the one before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_commit_waits_for_a_takeover_and_is_fenced_off() {
     for kind in SERVERS {
@@ -142,7 +142,8 @@ async fn what_is_dropped_half_way_leaves_all_or_nothing_and_a_store_that_works()
                 .to_vec();
             let commit = store.commit(&space, changes, None);
             let ended = tokio::time::timeout(Duration::from_micros(micros), commit).await;
-            // Whoever reads the same keys for writing waits until the server has noticed.
+            // Reading the same keys for writing waits until the server has noticed the dropped
+            // operation.
             let (document, change) = put("a", Expected::Any);
             store.commit(&space, vec![change], None).await.unwrap();
             assert_eq!(store.get(&space, "a").await.unwrap(), Some(document));

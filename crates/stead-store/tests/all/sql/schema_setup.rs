@@ -2,11 +2,11 @@
 //! servers, passwords, expiry of dedup keys.
 
 use super::*;
-use stead_store::{Documents, EnqueueOutcome, Job, Queue, StoreError};
+use stead_store::{Documents, EnqueueOutcome, Job, Queue, StateStore, StoreError};
 use stead_testkit::servers::TestServer;
 use tokio::task::JoinSet;
 
-/// Empty databases of one's own.
+/// Returns empty databases that no other test uses.
 fn empty() -> (Vec<String>, (tempfile::TempDir, Vec<TestServer>)) {
     let folder = tempfile::tempdir().unwrap();
     let servers: Vec<TestServer> = SERVERS.map(TestServer::start).into_iter().collect();
