@@ -15,9 +15,10 @@ pub use grant::{Grant, GrantScope};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use stead_core::{PermissionCeiling, PermissionMode, ToolEffect, Verdict, VerdictKind};
+use stead_place::ProjectAccess;
 use stead_tools::rules_follow;
 use stead_vfs::VPath;
-use stead_workspace::{Approval, ProjectAccess, ToolLists};
+use stead_workspace::{Approval, ToolLists};
 
 /// What is judged: a call, and what the rules for files and commands say about all it would touch.
 #[derive(Debug, Clone, PartialEq)]

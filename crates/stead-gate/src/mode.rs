@@ -2,7 +2,7 @@
 
 use super::{CallFacts, CommandFacts, ReadOnlyStatus, RuleMatch};
 use stead_core::{PermissionMode, ToolEffect, Verdict, VerdictKind};
-use stead_workspace::ProjectAccess;
+use stead_place::ProjectAccess;
 
 /// What a call does, as far as modes tell calls apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -23,7 +23,7 @@
 //! - [`AgentConfig`]: the settings. [`Document`]: any settings file, whose values know their place.
 //! - [`Section`], [`Prompt`]: what the model is told. [`Reader`]: files that are read for every
 //!   turn.
-//! - [`skills`]: the Agent Skills standard. [`Place`]: where the tree and its sessions lie.
+//! - [`skills`]: the Agent Skills standard.
 
 mod agent_spec;
 mod approval;
@@ -35,7 +35,6 @@ mod definition;
 mod dotenv;
 mod execute;
 mod feature_switch;
-mod filesystem;
 mod finding;
 mod for_agent;
 mod front_matter;
@@ -43,7 +42,6 @@ mod hooks;
 mod layout;
 mod memory;
 mod offload;
-mod place;
 mod plan;
 mod policy;
 mod profile;
@@ -74,9 +72,6 @@ pub use definition::{
 pub use dotenv::parse_dotenv;
 pub use execute::ExecuteSettings;
 pub use feature_switch::{DisabledFeatures, FeatureSwitch};
-pub use filesystem::{
-    FilesystemMode, FilesystemSettings, IsolationScope, Project, ProjectSettings, SessionSettings,
-};
 pub use finding::{Finding, Severity, SourcePosition};
 pub use for_agent::general_purpose;
 pub use front_matter::FrontMatter;
@@ -90,10 +85,6 @@ pub use layout::{
 };
 pub use memory::MemorySettings;
 pub use offload::{OffloadSettings, offload_folder};
-pub use place::{
-    EphemeralPlace, LocalPlace, OwnerState, PROJECT, Place, PlaceError, PlaceKind, ProjectAccess,
-    StorePathBase, StorePlace, connect_store, open_place, open_store_place,
-};
 pub use plan::PlanSettings;
 pub use policy::{Policy, UndoSettings};
 pub use profile::{

@@ -5,12 +5,13 @@ use crate::profile::{ParsedProfile, built_in_profiles};
 use crate::skills::{SkillFlavor, SkillLayer, SkillLibrary, SkillOrigin, SourceError};
 use crate::{
     AgentConfig, AgentRole, AgentSpec, Definition, EmptyAllow, FeatureSwitch, Finding, Layout,
-    LoadCx, OpenOptions, ProfileLayer, ReadWindow, TextReader, ToolsConfig,
+    LoadCx, OpenOptions, ProfileLayer, ReadWindow, TextReader, ToolsConfig, offload_folder,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use stead_core::VerdictKind;
+use stead_place::{DefaultDir, PlaceSettings, SessionPersistence, SurroundingProject};
 use stead_search::Embed;
 use stead_vfs::{FileKind, Guarded, Protected, Rule, RuleError, Rules, VPath, Vfs, VfsError};
 
@@ -197,6 +198,36 @@ impl Workspace {
             files.clone(),
             self.unattended_rules.clone(),
         ))
+    }
+
+    /// Returns the settings of the place where the workspace in the folder `dir` keeps its tree and
+    /// its sessions.
+    pub fn place_settings(&self, dir: &Path) -> PlaceSettings {
+        let config = self.config();
+        let paths = &self.definition.paths;
+        let agent = config.agent_id();
+        let ephemeral = config.disable.contains(FeatureSwitch::SessionPersistence);
+        PlaceSettings {
+            dir: dir.to_owned(),
+            filesystem: config.filesystem.clone(),
+            session_store: config.sessions.url.clone(),
+            template: self.files.clone(),
+            private_paths: private_paths(),
+            runtime: paths.runtime.clone(),
+            default_dir: paths.default_dir.clone().map(|dir| DefaultDir {
+                dir,
+                known_names: self.definition.layout.top_level_names(),
+            }),
+            usage: paths.usage.clone(),
+            offload: offload_folder(&paths.runtime, &agent).ok(),
+            persistence: match ephemeral {
+                true => SessionPersistence::Ephemeral,
+                false => SessionPersistence::Durable,
+            },
+            surrounding_project: surrounding_project(dir, self.definition.layout),
+            cache: self.cache.clone(),
+            agent,
+        }
     }
 
     /// Its settings.
@@ -484,6 +515,30 @@ impl Workspace {
         );
         Ok(layers)
     }
+}
+
+/// Patterns of paths in which some layout keeps what belongs to one owner.
+fn private_paths() -> Vec<&'static str> {
+    [
+        "data/agents",
+        "data/token_usage.jsonl",
+        "memory/conversations",
+        ".openharness/data",
+        ".stead/agents",
+    ]
+    .into()
+}
+
+/// Returns the project that an AgentScope workspace lies in.
+fn surrounding_project(dir: &Path, layout: Layout) -> Option<SurroundingProject> {
+    let real = dir.canonicalize().ok()?;
+    if layout != Layout::Agentscope || !real.ends_with(".agentscope/workspace") {
+        return None;
+    }
+    Some(SurroundingProject {
+        dir: real.parent()?.parent()?.to_owned(),
+        hidden: ".agentscope",
+    })
 }
 
 /// Where skills are looked for.

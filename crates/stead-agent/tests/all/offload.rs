@@ -16,6 +16,7 @@ use stead_core::{
     Block, Entry, Media, Owner, Price, Redactor, ResultStatus, Risk, RunOutcome, UserId,
 };
 use stead_model::{Delta, Model, ModelError, Params, Request, ScriptedModel};
+use stead_place::{EphemeralPlace, IsolationScope, LocalPlace, Place};
 use stead_store::{LockWait, MemoryStore, OsDisk, Store};
 use stead_testkit::{FakeModel, FakeWire, RequestTurn, reply};
 use stead_tools::{Output, Tool};
@@ -23,8 +24,7 @@ use stead_vfs::{
     Bounds, Case, Expect, GrepMode, GrepQuery, LocalVfs, ReadRange, Syntax, VPath, Vfs,
 };
 use stead_workspace::{
-    EphemeralPlace, IsolationScope, Layout, LocalPlace, ModelUse, OpenOptions, Place, ScaffoldFile,
-    Workspace, offload_folder, scaffold,
+    Layout, ModelUse, OpenOptions, ScaffoldFile, Workspace, offload_folder, scaffold,
 };
 
 /// About 37,000 tokens.

@@ -8,7 +8,7 @@ use stead_core::{
     Block, Message, Owner, Price, SessionId, StopReason, TenantId, ToolCall, Usage, UserId,
 };
 use stead_model::{Delta, Model, ModelError, Reply, Request};
-use stead_workspace::IsolationScope;
+use stead_place::IsolationScope;
 
 /// Names that a path, a key, a pattern, a collation or a reader may confuse with another, or with a
 /// part of the layout.

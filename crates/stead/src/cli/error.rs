@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 use stead::agent::{AgentError, MemoryError};
 use stead::model::ModelError;
+use stead::place::PlaceError;
 use stead::store::StoreError;
-use stead::workspace::{PlaceError, WorkspaceError};
+use stead::workspace::WorkspaceError;
 
 /// Why a command could not be carried out.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! A place whose sessions end with the process.
 
-use super::{OwnerState, Place, PlaceKind, ProjectAccess};
+use crate::{OwnerState, Place, PlaceKind, ProjectAccess};
 use futures_util::future::BoxFuture;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use stead_store::{
 };
 use stead_vfs::{Routes, StoreVfs, VPath, Vfs, VfsError};
 
-/// The files of another place, with sessions that are kept in memory only.
+/// The files of another place, with sessions kept in memory.
 #[derive(Debug)]
 pub struct EphemeralPlace {
     files: Arc<dyn Place>,
@@ -21,12 +21,12 @@ pub struct EphemeralPlace {
     redactor: Redactor,
     memory: Arc<dyn Store>,
     indexes: IndexCache,
-    /// The folder of the tree that belongs to sessions, and so is not kept either.
+    /// The folder of the tree that belongs to sessions, and so is kept in memory too.
     offload: Option<VPath>,
 }
 
 impl EphemeralPlace {
-    /// The files of `files`; nothing else of it.
+    /// Creates a place with the files of `files` and nothing else of it.
     pub fn new(files: Arc<dyn Place>, agent: AgentId, redactor: Redactor) -> Self {
         let memory = Arc::new(MemoryStore::default());
         let indexes = IndexCache::default();
@@ -40,7 +40,7 @@ impl EphemeralPlace {
         }
     }
 
-    /// The same, with what sessions put into the folder `offload` of the tree in memory too.
+    /// Keeps the folder `offload` of the tree in memory too.
     pub fn with_offload(self, offload: VPath) -> Self {
         Self {
             offload: Some(offload),
@@ -66,7 +66,7 @@ impl Place for EphemeralPlace {
     }
 
     fn files(&self, owner: &Owner, session: &SessionId, _: Option<&FencingToken>) -> Arc<dyn Vfs> {
-        // A fence of our own sessions means nothing to the store of the files.
+        // A fencing token of the sessions in memory means nothing to the store of the files.
         let files = self.files.files(owner, session, None);
         let Some(offload) = &self.offload else {
             return files;

@@ -1,7 +1,7 @@
 //! A folder of the local disk.
 
-use super::{OwnerState, PROJECT, Place, PlaceKind, project_path, without_owned};
-use crate::IsolationScope;
+use crate::template::template_of;
+use crate::{DefaultDir, IsolationScope, OwnerState, PROJECT, Place, PlaceKind, ProjectAccess};
 use futures_util::future::BoxFuture;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,9 +14,10 @@ use stead_store::{
 };
 use stead_vfs::{HomeVfs, LocalVfs, Overlay, ReadOnly, Routes, Scoped, VPath, Vfs, VfsError};
 
-/// A folder of the local disk. Whoever gives no name works on the folder itself; a named user has a
-/// folder `@@name` in it, over a view of the rest that cannot be changed and shows nothing of other
-/// users.
+/// A folder of the local disk.
+///
+/// The default owner works on the folder itself. A named user has a folder `@@name` in it, laid over
+/// a read-only view of the rest that shows nothing of other users.
 #[derive(Debug)]
 pub struct LocalPlace {
     dir: PathBuf,
@@ -26,30 +27,24 @@ pub struct LocalPlace {
     redactor: Redactor,
     scope: IsolationScope,
     project: Option<(Arc<dyn Vfs>, ProjectAccess)>,
-    /// The folder of the project, where it is one.
+    /// The folder of the project on this machine, if it has one.
     project_dir: Option<PathBuf>,
-    /// Where files go that are written outside the folders that are known.
-    default_dir: Option<(VPath, &'static [&'static str])>,
-    /// The folder below which runtime state lies, for whoever gives no name.
+    /// Patterns of paths that belong to one owner and are hidden from others.
+    private_paths: Vec<&'static str>,
+    /// The folder for new files outside the known ones.
+    default_dir: Option<DefaultDir>,
+    /// The folder below which the runtime state of the default owner lies.
     runtime: PathBuf,
-    /// The file that says who used how much, where the layout has a place for it.
+    /// The usage log, if it does not lie with the runtime state.
     usage: Option<PathBuf>,
-    /// Those of the folder itself, which hold open files and an unwritten index.
+    /// The sessions of the default owner. They are shared because they hold open files and an
+    /// index that is not written yet.
     workspace_sessions: Arc<FileSessions>,
     indexes: IndexCache,
 }
 
-/// What may be done to an attached project.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProjectAccess {
-    /// It can be read.
-    ReadOnly,
-    /// It can be changed; a person is asked each time.
-    Writable,
-}
-
 impl LocalPlace {
-    /// The folder `dir`, whose sessions are those of `agent`. Every change goes through `disk`.
+    /// Opens the folder `dir` with the sessions of `agent`. Every change goes through `disk`.
     pub fn open(
         dir: &Path,
         agent: AgentId,
@@ -74,6 +69,7 @@ impl LocalPlace {
             scope,
             project: None,
             project_dir: None,
+            private_paths: Vec::new(),
             default_dir: None,
             runtime,
             usage: None,
@@ -82,7 +78,7 @@ impl LocalPlace {
         })
     }
 
-    /// The same with runtime state below the folder `runtime`.
+    /// Keeps runtime state below the folder `runtime`.
     pub fn with_runtime(self, runtime: &VPath) -> Self {
         let runtime = runtime
             .parts()
@@ -98,7 +94,7 @@ impl LocalPlace {
         }
     }
 
-    /// The same with the file `usage` for who used how much.
+    /// Writes the usage log to the file `usage`.
     pub fn with_usage(self, usage: &VPath) -> Self {
         let usage = usage
             .parts()
@@ -109,20 +105,28 @@ impl LocalPlace {
         }
     }
 
-    /// The same, with `home` for files that are written outside the folders `known`.
-    pub fn with_default_dir(self, home: VPath, known: &'static [&'static str]) -> Self {
+    /// Hides the paths that `patterns` cover from owners they do not belong to.
+    pub fn with_private_paths(self, patterns: Vec<&'static str>) -> Self {
         Self {
-            default_dir: Some((home, known)),
+            private_paths: patterns,
             ..self
         }
     }
 
-    /// The same with another scope.
+    /// Writes new files outside the known folders to a folder of their own.
+    pub fn with_default_dir(self, default_dir: DefaultDir) -> Self {
+        Self {
+            default_dir: Some(default_dir),
+            ..self
+        }
+    }
+
+    /// Sets who shares what is written.
     pub fn with_scope(self, scope: IsolationScope) -> Self {
         Self { scope, ..self }
     }
 
-    /// The same with the folder `dir` attached as `project/`.
+    /// Attaches the folder `dir` as `project/`.
     pub fn with_project(self, dir: &Path, attached: ProjectAccess) -> Result<Self, VfsError> {
         let files = LocalVfs::open(dir, self.disk.clone())?;
         let place = self.with_project_files(Arc::new(files), attached);
@@ -132,7 +136,7 @@ impl LocalPlace {
         })
     }
 
-    /// The same with `files` attached as `project/`.
+    /// Attaches `files` as `project/`.
     pub fn with_project_files(self, files: Arc<dyn Vfs>, attached: ProjectAccess) -> Self {
         let files = match attached {
             ProjectAccess::ReadOnly => Arc::new(ReadOnly::new(files)),
@@ -144,8 +148,8 @@ impl LocalPlace {
         }
     }
 
-    /// The same, with `dir` for the folder that an attached project lies in: commands can run
-    /// there.
+    /// Names the folder of this machine in which the attached project lies, so that commands can
+    /// run there.
     pub fn with_project_dir(self, dir: PathBuf) -> Self {
         Self {
             project_dir: Some(dir),
@@ -153,12 +157,12 @@ impl LocalPlace {
         }
     }
 
-    /// The whole folder.
+    /// Returns the whole folder.
     pub fn root(&self) -> &LocalVfs {
         &self.root
     }
 
-    /// The part of the folder that is an owner's own.
+    /// Returns the part of the folder that belongs to `owner`.
     pub fn owner_files(&self, owner: &Owner) -> Result<Arc<dyn Vfs>, VfsError> {
         match self.owner_folder(owner) {
             None => Ok(Arc::new(self.root.clone())),
@@ -169,7 +173,7 @@ impl LocalPlace {
         }
     }
 
-    /// The folder of an owner; none for the workspace itself.
+    /// Returns the name of the owner's folder; none for the workspace itself.
     fn owner_folder(&self, owner: &Owner) -> Option<String> {
         match self.scope {
             IsolationScope::Agent | IsolationScope::Global
@@ -195,7 +199,8 @@ impl LocalPlace {
             .map_or_else(|| self.runtime.clone(), |folder| self.dir.join(folder))
     }
 
-    /// The folder of an owner's files, or of those of one session; none for the workspace itself.
+    /// Returns the name of the folder of the owner's files, or of the session's where each session
+    /// has its own; none for the workspace itself.
     fn overlay_folder(&self, owner: &Owner, session: &SessionId) -> Option<String> {
         match self.scope {
             IsolationScope::Session => {
@@ -209,7 +214,7 @@ impl LocalPlace {
         }
     }
 
-    /// The tree of an owner, or of one session.
+    /// Returns the tree of an owner, or of one session.
     fn owner_tree(&self, owner: &Owner, session: &SessionId) -> Result<Arc<dyn Vfs>, VfsError> {
         let Some(folder) = self.overlay_folder(owner, session) else {
             return Ok(Arc::new(self.root.clone()));
@@ -217,12 +222,13 @@ impl LocalPlace {
         let upper = Scoped::new(Arc::new(self.root.clone()), VPath::parse(&folder)?);
         Ok(Arc::new(Overlay::new(
             Arc::new(upper),
-            without_owned(Arc::new(self.root.clone())),
+            template_of(Arc::new(self.root.clone()), &self.private_paths),
         )))
     }
 }
 
-/// The folder of what all users of a tenant share. No user has an empty name.
+/// Returns the name of the folder that all users of a tenant share. No user has an empty name, so
+/// it is no user's.
 fn tenant_folder(tenant: &TenantId) -> String {
     folder_name(&[tenant.as_str(), ""])
 }
@@ -245,14 +251,14 @@ impl Place for LocalPlace {
     }
 
     fn files(&self, owner: &Owner, session: &SessionId, _: Option<&FencingToken>) -> Arc<dyn Vfs> {
-        // A folder name is always a path; if it were not, the caller would find an empty tree.
+        // A folder name is always a valid path. If it were not, the caller would get an empty tree.
         let tree = self
             .owner_tree(owner, session)
             .unwrap_or_else(|_| Arc::new(stead_vfs::StoreVfs::in_memory()));
         let tree: Arc<dyn Vfs> = match &self.default_dir {
             None => tree,
-            Some((home, known)) => {
-                Arc::new(HomeVfs::new(tree, home.clone(), known.iter().copied()))
+            Some(DefaultDir { dir, known_names }) => {
+                Arc::new(HomeVfs::new(tree, dir.clone(), known_names.iter().copied()))
             }
         };
         match &self.project {
@@ -265,7 +271,7 @@ impl Place for LocalPlace {
     }
 
     fn local_dir(&self, owner: &Owner, session: &SessionId, path: &VPath) -> Option<PathBuf> {
-        // One folder over another is no folder.
+        // An overlay of two folders is not a folder of this machine.
         if self.overlay_folder(owner, session).is_some() {
             return None;
         }
@@ -349,6 +355,11 @@ impl Place for LocalPlace {
             }
         }
     }
+}
+
+/// Returns the path of [`PROJECT`].
+fn project_path() -> VPath {
+    VPath::parse(PROJECT).unwrap_or(VPath::root())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `filesystem:` and `sessions:` in agent.yaml: where the tree and its sessions lie.
+//! `filesystem:` and `sessions:` in agent.yaml.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub struct FilesystemSettings {
     pub namespace: Option<String>,
 }
 
-/// Kinds of places.
+/// The kinds of places that settings can name.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -28,7 +28,7 @@ pub enum FilesystemMode {
     /// The folder itself.
     #[default]
     Local,
-    /// A store, over the folder as a template.
+    /// A store, laid over the folder as a template.
     Store,
 }
 
@@ -39,7 +39,7 @@ pub enum FilesystemMode {
     expecting = "a folder, or `path:` and `writable: true|false`"
 )]
 pub enum Project {
-    /// Only to be read.
+    /// Read-only.
     Path(PathBuf),
     /// With settings.
     Settings(ProjectSettings),
@@ -57,7 +57,7 @@ pub struct ProjectSettings {
 }
 
 impl Project {
-    /// The folder and whether it may be changed.
+    /// Returns the folder and whether it may be changed.
     pub fn settings(&self) -> ProjectSettings {
         match self {
             Self::Path(path) => ProjectSettings {
@@ -86,17 +86,17 @@ pub enum IsolationScope {
     Global,
 }
 
-/// Where sessions are kept, if not with the tree.
+/// Where sessions are kept, if not with the files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SessionSettings {
-    /// The store; left out, it is the one of `filesystem`.
+    /// The store; by default that of `filesystem`.
     pub url: Option<String>,
 }
 
 impl FilesystemSettings {
-    /// The key that is wrong and why, if any is.
-    pub(crate) fn problem(&self) -> Option<(&'static str, String)> {
+    /// Returns the first invalid key and what is wrong with it.
+    pub fn problem(&self) -> Option<(&'static str, String)> {
         let not_for = |key: &'static str, mode: &str| {
             Some((key, format!("{key} has no meaning with mode: {mode}")))
         };

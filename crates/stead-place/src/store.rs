@@ -1,7 +1,9 @@
 //! A store that other machines may share.
 
-use super::{OwnerState, Place, PlaceError, PlaceKind, ProjectAccess, without_owned};
-use crate::{FilesystemSettings, IsolationScope};
+use crate::template::template_of;
+use crate::{
+    FilesystemSettings, IsolationScope, OwnerState, Place, PlaceError, PlaceKind, ProjectAccess,
+};
 use futures_util::future::BoxFuture;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,27 +16,31 @@ use stead_store::{
 };
 use stead_vfs::{ContentHash, Overlay, StoreVfs, VPath, Vfs, VfsError};
 
-/// A store, over a local folder as a template.
+/// A store, laid over a local folder as a template.
 ///
-/// Three layers, the first that has a file wins: what belongs to the scope (a user's own, unless
-/// set otherwise), the template that was pushed to the store and that all share, and the local
-/// folder. All changes go to the first.
+/// The tree has three layers, and the first that has a file wins: the files of the scope (a user's
+/// own unless set otherwise), the shared template that was pushed to the store, and the local
+/// folder. All changes go to the first layer.
 #[derive(Debug)]
 pub struct StorePlace {
     store: Arc<dyn Store>,
     sessions: Arc<dyn Store>,
+    /// The local folder as it is.
+    local: Arc<dyn Vfs>,
+    /// The local folder without what belongs to one owner.
     template: Arc<dyn Vfs>,
     agent: AgentId,
     scope: IsolationScope,
     namespace: Option<String>,
     redactor: Redactor,
-    /// Where this machine keeps what is derived; none = nowhere.
+    /// The folder of this machine for derived data; none = keep it in memory.
     cache: Option<PathBuf>,
     indexes: IndexCache,
 }
 
 impl StorePlace {
-    /// The tree of `agent` in `store`, over the folder `local`; sessions are kept in `sessions`.
+    /// Creates the place of `agent` in `store`, over the folder `local`. Sessions are kept in
+    /// `sessions`.
     pub fn new(
         store: Arc<dyn Store>,
         sessions: Arc<dyn Store>,
@@ -53,7 +59,8 @@ impl StorePlace {
         Ok(Self {
             store,
             sessions,
-            template: without_owned(local),
+            template: template_of(local.clone(), &[]),
+            local,
             agent,
             scope,
             namespace,
@@ -63,17 +70,25 @@ impl StorePlace {
         })
     }
 
-    /// The same with a folder of this machine for what is derived.
+    /// Hides the paths of the local folder that `patterns` cover: they belong to one owner.
+    pub fn with_private_paths(self, patterns: &[&str]) -> Self {
+        Self {
+            template: template_of(self.local.clone(), patterns),
+            ..self
+        }
+    }
+
+    /// Sets the folder of this machine for derived data.
     pub fn with_cache(self, cache: Option<PathBuf>) -> Self {
         Self { cache, ..self }
     }
 
-    /// The template that was pushed to the store.
+    /// Returns the template that was pushed to the store.
     pub fn template(&self, owner: &Owner) -> StoreVfs {
         StoreVfs::new(self.store.clone(), self.agent_space(owner, &["template"]))
     }
 
-    /// What belongs to the scope of `owner`, without what lies below it.
+    /// Returns the files of the scope of `owner`, without the layers below.
     pub fn scope_files(&self, owner: &Owner, session: &SessionId) -> StoreVfs {
         StoreVfs::new(self.store.clone(), self.scope_space(owner, Some(session)))
     }
@@ -92,8 +107,7 @@ impl StorePlace {
         Space::new(ids)
     }
 
-    /// The space that the scope gives; without a session, the one that holds the sessions
-    /// themselves.
+    /// Returns the space of the scope; without a session, the one that holds the sessions.
     fn scope_space(&self, owner: &Owner, session: Option<&SessionId>) -> Space {
         match (self.scope, session) {
             (IsolationScope::Session, Some(session)) => self.agent_space(
@@ -112,7 +126,8 @@ impl StorePlace {
         }
     }
 
-    /// Sessions are an agent's own, also where files are everybody's.
+    /// Returns the space of the sessions. They belong to one agent, even where files are shared by
+    /// all agents.
     fn session_space(&self, owner: &Owner) -> Space {
         match self.scope {
             IsolationScope::Global => self.agent_space(owner, &["shared"]),
@@ -142,8 +157,7 @@ impl Place for StorePlace {
         fence: Option<&FencingToken>,
     ) -> Arc<dyn Vfs> {
         let own = self.scope_files(owner, session);
-        // The store can check the lease together with a change only where both lie in one space of
-        // it.
+        // The store can check a lease together with a change only where both lie in the same space.
         let together = Arc::ptr_eq(&self.store, &self.sessions)
             && self.scope_space(owner, Some(session)) == self.session_space(owner);
         let own = match fence.filter(|_| together) {
