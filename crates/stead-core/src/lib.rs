@@ -34,6 +34,7 @@ mod session_origin;
 mod state;
 mod tool;
 mod usage;
+mod variables;
 mod verdict;
 
 pub use ask::{Ask, AskTerms, Decision, DecisionKind};
@@ -63,4 +64,5 @@ pub use session_origin::{ChildFiles, PermissionCeiling, SessionOrigin, SubagentO
 pub use state::{ActiveSkill, FoldError, SessionState, TurnMessage};
 pub use tool::{AccessKind, PathAccess, PathScope, Risk, ToolEffect, ToolSpec, args_hash};
 pub use usage::{Price, StopReason, Usage, Usd};
+pub use variables::{Substitution, UnsetVariable, VariableLookup, VariableSyntax, substitute};
 pub use verdict::{Verdict, VerdictKind};

@@ -1,12 +1,12 @@
 //! What a folder says an agent is, whichever layout it has.
 
-use crate::skills::SkillFlavor;
 use crate::{
     AgentConfig, AgentSpec, FeatureSwitch, Finding, HookSpec, Layout, ProfileLayer, SourcePosition,
     Surface, ToolLists,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use stead_skills::SkillFlavor;
 use stead_vfs::{Protected, VPath};
 
 /// An agent as its folder defines it. Every layout comes to this.

@@ -23,7 +23,6 @@
 //! - [`AgentConfig`]: the settings. [`Document`]: any settings file, whose values know their place.
 //! - [`Section`], [`Prompt`]: what the model is told. [`Reader`]: files that are read for every
 //!   turn.
-//! - [`skills`]: the Agent Skills standard.
 
 mod agent_spec;
 mod approval;
@@ -53,11 +52,9 @@ mod schema;
 mod search;
 pub mod section_order;
 mod settings_document;
-pub mod skills;
 mod strict_value;
 mod text_reader;
 mod tool_lists;
-mod variables;
 mod workspace;
 
 pub use agent_spec::{AgentMode, AgentRole, AgentSpec, SpecPolicy, SubagentIsolation};

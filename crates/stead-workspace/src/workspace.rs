@@ -2,7 +2,6 @@
 
 use crate::layout::{SettingsText, detect_layout, load, parse_subagent};
 use crate::profile::{ParsedProfile, built_in_profiles};
-use crate::skills::{SkillFlavor, SkillLayer, SkillLibrary, SkillOrigin, SourceError};
 use crate::{
     AgentConfig, AgentRole, AgentSpec, Definition, EmptyAllow, FeatureSwitch, Finding, Layout,
     LoadCx, OpenOptions, ProfileLayer, ReadWindow, TextReader, ToolsConfig, offload_folder,
@@ -13,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use stead_core::VerdictKind;
 use stead_place::{DefaultDir, PlaceSettings, SessionPersistence, SurroundingProject};
 use stead_search::Embed;
+use stead_skills::{SkillFlavor, SkillLayer, SkillLibrary, SkillOrigin, SourceError};
 use stead_vfs::{FileKind, Guarded, Protected, Rule, RuleError, Rules, VPath, Vfs, VfsError};
 
 /// A workspace: its files, and what they say the agent is.

@@ -3,9 +3,9 @@
 use super::raw::{HandlerKind, RawHandler, RawHook};
 use super::{Handler, HookSpec, Matcher, Program};
 use crate::layout::{Draft, SettingsRoot, TextOr, TextSource, list_definitions, suggestion};
-use crate::variables::VariableSyntax;
 use crate::{SettingsDocument, Severity};
 use std::time::Duration;
+use stead_core::VariableSyntax;
 use stead_model::ModelSettings;
 use stead_vfs::VPath;
 

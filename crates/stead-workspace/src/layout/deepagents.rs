@@ -114,7 +114,7 @@ fn paths() -> WorkspacePaths {
         skills: [".deepagents/skills", ".agents/skills", "skills"]
             .map(path)
             .to_vec(),
-        flavor: crate::skills::SkillFlavor::Standard,
+        flavor: stead_skills::SkillFlavor::Standard,
         subagents: None,
         tools: Some(path("tools.json")),
         runtime: path(".stead"),

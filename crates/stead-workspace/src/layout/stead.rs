@@ -1,9 +1,9 @@
 //! The stead layout, and AgentScope's, which it grew from.
 
 use super::{Draft, Layout, LoadCx, subagents};
-use crate::skills::SkillFlavor;
 use crate::{AgentConfig, ContextFile, FeatureSwitch, Finding, Nested, Severity, WorkspacePaths};
 use stead_model::{ModelSettings, check_name};
+use stead_skills::SkillFlavor;
 use stead_vfs::{Protected, VPath};
 
 /// Reads `agent.yaml` and `subagents/`; everything else is read when it is needed.

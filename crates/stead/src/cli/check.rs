@@ -17,9 +17,9 @@ use std::sync::Arc;
 use stead::agent::Agent;
 use stead::core::{AccessKind, PermissionMode, VerdictKind};
 use stead::model::{ModelSettings, connect, lookup};
+use stead::skills::{Installation, Shadowed, SkillOrigin, SkillProblem};
 use stead::store::{OsDisk, Sessions};
 use stead::vfs::{LocalVfs, VfsError};
-use stead::workspace::skills::{Installation, Shadowed, SkillOrigin, SkillProblem};
 use stead::workspace::{
     Finding, Severity, SourcePosition, Workspace, WorkspaceError, tool_problem,
 };
@@ -259,7 +259,7 @@ async fn check_skills(common: &GlobalArgs, env: &ProcessEnv) -> Result<Vec<Check
     Ok(rows)
 }
 
-fn skill_row(finding: stead::workspace::skills::SkillFinding) -> CheckRow {
+fn skill_row(finding: stead::skills::SkillFinding) -> CheckRow {
     let grade = match finding.origin {
         SkillOrigin::Workspace | SkillOrigin::User => CheckGrade::Error,
         SkillOrigin::Global | SkillOrigin::Repository(_) => CheckGrade::Warning,

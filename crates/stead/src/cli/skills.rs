@@ -13,7 +13,7 @@ pub(crate) use context::SkillContext;
 use progress::with_progress;
 use std::path::Path;
 use std::process::ExitCode;
-use stead::workspace::skills::{
+use stead::skills::{
     FetchedSkills, InstallOutcome, Installation, InstalledSource, SkillOrigin, SkillProgress,
     SkillSource, SourceError, publish,
 };

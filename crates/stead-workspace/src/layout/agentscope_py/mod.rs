@@ -77,7 +77,7 @@ fn paths() -> WorkspacePaths {
         daily_facts: None,
         knowledge: None,
         skills: Vec::new(),
-        flavor: crate::skills::SkillFlavor::Standard,
+        flavor: stead_skills::SkillFlavor::Standard,
         subagents: None,
         tools: Some(path("tools.json")),
         runtime: path(".stead"),

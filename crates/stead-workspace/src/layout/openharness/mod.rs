@@ -139,7 +139,7 @@ fn paths() -> WorkspacePaths {
         daily_facts: None,
         knowledge: None,
         skills: vec![path(".openharness/skills")],
-        flavor: crate::skills::SkillFlavor::OpenHarness,
+        flavor: stead_skills::SkillFlavor::OpenHarness,
         subagents: None,
         tools: None,
         runtime: path(".openharness/data"),

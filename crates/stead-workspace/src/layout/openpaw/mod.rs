@@ -351,7 +351,7 @@ fn paths(form: FolderShape) -> WorkspacePaths {
         daily_facts: None,
         knowledge: None,
         skills: vec![path(&form.agent("skills"))],
-        flavor: crate::skills::SkillFlavor::OpenPaw,
+        flavor: stead_skills::SkillFlavor::OpenPaw,
         subagents: None,
         tools: None,
         runtime: path("data"),

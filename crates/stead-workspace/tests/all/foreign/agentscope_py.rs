@@ -31,7 +31,7 @@ async fn servers_skills_and_sessions_arrive() {
         daily_facts: None,
         knowledge: None,
         skills: vec![path(".agents/skills"), path("skills/analyst")],
-        flavor: stead_workspace::skills::SkillFlavor::Standard,
+        flavor: stead_skills::SkillFlavor::Standard,
         subagents: None,
         tools: Some(path("tools.json")),
         runtime: path(".stead"),

@@ -21,7 +21,7 @@ fn parts(context: &[&str], skills: &[&str]) -> WorkspacePaths {
         daily_facts: None,
         knowledge: None,
         skills: skills.iter().map(|folder| path(folder)).collect(),
-        flavor: stead_workspace::skills::SkillFlavor::Standard,
+        flavor: stead_skills::SkillFlavor::Standard,
         subagents: None,
         tools: Some(path("tools.json")),
         runtime: path(".stead"),

@@ -88,7 +88,7 @@ async fn persona_model_limits_and_secrets_arrive_where_they_should() {
         daily_facts: None,
         knowledge: None,
         skills: vec![path("agent/skills")],
-        flavor: stead_workspace::skills::SkillFlavor::OpenPaw,
+        flavor: stead_skills::SkillFlavor::OpenPaw,
         subagents: None,
         tools: None,
         runtime: path("data"),

@@ -9,9 +9,9 @@ use std::path::Path;
 use std::sync::Arc;
 use stead::core::{Owner, Redactor, SessionId};
 use stead::place::{FilesystemMode, LocalPlace, open_store_place};
+use stead::skills::{SkillLayer, SkillLibrary};
 use stead::store::OsDisk;
 use stead::vfs::{Overlay, VPath, Vfs};
-use stead::workspace::skills::{SkillLayer, SkillLibrary};
 use stead::workspace::{SkillTrees, Workspace};
 
 /// The trees that hold skills.

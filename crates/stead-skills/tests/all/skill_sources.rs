@@ -4,9 +4,9 @@
 use crate::support::*;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use stead_skills::*;
 use stead_testkit::servers::{ServerKind, shared};
 use stead_vfs::{StoreVfs, Vfs};
-use stead_workspace::skills::*;
 
 #[test]
 fn an_address_is_understood_or_refused() {

@@ -1,8 +1,8 @@
 //! `load_skill`: the body of a skill, or one of its files.
 
-use super::library::read_skill;
-use super::render::{enclose, escape, floor_char_boundary};
-use super::{Catalogue, SKILL_FILE, Skill};
+use crate::library::read_skill;
+use crate::render::{enclose, escape, floor_char_boundary};
+use crate::{Catalogue, SKILL_FILE, Skill};
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! Strict validation of all skills there are.
 
-use super::catalogue::{Catalogue, Consequence, SkillFinding};
-use super::library::read_skill;
-use super::{Skill, SkillFlavor, SkillProblem, validate};
+use crate::catalogue::{Catalogue, Consequence, SkillFinding};
+use crate::library::read_skill;
+use crate::{Skill, SkillFlavor, SkillProblem, validate};
 
 impl Catalogue {
     /// All that is wrong with the skills, hidden ones included, measured by the standard: also what

@@ -4,8 +4,8 @@
 use crate::support::*;
 use std::sync::Arc;
 use std::time::Instant;
+use stead_skills::*;
 use stead_vfs::{StoreVfs, Vfs};
-use stead_workspace::skills::*;
 
 fn summary(catalogue: &Catalogue) -> Vec<(String, String)> {
     catalogue

@@ -1,8 +1,8 @@
 //! From what a person types to a source, without its secrets.
 
 use super::{ArchiveFormat, SkillSource, SourceError, SourceKind};
-use crate::variables::{Substitution, substitute};
 use serde_json::Value;
+use stead_core::{Substitution, substitute};
 
 const STORE_SCHEMES: [&str; 6] = [
     "postgres",
@@ -18,12 +18,12 @@ impl SkillSource {
     /// The source that `text` names; a relative path begins at the directory `base`.
     ///
     /// ```
-    /// use stead_workspace::skills::{Source, SourceKind};
+    /// use stead_skills::{SkillSource, SourceKind};
     ///
-    /// let source = Source::parse("https://git.example/team/skills.git#v2", "/home/me").unwrap();
+    /// let source = SkillSource::parse("https://git.example/team/skills.git#v2", "/home/me").unwrap();
     /// assert_eq!((source.kind, source.rev.as_deref()), (SourceKind::Git, Some("v2")));
-    /// assert_eq!(Source::parse("skills.zip", "/home/me").unwrap().from, "/home/me/skills.zip");
-    /// assert!(Source::parse("https://me:s3cret@git.example/team/skills.git", "/").is_err());
+    /// assert_eq!(SkillSource::parse("skills.zip", "/home/me").unwrap().from, "/home/me/skills.zip");
+    /// assert!(SkillSource::parse("https://me:s3cret@git.example/team/skills.git", "/").is_err());
     /// ```
     pub fn parse(text: &str, base: &str) -> Result<Self, SourceError> {
         let text = text.trim();

@@ -1,6 +1,6 @@
 //! A skill, and where skills come from.
 
-use super::{SkillFlavor, SkillHeader};
+use crate::{SkillFlavor, SkillHeader};
 use std::fmt;
 use std::sync::Arc;
 use stead_vfs::{VPath, Version, Vfs};

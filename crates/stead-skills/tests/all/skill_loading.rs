@@ -1,6 +1,6 @@
 //! The place for tests of lenient loading of SKILL.md files.
 
-use stead_workspace::skills::{SkillFlavor, parse_skill};
+use stead_skills::{SkillFlavor, parse_skill};
 
 /// Name, description and body of what was loaded, with the number of warnings.
 type Loaded = (String, String, String, usize);

@@ -2,7 +2,7 @@
 
 use super::progress::SkillPhase;
 use super::{Bundle, SkillProgress, SourceError};
-use crate::skills::validate;
+use crate::validate;
 use std::path::Path;
 use std::sync::Arc;
 use stead_store::{OsDisk, Space, Store};
@@ -33,8 +33,7 @@ pub async fn publish(
         return Err(SourceError::NoSkills(dir.to_owned(), String::new()));
     }
     for skill in &skills.usable {
-        let text =
-            &skill.files[&VPath::parse(crate::skills::SKILL_FILE).map_err(VfsError::from)?].content;
+        let text = &skill.files[&VPath::parse(crate::SKILL_FILE).map_err(VfsError::from)?].content;
         let problems = std::str::from_utf8(text)
             .map(|text| validate(&skill.dir, text))
             .unwrap_or_default();

@@ -1,6 +1,6 @@
 //! The skills there are.
 
-use super::{Skill, SkillOrigin, SkillProblem};
+use crate::{Skill, SkillOrigin, SkillProblem};
 use std::collections::BTreeMap;
 use std::fmt;
 use stead_vfs::VPath;

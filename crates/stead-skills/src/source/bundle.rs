@@ -3,8 +3,8 @@
 
 use super::archive::{MAX_ENTRIES, MAX_UNPACKED_BYTES, case_folded};
 use super::{SkillProgress, SourceError};
-use crate::skills::parse::parse_skill;
-use crate::skills::{SKILL_FILE, SkillFlavor, SkillProblem};
+use crate::parse::parse_skill;
+use crate::{SKILL_FILE, SkillFlavor, SkillProblem};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,7 +7,7 @@ use super::bundle::{BundledSkill, BundledSkills};
 use super::manifest::{self, InstalledSkill, InstalledSource, Manifest, SKILLS_DIR};
 use super::progress::SkillPhase;
 use super::{Bundle, BundleFile, FetchedSkills, SkillProgress, SkillSource, SourceError};
-use crate::skills::{SkillFlavor, SkillLayer, SkillOrigin};
+use crate::{SkillFlavor, SkillLayer, SkillOrigin};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use std::sync::Arc;

@@ -5,7 +5,7 @@
 //! indentation) is noted beside the tree, so that one parser serves both strict validation and
 //! lenient loading.
 
-use super::problem::{SkillProblem, TextPosition};
+use crate::problem::{SkillProblem, TextPosition};
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StructureStyle};
 use std::borrow::Cow;
 use std::collections::BTreeSet;

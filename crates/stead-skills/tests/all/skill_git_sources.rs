@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use std::process::Command;
-use stead_workspace::skills::*;
+use stead_skills::*;
 
 fn git(dir: &Folder, args: &[&str]) -> String {
     let mut command = Command::new("git");

@@ -4,9 +4,9 @@ use crate::support::*;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use stead_core::{Block, SkillActivation};
+use stead_skills::*;
 use stead_tools::{CallOrigin, Output, Registry, SpillFactory, ToolCx};
 use stead_vfs::ContentHash;
-use stead_workspace::skills::*;
 use tokio_util::sync::CancellationToken;
 
 struct Bench {

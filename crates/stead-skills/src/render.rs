@@ -1,7 +1,7 @@
 //! Skills as a prompt shows them.
 
-use super::library::{SkillLibrary, read_skill};
-use super::{Catalogue, Skill};
+use crate::library::{SkillLibrary, read_skill};
+use crate::{Catalogue, Skill};
 use std::fmt::Write;
 use std::sync::Arc;
 

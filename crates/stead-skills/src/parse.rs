@@ -1,11 +1,11 @@
 //! Reading a SKILL.md as leniently as the standard's guide for clients says: what can be understood
 //! is used, with a warning; what cannot is skipped, with a reason.
 
-use super::problem::SkillProblem;
-use super::validate::{
+use crate::problem::SkillProblem;
+use crate::validate::{
     FENCE, MAX_COMPATIBILITY_CHARS, MAX_DESCRIPTION_CHARS, name_problems, normalize_line_endings,
 };
-use super::yaml::{self, SkillYaml, SkillYamlNode, SkillYamlValue};
+use crate::yaml::{self, SkillYaml, SkillYamlNode, SkillYamlValue};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -57,12 +57,12 @@ pub struct SkillText {
 /// Reads the SKILL.md of a directory called `dir_name`; the error says why it is of no use.
 ///
 /// ```
-/// use stead_workspace::skills::{Flavor, load};
+/// use stead_skills::{SkillFlavor, parse_skill};
 ///
-/// let skill = load(Flavor::Standard, "pdf", b"---\nname: PDF\ndescription: Use: PDF files\n---\nUse pdftotext.").unwrap();
+/// let skill = parse_skill(SkillFlavor::Standard, "pdf", b"---\nname: PDF\ndescription: Use: PDF files\n---\nUse pdftotext.").unwrap();
 /// assert_eq!((&*skill.header.description, &*skill.body), ("Use: PDF files", "Use pdftotext."));
 /// assert_eq!(skill.warnings.len(), 3);
-/// assert!(load(Flavor::Standard, "pdf", b"no front matter").is_err());
+/// assert!(parse_skill(SkillFlavor::Standard, "pdf", b"no front matter").is_err());
 /// ```
 pub fn parse_skill(
     flavor: SkillFlavor,

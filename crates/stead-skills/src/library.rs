@@ -1,13 +1,13 @@
 //! Finding skills, and remembering what their files said.
 
-use super::catalogue::{Catalogue, Consequence, SkillFinding};
-use super::parse::{self, MAX_FILE_BYTES, parse_skill, too_large};
-use super::render::SkillBody;
-use super::source::{
+use crate::catalogue::{Catalogue, Consequence, SkillFinding};
+use crate::parse::{self, MAX_FILE_BYTES, parse_skill, too_large};
+use crate::render::SkillBody;
+use crate::source::{
     SourceError, install,
     manifest::{self, Manifest},
 };
-use super::{SKILL_FILE, Skill, SkillFlavor, SkillHeader, SkillLayer, SkillOrigin, SkillProblem};
+use crate::{SKILL_FILE, Skill, SkillFlavor, SkillHeader, SkillLayer, SkillOrigin, SkillProblem};
 use futures_util::{StreamExt, stream};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};

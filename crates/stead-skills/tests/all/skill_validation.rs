@@ -1,7 +1,7 @@
 //! The place for tests of strict skill validation against the reference validator's corpus.
 
 use serde::Deserialize;
-use stead_workspace::skills::validate;
+use stead_skills::validate;
 
 #[derive(Deserialize)]
 struct Case {

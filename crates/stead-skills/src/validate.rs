@@ -1,15 +1,15 @@
 //! The Agent Skills standard: what a SKILL.md must be.
 //!
 //! ```
-//! use stead_workspace::skills::validate;
+//! use stead_skills::validate;
 //!
 //! assert_eq!(validate("pdf", "---\nname: pdf\ndescription: Reads PDF files.\n---\nUse pdftotext."), []);
 //! let problems = validate("pdf", "---\nname: PDF\ndescription: Reads PDF files.\n---\n");
 //! assert_eq!(problems[0].to_string(), "2:7: the name `PDF` must be lower case: `pdf`");
 //! ```
 
-use super::problem::{SkillProblem, TextPosition};
-use super::yaml::{self, SkillYamlNode, SkillYamlValue};
+use crate::problem::{SkillProblem, TextPosition};
+use crate::yaml::{self, SkillYamlNode, SkillYamlValue};
 use std::borrow::Cow;
 use unicode_general_category::get_general_category;
 use unicode_normalization::UnicodeNormalization;

@@ -2,23 +2,23 @@
 
 use serde_json::Value;
 
-/// Looks a variable up; the environment is read by the binary alone.
-pub(crate) type VariableLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+/// Looks up a variable by name. Only the binary reads the environment itself.
+pub type VariableLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Which `${…}` are variables.
+/// Which `${…}` of a text are variables.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum VariableSyntax {
-    /// All: `${X}`.
+pub enum VariableSyntax {
+    /// Every `${X}`.
     #[default]
     All,
-    /// All, and `${env.X}` is the same as `${X}`.
+    /// Every `${X}`, and `${env.X}` means the same as `${X}`.
     AllOrEnv,
-    /// Only `${env.X}`: what else looks like a variable is meant for a shell.
+    /// Only `${env.X}`; other `${…}` are meant for a shell.
     Env,
 }
 
 impl VariableSyntax {
-    /// The variable that is written as `written`, if it is one.
+    /// Returns the name of the variable that is written as `written`, if it is one.
     fn variable_name(self, written: &str) -> Option<&str> {
         let from_env = written
             .strip_prefix("env.")
@@ -31,30 +31,30 @@ impl VariableSyntax {
     }
 }
 
-/// What substitution found on its way.
+/// How to substitute variables, and what was found while doing so.
 #[derive(Debug, Default)]
-pub(crate) struct Substitution {
+pub struct Substitution {
     /// Which `${…}` are variables.
-    pub(crate) syntax: VariableSyntax,
+    pub syntax: VariableSyntax,
     /// Variables that are not set and have no default.
-    pub(crate) unset: Vec<UnsetVariable>,
-    /// Values that came from variables: secrets, as far as we know.
-    pub(crate) values: Vec<String>,
+    pub unset: Vec<UnsetVariable>,
+    /// Values that came from variables. They may be secrets.
+    pub values: Vec<String>,
 }
 
 /// A variable that is not set.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct UnsetVariable {
+pub struct UnsetVariable {
     /// Its name.
-    pub(crate) name: String,
+    pub name: String,
     /// How it is written.
-    pub(crate) reference: String,
-    /// The key that wants it.
-    pub(crate) key: String,
+    pub reference: String,
+    /// The key of the setting that refers to it.
+    pub key: String,
 }
 
-/// Replaces variables in every string of `value`, which stands at `key`.
-pub(crate) fn substitute(
+/// Replaces variables in every string of `value`, the value of the setting `key`.
+pub fn substitute(
     value: &mut Value,
     key: &str,
     lookup: VariableLookup<'_>,
@@ -80,7 +80,7 @@ pub(crate) fn substitute(
                     format!("{key}.{name}")
                 };
                 substitute(field, &key, lookup, found);
-                // An address or a name is not a secret; hiding it would garble ordinary text.
+                // An address or a name is not a secret. Redacting it would garble ordinary text.
                 let harmless = matches!(
                     name.as_str(),
                     "name" | "model" | "base_url" | "description" | "fallbacks"

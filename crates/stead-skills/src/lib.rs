@@ -1,30 +1,34 @@
-//! Skills: instructions that an agent looks up when it needs them, as the Agent Skills standard
-//! describes them.
+//! Agent Skills: instructions that an agent loads when it needs them.
 //!
-//! A skill is a directory with a SKILL.md. [`SkillLayer`]s are directories of skills, low to high;
-//! a [`SkillLibrary`] merges them into a [`Catalogue`], which a prompt shows and [`load_skill`]
-//! loads from.
+//! A skill is a folder with a `SKILL.md`, as the Agent Skills standard describes it. A
+//! [`SkillLayer`] is a folder of skills. A [`SkillLibrary`] merges layers, lowest first, into a
+//! [`Catalogue`], which the prompt shows and the tool [`load_skill`] loads from.
 //!
 //! ```
 //! use std::sync::Arc;
+//! use stead_skills::{SkillFlavor, SkillLayer, SkillLibrary, SkillOrigin};
 //! use stead_vfs::{Expect, StoreVfs, VPath, Vfs};
-//! use stead_workspace::skills::{Flavor, Layer, SkillLayer, SkillLibrary};
 //!
 //! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 //! let files: Arc<dyn Vfs> = Arc::new(StoreVfs::in_memory());
 //! let text = "---\nname: pdf\ndescription: Reads PDF files.\n---\nUse pdftotext.";
 //! files.write(&VPath::parse("skills/pdf/SKILL.md")?, text.into(), Expect::Absent).await?;
 //!
-//! let own = SkillLayer { layer: Layer::Workspace, files, root: VPath::parse("skills")?, flavor: Flavor::Standard };
-//! let catalogue = SkillLibrary::default().catalogue(&[own]).await;
-//! assert!(catalogue.available(16_000).unwrap().text.contains("<name>pdf</name>"));
+//! let layer = SkillLayer {
+//!     origin: SkillOrigin::Workspace,
+//!     files,
+//!     root: VPath::parse("skills")?,
+//!     flavor: SkillFlavor::Standard,
+//! };
+//! let catalogue = SkillLibrary::default().catalogue(&[layer]).await;
+//! assert_eq!(catalogue.skills().count(), 1);
 //! # Ok::<(), stead_vfs::VfsError>(()) }).unwrap();
 //! ```
 //!
-//! - [`validate`]: whether a SKILL.md is what the standard says. - [`load`]: what can be made of it
-//!   in any case.
-//! - [`Source`], [`Installation`]: skills of others, installed into a workspace. - [`publish`]:
-//!   sharing one's own.
+//! - [`validate`] checks a `SKILL.md` against the standard; [`parse_skill`] reads as much of it as
+//!   can be read.
+//! - [`SkillSource`] and [`Installation`] install skills from folders, archives, git repositories
+//!   and stores; [`publish`] shares one's own.
 
 mod catalogue;
 mod check;

@@ -3,7 +3,7 @@
 
 use crate::support::*;
 use std::io::Write;
-use stead_workspace::skills::*;
+use stead_skills::*;
 use tar::{EntryType, Header};
 
 /// An entry, right or wrong.
