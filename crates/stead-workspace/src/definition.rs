@@ -193,12 +193,7 @@ impl Definition {
     /// Whether facts are extracted from what was said, after each run: as set, or as the layout's
     /// own users expect.
     pub fn memory_flush_enabled(&self) -> bool {
-        let by_layout = match self.layout {
-            Layout::Stead | Layout::Agentscope => true,
-            Layout::Openharness | Layout::Openpaw | Layout::Deepagents | Layout::AgentscopePy => {
-                false
-            }
-        };
+        let by_layout = self.layout.def().memory_flush;
         let wanted = self.config.memory.flush.unwrap_or(by_layout);
         wanted
             && self.paths.memory.is_some()

@@ -212,11 +212,11 @@ impl Workspace {
             filesystem: config.filesystem.clone(),
             session_store: config.sessions.url.clone(),
             template: self.files.clone(),
-            private_paths: private_paths(),
+            private_paths: Layout::private_paths(),
             runtime: paths.runtime.clone(),
             default_dir: paths.default_dir.clone().map(|dir| DefaultDir {
                 dir,
-                known_names: self.definition.layout.top_level_names(),
+                known_names: self.definition.layout.def().top_level_names,
             }),
             usage: paths.usage.clone(),
             offload: offload_folder(&paths.runtime, &agent).ok(),
@@ -345,7 +345,8 @@ impl Workspace {
         &self,
         files: &dyn Vfs,
     ) -> Result<Vec<Arc<ParsedProfile>>, WorkspaceError> {
-        let folder = VPath::parse(self.definition.layout.profiles_dir()).map_err(VfsError::from)?;
+        let folder =
+            VPath::parse(self.definition.layout.def().profiles_dir).map_err(VfsError::from)?;
         let entries = match files.list(&folder).await {
             Ok(entries) => entries,
             Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => return Ok(Vec::new()),
@@ -430,14 +431,7 @@ impl Workspace {
             return Ok(ToolsConfig::default());
         };
         let lookup = |name: &str| self.config().variables.get(name).cloned();
-        let empty = match self.definition.layout {
-            Layout::Agentscope => EmptyAllow::Everything,
-            Layout::Stead
-            | Layout::Openharness
-            | Layout::Openpaw
-            | Layout::Deepagents
-            | Layout::AgentscopePy => EmptyAllow::Nothing,
-        };
+        let empty = self.definition.layout.def().empty_allow;
         let parsed = ToolsConfig::parse(path.as_str(), &read.text, empty, &lookup);
         parsed
             .map(|(config, _)| config)
@@ -517,27 +511,18 @@ impl Workspace {
     }
 }
 
-/// Patterns of paths in which some layout keeps what belongs to one owner.
-fn private_paths() -> Vec<&'static str> {
-    [
-        "data/agents",
-        "data/token_usage.jsonl",
-        "memory/conversations",
-        ".openharness/data",
-        ".stead/agents",
-    ]
-    .into()
-}
-
-/// Returns the project that an AgentScope workspace lies in.
+/// Returns the project that the workspace in `dir` lies in, for layouts whose workspaces lie at a
+/// fixed path below a project.
 fn surrounding_project(dir: &Path, layout: Layout) -> Option<SurroundingProject> {
+    let nested = layout.def().nested_dir?;
     let real = dir.canonicalize().ok()?;
-    if layout != Layout::Agentscope || !real.ends_with(".agentscope/workspace") {
+    if !real.ends_with(nested) {
         return None;
     }
+    let project = real.ancestors().nth(nested.split('/').count())?;
     Some(SurroundingProject {
-        dir: real.parent()?.parent()?.to_owned(),
-        hidden: ".agentscope",
+        dir: project.to_owned(),
+        hidden: nested.split('/').next()?,
     })
 }
 

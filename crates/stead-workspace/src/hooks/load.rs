@@ -13,7 +13,7 @@ use stead_vfs::VPath;
 const DEFAULT_TIMEOUT_SECONDS: u64 = 30;
 
 /// The model that a name means; or why there is none, and how bad that is.
-type FindModel<'a> = dyn Fn(&str) -> Result<ModelSettings, (Severity, String)> + 'a;
+type FindModel<'a> = dyn Fn(&str) -> Result<ModelSettings, (Severity, String)> + Sync + 'a;
 
 /// What a hook may refer to.
 pub(crate) struct HookReferences<'a> {

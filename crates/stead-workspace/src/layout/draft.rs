@@ -84,7 +84,7 @@ impl<'a> Draft<'a> {
             active: None,
             default_delegate: None,
             tools: ToolLists::default(),
-            surface: Surface::Snake,
+            surface: layout.def().surface,
             hooks: Vec::new(),
             texts: Vec::new(),
             findings: Vec::new(),

@@ -21,7 +21,7 @@ use stead::place::{Place, StorePathBase};
 use stead::sandbox::{Host, Sandbox};
 use stead::store::{LockWait, OsDisk, Store};
 use stead::vfs::{LocalVfs, VPath};
-use stead::workspace::{Layout, ModelUse, OpenOptions, Workspace, detect_layout};
+use stead::workspace::{AgentChoice, ModelUse, OpenOptions, Workspace, detect_layout};
 
 /// Whether a command talks to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,11 +128,9 @@ pub(crate) async fn with_session_agent(
             detect_layout(&files).await
         }
     };
-    match layout {
-        Layout::Openharness | Layout::AgentscopePy => Ok(common),
-        Layout::Stead | Layout::Agentscope | Layout::Openpaw | Layout::Deepagents => {
-            Ok(common.with_agent(None))
-        }
+    match layout.def().agent_choice {
+        AgentChoice::ByWorkspace => Ok(common),
+        AgentChoice::BySession => Ok(common.with_agent(None)),
     }
 }
 

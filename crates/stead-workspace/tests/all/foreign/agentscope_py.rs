@@ -1,7 +1,7 @@
 //! The place for tests of loading AgentScope Python workspaces.
 
 use super::{fixture, lines, open, path, tree};
-use stead_vfs::{Protected, VPath};
+use stead_vfs::VPath;
 use stead_workspace::{AgentConfig, ContextFile, Layout, OpenOptions, WorkspacePaths};
 
 fn of(agent: &str) -> OpenOptions {
@@ -39,7 +39,7 @@ async fn servers_skills_and_sessions_arrive() {
         conversations: None,
         tasks: None,
         default_dir: None,
-        protected: Protected::AGENTSCOPE_PY,
+        protected: Layout::AgentscopePy.protected(),
     };
     assert_eq!(definition.paths, parts);
     let later = "not active yet";
