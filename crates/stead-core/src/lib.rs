@@ -22,6 +22,7 @@ mod budget;
 mod context;
 mod entry;
 mod event;
+mod hint;
 mod ids;
 mod journal_line;
 mod message;
@@ -52,6 +53,7 @@ pub use entry::{
     RunEnd, RunOutcome, SessionStart, SetEntry, SkillActivation, Steer, UserInput,
 };
 pub use event::{Event, EventKind, NoticeLevel};
+pub use hint::Hint;
 pub use ids::{AgentId, IdError, NameError, Owner, RunId, SessionId, TenantId, UserId};
 pub use journal_line::{ChainSum, JournalLine, LineError, decode_line, encode_line};
 pub use message::{Block, Media, Message, Thinking, ToolCall, ToolResult};

@@ -1,5 +1,6 @@
 //! Why a place cannot be used.
 
+use stead_core::Hint;
 use stead_store::StoreError;
 use stead_vfs::VfsError;
 
@@ -26,4 +27,14 @@ pub enum PlaceError {
     /// The store cannot be reached.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl PlaceError {
+    /// Returns what a person can do about it, if the message does not say so.
+    pub fn hint(&self) -> Option<Hint> {
+        match self {
+            Self::Store(error) => error.hint(),
+            Self::LocalSessions { .. } | Self::Settings(_) | Self::Files(_) => None,
+        }
+    }
 }

@@ -9,7 +9,7 @@ use crate::{
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use stead_core::VerdictKind;
+use stead_core::{Hint, VerdictKind};
 use stead_place::{DefaultDir, PlaceSettings, SessionPersistence, SurroundingProject};
 use stead_search::Embed;
 use stead_skills::{SkillFlavor, SkillLayer, SkillLibrary, SkillOrigin, SourceError};
@@ -105,6 +105,16 @@ pub enum WorkspaceError {
     /// Installed skills cannot be read.
     #[error(transparent)]
     Skills(#[from] SourceError),
+}
+
+impl WorkspaceError {
+    /// Returns what a person can do about it, if the message does not say so.
+    pub fn hint(&self) -> Option<Hint> {
+        match self {
+            Self::Skills(error) => error.hint(),
+            Self::Invalid(_) | Self::Rules(_) | Self::Files(_) => None,
+        }
+    }
 }
 
 fn lines(findings: &[Finding]) -> String {

@@ -103,7 +103,7 @@ pub(crate) async fn read(files: &dyn Vfs) -> Result<(Manifest, Option<Version>),
         let same = again.is_ok_and(|again| again == source.source());
         if !same {
             return Err(broken(format!(
-                "{}: `from` and `rev` are not an address that `stead skills add` takes",
+                "{}: `from` and `rev` are not the address of a source",
                 source.name
             )));
         }

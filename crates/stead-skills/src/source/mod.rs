@@ -22,6 +22,7 @@ pub use publish::{publish, published_tree};
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use stead_core::Hint;
 use stead_store::StoreError;
 use stead_vfs::{VPath, VfsError};
 
@@ -94,13 +95,11 @@ pub enum SourceError {
     },
     /// The name of a source is no name.
     #[error(
-        "{0:?} cannot be the name of a source: use lower case letters, digits, `-`, `_` and `.`; give one with --name"
+        "{0:?} cannot be the name of a source: use lower case letters, digits, `-`, `_` and `.`"
     )]
     Name(String),
     /// Another source has this name.
-    #[error(
-        "there is a source `{0}` already; `stead skills update {0}` renews it, --name gives the new one another name"
-    )]
+    #[error("there is a source `{0}` already")]
     Exists(String),
     /// No source has this name.
     #[error("there is no source `{name}`; {known}")]
@@ -128,4 +127,25 @@ pub enum SourceError {
     /// The store does not answer, or its address is wrong.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl SourceError {
+    /// Returns what a person can do about it, if the message does not say so.
+    pub fn hint(&self) -> Option<Hint> {
+        match self {
+            Self::Name(_) => Some(Hint::NameSource),
+            Self::Exists(name) => Some(Hint::UpdateSource(name.clone())),
+            Self::Store(error) => error.hint(),
+            Self::Address(_)
+            | Self::Credentials(_)
+            | Self::Variables(_)
+            | Self::Archive(_)
+            | Self::Git(_)
+            | Self::NoSkills(..)
+            | Self::Content { .. }
+            | Self::Unknown { .. }
+            | Self::Manifest { .. }
+            | Self::Files(_) => None,
+        }
+    }
 }
