@@ -1,4 +1,4 @@
-//! The skills there are.
+//! The catalogue: the skills of all layers.
 
 use crate::{Skill, SkillOrigin, SkillProblem};
 use std::collections::BTreeMap;
@@ -9,13 +9,13 @@ use stead_vfs::VPath;
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
     skills: BTreeMap<String, Skill>,
-    /// Skills that are hidden by others of the same name.
+    /// Skills that a higher layer hides by the same name.
     pub shadowed: Vec<Shadowed>,
-    /// What was found wrong.
+    /// The problems that were found.
     pub findings: Vec<SkillFinding>,
 }
 
-/// A skill that another of the same name hides.
+/// A skill hidden by another one of the same name.
 #[derive(Debug, Clone)]
 pub struct Shadowed {
     /// The hidden one.
@@ -26,25 +26,25 @@ pub struct Shadowed {
     pub by_dir: VPath,
 }
 
-/// Something wrong in a layer.
+/// A problem in a layer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SkillFinding {
     /// The layer.
     pub origin: SkillOrigin,
     /// The file or directory.
     pub path: VPath,
-    /// What is wrong, and where in the file.
+    /// The problem and its position in the file.
     pub problem: SkillProblem,
-    /// What it means.
+    /// The consequence for the skill.
     pub consequence: Consequence,
 }
 
-/// What a problem means for a skill.
+/// The consequence of a problem for a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Consequence {
-    /// It is used all the same.
+    /// The skill is used nevertheless.
     Used,
-    /// It is not used.
+    /// The skill is not used.
     Skipped,
 }
 
@@ -55,27 +55,27 @@ impl fmt::Display for SkillFinding {
 }
 
 impl Catalogue {
-    /// The skill called `name`.
+    /// Returns the skill called `name`.
     pub fn get(&self, name: &str) -> Option<&Skill> {
         self.skills.get(name)
     }
 
-    /// All skills in the order of their names.
+    /// Returns all skills, sorted by name.
     pub fn skills(&self) -> impl ExactSizeIterator<Item = &Skill> {
         self.skills.values()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no skills.
     pub fn is_empty(&self) -> bool {
         self.skills.is_empty()
     }
 
-    /// Leaves only the skills for which `keep` holds.
+    /// Keeps only the skills for which `keep` returns true.
     pub fn retain(&mut self, keep: impl Fn(&Skill) -> bool) {
         self.skills.retain(|_, skill| keep(skill));
     }
 
-    /// Takes in a skill of a higher layer.
+    /// Adds a skill of a higher layer; it hides one of the same name.
     pub(crate) fn insert(&mut self, skill: Skill) {
         let by = skill.origin.clone();
         let by_dir = skill.dir.clone();
@@ -84,7 +84,7 @@ impl Catalogue {
         }
     }
 
-    /// Takes in a skill that its own layer has already, in another directory.
+    /// Adds a skill whose name its own layer has already, in another directory.
     pub(crate) fn insert_shadowed(&mut self, skill: Skill) {
         let Some(used) = self.skills.get(skill.name()) else {
             return;

@@ -1,16 +1,16 @@
-//! Strict validation of all skills there are.
+//! Strict validation of all skills of a catalogue.
 
 use crate::catalogue::{Catalogue, Consequence, SkillFinding};
 use crate::library::read_skill;
 use crate::{Skill, SkillFlavor, SkillProblem, validate};
 
 impl Catalogue {
-    /// All that is wrong with the skills, hidden ones included, measured by the standard: also what
-    /// does not keep a skill from being used. Skills whose layout has looser rules are measured by
-    /// those.
+    /// Returns every deviation of the skills from the standard, including hidden skills and problems
+    /// that do not prevent a skill from being used. Skills of a layout with looser rules are checked
+    /// by those.
     pub async fn check(&self) -> Vec<SkillFinding> {
         let mut findings = self.findings.clone();
-        // What the standard says, it says of these files again, and more.
+        // The strict validation below reports these findings again.
         findings.retain(|finding| {
             finding.consequence == Consequence::Skipped || !self.is_standard(finding)
         });

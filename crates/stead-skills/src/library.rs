@@ -1,4 +1,4 @@
-//! Finding skills, and remembering what their files said.
+//! Finding skills, and caching what their files say.
 
 use crate::catalogue::{Catalogue, Consequence, SkillFinding};
 use crate::parse::{self, MAX_FILE_BYTES, parse_skill, too_large};
@@ -14,31 +14,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use stead_vfs::{DirEntry, FileKind, ReadRange, VPath, Version, Vfs, VfsError};
 
-/// How deep below its root a skill may lie.
+/// The maximum depth of a skill below the root of its layer.
 const MAX_DEPTH: usize = 4;
-/// How many directories of a root are looked at.
+/// The maximum number of directories that are searched below a root.
 const MAX_DIRECTORIES: usize = 2000;
-/// How many files are asked about at once.
+/// The number of files that are looked up concurrently.
 const MAX_CONCURRENT_READS: usize = 16;
-/// How many files are remembered; with more, those that were not seen in the last merge are
-/// forgotten.
+/// The number of cached files. Beyond it, those that the last merge did not see are dropped.
 const MAX_CACHED_SKILLS: usize = 20_000;
-/// How many lists of installed sources are remembered: users of a shared place may each have their
-/// own.
+/// The number of cached manifests: each user of a shared place may have one.
 const MAX_CACHED_MANIFESTS: usize = 64;
 
-/// Finds skills and reads each SKILL.md once for as long as it does not change: a merge of known
-/// skills lists directories and asks for versions, nothing more.
+/// Finds skills, and reads each SKILL.md again only when it has changed. A merge of known skills
+/// only lists directories and compares versions.
 #[derive(Debug, Default)]
 pub struct SkillLibrary {
     cache: Mutex<HashMap<SkillCacheKey, CachedSkill>>,
-    /// Lists of installed sources by their version, newest last.
+    /// The manifests of installed sources by version, newest last.
     manifests: Mutex<Vec<(Version, Arc<Manifest>)>>,
     merges: AtomicU64,
 }
 
-/// A content of a file in a layer. Versions tell contents apart, so the same key never means two
-/// texts.
+/// The key of a cached file. Versions tell contents apart, so one key never means two texts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct SkillCacheKey {
     layer: SkillOrigin,
@@ -64,13 +61,13 @@ impl SkillCacheKey {
 #[derive(Debug, Clone)]
 struct CachedSkill {
     read: ParsedSkill,
-    /// What follows the front matter, once it was asked for.
+    /// The text after the front matter, once it has been read.
     body: Option<SkillBody>,
-    /// The merge in which it was last seen.
+    /// The number of the merge that saw the file last.
     merge: u64,
 }
 
-/// What a SKILL.md said: its front matter and warnings, or why it is of no use.
+/// The outcome of reading a SKILL.md: its front matter and warnings, or why it cannot be used.
 type ParsedSkill = Arc<Result<(Arc<SkillHeader>, Vec<SkillProblem>), SkillProblem>>;
 
 /// A directory with a SKILL.md.
@@ -81,7 +78,7 @@ struct FoundSkill {
 }
 
 impl SkillLibrary {
-    /// The skills of `layers`, which go from low to high.
+    /// Merges the skills of `layers`, lowest first.
     pub async fn catalogue(&self, layers: &[SkillLayer]) -> Catalogue {
         let merge = self.merges.fetch_add(1, Ordering::Relaxed);
         let mut catalogue = Catalogue::default();
@@ -111,8 +108,8 @@ impl SkillLibrary {
         catalogue
     }
 
-    /// A layer for each source that is installed in the workspace `files`, low to high. The list of
-    /// them is read again only when it changed.
+    /// Returns a layer for each source that is installed in the workspace `files`, lowest first. The
+    /// manifest is read again only when it has changed.
     pub async fn repositories(&self, files: &Arc<dyn Vfs>) -> Result<Vec<SkillLayer>, SourceError> {
         let version = match files.stat(&manifest::path()?).await {
             Ok(stat) => stat.version,
@@ -176,7 +173,7 @@ impl SkillLibrary {
         };
         let (content, version) = match layer.files.read(&key.path, range).await {
             Ok(read) => read,
-            // It may be there again the next time.
+            // The file may exist again at the next merge.
             Err(error) => return Arc::new(Err(SkillProblem::whole_file(error.to_string()))),
         };
         let read = parse_skill(layer.flavor, found.dir.name(), &content);
@@ -221,7 +218,7 @@ impl SkillLibrary {
     }
 }
 
-/// `names` are those that the layer has given already.
+/// `names` holds the names of the skills that were found in the layer so far.
 fn add_found(
     catalogue: &mut Catalogue,
     names: &mut BTreeSet<String>,
@@ -268,13 +265,13 @@ fn file_in(dir: &VPath) -> VPath {
     dir.join(SKILL_FILE).unwrap_or_else(|_| dir.clone())
 }
 
-/// Looks through one layer.
+/// The search through one layer.
 struct SkillScan<'a> {
     layer: &'a SkillLayer,
     found: Vec<FoundSkill>,
     findings: Vec<SkillFinding>,
     dirs_scanned: usize,
-    /// Where links led, so that each place is looked at once.
+    /// The targets of links that were followed, so that each is searched once.
     link_targets: BTreeSet<VPath>,
 }
 
@@ -300,7 +297,7 @@ impl SkillScan<'_> {
         }
     }
 
-    /// The directories in `dir` that may hold skills.
+    /// Returns the directories in `dir` that may hold skills.
     async fn directories(&mut self, dir: &VPath, is_root: bool) -> Vec<VPath> {
         let entries = match self.layer.files.list(dir).await {
             Ok(entries) => entries,
@@ -333,8 +330,8 @@ impl SkillScan<'_> {
         children
     }
 
-    /// Whether a link leads to a place that was not looked at through another link, and is not
-    /// above itself.
+    /// Returns whether the target of a link was not searched through another link and is not an
+    /// ancestor of the link.
     async fn is_new_link_target(&mut self, link: &VPath) -> bool {
         match self.layer.files.resolve(link).await {
             Ok(end) => {
@@ -346,7 +343,7 @@ impl SkillScan<'_> {
         }
     }
 
-    /// Those of `dirs` that are no skills themselves; the others are noted.
+    /// Records the skills among `dirs` and returns the other directories.
     async fn partition_skills(&mut self, dirs: Vec<VPath>) -> Vec<VPath> {
         let files = &self.layer.files;
         let asked: Vec<_> = stream::iter(dirs)
@@ -390,7 +387,7 @@ fn may_hold_skills(entry: &DirEntry) -> bool {
         && entry.name != "node_modules"
 }
 
-/// The whole SKILL.md of a skill as it is now, and what it says.
+/// Reads the current SKILL.md of a skill.
 pub(crate) async fn read_skill(skill: &Skill) -> Result<(bytes::Bytes, parse::SkillText), String> {
     let path = skill.file();
     let range = ReadRange {

@@ -1,5 +1,5 @@
-//! Reading a SKILL.md as leniently as the standard's guide for clients says: what can be understood
-//! is used, with a warning; what cannot is skipped, with a reason.
+//! Lenient reading of a SKILL.md, as the standard's guide for clients asks: what can be read is
+//! used, with warnings; what cannot is skipped, with the reason.
 
 use crate::problem::SkillProblem;
 use crate::validate::{
@@ -9,52 +9,52 @@ use crate::yaml::{self, SkillYaml, SkillYamlNode, SkillYamlValue};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// A larger SKILL.md is not read.
+/// The maximum size of a SKILL.md.
 pub(crate) const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
-/// Whose rules a SKILL.md follows.
+/// The rules that a SKILL.md follows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum SkillFlavor {
     /// The Agent Skills standard: a front matter with a description.
     #[default]
     Standard,
-    /// OpenPaw: the front matter may be missing, broken or without a description, and then the
-    /// whole file counts.
+    /// OpenPaw: the front matter may be missing, invalid or without a description; the whole file is
+    /// then the body.
     OpenPaw,
     /// OpenHarness: the front matter may be missing, and a missing description is taken from the
     /// text.
     OpenHarness,
 }
 
-/// What the front matter says.
+/// The front matter of a skill.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SkillHeader {
-    /// What it is called.
+    /// The name.
     pub name: String,
-    /// What it is for; empty only where the flavor allows it.
+    /// The description. It is empty only where the flavor allows it.
     pub description: String,
-    /// Its license.
+    /// The license.
     pub license: Option<String>,
-    /// What it needs to work.
+    /// The requirements of the skill, as a text for people.
     pub compatibility: Option<String>,
-    /// Anything else its author wanted to say.
+    /// Further keys and values of the author.
     pub metadata: BTreeMap<String, String>,
-    /// The tools it may use, as it names them; advice, not a permission.
+    /// The tools that the skill uses, as it names them. This is advice, not a permission.
     pub allowed_tools: Vec<String>,
 }
 
 /// A SKILL.md that can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillText {
-    /// Its front matter.
+    /// The front matter.
     pub header: SkillHeader,
-    /// What follows it.
+    /// The text after the front matter.
     pub body: String,
-    /// What is not as it should be.
+    /// Deviations from the standard.
     pub warnings: Vec<SkillProblem>,
 }
 
-/// Reads the SKILL.md of a directory called `dir_name`; the error says why it is of no use.
+/// Reads the SKILL.md of a directory called `dir_name`. The error says why it cannot be used.
 ///
 /// ```
 /// use stead_skills::{SkillFlavor, parse_skill};
@@ -111,7 +111,7 @@ pub fn parse_skill(
     apply_flavor(flavor, dir_name, fields, body)
 }
 
-/// The text of a file, without a byte order mark.
+/// Returns the text of a file without a byte order mark.
 fn as_text(content: &[u8]) -> Result<&str, SkillProblem> {
     if content.len() as u64 > MAX_FILE_BYTES {
         return Err(too_large(content.len() as u64));
@@ -139,14 +139,14 @@ fn as_text(content: &[u8]) -> Result<&str, SkillProblem> {
     }
 }
 
-/// Why a file of `bytes` is not read.
+/// Returns the problem with a file that has too many bytes.
 pub(crate) fn too_large(bytes: u64) -> SkillProblem {
     let message =
         format!("it has {bytes} bytes, at most {MAX_FILE_BYTES}; move parts into files beside it");
     SkillProblem::whole_file(message)
 }
 
-/// Front matter and body.
+/// Splits a text into front matter and body.
 fn split(text: &str) -> Result<(&str, &str), SkillProblem> {
     let is_fence = |line: &str| line.trim_end() == FENCE;
     let mut lines = text.split_inclusive('\n');
@@ -170,7 +170,7 @@ fn split(text: &str) -> Result<(&str, &str), SkillProblem> {
     ))
 }
 
-/// The front matter; once more with quotes if the reason is a `key: a: b`.
+/// Parses the front matter, and tries again with quotes if a `key: a: b` made it invalid.
 fn parse_front_matter(
     front: &str,
     warnings: &mut Vec<SkillProblem>,
@@ -191,7 +191,7 @@ fn parse_front_matter(
     Ok(document)
 }
 
-/// `key: a: b` as `key: "a: b"`, for keys that are not indented.
+/// Rewrites `key: a: b` as `key: "a: b"`, for keys that are not indented.
 fn quote_colon_values(front: &str) -> Cow<'_, str> {
     let quote = |line: &str| -> Option<String> {
         let (key, value) = line.trim_end().split_once(": ")?;
@@ -220,7 +220,7 @@ fn quote_colon_values(front: &str) -> Cow<'_, str> {
     }
 }
 
-/// Fields as they were found, before the rules of a flavor.
+/// The fields of a front matter before the rules of a flavor are applied.
 #[derive(Default)]
 struct RawSkillFields {
     name: Option<(String, SkillProblem)>,
@@ -256,7 +256,7 @@ fn read_fields(
                     fields.truncate_field("compatibility", text, MAX_COMPATIBILITY_CHARS, &node);
                 fields.rest.compatibility = Some(text);
             }
-            // Seen in the wild; the standard puts it into metadata.
+            // Some skills have it at the top level; the standard puts it into metadata.
             ("version", Some(text)) => {
                 drop(fields.rest.metadata.insert("version".to_owned(), text))
             }
@@ -268,7 +268,7 @@ fn read_fields(
                     format!("`{name}` must be a text, not {}", node.kind()),
                 ));
             }
-            // Fields of other clients; `stead skills check` tells of them.
+            // Fields of other clients are ignored here; the strict validation reports them.
             _ => {}
         }
     }
@@ -332,7 +332,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Applies what a flavor asks for.
+/// Applies the rules of a flavor.
 fn apply_flavor(
     flavor: SkillFlavor,
     dir_name: &str,
@@ -386,7 +386,7 @@ fn apply_flavor(
     })
 }
 
-/// The first line that is not a heading.
+/// Returns the first line that is not a heading.
 fn first_sentence(body: &str) -> String {
     let lines = body.lines().map(str::trim).filter(|line| !line.is_empty());
     let line = lines

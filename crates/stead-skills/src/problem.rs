@@ -1,20 +1,20 @@
-//! What is wrong with a text, and where.
+//! A problem in a text and its position.
 
 use std::fmt;
 
-/// Something wrong in a text, with its place.
+/// A problem in a text and its position.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SkillProblem {
     /// The line, from 1.
     pub line: usize,
     /// The column, from 1.
     pub column: usize,
-    /// What is wrong, and what to do about it.
+    /// The problem, and what to do about it.
     pub message: String,
 }
 
 impl SkillProblem {
-    /// A problem with the text as a whole.
+    /// Creates a problem with the text as a whole.
     pub(crate) fn whole_file(message: impl Into<String>) -> Self {
         Self {
             line: 1,
@@ -23,7 +23,7 @@ impl SkillProblem {
         }
     }
 
-    /// A problem at `place`.
+    /// Creates a problem at `place`.
     pub(crate) fn at(place: TextPosition, message: impl Into<String>) -> Self {
         Self {
             line: place.line,
@@ -39,7 +39,7 @@ impl fmt::Display for SkillProblem {
     }
 }
 
-/// A place in a text, both from 1.
+/// A position in a text; line and column count from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TextPosition {
     pub(crate) line: usize,

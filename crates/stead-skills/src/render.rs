@@ -1,33 +1,33 @@
-//! Skills as a prompt shows them.
+//! Skills in the system prompt.
 
 use crate::library::{SkillLibrary, read_skill};
 use crate::{Catalogue, Skill};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Descriptions are shortened to these lengths, in characters, one after the other until all skills
-/// fit.
+/// The lengths in characters to which descriptions are shortened, tried in this order until all
+/// skills fit.
 const SHORTENED_CHARS: [usize; 5] = [usize::MAX, 400, 200, 100, 50];
-/// The most of one body that a prompt shows, in bytes.
+/// The maximum size of one body in a prompt, in bytes.
 const MAX_BODY_BYTES: usize = 32 * 1024;
 
-/// A part of a prompt about skills.
+/// The part of a prompt that is about skills.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillPrompt {
-    /// What the model reads.
+    /// The text for the model.
     pub text: String,
-    /// What was left out, in words; none if everything is there.
+    /// A description of what was left out; none if nothing was.
     pub cut: Option<String>,
 }
 
-/// A body as far as a prompt shows it.
+/// A body, cut to what a prompt shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SkillBody {
     text: Arc<str>,
     more_bytes: usize,
 }
 
-/// The name of the tool, unless a surface gives it another.
+/// The name of the tool in the snake surface.
 const DEFAULT_TOOL_NAME: &str = "load_skill";
 
 fn introduction(tool: &str) -> String {
@@ -38,13 +38,14 @@ fn introduction(tool: &str) -> String {
 }
 
 impl Catalogue {
-    /// Names and descriptions in `<available_skills>`, in at most `max_bytes`; none if there are no
-    /// skills. If there is too much, descriptions are shortened first and skills left out last.
+    /// Returns names and descriptions in `<available_skills>`, in at most `max_bytes`; none if there
+    /// are no skills. If they do not fit, descriptions are shortened first; skills are left out only
+    /// if that is not enough.
     pub fn available_skills(&self, max_bytes: usize) -> Option<SkillPrompt> {
         self.available_skills_via(DEFAULT_TOOL_NAME, max_bytes)
     }
 
-    /// The same, where `load_skill` is called `tool`.
+    /// Like [`Catalogue::available`], for a surface that calls `load_skill` `tool`.
     pub fn available_skills_via(&self, tool: &str, max_bytes: usize) -> Option<SkillPrompt> {
         if self.is_empty() {
             return None;
@@ -62,7 +63,7 @@ impl Catalogue {
         Some(self.as_many_as_fit(tool, max_bytes))
     }
 
-    /// As many skills as fit, in the order of their names.
+    /// Returns as many skills as fit, sorted by name.
     fn as_many_as_fit(&self, tool: &str, max_bytes: usize) -> SkillPrompt {
         let total = self.skills().len();
         let announce = |shown: usize| {
@@ -71,7 +72,7 @@ impl Catalogue {
                 total - shown
             )
         };
-        // The longest announcement is the one that leaves out most.
+        // Reserve room for the longest note about what was left out.
         let frame = listing(tool, "", Some(&announce(0))).len();
         let limit = SHORTENED_CHARS.last().copied().unwrap_or_default();
         let mut entries = String::new();
@@ -93,8 +94,8 @@ impl Catalogue {
 }
 
 impl SkillLibrary {
-    /// Whole bodies in `<skills>`, in at most `max_bytes` and in the order of names; none if there
-    /// are no skills. Each body is bounded too. Bodies that did not change are not read again.
+    /// Returns whole bodies in `<skills>`, sorted by name and in at most `max_bytes`; none if there
+    /// are no skills. Each body is limited too. Bodies that have not changed are not read again.
     pub async fn full_skills(
         &self,
         catalogue: &Catalogue,
@@ -108,7 +109,7 @@ impl SkillLibrary {
         let mut cut = Vec::new();
         let mut broken = Vec::new();
         for skill in catalogue.skills() {
-            // Once one did not fit, the rest is not even read.
+            // Once one body does not fit, the rest is not read.
             if !left_out.is_empty() {
                 left_out.push(skill.name().to_owned());
                 continue;
@@ -164,7 +165,7 @@ impl SkillLibrary {
         })
     }
 
-    /// The body of a skill, read if it is not known.
+    /// Returns the body of a skill, from the cache if possible.
     async fn body(&self, skill: &Skill) -> Result<SkillBody, String> {
         if let Some(body) = self.cached_body(skill) {
             return Ok(body);
@@ -202,7 +203,7 @@ fn entry(skill: &Skill, max_chars: usize) -> String {
     format!("<skill><name>{name}</name><description>{description}</description></skill>\n")
 }
 
-/// The first few, and how many more there are.
+/// Lists the first few names and how many more there are.
 fn summarize_names(names: &[String]) -> String {
     const SHOWN: usize = 20;
     let shown = names
@@ -218,7 +219,7 @@ fn summarize_names(names: &[String]) -> String {
     }
 }
 
-/// Text that is nothing but text in XML.
+/// Escapes a text for XML.
 pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -226,7 +227,7 @@ pub(crate) fn escape(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
-/// Keeps a text inside its tag: whatever looks like one of our closing tags is defused.
+/// Encloses a text in a tag. Closing tags in the text are escaped, so that it cannot leave the tag.
 pub(crate) fn enclose(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -244,7 +245,7 @@ pub(crate) fn enclose(text: &str) -> String {
     out
 }
 
-/// The last boundary of a character at or before `limit`.
+/// Returns the last character boundary at or before `limit`.
 pub(crate) fn floor_char_boundary(text: &str, limit: usize) -> usize {
     text.floor_char_boundary(limit)
 }

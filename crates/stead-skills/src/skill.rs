@@ -8,27 +8,27 @@ use stead_vfs::{VPath, Version, Vfs};
 /// A skill that can be used. Its body is read when it is needed.
 #[derive(Debug, Clone)]
 pub struct Skill {
-    /// What its front matter says.
+    /// The front matter.
     pub header: Arc<SkillHeader>,
-    /// Where it comes from.
+    /// The origin.
     pub origin: SkillOrigin,
-    /// The files it lies in.
+    /// The tree that holds the skill.
     pub files: Arc<dyn Vfs>,
-    /// Its directory there.
+    /// The directory of the skill in that tree.
     pub dir: VPath,
     /// The version of its SKILL.md.
     pub version: Version,
-    /// Whose rules it follows.
+    /// The rules that it follows.
     pub flavor: SkillFlavor,
 }
 
 impl Skill {
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.header.name
     }
 
-    /// Its SKILL.md.
+    /// Returns the path of the SKILL.md.
     pub fn file(&self) -> VPath {
         self.dir
             .join(SKILL_FILE)
@@ -36,24 +36,24 @@ impl Skill {
     }
 }
 
-/// What every skill has.
+/// The file that makes a directory a skill.
 pub const SKILL_FILE: &str = "SKILL.md";
 
-/// Where a skill comes from, lowest first: of two with one name, the higher is used.
+/// The origin of a skill, lowest first. Of two skills with the same name, the higher one is used.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SkillOrigin {
-    /// What this person or machine has for every workspace.
+    /// A folder of the person or machine, for all workspaces.
     Global,
-    /// An installed source, by its name.
+    /// An installed source, by name.
     Repository(String),
-    /// The workspace's own.
+    /// The workspace.
     Workspace,
-    /// A user's own.
+    /// A folder of one user.
     User,
 }
 
 impl SkillOrigin {
-    /// Whether its paths are those of the workspace, which file rules are about.
+    /// Returns whether its paths are paths of the workspace, to which file rules apply.
     pub fn is_in_workspace(&self) -> bool {
         match self {
             Self::Global => false,
@@ -76,12 +76,12 @@ impl fmt::Display for SkillOrigin {
 /// A directory of skills.
 #[derive(Debug, Clone)]
 pub struct SkillLayer {
-    /// What it is.
+    /// The origin of its skills.
     pub origin: SkillOrigin,
-    /// The files it lies in, as tools see them: what rules hide is not there.
+    /// The tree that holds the layer, as tools see it: without what rules hide.
     pub files: Arc<dyn Vfs>,
-    /// The directory that holds the skills' directories. It need not exist.
+    /// The directory that holds the directories of the skills. It need not exist.
     pub root: VPath,
-    /// Whose rules its skills follow.
+    /// The rules that its skills follow.
     pub flavor: SkillFlavor,
 }

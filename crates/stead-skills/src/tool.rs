@@ -1,4 +1,4 @@
-//! `load_skill`: the body of a skill, or one of its files.
+//! The tool `load_skill`, which returns the body of a skill or one of its files.
 
 use crate::library::read_skill;
 use crate::render::{enclose, escape, floor_char_boundary};
@@ -15,18 +15,18 @@ use stead_tools::{
 };
 use stead_vfs::{ContentHash, FileKind, ReadRange, VPath, VfsError};
 
-/// With more skills than this, names are not part of the schema.
+/// The maximum number of names that the schema lists.
 const MAX_ENUM_NAMES: usize = 200;
-/// The most of a text that one call gives back, in bytes.
+/// The maximum size of the text that one call returns, in bytes.
 const MAX_TEXT_BYTES: usize = 80_000;
-/// Files of a skill that are listed.
+/// The maximum number of files that are listed for a skill.
 const MAX_LISTED_FILES: usize = 100;
-/// Names that an error lists.
+/// The maximum number of names that an error lists.
 const MAX_LISTED_NAMES: usize = 200;
-/// What is looked at to tell a text from something else, in bytes.
+/// The number of bytes that are examined to decide whether a file is text.
 const SNIFF_BYTES: usize = 8192;
 
-/// The tool that loads the skills of `catalogue`; none if there are none.
+/// Returns the tool that loads the skills of `catalogue`; none if there are no skills.
 pub fn load_skill(catalogue: Arc<Catalogue>) -> Option<Arc<dyn Tool>> {
     if catalogue.is_empty() {
         return None;
@@ -50,7 +50,7 @@ pub fn load_skill(catalogue: Arc<Catalogue>) -> Option<Arc<dyn Tool>> {
         description: "Loads the instructions of a skill, or one of its files. Call it before a task that a skill fits."
             .to_owned(),
         parameters: Arc::new(parameters),
-        // One after the other, so that a skill that is asked for twice in a step is given once.
+        // Calls run one after another, so that a skill requested twice in a step is returned once.
         risk: Risk { effect: ToolEffect::Reads, parallel_safe: false, repeatable: true },
     };
     Some(Arc::new(LoadSkill { catalogue, spec }))
@@ -68,7 +68,7 @@ struct LoadSkillArgs {
     path: Option<String>,
 }
 
-/// `Skill`, as the title surface has it.
+/// The tool in the title surface: `Skill`.
 struct SkillForm;
 
 #[derive(Deserialize, schemars::JsonSchema)]
@@ -159,7 +159,7 @@ impl Tool for LoadSkill {
     }
 }
 
-/// Whether a path names what is given without a path.
+/// Returns whether a path names the SKILL.md, which is returned without a path too.
 fn is_body(path: &str) -> bool {
     VPath::parse(path).is_ok_and(|path| path.is_root() || path.as_str() == SKILL_FILE)
 }
@@ -233,9 +233,9 @@ async fn load_body(cx: &ToolCx, skill: &Skill) -> Result<Output, ToolError> {
     })
 }
 
-/// The skill's other files, in words.
+/// Lists the other files of the skill.
 async fn list_files(skill: &Skill) -> Result<String, VfsError> {
-    // One more than is listed tells that there are more; SKILL.md and directories take places too.
+    // One more than the limit shows whether there are more. SKILL.md and directories count too.
     let walk = skill
         .files
         .walk(&skill.dir, None, MAX_LISTED_FILES * 4)
@@ -343,14 +343,14 @@ async fn load_resource(skill: &Skill, path: &str) -> Result<Output, ToolError> {
     }))
 }
 
-/// The text of a file of which this is the beginning; none if it is something else.
+/// Returns the beginning of a file as text; none if it is not text.
 fn as_text(content: &[u8]) -> Option<&str> {
     if content.iter().take(SNIFF_BYTES).any(|&byte| byte == 0) {
         return None;
     }
     match std::str::from_utf8(content) {
         Ok(text) => Some(text),
-        // The cut went through a character.
+        // The last character is incomplete.
         Err(error) if error.error_len().is_none() && content.len() == MAX_TEXT_BYTES => {
             std::str::from_utf8(&content[..error.valid_up_to()]).ok()
         }
@@ -359,7 +359,7 @@ fn as_text(content: &[u8]) -> Option<&str> {
 }
 
 fn tool_error(error: &VfsError) -> ToolError {
-    // The model can do nothing about a place that does not answer.
+    // A place that does not answer is nothing the model can correct.
     let is_away = matches!(error, VfsError::Unavailable { .. });
     if is_away {
         ToolError::Fatal(error.to_string())

@@ -1,4 +1,4 @@
-//! The Agent Skills standard: what a SKILL.md must be.
+//! Strict validation of a SKILL.md against the Agent Skills standard.
 //!
 //! ```
 //! use stead_skills::validate;
@@ -14,13 +14,13 @@ use std::borrow::Cow;
 use unicode_general_category::get_general_category;
 use unicode_normalization::UnicodeNormalization;
 
-/// Longest name, in characters.
+/// The maximum length of a name, in characters.
 pub const MAX_NAME_CHARS: usize = 64;
-/// Longest description, in characters.
+/// The maximum length of a description, in characters.
 pub const MAX_DESCRIPTION_CHARS: usize = 1024;
-/// Longest statement of compatibility, in characters.
+/// The maximum length of `compatibility`, in characters.
 pub const MAX_COMPATIBILITY_CHARS: usize = 500;
-/// Every field there is.
+/// The fields of the standard.
 const FIELDS: [&str; 6] = [
     "allowed-tools",
     "compatibility",
@@ -29,11 +29,11 @@ const FIELDS: [&str; 6] = [
     "metadata",
     "name",
 ];
-/// What begins and ends a front matter.
+/// The line that begins and ends a front matter.
 pub(crate) const FENCE: &str = "---";
 
-/// All that is wrong with the SKILL.md `text` of a skill in a directory called `dir_name`. Its
-/// verdict is that of the standard's reference validator: no problems means valid.
+/// Returns all problems of the SKILL.md `text` of a skill in a directory called `dir_name`. The
+/// result is empty exactly if the standard's reference validator accepts the file.
 pub fn validate(dir_name: &str, text: &str) -> Vec<SkillProblem> {
     let text = normalize_line_endings(text);
     let Some(rest) = text.strip_prefix(FENCE) else {
@@ -45,7 +45,7 @@ pub fn validate(dir_name: &str, text: &str) -> Vec<SkillProblem> {
         };
         return vec![SkillProblem::whole_file(format!("{message}{bom}"))];
     };
-    // The reference takes the next `---` for the end, wherever it stands.
+    // The reference validator takes the next `---` as the end, wherever it is.
     let Some(end) = rest.find(FENCE) else {
         return vec![SkillProblem::whole_file(
             "the front matter is not closed; put a line `---` behind it",
@@ -70,7 +70,7 @@ pub fn validate(dir_name: &str, text: &str) -> Vec<SkillProblem> {
 
 const NOT_A_MAP: &str = "the front matter must be a map: at least `name: …` and `description: …`";
 
-/// `\r\n` and `\r` as `\n`, as the reference reads a file.
+/// Replaces `\r\n` and `\r` by `\n`, as the reference validator does.
 pub(crate) fn normalize_line_endings(text: &str) -> Cow<'_, str> {
     if text.contains('\r') {
         return text.replace("\r\n", "\n").replace('\r', "\n").into();
@@ -151,7 +151,7 @@ fn check_fields(dir_name: &str, fields: &[(SkillYamlNode, SkillYamlNode)]) -> Ve
     problems
 }
 
-/// What is wrong with a name, trimmed already.
+/// Returns the problems of a trimmed name.
 pub(crate) fn name_problems(dir_name: &str, name: &str) -> impl Iterator<Item = String> + use<> {
     let name: String = name.nfkc().collect();
     let length = name.chars().count();
@@ -174,7 +174,7 @@ pub(crate) fn name_problems(dir_name: &str, name: &str) -> impl Iterator<Item = 
     found.into_iter().flatten()
 }
 
-/// What Python calls alphanumeric: without the marks that Rust counts among letters.
+/// Returns whether Python calls the character alphanumeric. Unlike Rust, it excludes marks.
 fn is_letter_or_number(c: char) -> bool {
     use unicode_general_category::GeneralCategory as Category;
     matches!(
@@ -190,7 +190,7 @@ fn is_letter_or_number(c: char) -> bool {
     )
 }
 
-/// Without the white space around it, as Python sees it.
+/// Trims white space as Python does.
 fn python_strip(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}'))
 }

@@ -1,9 +1,9 @@
-//! The YAML of a front matter as a small tree with places.
+//! The YAML of a front matter as a tree whose nodes know their position.
 //!
-//! Every scalar is text: a skill called `1.10` is not a number. What the strict dialect of the
-//! standard's reference validator refuses (flow style, tags, anchors, tabs between tokens, uneven
-//! indentation) is noted beside the tree, so that one parser serves both strict validation and
-//! lenient loading.
+//! This is a dialect of its own, and not the YAML of settings files: every scalar is text (a skill
+//! called `1.10` is not a number), and what the standard's reference validator refuses (flow style,
+//! tags, anchors, tabs between tokens, uneven indentation) is noted beside the tree. So one parser
+//! serves both strict validation and lenient loading.
 
 use crate::problem::{SkillProblem, TextPosition};
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StructureStyle};
@@ -11,25 +11,25 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Deeper trees are refused: no front matter needs them.
+/// The maximum depth of the tree.
 const MAX_DEPTH: usize = 32;
-/// A longer front matter is refused: parsing must stay quick whatever a file holds.
+/// The maximum size of a front matter, so that parsing is fast for any file.
 const MAX_BYTES: usize = 64 * 1024;
-/// Lines of quoted texts that may lack their indentation.
+/// The maximum number of lines of quoted texts that may lack indentation.
 const MAX_TRIES: usize = 200;
-/// Comments that may stand before an entry.
+/// The maximum number of comments before an entry.
 const MAX_COMMENTS: usize = 10_000;
 
 /// A parsed front matter.
 #[derive(Debug)]
 pub(crate) struct SkillYaml {
-    /// Its content; none if there is nothing but comments.
+    /// The content; none if there are only comments.
     pub(crate) root: Option<SkillYamlNode>,
-    /// What the strict dialect does not allow.
+    /// What the strict dialect refuses.
     pub(crate) not_strict: Vec<SkillProblem>,
 }
 
-/// A value with its place.
+/// A value and its position.
 #[derive(Debug)]
 pub(crate) struct SkillYamlNode {
     pub(crate) place: TextPosition,
@@ -53,7 +53,7 @@ impl SkillYamlNode {
         }
     }
 
-    /// In words, for errors.
+    /// Names the kind of value, for errors.
     pub(crate) fn kind(&self) -> &'static str {
         match self.value {
             SkillYamlValue::Text(_) => "a text",
@@ -134,7 +134,7 @@ fn parse_once(text: &str, first_line: usize) -> Result<SkillYaml, SkillYamlFailu
     })
 }
 
-/// Whether a tab inside this is content or comment.
+/// Returns whether a tab inside this event is content or part of a comment.
 fn hides_tabs(event: &Event<'_>) -> bool {
     match event {
         Event::Comment(..) => true,
@@ -218,7 +218,7 @@ impl SkillYamlBuilder<'_> {
                 place,
                 "there must be one YAML document, and here a second one begins",
             )),
-            // Ends, comments, and whatever presentation a later parser may tell of.
+            // Ends, comments, and events that a later version of the parser may add.
             _ => Ok(()),
         }
     }
@@ -322,7 +322,7 @@ impl SkillYamlBuilder<'_> {
         }
     }
 
-    /// `<<` takes over the entries of another map, if it is one.
+    /// Merges the entries of another map that `<<` names, if it is a map.
     fn note_merges(&mut self, entries: &[(SkillYamlNode, SkillYamlNode)]) {
         let merges = entries.iter().filter(|(key, value)| {
             key.text() == Some("<<") && !matches!(value.value, SkillYamlValue::Map(_))
@@ -348,7 +348,7 @@ impl SkillYamlBuilder<'_> {
     }
 
     fn note_tabs(&mut self, opaque: &[Range<usize>]) {
-        // They come in the order of the text.
+        // Problems are reported in the order of the text.
         let hidden = |at: usize| {
             let before = opaque.partition_point(|range| range.end <= at);
             opaque.get(before).is_some_and(|range| range.contains(&at))
@@ -361,7 +361,7 @@ impl SkillYamlBuilder<'_> {
         }
     }
 
-    /// The place of a byte.
+    /// Returns the position of a byte.
     fn place_of(&self, at: usize) -> TextPosition {
         let before = &self.text[..at];
         let column = before.rsplit('\n').next().unwrap_or("").chars().count();

@@ -1,4 +1,4 @@
-//! Archives, which are checked as a whole before anything of them is used.
+//! Archives, which are checked as a whole before any of their files is used.
 
 use super::bundle::{Bundle, BundleFile, LinkPolicy};
 use super::{tar, zip};
@@ -6,18 +6,17 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use stead_vfs::VPath;
 
-/// Entries of an archive.
+/// The maximum number of entries of an archive.
 pub(crate) const MAX_ENTRIES: usize = 10_000;
-/// Bytes of all its files.
+/// The maximum size of all files of an archive, in bytes.
 pub(crate) const MAX_UNPACKED_BYTES: u64 = 100 * 1024 * 1024;
-/// Bytes of the archive itself.
+/// The maximum size of the archive itself, in bytes.
 pub(crate) const MAX_PACKED_BYTES: u64 = 100 * 1024 * 1024;
-/// How much more than its packed size an archive may unpack to, once it is more than
-/// [`FREE_BYTES`].
+/// The maximum compression ratio of an archive that unpacks to more than [`FREE_BYTES`].
 const MAX_EXPANSION_RATIO: u64 = 200;
 const RATIO_EXEMPT_BYTES: u64 = 1024 * 1024;
 
-/// What an archive is, by its name.
+/// The format of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArchiveFormat {
     /// `.zip`
@@ -29,7 +28,7 @@ pub enum ArchiveFormat {
 }
 
 impl ArchiveFormat {
-    /// The format of a file of this name.
+    /// Returns the format of a file of this name, if it is an archive.
     pub fn of_name(name: &str) -> Option<Self> {
         let name = name.to_lowercase();
         let ends = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
@@ -45,10 +44,10 @@ impl ArchiveFormat {
 /// Why an archive is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ArchiveError {
-    /// It is not what its name says, or is damaged.
+    /// It does not have the format its name says, or is damaged.
     #[error("it cannot be read: {0}")]
     Damaged(String),
-    /// An entry has a name that leads elsewhere or means different things on different machines.
+    /// An entry has a name that leaves the archive or means different files on different machines.
     #[error("the entry {name:?} {reason}")]
     Name {
         /// The name.
@@ -64,19 +63,19 @@ pub enum ArchiveError {
         /// What it is.
         what: &'static str,
     },
-    /// Two entries would be one file.
+    /// Two entries would be the same file.
     #[error("the entries {0:?} and {1:?} would be one file")]
     Collision(String, String),
     /// Too many entries.
     #[error("it has more than {MAX_ENTRIES} entries")]
     TooMany,
-    /// Too large, or far larger than a sensible archive of its size.
+    /// The files are too large in total, or too large for the size of the archive.
     #[error("it unpacks to more than {0} bytes")]
     TooLarge(u64),
 }
 
 impl Bundle {
-    /// The files of an archive.
+    /// Reads the files of an archive.
     pub fn from_archive(format: ArchiveFormat, packed: &[u8]) -> Result<Self, ArchiveError> {
         if packed.len() as u64 > MAX_PACKED_BYTES {
             return Err(ArchiveError::TooLarge(MAX_PACKED_BYTES));
@@ -93,24 +92,24 @@ impl Bundle {
     }
 }
 
-/// How many bytes an archive of `packed` bytes may unpack to.
+/// Returns how many bytes an archive of `packed` bytes may unpack to.
 pub(crate) fn max_unpacked_bytes(packed: u64) -> u64 {
     packed
         .saturating_mul(MAX_EXPANSION_RATIO)
         .clamp(RATIO_EXEMPT_BYTES, MAX_UNPACKED_BYTES)
 }
 
-/// Files as they come out of an archive, each checked against all before it.
+/// The files of an archive, each checked against those before it.
 pub(crate) struct Unpacker {
     bundle: Bundle,
-    /// Names as a file system without case or with normalised Unicode would keep them.
+    /// Names as a file system that ignores case or normalises Unicode would store them.
     folded: BTreeMap<String, (String, ArchiveEntryKind)>,
     entries: usize,
     bytes: u64,
     allowance: u64,
 }
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ArchiveEntryKind {
     File,
@@ -140,7 +139,7 @@ impl Unpacker {
         }
     }
 
-    /// How many bytes the next file may have.
+    /// Returns how many bytes the next file may have.
     pub(crate) fn remaining_bytes(&self) -> u64 {
         self.allowance - self.bytes
     }
@@ -194,7 +193,7 @@ impl Unpacker {
         self.bundle
     }
 
-    /// Takes a path and the directories above it for what they are.
+    /// Records the kinds of a path and of the directories above it.
     fn claim(&mut self, path: &VPath, entry: ArchiveEntryKind) -> Result<(), ArchiveError> {
         let mut above = path.parent();
         while let Some(dir) = above.filter(|dir| !dir.is_root()) {
@@ -222,7 +221,7 @@ impl Unpacker {
     }
 }
 
-/// A name as the least exact file system would keep it.
+/// Returns a name as a file system that ignores case and normalises Unicode would store it.
 pub(crate) fn case_folded(name: &str) -> String {
     use unicode_normalization::UnicodeNormalization;
     name.nfc()
@@ -239,7 +238,7 @@ fn bad_name(name: &str, reason: &'static str) -> ArchiveError {
     }
 }
 
-/// The path that an entry's name means, if it means the same everywhere.
+/// Returns the path of an entry, if its name means the same on every machine.
 fn entry_path(name: &str) -> Result<VPath, ArchiveError> {
     let bytes = name.as_bytes();
     let is_drive =
@@ -264,7 +263,7 @@ fn entry_path(name: &str) -> Result<VPath, ArchiveError> {
     VPath::parse(rest).map_err(|_| bad_name(name, "is too long, or begins with `~`"))
 }
 
-/// The name of an entry as text.
+/// Returns the name of an entry as text.
 pub(crate) fn entry_name(name: &[u8]) -> Result<&str, ArchiveError> {
     std::str::from_utf8(name).map_err(|_| bad_name(&String::from_utf8_lossy(name), "is not UTF-8"))
 }

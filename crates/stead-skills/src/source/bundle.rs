@@ -1,5 +1,4 @@
-//! Files on their way from a source to a workspace, held in memory until all of them are known to
-//! be good.
+//! The files of a source, held in memory until all of them are checked.
 
 use super::archive::{MAX_ENTRIES, MAX_UNPACKED_BYTES, case_folded};
 use super::{SkillProgress, SourceError};
@@ -11,14 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use stead_vfs::{ContentHash, FileKind, ReadRange, VPath, Vfs, VfsError};
 
-/// How deep in a source a skill may lie; archives often have one directory around everything.
+/// The maximum depth of a skill in a source. Archives often have one directory around everything.
 const MAX_DEPTH: usize = 6;
 
 /// The files of a source.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bundle {
     pub(crate) files: BTreeMap<VPath, BundleFile>,
-    /// Links, which are not followed: harmless as long as no skill has one.
+    /// Links. They are not followed, and refused only in a skill.
     pub(crate) links: Vec<VPath>,
 }
 
@@ -27,16 +26,16 @@ pub struct Bundle {
 pub struct BundleFile {
     /// Its content.
     pub content: Bytes,
-    /// Whether it can be run.
+    /// Whether it is executable.
     pub executable: bool,
 }
 
-/// What to do about links.
+/// How links are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LinkPolicy {
-    /// One is enough to refuse everything.
+    /// A link makes the whole source invalid.
     Refuse,
-    /// They are noted and left out.
+    /// Links are recorded and left out.
     Record,
 }
 
@@ -45,14 +44,14 @@ pub(crate) enum LinkPolicy {
 pub struct BundledSkill {
     /// Its name.
     pub name: String,
-    /// The directory it gets.
+    /// The directory it is installed in.
     pub dir: String,
     /// Its files, by their paths in that directory.
     pub files: BTreeMap<VPath, BundleFile>,
 }
 
 impl BundledSkill {
-    /// The same for the same files, and no other.
+    /// Returns a hash of the files.
     pub fn hash(&self) -> String {
         let mut all = Sha256::new();
         for (path, file) in &self.files {
@@ -72,7 +71,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// The skills of a source, and those that cannot be used.
+/// The skills of a source, and the directories that cannot be used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct BundledSkills {
     pub(crate) usable: Vec<BundledSkill>,
@@ -80,7 +79,7 @@ pub(crate) struct BundledSkills {
 }
 
 impl BundledSkills {
-    /// The same for the same skills, and no other.
+    /// Returns a hash of the skills.
     pub(crate) fn hash(&self) -> String {
         let mut all = Sha256::new();
         for skill in &self.usable {
@@ -91,7 +90,7 @@ impl BundledSkills {
 }
 
 impl Bundle {
-    /// The files below `root`, without what git and package managers keep there.
+    /// Reads the files below `root`, except for the folders of git and package managers.
     pub(crate) async fn from_files(
         files: &dyn Vfs,
         root: &VPath,
@@ -153,7 +152,7 @@ impl Bundle {
         Ok(bundle)
     }
 
-    /// The skills in it. `name` stands for a directory that has no name, the root.
+    /// Returns the skills in it. A skill at the root is named `name`.
     pub(crate) fn skills(&self, name: &str) -> Result<BundledSkills, SourceError> {
         let mut skills = BundledSkills::default();
         for dir in self.skill_dirs() {
@@ -176,8 +175,7 @@ impl Bundle {
             let dir_name = if dir.is_root() { name } else { dir.name() };
             match parse_skill(SkillFlavor::Standard, dir_name, text) {
                 Ok(text) => {
-                    // The root of an archive is called what the archive is called; the skill knows
-                    // better.
+                    // The root is named after the archive; the name in the front matter is better.
                     let dir = if dir.is_root() {
                         root_name(&text.header.name, name)
                     } else {
@@ -207,7 +205,7 @@ impl Bundle {
         Ok(skills)
     }
 
-    /// Directories with a SKILL.md that lie in no other such directory.
+    /// Returns the directories with a SKILL.md that are not inside another such directory.
     fn skill_dirs(&self) -> Vec<VPath> {
         let mut dirs: Vec<VPath> = Vec::new();
         let candidates: BTreeSet<VPath> = self
@@ -255,7 +253,7 @@ fn refuse_collisions(dir: &VPath, files: &BTreeMap<VPath, BundleFile>) -> Result
     Ok(())
 }
 
-/// `path` as seen from `dir`, which holds it.
+/// Returns `path` relative to `dir`, which contains it.
 fn relative_to(dir: &VPath, path: &VPath) -> Result<VPath, SourceError> {
     Ok(VPath::parse(&path.as_str()[dir.as_str().len()..]).map_err(VfsError::from)?)
 }

@@ -1,4 +1,4 @@
-//! From a source to its skills.
+//! Fetching the skills of a source.
 
 use super::archive::{ArchiveFormat, MAX_PACKED_BYTES};
 use super::bundle::{Bundle, BundledSkills};
@@ -11,12 +11,12 @@ use std::sync::Arc;
 use stead_store::OsDisk;
 use stead_vfs::{LocalVfs, ReadRange, VPath, Vfs, VfsError};
 
-/// The skills of a source, in memory and found to be good.
+/// The skills of a source, in memory and checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchedSkills {
-    /// Where they come from.
+    /// The source.
     pub source: SkillSource,
-    /// What exactly they are: a commit, or a hash of their content.
+    /// The exact revision: a commit, or a hash of the content.
     pub pinned: String,
     pub(crate) skills: BundledSkills,
 }
@@ -73,7 +73,7 @@ impl SkillSource {
 }
 
 impl SkillSource {
-    /// The skills that were published to this store.
+    /// Returns the skills that were published to this store.
     pub async fn open_store(
         &self,
         lookup: &(dyn Fn(&str) -> Option<String> + Sync),
@@ -92,7 +92,7 @@ impl SkillSource {
 }
 
 impl FetchedSkills {
-    /// What was found and cannot be used: directory, line, column and reason.
+    /// Returns what cannot be used: directory, line, column and reason.
     pub fn broken_skills(&self) -> Vec<String> {
         self.skills
             .broken
@@ -112,7 +112,7 @@ fn open_local_dir(dir: &str) -> Result<LocalVfs, SourceError> {
     })
 }
 
-/// A store that is a file must be there: connecting would make it.
+/// Refuses a file store that does not exist, because connecting would create it.
 async fn require_file(address: &str) -> Result<(), SourceError> {
     let Some(path) = address.strip_prefix("sqlite:") else {
         return Ok(());
@@ -152,7 +152,7 @@ async fn read_archive(path: &str, progress: &SkillProgress) -> Result<Bundle, So
         Err(error) => return Err(error.into()),
     };
     progress.enter(SkillPhase::Checking, 0);
-    // Unpacking takes a while, and the one who shows progress runs on this thread too.
+    // Unpacking blocks, and progress is shown from this thread too.
     let unpacked = tokio::task::spawn_blocking(move || Bundle::from_archive(format, &packed)).await;
     Ok(unpacked.map_err(|error| ArchiveError::Damaged(error.to_string()))??)
 }

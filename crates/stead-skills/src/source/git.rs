@@ -1,8 +1,8 @@
-//! Repositories, by the `git` command.
+//! Repositories, read with the `git` command.
 //!
-//! Nothing is checked out: the commit is fetched into a bare repository that nobody else sees, and
-//! comes out of it as a tar, which is read like any other. So no hook, filter, submodule or link of
-//! the repository has any effect.
+//! Nothing is checked out: the commit is fetched into a private bare repository and exported as a
+//! tar, which is read like any other. So no hook, filter, submodule or link of the repository has
+//! any effect.
 
 use super::SourceError;
 use super::archive::MAX_UNPACKED_BYTES;
@@ -14,18 +14,18 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 
-/// How long one command may take.
+/// The timeout of one command.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(180);
-/// The most that is kept of what git complains about.
+/// The maximum size of an error message of git.
 const MAX_MESSAGE_BYTES: u64 = 8 * 1024;
-/// The most that comes out of a repository: files, and what tar says about them.
+/// The maximum size of an exported repository: files and tar headers.
 const MAX_TAR_BYTES: u64 = MAX_UNPACKED_BYTES + 20 * 1024 * 1024;
-/// The remote, whose address git is told by its environment: there it is no option, whatever it
-/// looks like, and nobody else on the machine can read it.
+/// The remote. Its address is passed in the environment, where it cannot be taken for an option and
+/// other users of the machine cannot read it.
 const REMOTE: &str = "source";
 
-/// Settings of every command. A person's own settings hold otherwise: how to log in is theirs to
-/// say.
+/// Settings of every command. The person's own git settings apply otherwise, for example for
+/// credentials.
 const GIT_SETTINGS: [(&str, &str); 11] = [
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
@@ -39,7 +39,7 @@ const GIT_SETTINGS: [(&str, &str); 11] = [
     ("fetch.recurseSubmodules", "no"),
     ("gc.auto", "0"),
 ];
-/// Variables that would make git work on something else.
+/// Variables that would make git use another repository.
 const CLEARED_VARIABLES: [&str; 8] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -51,7 +51,7 @@ const CLEARED_VARIABLES: [&str; 8] = [
     "GIT_EXTERNAL_DIFF",
 ];
 
-/// The files of the repository at `url`, at `rev` or else its HEAD, and the commit that was.
+/// Returns the files of the repository at `url` at `rev`, by default its HEAD, and the commit.
 pub(crate) async fn fetch(
     url: &str,
     rev: Option<&str>,
@@ -83,7 +83,7 @@ pub(crate) async fn fetch(
     let commit = match (shallow, rev) {
         (Ok(_), _) => repository.commit("FETCH_HEAD").await?,
         (Err(error), None) => return Err(error),
-        // A shortened commit, or a server that gives out only branches and tags.
+        // An abbreviated commit, or a server that serves only branches and tags.
         (Err(error), Some(rev)) => {
             let all = [
                 "fetch",
@@ -133,7 +133,7 @@ impl GitRepository<'_> {
         }
     }
 
-    /// Runs one command to its end and gives what it printed.
+    /// Runs one command to its end and returns its output.
     async fn run_git(&self, args: &[&str]) -> Result<Vec<u8>, SourceError> {
         let mut command = Command::new("git");
         command
@@ -142,7 +142,7 @@ impl GitRepository<'_> {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        // Whoever would ask a person asks `true` instead, and gets no answer.
+        // Prompts for credentials run `true`, which gives no answer.
         command
             .env("GIT_TERMINAL_PROMPT", "0")
             .env("GIT_ASKPASS", "true");
@@ -164,7 +164,7 @@ impl GitRepository<'_> {
                 .env(format!("GIT_CONFIG_VALUE_{i}"), value);
             command.env("GIT_CONFIG_COUNT", (i + 1).to_string());
         }
-        // A group of its own, so that whatever git starts ends with it.
+        // A process group of its own, so that everything git starts ends with it.
         let child = command.process_group(0).kill_on_drop(true).spawn();
         let child = child.map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => {
@@ -191,7 +191,7 @@ impl GitRepository<'_> {
         }
     }
 
-    /// What git said, without secrets, in one line.
+    /// Returns the error message of git without secrets, in one line.
     fn sanitize_message(&self, message: &[u8]) -> String {
         let message = String::from_utf8_lossy(message);
         let lines: Vec<&str> = message
@@ -217,7 +217,7 @@ struct GitOutput {
     message: Vec<u8>,
 }
 
-/// A child that does not outlive us.
+/// A child process that is killed on drop.
 struct GitChild(Child);
 
 impl GitChild {
@@ -241,7 +241,7 @@ impl Drop for GitChild {
             .id()
             .and_then(|id| i32::try_from(id).ok())
             .and_then(Pid::from_raw);
-        // It has an id only as long as it was not waited for, so this is nobody else.
+        // A child has an id until it is waited for, so the id cannot belong to another process.
         if let Some(id) = id {
             let _ = kill_process_group(id, Signal::KILL);
         }
@@ -269,7 +269,7 @@ async fn read_head(stream: Option<impl AsyncRead + Unpin>) -> std::io::Result<Ve
         .take(MAX_MESSAGE_BYTES)
         .read_to_end(&mut kept)
         .await?;
-    // The rest must go somewhere, or git waits for it to be read.
+    // The rest is read and dropped, or git would block on writing it.
     tokio::io::copy(&mut stream, &mut tokio::io::sink()).await?;
     Ok(kept)
 }

@@ -1,7 +1,7 @@
-//! Putting skills into a workspace, and taking them out again.
+//! Installing skills into a workspace, and removing them.
 //!
-//! Everything is written beside its place first and moved there whole; the manifest, which makes it
-//! count, is written last. Whatever fails on the way, the workspace is as it was.
+//! Skills are written to a hidden folder first and moved as a whole; the manifest is written last
+//! and makes them valid. If any step fails, the workspace is as it was before.
 
 use super::bundle::{BundledSkill, BundledSkills};
 use super::manifest::{self, InstalledSkill, InstalledSource, Manifest, SKILLS_DIR};
@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use stead_vfs::{Expect, VPath, Version, Vfs, VfsError};
 
-/// How many files are written at once.
+/// The number of files that are written concurrently.
 const MAX_CONCURRENT_WRITES: usize = 16;
-/// What an installation that was killed left behind is removed by a later one after this time.
+/// The age after which leftovers of a killed installation are removed by a later one.
 const ABANDONED_MS: i64 = 60 * 60 * 1000;
 const STAGING: &str = ".staging-";
 
@@ -28,19 +28,19 @@ pub struct Installation {
     version: Option<Version>,
 }
 
-/// What came of installing.
+/// The outcome of installing a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InstallOutcome {
-    /// It was not there.
+    /// The source is new.
     New,
-    /// It replaced another state of the same source.
+    /// It replaced another revision of the same source.
     Updated,
-    /// It is what was there already.
+    /// The same revision was installed already.
     Unchanged,
 }
 
 impl Installation {
-    /// What is installed in the workspace `files`.
+    /// Reads what is installed in the workspace `files`.
     pub async fn open(files: Arc<dyn Vfs>) -> Result<Self, SourceError> {
         let (manifest, version) = manifest::read(&*files).await?;
         Ok(Self {
@@ -50,12 +50,12 @@ impl Installation {
         })
     }
 
-    /// The installed sources, in the order in which they were added.
+    /// Returns the installed sources in the order in which they were added.
     pub fn sources(&self) -> &[InstalledSource] {
         &self.manifest.sources
     }
 
-    /// The source called `name`.
+    /// Returns the source called `name`.
     pub fn source(&self, name: &str) -> Result<&InstalledSource, SourceError> {
         self.manifest
             .sources
@@ -80,12 +80,12 @@ impl Installation {
             })
     }
 
-    /// A layer for each source.
+    /// Returns a layer for each source.
     pub fn layers(&self) -> Vec<SkillLayer> {
         layers(&self.files, &self.manifest)
     }
 
-    /// Whether a new source may have this name.
+    /// Checks whether a new source may have this name.
     pub fn check_new(&self, name: &str) -> Result<(), SourceError> {
         manifest::check_name(name)?;
         match self.source(name) {
@@ -94,7 +94,7 @@ impl Installation {
         }
     }
 
-    /// Installs what was fetched as the source `name`, in place of what that source had before.
+    /// Installs fetched skills as the source `name`, replacing its earlier revision.
     pub async fn install(
         &mut self,
         name: &str,
@@ -166,7 +166,7 @@ impl Installation {
         done.map(|()| removed)
     }
 
-    /// Skills of the source `name` whose files are no longer those that were installed.
+    /// Returns the skills of the source `name` whose files were changed after installation.
     pub async fn modified_skills(&self, name: &str) -> Result<Vec<String>, SourceError> {
         let source = self.source(name)?;
         let place = source_dir(name)?;
@@ -191,7 +191,7 @@ impl Installation {
         Ok(changed)
     }
 
-    /// Puts `skills` where `place` is, or nothing, and then the manifest.
+    /// Replaces the directory `place` by `skills`, or removes it, and then writes the manifest.
     async fn replace(
         &mut self,
         staging: &Staging,
@@ -223,13 +223,13 @@ impl Installation {
             }
         }
         if done.is_err() && had_one {
-            // The failure that led here is the one to report.
+            // Report the failure that led here, not one of the cleanup.
             let _ = self.files.rename(&staging.old, place).await;
         }
         done
     }
 
-    /// Writes the skills beside their place.
+    /// Writes the skills to a hidden folder beside their final one.
     async fn stage(
         &self,
         staging: &Staging,
@@ -259,8 +259,8 @@ impl Installation {
                 }
             })
             .buffer_unordered(MAX_CONCURRENT_WRITES)
-            // To the end, even if one failed: a write that was let go of would go on behind the
-            // cleaning up.
+            // Wait for all writes even if one failed: a detached write would continue during the
+            // cleanup.
             .collect()
             .await;
         Ok(written.into_iter().collect::<Result<(), VfsError>>()?)
@@ -275,7 +275,7 @@ impl Installation {
             .await
     }
 
-    /// Writes the manifest, unless somebody else did since it was read.
+    /// Writes the manifest, unless another process changed it since it was read.
     async fn write_manifest(&mut self, manifest: Manifest) -> Result<(), SourceError> {
         let expect = self.version.clone().map_or(Expect::Absent, Expect::Version);
         let mut text = serde_json::to_string_pretty(&manifest).unwrap_or_default();
@@ -297,7 +297,7 @@ impl Installation {
         }
     }
 
-    /// Which directories of ours are there already.
+    /// Returns which of the directories for installed skills exist already.
     async fn missing_dirs(&self) -> Result<MissingDirs, SourceError> {
         let all = own_directories()?;
         let mut missing = Vec::new();
@@ -309,14 +309,14 @@ impl Installation {
         Ok(MissingDirs { missing })
     }
 
-    /// Removes what is left of an operation, and what killed ones left long ago.
+    /// Removes what is left of an operation, and old leftovers of killed ones.
     async fn clean_up(
         &mut self,
         staging: &Staging,
         before: MissingDirs,
         done: &Result<(), SourceError>,
     ) {
-        // Nothing here can fail the operation: what stays is hidden, and removed by a later one.
+        // Failures are ignored: what remains is hidden, and a later operation removes it.
         for path in [&staging.new, &staging.old] {
             let _ = self.files.remove(path).await;
         }
@@ -363,7 +363,7 @@ impl Installation {
 }
 
 impl InstalledSource {
-    /// Where it came from.
+    /// Returns the source it came from.
     pub fn source(&self) -> SkillSource {
         SkillSource {
             kind: self.kind,
@@ -373,7 +373,7 @@ impl InstalledSource {
     }
 }
 
-/// A layer for each source of a manifest.
+/// Returns a layer for each source of a manifest.
 pub(crate) fn layers(files: &Arc<dyn Vfs>, manifest: &Manifest) -> Vec<SkillLayer> {
     let layer = |source: &InstalledSource| {
         let layer = SkillOrigin::Repository(source.name.clone());
@@ -395,19 +395,19 @@ fn installed_skill(skill: &BundledSkill) -> InstalledSkill {
     }
 }
 
-/// The directory of a source.
+/// Returns the directory of a source.
 fn source_dir(name: &str) -> Result<VPath, VfsError> {
     Ok(VPath::parse(&format!("{SKILLS_DIR}/{name}"))?)
 }
 
-/// Directories that are there for installed skills only, innermost first.
+/// Returns the directories that exist only for installed skills, innermost first.
 fn own_directories() -> Result<Vec<VPath>, VfsError> {
     let skills = VPath::parse(SKILLS_DIR)?;
     let above = skills.parent();
     Ok([skills].into_iter().chain(above).collect())
 }
 
-/// What was missing before an operation, innermost first.
+/// Returns the directories that did not exist before an operation, innermost first.
 struct MissingDirs {
     missing: Vec<VPath>,
 }
@@ -418,8 +418,8 @@ impl MissingDirs {
     };
 }
 
-/// Where new files wait to be moved, and old ones to be removed. Hidden, so that no skill is found
-/// there.
+/// Returns a hidden directory for new files before they are moved and old ones before they are
+/// removed. No skill is found in it.
 struct Staging {
     new: VPath,
     old: VPath,

@@ -1,19 +1,19 @@
-//! `.stead/skills.json`: what is installed, and where it came from.
+//! `.stead/skills.json`, the manifest: which sources are installed.
 
 use super::{SourceError, SourceKind};
 use serde::{Deserialize, Serialize};
 use stead_vfs::{ReadRange, VPath, Version, Vfs, VfsError};
 
-/// Where it lies.
+/// The path of the manifest.
 pub const MANIFEST: &str = ".stead/skills.json";
-/// Below this, each source has a directory.
+/// The directory that holds one directory per source.
 pub const SKILLS_DIR: &str = ".stead/skills";
-/// The format that is written today.
+/// The current version of the format.
 const FORMAT: u32 = 1;
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// All that is installed, in the order in which it was: of two skills with one name, the later is
-/// used.
+/// The installed sources in the order of installation. Of two skills with the same name, the later
+/// one is used.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Manifest {
@@ -27,14 +27,14 @@ pub(crate) struct Manifest {
 pub struct InstalledSource {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// The kind of source.
     pub kind: SourceKind,
     /// Its address, with variables instead of secrets.
     pub from: String,
     /// The branch, tag or commit that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rev: Option<String>,
-    /// What exactly is installed: a commit, or a hash of the content.
+    /// The installed revision: a commit, or a hash of the content.
     pub pinned: String,
     /// Its skills.
     pub skills: Vec<InstalledSkill>,
@@ -56,8 +56,7 @@ pub(crate) fn path() -> Result<VPath, VfsError> {
     Ok(VPath::parse(MANIFEST)?)
 }
 
-/// What is installed in a workspace, and the version of the file that says so; none if nothing ever
-/// was.
+/// Reads the manifest of a workspace and its version; none if there is no manifest.
 pub(crate) async fn read(files: &dyn Vfs) -> Result<(Manifest, Option<Version>), SourceError> {
     let range = ReadRange {
         offset: 0,
@@ -92,12 +91,12 @@ pub(crate) async fn read(files: &dyn Vfs) -> Result<(Manifest, Option<Version>),
             "it was written by a newer version of stead; use that version".to_owned(),
         ));
     }
-    // What it names becomes paths.
+    // Names become paths, so they are checked.
     for name in manifest.sources.iter().map(|source| &source.name) {
         check_name(name).map_err(|_| broken(format!("{name:?} is not the name of a source")))?;
     }
-    // It comes with a workspace, and so from others: what it would have fetched is looked at as if
-    // it were typed.
+    // The manifest is part of the workspace and may come from somebody else, so addresses are
+    // checked like typed ones.
     for source in &manifest.sources {
         let again = super::SkillSource::parse(&source.source().display_address(), "/");
         let same = again.is_ok_and(|again| again == source.source());
@@ -111,7 +110,7 @@ pub(crate) async fn read(files: &dyn Vfs) -> Result<(Manifest, Option<Version>),
     Ok((manifest, Some(version)))
 }
 
-/// Whether a text can be the name of a source, and so of a directory.
+/// Returns whether a text can be the name of a source, and so of a directory.
 pub(crate) fn check_name(name: &str) -> Result<(), SourceError> {
     let fits =
         |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.');

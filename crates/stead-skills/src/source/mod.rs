@@ -1,4 +1,4 @@
-//! Where skills are installed from: a repository, a directory, an archive or a store.
+//! The sources of skills: repositories, directories, archives and stores.
 
 mod archive;
 mod bundle;
@@ -26,18 +26,18 @@ use stead_core::Hint;
 use stead_store::StoreError;
 use stead_vfs::{VPath, VfsError};
 
-/// A place that skills are installed from.
+/// A source from which skills are installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillSource {
-    /// What it is.
+    /// The kind of source.
     pub kind: SourceKind,
-    /// Its address, with variables instead of secrets: this is what is kept and shown.
+    /// The address with variables instead of secrets, as it is stored and shown.
     pub from: String,
-    /// The branch, tag or commit of a repository; left out, what the repository's HEAD is.
+    /// The branch, tag or commit of a repository; none for its HEAD.
     pub rev: Option<String>,
 }
 
-/// Kinds of sources.
+/// The kinds of sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SourceKind {
@@ -76,10 +76,10 @@ pub enum SourceError {
     /// Variables of the address are not set.
     #[error("not set: {}", .0.join(", "))]
     Variables(Vec<String>),
-    /// The archive is not to be trusted.
+    /// The archive is refused.
     #[error("the archive is refused, and nothing was written: {0}")]
     Archive(#[from] ArchiveError),
-    /// The `git` command did not do it.
+    /// The `git` command failed.
     #[error("git: {0}")]
     Git(String),
     /// There is nothing to install.
@@ -93,7 +93,7 @@ pub enum SourceError {
         /// Why.
         reason: String,
     },
-    /// The name of a source is no name.
+    /// The name of a source is invalid.
     #[error(
         "{0:?} cannot be the name of a source: use lower case letters, digits, `-`, `_` and `.`"
     )]
@@ -106,10 +106,10 @@ pub enum SourceError {
     Unknown {
         /// The name.
         name: String,
-        /// Those there are, in words.
+        /// A sentence that lists the existing sources.
         known: String,
     },
-    /// The list of what is installed cannot be understood.
+    /// The manifest is invalid.
     #[error(
         "{MANIFEST}:{line}:{column}: {reason}; restore the file, or remove .stead/ and add the sources again"
     )]
@@ -124,7 +124,7 @@ pub enum SourceError {
     /// The workspace or the source cannot be read or written.
     #[error(transparent)]
     Files(#[from] VfsError),
-    /// The store does not answer, or its address is wrong.
+    /// The store does not answer, or its address is invalid.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

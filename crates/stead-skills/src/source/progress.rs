@@ -1,8 +1,8 @@
-//! How far a long operation has come, for whoever watches it.
+//! The progress of a long operation.
 
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
-/// Where an operation stands; read by one task while another works.
+/// The progress of an operation. One task reads it while another works.
 #[derive(Debug, Default)]
 pub struct SkillProgress {
     phase: AtomicU8,
@@ -10,7 +10,7 @@ pub struct SkillProgress {
     total: AtomicUsize,
 }
 
-/// What is being done.
+/// The phase of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SkillPhase {
     Fetching = 1,
@@ -29,7 +29,7 @@ impl SkillProgress {
         self.done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// In words.
+    /// Describes the phase.
     pub fn describe(&self) -> String {
         let word = match self.phase.load(Ordering::Relaxed) {
             1 => "fetching",

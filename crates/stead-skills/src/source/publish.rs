@@ -1,4 +1,4 @@
-//! A store as a place for skills that a team shares.
+//! Publishing skills to a store that a team shares.
 
 use super::progress::SkillPhase;
 use super::{Bundle, SkillProgress, SourceError};
@@ -8,13 +8,13 @@ use std::sync::Arc;
 use stead_store::{OsDisk, Space, Store};
 use stead_vfs::{Expect, LocalVfs, VPath, Vfs, VfsError};
 
-/// The skills that were published to `store`: a tree of its own, apart from all workspaces.
+/// Returns the tree of skills that were published to `store`. It is separate from all workspaces.
 pub fn published_tree(store: Arc<dyn Store>) -> stead_vfs::StoreVfs {
     stead_vfs::StoreVfs::new(store, Space::new(["published-skills"]))
 }
 
-/// Puts the skills of the local directory `dir` into `to`, each whole, in place of its earlier
-/// state; other skills there stay. All must be valid. Gives their names.
+/// Publishes the skills of the local directory `dir` to `to` and returns their names. Each replaces
+/// its earlier version as a whole; other skills stay. All skills must be valid.
 pub async fn publish(
     dir: &str,
     to: &dyn Vfs,
@@ -60,7 +60,7 @@ pub async fn publish(
             Err(error) => Err(error),
         };
         for rest in [&staging, &old] {
-            // The failure that led here, if any, is the one to report.
+            // Report the failure that led here, if any, not one of the cleanup.
             let _ = to.remove(rest).await;
         }
         moved?;
@@ -85,7 +85,7 @@ async fn write(
     Ok(())
 }
 
-/// Puts `new` where `place` is, keeping what was there as `old`.
+/// Moves `new` to `place`, and what was there to `old`.
 async fn swap(to: &dyn Vfs, new: &VPath, place: &VPath, old: &VPath) -> Result<(), VfsError> {
     let had_one = match to.rename(place, old).await {
         Ok(()) => true,

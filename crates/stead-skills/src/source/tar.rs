@@ -1,14 +1,14 @@
-//! Reading `.tar`, plain or unpacked on the way.
+//! Reading `.tar`, plain or compressed.
 
 use super::archive::{ArchiveError, Unpacker, entry_name, max_unpacked_bytes};
 use super::bundle::{Bundle, LinkPolicy};
 use ::tar::{Archive, EntryType};
 use std::io::{self, Read};
 
-/// Headers and padding that all entries together may take.
+/// The maximum size of all headers and padding together.
 const OVERHEAD_BYTES: u64 = 20 * 1024 * 1024;
 
-/// The files of a tar that comes from `packed` bytes.
+/// Reads the files of a tar that has `packed` bytes in its compressed form.
 pub(crate) fn read(
     stream: impl Read,
     packed: u64,
@@ -57,7 +57,7 @@ pub(crate) fn read(
                 unpacking.add_file(name, content, mode)?;
             }
             EntryType::Directory => unpacking.add_directory(name)?,
-            // What `git archive` says about the whole.
+            // `git archive` writes a global header.
             EntryType::XGlobalHeader => {}
             EntryType::Symlink | EntryType::Link if links == LinkPolicy::Record => {
                 unpacking.add_link(name)?
@@ -73,7 +73,7 @@ pub(crate) fn read(
     Ok(unpacking.finish())
 }
 
-/// A sparse file may also be told by its extended header.
+/// Refuses a file that its extended header marks as sparse.
 fn refuse_sparse(entry: &mut ::tar::Entry<'_, impl Read>, name: &str) -> Result<(), ArchiveError> {
     let extensions = entry
         .pax_extensions()
@@ -90,7 +90,7 @@ fn refuse_sparse(entry: &mut ::tar::Entry<'_, impl Read>, name: &str) -> Result<
     Ok(())
 }
 
-/// A stream that fails instead of going on for ever.
+/// A reader that fails beyond a limit.
 struct BoundedReader<R> {
     stream: R,
     remaining: u64,

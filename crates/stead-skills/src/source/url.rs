@@ -1,4 +1,4 @@
-//! From what a person types to a source, without its secrets.
+//! Parsing the address of a source.
 
 use super::{ArchiveFormat, SkillSource, SourceError, SourceKind};
 use serde_json::Value;
@@ -15,7 +15,7 @@ const STORE_SCHEMES: [&str; 6] = [
 const GIT_SCHEMES: [&str; 5] = ["https", "http", "ssh", "git", "file"];
 
 impl SkillSource {
-    /// The source that `text` names; a relative path begins at the directory `base`.
+    /// Parses an address. Relative paths are resolved from the directory `base`.
     ///
     /// ```
     /// use stead_skills::{SkillSource, SourceKind};
@@ -68,7 +68,7 @@ impl SkillSource {
         }
     }
 
-    /// The address as a person would type it.
+    /// Returns the address as a person would type it.
     pub(crate) fn display_address(&self) -> String {
         match (&self.rev, self.kind) {
             (Some(rev), _) => format!("{}#{rev}", self.from),
@@ -76,7 +76,7 @@ impl SkillSource {
         }
     }
 
-    /// What to call it if no name is given: the last part of its address.
+    /// Returns the name used if none is given: the last part of the address.
     pub fn default_name(&self) -> String {
         let address = self.from.trim_end_matches('/');
         let last = address.rsplit(['/', ':']).next().unwrap_or(address);
@@ -88,7 +88,7 @@ impl SkillSource {
         stem.to_lowercase()
     }
 
-    /// The address with its variables filled in, and the values that came in by them.
+    /// Returns the address with its variables replaced, and their values.
     pub(crate) fn resolve_address(
         &self,
         lookup: &dyn Fn(&str) -> Option<String>,
@@ -138,7 +138,7 @@ fn parse_local(text: &str, base: &str) -> Result<SkillSource, SourceError> {
     })
 }
 
-/// `path` from the root, without `.` and `..`, so that it is short enough to read.
+/// Returns an absolute path without `.` and `..`.
 fn absolute(path: &str, base: &str) -> String {
     let whole = if path.starts_with('/') {
         path.to_owned()
@@ -156,13 +156,13 @@ fn absolute(path: &str, base: &str) -> String {
     format!("/{}", parts.join("/"))
 }
 
-/// `user@host:path`, as ssh takes it.
+/// Returns whether a text has the form `user@host:path` of ssh.
 fn is_scp(text: &str) -> bool {
     let host = text.split_once(':').map(|(host, _)| host);
     host.is_some_and(|host| host.contains('@') && !host.contains('/') && !host.contains("@-"))
 }
 
-/// The address, and the revision behind `#`.
+/// Splits an address from the revision after `#`.
 fn split_rev(text: &str) -> Result<(&str, Option<String>), SourceError> {
     let Some((address, rev)) = text.rsplit_once('#') else {
         return Ok((text, None));
@@ -180,9 +180,9 @@ fn split_rev(text: &str) -> Result<(&str, Option<String>), SourceError> {
     Ok((address, Some(rev.to_owned())))
 }
 
-/// Addresses are kept and shown, so that nothing secret may stand in them.
+/// Refuses an address with a password: addresses are stored and shown.
 fn refuse_secrets(url: &str) -> Result<(), SourceError> {
-    // Without a scheme there is no place for a password.
+    // An address without a scheme cannot hold a password.
     let Some((scheme, rest)) = url.split_once("://") else {
         return Ok(());
     };
@@ -238,7 +238,7 @@ fn refuse_secrets(url: &str) -> Result<(), SourceError> {
     }
 }
 
-/// Whether a text is one variable, or nothing.
+/// Returns whether a text is empty or a single variable.
 fn is_variable(text: &str) -> bool {
     text.is_empty()
         || (text.starts_with("${")

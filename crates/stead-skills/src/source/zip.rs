@@ -1,10 +1,9 @@
 //! Reading `.zip`.
 //!
-//! Our own reader, for what it refuses: libraries keep entries by name, so that of two with one
-//! name the first is gone before anybody can object, and take the directory's word for what the
-//! entries themselves say differently. Here every name, size and sum is read in both places and
-//! must agree. Only what `zip` writes by itself is taken: stored or deflated, one disk, no
-//! encryption, no 64-bit extension.
+//! This reader exists for what it refuses. Libraries index entries by name, so that a duplicate name
+//! goes unnoticed, and trust the central directory where the entries themselves say otherwise. Here
+//! every name, size and checksum is read in both and must agree. Only what `zip` writes by default is
+//! accepted: stored or deflated, one disk, no encryption, no 64-bit extension.
 
 use super::archive::{ArchiveError, Unpacker, entry_name, max_unpacked_bytes};
 use super::bundle::Bundle;
@@ -21,13 +20,13 @@ const MAX_COMMENT_BYTES: usize = u16::MAX as usize;
 
 const STORED: u16 = 0;
 const DEFLATED: u16 = 8;
-/// Encrypted, patched, strongly encrypted, masked.
+/// The flags for encryption, patches, strong encryption and masked headers.
 const REFUSED_FLAGS: u16 = 1 | 1 << 5 | 1 << 6 | 1 << 13;
 const FILE_TYPE: u32 = 0o170_000;
 const REGULAR: u32 = 0o100_000;
 const DIRECTORY: u32 = 0o040_000;
 
-/// An entry as the directory at the end describes it.
+/// An entry as the central directory describes it.
 struct ZipEntry<'a> {
     name: &'a str,
     flags: u16,
@@ -39,7 +38,7 @@ struct ZipEntry<'a> {
     offset: usize,
 }
 
-/// The files of a zip.
+/// Reads the files of a zip.
 pub(crate) fn read(packed: &[u8]) -> Result<Bundle, ArchiveError> {
     let directory = find_directory(packed)?;
     let data_end = directory.start;
@@ -77,11 +76,11 @@ fn damaged(reason: impl Into<String>) -> ArchiveError {
     ArchiveError::Damaged(reason.into())
 }
 
-/// Where the directory of entries lies.
+/// The position of the central directory.
 fn find_directory(packed: &[u8]) -> Result<Range<usize>, ArchiveError> {
     let earliest = packed.len().saturating_sub(END_BYTES + MAX_COMMENT_BYTES);
     let ends = (earliest..packed.len().saturating_sub(END_BYTES - 1)).rev();
-    // The comment must reach to the last byte, so that there is only one reading of the file.
+    // The comment must end at the last byte, so that the file has only one reading.
     let is_end = |at: &usize| {
         packed[*at..].starts_with(END)
             && u16_at(packed, at + 20)
@@ -121,7 +120,7 @@ fn find_directory(packed: &[u8]) -> Result<Range<usize>, ArchiveError> {
     }
 }
 
-/// The entry of the directory at `at`, and where the next begins.
+/// Reads the entry of the central directory at `at`, and returns where the next begins.
 fn parse_central_entry(packed: &[u8], at: usize) -> Result<(ZipEntry<'_>, usize), ArchiveError> {
     if !packed
         .get(at..)
@@ -175,7 +174,7 @@ fn check_entry(entry: &ZipEntry<'_>) -> Result<(), ArchiveError> {
     Ok(())
 }
 
-/// The bytes of an entry, whose own header must say what the directory says.
+/// Returns the bytes of an entry, whose local header must agree with the central directory.
 fn entry_data(
     packed: &[u8],
     entry: &ZipEntry<'_>,
@@ -206,7 +205,7 @@ fn entry_data(
     }
 }
 
-/// The content, of which nothing is believed that was not counted.
+/// Unpacks the content, and checks its size and checksum.
 fn unpack(
     data: &[u8],
     entry: &ZipEntry<'_>,
