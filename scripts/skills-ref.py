@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes crates/stead-workspace/tests/data/skills.jsonl: SKILL.md files and the verdicts of the Agent Skills
+"""Makes crates/stead-skills/tests/data/skills.jsonl: SKILL.md files and the verdicts of the Agent Skills
 standard's reference validator. The test `skills_standard` compares ours with them.
 
 To make it again:
 
     python3 -m venv /tmp/skills-ref && /tmp/skills-ref/bin/pip install skills-ref==0.1.1
-    /tmp/skills-ref/bin/python scripts/skills-ref.py > crates/stead-workspace/tests/data/skills.jsonl
+    /tmp/skills-ref/bin/python scripts/skills-ref.py > crates/stead-skills/tests/data/skills.jsonl
 
 Each line: {"dir": the directory's name, "text": SKILL.md, "valid": the verdict}. The cases are generated, in a fixed
 order and from a fixed seed, so the file changes only if this script or the validator does. Where the reference

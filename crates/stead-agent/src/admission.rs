@@ -11,9 +11,9 @@ use stead_core::{
     ToolEffect, Verdict, VerdictKind, args_hash,
 };
 use stead_gate::{CommandFacts, RuleMatch, SessionPermissions, judge};
+use stead_place::PROJECT;
 use stead_tools::{Executor, Registry, Tool};
 use stead_vfs::{Guarded, VPath, Vfs, VfsError};
-use stead_workspace::PROJECT;
 
 /// The conversation that a call is part of, as far as the gate must know it.
 pub(crate) struct GateContext<'a> {

@@ -7,11 +7,12 @@ use std::fmt;
 use std::sync::Arc;
 use stead_core::{Owner, SessionId, Usage, Usd};
 use stead_model::{Caching, Model, Params, Reply, ReportedLimits};
+use stead_place::Place;
 use stead_sandbox::Sandbox;
 use stead_store::Sessions;
 use stead_tools::{Registry, Tool, client_tool, known_tool};
 use stead_vfs::VPath;
-use stead_workspace::{Place, Policy, Workspace};
+use stead_workspace::{Policy, Workspace};
 
 /// An agent: a workspace and a model, ready for any number of sessions.
 #[derive(Debug)]

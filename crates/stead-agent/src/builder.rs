@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stead_core::{AgentId, Owner, Redactor};
 use stead_model::{Model, ModelError, ModelSettings, connect, secrets};
+use stead_place::{FilesystemSettings, PlaceError, open_place};
 use stead_sandbox::{Host, Sandbox};
 use stead_store::OsDisk;
 use stead_tools::Tool;
 use stead_vfs::{LocalVfs, VPath, VfsError};
 use stead_workspace::{
-    FeatureSwitch, FilesystemSettings, Layout, OpenOptions, PlaceError, Profile, ProfileKey,
-    ProfileLayer, ProfileSource, Surface, ToolLists, Workspace, WorkspaceError, open_place,
+    FeatureSwitch, Layout, OpenOptions, Profile, ProfileKey, ProfileLayer, ProfileSource, Surface,
+    ToolLists, Workspace, WorkspaceError,
 };
 
 /// Puts an agent together from a folder and what code adds to it. What is set here goes before what
@@ -305,7 +306,7 @@ impl AgentBuilder {
         let execute = &workspace.config().execute;
         known.extend(execute.secrets(&lookup));
         let sandbox = Host::new(execute.environment(&Host::INHERITED_VARIABLES, &process, &lookup));
-        let place = open_place(&dir, &workspace, Redactor::new(known)).await?;
+        let place = open_place(&workspace.place_settings(&dir), Redactor::new(known)).await?;
         let owner = self.owner;
         let tools = self.tools;
         let folder = self.working_folder.unwrap_or(VPath::root());

@@ -1,7 +1,7 @@
 //! Why a session could not do what was asked. How a *run* ended is not an error but an outcome.
 
 use crate::ApprovalError;
-use stead_core::{FoldError, SessionId};
+use stead_core::{FoldError, Hint, SessionId};
 use stead_store::StoreError;
 use stead_tools::RegistryError;
 use stead_vfs::VfsError;
@@ -23,9 +23,7 @@ pub enum AgentError {
     #[error(transparent)]
     Tools(#[from] RegistryError),
     /// A setting names a tool that nobody has; what it was to keep in check would run free.
-    #[error(
-        "{setting}: there is no tool {name}; `stead check` names the nearest, `stead tool` lists all"
-    )]
+    #[error("{setting}: there is no tool {name}")]
     NoSuchTool {
         /// The setting.
         setting: &'static str,
@@ -34,7 +32,7 @@ pub enum AgentError {
     },
     /// The agent that acts in a session is no longer in the workspace.
     #[error(
-        "there is no agent {0:?} in this workspace any more: bring its definition back, or choose another with `stead run --agent NAME` if the session is your own"
+        "there is no agent {0:?} in this workspace any more: bring its definition back, or choose another"
     )]
     AgentRemoved(String),
     /// An agent was chosen that there is not, or that cannot act by itself.
@@ -122,4 +120,34 @@ pub enum AgentError {
         /// How many there are.
         turns: usize,
     },
+}
+
+impl AgentError {
+    /// Returns what a person can do about it, if the message does not say so.
+    pub fn hint(&self) -> Option<Hint> {
+        match self {
+            Self::Store(error) => error.hint(),
+            Self::Workspace(error) => error.hint(),
+            Self::Approval(error) => error.hint(),
+            Self::NoSuchTool { .. } => Some(Hint::ListTools),
+            Self::AgentRemoved(_) => Some(Hint::ChooseAgent),
+            Self::Files(_)
+            | Self::Tools(_)
+            | Self::NoSuchAgent { .. }
+            | Self::NoFinishedTasks(_)
+            | Self::TaskRecords(_)
+            | Self::NoPrice { .. }
+            | Self::NoBudget
+            | Self::RunStillOpen(_)
+            | Self::EntryRejected(_)
+            | Self::NothingToResume(_)
+            | Self::RunOpen(_)
+            | Self::Model(_)
+            | Self::FileAsModel { .. }
+            | Self::InputBlocked { .. }
+            | Self::Hook(_)
+            | Self::Stopped(_)
+            | Self::NoSuchTurn { .. } => None,
+        }
+    }
 }

@@ -11,8 +11,8 @@ use stead_core::{
     RunOutcome, SpendAmount, StopReason,
 };
 use stead_model::{Caching, Delta, ModelError, Params, Reply, Request};
+use stead_place::PlaceKind;
 use stead_store::StoreError;
-use stead_workspace::PlaceKind;
 
 /// A call that holds a secret must not run: its arguments are on record without it, and what runs
 /// must be what is on record.

@@ -11,7 +11,7 @@ use stead_model::Params;
 use stead_tools::{FolderResolver, Registry};
 use stead_vfs::Vfs;
 use stead_workspace::{
-    Layout, Prompt, ResolvedProfile, Section, Surface, ToolLists, section_order,
+    Prompt, ResolvedProfile, Section, Surface, ToolLists, UnknownTools, section_order,
 };
 
 /// The prompt and the tools of one turn.
@@ -94,7 +94,7 @@ impl Agent {
         let listed = workspace.tools_config(&**files).await?.lists;
         // Another harness may have tools of its own that its lists name; a typo in ours would leave
         // a tool in.
-        if workspace.definition.layout == Layout::Stead
+        if workspace.definition.layout.def().unknown_tools == UnknownTools::Refused
             && let Some(name) = unknown_tool(
                 listed.allow.iter().flatten().chain(&listed.deny),
                 &self.tools,

@@ -28,6 +28,7 @@ mod budget;
 mod context;
 mod entry;
 mod event;
+mod hint;
 mod ids;
 mod journal_line;
 mod message;
@@ -40,6 +41,7 @@ mod session_origin;
 mod state;
 mod tool;
 mod usage;
+mod variables;
 mod verdict;
 
 pub use ask::{Ask, AskTerms, Decision, DecisionKind};
@@ -57,6 +59,7 @@ pub use entry::{
     Rewind, RunEnd, RunOutcome, SessionStart, SetEntry, SkillActivation, Steer, UserInput,
 };
 pub use event::{Event, EventKind, NoticeLevel};
+pub use hint::Hint;
 pub use ids::{AgentId, IdError, NameError, Owner, RunId, SessionId, TenantId, UserId};
 pub use journal_line::{ChainSum, JournalLine, LineError, decode_line, encode_line};
 pub use message::{Block, Media, Message, Thinking, ToolCall, ToolResult};
@@ -70,3 +73,4 @@ pub use state::{ActiveSkill, FoldError, SessionState, TurnMessage};
 pub use tool::{AccessKind, PathAccess, PathScope, Risk, ToolEffect, ToolSpec, args_hash};
 pub use usage::{Price, StopReason, Usage, Usd};
 pub use verdict::{RuleId, RuleSource, Verdict, VerdictKind};
+pub use variables::{Substitution, UnsetVariable, VariableLookup, VariableSyntax, substitute};

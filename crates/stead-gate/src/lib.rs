@@ -19,9 +19,10 @@ use stead_core::{
     args_hash,
 };
 use stead_sandbox::Isolation;
+use stead_place::ProjectAccess;
 use stead_tools::rules_follow;
 use stead_vfs::VPath;
-use stead_workspace::{Approval, ProjectAccess, ToolLists};
+use stead_workspace::{Approval, ToolLists};
 
 /// What is judged: a call, and what the rules for files and commands say about all it would touch.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,7 +2,7 @@
 
 use super::{CallFacts, CommandFacts, ReadOnlyStatus, RuleMatch};
 use stead_core::{PermissionMode, RuleId, RuleSource, ToolEffect, Verdict, VerdictKind};
-use stead_workspace::ProjectAccess;
+use stead_place::ProjectAccess;
 
 /// The kinds of calls that permission modes treat differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

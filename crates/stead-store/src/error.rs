@@ -2,21 +2,19 @@
 
 use crate::Holder;
 use std::path::PathBuf;
-use stead_core::{FoldError, LineError, SessionId};
+use stead_core::{FoldError, Hint, LineError, SessionId};
 
 /// A failed store operation. Nothing that was acknowledged before is lost.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// There is no such session.
-    #[error("there is no session {0}; `stead sessions list` shows those there are")]
+    #[error("there is no session {0}")]
     NotFound(SessionId),
     /// The session exists already.
     #[error("session {0} exists already")]
     Exists(SessionId),
-    /// Another process holds the session for writing.
-    #[error(
-        "session {session} is in use by {holder}; wait until it is done (--wait), answer there what it asks, or use another session"
-    )]
+    /// Another process writes the session.
+    #[error("session {session} is in use by {holder}")]
     Locked {
         /// The session.
         session: SessionId,
@@ -104,7 +102,28 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Classifies an error of the operating system by what a person can do about it.
+    /// Returns what a person can do about it, if the message does not say so.
+    pub fn hint(&self) -> Option<Hint> {
+        match self {
+            Self::NotFound(_) => Some(Hint::ListSessions),
+            Self::Locked { .. } => Some(Hint::WaitForSession),
+            Self::Exists(_)
+            | Self::Damaged { .. }
+            | Self::Inconsistent { .. }
+            | Self::NoSpace(_)
+            | Self::ReadOnly { .. }
+            | Self::Broken(_)
+            | Self::Conflict(_)
+            | Self::Fenced { .. }
+            | Self::Unavailable { .. }
+            | Self::Store { .. }
+            | Self::Setup(_)
+            | Self::Corrupt { .. }
+            | Self::Io { .. } => None,
+        }
+    }
+
+    /// Sorts a system error by what a person can do about it.
     pub(crate) fn io(path: impl Into<PathBuf>, cause: std::io::Error) -> Self {
         use std::io::ErrorKind as K;
         let path = path.into();

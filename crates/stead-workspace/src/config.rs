@@ -2,15 +2,15 @@
 
 use crate::{
     Approval, BudgetSettings, ClientToolSettings, CompactionSettings, DisabledFeatures,
-    ExecuteSettings, FilesystemSettings, Finding, MemorySettings, OffloadSettings, PlanSettings,
-    Policy, QueueSettings, SearchSettings, SessionSettings, SettingsDocument, Surface,
-    UndoSettings,
+    ExecuteSettings, Finding, MemorySettings, OffloadSettings, PlanSettings, Policy, QueueSettings,
+    SearchSettings, SettingsDocument, Surface, UndoSettings,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use stead_core::{AgentId, PermissionMode, Price};
 use stead_model::ModelSettings;
+use stead_place::{FilesystemMode, FilesystemSettings, SessionSettings};
 use stead_shell::CommandRules;
 use stead_vfs::Rule;
 
@@ -183,7 +183,7 @@ impl AgentConfig {
         if let Some(problem) = self.filesystem.problem() {
             return Some(found(problem));
         }
-        if self.sessions.url.is_some() && self.filesystem.mode == crate::FilesystemMode::Local {
+        if self.sessions.url.is_some() && self.filesystem.mode == FilesystemMode::Local {
             return Some(found((
                 "sessions.url",
                 "sessions.url has no meaning with filesystem.mode: local".to_owned(),

@@ -1,12 +1,12 @@
 //! What a folder says an agent is, whichever layout it has.
 
-use crate::skills::SkillFlavor;
 use crate::{
     AgentConfig, AgentSpec, FeatureSwitch, Finding, HookSpec, Layout, ProfileLayer, SourcePosition,
     Surface, ToolLists,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use stead_skills::SkillFlavor;
 use stead_vfs::{Protected, VPath};
 
 /// An agent as its folder defines it. Every layout comes to this.
@@ -193,12 +193,7 @@ impl Definition {
     /// Whether facts are extracted from what was said, after each run: as set, or as the layout's
     /// own users expect.
     pub fn memory_flush_enabled(&self) -> bool {
-        let by_layout = match self.layout {
-            Layout::Stead | Layout::Agentscope => true,
-            Layout::Openharness | Layout::Openpaw | Layout::Deepagents | Layout::AgentscopePy => {
-                false
-            }
-        };
+        let by_layout = self.layout.def().memory_flush;
         let wanted = self.config.memory.flush.unwrap_or(by_layout);
         wanted
             && self.paths.memory.is_some()

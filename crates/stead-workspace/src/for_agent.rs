@@ -1,7 +1,7 @@
 //! The same workspace as each of its agents finds it.
 
 use crate::{
-    AgentMode, AgentRole, AgentSpec, Definition, FeatureSwitch, FixedText, Layout, Policy,
+    AgentMode, AgentRole, AgentSpec, AgentToolLists, Definition, FeatureSwitch, FixedText, Policy,
     SpecPolicy, SubagentIsolation, ToolLists, section_order,
 };
 use stead_model::ModelSettings;
@@ -104,15 +104,11 @@ impl Definition {
                 .map(|tools| with_implied_tools(tools, spec)),
             deny: spec.denied_tools.clone(),
         };
-        match self.layout {
-            // There the lists are the agent's, not the workspace's.
-            Layout::Openharness if spec.source != BUILT_IN => vec![own],
-            Layout::Openharness
-            | Layout::Stead
-            | Layout::Agentscope
-            | Layout::Openpaw
-            | Layout::Deepagents
-            | Layout::AgentscopePy => self.tools.iter().cloned().chain([own]).collect(),
+        match self.layout.def().agent_tool_lists {
+            AgentToolLists::Replaced if spec.source != BUILT_IN => vec![own],
+            AgentToolLists::Replaced | AgentToolLists::Added => {
+                self.tools.iter().cloned().chain([own]).collect()
+            }
         }
     }
 }

@@ -23,7 +23,6 @@
 //! - [`AgentConfig`]: the settings. [`Document`]: any settings file, whose values know their place.
 //! - [`Section`], [`Prompt`]: what the model is told. [`Reader`]: files that are read for every
 //!   turn.
-//! - [`skills`]: the Agent Skills standard. [`Place`]: where the tree and its sessions lie.
 
 mod agent_spec;
 mod approval;
@@ -35,7 +34,6 @@ mod definition;
 mod dotenv;
 mod execute;
 mod feature_switch;
-mod filesystem;
 mod finding;
 mod for_agent;
 mod front_matter;
@@ -43,7 +41,6 @@ mod hooks;
 mod layout;
 mod memory;
 mod offload;
-mod place;
 mod plan;
 mod policy;
 mod profile;
@@ -55,11 +52,9 @@ mod schema;
 mod search;
 pub mod section_order;
 mod settings_document;
-pub mod skills;
 mod strict_value;
 mod text_reader;
 mod tool_lists;
-mod variables;
 mod workspace;
 
 pub use agent_spec::{AgentMode, AgentRole, AgentSpec, SpecPolicy, SubagentIsolation};
@@ -74,9 +69,6 @@ pub use definition::{
 pub use dotenv::parse_dotenv;
 pub use execute::ExecuteSettings;
 pub use feature_switch::{DisabledFeatures, FeatureSwitch};
-pub use filesystem::{
-    FilesystemMode, FilesystemSettings, IsolationScope, Project, ProjectSettings, SessionSettings,
-};
 pub use finding::{Finding, Severity, SourcePosition};
 pub use for_agent::general_purpose;
 pub use front_matter::FrontMatter;
@@ -85,15 +77,12 @@ pub use hooks::{
     RunEndFilter,
 };
 pub use layout::{
-    Layout, LoadCx, ModelUse, OpenOptions, WorkspaceNameError, check_workspace_name, detect_layout,
-    try_detect_layout,
+    AgentChoice, AgentToolLists, BuiltInSurface, InnerDirs, Layout, LayoutDef, LayoutMark, LoadCx,
+    MarkRank, MarkStrength, ModelUse, OpenOptions, UnknownTools, WorkspaceNameError,
+    check_workspace_name, detect_layout, try_detect_layout,
 };
 pub use memory::MemorySettings;
 pub use offload::{OffloadSettings, offload_folder};
-pub use place::{
-    EphemeralPlace, LocalPlace, OwnerState, PROJECT, Place, PlaceError, PlaceKind, ProjectAccess,
-    StorePathBase, StorePlace, connect_store, open_place, open_store_place,
-};
 pub use plan::PlanSettings;
 pub use policy::{Policy, UndoSettings};
 pub use profile::{

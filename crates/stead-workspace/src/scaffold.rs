@@ -1,43 +1,19 @@
-//! What `stead init` writes.
-
-mod openharness;
-mod other_layouts;
+//! The files of a new workspace.
 
 use crate::Layout;
-use openharness::scaffold_openharness;
-use other_layouts::{scaffold_agentscope_py, scaffold_deepagents, scaffold_openpaw};
 
 /// A file of a new workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScaffoldFile {
-    /// Where.
+    /// The path from the root of the workspace.
     pub path: &'static str,
-    /// What.
+    /// The text.
     pub content: &'static str,
 }
 
-/// The files of a new workspace of this layout.
+/// Returns the files of a new workspace of this layout.
 pub fn scaffold(layout: Layout) -> Vec<ScaffoldFile> {
-    match layout {
-        Layout::Stead | Layout::Agentscope => vec![
-            ScaffoldFile {
-                path: "AGENTS.md",
-                content: include_str!("scaffold/AGENTS.md"),
-            },
-            ScaffoldFile {
-                path: "agent.yaml",
-                content: include_str!("scaffold/agent.yaml"),
-            },
-            ScaffoldFile {
-                path: ".gitignore",
-                content: include_str!("scaffold/gitignore"),
-            },
-        ],
-        Layout::Openharness => scaffold_openharness(),
-        Layout::Openpaw => scaffold_openpaw().into(),
-        Layout::Deepagents => scaffold_deepagents().into(),
-        Layout::AgentscopePy => scaffold_agentscope_py().into(),
-    }
+    layout.def().scaffold.to_vec()
 }
 
 #[cfg(test)]

@@ -2,13 +2,13 @@
 
 use crate::finding::{Finding, Severity, SourcePosition};
 use crate::strict_value::StrictValue;
-use crate::variables::{Substitution, UnsetVariable, VariableSyntax, substitute};
 use serde::de::{DeserializeOwned, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
 use std::collections::BTreeMap;
 use std::fmt;
+use stead_core::{Substitution, UnsetVariable, VariableSyntax, substitute};
 
 /// A settings file: its values, and where each of them stands.
 ///

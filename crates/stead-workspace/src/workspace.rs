@@ -2,16 +2,17 @@
 
 use crate::layout::{SettingsText, detect_layout, load, parse_subagent};
 use crate::profile::{ParsedProfile, built_in_profiles};
-use crate::skills::{SkillFlavor, SkillLayer, SkillLibrary, SkillOrigin, SourceError};
 use crate::{
     AgentConfig, AgentRole, AgentSpec, Definition, EmptyAllow, FeatureSwitch, Finding, Layout,
-    LoadCx, OpenOptions, ProfileLayer, ReadWindow, TextReader, ToolsConfig,
+    LoadCx, OpenOptions, ProfileLayer, ReadWindow, TextReader, ToolsConfig, offload_folder,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use stead_core::VerdictKind;
+use stead_core::{Hint, VerdictKind};
+use stead_place::{DefaultDir, PlaceSettings, SessionPersistence, SurroundingProject};
 use stead_search::Embed;
+use stead_skills::{SkillFlavor, SkillLayer, SkillLibrary, SkillOrigin, SourceError};
 use stead_vfs::{FileKind, Guarded, Protected, Rule, RuleError, Rules, VPath, Vfs, VfsError};
 
 /// A workspace: its files, and what they say the agent is.
@@ -106,6 +107,16 @@ pub enum WorkspaceError {
     Skills(#[from] SourceError),
 }
 
+impl WorkspaceError {
+    /// Returns what a person can do about it, if the message does not say so.
+    pub fn hint(&self) -> Option<Hint> {
+        match self {
+            Self::Skills(error) => error.hint(),
+            Self::Invalid(_) | Self::Rules(_) | Self::Files(_) => None,
+        }
+    }
+}
+
 fn lines(findings: &[Finding]) -> String {
     findings
         .iter()
@@ -197,6 +208,36 @@ impl Workspace {
             files.clone(),
             self.unattended_rules.clone(),
         ))
+    }
+
+    /// Returns the settings of the place where the workspace in the folder `dir` keeps its tree and
+    /// its sessions.
+    pub fn place_settings(&self, dir: &Path) -> PlaceSettings {
+        let config = self.config();
+        let paths = &self.definition.paths;
+        let agent = config.agent_id();
+        let ephemeral = config.disable.contains(FeatureSwitch::SessionPersistence);
+        PlaceSettings {
+            dir: dir.to_owned(),
+            filesystem: config.filesystem.clone(),
+            session_store: config.sessions.url.clone(),
+            template: self.files.clone(),
+            private_paths: Layout::private_paths(),
+            runtime: paths.runtime.clone(),
+            default_dir: paths.default_dir.clone().map(|dir| DefaultDir {
+                dir,
+                known_names: self.definition.layout.def().top_level_names,
+            }),
+            usage: paths.usage.clone(),
+            offload: offload_folder(&paths.runtime, &agent).ok(),
+            persistence: match ephemeral {
+                true => SessionPersistence::Ephemeral,
+                false => SessionPersistence::Durable,
+            },
+            surrounding_project: surrounding_project(dir, self.definition.layout),
+            cache: self.cache.clone(),
+            agent,
+        }
     }
 
     /// Its settings.
@@ -314,7 +355,8 @@ impl Workspace {
         &self,
         files: &dyn Vfs,
     ) -> Result<Vec<Arc<ParsedProfile>>, WorkspaceError> {
-        let folder = VPath::parse(self.definition.layout.profiles_dir()).map_err(VfsError::from)?;
+        let folder =
+            VPath::parse(self.definition.layout.def().profiles_dir).map_err(VfsError::from)?;
         let entries = match files.list(&folder).await {
             Ok(entries) => entries,
             Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => return Ok(Vec::new()),
@@ -399,14 +441,7 @@ impl Workspace {
             return Ok(ToolsConfig::default());
         };
         let lookup = |name: &str| self.config().variables.get(name).cloned();
-        let empty = match self.definition.layout {
-            Layout::Agentscope => EmptyAllow::Everything,
-            Layout::Stead
-            | Layout::Openharness
-            | Layout::Openpaw
-            | Layout::Deepagents
-            | Layout::AgentscopePy => EmptyAllow::Nothing,
-        };
+        let empty = self.definition.layout.def().empty_allow;
         let parsed = ToolsConfig::parse(path.as_str(), &read.text, empty, &lookup);
         parsed
             .map(|(config, _)| config)
@@ -484,6 +519,21 @@ impl Workspace {
         );
         Ok(layers)
     }
+}
+
+/// Returns the project that the workspace in `dir` lies in, for layouts whose workspaces lie at a
+/// fixed path below a project.
+fn surrounding_project(dir: &Path, layout: Layout) -> Option<SurroundingProject> {
+    let nested = layout.def().nested_dir?;
+    let real = dir.canonicalize().ok()?;
+    if !real.ends_with(nested) {
+        return None;
+    }
+    let project = real.ancestors().nth(nested.split('/').count())?;
+    Some(SurroundingProject {
+        dir: project.to_owned(),
+        hidden: nested.split('/').next()?,
+    })
 }
 
 /// Where skills are looked for.

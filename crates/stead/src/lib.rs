@@ -41,8 +41,10 @@
 pub use stead_agent as agent;
 pub use stead_core as core;
 pub use stead_model as model;
+pub use stead_place as place;
 pub use stead_sandbox as sandbox;
 pub use stead_search as search;
+pub use stead_skills as skills;
 pub use stead_store as store;
 pub use stead_tools as tools;
 pub use stead_vfs as vfs;

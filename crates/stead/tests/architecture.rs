@@ -11,11 +11,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The rooms, top to bottom: a crate may use those after it.
-const HOUSE: [&str; 12] = [
+const HOUSE: [&str; 14] = [
     "stead",
     "stead-agent",
     "stead-gate",
     "stead-workspace",
+    "stead-place",
+    "stead-skills",
     "stead-tools",
     "stead-sandbox",
     "stead-model",

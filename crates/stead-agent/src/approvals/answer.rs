@@ -9,7 +9,8 @@ use crate::{AgentError, ApprovalAnswer, Grant, Session};
 use serde_json::Value;
 use std::borrow::Cow;
 use stead_core::{
-    CallState, Decision, DecisionKind, Entry, PendingCall, RunId, SessionId, ToolCall, VerdictKind,
+    CallState, Decision, DecisionKind, Entry, Hint, PendingCall, RunId, SessionId, ToolCall,
+    VerdictKind,
 };
 use stead_gate::{GrantScope, judge};
 use stead_store::{JournalWriter, LockWait};
@@ -47,9 +48,7 @@ pub struct ApprovalOutcome {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ApprovalError {
     /// There is no such question.
-    #[error(
-        "session {session} does not ask about {id:?} (any more); `stead approvals list` shows what waits"
-    )]
+    #[error("session {session} does not ask about {id:?} (any more)")]
     NoQuestion {
         /// The session.
         session: SessionId,
@@ -60,9 +59,7 @@ pub enum ApprovalError {
     #[error("{0} is answered twice; give one answer")]
     AnsweredTwice(String),
     /// The question is about other arguments.
-    #[error(
-        "{id} was asked about other arguments than those you saw; look at it again (`stead approvals show {id}`)"
-    )]
+    #[error("{id} was asked about other arguments than those you saw; look at it again")]
     Stale {
         /// The call.
         id: String,
@@ -130,16 +127,35 @@ pub enum ApprovalError {
         limit: usize,
     },
     /// No rule has this id.
-    #[error("there is no rule {0:?}; `stead approvals rules` lists them")]
+    #[error("there is no rule {0:?}")]
     NoSuchGrant(String),
     /// Several ids begin like this.
     #[error("several rules begin with {0:?}; give more of the id")]
     AmbiguousGrant(String),
     /// There are as many rules as there may be.
-    #[error(
-        "there are {0} rules already; take some back (`stead approvals revoke ID`) before making more"
-    )]
+    #[error("there are {0} rules already; take some back before making more")]
     TooManyGrants(usize),
+}
+
+impl ApprovalError {
+    /// Returns what a person can do about it, if the message does not say so.
+    pub fn hint(&self) -> Option<Hint> {
+        match self {
+            Self::NoQuestion { .. } => Some(Hint::ListQuestions),
+            Self::Stale { id } => Some(Hint::ShowQuestion(id.clone())),
+            Self::NoSuchGrant(_) => Some(Hint::ListGrants),
+            Self::TooManyGrants(_) => Some(Hint::RevokeGrant),
+            Self::AnsweredTwice(..)
+            | Self::AnswerNotAllowed { .. }
+            | Self::NotAnAnswerer { .. }
+            | Self::Expired { .. }
+            | Self::InvalidArguments { .. }
+            | Self::Denied { .. }
+            | Self::AlwaysNotAllowed { .. }
+            | Self::TooLong { .. }
+            | Self::AmbiguousGrant(..) => None,
+        }
+    }
 }
 
 fn list_kinds(kinds: &[DecisionKind]) -> String {

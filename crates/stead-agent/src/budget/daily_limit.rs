@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use stead_core::{
     BudgetAccount, BudgetScope, CallEstimate, CallReservation, SpendAmount, SpendLimit,
 };
+use stead_place::OwnerState;
 use stead_store::{DocVersion, ProcessIdentity, StoreError};
-use stead_workspace::OwnerState;
 
 /// How long a call on its way is waited for. A process of this machine that is gone gives its own
 /// back at once.

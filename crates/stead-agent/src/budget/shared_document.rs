@@ -4,8 +4,8 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
+use stead_place::OwnerState;
 use stead_store::{DocVersion, Document, DocumentChange, Expected, StoreError};
-use stead_workspace::OwnerState;
 
 /// How often others may come between before it is given up.
 const MAX_TRIES: u32 = 200;

@@ -3,8 +3,8 @@
 use super::shared_document;
 use serde::{Deserialize, Serialize};
 use stead_core::{SessionId, SpendAmount};
+use stead_place::OwnerState;
 use stead_store::StoreError;
-use stead_workspace::OwnerState;
 
 /// Most of them that are told apart; older ones are added up.
 const MAX_SEPARATE: usize = 1000;

@@ -2,9 +2,9 @@
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
+use stead_place::{PlaceKind, ProjectAccess};
 use stead_workspace::{
-    AgentSpec, FixedText, PlaceKind, ProjectAccess, Section, Surface, WorkspaceError, enclose,
-    section_order,
+    AgentSpec, FixedText, Section, Surface, WorkspaceError, enclose, section_order,
 };
 
 const BASE_PROMPT: &str = "You are an agent that works in a folder of plain files, the workspace, with the tools you are given. \

@@ -21,13 +21,14 @@ use futures_util::future::BoxFuture;
 use std::fmt::Debug;
 use std::sync::Arc;
 use stead_core::{AgentId, Owner, SessionId};
+use stead_place::{PlaceKind, ProjectAccess};
 use stead_search::LazyIndex;
 use stead_store::Sessions;
 use stead_tools::{FolderResolver, Tool};
 use stead_vfs::{VPath, Vfs};
 use stead_workspace::{
-    Definition, FeatureSwitch, PlaceKind, ProjectAccess, ResolvedProfile, Section, Surface,
-    TextReader, ToolLists, Workspace, WorkspaceError,
+    Definition, FeatureSwitch, ResolvedProfile, Section, Surface, TextReader, ToolLists, Workspace,
+    WorkspaceError,
 };
 
 /// One capability of the harness.

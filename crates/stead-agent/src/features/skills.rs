@@ -5,8 +5,8 @@ use futures_util::future::BoxFuture;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use stead_core::Owner;
+use stead_skills::{Catalogue, SkillPrompt, load_skill};
 use stead_vfs::VPath;
-use stead_workspace::skills::{Catalogue, SkillPrompt, load_skill};
 use stead_workspace::{
     FeatureSwitch, Section, SectionCut, SkillMode, SkillTrees, WorkspaceError, section_order,
 };

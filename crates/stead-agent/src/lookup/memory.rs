@@ -8,9 +8,10 @@ use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use stead_core::SessionId;
+use stead_place::IsolationScope;
 use stead_search::{Index, SearchScope, SearchSource, SearchSourceKind, SourceLine};
 use stead_vfs::{DirEntry, FileKind, ReadRange, VPath, Vfs, VfsError};
-use stead_workspace::{IsolationScope, Workspace};
+use stead_workspace::Workspace;
 
 /// What of one file is searched.
 const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;

@@ -1,5 +1,6 @@
 //! What can go wrong with memory.
 
+use stead_core::Hint;
 use stead_model::ModelError;
 use stead_store::StoreError;
 use stead_vfs::{VPath, VfsError};
@@ -46,7 +47,7 @@ pub enum MemoryError {
     #[error("{0} is being changed by others all the time; it is tried again later")]
     Contended(VPath),
     /// There is no such fact.
-    #[error("there is no fact {0}; `stead memory list` and `stead memory review` show their ids")]
+    #[error("there is no fact {0}")]
     NoSuchFact(String),
     /// What is kept about the progress of a job is not what was written there.
     #[error("what is kept as {key} cannot be read: {cause}")]
@@ -56,4 +57,24 @@ pub enum MemoryError {
         /// Why.
         cause: String,
     },
+}
+
+impl MemoryError {
+    /// Returns what a person can do about it, if the message does not say so.
+    pub fn hint(&self) -> Option<Hint> {
+        match self {
+            Self::NoSuchFact(_) => Some(Hint::ListFacts),
+            Self::Store(error) => error.hint(),
+            Self::NoMemory(_)
+            | Self::NoModel
+            | Self::Files(_)
+            | Self::Model(_)
+            | Self::Budget(_)
+            | Self::Answer(_)
+            | Self::Slow(_)
+            | Self::NotText { .. }
+            | Self::Contended(_)
+            | Self::Unreadable { .. } => None,
+        }
+    }
 }

@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use stead_core::{Owner, SessionId};
-use stead_workspace::{FeatureSwitch, OwnerState};
+use stead_place::OwnerState;
+use stead_workspace::FeatureSwitch;
 
 /// The queue of an owner.
 pub(super) const QUEUE: &str = "memory";

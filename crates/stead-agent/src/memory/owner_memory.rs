@@ -10,8 +10,9 @@ use jiff::civil::Date;
 use std::collections::HashSet;
 use std::sync::Arc;
 use stead_core::{Owner, SessionId};
+use stead_place::{IsolationScope, OwnerState};
 use stead_vfs::{Expect, FileKind, ReadRange, VPath, Version, Vfs, VfsError};
-use stead_workspace::{Definition, IsolationScope, OwnerState};
+use stead_workspace::Definition;
 
 /// Largest memory file that is changed.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;

@@ -11,9 +11,10 @@ use stead_core::{
     EventKind, Message, Owner, Redactor, ResultStatus, RunOutcome, SessionChange, SetEntry,
 };
 use stead_model::{Model, Params, Request};
+use stead_place::LocalPlace;
 use stead_store::{LockWait, OsDisk};
 use stead_vfs::{LocalVfs, VPath};
-use stead_workspace::{LocalPlace, OpenOptions, Workspace};
+use stead_workspace::{OpenOptions, Workspace};
 
 fn lay_out(dir: &Path) {
     let put = |path: &str, content: &str| {

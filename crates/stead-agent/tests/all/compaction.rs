@@ -571,7 +571,7 @@ fn a_cheaper_model_summarises_in_pieces_that_fit_it() {
         let workspace = stead_workspace::Workspace::open(files, &Default::default(), &|_| None)
             .await
             .unwrap();
-        let place = stead_workspace::LocalPlace::open(
+        let place = stead_place::LocalPlace::open(
             dir.path(),
             workspace.config().agent_id(),
             Arc::new(OsDisk),

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use stead_agent::{Agent, AgentParts, ApprovalPolicy};
 use stead_core::{Owner, ResultStatus, SessionId};
 use stead_model::Params;
+use stead_place::{IsolationScope, Place};
 use stead_store::{DocVersion, OsDisk, connect};
 use stead_testkit::FakeModel;
 use stead_testkit::servers::{ServerKind, shared};
 use stead_vfs::{LocalVfs, ReadRange, VPath};
-use stead_workspace::{IsolationScope, OpenOptions, Place, Workspace};
+use stead_workspace::{OpenOptions, Workspace};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 

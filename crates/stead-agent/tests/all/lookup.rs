@@ -10,11 +10,12 @@ use std::sync::Arc;
 use stead_agent::{Agent, ApprovalPolicy, Lookup, LookupResult, MemoryFiles, RunOptions};
 use stead_core::{Owner, ResultStatus, SessionId};
 use stead_model::ScriptedModel;
+use stead_place::{IsolationScope, Place};
 use stead_search::{IndexError, Query};
 use stead_store::{MemoryStore, OsDisk, Store, connect};
 use stead_testkit::servers::{ServerKind, shared};
 use stead_vfs::{Expect, LocalVfs, VPath};
-use stead_workspace::{IsolationScope, OpenOptions, Place, Workspace};
+use stead_workspace::{OpenOptions, Workspace};
 use tokio_util::sync::CancellationToken;
 
 fn put(dir: &Path, name: &str, content: &str) {

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use stead_agent::{Agent, AgentParts, GcMode, RunOptions};
 use stead_core::{Block, Entry, Media, Owner, Redactor, ResultStatus, Risk, RunOutcome, UserId};
 use stead_model::{Delta, Model, ModelError, ModelFacts, Params, Request, ScriptedModel};
+use stead_place::{EphemeralPlace, IsolationScope, LocalPlace, Place};
 use stead_store::{LockWait, MemoryStore, OsDisk, Store};
 use stead_testkit::{FakeModel, FakeWire, RequestTurn, reply};
 use stead_tools::{Output, Tool};
@@ -21,8 +22,7 @@ use stead_vfs::{
     Bounds, Case, Expect, GrepMode, GrepQuery, LocalVfs, ReadRange, Syntax, VPath, Vfs,
 };
 use stead_workspace::{
-    EphemeralPlace, IsolationScope, Layout, LocalPlace, ModelUse, OpenOptions, Place, ScaffoldFile,
-    Workspace, offload_folder, scaffold,
+    Layout, ModelUse, OpenOptions, ScaffoldFile, Workspace, offload_folder, scaffold,
 };
 
 /// About 37,000 tokens.

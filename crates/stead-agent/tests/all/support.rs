@@ -11,12 +11,13 @@ use stead_core::{
     SessionState, ToolSpec,
 };
 use stead_model::{Model, ModelSettings, Params, Timeouts, connect};
+use stead_place::LocalPlace;
 use stead_sandbox::{Host, Sandbox};
 use stead_store::{Disk, OsDisk};
 use stead_testkit::{FakeModel, FakeWire};
 use stead_tools::{Output, Tool, ToolCx, ToolError};
 use stead_vfs::{LocalVfs, VPath};
-use stead_workspace::{LocalPlace, OpenOptions, Workspace};
+use stead_workspace::{OpenOptions, Workspace};
 
 /// Longer than any of these tests may take; a hang becomes a failure.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use stead_core::{Block, Message, Owner, SessionId, StopReason, TenantId, ToolCall, Usage, UserId};
 use stead_model::{Delta, Model, ModelError, ModelFacts, Reply, Request};
-use stead_workspace::IsolationScope;
+use stead_place::IsolationScope;
 
 /// Names that a path, a key, a pattern, a collation or a reader may confuse with another, or with a
 /// part of the layout.

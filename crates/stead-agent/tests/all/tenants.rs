@@ -12,16 +12,16 @@ use std::time::Duration;
 use stead_agent::{Agent, AgentParts, ApprovalPolicy, RunOptions};
 use stead_core::{AgentId, Owner, Redactor, RunOutcome, SessionId};
 use stead_model::Params;
+use stead_place::{
+    FilesystemMode, FilesystemSettings, IsolationScope, LocalPlace, Place, StorePlace,
+};
 use stead_store::{DocVersion, OsDisk, RunKey, Store, connect};
 use stead_testkit::servers::{ServerKind, shared};
 use stead_vfs::{
     Bounds, Case, Expect, FileKind, GlobQuery, GrepMode, GrepQuery, Guarded, LocalVfs, ReadRange,
     Syntax, VPath, Vfs,
 };
-use stead_workspace::{
-    FilesystemMode, FilesystemSettings, IsolationScope, LocalPlace, OpenOptions, Place, StorePlace,
-    Workspace,
-};
+use stead_workspace::{OpenOptions, Workspace};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;

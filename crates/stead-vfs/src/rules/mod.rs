@@ -5,7 +5,7 @@
 //! use stead_vfs::{Protected, Rule, Rules, VPath};
 //!
 //! let rule = Rule { operations: vec![AccessKind::Write], paths: vec!["docs/**".into()], mode: VerdictKind::Deny };
-//! let rules = Rules::new(&[rule], Protected::STEAD)?;
+//! let rules = Rules::new(&[rule], Protected::workspace(""))?;
 //! let verdict = rules.decide(AccessKind::Write, &VPath::parse("docs/a.md").unwrap());
 //! assert_eq!(verdict.kind, VerdictKind::Deny);
 //! assert_eq!(verdict.rules[0].as_str(), "permissions:deny write docs/**");

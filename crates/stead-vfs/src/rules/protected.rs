@@ -1,120 +1,109 @@
-//! What no rule can open: the files that say what an agent is and may do, and files that hold
-//! secrets.
+//! Paths that no rule can open: the files that decide what an agent is or may do, and files that
+//! hold secrets.
 //!
-//! Letters are compared without regard to case, for some places keep names that way.
+//! Names are compared without regard to case, because some file systems do so too.
 
 use crate::VPath;
 use stead_core::AccessKind;
 
-/// What no agent of any layout may write: its settings, and what would make its folder a workspace
-/// of another layout, with other rules. Then what else is given.
-macro_rules! marked {
-    ($($more:literal),*) => {
-        [
-            "agent.yaml",
-            "tools.json",
-            ".stead",
-            ".openharness",
-            ".deepagents",
-            ".agentscope",
-            ".mcp",
-            "skills/.seed",
-            "agent/AGENT.md",
-            "AGENT.md",
-            "config/agent.yaml",
-            $($more),*
-        ]
-    };
-}
-
-/// The protected names of a layout.
+/// The protected paths of a tree.
+///
+/// ```
+/// use stead_vfs::Protected;
+///
+/// const PROTECTED: Protected = Protected::workspace("").with_unwritable(&["agent.yaml", "agents"]);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Protected {
-    /// Paths from the root that the agent cannot change.
+    /// What the tree is.
+    tree: ProtectedTree,
+    /// Paths that decide what kind of workspace the tree is. The agent cannot change them.
+    marks: &'static [&'static str],
+    /// Further paths that the agent cannot change.
     unwritable: &'static [&'static str],
-    /// Paths from the root that the agent cannot even read.
+    /// Paths that the agent cannot even read.
     hidden: &'static [&'static str],
-    /// Paths below an unwritable one that it does not cover.
+    /// Exceptions to `marks` and `unwritable`.
     writable: &'static [&'static [&'static str]],
     /// The folder in which `agents/<id>/` lies; empty for the root.
     runtime: &'static str,
-    /// The folder in which facts wait for a person's approval; empty for none.
+    /// The folder of facts that wait for review; empty for none.
     quarantine: &'static str,
 }
 
-impl Protected {
-    /// Of the stead layout: settings, hooks, schedules, profiles, journals, what was installed, and
-    /// the marks of layouts.
-    pub const STEAD: Self = Self {
-        unwritable: &marked!["hooks", "crons", "profiles", "agents"],
-        quarantine: "memory/quarantine",
-        ..Self::NONE
-    };
-    /// Of a tree that is no workspace: only secrets.
-    pub const NONE: Self = Self {
-        unwritable: &[],
-        hidden: &[],
-        writable: &[],
-        runtime: "",
-        quarantine: "",
-    };
-    /// Of a folder that is the template of others: what belongs to its owner alone is not there.
-    pub const TEMPLATE: Self = Self {
-        hidden: &["agents"],
-        ..Self::NONE
-    };
-    /// Of the openpaw layout: its settings and journals, and what is kept of conversations; not the
-    /// list of tasks.
-    pub const OPENPAW: Self = Self {
-        unwritable: &marked![
-            "hooks",
-            "crons",
-            "agents",
-            "config",
-            "data",
-            "memory/logs",
-            "memory/conversations"
-        ],
-        writable: &[
-            &["agent", "AGENT.md"],
-            &["AGENT.md"],
-            &["data", "TASKS.yaml"],
-        ],
-        runtime: "data",
-        ..Self::NONE
-    };
-    /// Of the deepagents layout: settings; journals are not seen.
-    pub const DEEPAGENTS: Self = Self {
-        unwritable: &marked![],
-        writable: &[&[".deepagents", "AGENTS.md"], &[".deepagents", "skills"]],
-        hidden: &[".stead/agents"],
-        runtime: ".stead",
-        ..Self::NONE
-    };
-    /// Of the agentscope-py layout: settings and what is kept of sessions; journals, and tool
-    /// servers with their keys, are not seen.
-    pub const AGENTSCOPE_PY: Self = Self {
-        unwritable: &marked!["sessions"],
-        hidden: &[".stead/agents", ".mcp"],
-        runtime: ".stead",
-        ..Self::NONE
-    };
-    /// Of the openharness layout: all of `.openharness` but what it remembers.
-    pub const OPENHARNESS: Self = Self {
-        unwritable: &marked![],
-        writable: &[&[".openharness", "memory"]],
-        runtime: ".openharness/data",
-        quarantine: ".openharness/memory/quarantine",
-        ..Self::NONE
-    };
+/// What a tree with protected paths is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ProtectedTree {
+    /// A workspace, as its agent sees it.
+    Workspace,
+    /// A workspace as the template of others.
+    Template,
+    /// Any other folder.
+    Folder,
 }
 
-/// What hides secrets, at any depth, in every layout; neither to be read nor to be changed.
+impl Protected {
+    /// The protection of a tree that is no workspace: only secrets.
+    pub const NONE: Self = Self {
+        tree: ProtectedTree::Folder,
+        ..Self::workspace("")
+    };
+
+    /// The protection of a workspace that is the template of others: what belongs to its owner is
+    /// hidden.
+    pub const TEMPLATE: Self = Self {
+        tree: ProtectedTree::Template,
+        hidden: &["agents"],
+        ..Self::workspace("")
+    };
+
+    /// Returns the protection of a workspace whose runtime state lies below the folder `runtime`,
+    /// from the root; empty for the root itself.
+    pub const fn workspace(runtime: &'static str) -> Self {
+        Self {
+            tree: ProtectedTree::Workspace,
+            marks: &[],
+            unwritable: &[],
+            hidden: &[],
+            writable: &[],
+            runtime,
+            quarantine: "",
+        }
+    }
+
+    /// Adds the paths that decide what kind of workspace the tree is.
+    pub const fn with_marks(self, marks: &'static [&'static str]) -> Self {
+        Self { marks, ..self }
+    }
+
+    /// Adds paths that the agent cannot change.
+    pub const fn with_unwritable(self, unwritable: &'static [&'static str]) -> Self {
+        Self { unwritable, ..self }
+    }
+
+    /// Adds paths that the agent cannot read.
+    pub const fn with_hidden(self, hidden: &'static [&'static str]) -> Self {
+        Self { hidden, ..self }
+    }
+
+    /// Adds paths that the agent can change although they lie below one that it cannot, each as
+    /// its names.
+    pub const fn with_writable(self, writable: &'static [&'static [&'static str]]) -> Self {
+        Self { writable, ..self }
+    }
+
+    /// Sets the folder of facts that wait for review.
+    pub const fn with_quarantine(self, quarantine: &'static str) -> Self {
+        Self { quarantine, ..self }
+    }
+}
+
+/// A name that holds secrets at any depth of every tree. It can be neither read nor changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Secret {
-    /// Every name that begins so.
+    /// Every name with this prefix.
     Prefix(&'static str),
-    /// One name after another.
+    /// These names, one below the other.
     Names(&'static [&'static str]),
 }
 
@@ -130,34 +119,34 @@ const SECRETS: &[(&str, Secret)] = &[
     (".aws/credentials", Secret::Names(&[".aws", "credentials"])),
 ];
 
-/// Whether a path holds secrets by its name, at any depth: `.env`, `id_rsa` and the like.
+/// Returns whether a path holds secrets by its name, at any depth: `.env`, `id_rsa` and the like.
 pub fn is_secret(path: &VPath) -> bool {
     let names: Vec<&str> = path.parts().collect();
     SECRETS.iter().any(|(_, secret)| secret.is_in(&names))
 }
 
-/// Why something is protected.
+/// Why a path is protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protection {
     /// The workspace itself.
     Root,
-    /// It says what the agent is.
+    /// It decides what the agent is or may do.
     Fixed(&'static str),
     /// It holds secrets.
     Secret(&'static str),
-    /// It is a user's folder.
+    /// It is the folder of a user.
     Users,
-    /// It is git's own, which says what git runs.
+    /// It belongs to git and decides what git runs.
     Git,
-    /// It is what undo remembers.
+    /// It holds the contents that undo restores.
     Undo,
-    /// It waits for a person's approval.
+    /// It waits for review by a person.
     Quarantine,
 }
 
 impl Protection {
-    /// In words; the entry of the table is named, never the path, which may be one that must not be
-    /// told.
+    /// Describes the reason. It names the entry of the table and never the path, which may be
+    /// secret.
     pub(crate) fn describe(self) -> String {
         match self {
             Self::Root => {
@@ -183,7 +172,7 @@ impl Protection {
 }
 
 impl Protected {
-    /// Why the path with these names is protected from `kind`, if it is.
+    /// Returns why the path with these names is protected from `kind`, if it is.
     pub(crate) fn protection_for(&self, kind: AccessKind, names: &[&str]) -> Option<Protection> {
         if let Some((entry, _)) = SECRETS.iter().find(|(_, secret)| secret.is_in(names)) {
             return Some(Protection::Secret(entry));
@@ -193,14 +182,14 @@ impl Protected {
         {
             return Some(Protection::Users);
         }
-        // Contents that rules keep from the agent must not come back to it as before-images.
+        // Contents that rules keep from the agent must not reach it as before-images.
         if let Some([agents, _, undo, ..]) = below(self.runtime, names)
             && agents.eq_ignore_ascii_case("agents")
             && undo.eq_ignore_ascii_case("undo")
         {
             return Some(Protection::Undo);
         }
-        // Read back, words from outside would look like words of the workspace.
+        // Untrusted content would look like content of the workspace when read back.
         if !self.quarantine.is_empty() && below(self.quarantine, names).is_some() {
             return Some(Protection::Quarantine);
         }
@@ -211,23 +200,22 @@ impl Protected {
         match (kind, names.first()) {
             (AccessKind::Read, _) => None,
             (AccessKind::Write, None) => Some(Protection::Root),
-            (AccessKind::Write, Some(_)) if *self != Self::NONE && is_git(names) => {
+            (AccessKind::Write, Some(_)) if self.tree != ProtectedTree::Folder && is_git(names) => {
                 Some(Protection::Git)
             }
             (AccessKind::Write, Some(_)) => {
                 let fixed = self
-                    .unwritable
-                    .iter()
+                    .unwritable_paths()
                     .find(|path| below(path, names).is_some());
-                // Letter by letter: a name that only looks like it is no exception.
+                // An exception must match in case too.
                 let open = self.writable.iter().any(|path| names.starts_with(path));
-                fixed.filter(|_| !open).map(|name| Protection::Fixed(name))
+                fixed.filter(|_| !open).map(Protection::Fixed)
             }
         }
     }
 
-    /// Whether this is the agent's own long output, which it was told to read there. A template's
-    /// is not: it belongs to somebody else.
+    /// Returns whether this is offloaded output of the agent, which it may read. In a template it
+    /// belongs to somebody else.
     fn is_offloaded(&self, names: &[&str]) -> bool {
         let offloaded = match below(self.runtime, names) {
             Some([agents, _, offload, ..]) => {
@@ -235,24 +223,30 @@ impl Protected {
             }
             Some(_) | None => false,
         };
-        offloaded && *self != Self::TEMPLATE
+        offloaded && self.tree != ProtectedTree::Template
     }
 
-    /// Paths which, if they are links, protect from `kind` what they lead to.
+    /// Returns the paths that the agent cannot change.
+    fn unwritable_paths(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.marks.iter().chain(self.unwritable).copied()
+    }
+
+    /// Returns the paths that, where they are links, protect their targets from `kind`.
     pub(crate) fn link_roots(
         &self,
         kind: AccessKind,
     ) -> impl Iterator<Item = (String, Protection)> {
         let fixed = match kind {
-            AccessKind::Read => &[],
-            AccessKind::Write => self.unwritable,
+            AccessKind::Read => None,
+            AccessKind::Write => Some(self.unwritable_paths()),
         };
         let secrets = SECRETS
             .iter()
             .map(|(entry, secret)| (secret.at_root(), Protection::Secret(entry)));
         let fixed = fixed
-            .iter()
-            .map(|name| ((*name).to_owned(), Protection::Fixed(name)));
+            .into_iter()
+            .flatten()
+            .map(|name| (name.to_owned(), Protection::Fixed(name)));
         let hidden = self
             .hidden
             .iter()
@@ -263,12 +257,12 @@ impl Protected {
     }
 }
 
-/// Whether it lies in what git keeps of a repository.
+/// Returns whether the path lies in a `.git` folder.
 fn is_git(names: &[&str]) -> bool {
     names.iter().any(|name| name.eq_ignore_ascii_case(".git"))
 }
 
-/// The names that follow those of `path`, if it is where they begin.
+/// Returns the names that follow those of `path`, if `names` begins with them.
 fn below<'a, 'b>(path: &str, names: &'a [&'b str]) -> Option<&'a [&'b str]> {
     let mut rest = names;
     for wanted in path.split('/').filter(|name| !name.is_empty()) {

@@ -2,6 +2,13 @@ use super::*;
 use AccessKind::{Read, Write};
 use VerdictKind::{Allow, Ask, Deny};
 
+/// The protection of a workspace like those of the stead layout.
+const WORKSPACE: Protected = Protected::workspace("")
+    .with_marks(&["agent.yaml", "tools.json", ".other"])
+    .with_unwritable(&["hooks", "crons", "profiles", "agents"])
+    .with_writable(&[&[".other", "notes"]])
+    .with_quarantine("memory/quarantine");
+
 fn rule(operations: &[AccessKind], paths: &[&str], mode: VerdictKind) -> Rule {
     Rule {
         operations: operations.to_vec(),
@@ -22,7 +29,7 @@ fn the_first_rule_that_covers_decides_and_is_named() {
         rule(&[Write, Read], &["secrets"], Deny),
         rule(&[Read], &["docs/private"], Deny),
     ];
-    let rules = Rules::new(&rules, Protected::STEAD).unwrap();
+    let rules = Rules::new(&rules, WORKSPACE).unwrap();
     #[rustfmt::skip]
     let table = [
         (Read, "secrets/public/a", Allow, "permissions[0]: allow read secrets/public"),
@@ -51,7 +58,7 @@ fn the_first_rule_that_covers_decides_and_is_named() {
 #[test]
 fn no_rule_opens_what_is_protected() {
     let all = [rule(&[Read, Write], &["**"], Allow)];
-    let rules = Rules::new(&all, Protected::STEAD).unwrap();
+    let rules = Rules::new(&all, WORKSPACE).unwrap();
     let secret = [
         ".env",
         "a/.env.local",
@@ -107,98 +114,11 @@ fn no_rule_opens_what_is_protected() {
     ] {
         assert_eq!(rules.decide(Write, &path(name)).kind, Allow, "{name}");
     }
-    let rules = Rules::new(&all, Protected::OPENPAW).unwrap();
-    assert_eq!(
-        ["config/x", "data", "workspace/data"].map(|p| rules.decide(Write, &path(p)).kind),
-        [Deny, Deny, Allow]
-    );
-}
-
-#[test]
-fn what_is_protected_may_lie_deeper_than_the_root() {
-    #[rustfmt::skip]
-    let table = [
-        (Protected::OPENPAW, Write, "memory/logs", Deny),
-        (Protected::OPENPAW, Write, "Memory/Logs/cron/a.jsonl", Deny),
-        (Protected::OPENPAW, Write, "memory/conversations/conv_1.md", Deny),
-        (Protected::OPENPAW, Read, "memory/conversations/conv_1.md", Allow),
-        (Protected::OPENPAW, Write, "memory/notes.md", Allow),
-        (Protected::OPENPAW, Write, "memory/logs.md", Allow),
-        (Protected::OPENPAW, Write, "agent/HEARTBEAT.md", Allow),
-        (Protected::OPENPAW, Read, "data/agents/main/sessions/a.log.jsonl", Allow),
-        (Protected::OPENPAW, Read, "data/agents/main/undo/x", Deny),
-        (Protected::OPENPAW, Read, "config/.env", Deny),
-        (Protected::STEAD, Read, "agents/main/undo/x", Deny),
-        (Protected::STEAD, Write, ".git/config", Deny),
-        (Protected::STEAD, Write, "project/sub/.GIT/hooks/x", Deny),
-        (Protected::STEAD, Read, ".git/config", Allow),
-        (Protected::STEAD, Write, ".github/x", Allow),
-        (Protected::STEAD, Write, ".gitignore", Allow),
-        (Protected::STEAD, Read, "data/agents/main/undo/x", Allow),
-        (Protected::STEAD, Write, "agent/AGENT.md", Deny),
-        (Protected::STEAD, Write, "agent/notes.md", Allow),
-        (Protected::STEAD, Write, ".deepagents/AGENTS.md", Deny),
-        (Protected::DEEPAGENTS, Write, ".deepagents/AGENTS.md", Allow),
-        (Protected::DEEPAGENTS, Read, ".stead/agents/main/sessions/a.log.jsonl", Deny),
-        (Protected::DEEPAGENTS, Write, "agent.yaml", Deny),
-        (Protected::DEEPAGENTS, Write, "agents/tool.py", Allow),
-        (Protected::AGENTSCOPE_PY, Read, ".mcp", Deny),
-        (Protected::AGENTSCOPE_PY, Read, "sessions/s/context.jsonl", Allow),
-        (Protected::AGENTSCOPE_PY, Write, "sessions/s/context.jsonl", Deny),
-        (Protected::AGENTSCOPE_PY, Write, "data/x.png", Allow),
-        (Protected::AGENTSCOPE_PY, Write, "skills/default/a/SKILL.md", Allow),
-    ];
-    for (protected, kind, text, expected) in table {
-        let rules = Rules::new(&[], protected).unwrap();
-        assert_eq!(
-            rules.decide(kind, &path(text)).kind,
-            expected,
-            "{kind:?} {text}"
-        );
-    }
-}
-
-#[test]
-fn of_an_openharness_folder_only_what_it_remembers_can_be_changed() {
-    let all = [rule(&[Read, Write], &["**"], Allow)];
-    let rules = Rules::new(&all, Protected::OPENHARNESS).unwrap();
-    for (kind, text, expected) in [
-        (Write, ".openharness", Deny),
-        (Write, ".openharness/agents/build.md", Deny),
-        (Write, ".OpenHarness/settings.yaml", Deny),
-        (
-            Write,
-            ".openharness/data/agents/main/sessions/s.log.jsonl",
-            Deny,
-        ),
-        (Write, ".openharness/memory", Allow),
-        (Write, ".openharness/memory/MEMORY.md", Allow),
-        (Write, ".openharness/memory/.env", Deny),
-        (Write, ".openharness/memory2", Deny),
-        (Write, ".openharness/Memory/x", Deny),
-        (Write, "sub/.openharness/agents/x.md", Allow),
-        (Write, "agents/x", Allow),
-        (Read, ".openharness/agents/build.md", Allow),
-        (
-            Read,
-            ".openharness/data/agents/main/sessions/s.log.jsonl",
-            Allow,
-        ),
-        (Read, ".openharness/data/agents/main/undo/x", Deny),
-        (Read, ".openharness/DATA/agents/main/UNDO", Deny),
-        (Read, "agents/main/undo/x", Allow),
-    ] {
-        assert_eq!(
-            rules.decide(kind, &path(text)).kind,
-            expected,
-            "{kind:?} {text}"
-        );
-    }
 }
 
 #[test]
 fn what_a_protected_name_leads_to_is_protected_and_what_holds_it_stays() {
-    let rules = Rules::new(&[], Protected::STEAD).unwrap();
+    let rules = Rules::new(&[], WORKSPACE).unwrap();
     let links = ProtectedLinks(vec![
         (path("var/data"), Protection::Fixed("agents")),
         (path("etc/dev.conf"), Protection::Secret(".env*")),
@@ -230,7 +150,7 @@ fn what_a_protected_name_leads_to_is_protected_and_what_holds_it_stays() {
 
 #[test]
 fn a_rule_that_is_none_is_named() {
-    let wrong = |rules: &[Rule]| Rules::new(rules, Protected::STEAD).unwrap_err().to_string();
+    let wrong = |rules: &[Rule]| Rules::new(rules, WORKSPACE).unwrap_err().to_string();
     let good = rule(&[Read], &["a"], Deny);
     let nothing = wrong(&[good.clone(), rule(&[], &["a"], Deny)]);
     assert_eq!(
@@ -258,7 +178,7 @@ fn rules_that_never_decide_are_told_with_the_reason() {
         rule(&[Read], &[".env"], Allow),
         rule(&[Read], &["agent.yaml"], Deny),
     ];
-    let rules = Rules::new(&rules, Protected::STEAD).unwrap();
+    let rules = Rules::new(&rules, WORKSPACE).unwrap();
     let expected = [
         "permissions[1]: read a/b never decides: permissions[0] covers it",
         "permissions[2]: write c/** never decides: permissions[1] covers it",
@@ -282,39 +202,43 @@ fn rules_that_never_decide_are_told_with_the_reason() {
 }
 
 #[test]
-fn what_was_offloaded_can_be_read_and_not_changed_in_every_layout() {
-    let layouts = [
-        (Protected::STEAD, "agents"),
-        (Protected::OPENPAW, "data/agents"),
-        (Protected::OPENHARNESS, ".openharness/data/agents"),
-        (Protected::DEEPAGENTS, ".stead/agents"),
-        (Protected::AGENTSCOPE_PY, ".stead/agents"),
+fn what_is_protected_may_lie_deeper_than_the_root() {
+    const DEEPER: Protected = Protected::workspace("data")
+        .with_unwritable(&["data", "memory/logs"])
+        .with_writable(&[&["data", "TASKS.yaml"]])
+        .with_hidden(&["data/agents"]);
+    #[rustfmt::skip]
+    let table = [
+        (DEEPER, Write, "Memory/Logs/cron/a.jsonl", Deny),
+        (DEEPER, Write, "memory/logs.md", Allow),
+        (DEEPER, Write, "data/TASKS.yaml", Allow),
+        (DEEPER, Write, "data/tasks.yaml", Deny),
+        (DEEPER, Read, "data/agents/main/sessions/a.log.jsonl", Deny),
+        (DEEPER, Read, "data/agents/main/undo/x", Deny),
+        (DEEPER, Read, "data/agents/main/offload/s/call_1.txt", Allow),
+        (DEEPER, Write, "data/agents/main/offload/s/call_1.txt", Deny),
+        (DEEPER, Read, "data/agents/offload", Deny),
+        (Protected::TEMPLATE, Read, "agents/main/offload/s/call_1.txt", Deny),
+        (Protected::TEMPLATE, Write, ".git/config", Deny),
+        (Protected::NONE, Write, ".git/config", Allow),
+        (Protected::NONE, Read, ".env", Deny),
+        (WORKSPACE, Write, ".git/config", Deny),
+        (WORKSPACE, Write, "project/sub/.GIT/hooks/x", Deny),
+        (WORKSPACE, Read, ".git/config", Allow),
+        (WORKSPACE, Write, ".github/x", Allow),
+        (WORKSPACE, Read, "agents/main/undo/offload", Deny),
+        (WORKSPACE, Read, "data/agents/main/undo/x", Allow),
+        (WORKSPACE, Read, "memory/quarantine/a.md", Deny),
+        (WORKSPACE, Write, ".other/agents/a.md", Deny),
+        (WORKSPACE, Write, ".other/notes/a.md", Allow),
+        (WORKSPACE, Write, ".other/Notes/a.md", Deny),
     ];
-    for (protected, agents) in layouts {
-        let rules = Rules::new(&[], protected).unwrap();
-        for path in [
-            "main/offload",
-            "main/offload/s/call_1.txt",
-            "main/offload/s/media/00.png",
-        ] {
-            let path = VPath::parse(&format!("{agents}/{path}")).unwrap();
-            assert_eq!(rules.decide(Read, &path).kind, Allow, "{path}");
-            assert_eq!(rules.decide(Write, &path).kind, Deny, "{path}");
-        }
-    }
-    for (protected, path) in [
-        (Protected::DEEPAGENTS, ".stead/agents/main"),
-        (Protected::DEEPAGENTS, ".stead/agents/main/sessions/offload"),
-        (Protected::DEEPAGENTS, ".stead/agents/offload"),
-        (Protected::AGENTSCOPE_PY, ".stead/agents/main/undo/offload"),
-        (Protected::TEMPLATE, "agents/main/offload/s/call_1.txt"),
-        (Protected::STEAD, "agents/main/undo/offload"),
-    ] {
+    for (protected, kind, text, expected) in table {
         let rules = Rules::new(&[], protected).unwrap();
         assert_eq!(
-            rules.decide(Read, &VPath::parse(path).unwrap()).kind,
-            Deny,
-            "{path}"
+            rules.decide(kind, &path(text)).kind,
+            expected,
+            "{kind:?} {text}"
         );
     }
 }

@@ -24,7 +24,23 @@ fn guarded(inner: Arc<dyn Vfs>, rules: &[(&[AccessKind], &str, VerdictKind)]) ->
     let rules: Vec<Rule> = rules.iter().map(rule).collect();
     Guarded::new(
         inner,
-        Arc::new(Rules::new(&rules, Protected::STEAD).unwrap()),
+        Arc::new(
+            Rules::new(
+                &rules,
+                Protected::workspace("")
+                    .with_unwritable(&[
+                        "agent.yaml",
+                        "tools.json",
+                        ".stead",
+                        "hooks",
+                        "crons",
+                        "profiles",
+                        "agents",
+                    ])
+                    .with_quarantine("memory/quarantine"),
+            )
+            .unwrap(),
+        ),
     )
 }
 

@@ -141,7 +141,18 @@ async fn rules_hold_for_the_real_path_whatever_it_is_called() {
         deny(AccessKind::Write, "workspace/fixed"),
         deny(AccessKind::Write, "short"),
     ];
-    let rules = Arc::new(Rules::new(&rules, Protected::OPENPAW).unwrap());
+    let rules = Arc::new(
+        Rules::new(
+            &rules,
+            Protected::workspace("data").with_unwritable(&[
+                "config",
+                "data",
+                "memory/logs",
+                "memory/conversations",
+            ]),
+        )
+        .unwrap(),
+    );
     let inner: Arc<dyn Vfs> = Arc::new(StoreVfs::in_memory());
     for path in [
         "workspace/box/secret",

@@ -3,9 +3,9 @@
 use super::raw::{HandlerKind, RawHandler, RawHook};
 use super::{Handler, HookSpec, Matcher, Program};
 use crate::layout::{Draft, SettingsRoot, TextOr, TextSource, list_definitions, suggestion};
-use crate::variables::VariableSyntax;
 use crate::{SettingsDocument, Severity};
 use std::time::Duration;
+use stead_core::VariableSyntax;
 use stead_model::ModelSettings;
 use stead_vfs::VPath;
 
@@ -13,7 +13,7 @@ use stead_vfs::VPath;
 const DEFAULT_TIMEOUT_SECONDS: u64 = 30;
 
 /// The model that a name means; or why there is none, and how bad that is.
-type FindModel<'a> = dyn Fn(&str) -> Result<ModelSettings, (Severity, String)> + 'a;
+type FindModel<'a> = dyn Fn(&str) -> Result<ModelSettings, (Severity, String)> + Sync + 'a;
 
 /// What a hook may refer to.
 pub(crate) struct HookReferences<'a> {

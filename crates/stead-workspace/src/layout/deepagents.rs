@@ -1,13 +1,44 @@
 //! Deep Agents: `AGENTS.md` files that are remembered, and folders of skills.
 
-use super::{Draft, Layout, LoadCx, SettingsText, stead};
+use super::{
+    Draft, Layout, LayoutDef, LayoutMark, LoadCx, MarkRank, MarkStrength, SettingsText, stead,
+};
 use crate::{
-    AgentMode, AgentSpec, ContextFile, ContextRendering, Finding, FrontMatter, SubagentIsolation,
-    WorkspacePaths,
+    AgentMode, AgentSpec, ContextFile, ContextRendering, Finding, FrontMatter, ScaffoldFile,
+    SubagentIsolation, WorkspacePaths,
 };
 use serde::{Deserialize, Serialize};
 use stead_model::ModelSettings;
 use stead_vfs::{FileKind, Protected, VPath};
+
+/// The entry of the table of layouts.
+pub(super) static DEF: LayoutDef = LayoutDef {
+    marks: &[LayoutMark::new(
+        ".deepagents",
+        MarkRank::Folder,
+        MarkStrength::Strong,
+    )],
+    protected: Protected::workspace(".stead")
+        .with_writable(&[&[".deepagents", "AGENTS.md"], &[".deepagents", "skills"]])
+        .with_hidden(&[".stead/agents"]),
+    private_paths: &[".stead/agents"],
+    scaffold: &[
+        ScaffoldFile {
+            path: ".deepagents/AGENTS.md",
+            content: include_str!("../scaffold/deepagents/AGENTS.md"),
+        },
+        ScaffoldFile {
+            path: ".deepagents/skills/note-taking/SKILL.md",
+            content: include_str!("../scaffold/deepagents/note-taking.md"),
+        },
+        ScaffoldFile {
+            path: ".gitignore",
+            content: include_str!("../scaffold/deepagents/gitignore"),
+        },
+    ],
+    persona: ".deepagents/AGENTS.md",
+    ..LayoutDef::new("deepagents", |layout, cx| Box::pin(load(layout, cx)))
+};
 
 /// The tag around every memory file.
 const MEMORY_TAG: &str = "agent_memory";
@@ -16,8 +47,8 @@ const AGENTS_DIR: &str = ".deepagents/agents";
 
 /// Reads stead's own `agent.yaml`, if it is there: a folder of Deep Agents has no settings of its
 /// own.
-pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
-    let mut draft = Draft::new(Layout::Deepagents, paths(), cx);
+async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
+    let mut draft = Draft::new(layout, paths(layout), cx);
     draft.load_dotenv(".env").await;
     stead::load_settings(&mut draft, "agent.yaml").await;
     stead::add_configured_dirs(&mut draft).await;
@@ -102,7 +133,7 @@ fn parse(folder: &str, read: &SettingsText) -> Result<AgentSpec, Finding> {
     })
 }
 
-fn paths() -> WorkspacePaths {
+fn paths(layout: Layout) -> WorkspacePaths {
     let path = |text: &str| VPath::parse(text).unwrap_or(VPath::root());
     WorkspacePaths {
         context: ["AGENTS.md", ".deepagents/AGENTS.md"]
@@ -114,7 +145,7 @@ fn paths() -> WorkspacePaths {
         skills: [".deepagents/skills", ".agents/skills", "skills"]
             .map(path)
             .to_vec(),
-        flavor: crate::skills::SkillFlavor::Standard,
+        flavor: stead_skills::SkillFlavor::Standard,
         subagents: None,
         tools: Some(path("tools.json")),
         runtime: path(".stead"),
@@ -122,6 +153,6 @@ fn paths() -> WorkspacePaths {
         conversations: None,
         tasks: None,
         default_dir: None,
-        protected: Protected::DEEPAGENTS,
+        protected: layout.protected(),
     }
 }

@@ -1,13 +1,13 @@
 //! A definition in the making.
 
 use super::LoadCx;
-use crate::variables::{UnsetVariable, VariableSyntax};
 use crate::{
     AgentConfig, AgentSpec, Definition, Finding, FixedText, HookSpec, Layout, SettingOrigin,
     SettingsDocument, Severity, WorkspacePaths,
 };
 use crate::{Surface, ToolLists, parse_dotenv};
 use std::collections::BTreeMap;
+use stead_core::{UnsetVariable, VariableSyntax};
 use stead_vfs::{FileKind, ReadRange, VPath, Vfs, VfsError};
 
 /// Largest settings file or definition.
@@ -84,7 +84,7 @@ impl<'a> Draft<'a> {
             active: None,
             default_delegate: None,
             tools: ToolLists::default(),
-            surface: Surface::Snake,
+            surface: layout.def().surface,
             hooks: Vec::new(),
             texts: Vec::new(),
             findings: Vec::new(),

@@ -1,8 +1,10 @@
 //! The kinds of folders that are agents, and how each is read.
 //!
-//! Every layout is one module with a `load`: it reads the settings of a folder, checks them, and
-//! gives one [`Definition`]. Nothing outside these modules knows how a foreign folder is laid out.
+//! Every layout is one module with a [`LayoutDef`], and one line in the table in `table.rs`. Its
+//! `load` function reads the settings of a folder, checks them and returns one [`Definition`]. The
+//! rest of the program asks the table and never matches on [`Layout`].
 
+mod agentscope;
 mod agentscope_py;
 mod deepagents;
 mod draft;
@@ -10,8 +12,13 @@ mod openharness;
 mod openpaw;
 mod stead;
 mod subagents;
+mod table;
 
 pub use openpaw::{WorkspaceNameError, check_workspace_name};
+pub use table::{
+    AgentChoice, AgentToolLists, BuiltInSurface, InnerDirs, Layout, LayoutDef, LayoutMark,
+    MarkRank, MarkStrength, UnknownTools,
+};
 
 pub(crate) use openharness::{
     TextOr, TextSource, first_duplicate, is_valid_name, list_definitions, suggestion,
@@ -22,103 +29,9 @@ pub(crate) use subagents::parse as parse_subagent;
 
 use crate::profile::ParsedProfile;
 use crate::{Definition, Finding};
-use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::Arc;
 use stead_vfs::{VPath, Vfs};
-
-/// The kinds of folders that are agents.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Layout {
-    /// Our own: `AGENTS.md`, `agent.yaml`, …
-    #[default]
-    Stead,
-    /// AgentScope's: the same tree, in `.agentscope/workspace/`.
-    Agentscope,
-    /// OpenHarness: `.openharness/` beside a project's `AGENTS.md`.
-    Openharness,
-    /// OpenPaw: `agent/ config/ data/ memory/ workspace/`, or its older flat form.
-    Openpaw,
-    /// Deep Agents: `AGENTS.md` files and folders of skills.
-    Deepagents,
-    /// A work directory of AgentScope's Python workspace: `.mcp`, `skills/`, `sessions/`, `data/`.
-    AgentscopePy,
-}
-
-impl Layout {
-    /// All of them.
-    pub const ALL: [Self; 6] = [
-        Self::Stead,
-        Self::Agentscope,
-        Self::Openharness,
-        Self::Openpaw,
-        Self::Deepagents,
-        Self::AgentscopePy,
-    ];
-
-    /// Its name on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Stead => "stead",
-            Self::Agentscope => "agentscope",
-            Self::Openharness => "openharness",
-            Self::Openpaw => "openpaw",
-            Self::Deepagents => "deepagents",
-            Self::AgentscopePy => "agentscope-py",
-        }
-    }
-}
-
-impl Layout {
-    /// Names at the root that are known to the layout: what begins with none of them, and is not
-    /// there, is written to [`Tree::home`](crate::Tree::home), where the layout has one.
-    pub fn top_level_names(self) -> &'static [&'static str] {
-        match self {
-            Self::Openpaw => &openpaw::TOP_LEVEL_DIRS,
-            Self::Stead
-            | Self::Agentscope
-            | Self::Openharness
-            | Self::Deepagents
-            | Self::AgentscopePy => &[],
-        }
-    }
-}
-
-impl Layout {
-    /// The folder of profiles: our own is a part of the layout, in others it lies with what else is
-    /// ours.
-    pub fn profiles_dir(self) -> &'static str {
-        match self {
-            Self::Stead | Self::Agentscope => "profiles",
-            Self::Openharness | Self::Openpaw | Self::Deepagents | Self::AgentscopePy => {
-                ".stead/profiles"
-            }
-        }
-    }
-}
-
-impl fmt::Display for Layout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Layout {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let known = || Self::ALL.map(Self::as_str).join(", ");
-        Self::ALL
-            .into_iter()
-            .find(|layout| layout.as_str() == text)
-            .ok_or_else(|| format!("layouts are: {}", known()))
-    }
-}
 
 /// What a folder is opened with.
 #[derive(Clone, Default)]
@@ -169,15 +82,9 @@ pub struct LoadCx<'a> {
 
 /// Reads the folder. On errors, all of them are told.
 pub(crate) async fn load(layout: Layout, cx: &LoadCx<'_>) -> Result<Definition, Vec<Finding>> {
-    let draft = match layout {
-        Layout::Stead | Layout::Agentscope => stead::load(layout, cx).await,
-        Layout::Openharness => openharness::load(cx).await,
-        Layout::Openpaw => openpaw::load(cx).await,
-        Layout::Deepagents => deepagents::load(cx).await,
-        Layout::AgentscopePy => agentscope_py::load(cx).await,
-    };
-    let mut draft = draft;
-    load_profiles(&mut draft, layout.profiles_dir()).await;
+    let def = layout.def();
+    let mut draft = (def.load)(layout, cx).await;
+    load_profiles(&mut draft, def.profiles_dir).await;
     draft.finish()
 }
 
@@ -212,29 +119,12 @@ pub async fn detect_layout(files: &dyn Vfs) -> Layout {
 /// An agent must not make its folder another kind of workspace, one with fewer rules: in no layout
 /// can it write the marks of another.
 pub async fn try_detect_layout(files: &dyn Vfs) -> Option<Layout> {
-    const MARKERS: [(&str, Layout); 8] = [
-        (".openharness", Layout::Openharness),
-        (".deepagents", Layout::Deepagents),
-        (".mcp", Layout::AgentscopePy),
-        ("skills/.seed", Layout::AgentscopePy),
-        ("agent.yaml", Layout::Stead),
-        ("agent/AGENT.md", Layout::Openpaw),
-        ("config/agent.yaml", Layout::Openpaw),
-        ("AGENTS.md", Layout::Stead),
-    ];
     let has = async |mark: &str| match VPath::parse(mark) {
         Ok(path) => files.stat(&path).await.is_ok(),
         Err(_) => false,
     };
-    // The older form of OpenPaw has an `agent.yaml` too. Some keep an `AGENT.md` beside `AGENTS.md`
-    // for other tools.
-    if has("AGENT.md").await && !has("AGENTS.md").await {
-        return Some(Layout::Openpaw);
-    }
-    for (mark, layout) in MARKERS {
-        if has(mark).await {
-            return Some(layout);
-        }
-    }
-    None
+    Layout::from_marks(has).await
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,14 +1,68 @@
-//! The stead layout, and AgentScope's, which it grew from.
+//! The stead layout.
 
-use super::{Draft, Layout, LoadCx, subagents};
-use crate::skills::SkillFlavor;
-use crate::{AgentConfig, ContextFile, FeatureSwitch, Finding, Nested, Severity, WorkspacePaths};
+use super::{
+    BuiltInSurface, Draft, Layout, LayoutDef, LayoutMark, LoadCx, MarkRank, MarkStrength,
+    UnknownTools, subagents,
+};
+use crate::{
+    AgentConfig, ContextFile, FeatureSwitch, Finding, Nested, ScaffoldFile, Severity,
+    WorkspacePaths,
+};
 use stead_model::{ModelSettings, check_name};
+use stead_skills::SkillFlavor;
 use stead_vfs::{Protected, VPath};
 
-/// Reads `agent.yaml` and `subagents/`; everything else is read when it is needed.
-pub(super) async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
-    let mut draft = Draft::new(layout, paths(), cx);
+/// The entry of the table of layouts.
+pub(super) static DEF: LayoutDef = LayoutDef {
+    marks: &[
+        LayoutMark::new("agent.yaml", MarkRank::Settings, MarkStrength::Strong),
+        LayoutMark::new("AGENTS.md", MarkRank::Persona, MarkStrength::Weak),
+    ],
+    reserved: &["tools.json", ".stead"],
+    protected: PROTECTED,
+    profiles_dir: PROFILES_DIR,
+    scaffold: &SCAFFOLD,
+    unknown_tools: UnknownTools::Refused,
+    built_in_surface: BuiltInSurface::Applies,
+    memory_flush: true,
+    ..LayoutDef::new("stead", |layout, cx| Box::pin(load(layout, cx)))
+};
+
+/// The folder of profiles.
+pub(super) const PROFILES_DIR: &str = "profiles";
+
+/// Hooks, schedules, profiles, journals and installed skills cannot be written; facts that wait for
+/// review cannot be read.
+pub(super) const PROTECTED: Protected = Protected::workspace("")
+    .with_unwritable(&["hooks", "crons", "profiles", "agents"])
+    .with_quarantine("memory/quarantine");
+
+/// The files of a new workspace.
+pub(super) const SCAFFOLD: [ScaffoldFile; 3] = [
+    ScaffoldFile {
+        path: "AGENTS.md",
+        content: include_str!("../scaffold/AGENTS.md"),
+    },
+    ScaffoldFile {
+        path: "agent.yaml",
+        content: include_str!("../scaffold/agent.yaml"),
+    },
+    ScaffoldFile {
+        path: ".gitignore",
+        content: include_str!("../scaffold/gitignore"),
+    },
+];
+
+/// Reads the settings, the subagents and the hooks; everything else is read when it is needed.
+async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
+    let mut draft = load_agent(layout, cx).await;
+    load_hooks(&mut draft).await;
+    draft
+}
+
+/// Reads `agent.yaml` and `subagents/`.
+pub(super) async fn load_agent<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
+    let mut draft = Draft::new(layout, paths(layout), cx);
     draft.load_dotenv(".env").await;
     load_settings(&mut draft, "agent.yaml").await;
     add_configured_dirs(&mut draft).await;
@@ -17,10 +71,6 @@ pub(super) async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
         for spec in subagents::load_subagents(&mut draft, "subagents").await {
             draft.agents.insert(spec.name.clone(), spec);
         }
-    }
-    // AgentScope's folder has none.
-    if layout == Layout::Stead {
-        load_hooks(&mut draft).await;
     }
     draft
 }
@@ -139,7 +189,7 @@ fn configured_names<'a>(
         .chain(flags.iter().map(|path| (path, true)))
 }
 
-fn paths() -> WorkspacePaths {
+fn paths(layout: Layout) -> WorkspacePaths {
     let path = |text: &str| VPath::parse(text).unwrap_or(VPath::root());
     WorkspacePaths {
         context: vec![ContextFile {
@@ -158,6 +208,6 @@ fn paths() -> WorkspacePaths {
         conversations: None,
         tasks: Some(path("tasks/TASKS.yaml")),
         default_dir: None,
-        protected: Protected::STEAD,
+        protected: layout.protected(),
     }
 }

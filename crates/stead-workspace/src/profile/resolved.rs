@@ -1,7 +1,7 @@
 //! Which profiles apply to a model, and what they come to.
 
 use super::{Profile, ProfileKey, excluded_by, merge};
-use crate::{Layout, Surface};
+use crate::{BuiltInSurface, Layout, Surface};
 use serde_json::{Value, json};
 use std::fmt;
 
@@ -110,11 +110,9 @@ impl ResolvedProfile {
                 .filter(|layer| (layer.source == ProfileSource::BuiltIn) == built_in);
             merge(layers.map(|layer| &layer.profile)).surface
         };
-        let built_in = match layout {
-            Layout::Stead | Layout::Agentscope => set(true),
-            Layout::Openharness | Layout::Openpaw | Layout::Deepagents | Layout::AgentscopePy => {
-                None
-            }
+        let built_in = match layout.def().built_in_surface {
+            BuiltInSurface::Applies => set(true),
+            BuiltInSurface::Ignored => None,
         };
         own.or_else(|| set(false)).or(built_in).unwrap_or(by_layout)
     }

@@ -2,7 +2,7 @@
 
 use super::args::{CheckArgs, GlobalArgs};
 use super::env::ProcessEnv;
-use super::error::CliError;
+use super::error::{CliError, with_hint};
 use super::locate::{open_options, with_folder, workspace_dir};
 use super::open_agent::{
     AgentInputs, NoModel, build_agent, build_sandbox, owner, resolve_model_files, variable,
@@ -17,9 +17,9 @@ use std::sync::Arc;
 use stead::agent::Agent;
 use stead::core::{AccessKind, PermissionMode, VerdictKind};
 use stead::model::{ModelSettings, connect, lookup};
+use stead::skills::{Installation, Shadowed, SkillOrigin, SkillProblem};
 use stead::store::{OsDisk, Sessions};
 use stead::vfs::{LocalVfs, VfsError};
-use stead::workspace::skills::{Installation, Shadowed, SkillOrigin, SkillProblem};
 use stead::workspace::{
     Finding, Severity, SourcePosition, Workspace, WorkspaceError, tool_problem,
 };
@@ -259,7 +259,7 @@ async fn check_skills(common: &GlobalArgs, env: &ProcessEnv) -> Result<Vec<Check
     Ok(rows)
 }
 
-fn skill_row(finding: stead::workspace::skills::SkillFinding) -> CheckRow {
+fn skill_row(finding: stead::skills::SkillFinding) -> CheckRow {
     let grade = match finding.origin {
         SkillOrigin::Workspace | SkillOrigin::User => CheckGrade::Error,
         SkillOrigin::Global | SkillOrigin::Repository(_) => CheckGrade::Warning,
@@ -288,7 +288,10 @@ async fn check_prompt(agent: &Arc<Agent>) -> Vec<CheckRow> {
         Err(stead::agent::AgentError::Workspace(WorkspaceError::Invalid(findings))) => {
             return findings.into_iter().map(CheckRow::from).collect();
         }
-        Err(error) => return vec![row(CheckGrade::Error, "prompt", error.to_string())],
+        Err(error) => {
+            let message = with_hint(&error, error.hint());
+            return vec![row(CheckGrade::Error, "prompt", message)];
+        }
     };
     let tokens: usize = turn
         .prompt
@@ -443,7 +446,10 @@ async fn check_persona(workspace: &Workspace) -> CheckRow {
 async fn check_journals(journals: &dyn Sessions) -> Vec<CheckRow> {
     let list = match journals.list().await {
         Ok(list) => list,
-        Err(error) => return vec![row(CheckGrade::Error, "sessions", error.to_string())],
+        Err(error) => {
+            let message = with_hint(&error, error.hint());
+            return vec![row(CheckGrade::Error, "sessions", message)];
+        }
     };
     let mut rows = Vec::new();
     for summary in &list {

@@ -1,10 +1,14 @@
-//! Errors by exit code.
+//! Errors by exit code, and what to do about them.
 
+use std::fmt::Display;
 use std::process::ExitCode;
 use stead::agent::{AgentError, MemoryError};
+use stead::core::Hint;
 use stead::model::ModelError;
+use stead::place::PlaceError;
+use stead::skills::SourceError;
 use stead::store::StoreError;
-use stead::workspace::{PlaceError, WorkspaceError};
+use stead::workspace::WorkspaceError;
 
 /// Why a command could not be carried out.
 #[derive(Debug)]
@@ -32,14 +36,82 @@ impl std::fmt::Display for CliError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Usage(message) => f.write_str(message),
-            Self::Failed(error) => write!(f, "{error:#}"),
+            Self::Failed(error) => {
+                f.write_str(&with_hint(format_args!("{error:#}"), hint_of(error)))
+            }
         }
     }
 }
 
+/// The message of an error, followed by what to do about it on the command line.
+pub(crate) fn with_hint(message: impl Display, hint: Option<Hint>) -> String {
+    let rest = match hint {
+        None => String::new(),
+        Some(Hint::ListSessions) => "; `stead sessions list` shows those there are".to_owned(),
+        Some(Hint::WaitForSession) => {
+            "; wait until it is done (--wait), answer there what it asks, or use another session"
+                .to_owned()
+        }
+        Some(Hint::ListTools) => {
+            "; `stead check` names the nearest, `stead tool` lists all".to_owned()
+        }
+        Some(Hint::ChooseAgent) => {
+            " with `stead run --agent NAME` if the session is your own".to_owned()
+        }
+        Some(Hint::ListQuestions) => "; `stead approvals list` shows what waits".to_owned(),
+        Some(Hint::ShowQuestion(id)) => format!(" (`stead approvals show {id}`)"),
+        Some(Hint::ListGrants) => "; `stead approvals rules` lists them".to_owned(),
+        Some(Hint::RevokeGrant) => " (`stead approvals revoke ID`)".to_owned(),
+        Some(Hint::ListFacts) => {
+            "; `stead memory list` and `stead memory review` show their ids".to_owned()
+        }
+        Some(Hint::UpdateSource(name)) => format!(
+            "; `stead skills update {name}` renews it, --name gives the new one another name"
+        ),
+        Some(Hint::NameSource) => "; give one with --name".to_owned(),
+    };
+    format!("{message}{rest}")
+}
+
+/// What to do about an error, by the first in its chain that says so.
+fn hint_of(error: &anyhow::Error) -> Option<Hint> {
+    error.chain().find_map(|cause| {
+        let agent = || {
+            cause
+                .downcast_ref::<AgentError>()
+                .and_then(AgentError::hint)
+        };
+        let store = || {
+            cause
+                .downcast_ref::<StoreError>()
+                .and_then(StoreError::hint)
+        };
+        let memory = || {
+            cause
+                .downcast_ref::<MemoryError>()
+                .and_then(MemoryError::hint)
+        };
+        let place = || {
+            cause
+                .downcast_ref::<PlaceError>()
+                .and_then(PlaceError::hint)
+        };
+        let source = || {
+            cause
+                .downcast_ref::<SourceError>()
+                .and_then(SourceError::hint)
+        };
+        agent()
+            .or_else(store)
+            .or_else(memory)
+            .or_else(place)
+            .or_else(source)
+    })
+}
+
 impl From<WorkspaceError> for CliError {
     fn from(error: WorkspaceError) -> Self {
-        Self::Usage(error.to_string())
+        Self::Usage(with_hint(&error, error.hint()))
     }
 }
 
@@ -48,7 +120,7 @@ impl From<PlaceError> for CliError {
         match error {
             PlaceError::Store(error) => error.into(),
             PlaceError::Settings(_) | PlaceError::Files(_) | PlaceError::LocalSessions { .. } => {
-                Self::Usage(error.to_string())
+                Self::Usage(with_hint(&error, error.hint()))
             }
         }
     }
@@ -66,7 +138,9 @@ impl From<ModelError> for CliError {
 impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::NotFound(_) | StoreError::Exists(_) => Self::Usage(error.to_string()),
+            StoreError::NotFound(_) | StoreError::Exists(_) => {
+                Self::Usage(with_hint(&error, error.hint()))
+            }
             other => Self::Failed(other.into()),
         }
     }
@@ -83,7 +157,7 @@ impl From<AgentError> for CliError {
             | AgentError::NoPrice { .. }
             | AgentError::NoBudget
             | AgentError::Approval(_)
-            | AgentError::RunStillOpen(_) => Self::Usage(error.to_string()),
+            | AgentError::RunStillOpen(_) => Self::Usage(with_hint(&error, error.hint())),
             AgentError::Files(error) => Self::Failed(error.into()),
             AgentError::EntryRejected(error) => Self::Failed(error.into()),
             AgentError::Model(error) => Self::Failed(error.into()),
@@ -96,7 +170,7 @@ impl From<AgentError> for CliError {
             | AgentError::NoSuchAgent { .. }
             | AgentError::FileAsModel { .. }
             | AgentError::AgentRemoved(_)
-            | AgentError::NoFinishedTasks(_) => Self::Usage(error.to_string()),
+            | AgentError::NoFinishedTasks(_) => Self::Usage(with_hint(&error, error.hint())),
         }
     }
 }
@@ -107,7 +181,7 @@ impl From<MemoryError> for CliError {
             MemoryError::Store(error) => error.into(),
             MemoryError::Model(error) => error.into(),
             MemoryError::NoMemory(_) | MemoryError::NoModel | MemoryError::NoSuchFact(_) => {
-                Self::Usage(error.to_string())
+                Self::Usage(with_hint(&error, error.hint()))
             }
             MemoryError::Files(_)
             | MemoryError::Budget(_)

@@ -3,14 +3,13 @@
 use super::args::{GlobalArgs, InitArgs};
 use super::env::ProcessEnv;
 use super::error::CliError;
-use super::locate::AGENTSCOPE;
 use super::print::outln;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use stead::store::OsDisk;
 use stead::vfs::{Expect, LocalVfs, VPath, Vfs, VfsError};
-use stead::workspace::{Layout, check_workspace_name, scaffold, try_detect_layout};
+use stead::workspace::try_detect_layout;
 
 pub(crate) async fn init(
     common: &GlobalArgs,
@@ -22,23 +21,15 @@ pub(crate) async fn init(
         .or_else(|| env.get("STEAD_WORKSPACE").map(PathBuf::from))
         .unwrap_or_else(|| PathBuf::from("."));
     let layout = common.layout.unwrap_or_default();
-    let dir = match layout {
-        Layout::Agentscope if !dir.ends_with(AGENTSCOPE) => dir.join(AGENTSCOPE),
-        Layout::Openpaw => {
-            let whole = std::path::absolute(&dir)?;
-            let name = whole
-                .file_name()
-                .map(|name| name.to_string_lossy().into_owned())
-                .unwrap_or_default();
-            check_workspace_name(&name)
-                .map_err(|error| CliError::usage(format!("{name}: {error}")))?;
-            dir
-        }
-        Layout::Stead
-        | Layout::Agentscope
-        | Layout::Openharness
-        | Layout::Deepagents
-        | Layout::AgentscopePy => dir,
+    let def = layout.def();
+    if let Some(check) = def.check_name {
+        let whole = std::path::absolute(&dir)?;
+        let name = whole.file_name().unwrap_or_default().to_string_lossy();
+        check(&name).map_err(|error| CliError::usage(format!("{name}: {error}")))?;
+    }
+    let dir = match def.nested_dir {
+        Some(nested) if !dir.ends_with(nested) => dir.join(nested),
+        Some(_) | None => dir,
     };
     let made = std::fs::create_dir_all(&dir);
     made.map_err(|error| {
@@ -51,14 +42,14 @@ pub(crate) async fn init(
         LocalVfs::open(&dir, Arc::new(OsDisk)).map_err(|error| CliError::Failed(error.into()))?;
     if let Some(other) = try_detect_layout(&files)
         .await
-        .filter(|other| *other != layout && layout != Layout::Agentscope)
+        .filter(|other| *other != layout && def.nested_dir.is_none())
     {
         let dir = dir.display();
         return Err(CliError::usage(format!(
             "{dir} is a workspace already, of the {other} layout; use another folder"
         )));
     }
-    for file in scaffold(layout) {
+    for file in def.scaffold {
         let path = VPath::parse(file.path).map_err(|error| CliError::Failed(error.into()))?;
         match files
             .write(&path, file.content.into(), Expect::Absent)
@@ -69,12 +60,7 @@ pub(crate) async fn init(
             Err(error) => return Err(CliError::Failed(error.into())),
         }
     }
-    let persona = match layout {
-        Layout::Openpaw => "agent/AGENT.md",
-        Layout::Openharness => ".openharness/agents/",
-        Layout::Deepagents => ".deepagents/AGENTS.md",
-        Layout::Stead | Layout::Agentscope | Layout::AgentscopePy => "AGENTS.md",
-    };
+    let persona = def.persona;
     outln!(
         "\n{} is a workspace. Write in {persona} who the agent is, then:\n  stead chat -C {0}",
         dir.display()

@@ -3,6 +3,7 @@
 use super::args::ListArgs;
 use super::env::ProcessEnv;
 use super::error::CliError;
+use super::locate::nested_workspace;
 use super::print::outln;
 use super::style::Style;
 use serde::Serialize;
@@ -14,9 +15,6 @@ use stead::vfs::{LocalVfs, Vfs};
 use stead::workspace::{
     Finding, Layout, OpenOptions, Severity, Workspace, WorkspaceError, try_detect_layout,
 };
-
-/// Where AgentScope keeps the workspace of a project.
-const AGENTSCOPE: &str = ".agentscope/workspace";
 
 /// A workspace, as far as it can be opened.
 #[derive(Debug, Serialize)]
@@ -110,11 +108,9 @@ fn folders(dir: &Path) -> Result<Vec<(String, PathBuf)>, CliError> {
 
 /// The workspace in `path`, if it is one.
 async fn describe_workspace(name: &str, path: &Path, env: &ProcessEnv) -> Option<ListedWorkspace> {
-    let inner = path.join(AGENTSCOPE);
-    let (path, known) = if inner.is_dir() {
-        (inner, Some(Layout::Agentscope))
-    } else {
-        (path.to_owned(), None)
+    let (path, known) = match nested_workspace(path) {
+        Some((inner, layout)) => (inner, Some(layout)),
+        None => (path.to_owned(), None),
     };
     // A folder that cannot be opened cannot be told to be a workspace.
     let files: Arc<dyn Vfs> = Arc::new(LocalVfs::open(&path, Arc::new(OsDisk)).ok()?);

@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stead::store::OsDisk;
 use stead::vfs::{LocalVfs, VPath, Vfs};
-use stead::workspace::{Layout, ModelUse, OpenOptions};
+use stead::workspace::{Layout, MarkStrength, ModelUse, OpenOptions};
 
-/// What only a workspace has; the nearest folder upward with one of these is it.
-const WORKSPACE_MARKERS: [&str; 5] = [
-    "agent.yaml",
-    ".openharness",
-    "agent/AGENT.md",
-    ".deepagents",
-    ".mcp",
-];
-/// What a workspace of one file has; other folders may have it too.
-const WEAK_MARKERS: [&str; 2] = ["AGENTS.md", "AGENT.md"];
-/// Where AgentScope keeps a workspace, below the project it is for.
-pub(crate) const AGENTSCOPE: &str = ".agentscope/workspace";
+/// The workspace at a fixed path below the project `dir`, if there is one, with its layout.
+pub(crate) fn nested_workspace(dir: &Path) -> Option<(PathBuf, Layout)> {
+    Layout::ALL.into_iter().find_map(|layout| {
+        let inner = dir.join(layout.def().nested_dir?);
+        inner.is_dir().then_some((inner, layout))
+    })
+}
+
+/// Whether a folder has one of the marks of this strength.
+fn has_mark(dir: &Path, strength: MarkStrength) -> bool {
+    Layout::marks_of(strength).any(|mark| dir.join(mark).exists())
+}
 
 /// The folder the command is about: the flag, a variable, or the nearest workspace from here
 /// upward.
@@ -44,12 +44,10 @@ pub(crate) fn workspace_dir(common: &GlobalArgs, env: &ProcessEnv) -> Result<Pat
         )));
     }
     // A project that is named by its own folder means the workspace in it.
-    let inner = dir.join(AGENTSCOPE);
-    let own = WORKSPACE_MARKERS
-        .iter()
-        .chain(&WEAK_MARKERS)
-        .any(|mark| dir.join(mark).exists());
-    Ok(if !own && inner.is_dir() { inner } else { dir })
+    if has_mark(&dir, MarkStrength::Strong) || has_mark(&dir, MarkStrength::Weak) {
+        return Ok(dir);
+    }
+    Ok(nested_workspace(&dir).map_or(dir, |(inner, _)| inner))
 }
 
 /// The nearest workspace from here upward. A folder of someone else is never taken, and one
@@ -64,19 +62,16 @@ fn nearest_workspace(env: &ProcessEnv) -> Result<Option<PathBuf>, CliError> {
         .take_while(above)
         .filter(|dir| *dir == env.folder || is_owned_by_user(dir));
     let folders: Vec<&Path> = folders.collect();
-    let marked = |marks: &[&str]| -> Vec<PathBuf> {
-        let workspace = |dir: &&Path| {
-            let inner = dir.join(AGENTSCOPE);
-            match marks.iter().any(|mark| dir.join(mark).exists()) {
-                true => Some(openpaw_root(dir.to_path_buf())),
-                false => inner.is_dir().then_some(inner),
-            }
+    let marked = |strength: MarkStrength| -> Vec<PathBuf> {
+        let workspace = |dir: &&Path| match has_mark(dir, strength) {
+            true => Some(workspace_root(dir.to_path_buf())),
+            false => nested_workspace(dir).map(|(inner, _)| inner),
         };
         let mut found: Vec<PathBuf> = folders.iter().filter_map(workspace).collect();
         found.dedup();
         found
     };
-    let found = match marked(&WORKSPACE_MARKERS).as_slice() {
+    let found = match marked(MarkStrength::Strong).as_slice() {
         [inner, outer, ..] => {
             let inner = inner.display();
             let outer = outer.display();
@@ -85,7 +80,7 @@ fn nearest_workspace(env: &ProcessEnv) -> Result<Option<PathBuf>, CliError> {
             )));
         }
         [only] => Some(only.clone()),
-        [] => marked(&WEAK_MARKERS).into_iter().next(),
+        [] => marked(MarkStrength::Weak).into_iter().next(),
     };
     // Messages are shorter without a path.
     Ok(found.map(|found| {
@@ -104,15 +99,16 @@ fn is_owned_by_user(dir: &Path) -> bool {
         .is_ok_and(|metadata| metadata.uid() == rustix::process::geteuid().as_raw())
 }
 
-/// OpenPaw keeps settings and persona in folders of their own; the workspace is the folder around
-/// them.
-fn openpaw_root(dir: PathBuf) -> PathBuf {
-    match (dir.file_name().and_then(|name| name.to_str()), dir.parent()) {
-        (Some("config" | "agent"), Some(around)) if around.join("agent/AGENT.md").exists() => {
-            around.to_owned()
-        }
-        _ => dir,
-    }
+/// The workspace that `dir` is a part of, where a layout has folders that look like workspaces; else
+/// `dir` itself.
+fn workspace_root(dir: PathBuf) -> PathBuf {
+    let around = Layout::ALL.into_iter().find_map(|layout| {
+        let inner = layout.def().inner_dirs?;
+        let name = dir.file_name()?.to_str()?;
+        let around = dir.parent()?;
+        (inner.names.contains(&name) && around.join(inner.mark).exists()).then(|| around.to_owned())
+    });
+    around.unwrap_or(dir)
 }
 
 /// The folder of the workspace that the command was typed in.
@@ -167,7 +163,9 @@ pub(crate) fn with_folder(options: OpenOptions, dir: &Path) -> OpenOptions {
         .and_then(|name| name.to_str())
         .map(str::to_owned);
     OpenOptions {
-        layout: options.layout.or_else(|| layout_from_path(dir)),
+        layout: options
+            .layout
+            .or_else(|| Layout::from_dir(real.as_deref()?)),
         folder,
         ..options
     }
@@ -179,12 +177,4 @@ fn home_files(env: &ProcessEnv, dir: Option<&Path>) -> Option<Arc<dyn Vfs>> {
     let is_workspace = dir.and_then(|dir| dir.canonicalize().ok()) == home.canonicalize().ok();
     let files = (!is_workspace).then(|| LocalVfs::open(&home, Arc::new(OsDisk)).ok())??;
     Some(Arc::new(files))
-}
-
-/// The layout that a folder's own place tells.
-fn layout_from_path(dir: &Path) -> Option<Layout> {
-    dir.canonicalize()
-        .ok()?
-        .ends_with(AGENTSCOPE)
-        .then_some(Layout::Agentscope)
 }

@@ -17,12 +17,11 @@ use stead::core::{Owner, Redactor, SessionId, UserId};
 use stead::model::{
     Delta, Model, ModelError, ModelFacts, ModelSettings, Params, Request, connect, secrets,
 };
+use stead::place::{Place, StorePathBase};
 use stead::sandbox::{Host, Sandbox};
 use stead::store::{LockWait, OsDisk, Store};
 use stead::vfs::{LocalVfs, VPath};
-use stead::workspace::{
-    Layout, ModelUse, OpenOptions, Place, StorePathBase, Workspace, detect_layout,
-};
+use stead::workspace::{AgentChoice, ModelUse, OpenOptions, Workspace, detect_layout};
 
 /// Whether a command talks to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,11 +128,9 @@ pub(crate) async fn with_session_agent(
             detect_layout(&files).await
         }
     };
-    match layout {
-        Layout::Openharness | Layout::AgentscopePy => Ok(common),
-        Layout::Stead | Layout::Agentscope | Layout::Openpaw | Layout::Deepagents => {
-            Ok(common.with_agent(None))
-        }
+    match layout.def().agent_choice {
+        AgentChoice::ByWorkspace => Ok(common),
+        AgentChoice::BySession => Ok(common.with_agent(None)),
     }
 }
 
@@ -260,12 +257,8 @@ pub(crate) async fn open_place(
     workspace: &Workspace,
     secrets: Vec<String>,
 ) -> Result<Arc<dyn Place>, CliError> {
-    Ok(announce_if_slow(stead::workspace::open_place(
-        dir,
-        workspace,
-        Redactor::new(secrets),
-    ))
-    .await?)
+    let settings = workspace.place_settings(dir);
+    Ok(announce_if_slow(stead::place::open_place(&settings, Redactor::new(secrets))).await?)
 }
 
 /// Connects to a store, saying so if that takes long.
@@ -273,7 +266,7 @@ pub(crate) async fn connect_store(
     base: StorePathBase<'_>,
     url: &str,
 ) -> Result<Arc<dyn Store>, CliError> {
-    Ok(announce_if_slow(stead::workspace::connect_store(base, url)).await?)
+    Ok(announce_if_slow(stead::place::connect_store(base, url)).await?)
 }
 
 async fn announce_if_slow<T>(connecting: impl Future<Output = T>) -> T {

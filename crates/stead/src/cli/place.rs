@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead::core::{Entry, Owner, Redactor, RunId, SessionId, UserInput};
+use stead::place::{FilesystemMode, StorePathBase};
 use stead::store::{
     FileSessions, FileUndoLog, OsDisk, RunKey, Sessions, Space, StoreSessions, StoreUndoLog,
     UndoLog,
@@ -17,7 +18,7 @@ use stead::store::{
 use stead::vfs::{
     ContentHash, Expect, Guarded, LocalVfs, ReadRange, Recorded, StoreVfs, VPath, Version, Vfs,
 };
-use stead::workspace::{FilesystemMode, OpenOptions, StorePathBase, Workspace};
+use stead::workspace::{OpenOptions, Workspace};
 use tokio::task::JoinSet;
 
 /// Prints a JSON object: operations per second, by name of the operation.

@@ -6,14 +6,14 @@ mod progress;
 
 use super::args::{GlobalArgs, SkillsCommand};
 use super::env::ProcessEnv;
-use super::error::CliError;
+use super::error::{CliError, with_hint};
 use super::print::{errln, outln};
 use super::style::Style;
 pub(crate) use context::SkillContext;
 use progress::with_progress;
 use std::path::Path;
 use std::process::ExitCode;
-use stead::workspace::skills::{
+use stead::skills::{
     FetchedSkills, InstallOutcome, Installation, InstalledSource, SkillOrigin, SkillProgress,
     SkillSource, SourceError, publish,
 };
@@ -257,7 +257,7 @@ impl From<SourceError> for CliError {
             | SourceError::Name(_)
             | SourceError::Exists(_)
             | SourceError::Unknown { .. }
-            | SourceError::Manifest { .. } => Self::usage(error.to_string()),
+            | SourceError::Manifest { .. } => Self::usage(with_hint(&error, error.hint())),
             SourceError::Git(_) | SourceError::Files(_) | SourceError::Store(_) => {
                 Self::Failed(error.into())
             }

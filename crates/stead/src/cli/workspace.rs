@@ -15,11 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use stead::agent::copy_offloaded;
 use stead::core::{AgentId, Owner, Redactor, SessionId};
+use stead::place::{LocalPlace, Place, StorePathBase, StorePlace};
 use stead::store::{ImportOutcome, OsDisk, Sessions, StoreError};
 use stead::vfs::{CopyAction, CopyPlan, Included, Overlay, StoreVfs, VPath, Vfs, is_secret};
-use stead::workspace::{
-    Definition, LocalPlace, OpenOptions, Place, StorePathBase, StorePlace, offload_folder,
-};
+use stead::workspace::{Definition, OpenOptions, offload_folder};
 
 /// One end of a copy: a tree and its sessions.
 struct CopyEnd {

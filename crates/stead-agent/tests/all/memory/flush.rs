@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_core::{Block, Owner, UserId, text_tokens};
 use stead_model::ModelError;
+use stead_place::{IsolationScope, Place};
 use stead_store::{DocVersion, MemoryStore, OsDisk, Store};
 use stead_testkit::servers::{ServerKind, shared};
-use stead_workspace::{IsolationScope, Place};
 
 #[test]
 fn the_reply_is_there_before_anything_is_looked_through() {

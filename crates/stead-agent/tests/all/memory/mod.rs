@@ -14,10 +14,11 @@ use std::time::Duration;
 use stead_agent::{Agent, AgentParts, FactDocument, RunOptions, RunReport, WorkerOptions};
 use stead_core::{AgentId, Block, Message, Owner, Redactor, SessionId, StopReason, Usage};
 use stead_model::{Delta, Model, ModelError, ModelFacts, Params, Reply, Request};
+use stead_place::{LocalPlace, Place};
 use stead_store::{Disk, OsDisk};
 use stead_tools::Tool;
 use stead_vfs::{LocalVfs, VPath};
-use stead_workspace::{AgentConfig, LocalPlace, OpenOptions, Place, Workspace};
+use stead_workspace::{AgentConfig, OpenOptions, Workspace};
 
 /// What a test's model says to a conversation.
 type Talk = dyn Fn(&Request) -> Vec<Block> + Send + Sync;

@@ -15,10 +15,11 @@ use std::sync::{Arc, Mutex};
 use stead_agent::{Agent, AgentParts, ModelConnector};
 use stead_core::{Entry, JournalLine, Message, Owner, Redactor, ResultStatus};
 use stead_model::{Delta, Model, ModelError, ModelFacts, Params, Request};
+use stead_place::LocalPlace;
 use stead_sandbox::Host;
 use stead_store::OsDisk;
 use stead_vfs::{LocalVfs, VPath};
-use stead_workspace::{LocalPlace, OpenOptions, Workspace};
+use stead_workspace::{OpenOptions, Workspace};
 
 /// A workspace of these files.
 pub(crate) fn workspace(files: &[(&str, &str)]) -> tempfile::TempDir {

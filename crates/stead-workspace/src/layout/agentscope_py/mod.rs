@@ -2,10 +2,46 @@
 
 mod servers;
 
-use super::{Draft, Layout, LoadCx, stead};
-use crate::{ContextFile, Finding, Nested, Surface, WorkspacePaths};
+use super::{
+    AgentChoice, Draft, Layout, LayoutDef, LayoutMark, LoadCx, MarkRank, MarkStrength, stead,
+};
+use crate::{ContextFile, Finding, Nested, ScaffoldFile, Surface, WorkspacePaths};
 use stead_core::AgentId;
 use stead_vfs::{FileKind, Protected, VPath};
+
+/// The entry of the table of layouts.
+pub(super) static DEF: LayoutDef = LayoutDef {
+    marks: &[
+        LayoutMark::new(".mcp", MarkRank::Folder, MarkStrength::Strong),
+        LayoutMark::new(SEED_SKILLS, MarkRank::Folder, MarkStrength::Ignored),
+    ],
+    protected: Protected::workspace(".stead")
+        .with_unwritable(&["sessions"])
+        // Tool servers are listed with their keys.
+        .with_hidden(&[".stead/agents", ".mcp"]),
+    private_paths: &[".stead/agents"],
+    scaffold: &[
+        ScaffoldFile {
+            path: "AGENTS.md",
+            content: include_str!("../../scaffold/agentscope-py/AGENTS.md"),
+        },
+        ScaffoldFile {
+            path: ".mcp",
+            content: include_str!("../../scaffold/agentscope-py/mcp.json"),
+        },
+        ScaffoldFile {
+            path: "skills/.seed/note-taking/SKILL.md",
+            content: include_str!("../../scaffold/deepagents/note-taking.md"),
+        },
+        ScaffoldFile {
+            path: ".gitignore",
+            content: include_str!("../../scaffold/agentscope-py/gitignore"),
+        },
+    ],
+    agent_choice: AgentChoice::ByWorkspace,
+    surface: Surface::Title,
+    ..LayoutDef::new("agentscope-py", |layout, cx| Box::pin(load(layout, cx)))
+};
 
 /// The agent of a folder in which none is named.
 const DEFAULT_AGENT: &str = "default";
@@ -14,9 +50,8 @@ const SEED_SKILLS: &str = "skills/.seed";
 
 /// Reads stead's own `agent.yaml`, if it is there, the tool servers, and which skills are the
 /// agent's.
-pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
-    let mut draft = Draft::new(Layout::AgentscopePy, paths(), cx);
-    draft.surface = Surface::Title;
+async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
+    let mut draft = Draft::new(layout, paths(layout), cx);
     draft.load_dotenv(".env").await;
     stead::load_settings(&mut draft, "agent.yaml").await;
     if let Some(name) = &draft.options().agent {
@@ -66,7 +101,7 @@ async fn skill_dirs(draft: &mut Draft<'_>, agent: &str) -> Vec<VPath> {
     folders
 }
 
-fn paths() -> WorkspacePaths {
+fn paths(layout: Layout) -> WorkspacePaths {
     let path = |text: &str| VPath::parse(text).unwrap_or(VPath::root());
     WorkspacePaths {
         context: vec![ContextFile {
@@ -77,7 +112,7 @@ fn paths() -> WorkspacePaths {
         daily_facts: None,
         knowledge: None,
         skills: Vec::new(),
-        flavor: crate::skills::SkillFlavor::Standard,
+        flavor: stead_skills::SkillFlavor::Standard,
         subagents: None,
         tools: Some(path("tools.json")),
         runtime: path(".stead"),
@@ -85,6 +120,6 @@ fn paths() -> WorkspacePaths {
         conversations: None,
         tasks: None,
         default_dir: None,
-        protected: Protected::AGENTSCOPE_PY,
+        protected: layout.protected(),
     }
 }

@@ -2,11 +2,11 @@
 
 use super::common::is_valid_name;
 use crate::layout::Draft;
-use crate::variables::VariableSyntax;
 use crate::{SettingsDocument, Severity};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use stead_core::VariableSyntax;
 use stead_vfs::{FileKind, VPath};
 
 const ACTIONS_DIR: &str = ".openharness/actions";

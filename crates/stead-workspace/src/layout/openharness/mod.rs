@@ -11,6 +11,7 @@ mod models;
 mod native_tools;
 mod prompts;
 mod references;
+mod scaffold;
 mod servers;
 mod settings;
 
@@ -21,7 +22,10 @@ pub(crate) use self::prompts::TextSource;
 use self::references::{AgentRank, ReferenceTable};
 use self::settings::{OpenharnessSettings, WorkspaceKind};
 use super::stead::add_configured_dirs;
-use super::{Draft, Layout, LoadCx, SettingsRoot};
+use super::{
+    AgentChoice, AgentToolLists, Draft, Layout, LayoutDef, LayoutMark, LoadCx, MarkRank,
+    MarkStrength, SettingsRoot,
+};
 use crate::for_agent::{policy, with_implied_tools};
 use crate::{
     AgentSpec, ContextFile, Finding, FixedText, Policy, Severity, Surface, WorkspacePaths,
@@ -29,6 +33,26 @@ use crate::{
 };
 use std::collections::BTreeMap;
 use stead_vfs::{FileKind, Protected, VPath};
+
+/// The entry of the table of layouts.
+pub(super) static DEF: LayoutDef = LayoutDef {
+    marks: &[LayoutMark::new(
+        OPENHARNESS_DIR,
+        MarkRank::Folder,
+        MarkStrength::Strong,
+    )],
+    // All of `.openharness` but the memory.
+    protected: Protected::workspace(".openharness/data")
+        .with_writable(&[&[OPENHARNESS_DIR, "memory"]])
+        .with_quarantine(".openharness/memory/quarantine"),
+    private_paths: &[".openharness/data"],
+    scaffold: &scaffold::SCAFFOLD,
+    persona: ".openharness/agents/",
+    agent_choice: AgentChoice::ByWorkspace,
+    agent_tool_lists: AgentToolLists::Replaced,
+    surface: Surface::Title,
+    ..LayoutDef::new("openharness", |layout, cx| Box::pin(load(layout, cx)))
+};
 
 const OPENHARNESS_DIR: &str = ".openharness";
 /// What the folder may hold.
@@ -47,9 +71,8 @@ const KNOWN_ENTRIES: [&str; 11] = [
 ];
 
 /// Reads everything below `.openharness`.
-pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
-    let mut draft = Draft::new(Layout::Openharness, paths(), cx);
-    draft.surface = Surface::Title;
+async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
+    let mut draft = Draft::new(layout, paths(layout), cx);
     note_misspelled_names(&mut draft).await;
     let settings = settings::load_settings(&mut draft).await;
     let models = models::load_models(&mut draft, settings.as_ref()).await;
@@ -131,7 +154,7 @@ pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
     draft
 }
 
-fn paths() -> WorkspacePaths {
+fn paths(layout: Layout) -> WorkspacePaths {
     let path = |text: &str| VPath::parse(text).unwrap_or(VPath::root());
     WorkspacePaths {
         context: vec![ContextFile::new(path("AGENTS.md"), "agents_context")],
@@ -139,7 +162,7 @@ fn paths() -> WorkspacePaths {
         daily_facts: None,
         knowledge: None,
         skills: vec![path(".openharness/skills")],
-        flavor: crate::skills::SkillFlavor::OpenHarness,
+        flavor: stead_skills::SkillFlavor::OpenHarness,
         subagents: None,
         tools: None,
         runtime: path(".openharness/data"),
@@ -147,7 +170,7 @@ fn paths() -> WorkspacePaths {
         conversations: None,
         tasks: None,
         default_dir: None,
-        protected: Protected::OPENHARNESS,
+        protected: layout.protected(),
     }
 }
 

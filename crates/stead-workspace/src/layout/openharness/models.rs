@@ -3,11 +3,11 @@
 use super::common::{TextOr, note_inactive_under, suggestion};
 use super::{list_definitions, settings::OpenharnessSettings};
 use crate::layout::{Draft, ModelUse, SettingsRoot};
-use crate::variables::{UnsetVariable, VariableSyntax};
 use crate::{Finding, SettingsDocument, Severity};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use stead_core::{UnsetVariable, VariableSyntax};
 use stead_model::{ModelSettings, providers};
 
 /// Every model that can be referred to.

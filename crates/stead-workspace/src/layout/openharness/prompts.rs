@@ -5,10 +5,10 @@ use super::common::{TextOr, first_duplicate, suggestion};
 use super::models::ResolvedModel;
 use super::settings::OpenharnessSettings;
 use crate::layout::{Draft, SettingsRoot};
-use crate::variables::VariableSyntax;
 use crate::{FixedText, SettingsDocument, Severity, section_order};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use stead_core::VariableSyntax;
 use stead_model::providers;
 
 const PROMPTS_FILE: &str = ".openharness/prompts.yaml";

@@ -2,9 +2,9 @@
 
 use crate::Severity;
 use crate::layout::Draft;
-use crate::variables::VariableSyntax;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use stead_core::VariableSyntax;
 
 const SERVERS_FILE: &str = ".openharness/tools/settings.yaml";
 

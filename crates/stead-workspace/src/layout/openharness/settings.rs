@@ -4,10 +4,10 @@ use super::common::TextOr;
 use super::models::ModelAlias;
 use super::prompts::PromptsFile;
 use crate::layout::{Draft, SettingsRoot};
-use crate::variables::VariableSyntax;
 use crate::{FeatureSwitch, SettingsDocument};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use stead_core::VariableSyntax;
 use stead_vfs::{FileKind, VPath};
 
 pub(super) const SETTINGS_FILE: &str = ".openharness/settings.yaml";

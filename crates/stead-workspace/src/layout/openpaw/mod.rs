@@ -6,13 +6,16 @@ mod cron;
 mod heartbeat;
 mod layers;
 mod model;
+mod scaffold;
 mod settings;
 mod tools;
 mod workspace_name;
 
 pub use workspace_name::{WorkspaceNameError, check_workspace_name};
 
-use super::{Draft, Layout, LoadCx, stead};
+use super::{
+    Draft, InnerDirs, Layout, LayoutDef, LayoutMark, LoadCx, MarkRank, MarkStrength, stead,
+};
 use crate::{ContextFile, ContextRendering, Finding, Severity, SkillMode, WorkspacePaths};
 use layers::ConfigLayers;
 use settings::{OpenpawMemory, OpenpawSettings};
@@ -24,8 +27,53 @@ use stead_vfs::{Protected, VPath};
 const DEFAULT_MAX_TURNS: u32 = 50;
 const DEFAULT_RUN_SECONDS: u64 = 300;
 
-/// Folders at the root that are no part of the agent's work area.
-pub(super) const TOP_LEVEL_DIRS: [&str; 5] = ["agent", "config", "data", "memory", "workspace"];
+/// The entry of the table of layouts.
+pub(super) static DEF: LayoutDef = LayoutDef {
+    marks: &[
+        // The older form has an `agent.yaml` too, and some folders of other layouts keep an
+        // `AGENT.md` beside `AGENTS.md` for other tools.
+        LayoutMark {
+            unless: Some("AGENTS.md"),
+            ..LayoutMark::new("AGENT.md", MarkRank::Exclusive, MarkStrength::Weak)
+        },
+        LayoutMark::new("agent/AGENT.md", MarkRank::Settings, MarkStrength::Strong),
+        LayoutMark::new(
+            "config/agent.yaml",
+            MarkRank::Settings,
+            MarkStrength::Ignored,
+        ),
+    ],
+    inner_dirs: Some(InnerDirs {
+        names: &["config", "agent"],
+        mark: "agent/AGENT.md",
+    }),
+    check_name: Some(check_workspace_name),
+    top_level_names: &["agent", "config", "data", "memory", "workspace"],
+    // Settings, journals and recorded conversations, but not the list of tasks.
+    protected: Protected::workspace("data")
+        .with_unwritable(&[
+            "hooks",
+            "crons",
+            "agents",
+            "config",
+            "data",
+            "memory/logs",
+            "memory/conversations",
+        ])
+        .with_writable(&[
+            &["agent", "AGENT.md"],
+            &["AGENT.md"],
+            &["data", "TASKS.yaml"],
+        ]),
+    private_paths: &[
+        "data/agents",
+        "data/token_usage.jsonl",
+        "memory/conversations",
+    ],
+    scaffold: &scaffold::SCAFFOLD,
+    persona: "agent/AGENT.md",
+    ..LayoutDef::new("openpaw", |layout, cx| Box::pin(load(layout, cx)))
+};
 
 /// Where the parts lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,9 +103,9 @@ impl FolderShape {
 }
 
 /// Reads the settings and checks what else there is.
-pub(super) async fn load<'a>(cx: &'a LoadCx<'a>) -> Draft<'a> {
+async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
     let form = detect_shape(cx).await;
-    let mut draft = Draft::new(Layout::Openpaw, paths(form), cx);
+    let mut draft = Draft::new(layout, paths(layout, form), cx);
     draft.config.skills.mode = Some(SkillMode::Full);
     draft.config.policy.max_steps = DEFAULT_MAX_TURNS;
     draft.config.policy.run_timeout_seconds = DEFAULT_RUN_SECONDS;
@@ -333,7 +381,7 @@ fn set_agent_id(draft: &mut Draft<'_>, settings: &OpenpawSettings) {
     draft.config.name = Some(id.unwrap_or_else(AgentId::main));
 }
 
-fn paths(form: FolderShape) -> WorkspacePaths {
+fn paths(layout: Layout, form: FolderShape) -> WorkspacePaths {
     let path = |text: &str| VPath::parse(text).unwrap_or(VPath::root());
     let shown = |name: &str, tag: &str| ContextFile::new(path(&form.agent(name)), tag);
     let notes = ContextFile {
@@ -351,7 +399,7 @@ fn paths(form: FolderShape) -> WorkspacePaths {
         daily_facts: None,
         knowledge: None,
         skills: vec![path(&form.agent("skills"))],
-        flavor: crate::skills::SkillFlavor::OpenPaw,
+        flavor: stead_skills::SkillFlavor::OpenPaw,
         subagents: None,
         tools: None,
         runtime: path("data"),
@@ -359,6 +407,6 @@ fn paths(form: FolderShape) -> WorkspacePaths {
         conversations: Some(path("memory/conversations")),
         tasks: Some(path("data/TASKS.yaml")),
         default_dir: Some(path("workspace")),
-        protected: Protected::OPENPAW,
+        protected: layout.protected(),
     }
 }

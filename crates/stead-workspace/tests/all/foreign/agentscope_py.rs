@@ -1,7 +1,7 @@
 //! The place for tests of loading AgentScope Python workspaces.
 
 use super::{fixture, lines, open, path, tree};
-use stead_vfs::{Protected, VPath};
+use stead_vfs::VPath;
 use stead_workspace::{AgentConfig, ContextFile, Layout, OpenOptions, WorkspacePaths};
 
 fn of(agent: &str) -> OpenOptions {
@@ -31,7 +31,7 @@ async fn servers_skills_and_sessions_arrive() {
         daily_facts: None,
         knowledge: None,
         skills: vec![path(".agents/skills"), path("skills/analyst")],
-        flavor: stead_workspace::skills::SkillFlavor::Standard,
+        flavor: stead_skills::SkillFlavor::Standard,
         subagents: None,
         tools: Some(path("tools.json")),
         runtime: path(".stead"),
@@ -39,7 +39,7 @@ async fn servers_skills_and_sessions_arrive() {
         conversations: None,
         tasks: None,
         default_dir: None,
-        protected: Protected::AGENTSCOPE_PY,
+        protected: Layout::AgentscopePy.protected(),
     };
     assert_eq!(definition.paths, parts);
     let later = "not active yet";

@@ -1,7 +1,6 @@
 //! The place for tests of loading Deep Agents folders.
 
 use super::{failing, fixture, open, path};
-use stead_vfs::Protected;
 use stead_workspace::{
     AgentConfig, ContextFile, ContextRendering, Layout, OpenOptions, SubagentIsolation,
     WorkspacePaths,
@@ -21,7 +20,7 @@ fn parts(context: &[&str], skills: &[&str]) -> WorkspacePaths {
         daily_facts: None,
         knowledge: None,
         skills: skills.iter().map(|folder| path(folder)).collect(),
-        flavor: stead_workspace::skills::SkillFlavor::Standard,
+        flavor: stead_skills::SkillFlavor::Standard,
         subagents: None,
         tools: Some(path("tools.json")),
         runtime: path(".stead"),
@@ -29,7 +28,7 @@ fn parts(context: &[&str], skills: &[&str]) -> WorkspacePaths {
         conversations: None,
         tasks: None,
         default_dir: None,
-        protected: Protected::DEEPAGENTS,
+        protected: Layout::Deepagents.protected(),
     }
 }
 

@@ -3,7 +3,6 @@
 use super::{Tree, failing, files, fixture, lines, open, path, tree};
 use stead_core::AgentId;
 use stead_model::ModelSettings;
-use stead_vfs::Protected;
 use stead_workspace::{
     AgentConfig, ContextFile, ContextRendering, FeatureSwitch, Layout, OpenOptions, Policy,
     QueueMode, QueueSettings, SkillMode, SkillSettings, ToolLists, WorkspacePaths as Parts,
@@ -88,7 +87,7 @@ async fn persona_model_limits_and_secrets_arrive_where_they_should() {
         daily_facts: None,
         knowledge: None,
         skills: vec![path("agent/skills")],
-        flavor: stead_workspace::skills::SkillFlavor::OpenPaw,
+        flavor: stead_skills::SkillFlavor::OpenPaw,
         subagents: None,
         tools: None,
         runtime: path("data"),
@@ -96,7 +95,7 @@ async fn persona_model_limits_and_secrets_arrive_where_they_should() {
         conversations: Some(path("memory/conversations")),
         tasks: Some(path("data/TASKS.yaml")),
         default_dir: Some(path("workspace")),
-        protected: Protected::OPENPAW,
+        protected: Layout::Openpaw.protected(),
     };
     assert_eq!(definition.paths, parts);
     assert_eq!(

@@ -204,7 +204,7 @@ async fn every_part_of_a_workspace_arrives_where_it_belongs() {
     assert_eq!(
         (tree.flavor, &tree.runtime),
         (
-            stead_workspace::skills::SkillFlavor::OpenHarness,
+            stead_skills::SkillFlavor::OpenHarness,
             &path(".openharness/data")
         )
     );

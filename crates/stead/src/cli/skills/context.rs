@@ -8,10 +8,11 @@ use crate::cli::open_agent::{open_place, open_workspace, owner, variable, withou
 use std::path::Path;
 use std::sync::Arc;
 use stead::core::{Owner, Redactor, SessionId};
+use stead::place::{FilesystemMode, LocalPlace, open_store_place};
+use stead::skills::{SkillLayer, SkillLibrary};
 use stead::store::OsDisk;
 use stead::vfs::{Overlay, VPath, Vfs};
-use stead::workspace::skills::{SkillLayer, SkillLibrary};
-use stead::workspace::{FilesystemMode, LocalPlace, SkillTrees, Workspace, open_store_place};
+use stead::workspace::{SkillTrees, Workspace};
 
 /// The trees that hold skills.
 pub(crate) struct SkillContext {
@@ -118,7 +119,8 @@ async fn open_trees(
             Ok((workspace.files.clone(), own))
         }
         FilesystemMode::Store => {
-            let place = open_store_place(dir, workspace, Redactor::default()).await?;
+            let place =
+                open_store_place(&workspace.place_settings(dir), Redactor::default()).await?;
             let template = Arc::new(place.template(owner));
             let own = has_user.then(|| {
                 Arc::new(place.scope_files(owner, &SessionId::sessionless())) as Arc<dyn Vfs>

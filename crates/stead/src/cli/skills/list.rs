@@ -9,7 +9,7 @@ use crate::cli::print::outln;
 use crate::cli::style::Style;
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use stead::workspace::skills::{
+use stead::skills::{
     Catalogue, Consequence, Installation, InstalledSource, Shadowed, Skill, SkillFinding,
     SkillOrigin,
 };

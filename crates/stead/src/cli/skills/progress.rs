@@ -6,7 +6,7 @@ use crate::cli::print::err;
 use crate::cli::signals::Signals;
 use std::future::Future;
 use std::time::Duration;
-use stead::workspace::skills::SkillProgress;
+use stead::skills::SkillProgress;
 
 /// What comes of `work`; none if a person stopped it. After a second it is said what is going on.
 pub(super) async fn with_progress<T>(

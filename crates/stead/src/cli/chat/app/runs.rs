@@ -5,6 +5,7 @@ use super::super::transcript::Tone;
 use super::sessions::{load_session, session_info};
 use super::{App, ExitState};
 use crate::cli::args::ApproveMode;
+use crate::cli::error::with_hint;
 use std::time::Instant;
 use stead::agent::{
     AgentError, ApprovalPolicy, BackgroundTaskPolicy, MemoryWorker, RunOptions, SendOutcome,
@@ -108,7 +109,8 @@ impl App<'_> {
                         Some(RunOutcome::Completed)
                     }
                     Err(error) => {
-                        self.chat.note(Tone::Error, error.to_string());
+                        let message = with_hint(&error, error.hint());
+                        self.chat.note(Tone::Error, message);
                         None
                     }
                 }

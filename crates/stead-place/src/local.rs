@@ -1,0 +1,428 @@
+//! A folder of the local disk.
+
+use crate::template::template_of;
+use crate::{DefaultDir, IsolationScope, OwnerState, PROJECT, Place, PlaceKind, ProjectAccess};
+use futures_util::future::BoxFuture;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use stead_core::{AgentId, Owner, Redactor, SessionId, TenantId};
+use stead_search::{IndexCache, LazyIndex};
+use stead_store::{
+    Disk, FencingToken, FileLineLog, FileSessions, FileStore, FileUndoLog, LineLog, Sessions,
+    Space, UndoLog, folder_name,
+};
+use stead_vfs::{Frozen, HomeVfs, LocalVfs, Overlay, Routes, Scoped, VPath, Vfs, VfsError};
+
+/// A folder of the local disk.
+///
+/// The default owner works on the folder itself. A named user has a folder `@@name` in it, laid over
+/// a read-only view of the rest that shows nothing of other users.
+#[derive(Debug)]
+pub struct LocalPlace {
+    dir: PathBuf,
+    root: LocalVfs,
+    disk: Arc<dyn Disk>,
+    agent: AgentId,
+    redactor: Redactor,
+    scope: IsolationScope,
+    project: Option<(Arc<dyn Vfs>, ProjectAccess)>,
+    /// The folder of the project on this machine, if it has one.
+    project_dir: Option<PathBuf>,
+    /// Patterns of paths that belong to one owner and are hidden from others.
+    private_paths: Vec<&'static str>,
+    /// The folder for new files outside the known ones.
+    default_dir: Option<DefaultDir>,
+    /// The folder below which the runtime state of the default owner lies.
+    runtime: PathBuf,
+    /// The usage log, if it does not lie with the runtime state.
+    usage: Option<PathBuf>,
+    /// The sessions of the default owner. They are shared because they hold open files and an
+    /// index that is not written yet.
+    workspace_sessions: Arc<FileSessions>,
+    indexes: IndexCache,
+}
+
+impl LocalPlace {
+    /// Opens the folder `dir` with the sessions of `agent`. Every change goes through `disk`.
+    pub fn open(
+        dir: &Path,
+        agent: AgentId,
+        disk: Arc<dyn Disk>,
+        redactor: Redactor,
+    ) -> Result<Self, VfsError> {
+        let root = LocalVfs::open(dir, disk.clone())?;
+        let own_sessions = Arc::new(FileSessions::new(
+            dir,
+            agent.clone(),
+            disk.clone(),
+            redactor.clone(),
+        ));
+        let scope = IsolationScope::default();
+        let (dir, runtime) = (dir.to_owned(), dir.to_owned());
+        Ok(Self {
+            dir,
+            root,
+            disk,
+            agent,
+            redactor,
+            scope,
+            project: None,
+            project_dir: None,
+            private_paths: Vec::new(),
+            default_dir: None,
+            runtime,
+            usage: None,
+            workspace_sessions: own_sessions,
+            indexes: IndexCache::default(),
+        })
+    }
+
+    /// Keeps runtime state below the folder `runtime`.
+    pub fn with_runtime(self, runtime: &VPath) -> Self {
+        let runtime = runtime
+            .parts()
+            .fold(self.dir.clone(), |dir, name| dir.join(name));
+        let agent = self.agent.clone();
+        let disk = self.disk.clone();
+        let redactor = self.redactor.clone();
+        let own_sessions = Arc::new(FileSessions::new(&runtime, agent, disk, redactor));
+        Self {
+            runtime,
+            workspace_sessions: own_sessions,
+            ..self
+        }
+    }
+
+    /// Writes the usage log to the file `usage`.
+    pub fn with_usage(self, usage: &VPath) -> Self {
+        let usage = usage
+            .parts()
+            .fold(self.dir.clone(), |dir, name| dir.join(name));
+        Self {
+            usage: Some(usage),
+            ..self
+        }
+    }
+
+    /// Hides the paths that `patterns` cover from owners they do not belong to.
+    pub fn with_private_paths(self, patterns: Vec<&'static str>) -> Self {
+        Self {
+            private_paths: patterns,
+            ..self
+        }
+    }
+
+    /// Writes new files outside the known folders to a folder of their own.
+    pub fn with_default_dir(self, default_dir: DefaultDir) -> Self {
+        Self {
+            default_dir: Some(default_dir),
+            ..self
+        }
+    }
+
+    /// Sets who shares what is written.
+    pub fn with_scope(self, scope: IsolationScope) -> Self {
+        Self { scope, ..self }
+    }
+
+    /// Attaches the folder `dir` as `project/`.
+    pub fn with_project(self, dir: &Path, attached: ProjectAccess) -> Result<Self, VfsError> {
+        let files = LocalVfs::open(dir, self.disk.clone())?;
+        let place = self.with_project_files(Arc::new(files), attached);
+        Ok(match dir.canonicalize() {
+            Ok(dir) => place.with_project_dir(dir),
+            Err(_) => place,
+        })
+    }
+
+    /// Attaches `files` as `project/`.
+    pub fn with_project_files(self, files: Arc<dyn Vfs>, attached: ProjectAccess) -> Self {
+        let files = match attached {
+            ProjectAccess::ReadOnly => Arc::new(Frozen::read_only(files)),
+            ProjectAccess::Writable => files,
+        };
+        Self {
+            project: Some((files, attached)),
+            ..self
+        }
+    }
+
+    /// Names the folder of this machine in which the attached project lies, so that commands can
+    /// run there.
+    pub fn with_project_dir(self, dir: PathBuf) -> Self {
+        Self {
+            project_dir: Some(dir),
+            ..self
+        }
+    }
+
+    /// Returns the whole folder.
+    pub fn root(&self) -> &LocalVfs {
+        &self.root
+    }
+
+    /// Returns the part of the folder that belongs to `owner`.
+    pub fn owner_files(&self, owner: &Owner) -> Result<Arc<dyn Vfs>, VfsError> {
+        match self.owner_folder(owner) {
+            None => Ok(Arc::new(self.root.clone())),
+            Some(folder) => Ok(Arc::new(Scoped::new(
+                Arc::new(self.root.clone()),
+                VPath::parse(&folder)?,
+            ))),
+        }
+    }
+
+    /// Returns the name of the owner's folder; none for the workspace itself.
+    fn owner_folder(&self, owner: &Owner) -> Option<String> {
+        match self.scope {
+            IsolationScope::Agent | IsolationScope::Global
+                if owner.tenant == TenantId::default() =>
+            {
+                None
+            }
+            IsolationScope::Agent | IsolationScope::Global => Some(tenant_folder(&owner.tenant)),
+            IsolationScope::Session | IsolationScope::User if *owner == Owner::default() => None,
+            IsolationScope::Session | IsolationScope::User
+                if owner.tenant == TenantId::default() =>
+            {
+                Some(folder_name(&[owner.user.as_str()]))
+            }
+            IsolationScope::Session | IsolationScope::User => {
+                Some(folder_name(&[owner.tenant.as_str(), owner.user.as_str()]))
+            }
+        }
+    }
+
+    fn owner_runtime_dir(&self, owner: &Owner) -> PathBuf {
+        self.owner_folder(owner)
+            .map_or_else(|| self.runtime.clone(), |folder| self.dir.join(folder))
+    }
+
+    /// Returns the name of the folder of the owner's files, or of the session's where each session
+    /// has its own; none for the workspace itself.
+    fn overlay_folder(&self, owner: &Owner, session: &SessionId) -> Option<String> {
+        match self.scope {
+            IsolationScope::Session => {
+                let tenant = owner.tenant.as_str();
+                let user = owner.user.as_str();
+                Some(folder_name(&[tenant, user, session.as_str()]))
+            }
+            IsolationScope::User | IsolationScope::Agent | IsolationScope::Global => {
+                self.owner_folder(owner)
+            }
+        }
+    }
+
+    /// Returns the tree of an owner, or of one session.
+    fn owner_tree(&self, owner: &Owner, session: &SessionId) -> Result<Arc<dyn Vfs>, VfsError> {
+        let Some(folder) = self.overlay_folder(owner, session) else {
+            return Ok(Arc::new(self.root.clone()));
+        };
+        let upper = Scoped::new(Arc::new(self.root.clone()), VPath::parse(&folder)?);
+        Ok(Arc::new(Overlay::new(
+            Arc::new(upper),
+            template_of(Arc::new(self.root.clone()), &self.private_paths),
+        )))
+    }
+}
+
+/// Returns the name of the folder that all users of a tenant share. No user has an empty name, so
+/// it is no user's.
+fn tenant_folder(tenant: &TenantId) -> String {
+    folder_name(&[tenant.as_str(), ""])
+}
+
+impl Place for LocalPlace {
+    fn sessions(&self, owner: &Owner) -> Arc<dyn Sessions> {
+        match self.owner_folder(owner) {
+            None => self.workspace_sessions.clone(),
+            Some(_) => {
+                let agent = self.agent.clone();
+                let disk = self.disk.clone();
+                Arc::new(FileSessions::new(
+                    &self.owner_runtime_dir(owner),
+                    agent,
+                    disk,
+                    self.redactor.clone(),
+                ))
+            }
+        }
+    }
+
+    fn files(&self, owner: &Owner, session: &SessionId, _: Option<&FencingToken>) -> Arc<dyn Vfs> {
+        // A folder name is always a valid path. If it were not, the caller would get an empty tree.
+        let tree = self
+            .owner_tree(owner, session)
+            .unwrap_or_else(|_| Arc::new(stead_vfs::StoreVfs::in_memory()));
+        let tree: Arc<dyn Vfs> = match &self.default_dir {
+            None => tree,
+            Some(DefaultDir { dir, known_names }) => {
+                Arc::new(HomeVfs::new(tree, dir.clone(), known_names.iter().copied()))
+            }
+        };
+        match &self.project {
+            None => tree,
+            Some((project, _)) => Arc::new(Routes::new(
+                tree,
+                [(project_path(), project.clone())].into(),
+            )),
+        }
+    }
+
+    fn local_dir(&self, owner: &Owner, session: &SessionId, path: &VPath) -> Option<PathBuf> {
+        // An overlay of two folders is not a folder of this machine.
+        if self.overlay_folder(owner, session).is_some() {
+            return None;
+        }
+        let in_project = self.project.is_some() && path.parts().next() == Some(PROJECT);
+        let (base, below) = match in_project {
+            true => (self.project_dir.clone()?, 1),
+            false => (self.dir.canonicalize().ok()?, 0),
+        };
+        Some(
+            path.parts()
+                .skip(below)
+                .fold(base, |dir, name| dir.join(name)),
+        )
+    }
+
+    fn changes(&self, owner: &Owner) -> Arc<dyn UndoLog> {
+        Arc::new(FileUndoLog::new(
+            &self.owner_runtime_dir(owner),
+            &self.agent,
+            self.disk.clone(),
+        ))
+    }
+
+    fn state(&self, owner: &Owner) -> OwnerState {
+        let folder = self
+            .owner_runtime_dir(owner)
+            .join("agents")
+            .join(self.agent.as_str());
+        OwnerState {
+            store: Arc::new(FileStore::new(&folder, self.disk.clone())),
+            space: Space::new(["state"]),
+        }
+    }
+
+    fn index(&self, owner: &Owner) -> Arc<LazyIndex> {
+        self.indexes.for_path(
+            &self
+                .owner_runtime_dir(owner)
+                .join("agents")
+                .join(self.agent.as_str())
+                .join("search.sqlite"),
+        )
+    }
+
+    fn usage(&self, owner: &Owner) -> Arc<dyn LineLog> {
+        let of_agent = |home: &Path| {
+            home.join("agents")
+                .join(self.agent.as_str())
+                .join("token_usage.jsonl")
+        };
+        let path = match &self.usage {
+            _ if owner.tenant != TenantId::default() => {
+                of_agent(&self.dir.join(tenant_folder(&owner.tenant)))
+            }
+            Some(usage) => usage.clone(),
+            None => of_agent(&self.runtime),
+        };
+        Arc::new(FileLineLog::new(path, self.disk.clone()))
+    }
+
+    fn sweep<'a>(&'a self, _: &'a Owner, age: Duration) -> BoxFuture<'a, Result<usize, VfsError>> {
+        Box::pin(self.root.sweep(age))
+    }
+
+    fn project_access(&self) -> Option<ProjectAccess> {
+        self.project.as_ref().map(|(_, attached)| *attached)
+    }
+
+    fn kind(&self) -> PlaceKind {
+        PlaceKind::Local
+    }
+
+    fn describe(&self) -> String {
+        match &self.project {
+            None => "this folder".to_owned(),
+            Some((_, ProjectAccess::ReadOnly)) => {
+                "this folder, with a project attached as project/, read-only".to_owned()
+            }
+            Some((_, ProjectAccess::Writable)) => {
+                "this folder, with a project attached as project/, writable".to_owned()
+            }
+        }
+    }
+}
+
+/// Returns the path of [`PROJECT`].
+fn project_path() -> VPath {
+    VPath::parse(PROJECT).unwrap_or(VPath::root())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stead_core::UserId;
+    use stead_store::OsDisk;
+
+    #[test]
+    fn commands_have_a_folder_only_where_the_tree_is_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let other = project.path().canonicalize().unwrap();
+        let open = || {
+            LocalPlace::open(
+                dir.path(),
+                AgentId::main(),
+                Arc::new(OsDisk),
+                Redactor::default(),
+            )
+            .unwrap()
+        };
+        let attached = || {
+            open()
+                .with_project(project.path(), ProjectAccess::Writable)
+                .unwrap()
+        };
+        let nobody = Owner::default();
+        let ann = Owner {
+            user: UserId::new("ann").unwrap(),
+            ..Owner::default()
+        };
+        let tenant = Owner {
+            tenant: TenantId::new("acme").unwrap(),
+            ..Owner::default()
+        };
+        let table = [
+            (open(), &nobody, ".", Some(root.clone())),
+            (open(), &nobody, "a/b", Some(root.join("a/b"))),
+            (open(), &nobody, "project/b", Some(root.join("project/b"))),
+            (attached(), &nobody, "a", Some(root.join("a"))),
+            (attached(), &nobody, "project", Some(other.clone())),
+            (attached(), &nobody, "project/src", Some(other.join("src"))),
+            (open(), &ann, ".", None),
+            (
+                open().with_scope(IsolationScope::Agent),
+                &ann,
+                "a",
+                Some(root.join("a")),
+            ),
+            (open().with_scope(IsolationScope::Agent), &tenant, "a", None),
+            (
+                open().with_scope(IsolationScope::Session),
+                &nobody,
+                ".",
+                None,
+            ),
+        ];
+        let session = SessionId::new("s").unwrap();
+        for (place, owner, path, expected) in table {
+            let found = place.local_dir(owner, &session, &VPath::parse(path).unwrap());
+            assert_eq!(found, expected, "{path} of {owner:?} in {place:?}");
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! From settings to the place they name.
+
+use crate::store_url::{StorePathBase, connect_store};
+use crate::template::hide_paths;
+use crate::{
+    EphemeralPlace, FilesystemMode, FilesystemSettings, LocalPlace, PROJECT, Place, PlaceError,
+    Project, ProjectAccess, StorePlace,
+};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use stead_core::{AgentId, Redactor};
+use stead_store::OsDisk;
+use stead_vfs::{LocalVfs, Protected, StoreVfs, VPath, Vfs};
+
+/// Everything that is needed to open a place.
+#[derive(Debug, Clone)]
+pub struct PlaceSettings {
+    /// The folder of the workspace.
+    pub dir: PathBuf,
+    /// The agent whose sessions the place holds.
+    pub agent: AgentId,
+    /// The `filesystem:` settings.
+    pub filesystem: FilesystemSettings,
+    /// The URL of the store for sessions, if it is not the store of the files.
+    pub session_store: Option<String>,
+    /// The files of the workspace: the template of a store.
+    pub template: Arc<dyn Vfs>,
+    /// Patterns of paths that belong to one owner and are not part of the template.
+    pub private_paths: Vec<&'static str>,
+    /// The folder below which `agents/<id>/` holds runtime state.
+    pub runtime: VPath,
+    /// The folder for new files outside the known ones, if the workspace has one.
+    pub default_dir: Option<DefaultDir>,
+    /// The usage log, if it does not lie with the rest of the runtime state.
+    pub usage: Option<VPath>,
+    /// The folder of offloaded texts, which is a part of the sessions.
+    pub offload: Option<VPath>,
+    /// Whether sessions outlive the process.
+    pub persistence: SessionPersistence,
+    /// The project that the workspace lies in, attached where the settings name none.
+    pub surrounding_project: Option<SurroundingProject>,
+    /// The folder for derived data of places that are not folders; none = keep it in memory.
+    pub cache: Option<PathBuf>,
+}
+
+/// The folder for new files outside the known ones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DefaultDir {
+    /// The folder.
+    pub dir: VPath,
+    /// Names at the root that are known: what begins with one of them is written where it says.
+    pub known_names: &'static [&'static str],
+}
+
+/// Whether sessions outlive the process.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SessionPersistence {
+    /// They are kept.
+    #[default]
+    Durable,
+    /// They end with the process.
+    Ephemeral,
+}
+
+/// A project that a workspace lies in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SurroundingProject {
+    /// The folder of the project.
+    pub dir: PathBuf,
+    /// The name in that folder which holds the workspace and is not shown.
+    pub hidden: &'static str,
+}
+
+impl PlaceSettings {
+    /// Returns the settings of the folder `dir` with sessions of `agent` and nothing special.
+    pub fn local(dir: &Path, agent: AgentId) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            agent,
+            filesystem: FilesystemSettings::default(),
+            session_store: None,
+            template: Arc::new(StoreVfs::in_memory()),
+            private_paths: Vec::new(),
+            runtime: VPath::root(),
+            default_dir: None,
+            usage: None,
+            offload: None,
+            persistence: SessionPersistence::Durable,
+            surrounding_project: None,
+            cache: None,
+        }
+    }
+}
+
+/// Opens the place that `settings` name. No journal ever holds what `redactor` removes.
+pub async fn open_place(
+    settings: &PlaceSettings,
+    redactor: Redactor,
+) -> Result<Arc<dyn Place>, PlaceError> {
+    let place: Arc<dyn Place> = match settings.filesystem.mode {
+        FilesystemMode::Local => Arc::new(open_local_place(settings, redactor.clone())?),
+        FilesystemMode::Store => Arc::new(open_store_place(settings, redactor.clone()).await?),
+    };
+    match settings.persistence {
+        SessionPersistence::Durable => Ok(place),
+        SessionPersistence::Ephemeral => {
+            let place = EphemeralPlace::new(place, settings.agent.clone(), redactor);
+            Ok(match &settings.offload {
+                Some(offload) => Arc::new(place.with_offload(offload.clone())),
+                None => Arc::new(place),
+            })
+        }
+    }
+}
+
+/// Opens the store that `settings` name.
+pub async fn open_store_place(
+    settings: &PlaceSettings,
+    redactor: Redactor,
+) -> Result<StorePlace, PlaceError> {
+    let base = StorePathBase::Workspace(&settings.dir);
+    let url = settings.filesystem.url.as_deref().unwrap_or_default();
+    let store = connect_store(base, url).await?;
+    let sessions = match &settings.session_store {
+        Some(url) => connect_store(base, url).await?,
+        None => store.clone(),
+    };
+    let place = StorePlace::new(
+        store,
+        sessions,
+        settings.template.clone(),
+        settings.agent.clone(),
+        &settings.filesystem,
+        redactor,
+    )?;
+    Ok(place
+        .with_private_paths(&settings.private_paths)
+        .with_cache(settings.cache.clone()))
+}
+
+/// Opens the folder itself, with the project that is attached to it.
+fn open_local_place(
+    settings: &PlaceSettings,
+    redactor: Redactor,
+) -> Result<LocalPlace, PlaceError> {
+    let disk = Arc::new(OsDisk);
+    let mut place = LocalPlace::open(&settings.dir, settings.agent.clone(), disk, redactor)?
+        .with_scope(settings.filesystem.scope)
+        .with_runtime(&settings.runtime)
+        .with_private_paths(settings.private_paths.clone());
+    if let Some(default) = &settings.default_dir {
+        place = place.with_default_dir(default.clone());
+    }
+    if let Some(usage) = &settings.usage {
+        place = place.with_usage(usage);
+    }
+    match settings.filesystem.project.as_ref().map(Project::settings) {
+        Some(project) => {
+            let access = if project.writable {
+                ProjectAccess::Writable
+            } else {
+                ProjectAccess::ReadOnly
+            };
+            attach_project(place, &settings.dir, &project.path, access)
+        }
+        None => Ok(match &settings.surrounding_project {
+            Some(project) => attach_surrounding(place, &settings.dir, project),
+            None => place,
+        }),
+    }
+}
+
+/// Attaches the folder `project`, whose path is relative to the workspace in `dir`.
+fn attach_project(
+    place: LocalPlace,
+    dir: &Path,
+    project: &Path,
+    access: ProjectAccess,
+) -> Result<LocalPlace, PlaceError> {
+    let folder = dir.join(project);
+    refuse_overlap(dir, &folder)?;
+    place.with_project(&folder, access).map_err(|error| {
+        PlaceError::Settings(format!(
+            "filesystem.project: {} cannot be opened: {error}",
+            folder.display()
+        ))
+    })
+}
+
+/// Attaches the project that the workspace in `dir` lies in, without the workspace itself.
+fn attach_surrounding(place: LocalPlace, dir: &Path, project: &SurroundingProject) -> LocalPlace {
+    if dir.join(PROJECT).exists() {
+        return place;
+    }
+    let Ok(files) = LocalVfs::open(&project.dir, Arc::new(OsDisk)) else {
+        return place;
+    };
+    let files = hide_paths(Arc::new(files), &[project.hidden], Protected::NONE);
+    place
+        .with_project_files(files, ProjectAccess::ReadOnly)
+        .with_project_dir(project.dir.clone())
+}
+
+/// Refuses a project that holds the workspace or lies in it: files that the rules protect would be
+/// reachable under another name.
+fn refuse_overlap(dir: &Path, project: &Path) -> Result<(), PlaceError> {
+    let refused = |text: String| Err(PlaceError::Settings(text));
+    if dir.join(PROJECT).exists() {
+        return refused(format!(
+            "filesystem.project would hide the folder {PROJECT}/ of the workspace; rename that folder"
+        ));
+    }
+    let (Ok(dir), Ok(real)) = (dir.canonicalize(), project.canonicalize()) else {
+        return refused(format!(
+            "filesystem.project: there is no folder {}",
+            project.display()
+        ));
+    };
+    if real.starts_with(&dir) || dir.starts_with(&real) {
+        return refused(format!(
+            "filesystem.project: {} overlaps the workspace; attach a folder beside it",
+            project.display()
+        ));
+    }
+    Ok(())
+}

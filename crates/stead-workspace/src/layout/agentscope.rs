@@ -1,0 +1,22 @@
+//! AgentScope's workspaces: the tree of the stead layout, in `.agentscope/workspace/` of a project.
+
+use super::{Draft, Layout, LayoutDef, LoadCx, stead};
+use crate::EmptyAllow;
+
+/// The entry of the table of layouts. Such a workspace is recognised by its path alone.
+pub(super) static DEF: LayoutDef = LayoutDef {
+    reserved: &[".agentscope"],
+    nested_dir: Some(".agentscope/workspace"),
+    protected: stead::PROTECTED,
+    profiles_dir: stead::PROFILES_DIR,
+    scaffold: &stead::SCAFFOLD,
+    empty_allow: EmptyAllow::Everything,
+    built_in_surface: super::BuiltInSurface::Applies,
+    memory_flush: true,
+    ..LayoutDef::new("agentscope", |layout, cx| Box::pin(load(layout, cx)))
+};
+
+/// Reads what the stead layout reads, except for hooks.
+async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
+    stead::load_agent(layout, cx).await
+}
