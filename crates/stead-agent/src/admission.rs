@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use stead_core::{
     AccessKind, Ask, CallState, Owner, PathAccess, PendingCall, ResultStatus, RunId, ToolCall,
-    ToolEffect, Verdict, VerdictKind, args_hash,
+    ToolEffect, ToolKind, Verdict, VerdictKind, args_hash,
 };
 use stead_gate::{CommandFacts, RuleMatch, SessionPermissions, is_allowed, judge};
-use stead_tools::{Executor, Registry, Tool};
+use stead_tools::{Executor, PreparedCall, Registry};
 use stead_vfs::{Guarded, VPath, Vfs, VfsError};
 use stead_workspace::PROJECT;
 
@@ -29,16 +29,15 @@ pub(crate) struct GateContext<'a> {
 /// A call that may run.
 pub(crate) struct AdmittedCall {
     pub(crate) call: ToolCall,
-    pub(crate) tool: Arc<dyn Tool>,
-    pub(crate) args: Value,
-    /// Whether its result brings in words from outside.
+    pub(crate) prepared: PreparedCall,
+    /// Whether its result is untrusted content.
     pub(crate) untrusted: bool,
 }
 
 /// A call that waits for a person.
 pub(crate) struct AskedCall {
     pub(crate) ask: Ask,
-    pub(crate) tool: Arc<dyn Tool>,
+    pub(crate) prepared: PreparedCall,
     pub(crate) facts: CallFacts,
 }
 
@@ -115,7 +114,7 @@ impl Agent {
                 format!("the arguments could not be read: {reason}"),
             );
         }
-        let (tool, args) = match prepare(tools, &call.name, call.args.clone()) {
+        let prepared = match prepare(tools, &call.name, call.args.clone()) {
             Ok(prepared) => prepared,
             Err(message) => {
                 return match self.excluded_verdict(tools, &call.name, &conversation.permissions) {
@@ -127,7 +126,7 @@ impl Agent {
             }
         };
         let judged = match self
-            .call_facts((tools, files), &*tool, &args, conversation)
+            .call_facts((tools, files), &prepared, conversation)
             .await
         {
             Ok(judged) => judged,
@@ -136,30 +135,31 @@ impl Agent {
             }
         };
         let verdict = ask_if_client_executes(
-            &*tool,
+            prepared.spec().executor,
             judge(&self.gate, &conversation.permissions, &judged),
         );
-        let hash = match tool.approval_subject(files).await {
+        let session = conversation
+            .session
+            .map(Session::session_view)
+            .unwrap_or_default();
+        let view = prepared.view(files, &session);
+        let hash = match prepared.plan().subject(view).await {
             Some(subject) => args_hash(&Value::from(vec![call.args.clone(), Value::from(subject)])),
             None => args_hash(&call.args),
         };
-        let approved = tool.executor() == Executor::Harness
+        let approved = prepared.spec().executor == Executor::Harness
             && state
                 == CallState::Approved {
                     args_hash: hash.clone(),
                 };
         match verdict.kind {
-            _ if is_allowed(&verdict) => Admission::Run(self.admitted(call, tool, args)),
-            VerdictKind::Ask if approved => Admission::Run(self.admitted(call, tool, args)),
+            _ if is_allowed(&verdict) => Admission::Run(self.admitted(call, prepared)),
+            VerdictKind::Ask if approved => Admission::Run(self.admitted(call, prepared)),
             VerdictKind::Ask => {
-                let standing = conversation
-                    .session
-                    .map(Session::session_view)
-                    .unwrap_or_default();
-                if let Some(why) = tool.refusal_reason(&standing, files).await {
+                if let Some(why) = prepared.plan().refusal(view).await {
                     return Admission::Refuse(ResultStatus::Error, why);
                 }
-                let terms = self.ask_terms(files, &*tool, &judged).await;
+                let terms = self.ask_terms(view, &prepared, &judged).await;
                 let ask = Ask {
                     run: run.clone(),
                     id: call.id,
@@ -169,7 +169,7 @@ impl Agent {
                 };
                 Admission::Ask(Box::new(AskedCall {
                     ask,
-                    tool,
+                    prepared,
                     facts: judged,
                 }))
             }
@@ -179,29 +179,21 @@ impl Agent {
         }
     }
 
-    /// A call with all that the gate must know about it.
+    /// Returns all that the gate must know about a call.
     pub(crate) async fn call_facts(
         &self,
         (tools, files): (&Registry, &dyn Vfs),
-        tool: &dyn Tool,
-        args: &Value,
+        prepared: &PreparedCall,
         conversation: &GateContext<'_>,
     ) -> Result<CallFacts, VfsError> {
         let workspace = &self.parts.workspace;
-        let spec = tool.spec();
+        let spec = prepared.spec();
+        let plan = prepared.plan();
         let absent = tools.find(&spec.name).is_none();
         let excluded = tools.exclusion(&spec.name).map(|(_, why)| why.to_owned());
-        // Arguments of a tool that is not there were not checked.
-        let mut accesses = if absent {
-            Vec::new()
-        } else {
-            tool.accesses(args)
-        };
+        let mut accesses = plan.accesses().to_vec();
         let mut command = None;
-        if let Some((judged, looks)) = tool
-            .command(args)
-            .map(|text| self.judge_command(text, args))
-        {
+        if let Some((judged, looks)) = plan.command().map(|line| self.judge_command(line)) {
             let below = looks.ask_about_folders(&workspace.rules, files).await?;
             let ruled = below.map_or(judged.rule_match, RuleMatch::Matched);
             command = Some(CommandFacts {
@@ -212,18 +204,21 @@ impl Agent {
         }
         Ok(CallFacts {
             tool: spec.name.clone(),
+            kind: spec.kind,
+            follows_rules_of: spec.follows_rules_of.clone(),
             effect: spec.risk.effect,
-            args: args.clone(),
+            args: prepared.args().clone(),
             unlisted: absent && excluded.is_none(),
             excluded,
             tainted_write: self
-                .tainted_write(files, &spec.name, &accesses, conversation)
+                .tainted_write(files, spec.kind, &accesses, conversation)
                 .await,
             project: self
                 .parts
                 .place
                 .project_access()
                 .filter(|_| accesses.iter().any(changes_project)),
+            named_paths: plan.named_paths().to_vec(),
             resolved_paths: match conversation.permissions.grants.is_empty()
                 && self.gate.approvals.is_empty()
             {
@@ -232,23 +227,22 @@ impl Agent {
                 false => resolved_paths(files, &accesses).await,
             },
             command,
-            always_asks: tool.always_asks(args),
+            always_asks: plan.approval().map(str::to_owned),
             file_verdict: stead_vfs::judge(&workspace.rules, files, &accesses).await?,
         })
     }
 
-    /// What the call would change of what later prompts are made from, in a session with words from
-    /// outside.
+    /// Returns the prompt source that the call would change, in a tainted session.
     async fn tainted_write(
         &self,
         files: &dyn Vfs,
-        tool: &str,
+        kind: ToolKind,
         accesses: &[PathAccess],
         conversation: &GateContext<'_>,
     ) -> Option<TaintedWrite> {
         let seq = conversation.tainted_since?;
-        // It sees to it itself: what it is given then waits for approval.
-        if tool == "memory_save" {
+        // The tool quarantines what it saves in a tainted session.
+        if kind == ToolKind::MemorySave {
             return None;
         }
         let mut resolved = BTreeMap::new();
@@ -268,19 +262,19 @@ impl Agent {
         Some(TaintedWrite { seq, path })
     }
 
-    fn admitted(&self, call: ToolCall, tool: Arc<dyn Tool>, args: Value) -> AdmittedCall {
-        let outside = self.is_result_untrusted(&*tool, &args);
+    fn admitted(&self, call: ToolCall, prepared: PreparedCall) -> AdmittedCall {
+        let effect = prepared.spec().risk.effect;
+        let untrusted = self.is_result_untrusted(effect, prepared.plan().accesses());
         AdmittedCall {
             call,
-            tool,
-            args,
-            untrusted: outside,
+            prepared,
+            untrusted,
         }
     }
 
-    /// Whether a result holds words that nobody here vouches for: those of other machines and
-    /// programs, and what is on record of other sessions, which may hold the same.
-    pub(crate) fn is_result_untrusted(&self, tool: &dyn Tool, args: &Value) -> bool {
+    /// Whether the result of a call is untrusted content: output of other machines and programs, and
+    /// records of other sessions, which may contain such output.
+    pub(crate) fn is_result_untrusted(&self, effect: ToolEffect, accesses: &[PathAccess]) -> bool {
         let of_sessions = |access: &PathAccess| {
             let path = VPath::parse(&access.path);
             path.is_ok_and(|path| {
@@ -289,23 +283,19 @@ impl Agent {
                     .any(|records| records.contains(&path))
             })
         };
-        match tool.spec().risk.effect {
+        match effect {
             ToolEffect::Network | ToolEffect::Executes => true,
-            ToolEffect::Reads | ToolEffect::Writes => tool.accesses(args).iter().any(of_sessions),
+            ToolEffect::Reads | ToolEffect::Writes => accesses.iter().any(of_sessions),
         }
     }
 }
 
-/// The tool that a call means, whether lists leave it or not, and its arguments: what they leave
-/// out is refused by the gate, by name.
-pub(crate) fn prepare(
-    tools: &Registry,
-    name: &str,
-    args: Value,
-) -> Result<(Arc<dyn Tool>, Value), String> {
+/// Returns the call that a model means, whether lists leave its tool out or not: the gate refuses
+/// the tools that are left out, by name.
+pub(crate) fn prepare(tools: &Registry, name: &str, args: Value) -> Result<PreparedCall, String> {
     match tools.filtered_out(name) {
-        Some(tool) => Ok((tool.clone(), args)),
-        None => tools.prepare(name, args),
+        Some(tool) => Ok(PreparedCall::of_filtered_out(tool.clone(), args)),
+        None => tools.prepare(name, args).map_err(|error| error.to_string()),
     }
 }
 

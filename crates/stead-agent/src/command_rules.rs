@@ -1,10 +1,10 @@
 //! What the rules for commands say about a call that runs one.
 
 use crate::Agent;
-use serde_json::Value;
 use stead_core::{AccessKind, PathAccess, PathScope, Verdict, VerdictKind};
 use stead_gate::{CommandFacts, ReadOnlyStatus, RuleMatch};
 use stead_shell::{CommandVerdict, ReadDepth};
+use stead_tools::CommandLine;
 use stead_vfs::{Rules, VPath, Vfs, VfsError};
 
 /// What a command that only reads would look at.
@@ -18,19 +18,18 @@ pub(crate) struct CommandReads {
 
 impl Agent {
     /// Judges a command. What it reads is for the file rules.
-    pub(crate) fn judge_command(&self, text: &str, args: &Value) -> (CommandFacts, CommandReads) {
-        let judgement = stead_shell::judge(&self.parts.workspace.config().commands, text);
+    pub(crate) fn judge_command(&self, line: &CommandLine) -> (CommandFacts, CommandReads) {
+        let judgement = stead_shell::judge(&self.parts.workspace.config().commands, &line.text);
         let reads = if judgement.reads.is_some() {
             ReadOnlyStatus::Yes
         } else {
             ReadOnlyStatus::Unknown
         };
-        let folder = args.get("cwd").and_then(Value::as_str).unwrap_or(".");
         let mut looks = CommandReads::default();
-        let ruled = match_rules(&judgement, folder, &mut looks);
+        let ruled = match_rules(&judgement, &line.cwd, &mut looks);
         (
             CommandFacts {
-                text: text.to_owned(),
+                text: line.text.clone(),
                 rule_match: ruled,
                 read_only: reads,
             },

@@ -14,8 +14,7 @@ pub use grant::{Grant, GrantScope};
 
 use serde_json::Value;
 use std::collections::BTreeMap;
-use stead_core::{PermissionCeiling, PermissionMode, ToolEffect, Verdict, VerdictKind};
-use stead_tools::rules_follow;
+use stead_core::{PermissionCeiling, PermissionMode, ToolEffect, ToolKind, Verdict, VerdictKind};
 use stead_vfs::VPath;
 use stead_workspace::{Approval, ProjectAccess, ToolLists};
 
@@ -24,6 +23,10 @@ use stead_workspace::{Approval, ProjectAccess, ToolLists};
 pub struct CallFacts {
     /// The tool's canonical name.
     pub tool: String,
+    /// What the tool is to the harness.
+    pub kind: ToolKind,
+    /// The canonical name of a tool whose rules hold for this one too.
+    pub follows_rules_of: Option<String>,
     /// The strongest thing it can do.
     pub effect: ToolEffect,
     /// Its arguments.
@@ -34,7 +37,9 @@ pub struct CallFacts {
     pub excluded: Option<String>,
     /// The file rules' verdict ([`stead_vfs::judge`]); none if it touches no files.
     pub file_verdict: Option<Verdict>,
-    /// Where the paths that it names really lie, links followed.
+    /// The paths that its arguments name.
+    pub named_paths: Vec<String>,
+    /// The resolved paths of all it touches.
     pub resolved_paths: Vec<VPath>,
     /// What the rules for commands say, if it runs one.
     pub command: Option<CommandFacts>,
@@ -125,9 +130,6 @@ impl SessionPermissions {
     }
 }
 
-/// Tools that plan mode is made of.
-const PLAN_MODE_TOOLS: [&str; 4] = ["plan_enter", "plan_write", "plan_exit", "write_todos"];
-
 /// Judges a call. Pure: the same call, rules and terms give the same verdict, whoever asks.
 pub fn judge(rules: &GateRules, terms: &SessionPermissions, call: &CallFacts) -> Verdict {
     let flagged = [
@@ -202,7 +204,7 @@ fn plan_mode_verdict(file: &str, call: &CallFacts) -> Option<Verdict> {
         (Some(command), _) => command.read_only == ReadOnlyStatus::Yes,
         (None, effect) => effect == ToolEffect::Reads,
     };
-    (!reads && !PLAN_MODE_TOOLS.contains(&call.tool.as_str())).then(|| {
+    (!reads && !call.kind.is_part_of_planning()).then(|| {
         Verdict::deny(format!(
             "plan mode: until a person agrees to the plan in {file}, nothing but reading is allowed"
         ))
@@ -251,11 +253,14 @@ impl CallFacts {
     pub fn of_excluded_tool(tool: &str, why: &str) -> Self {
         Self {
             tool: tool.to_owned(),
+            kind: ToolKind::Other,
+            follows_rules_of: None,
             effect: ToolEffect::Reads,
             args: Value::Null,
             unlisted: false,
             excluded: Some(why.to_owned()),
             file_verdict: None,
+            named_paths: Vec::new(),
             resolved_paths: Vec::new(),
             command: None,
             project: None,
@@ -273,7 +278,7 @@ impl GateRules {
 
     /// The entry that asks about a call, and the tool it is for.
     fn matching_approval<'a, 'c>(&'a self, call: &'c CallFacts) -> Option<(&'c str, &'a Approval)> {
-        let names = [Some(call.tool.as_str()), rules_follow(&call.tool)]
+        let names = [Some(call.tool.as_str()), call.follows_rules_of.as_deref()]
             .into_iter()
             .flatten();
         let mut entries = names.filter_map(|name| Some((name, self.approvals.get(name)?)));

@@ -1,6 +1,7 @@
 //! A long text as a model is shown it: where it lies, and its two ends.
 
-use crate::{Registry, Surface};
+use crate::files::{GREP_FILES, READ_FILE};
+use crate::{Registry, Surface, ToolIdentity};
 use stead_vfs::VPath;
 
 /// Lines of each end.
@@ -19,11 +20,11 @@ pub struct ReadTools {
 impl ReadTools {
     /// Those that are among `tools`, as `surface` names them.
     pub fn available_in(tools: &Registry, surface: Surface) -> Self {
-        let named = |tool: &'static str| tools.find(tool).map(|_| surface.name(tool));
+        let named = |tool: &ToolIdentity| tools.find(tool.name).map(|_| surface.name(tool));
         Self {
             surface,
-            read: named("read_file"),
-            grep: named("grep_files"),
+            read: named(&READ_FILE),
+            grep: named(&GREP_FILES),
         }
     }
 

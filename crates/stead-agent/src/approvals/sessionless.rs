@@ -9,7 +9,7 @@ use crate::{
 };
 use stead_core::{Ask, CallState, PendingCall, ResultStatus, ToolCall, args_hash};
 use stead_gate::GrantScope;
-use stead_tools::{Registry, Tool};
+use stead_tools::{PreparedCall, Registry};
 use stead_vfs::Vfs;
 
 impl Agent {
@@ -18,10 +18,10 @@ impl Agent {
         &self,
         call: ToolCall,
         ask: Ask,
-        (tool, files, judged): (&dyn Tool, &dyn Vfs, CallFacts),
+        (prepared, files, judged): (&PreparedCall, &dyn Vfs, CallFacts),
         (tools, hooks, approvals): (&Registry, &mut SessionlessHooks, &ApprovalPolicy),
     ) -> Result<PendingCall, SessionlessResult> {
-        let always = offer_grant(tool, files, judged).await;
+        let always = offer_grant(prepared, files, judged).await;
         let Ask {
             run,
             id,
@@ -80,7 +80,7 @@ impl Agent {
                 state: CallState::Approved { args_hash: hash },
             }),
             ApprovalAnswer::Always => {
-                self.grant_sessionless(tool, always, (&rule, &by))
+                self.grant_sessionless(&prepared.spec().name, always, (&rule, &by))
                     .await
                     .map_err(|why| denied(&why))?;
                 Ok(PendingCall {
@@ -112,14 +112,12 @@ impl Agent {
 
     async fn grant_sessionless(
         &self,
-        tool: &dyn Tool,
+        tool: &str,
         what: Option<GrantScope>,
         asked: (&str, &str),
     ) -> Result<(), String> {
         let what = what.ok_or("calls like it must be seen each time; approve it once")?;
-        let kept = self
-            .grant(self.owner(), &tool.spec().name, what, asked)
-            .await;
+        let kept = self.grant(self.owner(), tool, what, asked).await;
         kept.map(drop).map_err(|error| error.to_string())
     }
 }

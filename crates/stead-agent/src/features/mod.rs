@@ -20,10 +20,10 @@ use crate::{AgentParts, Subagents};
 use futures_util::future::BoxFuture;
 use std::fmt::Debug;
 use std::sync::Arc;
-use stead_core::{AgentId, Owner, SessionId};
+use stead_core::{AgentId, Owner, SessionId, ToolKind};
 use stead_search::LazyIndex;
 use stead_store::Sessions;
-use stead_tools::{FolderResolver, Tool};
+use stead_tools::{FolderResolver, Tool, ToolIdentity};
 use stead_vfs::{VPath, Vfs};
 use stead_workspace::{
     Definition, FeatureSwitch, PlaceKind, ProjectAccess, ResolvedProfile, Section, Surface,
@@ -35,17 +35,13 @@ pub trait Feature: Debug + Send + Sync {
     /// Its name, as sections give it for their owner.
     fn name(&self) -> &'static str;
 
-    /// The tools it always has.
-    fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        Vec::new()
-    }
-
-    /// Tools that it may add to a turn, by canonical name.
-    fn turn_tool_names(&self) -> &'static [&'static str] {
+    /// Returns the tools that [`contribute`](Self::contribute) may add to a turn. Sections of other
+    /// features mention a tool only if a feature offers it.
+    fn offers(&self) -> &'static [ToolIdentity] {
         &[]
     }
 
-    /// What it adds to a turn.
+    /// Returns what the feature adds to a turn: its tools, and sections of the prompt.
     fn contribute<'a>(
         &'a self,
         cx: &'a TurnCx<'a>,
@@ -66,6 +62,15 @@ impl From<Vec<Section>> for Contribution {
         Self {
             sections,
             tools: Vec::new(),
+        }
+    }
+}
+
+impl From<Vec<Arc<dyn Tool>>> for Contribution {
+    fn from(tools: Vec<Arc<dyn Tool>>) -> Self {
+        Self {
+            sections: Vec::new(),
+            tools,
         }
     }
 }
@@ -116,16 +121,20 @@ pub struct TurnCx<'a> {
 }
 
 impl TurnCx<'_> {
-    /// Whether the model can call the tool of this canonical name.
-    pub fn has_tool(&self, name: &str) -> bool {
-        self.tool_names.iter().any(|known| known == name) && self.allows_tool(name)
+    /// Whether the model can call a built-in tool.
+    pub fn has_tool(&self, tool: &ToolIdentity) -> bool {
+        self.tool_names.iter().any(|known| known == tool.name) && self.allows_tool(tool)
     }
 
-    /// Whether the lists and the model's profiles let a tool of this canonical name be. Who is in
-    /// plan mode can write a plan and offer it, whatever else it may do; only lists that deny say
-    /// no to that.
-    pub fn allows_tool(&self, name: &str) -> bool {
-        let plans = self.planning && matches!(name, "plan_write" | "plan_exit");
+    /// Whether the lists and the model's profiles allow a built-in tool.
+    pub fn allows_tool(&self, tool: &ToolIdentity) -> bool {
+        self.allows(tool.name, tool.kind)
+    }
+
+    /// Whether the lists and the model's profiles allow the tool of this canonical name and kind. In
+    /// plan mode an agent can always write a plan and offer it, unless a list denies that by name.
+    pub(crate) fn allows(&self, name: &str, kind: ToolKind) -> bool {
+        let plans = self.planning && matches!(kind, ToolKind::PlanWrite | ToolKind::PlanExit);
         let listed = self
             .lists
             .iter()
@@ -133,8 +142,8 @@ impl TurnCx<'_> {
         listed && !self.profile.profile.excludes(name)
     }
 
-    /// What the model knows a tool by.
-    pub fn name_of(&self, tool: &'static str) -> &'static str {
+    /// Returns the name under which the model knows a tool.
+    pub fn name_of(&self, tool: &ToolIdentity) -> &'static str {
         self.surface.name(tool)
     }
 

@@ -3,7 +3,8 @@
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
 use stead_core::{AccessKind, VerdictKind};
-use stead_tools::plan_tools;
+use stead_tools::builtin::{PLAN_ENTER, PLAN_EXIT, PLAN_WRITE};
+use stead_tools::{ToolIdentity, plan_tools};
 use stead_workspace::{Section, WorkspaceError, section_order};
 
 const PLAN_MODE_HELP: &str = "## Plan mode\nWhen a task is large, risky or unclear, or the person asks for a plan, call \
@@ -19,8 +20,8 @@ impl Feature for PlanFeature {
         "plan"
     }
 
-    fn turn_tool_names(&self) -> &'static [&'static str] {
-        &["plan_enter", "plan_write", "plan_exit"]
+    fn offers(&self) -> &'static [ToolIdentity] {
+        &[PLAN_ENTER, PLAN_WRITE, PLAN_EXIT]
     }
 
     fn contribute<'a>(
@@ -33,10 +34,7 @@ impl Feature for PlanFeature {
             if cx.workspace.rules.decide(AccessKind::Write, &file).kind == VerdictKind::Deny {
                 return Ok(Contribution::default());
             }
-            let usable = self
-                .turn_tool_names()
-                .iter()
-                .all(|tool| cx.allows_tool(tool));
+            let usable = self.offers().iter().all(|tool| cx.allows_tool(tool));
             let section = usable.then(|| {
                 Section::new(
                     "plan mode",

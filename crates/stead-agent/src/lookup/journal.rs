@@ -1,19 +1,9 @@
 //! What entries of a journal say, for searching and for reading again.
 
 use std::collections::HashSet;
-use stead_core::{Block, CallResult, Entry, JournalLine, ToolCall};
+use stead_core::{Block, CallResult, Entry, JournalLine, ToolCall, ToolKind};
 use stead_search::LineSpeaker;
-use stead_tools::known_tool;
-
-/// Tools that repeat what was said: to find what they found would only find the search.
-const LOOKUP_TOOLS: [&str; 6] = [
-    "memory_search",
-    "memory_get",
-    "session_search",
-    "session_list",
-    "session_history",
-    "recall",
-];
+use stead_tools::builtin_tool;
 
 /// What an entry says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,9 +94,10 @@ pub(super) fn searchable_lines(lines: &[JournalLine]) -> Vec<stead_search::Sourc
     out
 }
 
+/// Whether the call only repeats what was said: a search should not find earlier searches. The
+/// catalogue of built-in tools is asked, for the journal may be older than the current tools.
 fn is_lookup(call: &ToolCall) -> bool {
-    let name = known_tool(&call.name).map_or(call.name.as_str(), |tool| tool.name);
-    LOOKUP_TOOLS.contains(&name)
+    builtin_tool(&call.name).is_some_and(|tool| tool.kind == ToolKind::Lookup)
 }
 
 fn blocks_text(blocks: &[Block], without: &HashSet<&str>) -> String {

@@ -24,6 +24,8 @@ pub struct TurnMessage {
     pub starts_run: Option<RunId>,
     /// Whether a person said it to the run that was going on.
     pub is_steering: bool,
+    /// The ids of its tool calls that were begun and can change something.
+    changing_calls: BTreeSet<String>,
     /// An estimate of its tokens, made when first asked for.
     tokens: CachedTokenEstimate,
 }
@@ -32,6 +34,12 @@ impl TurnMessage {
     /// Whether a person said it: what begins a run, or what was said while one went on.
     pub fn is_user_input(&self) -> bool {
         self.starts_run.is_some() || self.is_steering
+    }
+
+    /// Whether the tool call `id` of this message was begun and can change something, as the journal
+    /// recorded it.
+    pub fn has_changing_call(&self, id: &str) -> bool {
+        self.changing_calls.contains(id)
     }
 
     /// An estimate of its tokens.

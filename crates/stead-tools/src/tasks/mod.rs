@@ -9,6 +9,7 @@ mod list;
 mod tools;
 mod yaml;
 
+pub(crate) use tools::IDENTITIES;
 pub use tools::task_tools;
 
 use crate::ToolError;

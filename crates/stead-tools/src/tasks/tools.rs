@@ -3,15 +3,25 @@
 use super::list::{Priority, Status, TaskItem, python_iso};
 use super::yaml::TaskYaml;
 use super::{load, update_list};
-use crate::{Output, OutputLength, Tool, ToolCx, ToolError, TypedTool, typed_tool};
+use crate::typed::tool_family;
+use crate::{CallPlan, Output, ToolCx, ToolDef, ToolError, ToolIdentity, TypedTool};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::fmt::Write;
-use std::sync::Arc;
-use stead_core::{AccessKind, PathAccess, PathScope, Risk};
+use stead_core::{AccessKind, PathAccess, PathScope, Risk, ToolKind};
 use stead_vfs::VPath;
+
+const CREATE_TASK: ToolIdentity = ToolIdentity::new("create_task", ToolKind::Task)
+    .aliases(&["TaskCreate"])
+    .listed_as(&["task_tracker"]);
+const UPDATE_TASK: ToolIdentity =
+    ToolIdentity::new("update_task", ToolKind::Task).aliases(&["TaskUpdate"]);
+const LIST_TASKS: ToolIdentity =
+    ToolIdentity::new("list_tasks", ToolKind::Task).aliases(&["TaskList"]);
+const GET_TASK: ToolIdentity = ToolIdentity::new("get_task", ToolKind::Task).aliases(&["TaskGet"]);
+const DELETE_TASK: ToolIdentity = ToolIdentity::new("delete_task", ToolKind::Task);
 
 /// Tasks, at most.
 const MAX_TASKS: usize = 1000;
@@ -26,35 +36,37 @@ const MAX_LISTED: usize = 200;
 /// Characters of a description in a list.
 const LISTED_CHARS: usize = 100;
 
-/// The tools for the list of tasks in the file `path`; notes are dated in `timezone`, or where the
-/// machine is.
-pub fn task_tools(path: &VPath, timezone: Option<&str>) -> Vec<Arc<dyn Tool>> {
-    let tasks = TaskFile {
-        path: path.clone(),
-        timezone: timezone.map(str::to_owned),
-    };
-    vec![
-        typed_tool(CreateTask(tasks.clone())),
-        typed_tool(UpdateTask(tasks.clone())),
-        typed_tool(ListTasks(tasks.clone())),
-        typed_tool(GetTask(tasks.clone())),
-        typed_tool(DeleteTask(tasks)),
-    ]
+tool_family! {
+    /// The tools for the list of tasks in the file `path`. Notes are dated in `timezone`, or in the
+    /// machine's time zone.
+    pub fn task_tools(path: &VPath, timezone: Option<&str>) {
+        CreateTask => CreateTask(TaskFile::new(path, timezone)),
+        UpdateTask => UpdateTask(TaskFile::new(path, timezone)),
+        ListTasks => ListTasks(TaskFile::new(path, timezone)),
+        GetTask => GetTask(TaskFile::new(path, timezone)),
+        DeleteTask => DeleteTask(TaskFile::new(path, timezone)),
+    }
 }
 
-#[derive(Clone)]
 struct TaskFile {
     path: VPath,
     timezone: Option<String>,
 }
 
 impl TaskFile {
-    fn accesses(&self, kind: AccessKind) -> Vec<PathAccess> {
-        vec![PathAccess {
+    fn new(path: &VPath, timezone: Option<&str>) -> Self {
+        Self {
+            path: path.clone(),
+            timezone: timezone.map(str::to_owned),
+        }
+    }
+
+    fn plan(&self, kind: AccessKind) -> CallPlan {
+        CallPlan::uses([PathAccess {
             path: self.path.as_str().to_owned(),
             kind,
             scope: PathScope::Content,
-        }]
+        }])
     }
 
     /// Now, as notes are dated.
@@ -92,15 +104,16 @@ struct CreateTaskArgs {
 
 impl TypedTool for CreateTask {
     type Args = CreateTaskArgs;
-    const NAME: &'static str = "create_task";
-    const ALIASES: &'static [&'static str] = &["TaskCreate"];
-    const DESCRIPTION: &'static str = "Notes a task down that outlives this conversation: work that goes on later, runs \
-        elsewhere, or must be looked after. For the steps of the work at hand use write_todos.";
-    const RISK: Risk = Risk::WRITES;
-    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
+    const DEF: ToolDef = ToolDef::new(
+        CREATE_TASK,
+        Risk::WRITES,
+        "Notes a task down that outlives this conversation: work that goes on later, runs \
+        elsewhere, or must be looked after. For the steps of the work at hand use write_todos.",
+    )
+    .bounded();
 
-    fn accesses(&self, _: &CreateTaskArgs) -> Vec<PathAccess> {
-        self.0.accesses(AccessKind::Write)
+    fn plan(&self, _: &CreateTaskArgs) -> CallPlan {
+        self.0.plan(AccessKind::Write)
     }
 
     async fn call(&self, cx: &ToolCx, args: CreateTaskArgs) -> Result<Output, ToolError> {
@@ -174,15 +187,16 @@ struct UpdateTaskArgs {
 
 impl TypedTool for UpdateTask {
     type Args = UpdateTaskArgs;
-    const NAME: &'static str = "update_task";
-    const ALIASES: &'static [&'static str] = &["TaskUpdate"];
-    const DESCRIPTION: &'static str = "Notes down how a task goes on: its status, notes, its result or what went wrong. \
-        A call that changes nothing else notes that you looked at it.";
-    const RISK: Risk = Risk::WRITES;
-    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
+    const DEF: ToolDef = ToolDef::new(
+        UPDATE_TASK,
+        Risk::WRITES,
+        "Notes down how a task goes on: its status, notes, its result or what went wrong. \
+        A call that changes nothing else notes that you looked at it.",
+    )
+    .bounded();
 
-    fn accesses(&self, _: &UpdateTaskArgs) -> Vec<PathAccess> {
-        self.0.accesses(AccessKind::Write)
+    fn plan(&self, _: &UpdateTaskArgs) -> CallPlan {
+        self.0.plan(AccessKind::Write)
     }
 
     async fn call(&self, cx: &ToolCx, args: UpdateTaskArgs) -> Result<Output, ToolError> {
@@ -274,14 +288,10 @@ struct ListTasksArgs {
 
 impl TypedTool for ListTasks {
     type Args = ListTasksArgs;
-    const NAME: &'static str = "list_tasks";
-    const ALIASES: &'static [&'static str] = &["TaskList"];
-    const DESCRIPTION: &'static str = "Lists the tasks that outlive conversations, the most urgent first, all or those of a status or type.";
-    const RISK: Risk = Risk::READS;
-    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
+    const DEF: ToolDef = ToolDef::new(LIST_TASKS, Risk::READS, "Lists the tasks that outlive conversations, the most urgent first, all or those of a status or type.").bounded();
 
-    fn accesses(&self, _: &ListTasksArgs) -> Vec<PathAccess> {
-        self.0.accesses(AccessKind::Read)
+    fn plan(&self, _: &ListTasksArgs) -> CallPlan {
+        self.0.plan(AccessKind::Read)
     }
 
     async fn call(&self, cx: &ToolCx, args: ListTasksArgs) -> Result<Output, ToolError> {
@@ -352,13 +362,10 @@ struct TaskIdArgs {
 
 impl TypedTool for GetTask {
     type Args = TaskIdArgs;
-    const NAME: &'static str = "get_task";
-    const ALIASES: &'static [&'static str] = &["TaskGet"];
-    const DESCRIPTION: &'static str = "Shows all that is known of a task.";
-    const RISK: Risk = Risk::READS;
+    const DEF: ToolDef = ToolDef::new(GET_TASK, Risk::READS, "Shows all that is known of a task.");
 
-    fn accesses(&self, _: &TaskIdArgs) -> Vec<PathAccess> {
-        self.0.accesses(AccessKind::Read)
+    fn plan(&self, _: &TaskIdArgs) -> CallPlan {
+        self.0.plan(AccessKind::Read)
     }
 
     async fn call(&self, cx: &ToolCx, args: TaskIdArgs) -> Result<Output, ToolError> {
@@ -374,13 +381,15 @@ struct DeleteTask(TaskFile);
 
 impl TypedTool for DeleteTask {
     type Args = TaskIdArgs;
-    const NAME: &'static str = "delete_task";
-    const DESCRIPTION: &'static str = "Deletes a task that is completed, failed or cancelled.";
-    const RISK: Risk = Risk::WRITES;
-    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
+    const DEF: ToolDef = ToolDef::new(
+        DELETE_TASK,
+        Risk::WRITES,
+        "Deletes a task that is completed, failed or cancelled.",
+    )
+    .bounded();
 
-    fn accesses(&self, _: &TaskIdArgs) -> Vec<PathAccess> {
-        self.0.accesses(AccessKind::Write)
+    fn plan(&self, _: &TaskIdArgs) -> CallPlan {
+        self.0.plan(AccessKind::Write)
     }
 
     async fn call(&self, cx: &ToolCx, args: TaskIdArgs) -> Result<Output, ToolError> {

@@ -4,7 +4,8 @@
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use stead_core::{AccessKind, PathAccess, PathScope};
-use stead_tools::{Registry, Surface, file_tools};
+use stead_tools::builtin::READ_FILE;
+use stead_tools::{PlanError, Registry, Surface, file_tools};
 
 fn registry() -> Registry {
     Registry::new(file_tools()).unwrap()
@@ -67,10 +68,10 @@ fn aliases_of_tools_parameters_and_values_become_canonical() {
         ("ls", Value::Null, "ls", json!({})),
     ];
     for (name, given, tool, args) in cases {
-        let (found, prepared) = registry.prepare(name, given.clone()).unwrap();
+        let call = registry.prepare(name, given.clone()).unwrap();
         assert_eq!(
-            (found.spec().name.as_str(), prepared),
-            (tool, args),
+            (call.spec().name.as_str(), call.args()),
+            (tool, &args),
             "{name} {given}"
         );
     }
@@ -94,7 +95,10 @@ fn refusals_name_the_parameter_and_the_nearest_one() {
         ("ls", json!({"path": [long]}), vec!["`path`", "string"]),
     ];
     for (name, args, expected) in cases {
-        let told = registry.prepare(name, args.clone()).err().unwrap();
+        let told = registry
+            .prepare(name, args.clone())
+            .unwrap_err()
+            .to_string();
         for part in expected {
             assert!(told.contains(part), "{name} {args} told {told}");
         }
@@ -130,15 +134,17 @@ fn every_tool_tells_the_gate_what_it_touches() {
         ("move_file", json!({"from": "a", "to": "b"}), vec![tree("a", Read), tree("a", Write), arrival("b", "a")]),
     ];
     for (name, args, expected) in cases {
-        let (tool, args) = registry.prepare(name, args).unwrap();
-        assert_eq!(tool.accesses(&args), expected, "{name}");
+        let call = registry.prepare(name, args).unwrap();
+        assert_eq!(call.plan().accesses(), expected, "{name}");
     }
-    assert_eq!(
-        registry
-            .find("write_file")
-            .unwrap()
-            .accesses(&json!({"wrong": 1})),
-        vec![access(".", Write)]
+    // Arguments that the tool does not understand give no plan, and so no call.
+    let refused = registry
+        .find("write_file")
+        .unwrap()
+        .plan(json!({"wrong": 1}));
+    assert!(
+        matches!(&refused, Err(PlanError::InvalidArguments(why)) if why.starts_with("write_file: invalid arguments")),
+        "{refused:?}"
     );
 }
 
@@ -185,7 +191,7 @@ fn what_is_excluded_is_known_by_every_name_and_descriptions_survive_everything_e
         let shown = tools.specs();
         let read = shown
             .iter()
-            .find(|spec| spec.name == surface.name("read_file"))
+            .find(|spec| spec.name == surface.name(&READ_FILE))
             .unwrap();
         assert_eq!(read.description, "Looks.");
         assert_ne!(

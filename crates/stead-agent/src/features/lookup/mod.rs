@@ -8,7 +8,7 @@ mod sessions;
 use super::{Contribution, Feature, TurnCx};
 use crate::lookup::{Lookup, MemoryFiles};
 use futures_util::future::BoxFuture;
-use stead_tools::typed_tool;
+use stead_tools::{ToolIdentity, builtin, typed_tool};
 use stead_workspace::WorkspaceError;
 
 /// Tools that look up what was remembered and what was said.
@@ -20,14 +20,14 @@ impl Feature for LookupFeature {
         "lookup"
     }
 
-    fn turn_tool_names(&self) -> &'static [&'static str] {
+    fn offers(&self) -> &'static [ToolIdentity] {
         &[
-            "memory_search",
-            "memory_get",
-            "session_search",
-            "session_list",
-            "session_history",
-            "recall",
+            builtin::MEMORY_SEARCH,
+            builtin::MEMORY_GET,
+            builtin::SESSION_SEARCH,
+            builtin::SESSION_LIST,
+            builtin::SESSION_HISTORY,
+            builtin::RECALL,
         ]
     }
 
@@ -62,11 +62,6 @@ impl Feature for LookupFeature {
             }));
             tools.push(typed_tool(memory::MemorySearch { lookup, memory }));
         }
-        Box::pin(async move {
-            Ok(Contribution {
-                sections: Vec::new(),
-                tools,
-            })
-        })
+        Box::pin(async move { Ok(tools.into()) })
     }
 }

@@ -8,7 +8,7 @@ use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use stead_tools::{Tool, typed_tool};
+use stead_tools::{Tool, ToolIdentity, builtin, typed_tool};
 use stead_workspace::{
     AgentSpec, Section, SectionCut, SubagentSpecs, WorkspaceError, element, general_purpose,
     section_order,
@@ -29,16 +29,16 @@ impl Feature for SubagentsFeature {
         "subagents"
     }
 
-    fn turn_tool_names(&self) -> &'static [&'static str] {
+    fn offers(&self) -> &'static [ToolIdentity] {
         &[
-            "task",
-            "agent_send",
-            "agent_list",
-            "task_output",
-            "task_list",
-            "task_cancel",
-            "wait_tasks",
-            "switch_agent",
+            builtin::TASK,
+            builtin::AGENT_SEND,
+            builtin::AGENT_LIST,
+            builtin::DELEGATION_OUTPUT,
+            builtin::DELEGATION_LIST,
+            builtin::DELEGATION_CANCEL,
+            builtin::DELEGATION_WAIT,
+            builtin::SWITCH_AGENT,
         ]
     }
 
@@ -104,12 +104,12 @@ impl SubagentsFeature {
             .filter(|spec| allowed.is_none_or(|names| names.contains(&spec.name)))
             .map(|spec| &**spec)
             .collect();
-        if listed.is_empty() || !cx.allows_tool("task") {
+        if listed.is_empty() || !cx.allows_tool(&builtin::TASK) {
             return None;
         }
         let help = format!(
             "## Subagents\nThese agents can be given a task of their own with `{}`.",
-            cx.name_of("task")
+            cx.name_of(&builtin::TASK)
         );
         Some(self.section(
             "subagents",
@@ -146,7 +146,7 @@ impl SubagentsFeature {
         let back = active.is_some_and(|active| {
             active.switch_targets.contains(&own) && !agents.contains_key(&own)
         });
-        if (listed.is_empty() && !back) || !cx.allows_tool("switch_agent") {
+        if (listed.is_empty() && !back) || !cx.allows_tool(&builtin::SWITCH_AGENT) {
             return None;
         }
         let targets = listed
@@ -156,7 +156,7 @@ impl SubagentsFeature {
             .collect();
         let help = format!(
             "## Switching\nThese agents can go on with this conversation in your place: `{}`.",
-            cx.name_of("switch_agent")
+            cx.name_of(&builtin::SWITCH_AGENT)
         );
         let section = self.section(
             "switches",
