@@ -79,13 +79,13 @@ pub const SESSION_HISTORY: ToolIdentity = ToolIdentity::new("session_history", L
 pub const RECALL: ToolIdentity = ToolIdentity::new("recall", Lookup).subject(&["query"]);
 
 const OF_OTHER_CRATES: &[ToolIdentity] = &[
-    LOAD_SKILL,
     SWITCH_AGENT,
+    LOAD_SKILL,
     TASK,
     AGENT_SEND,
     AGENT_LIST,
-    DELEGATION_LIST,
     DELEGATION_OUTPUT,
+    DELEGATION_LIST,
     DELEGATION_CANCEL,
     DELEGATION_WAIT,
     MEMORY_SEARCH,

@@ -1,7 +1,6 @@
-//! Plan mode: looking around and writing a plan, until a person agrees to it.
+//! Plan mode: only reading and writing a plan, until a person agrees to it.
 //!
-//! That nothing else is changed meanwhile is seen to by the gate and by the files; these tools only
-//! say when.
+//! These tools only begin and end plan mode. The gate and the files prevent all other changes.
 
 use crate::typed::tool_family;
 use crate::{
@@ -22,9 +21,9 @@ pub const PLAN_WRITE: ToolIdentity = ToolIdentity::new("plan_write", ToolKind::P
 /// `plan_exit`: offers the plan to a person.
 pub const PLAN_EXIT: ToolIdentity = ToolIdentity::new("plan_exit", ToolKind::PlanExit);
 
-/// The most that a plan may say, in bytes: it stays in the context as long as the work goes on.
+/// The longest plan. It stays in the context as long as the work goes on.
 const MAX_PLAN_BYTES: usize = 32 * 1024;
-/// They change the conversation alone, one after the other.
+/// Entering and leaving plan mode changes only the conversation, one call after the other.
 const PLAN_MODE_RISK: Risk = Risk {
     effect: ToolEffect::Reads,
     parallel_safe: false,
@@ -202,7 +201,7 @@ impl TypedTool for PlanExit {
     }
 }
 
-/// The plan that can be agreed to, and its file; or why there is none.
+/// Returns the file and the text of the plan that a person can agree to, or why there is none.
 async fn approvable_plan(
     standing: &SessionView,
     files: &dyn Vfs,
@@ -216,7 +215,7 @@ async fn approvable_plan(
     Ok((file.to_owned(), read_plan(files, &path).await?))
 }
 
-/// What the plan in `file` says.
+/// Reads the plan in `file`.
 async fn read_plan(files: &dyn Vfs, file: &VPath) -> Result<String, String> {
     let range = ReadRange {
         offset: 0,
@@ -245,7 +244,7 @@ async fn read_plan(files: &dyn Vfs, file: &VPath) -> Result<String, String> {
     }
 }
 
-/// The file of the plan that is being made.
+/// Returns the file of the plan that is being made.
 fn draft_file(standing: &SessionView) -> Option<&str> {
     standing.plan.as_ref()?.draft_file()
 }

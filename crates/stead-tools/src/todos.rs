@@ -1,4 +1,4 @@
-//! `write_todos`: what is to be done in this conversation.
+//! `write_todos`: the list of things to do in a conversation.
 
 use crate::typed::tool_family;
 use crate::{Output, ToolCx, ToolDef, ToolError, ToolIdentity, TypedTitleForm, TypedTool};
@@ -13,9 +13,9 @@ pub const WRITE_TODOS: ToolIdentity = ToolIdentity::new("write_todos", ToolKind:
     .listed_as(&["read_plan", "plan"])
     .title("TodoWrite");
 
-/// Things to do, at most.
+/// The most items of a list.
 const MAX_TODOS: usize = 100;
-/// Characters of one of them.
+/// The most characters of an item.
 const MAX_TODO_CHARS: usize = 500;
 
 tool_family! {
@@ -25,7 +25,7 @@ tool_family! {
     }
 }
 
-/// The list as people and models read it, one line each.
+/// Formats the list as people and models read it, one item per line.
 pub fn checklist<'a>(todos: impl IntoIterator<Item = &'a Todo>) -> String {
     let line = |todo: &Todo| {
         let mark = match todo.status {
@@ -58,7 +58,7 @@ struct WriteTodosItem {
 
 impl TypedTool for WriteTodos {
     type Args = WriteTodosArgs;
-    // It changes the conversation alone; one after the other, so that the last one counts.
+    // It changes only the conversation. Calls run one after the other, so that the last one counts.
     const DEF: ToolDef = ToolDef::new(
         WRITE_TODOS,
         Risk {
@@ -95,7 +95,7 @@ impl TypedTool for WriteTodos {
     }
 }
 
-/// The list, if it is one.
+/// Returns the list if it is valid, or what is wrong with it.
 fn validate_todos(todos: Vec<Todo>) -> Result<Vec<Todo>, String> {
     if todos.len() > MAX_TODOS {
         return Err(format!(
@@ -129,7 +129,7 @@ fn validate_todos(todos: Vec<Todo>) -> Result<Vec<Todo>, String> {
     Ok(todos)
 }
 
-/// `TodoWrite`, as the title surface has it.
+/// `TodoWrite`, the form on the title surface.
 struct TodoWriteForm;
 
 #[derive(Deserialize, JsonSchema)]

@@ -1,4 +1,4 @@
-//! `execute`: commands.
+//! `execute`: runs shell commands in a sandbox.
 
 mod result;
 mod terminal_codes;
@@ -35,18 +35,18 @@ pub const EXECUTE: ToolIdentity = ToolIdentity::new("execute", ToolKind::Command
 /// The identities of the tools of this module.
 pub(crate) const IDENTITIES: &[ToolIdentity] = &[EXECUTE];
 
-/// Seconds that a call may ask for, even where the usual limit is lower.
+/// The seconds that a call may ask for, even where the usual limit is lower.
 const MAX_SECONDS: u64 = 600;
-/// What a call may take beyond the command's own time, to end it and to tell of it.
+/// The extra time of a call to stop the command and to report on it.
 const STOP_GRACE: Duration = Duration::from_secs(5);
-/// A longer command does not fit into what a program can be told.
+/// The longest command: the arguments of a process are limited.
 const MAX_COMMAND_BYTES: usize = 100 * 1024;
 
-/// Where a folder of the workspace lies, as the sandbox knows it; none if it lies in no folder.
+/// Returns where a folder of the workspace is in the sandbox, or nothing if it is not on a disk.
 pub type FolderResolver = Arc<dyn Fn(&VPath) -> Option<PathBuf> + Send + Sync>;
 
-/// The tool that runs commands in `sandbox`, in `folders`, for `usual_seconds` unless a call says
-/// otherwise.
+/// Returns the tool that runs commands in `sandbox`, in `folders`, for `usual_seconds` unless a call
+/// sets another time.
 pub fn execute_tool(
     sandbox: Arc<dyn Sandbox>,
     folders: FolderResolver,
@@ -147,7 +147,7 @@ impl Execute {
         args.timeout.unwrap_or(self.default_seconds)
     }
 
-    /// How many seconds the call may take, if it can be made at all.
+    /// Checks the arguments, and returns how many seconds the command may take.
     fn validate(&self, cx: &ToolCx, args: &ExecuteArgs) -> Result<u64, ToolError> {
         let tell = |text: String| Err(ToolError::RespondToModel(text));
         let seconds = self.timeout_seconds(args);
@@ -177,7 +177,7 @@ impl Execute {
         Ok(seconds)
     }
 
-    /// The folder of the workspace that `cwd` names.
+    /// Returns the folder of the workspace that `cwd` names.
     async fn folder(&self, cx: &ToolCx, cwd: &str) -> Result<PathBuf, ToolError> {
         let path = parse_path(cwd)?;
         let real = match cx.vfs.resolve(&path).await {

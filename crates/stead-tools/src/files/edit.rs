@@ -21,7 +21,7 @@ pub const EDIT_FILE: ToolIdentity = ToolIdentity::new("edit_file", ToolKind::Fil
     .title("Edit")
     .subject(&["file_path", "path"]);
 
-/// Places of an ambiguous text that are named.
+/// The most lines that a message about an ambiguous text names.
 const MAX_NAMED_LINES: usize = 20;
 
 pub(super) struct EditFile;
@@ -41,7 +41,7 @@ pub(super) struct EditFileArgs {
     replace_all: bool,
 }
 
-/// How many occurrences are meant.
+/// How many occurrences are replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Occurrences {
     Single,
@@ -174,22 +174,22 @@ async fn preview(view: PlanView<'_>, args: EditFileArgs) -> Option<String> {
     )
 }
 
-/// What to replace where.
+/// A replacement and the places where it is made.
 ///
-/// Byte for byte, and the file's line ends stay as they are: in a file whose lines all end with
-/// CRLF a bare `\n` in either text stands for CRLF, and in one whose lines all end with `\n` a CRLF
-/// stands for that. Otherwise the texts are tried as given first.
+/// Texts are compared byte for byte, and the file keeps its line ends: in a file whose lines all end
+/// with CRLF, a bare `\n` in either text stands for CRLF, and in a file whose lines all end with
+/// `\n`, CRLF stands for `\n`. Otherwise the texts are tried as given first.
 #[derive(Debug, PartialEq, Eq)]
 struct TextEdit<'a> {
-    /// Ascending, at least one.
+    /// The places in ascending order, at least one.
     places: Vec<usize>,
     old_len: usize,
     new: Cow<'a, str>,
-    /// Of the first place, counted from 1.
+    /// The line of the first place, counted from 1.
     line: usize,
 }
 
-/// Why a text is not edited.
+/// Why a text cannot be edited.
 #[derive(Debug, PartialEq, Eq)]
 enum EditRefusal {
     Empty,
@@ -270,7 +270,7 @@ impl<'a> TextEdit<'a> {
 
     fn apply(&self, mut content: Vec<u8>) -> Vec<u8> {
         let new = self.new.as_bytes();
-        // In place: a second copy of a large file costs more than moving its tail.
+        // In place, because a second copy of a large file costs more than moving its tail.
         if let [place] = *self.places {
             content.splice(place..place + self.old_len, new.iter().copied());
             return content;
@@ -287,7 +287,7 @@ impl<'a> TextEdit<'a> {
     }
 }
 
-/// The lines, from 1, of ascending places.
+/// Returns the line numbers, counted from 1, of ascending places.
 fn line_numbers(content: &[u8], places: &[usize]) -> Vec<usize> {
     let mut line = 1;
     let mut from = 0;
@@ -299,7 +299,7 @@ fn line_numbers(content: &[u8], places: &[usize]) -> Vec<usize> {
     numbers.collect()
 }
 
-/// What to do with the line ends of a text.
+/// How the line ends of a text are converted.
 #[derive(Debug, Clone, Copy)]
 enum LineEndingConversion {
     None,
@@ -307,7 +307,7 @@ enum LineEndingConversion {
     ToCrlf,
 }
 
-/// What to try, in this order, for texts in a file.
+/// Returns the conversions to try for a file, in this order.
 fn line_ending_conversions(
     content: &[u8],
     old: &str,

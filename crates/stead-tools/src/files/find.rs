@@ -22,7 +22,7 @@ pub const GREP_FILES: ToolIdentity = ToolIdentity::new("grep_files", ToolKind::F
     .title("Grep")
     .subject(&["path", "pattern"]);
 
-/// Paths that one glob gives at most.
+/// The most paths that one glob returns.
 const MAX_PATHS: usize = 1000;
 
 pub(super) struct GlobFiles;
@@ -157,7 +157,7 @@ fn yes() -> bool {
 }
 
 impl GrepArgs {
-    /// Lines before and after each match.
+    /// Returns the number of lines to show before and after each match.
     fn context_lines(&self) -> (usize, usize) {
         (
             self.before.unwrap_or(self.context),
@@ -241,8 +241,8 @@ impl TypedTool for GrepFiles {
     }
 }
 
-/// Takes away the first matching lines, or files. What is left begins where a search with that
-/// limit ends.
+/// Removes the first matching lines, or files, so that the rest begins where a search with that limit
+/// ends.
 fn skip(files: &mut Vec<FileMatches>, args: &GrepArgs) {
     let mut room = args.offset;
     match args.output_mode {
@@ -332,7 +332,7 @@ fn render(surface: Surface, args: &GrepArgs, found: &GrepResult) -> String {
     rows.join("\n")
 }
 
-/// The lines of a file, `--` between places that are apart.
+/// Formats the lines of a file, with `--` between places that do not adjoin.
 fn render_lines(file: &FileMatches, args: &GrepArgs) -> Vec<String> {
     let apart = args.context_lines() != (0, 0);
     let mut rows = Vec::with_capacity(file.lines.len());

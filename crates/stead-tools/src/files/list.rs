@@ -19,9 +19,9 @@ pub const FILE_INFO: ToolIdentity = ToolIdentity::new("file_info", ToolKind::Fil
     .aliases(&["stat"])
     .subject(&["file_path"]);
 
-/// More entries are only counted.
+/// The most entries that are listed; others are only counted.
 const MAX_ENTRIES: usize = 1000;
-/// The lines of a larger file are not counted.
+/// The size from which the lines of a file are not counted.
 const MAX_COUNTED_BYTES: u64 = 50 * 1024 * 1024;
 
 pub(super) struct ListFiles;

@@ -22,11 +22,11 @@ use crate::{ToolCx, ToolError};
 use stead_core::ArgumentAliases;
 use stead_vfs::{VPath, VfsError};
 
-/// Characters of text one call gives back at most; about 20,000 tokens.
+/// The most characters that one call returns; about 20,000 tokens.
 const MAX_OUTPUT_CHARS: usize = 80_000;
-/// A larger file is not loaded to change a part of it.
+/// The largest file that is loaded to change a part of it.
 const MAX_EDIT_BYTES: u64 = 100 * 1024 * 1024;
-/// Names of a directory that are compared with a missing one.
+/// The most names of a directory that are compared with a missing one.
 const MAX_COMPARED_NAMES: usize = 2000;
 
 /// Other names of `file_path`.
@@ -59,7 +59,7 @@ pub(crate) fn parse_path(text: &str) -> Result<VPath, ToolError> {
 
 /// Returns the error with a hint what to do about it, which names tools as the model knows them.
 pub(crate) async fn explain_error(cx: &ToolCx, error: VfsError) -> ToolError {
-    // The model can do nothing about these.
+    // The model cannot do anything about these.
     if matches!(error, VfsError::Fenced(_) | VfsError::Unavailable { .. }) {
         return ToolError::Fatal(error.to_string());
     }
@@ -91,7 +91,7 @@ pub(crate) async fn explain_error(cx: &ToolCx, error: VfsError) -> ToolError {
     })
 }
 
-/// A path beside `missing` whose name is like it.
+/// Returns a path in the same directory whose name is similar to `missing`.
 async fn similar_path(cx: &ToolCx, missing: &VPath) -> Option<VPath> {
     let parent = missing.parent()?;
     let entries = cx.vfs.list(&parent).await.ok()?;
@@ -105,7 +105,7 @@ async fn similar_path(cx: &ToolCx, missing: &VPath) -> Option<VPath> {
         .ok()
 }
 
-/// `1 line`, `2 lines`.
+/// Formats a count with its noun: `1 line`, `2 lines`.
 fn pluralize(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

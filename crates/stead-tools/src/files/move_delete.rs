@@ -138,7 +138,7 @@ async fn preview_move(view: PlanView<'_>, args: MoveArgs) -> Option<String> {
     )
 }
 
-/// Whether the session has seen the file before it moved, and so knows what is in it.
+/// Whether the session knows the content of the file that is moved.
 fn has_seen(cx: &ToolCx, path: &VPath) -> bool {
     cx.file_versions.get(path).is_some()
 }

@@ -18,11 +18,11 @@ pub const READ_FILE: ToolIdentity = ToolIdentity::new("read_file", ToolKind::Fil
     .title("Read")
     .subject(&["file_path"]);
 
-/// Of a longer line only this much is shown.
+/// The most characters of a line that are shown.
 const MAX_LINE_CHARS: usize = 2000;
-/// The most bytes a character takes.
+/// The most bytes of a character.
 const MAX_CHAR_BYTES: usize = 4;
-/// Bytes that some editors put at the start of a text.
+/// The byte order mark that some editors put at the start of a text.
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 pub(super) struct ReadFile;
@@ -80,7 +80,7 @@ async fn read_media(
     path: &VPath,
     (mime, max_bytes): (&str, u64),
 ) -> Result<Output, ToolError> {
-    // One byte more than allowed tells that there is more.
+    // One byte more than allowed shows whether the file is too large.
     let (data, version) = match cx
         .vfs
         .read(
@@ -110,7 +110,7 @@ async fn read_media(
     .with_file_version(path, &version))
 }
 
-/// The window as the model sees it, or why there is nothing to see.
+/// Formats the lines for the model, or says why there are none.
 fn render(
     surface: Surface,
     path: &VPath,
@@ -182,7 +182,7 @@ struct ReadableLine<'a> {
     is_lossy: bool,
 }
 
-/// A line without BOM and CR, as text, clipped.
+/// Returns a line as text without byte order mark and CR, cut if it is too long.
 fn readable_line(line: &FileLine, number: u64) -> ReadableLine<'_> {
     let bytes = line
         .text
@@ -210,7 +210,7 @@ fn readable_line(line: &FileLine, number: u64) -> ReadableLine<'_> {
     }
 }
 
-/// Without the part of a character that a cut may have left at the end.
+/// Returns the bytes without an incomplete character at the end.
 fn whole_chars(bytes: &[u8]) -> &[u8] {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => &bytes[..error.valid_up_to()],

@@ -21,7 +21,7 @@ pub const OVERWRITE_FILE: ToolIdentity = ToolIdentity::new("overwrite_file", Too
     .follows_rules_of(&WRITE_FILE)
     .subject(&["file_path", "path"]);
 
-/// Tries to append to a file that others write to, each after a longer pause.
+/// How often appending is tried while others write, each time after a longer pause.
 const APPEND_TRIES: u32 = 40;
 
 pub(super) struct WriteFile;
@@ -45,8 +45,8 @@ enum WriteMode {
     Create,
     Append,
     Overwrite,
-    // What writing means in the title surface: the file is new, or this session knows what it
-    // replaces.
+    // The meaning of `Write` on the title surface: the file is new, or the session knows the content
+    // that it replaces.
     #[schemars(skip)]
     Known,
 }
@@ -127,7 +127,7 @@ async fn preview_write(view: PlanView<'_>, args: WriteArgs) -> Option<String> {
     })
 }
 
-/// Writes a new file, or replaces one that is still as this session last saw it.
+/// Writes a new file, or replaces one that has not changed since the session last saw it.
 async fn replace_known(cx: &ToolCx, path: &VPath, content: String) -> Result<Version, VfsError> {
     let expect = match cx.file_versions.get(path) {
         None => Expect::Absent,
@@ -141,7 +141,7 @@ async fn replace_known(cx: &ToolCx, path: &VPath, content: String) -> Result<Ver
     cx.vfs.write(path, content.into(), expect).await
 }
 
-/// Adds to the end of what is there at that moment, whoever else writes.
+/// Appends to the current content, even while others write.
 async fn append(cx: &ToolCx, path: &VPath, content: &str) -> Result<Version, VfsError> {
     let mut tries = 0;
     loop {
@@ -174,7 +174,7 @@ async fn append(cx: &ToolCx, path: &VPath, content: &str) -> Result<Version, Vfs
         };
         match cx.vfs.write(path, data.into(), expect).await {
             Err(VfsError::Changed(_) | VfsError::Exists(_)) if tries < APPEND_TRIES => {
-                // Different for each, or those who met would meet again.
+                // The pauses differ, so that two writers do not collide again and again.
                 let spread = u64::from(
                     std::time::SystemTime::UNIX_EPOCH
                         .elapsed()

@@ -23,17 +23,17 @@ const LIST_TASKS: ToolIdentity =
 const GET_TASK: ToolIdentity = ToolIdentity::new("get_task", ToolKind::Task).aliases(&["TaskGet"]);
 const DELETE_TASK: ToolIdentity = ToolIdentity::new("delete_task", ToolKind::Task);
 
-/// Tasks, at most.
+/// The most tasks of a list.
 const MAX_TASKS: usize = 1000;
-/// Characters of a text that is given.
+/// The most characters of a text argument.
 const MAX_TEXT_CHARS: usize = 2000;
-/// Characters of all notes of a task.
+/// The most characters of all notes of a task.
 const MAX_NOTES_CHARS: usize = 20_000;
-/// Bytes of what tools keep with a task.
+/// The most bytes of a task's metadata.
 const MAX_METADATA_BYTES: usize = 4096;
-/// Tasks that one answer lists.
+/// The most tasks that one result lists.
 const MAX_LISTED: usize = 200;
-/// Characters of a description in a list.
+/// The most characters of a description in a list.
 const LISTED_CHARS: usize = 100;
 
 tool_family! {
@@ -69,7 +69,7 @@ impl TaskFile {
         }])
     }
 
-    /// Now, as notes are dated.
+    /// Returns the current time, in the format of notes.
     fn stamp(&self) -> String {
         let now = jiff::Zoned::now();
         let there = self
@@ -222,7 +222,7 @@ impl TypedTool for UpdateTask {
     }
 }
 
-/// Takes an update in, and says how far the task has come.
+/// Applies an update, and returns the status of the task.
 fn apply_update(
     task: &mut TaskItem,
     args: &UpdateTaskArgs,
@@ -331,7 +331,7 @@ impl TypedTool for ListTasks {
     }
 }
 
-/// A task in a line.
+/// Formats a task on one line.
 fn render_line(task: &TaskItem) -> String {
     let words: Vec<&str> = task.text("description").split_whitespace().collect();
     let mut description = words.join(" ");

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stead_core::ArgumentAliases;
 
-/// What `head_limit: 0`, which asks for everything, comes to.
+/// The limit that `head_limit: 0`, which asks for everything, stands for.
 const UNLIMITED: usize = 100_000;
 
 pub(crate) struct GlobForm;
