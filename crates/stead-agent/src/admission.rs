@@ -1,4 +1,4 @@
-//! What becomes of a call: what the gate says of it, and all that the gate must know.
+//! Admission of calls: what the gate must know about a call, and what follows from its verdict.
 
 use crate::approvals::ask_if_client_executes;
 use crate::prompt_sources::PromptSources as Prompts;
@@ -15,14 +15,14 @@ use stead_tools::{Executor, PreparedCall, Registry};
 use stead_vfs::{Guarded, VPath, Vfs, VfsError};
 use stead_workspace::PROJECT;
 
-/// The conversation that a call is part of, as far as the gate must know it.
+/// What the gate must know about the conversation that a call is part of.
 pub(crate) struct GateContext<'a> {
     pub(crate) owner: &'a Owner,
-    /// What binds it beside the rules of its agent.
+    /// The permissions of the session, besides the rules of its agent.
     pub(crate) permissions: SessionPermissions,
-    /// The result that first brought in words from outside.
+    /// The journal entry that first brought in untrusted content.
     pub(crate) tainted_since: Option<u64>,
-    /// The session, if it is one.
+    /// The session; none for a call outside of one.
     pub(crate) session: Option<&'a Session>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct AskedCall {
     pub(crate) facts: CallFacts,
 }
 
-/// What the gate and the registry made of a call.
+/// The outcome of admission.
 pub(crate) enum Admission {
     Run(AdmittedCall),
     Ask(Box<AskedCall>),
@@ -49,7 +49,7 @@ pub(crate) enum Admission {
 }
 
 impl Agent {
-    /// The gate's verdict on a call of what is not here and would never be callable.
+    /// Returns the gate's verdict on a call of a tool that is excluded, registered or not.
     pub(crate) fn excluded_verdict(
         &self,
         tools: &Registry,
@@ -64,7 +64,7 @@ impl Agent {
         ))
     }
 
-    /// Tools that its lists deny, as these name them.
+    /// Returns the tools that the lists of the workspace deny, as they name them.
     pub(crate) fn denied_tools(&self) -> Vec<String> {
         self.parts
             .workspace
@@ -75,7 +75,7 @@ impl Agent {
             .collect()
     }
 
-    /// Files as tools see them: the rules hold below every one of them.
+    /// Returns the files as tools see them, with the file rules applied.
     pub(crate) fn guarded_files(&self, files: Arc<dyn Vfs>) -> Arc<dyn Vfs> {
         Arc::new(Guarded::new(files, self.parts.workspace.rules.clone()))
     }
@@ -222,7 +222,7 @@ impl Agent {
             resolved_paths: match conversation.permissions.grants.is_empty()
                 && self.gate.approvals.is_empty()
             {
-                // Only rules for folders ask where paths lie.
+                // Only rules and grants for folders need resolved paths.
                 true => Vec::new(),
                 false => resolved_paths(files, &accesses).await,
             },
@@ -250,7 +250,7 @@ impl Agent {
             let Ok(path) = VPath::parse(&access.path) else {
                 continue;
             };
-            // What cannot be resolved is refused by the file rules.
+            // The file rules refuse a path that cannot be resolved.
             if let Ok(real) = files.resolve(&path).await {
                 resolved.insert(access.path.clone(), real);
             }
@@ -299,7 +299,7 @@ pub(crate) fn prepare(tools: &Registry, name: &str, args: Value) -> Result<Prepa
     }
 }
 
-/// Where the paths of a call really lie. One that cannot be resolved is refused by the file rules.
+/// Returns the resolved paths of a call. The file rules refuse one that cannot be resolved.
 pub(crate) async fn resolved_paths(files: &dyn Vfs, accesses: &[PathAccess]) -> Vec<VPath> {
     let mut all = Vec::with_capacity(accesses.len());
     for path in accesses
@@ -311,7 +311,7 @@ pub(crate) async fn resolved_paths(files: &dyn Vfs, accesses: &[PathAccess]) -> 
     all
 }
 
-/// Whether something in the attached project would be changed.
+/// Whether the access changes something in the attached project.
 fn changes_project(access: &PathAccess) -> bool {
     let inside =
         || VPath::parse(&access.path).is_ok_and(|path| path.parts().next() == Some(PROJECT));

@@ -1,4 +1,4 @@
-//! What the rules for commands say about a call that runs one.
+//! The command rules, applied to a call that runs a command.
 
 use crate::Agent;
 use stead_core::{AccessKind, PathAccess, PathScope, Verdict, VerdictKind};
@@ -7,17 +7,17 @@ use stead_shell::{CommandVerdict, ReadDepth};
 use stead_tools::CommandLine;
 use stead_vfs::{Rules, VPath, Vfs, VfsError};
 
-/// What a command that only reads would look at.
+/// The paths that a read-only command would read.
 #[derive(Default)]
 pub(crate) struct CommandReads {
-    /// What it names.
+    /// The paths that it names.
     pub(crate) named_paths: Vec<PathAccess>,
-    /// Folders whose content it may show, where nothing but the reading was allowed.
+    /// The folders whose content it may show, where only the reading was allowed.
     pub(crate) folders: Vec<PathAccess>,
 }
 
 impl Agent {
-    /// Judges a command. What it reads is for the file rules.
+    /// Judges a command. The paths that it reads are left to the file rules.
     pub(crate) fn judge_command(&self, line: &CommandLine) -> (CommandFacts, CommandReads) {
         let judgement = stead_shell::judge(&self.parts.workspace.config().commands, &line.text);
         let reads = if judgement.reads.is_some() {

@@ -1,4 +1,4 @@
-//! Plan mode: its tools, and when to use them. What it forbids is the gate's and the files' part.
+//! Plan mode: its tools, and when to use them. The gate and the files enforce it.
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
@@ -30,7 +30,7 @@ impl Feature for PlanFeature {
     ) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
         Box::pin(async move {
             let file = cx.definition().config.plan.file();
-            // Where no plan can be written there is none to agree to.
+            // Without a plan file that can be written there is no plan to agree to.
             if cx.workspace.rules.decide(AccessKind::Write, &file).kind == VerdictKind::Deny {
                 return Ok(Contribution::default());
             }

@@ -1,4 +1,4 @@
-//! Commands.
+//! The `execute` tool and the section about commands.
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
@@ -9,7 +9,7 @@ use stead_tools::{ToolIdentity, execute_tool};
 use stead_vfs::VPath;
 use stead_workspace::{Section, WorkspaceError, section_order};
 
-/// Commands, where the workspace lies in a folder in which they can run.
+/// Commands, where the workspace is in a folder in which they can run.
 #[derive(Debug)]
 pub(super) struct ShellFeature {
     /// Where they run.

@@ -1,20 +1,20 @@
-//! What entries of a journal say, for searching and for reading again.
+//! The text of journal entries, for search and display.
 
 use std::collections::HashSet;
 use stead_core::{Block, CallResult, Entry, JournalLine, ToolCall, ToolKind};
 use stead_search::LineSpeaker;
 use stead_tools::builtin_tool;
 
-/// What an entry says.
+/// The text of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryText {
-    /// Who says it.
+    /// The speaker.
     pub voice: LineSpeaker,
-    /// The words: calls as `name {arguments}`, media as `[type name]`.
+    /// The text: calls as `name {arguments}`, media as `[type name]`.
     pub text: String,
 }
 
-/// What `entry` says; none if nobody says anything.
+/// Returns the text of `entry`, if it has any.
 pub fn entry_text(entry: &Entry) -> Option<EntryText> {
     let (voice, text) = match entry {
         Entry::User(input) => (
@@ -59,7 +59,7 @@ fn voice_of(result: &CallResult) -> LineSpeaker {
     }
 }
 
-/// What is searched of a journal: all that was said, without the searches themselves.
+/// Returns the searchable lines of a journal: all texts, except for searches and their results.
 pub(super) fn searchable_lines(lines: &[JournalLine]) -> Vec<stead_search::SourceLine> {
     let mut searches: HashSet<&str> = HashSet::new();
     let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! `memory_save` and `memory_forget`: what the agent itself does to its memory.
+//! `memory_save` and `memory_forget`: the tools with which an agent changes its memory.
 
 use super::credentials::holds_credentials;
 use super::error::MemoryError;
@@ -14,11 +14,11 @@ use stead_tools::{
     CallOrigin, CallPlan, Output, Tool, ToolCx, ToolDef, ToolError, TypedTool, builtin, typed_tool,
 };
 
-/// Most tags of one fact.
+/// The most tags of one fact.
 const MAX_TAGS: usize = 8;
 
-/// The tools over the memory in `files`, which must not be guarded: what waits for approval is out
-/// of reach of an agent's own files.
+/// Returns the tools for the memory in `files`, which must not be guarded: an agent cannot reach the
+/// quarantine through its own files.
 pub(crate) fn memory_tools(files: FactFiles, redactor: Redactor) -> Vec<Arc<dyn Tool>> {
     vec![
         typed_tool(MemorySaveTool {
@@ -59,7 +59,7 @@ fn to_tool_error(error: MemoryError) -> ToolError {
     ToolError::RespondToModel(error.to_string())
 }
 
-/// Who calls: a person if it is no session's call.
+/// Returns who calls: a person if the call is outside any session.
 fn caller(origin: &CallOrigin) -> &'static str {
     if origin.session == SessionId::sessionless() {
         "user"

@@ -25,7 +25,6 @@ fn session(usual_seconds: u64) -> Session {
     }
 }
 
-// 6: execute
 #[tokio::test]
 async fn a_command_runs_in_its_folder_and_tells_how_it_ended() {
     let s = session(60);
@@ -53,7 +52,6 @@ async fn a_command_runs_in_its_folder_and_tells_how_it_ended() {
     }
 }
 
-// 6: execute
 #[tokio::test]
 async fn what_cannot_be_done_is_told_before_anything_runs() {
     let s = session(60);
@@ -89,7 +87,6 @@ async fn what_cannot_be_done_is_told_before_anything_runs() {
     assert!(!files.contains(&"ran".into()), "{files:?}");
 }
 
-// 6: execute
 #[tokio::test]
 async fn a_command_whose_time_is_up_tells_what_it_wrote_until_then() {
     let s = session(60);

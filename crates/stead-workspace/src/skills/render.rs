@@ -28,7 +28,7 @@ pub(crate) struct SkillBody {
 }
 
 /// The name of the tool, unless a surface gives it another.
-const DEFAULT_TOOL_NAME: &str = "load_skill";
+const DEFAULT_TOOL_NAME: &str = stead_tools::builtin::LOAD_SKILL.name;
 
 fn introduction(tool: &str) -> String {
     format!(

@@ -1,4 +1,4 @@
-//! Tools that look up what was remembered and what was said.
+//! Tools that search memory and conversations.
 
 mod format;
 mod memory;
@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use stead_tools::{ToolIdentity, builtin, typed_tool};
 use stead_workspace::WorkspaceError;
 
-/// Tools that look up what was remembered and what was said.
+/// Tools that search memory and conversations.
 #[derive(Debug)]
 pub(super) struct LookupFeature;
 
@@ -55,7 +55,7 @@ impl Feature for LookupFeature {
                 session: session.clone(),
             }),
         ];
-        // Through the view of the prompt: nobody is asked file by file, so what asks is left out.
+        // Memory is read as the prompt is: a file that would need approval is left out.
         if let Some(memory) = MemoryFiles::for_session(cx.workspace, &session, cx.files.clone()) {
             tools.push(typed_tool(memory::MemoryGet {
                 memory: memory.clone(),

@@ -1,4 +1,4 @@
-//! Agents of the workspace that work can be handed to, and those that can be switched to.
+//! Subagents that work can be handed to, and agents that can be switched to.
 
 mod switch;
 mod tasks;
@@ -15,12 +15,12 @@ use stead_workspace::{
 };
 use switch::SwitchAgentTool;
 
-/// Agents that are listed.
+/// The most agents that are listed.
 const MAX_LISTED: usize = 100;
-/// Characters of a description that are shown.
+/// The most characters of a description that are shown.
 const MAX_DESCRIPTION_CHARS: usize = 1024;
 
-/// Agents that work can be handed to, and those that can be switched to.
+/// Subagents that work can be handed to, and agents that can be switched to.
 #[derive(Debug)]
 pub(super) struct SubagentsFeature;
 
@@ -77,7 +77,7 @@ impl Feature for SubagentsFeature {
 type AgentSpecs = BTreeMap<String, Arc<AgentSpec>>;
 
 impl SubagentsFeature {
-    /// Those that the agent that acts may hand work to.
+    /// The section about the subagents that the acting agent may hand work to.
     fn delegation_section(
         &self,
         cx: &TurnCx<'_>,
@@ -120,7 +120,7 @@ impl SubagentsFeature {
         ))
     }
 
-    /// Those that it may switch to.
+    /// The section about the agents that it may switch to, and the tool for that.
     fn switching_section(
         &self,
         cx: &TurnCx<'_>,

@@ -1,11 +1,11 @@
-//! `switch_agent`: another agent goes on with the conversation.
+//! `switch_agent`: another agent continues the conversation.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stead_core::{Risk, SessionChange, ToolEffect};
 use stead_tools::{CallPlan, Output, ToolCx, ToolDef, ToolError, TypedTool, builtin};
 
-/// Switches to one of those that the agent that acts may switch to.
+/// Switches to another agent of the workspace.
 pub(super) struct SwitchAgentTool {
     /// The agents it may switch to.
     pub(super) targets: Vec<String>,

@@ -45,7 +45,7 @@ fn tell(text: impl Into<String>) -> ToolError {
     ToolError::RespondToModel(text.into())
 }
 
-/// How long to wait, from what a call says.
+/// Returns how long to wait, from the arguments of a call.
 fn requested_wait(background: Option<bool>, timeout: Option<u64>) -> Option<TaskWait> {
     match (background, timeout) {
         (Some(true), _) | (_, Some(0)) => Some(TaskWait::Background),
@@ -57,7 +57,7 @@ fn requested_wait(background: Option<bool>, timeout: Option<u64>) -> Option<Task
     }
 }
 
-/// Waits as far as it was told to, and says what came of it.
+/// Waits for a task as long as requested, and reports its state or result.
 async fn wait_and_report(
     crew: &Subagents,
     cx: &ToolCx,
