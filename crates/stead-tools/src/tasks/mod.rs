@@ -7,6 +7,7 @@
 
 mod list;
 mod tools;
+mod update;
 mod yaml;
 
 pub(crate) use tools::IDENTITIES;
