@@ -80,6 +80,7 @@ impl Agent {
         Arc::new(Guarded::new(files, self.parts.workspace.rules.clone()))
     }
 
+    /// Decides what becomes of a call: it runs, waits for a person, or is refused.
     pub(crate) async fn admit(
         &self,
         tools: &Registry,
@@ -89,24 +90,8 @@ impl Agent {
         conversation: &GateContext<'_>,
     ) -> Admission {
         let PendingCall { call, state } = pending;
-        match &state {
-            CallState::Rejected { by, words } => {
-                let why = words
-                    .as_ref()
-                    .map_or(String::new(), |words| format!(": {words}"));
-                return Admission::Refuse(
-                    ResultStatus::Denied,
-                    format!("denied: {by} said no to this call{why}"),
-                );
-            }
-            CallState::Responded { words, .. } => {
-                return Admission::Refuse(ResultStatus::Ok, words.clone());
-            }
-            CallState::New
-            | CallState::Asked { .. }
-            | CallState::Approved { .. }
-            | CallState::Begun { .. }
-            | CallState::Done { .. } => {}
+        if let Some(settled) = settled_by_answer(&state) {
+            return settled;
         }
         if let Some(reason) = &call.invalid {
             return Admission::Refuse(
@@ -134,6 +119,19 @@ impl Agent {
                 return Admission::Refuse(ResultStatus::Denied, format!("denied: {error}"));
             }
         };
+        self.decide((files, run), (call, state), prepared, judged, conversation)
+            .await
+    }
+
+    /// Judges a call whose facts are known.
+    async fn decide(
+        &self,
+        (files, run): (&dyn Vfs, &RunId),
+        (call, state): (ToolCall, CallState),
+        prepared: PreparedCall,
+        judged: CallFacts,
+        conversation: &GateContext<'_>,
+    ) -> Admission {
         let verdict = ask_if_client_executes(
             prepared.spec().executor,
             judge(&self.gate, &conversation.permissions, &judged),
@@ -287,6 +285,27 @@ impl Agent {
             ToolEffect::Network | ToolEffect::Executes => true,
             ToolEffect::Reads | ToolEffect::Writes => accesses.iter().any(of_sessions),
         }
+    }
+}
+
+/// Returns what a person's answer already settled, if it did.
+fn settled_by_answer(state: &CallState) -> Option<Admission> {
+    match state {
+        CallState::Rejected { by, words } => {
+            let why = words
+                .as_ref()
+                .map_or(String::new(), |words| format!(": {words}"));
+            let text = format!("denied: {by} said no to this call{why}");
+            Some(Admission::Refuse(ResultStatus::Denied, text))
+        }
+        CallState::Responded { words, .. } => {
+            Some(Admission::Refuse(ResultStatus::Ok, words.clone()))
+        }
+        CallState::New
+        | CallState::Asked { .. }
+        | CallState::Approved { .. }
+        | CallState::Begun { .. }
+        | CallState::Done { .. } => None,
     }
 }
 
