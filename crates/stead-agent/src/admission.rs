@@ -1,4 +1,4 @@
-//! What becomes of a call: what the gate says of it, and all that the gate must know.
+//! Admission of calls: what the gate must know about a call, and what follows from its verdict.
 
 use crate::approvals::ask_if_client_executes;
 use crate::prompt_sources::PromptSources as Prompts;
@@ -8,41 +8,40 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use stead_core::{
     AccessKind, Ask, CallState, Owner, PathAccess, PendingCall, ResultStatus, RunId, ToolCall,
-    ToolEffect, Verdict, VerdictKind, args_hash,
+    ToolEffect, ToolKind, Verdict, VerdictKind, args_hash,
 };
 use stead_gate::{CommandFacts, RuleMatch, SessionPermissions, judge};
 use stead_place::PROJECT;
-use stead_tools::{Executor, Registry, Tool};
+use stead_tools::{Executor, PreparedCall, Registry};
 use stead_vfs::{Guarded, VPath, Vfs, VfsError};
 
-/// The conversation that a call is part of, as far as the gate must know it.
+/// What the gate must know about the conversation that a call is part of.
 pub(crate) struct GateContext<'a> {
     pub(crate) owner: &'a Owner,
-    /// What binds it beside the rules of its agent.
+    /// The permissions of the session, besides the rules of its agent.
     pub(crate) permissions: SessionPermissions,
-    /// The result that first brought in words from outside.
+    /// The journal entry that first brought in untrusted content.
     pub(crate) tainted_since: Option<u64>,
-    /// The session, if it is one.
+    /// The session; none for a call outside of one.
     pub(crate) session: Option<&'a Session>,
 }
 
 /// A call that may run.
 pub(crate) struct AdmittedCall {
     pub(crate) call: ToolCall,
-    pub(crate) tool: Arc<dyn Tool>,
-    pub(crate) args: Value,
-    /// Whether its result brings in words from outside.
+    pub(crate) prepared: PreparedCall,
+    /// Whether its result is untrusted content.
     pub(crate) untrusted: bool,
 }
 
 /// A call that waits for a person.
 pub(crate) struct AskedCall {
     pub(crate) ask: Ask,
-    pub(crate) tool: Arc<dyn Tool>,
+    pub(crate) prepared: PreparedCall,
     pub(crate) facts: CallFacts,
 }
 
-/// What the gate and the registry made of a call.
+/// The outcome of admission.
 pub(crate) enum Admission {
     Run(AdmittedCall),
     Ask(Box<AskedCall>),
@@ -50,7 +49,7 @@ pub(crate) enum Admission {
 }
 
 impl Agent {
-    /// The gate's verdict on a call of what is not here and would never be callable.
+    /// Returns the gate's verdict on a call of a tool that is excluded, registered or not.
     pub(crate) fn excluded_verdict(
         &self,
         tools: &Registry,
@@ -65,7 +64,7 @@ impl Agent {
         ))
     }
 
-    /// Tools that its lists deny, as these name them.
+    /// Returns the tools that the lists of the workspace deny, as they name them.
     pub(crate) fn denied_tools(&self) -> Vec<String> {
         self.parts
             .workspace
@@ -76,11 +75,12 @@ impl Agent {
             .collect()
     }
 
-    /// Files as tools see them: the rules hold below every one of them.
+    /// Returns the files as tools see them, with the file rules applied.
     pub(crate) fn guarded_files(&self, files: Arc<dyn Vfs>) -> Arc<dyn Vfs> {
         Arc::new(Guarded::new(files, self.parts.workspace.rules.clone()))
     }
 
+    /// Decides what becomes of a call: it runs, waits for a person, or is refused.
     pub(crate) async fn admit(
         &self,
         tools: &Registry,
@@ -90,24 +90,8 @@ impl Agent {
         conversation: &GateContext<'_>,
     ) -> Admission {
         let PendingCall { call, state } = pending;
-        match &state {
-            CallState::Rejected { by, words } => {
-                let why = words
-                    .as_ref()
-                    .map_or(String::new(), |words| format!(": {words}"));
-                return Admission::Refuse(
-                    ResultStatus::Denied,
-                    format!("denied: {by} said no to this call{why}"),
-                );
-            }
-            CallState::Responded { words, .. } => {
-                return Admission::Refuse(ResultStatus::Ok, words.clone());
-            }
-            CallState::New
-            | CallState::Asked { .. }
-            | CallState::Approved { .. }
-            | CallState::Begun { .. }
-            | CallState::Done { .. } => {}
+        if let Some(settled) = settled_by_answer(&state) {
+            return settled;
         }
         if let Some(reason) = &call.invalid {
             return Admission::Refuse(
@@ -115,7 +99,7 @@ impl Agent {
                 format!("the arguments could not be read: {reason}"),
             );
         }
-        let (tool, args) = match prepare(tools, &call.name, call.args.clone()) {
+        let prepared = match prepare(tools, &call.name, call.args.clone()) {
             Ok(prepared) => prepared,
             Err(message) => {
                 return match self.excluded_verdict(tools, &call.name, &conversation.permissions) {
@@ -128,7 +112,7 @@ impl Agent {
             }
         };
         let judged = match self
-            .call_facts((tools, files), &*tool, &args, conversation)
+            .call_facts((tools, files), &prepared, conversation)
             .await
         {
             Ok(judged) => judged,
@@ -136,31 +120,45 @@ impl Agent {
                 return Admission::Refuse(ResultStatus::Denied, format!("denied: {error}"));
             }
         };
+        self.decide((files, run), (call, state), prepared, judged, conversation)
+            .await
+    }
+
+    /// Judges a call whose facts are known.
+    async fn decide(
+        &self,
+        (files, run): (&dyn Vfs, &RunId),
+        (call, state): (ToolCall, CallState),
+        prepared: PreparedCall,
+        judged: CallFacts,
+        conversation: &GateContext<'_>,
+    ) -> Admission {
         let verdict = ask_if_client_executes(
-            &*tool,
+            prepared.spec().executor,
             judge(&self.gate, &conversation.permissions, &judged),
         );
-        let hash = match tool.approval_subject(files).await {
+        let session = conversation
+            .session
+            .map(Session::session_view)
+            .unwrap_or_default();
+        let view = prepared.view(files, &session);
+        let hash = match prepared.plan().subject(view).await {
             Some(subject) => args_hash(&Value::from(vec![call.args.clone(), Value::from(subject)])),
             None => args_hash(&call.args),
         };
-        let approved = tool.executor() == Executor::Harness
+        let approved = prepared.spec().executor == Executor::Harness
             && state
                 == CallState::Approved {
                     args_hash: hash.clone(),
                 };
         match verdict.kind {
-            _ if verdict.is_allowed() => Admission::Run(self.admitted(call, tool, args)),
-            VerdictKind::Ask if approved => Admission::Run(self.admitted(call, tool, args)),
+            _ if verdict.is_allowed() => Admission::Run(self.admitted(call, prepared)),
+            VerdictKind::Ask if approved => Admission::Run(self.admitted(call, prepared)),
             VerdictKind::Ask => {
-                let standing = conversation
-                    .session
-                    .map(Session::session_view)
-                    .unwrap_or_default();
-                if let Some(why) = tool.refusal_reason(&standing, files).await {
+                if let Some(why) = prepared.plan().refusal(view).await {
                     return Admission::Refuse(ResultStatus::Error, why);
                 }
-                let terms = self.ask_terms(files, &*tool, &judged).await;
+                let terms = self.ask_terms(view, &prepared, &judged).await;
                 let ask = Ask {
                     run: run.clone(),
                     id: call.id,
@@ -171,7 +169,7 @@ impl Agent {
                 };
                 Admission::Ask(Box::new(AskedCall {
                     ask,
-                    tool,
+                    prepared,
                     facts: judged,
                 }))
             }
@@ -181,29 +179,21 @@ impl Agent {
         }
     }
 
-    /// A call with all that the gate must know about it.
+    /// Returns all that the gate must know about a call.
     pub(crate) async fn call_facts(
         &self,
         (tools, files): (&Registry, &dyn Vfs),
-        tool: &dyn Tool,
-        args: &Value,
+        prepared: &PreparedCall,
         conversation: &GateContext<'_>,
     ) -> Result<CallFacts, VfsError> {
         let workspace = &self.parts.workspace;
-        let spec = tool.spec();
+        let spec = prepared.spec();
+        let plan = prepared.plan();
         let absent = tools.find(&spec.name).is_none();
         let excluded = tools.exclusion(&spec.name).map(|(_, why)| why.to_owned());
-        // Arguments of a tool that is not there were not checked.
-        let mut accesses = if absent {
-            Vec::new()
-        } else {
-            tool.accesses(args)
-        };
+        let mut accesses = plan.accesses().to_vec();
         let mut command = None;
-        if let Some((judged, looks)) = tool
-            .command(args)
-            .map(|text| self.judge_command(text, args))
-        {
+        if let Some((judged, looks)) = plan.command().map(|line| self.judge_command(line)) {
             let below = looks.ask_about_folders(&workspace.rules, files).await?;
             let ruled = below.map_or(judged.rule_match, RuleMatch::Matched);
             command = Some(CommandFacts {
@@ -214,43 +204,45 @@ impl Agent {
         }
         Ok(CallFacts {
             tool: spec.name.clone(),
+            kind: spec.kind,
+            follows_rules_of: spec.follows_rules_of.clone(),
             effect: spec.risk.effect,
-            args: args.clone(),
+            args: prepared.args().clone(),
             unlisted: absent && excluded.is_none(),
             excluded,
             tainted_write: self
-                .tainted_write(files, &spec.name, &accesses, conversation)
+                .tainted_write(files, spec.kind, &accesses, conversation)
                 .await,
             project: self
                 .parts
                 .place
                 .project_access()
                 .filter(|_| accesses.iter().any(changes_project)),
+            named_paths: plan.named_paths().to_vec(),
             resolved_paths: match conversation.permissions.grants.is_empty()
                 && self.gate.approvals.is_empty()
             {
-                // Only rules for folders ask where paths lie.
+                // Only rules and grants for folders need resolved paths.
                 true => Vec::new(),
                 false => resolved_paths(files, &accesses).await,
             },
             command,
-            always_asks: tool.always_asks(args),
+            always_asks: plan.approval().map(str::to_owned),
             file_verdict: stead_vfs::judge(&workspace.rules, files, &accesses).await?,
         })
     }
 
-    /// What the call would change of what later prompts are made from, in a session with words from
-    /// outside.
+    /// Returns the prompt source that the call would change, in a tainted session.
     async fn tainted_write(
         &self,
         files: &dyn Vfs,
-        tool: &str,
+        kind: ToolKind,
         accesses: &[PathAccess],
         conversation: &GateContext<'_>,
     ) -> Option<TaintedWrite> {
         let seq = conversation.tainted_since?;
-        // It sees to it itself: what it is given then waits for approval.
-        if tool == "memory_save" {
+        // The tool quarantines what it saves in a tainted session.
+        if kind == ToolKind::MemorySave {
             return None;
         }
         let mut resolved = BTreeMap::new();
@@ -258,7 +250,7 @@ impl Agent {
             let Ok(path) = VPath::parse(&access.path) else {
                 continue;
             };
-            // What cannot be resolved is refused by the file rules.
+            // The file rules refuse a path that cannot be resolved.
             if let Ok(real) = files.resolve(&path).await {
                 resolved.insert(access.path.clone(), real);
             }
@@ -270,19 +262,19 @@ impl Agent {
         Some(TaintedWrite { seq, path })
     }
 
-    fn admitted(&self, call: ToolCall, tool: Arc<dyn Tool>, args: Value) -> AdmittedCall {
-        let outside = self.is_result_untrusted(&*tool, &args);
+    fn admitted(&self, call: ToolCall, prepared: PreparedCall) -> AdmittedCall {
+        let effect = prepared.spec().risk.effect;
+        let untrusted = self.is_result_untrusted(effect, prepared.plan().accesses());
         AdmittedCall {
             call,
-            tool,
-            args,
-            untrusted: outside,
+            prepared,
+            untrusted,
         }
     }
 
-    /// Whether a result holds words that nobody here vouches for: those of other machines and
-    /// programs, and what is on record of other sessions, which may hold the same.
-    pub(crate) fn is_result_untrusted(&self, tool: &dyn Tool, args: &Value) -> bool {
+    /// Whether the result of a call is untrusted content: output of other machines and programs, and
+    /// records of other sessions, which may contain such output.
+    pub(crate) fn is_result_untrusted(&self, effect: ToolEffect, accesses: &[PathAccess]) -> bool {
         let of_sessions = |access: &PathAccess| {
             let path = VPath::parse(&access.path);
             path.is_ok_and(|path| {
@@ -291,27 +283,44 @@ impl Agent {
                     .any(|records| records.contains(&path))
             })
         };
-        match tool.spec().risk.effect {
+        match effect {
             ToolEffect::Network | ToolEffect::Executes => true,
-            ToolEffect::Reads | ToolEffect::Writes => tool.accesses(args).iter().any(of_sessions),
+            ToolEffect::Reads | ToolEffect::Writes => accesses.iter().any(of_sessions),
         }
     }
 }
 
-/// The tool that a call means, whether lists leave it or not, and its arguments: what they leave
-/// out is refused by the gate, by name.
-pub(crate) fn prepare(
-    tools: &Registry,
-    name: &str,
-    args: Value,
-) -> Result<(Arc<dyn Tool>, Value), String> {
-    match tools.filtered_out(name) {
-        Some(tool) => Ok((tool.clone(), args)),
-        None => tools.prepare(name, args),
+/// Returns what a person's answer already settled, if it did.
+fn settled_by_answer(state: &CallState) -> Option<Admission> {
+    match state {
+        CallState::Rejected { by, words } => {
+            let why = words
+                .as_ref()
+                .map_or(String::new(), |words| format!(": {words}"));
+            let text = format!("denied: {by} said no to this call{why}");
+            Some(Admission::Refuse(ResultStatus::Denied, text))
+        }
+        CallState::Responded { words, .. } => {
+            Some(Admission::Refuse(ResultStatus::Ok, words.clone()))
+        }
+        CallState::New
+        | CallState::Asked { .. }
+        | CallState::Approved { .. }
+        | CallState::Begun { .. }
+        | CallState::Done { .. } => None,
     }
 }
 
-/// Where the paths of a call really lie. One that cannot be resolved is refused by the file rules.
+/// Returns the call that a model means, whether lists leave its tool out or not: the gate refuses
+/// the tools that are left out, by name.
+pub(crate) fn prepare(tools: &Registry, name: &str, args: Value) -> Result<PreparedCall, String> {
+    match tools.filtered_out(name) {
+        Some(tool) => Ok(PreparedCall::of_filtered_out(tool.clone(), args)),
+        None => tools.prepare(name, args).map_err(|error| error.to_string()),
+    }
+}
+
+/// Returns the resolved paths of a call. The file rules refuse one that cannot be resolved.
 pub(crate) async fn resolved_paths(files: &dyn Vfs, accesses: &[PathAccess]) -> Vec<VPath> {
     let mut all = Vec::with_capacity(accesses.len());
     for path in accesses
@@ -323,7 +332,7 @@ pub(crate) async fn resolved_paths(files: &dyn Vfs, accesses: &[PathAccess]) -> 
     all
 }
 
-/// Whether something in the attached project would be changed.
+/// Whether the access changes something in the attached project.
 fn changes_project(access: &PathAccess) -> bool {
     let inside =
         || VPath::parse(&access.path).is_ok_and(|path| path.parts().next() == Some(PROJECT));

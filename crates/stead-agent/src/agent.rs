@@ -100,13 +100,7 @@ impl Agent {
             .client_tools
             .iter()
             .map(|tool| client_tool(tool.spec()));
-        let own = parts.tools.iter().cloned().chain(clients);
-        let tools = Registry::new(
-            features
-                .iter()
-                .flat_map(|feature| feature.tools())
-                .chain(own),
-        )?;
+        let tools = Registry::new(parts.tools.iter().cloned().chain(clients))?;
         // Rules name tools as people do; the gate knows canonical names.
         let canonical = |name: &str| match (tools.find(name), known_tool(name)) {
             (Some(tool), _) => tool.spec().name.clone(),
@@ -172,7 +166,8 @@ impl Agent {
         &self.parts.model
     }
 
-    /// What it can do on every turn, before lists narrow it.
+    /// Returns the tools of the embedding program and of the client. Features contribute the others
+    /// turn by turn.
     pub fn tools(&self) -> &Registry {
         &self.tools
     }

@@ -1,19 +1,19 @@
-//! What the rules for commands say about a call that runs one.
+//! The command rules, applied to a call that runs a command.
 
 use crate::Agent;
-use serde_json::Value;
 use stead_core::{AccessKind, PathAccess, PathScope, Verdict, VerdictKind};
 use stead_gate::{CommandFacts, ReadOnlyStatus, RuleMatch};
 use stead_sandbox::Isolation;
 use stead_shell::{CommandVerdict, ReadDepth};
+use stead_tools::CommandLine;
 use stead_vfs::{Rules, VPath, Vfs, VfsError};
 
-/// What a command that only reads would look at.
+/// The paths that a read-only command would read.
 #[derive(Default)]
 pub(crate) struct CommandReads {
-    /// What it names.
+    /// The paths that it names.
     pub(crate) named_paths: Vec<PathAccess>,
-    /// Folders whose content it may show, where nothing but the reading was allowed.
+    /// The folders whose content it may show, where only the reading was allowed.
     pub(crate) folders: Vec<PathAccess>,
 }
 
@@ -24,20 +24,19 @@ impl Agent {
         sandbox.map_or(Isolation::NONE, |sandbox| sandbox.isolation())
     }
 
-    /// Judges a command. What it reads is for the file rules.
-    pub(crate) fn judge_command(&self, text: &str, args: &Value) -> (CommandFacts, CommandReads) {
-        let judgement = stead_shell::judge(&self.parts.workspace.config().commands, text);
+    /// Judges a command. The paths that it reads are left to the file rules.
+    pub(crate) fn judge_command(&self, line: &CommandLine) -> (CommandFacts, CommandReads) {
+        let judgement = stead_shell::judge(&self.parts.workspace.config().commands, &line.text);
         let reads = if judgement.reads.is_some() {
             ReadOnlyStatus::Yes
         } else {
             ReadOnlyStatus::Unknown
         };
-        let folder = args.get("cwd").and_then(Value::as_str).unwrap_or(".");
         let mut looks = CommandReads::default();
-        let ruled = match_rules(&judgement, folder, &mut looks);
+        let ruled = match_rules(&judgement, &line.cwd, &mut looks);
         (
             CommandFacts {
-                text: text.to_owned(),
+                text: line.text.clone(),
                 rule_match: ruled,
                 isolation: self.isolation(),
                 read_only: reads,

@@ -100,7 +100,7 @@ impl Agent {
         };
         let AskedCall {
             ask,
-            tool,
+            prepared,
             facts: judged,
         } = match self.admit(tools, &*files, &run, pending, outside).await {
             Admission::Run(ready) => return Ok(ready),
@@ -111,7 +111,7 @@ impl Agent {
             .ask_sessionless(
                 call,
                 ask,
-                (&*tool, &*files, judged),
+                (&prepared, &*files, judged),
                 (tools, hooks, approvals),
             )
             .await?;
@@ -132,7 +132,7 @@ impl Agent {
         hooks: &mut SessionlessHooks,
     ) -> SessionlessResult {
         let usual = Duration::from_secs(self.policy().tool_timeout_seconds);
-        let limit = ready.tool.timeout(&ready.args).unwrap_or(usual);
+        let limit = ready.prepared.plan().timeout().unwrap_or(usual);
         let halt = hooks.halt().clone();
         let cx = tool_cx(
             self.guarded_files(self.sessionless_files()),
@@ -161,7 +161,7 @@ impl Agent {
             .sessionless_context()
             .await
             .map_err(|error| error.to_string())?;
-        let (tool, args) = match prepare(&tools, name, args) {
+        let prepared = match prepare(&tools, name, args) {
             Ok(prepared) => prepared,
             Err(message) => {
                 return self
@@ -170,16 +170,12 @@ impl Agent {
             }
         };
         let judged = self
-            .call_facts(
-                (&tools, &*self.sessionless_files()),
-                &*tool,
-                &args,
-                &outside,
-            )
+            .call_facts((&tools, &*self.sessionless_files()), &prepared, &outside)
             .await;
         Ok(match judged {
             Ok(call) => {
-                ask_if_client_executes(&*tool, judge(&self.gate, &outside.permissions, &call))
+                let verdict = judge(&self.gate, &outside.permissions, &call);
+                ask_if_client_executes(prepared.spec().executor, verdict)
             }
             Err(error) => Verdict::deny(
                 RuleId::new(RuleSource::Path, "unresolved"),

@@ -14,7 +14,7 @@ use stead_core::{
 };
 use stead_tools::{
     ActiveSkills, CallOrigin, FileVersions, Output, OutputLength, SessionView, SpillFactory,
-    ToolCx, ToolError,
+    Surface, ToolCx, ToolError,
 };
 use stead_vfs::Vfs;
 use tokio::sync::mpsc;
@@ -55,7 +55,7 @@ impl ActiveRun<'_> {
                         &conversation,
                     )
                     .await;
-                if matches!(admitted, Admission::Run(ready) if !is_safe_to_repeat(ready.tool.spec().risk))
+                if matches!(admitted, Admission::Run(ready) if !is_safe_to_repeat(ready.prepared.spec().risk))
                 {
                     continue;
                 }
@@ -78,7 +78,7 @@ impl ActiveRun<'_> {
                     .await
             };
             match admitted {
-                Admission::Run(ready) if ready.tool.spec().risk.parallel_safe => {
+                Admission::Run(ready) if ready.prepared.spec().risk.parallel_safe => {
                     together.push(ready)
                 }
                 Admission::Run(ready) => {
@@ -164,7 +164,7 @@ impl ActiveRun<'_> {
         }
         let first = batch
             .iter()
-            .filter(|ready| !is_safe_to_repeat(ready.tool.spec().risk));
+            .filter(|ready| !is_safe_to_repeat(ready.prepared.spec().risk));
         let intents: Vec<Entry> = first
             .map(|ready| Entry::Call(intent(&self.run, ready)))
             .collect();
@@ -178,11 +178,11 @@ impl ActiveRun<'_> {
         let mut running = Vec::with_capacity(batch.len());
         for ready in batch {
             let id = ready.call.id.clone();
-            let name = ready.tool.spec().name.clone();
+            let name = ready.prepared.spec().name.clone();
             self.emit(EventKind::ToolStarted {
                 id,
                 name,
-                args: ready.args.clone(),
+                args: ready.prepared.args().clone(),
             });
             let known = (
                 self.session.seen_files.clone(),
@@ -201,10 +201,10 @@ impl ActiveRun<'_> {
                 session: standing,
                 ..tool_cx(self.tool_files.clone(), known, origin, &self.halt)
             };
-            let length = ready.tool.output_length();
-            let late = is_safe_to_repeat(ready.tool.spec().risk)
+            let length = ready.prepared.spec().length;
+            let late = is_safe_to_repeat(ready.prepared.spec().risk)
                 .then(|| Entry::Call(intent(&self.run, &ready)));
-            let limit = ready.tool.timeout(&ready.args).unwrap_or(usual);
+            let limit = ready.prepared.plan().timeout().unwrap_or(usual);
             let after = self.after_tool(&ready.call);
             let run = self.run.clone();
             let halt = self.halt.clone();
@@ -217,7 +217,7 @@ impl ActiveRun<'_> {
                         None,
                         length,
                         (
-                            ready.tool.spec().name.clone(),
+                            ready.prepared.spec().name.clone(),
                             (result, HookResults::default()),
                             None,
                         ),
@@ -333,6 +333,7 @@ pub(crate) fn tool_cx(
         origin,
         spills: SpillFactory::default(),
         session: SessionView::default(),
+        surface: Surface::default(),
     }
 }
 
@@ -346,13 +347,14 @@ pub(crate) async fn execute(
 ) -> (String, CallResult, Option<String>) {
     let AdmittedCall {
         call,
-        tool,
-        args,
+        prepared,
         untrusted: outside,
     } = ready;
-    let name = tool.spec().name.clone();
+    let name = prepared.spec().name.clone();
     let started = Instant::now();
-    let mut work = std::panic::AssertUnwindSafe(tool.call(&cx, args)).catch_unwind();
+    let cancel = cx.cancel.clone();
+    let work = std::panic::AssertUnwindSafe(prepared.call(cx)).catch_unwind();
+    let mut work = std::pin::pin!(work);
     let early = tokio::select! {
         biased;
         done = &mut work => Ok(done),
@@ -369,7 +371,7 @@ pub(crate) async fn execute(
     let done = match early {
         Ok(done) => Ok(done),
         Err(stopped) => {
-            cx.cancel.cancel();
+            cancel.cancel();
             // A tool that sees the cancellation in time still gives its own, truer result.
             tokio::time::timeout(CANCEL_GRACE, work)
                 .await
@@ -406,7 +408,7 @@ pub(crate) async fn execute(
 }
 
 fn intent(run: &RunId, ready: &AdmittedCall) -> CallIntent {
-    let spec = ready.tool.spec();
+    let spec = ready.prepared.spec();
     CallIntent {
         run: run.clone(),
         id: ready.call.id.clone(),

@@ -1,14 +1,14 @@
 //! What a turn begins with: the prompt and the tools, as the files say now.
 
 use crate::agent::unknown_tool;
-use crate::features::{Contribution, TurnCx, user_folder};
+use crate::features::{Contribution, Feature, TurnCx, user_folder};
 use crate::{Agent, AgentError, Subagents};
 use futures_util::future::try_join_all;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use stead_core::{Owner, SessionId, ToolSpec};
 use stead_model::Params;
-use stead_tools::{FolderResolver, Registry};
+use stead_tools::{FolderResolver, Registry, Tool};
 use stead_vfs::Vfs;
 use stead_workspace::{
     Prompt, ResolvedProfile, Section, Surface, ToolLists, UnknownTools, section_order,
@@ -75,6 +75,12 @@ fn excluded_tools(tools: &Registry, cx: &TurnCx<'_>) -> BTreeMap<String, String>
     elsewhere.chain(specs.iter().filter_map(of_spec)).collect()
 }
 
+/// Whether a feature said that it may contribute the tool.
+fn is_offered(feature: &dyn Feature, tool: &dyn Tool) -> bool {
+    let name = &tool.spec().name;
+    feature.offers().iter().any(|known| known.name == name)
+}
+
 impl Agent {
     /// What a turn of `session` begins with. Files that did not change since the last turn are not
     /// read again.
@@ -115,8 +121,8 @@ impl Agent {
         let brought = self
             .features
             .iter()
-            .flat_map(|feature| feature.turn_tool_names())
-            .map(|name| (*name).to_owned());
+            .flat_map(|feature| feature.offers())
+            .map(|tool| tool.name.to_owned());
         let names = self
             .tools
             .specs()
@@ -174,11 +180,15 @@ impl Agent {
             try_join_all(self.features.iter().map(|feature| feature.contribute(cx))).await?;
         let mut sections = Vec::new();
         let mut tools = Vec::new();
-        for Contribution {
-            sections: more,
-            tools: added,
-        } in contributed
-        {
+        for (feature, contribution) in self.features.iter().zip(contributed) {
+            let Contribution {
+                sections: more,
+                tools: added,
+            } = contribution;
+            debug_assert!(
+                added.iter().all(|tool| is_offered(&**feature, &**tool)),
+                "{feature:?} contributes a tool that it does not offer"
+            );
             sections.extend(more);
             tools.extend(added);
         }
@@ -195,7 +205,7 @@ impl Agent {
         let tools = self.tools.with(tools)?;
         let tools = tools
             .excluding(&excluded_tools(&tools, cx))
-            .retain(|name| cx.allows_tool(name));
+            .retain_specs(|spec| cx.allows(&spec.name, spec.kind));
         let tools = tools
             .with_surface(cx.surface)
             .with_descriptions(&profile.profile.descriptions);

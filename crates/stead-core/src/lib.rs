@@ -70,7 +70,10 @@ pub use run::{CallState, NextAction, PendingCall, Run, RunLimits};
 pub use session_change::{PlanModeChange, PlanStage, SessionChange, Todo, TodoStatus};
 pub use session_origin::{ChildFiles, PermissionCeiling, SessionOrigin, SubagentOrigin};
 pub use state::{ActiveSkill, FoldError, SessionState, TurnMessage};
-pub use tool::{AccessKind, PathAccess, PathScope, Risk, ToolEffect, ToolSpec, args_hash};
+pub use tool::{
+    AccessKind, ArgumentAliases, Executor, OutputLength, PathAccess, PathScope, Risk, TitleForm,
+    ToolEffect, ToolKind, ToolSpec, args_hash,
+};
 pub use usage::{Price, StopReason, Usage, Usd};
 pub use verdict::{RuleId, RuleSource, Verdict, VerdictKind};
 pub use variables::{Substitution, UnsetVariable, VariableLookup, VariableSyntax, substitute};

@@ -1,23 +1,212 @@
-//! What a tool declares about itself.
+//! The data that describes a tool and what its calls touch.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use std::fmt;
 use std::sync::Arc;
 
-/// A tool as the model and the gate see it.
+/// What a tool is: everything that is known about it before a call.
+///
+/// A spec is data. What one call would do is the tool's plan, which only the tool can make.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
     /// The canonical, snake_case name.
     pub name: String,
     /// Other names under which it may be called or listed.
     pub aliases: Vec<String>,
-    /// What the model is told about it.
+    /// The description that the model reads.
     pub description: String,
-    /// JSON schema of the arguments. Shared: a thousand sessions use one copy.
+    /// The JSON schema of the arguments. It is shared: a thousand sessions use one copy.
     pub parameters: Arc<Value>,
     /// What a call can do.
     pub risk: Risk,
+    /// What the tool is to the harness.
+    pub kind: ToolKind,
+    /// How long results may be.
+    pub length: OutputLength,
+    /// Who carries calls out.
+    pub executor: Executor,
+    /// The canonical name of a tool whose rules hold for this one too.
+    pub follows_rules_of: Option<String>,
+    /// Other spellings of arguments, which are translated before the schema is checked.
+    pub argument_aliases: ArgumentAliases,
+    /// How the tool is shown on the title surface, if differently.
+    pub title: Option<TitleForm>,
+    /// The arguments that say what a call is about, for a one-line display.
+    pub subject_arguments: &'static [&'static str],
+}
+
+impl ToolSpec {
+    /// A tool without arguments, of kind [`ToolKind::Other`], that the harness executes. The other
+    /// fields are set with the `with_` methods or directly.
+    pub fn new(name: impl Into<String>, description: impl Into<String>, risk: Risk) -> Self {
+        let parameters =
+            serde_json::json!({"type": "object", "properties": {}, "additionalProperties": false});
+        Self {
+            name: name.into(),
+            aliases: Vec::new(),
+            description: description.into(),
+            parameters: Arc::new(parameters),
+            risk,
+            kind: ToolKind::Other,
+            length: OutputLength::default(),
+            executor: Executor::default(),
+            follows_rules_of: None,
+            argument_aliases: ArgumentAliases::default(),
+            title: None,
+            subject_arguments: &[],
+        }
+    }
+
+    /// Returns the spec with this JSON schema of the arguments.
+    pub fn with_parameters(self, parameters: impl Into<Arc<Value>>) -> Self {
+        Self {
+            parameters: parameters.into(),
+            ..self
+        }
+    }
+
+    /// Returns the spec with these other names.
+    pub fn with_aliases<A: Into<String>>(self, aliases: impl IntoIterator<Item = A>) -> Self {
+        Self {
+            aliases: aliases.into_iter().map(Into::into).collect(),
+            ..self
+        }
+    }
+
+    /// Returns the spec with another kind.
+    pub fn with_kind(self, kind: ToolKind) -> Self {
+        Self { kind, ..self }
+    }
+}
+
+/// What a tool is to the harness. Decisions that differ between tools match on the kind, never on
+/// a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ToolKind {
+    /// Reads, lists or searches files of the workspace.
+    FileRead,
+    /// Creates, changes, moves or deletes files of the workspace that its arguments name.
+    FileWrite,
+    /// Runs a shell command.
+    Command,
+    /// Begins plan mode.
+    PlanEnter,
+    /// Writes the plan.
+    PlanWrite,
+    /// Offers the plan to a person and ends plan mode.
+    PlanExit,
+    /// Keeps the list of things to do in a conversation.
+    Todo,
+    /// Reads or changes the list of tasks that outlive conversations.
+    Task,
+    /// Loads a skill.
+    Skill,
+    /// Searches memory or conversations and repeats what it finds.
+    Lookup,
+    /// Adds a fact to long-term memory. In a tainted session the fact is quarantined.
+    MemorySave,
+    /// Removes a fact from long-term memory.
+    MemoryForget,
+    /// Hands work to subagents, or controls work that was handed over.
+    Delegation,
+    /// Lets another agent continue the conversation.
+    SwitchAgent,
+    /// Executed by the client that runs the agent.
+    Client,
+    /// Everything else, such as tools of the embedding program.
+    Other,
+}
+
+impl ToolKind {
+    /// Whether calls are allowed in plan mode although they do more than read.
+    pub fn is_part_of_planning(self) -> bool {
+        match self {
+            Self::PlanEnter | Self::PlanWrite | Self::PlanExit | Self::Todo => true,
+            Self::FileRead
+            | Self::FileWrite
+            | Self::Command
+            | Self::Task
+            | Self::Skill
+            | Self::Lookup
+            | Self::MemorySave
+            | Self::MemoryForget
+            | Self::Delegation
+            | Self::SwitchAgent
+            | Self::Client
+            | Self::Other => false,
+        }
+    }
+}
+
+/// How long the results of a tool may be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OutputLength {
+    /// Any length: a long result is moved to a file, and the model is shown its two ends.
+    #[default]
+    Any,
+    /// Never too long: the tool limits its results itself and says how to continue. They are always
+    /// shown whole.
+    Bounded,
+}
+
+/// Who carries a call out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Executor {
+    /// The harness.
+    #[default]
+    Harness,
+    /// The client that runs the agent: the call waits, and the client answers with the result.
+    Client,
+}
+
+/// Other spellings of a tool's arguments. The model is not told of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ArgumentAliases {
+    /// Pairs of another name and the parameter's name.
+    pub names: &'static [(&'static str, &'static str)],
+    /// Triples of the parameter's name, another value and the value it stands for.
+    pub values: &'static [(&'static str, &'static str, &'static str)],
+}
+
+impl ArgumentAliases {
+    /// Other names of parameters, and no other values.
+    pub const fn of_names(names: &'static [(&'static str, &'static str)]) -> Self {
+        Self { names, values: &[] }
+    }
+}
+
+/// A tool as the title surface shows it: another name and other parameters for the same work.
+#[derive(Clone)]
+pub struct TitleForm {
+    /// The name on the title surface, which is one of the tool's aliases.
+    pub name: &'static str,
+    /// The description that the model reads.
+    pub description: &'static str,
+    /// The JSON schema of the arguments.
+    pub parameters: Arc<Value>,
+    /// Other spellings of the arguments.
+    pub argument_aliases: ArgumentAliases,
+    /// Translates valid arguments of the form into those of the tool, or says in words for the
+    /// model why it cannot.
+    pub translate: fn(Value) -> Result<Value, String>,
+}
+
+impl PartialEq for TitleForm {
+    /// A form is identified by its data; `translate` follows from the name.
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+            && self.description == other.description
+            && self.parameters == other.parameters
+            && self.argument_aliases == other.argument_aliases
+    }
+}
+
+impl fmt::Debug for TitleForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TitleForm").field(&self.name).finish()
+    }
 }
 
 /// What a call of a tool can do to the world.
@@ -27,7 +216,8 @@ pub struct Risk {
     pub effect: ToolEffect,
     /// Whether it may run beside other calls of the same step.
     pub parallel_safe: bool,
-    /// Whether running it twice is the same as once, so that an interrupted call may be run again.
+    /// Whether running it twice has the same effect as running it once, so that an interrupted call
+    /// may be run again.
     pub repeatable: bool,
 }
 
@@ -55,6 +245,30 @@ pub enum ToolEffect {
     Network,
     /// Runs commands.
     Executes,
+}
+
+impl PathAccess {
+    /// Reading what `path` leads to.
+    pub fn read(path: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            kind: AccessKind::Read,
+            scope: PathScope::Content,
+        }
+    }
+
+    /// Changing what `path` leads to.
+    pub fn write(path: impl Into<String>) -> Self {
+        Self {
+            kind: AccessKind::Write,
+            ..Self::read(path)
+        }
+    }
+
+    /// Returns the access with another scope.
+    pub fn with_scope(self, scope: PathScope) -> Self {
+        Self { scope, ..self }
+    }
 }
 
 impl Risk {

@@ -74,9 +74,10 @@ impl GrantScope {
         if call.effect == ToolEffect::Executes {
             return None;
         }
-        let named: Vec<VPath> = named_paths(call)
-            .into_iter()
-            .map(VPath::parse)
+        let named: Vec<VPath> = call
+            .named_paths
+            .iter()
+            .map(|path| VPath::parse(path))
             .collect::<Result<_, _>>()
             .ok()?;
         let Some(first) = named.first() else {
@@ -109,17 +110,6 @@ impl fmt::Display for GrantScope {
     }
 }
 
-/// The paths that a call names.
-fn named_paths(call: &CallFacts) -> Vec<&str> {
-    PATH_PARAMETERS
-        .iter()
-        .filter_map(|name| call.args.get(*name)?.as_str())
-        .collect()
-}
-
-/// Parameters that name a file.
-const PATH_PARAMETERS: [&str; 6] = ["file_path", "path", "from", "to", "cwd", "directory"];
-
 impl Grant {
     /// Whether a call is among those it allows.
     pub fn covers(&self, call: &CallFacts) -> bool {
@@ -135,8 +125,8 @@ impl Grant {
 
 /// Whether a call names files, and only such as `fit`, by their names and by where they really lie.
 fn names_only(call: &CallFacts, fit: impl Fn(&VPath) -> bool) -> bool {
-    let named = named_paths(call);
-    let fits = |path: &&str| VPath::parse(path).is_ok_and(|path| fit(&path));
+    let named = &call.named_paths;
+    let fits = |path: &String| VPath::parse(path).is_ok_and(|path| fit(&path));
     !named.is_empty() && named.iter().all(fits) && call.resolved_paths.iter().all(&fit)
 }
 

@@ -15,12 +15,11 @@ pub use grant::{Grant, GrantScope};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use stead_core::{
-    PermissionCeiling, PermissionMode, RuleId, RuleSource, ToolEffect, Verdict, VerdictKind,
+    PermissionCeiling, PermissionMode, RuleId, RuleSource, ToolEffect, ToolKind, Verdict, VerdictKind,
     args_hash,
 };
 use stead_sandbox::Isolation;
 use stead_place::ProjectAccess;
-use stead_tools::rules_follow;
 use stead_vfs::VPath;
 use stead_workspace::{Approval, ToolLists};
 
@@ -29,6 +28,10 @@ use stead_workspace::{Approval, ToolLists};
 pub struct CallFacts {
     /// The tool's canonical name.
     pub tool: String,
+    /// What the tool is to the harness.
+    pub kind: ToolKind,
+    /// The canonical name of a tool whose rules hold for this one too.
+    pub follows_rules_of: Option<String>,
     /// The strongest thing it can do.
     pub effect: ToolEffect,
     /// Its arguments.
@@ -39,7 +42,9 @@ pub struct CallFacts {
     pub excluded: Option<String>,
     /// The file rules' verdict ([`stead_vfs::judge`]); none if it touches no files.
     pub file_verdict: Option<Verdict>,
-    /// Where the paths that it names really lie, links followed.
+    /// The paths that its arguments name.
+    pub named_paths: Vec<String>,
+    /// The resolved paths of all it touches.
     pub resolved_paths: Vec<VPath>,
     /// What the rules for commands say, if it runs one.
     pub command: Option<CommandFacts>,
@@ -131,9 +136,6 @@ impl SessionPermissions {
         }
     }
 }
-
-/// Tools that plan mode is made of.
-const PLAN_MODE_TOOLS: [&str; 4] = ["plan_enter", "plan_write", "plan_exit", "write_todos"];
 
 /// Judges a call. Pure: the same call, rules and terms give the same verdict, whoever asks.
 pub fn judge(rules: &GateRules, terms: &SessionPermissions, call: &CallFacts) -> Verdict {
@@ -228,7 +230,7 @@ fn plan_mode_verdict(file: &str, call: &CallFacts) -> Option<Verdict> {
         (Some(command), _) => command.read_only == ReadOnlyStatus::Yes,
         (None, effect) => effect == ToolEffect::Reads,
     };
-    (!reads && !PLAN_MODE_TOOLS.contains(&call.tool.as_str())).then(|| {
+    (!reads && !call.kind.is_part_of_planning()).then(|| {
         Verdict::deny(
             RuleId::new(RuleSource::PlanMode, file),
             format!(
@@ -295,11 +297,14 @@ impl CallFacts {
     pub fn of_excluded_tool(tool: &str, why: &str) -> Self {
         Self {
             tool: tool.to_owned(),
+            kind: ToolKind::Other,
+            follows_rules_of: None,
             effect: ToolEffect::Reads,
             args: Value::Null,
             unlisted: false,
             excluded: Some(why.to_owned()),
             file_verdict: None,
+            named_paths: Vec::new(),
             resolved_paths: Vec::new(),
             command: None,
             project: None,
@@ -317,7 +322,7 @@ impl GateRules {
 
     /// The entry that asks about a call, and the tool it is for.
     fn matching_approval<'a, 'c>(&'a self, call: &'c CallFacts) -> Option<(&'c str, &'a Approval)> {
-        let names = [Some(call.tool.as_str()), rules_follow(&call.tool)]
+        let names = [Some(call.tool.as_str()), call.follows_rules_of.as_deref()]
             .into_iter()
             .flatten();
         let mut entries = names.filter_map(|name| Some((name, self.approvals.get(name)?)));

@@ -13,13 +13,19 @@ fn ruled(kind: VerdictKind, text: &str) -> Verdict {
 }
 
 fn call(tool: &str, effect: ToolEffect) -> CallFacts {
+    let known = stead_tools::builtin_tool(tool);
     CallFacts {
         tool: tool.to_owned(),
+        kind: known.map_or(ToolKind::Other, |known| known.kind),
+        follows_rules_of: known
+            .and_then(|known| known.follows_rules_of)
+            .map(str::to_owned),
         effect,
         args: json!({}),
         unlisted: false,
         excluded: None,
         file_verdict: None,
+        named_paths: Vec::new(),
         resolved_paths: Vec::new(),
         command: None,
         project: None,
@@ -59,9 +65,14 @@ fn always(tools: &[&str]) -> GateRules {
 
 #[test]
 fn always_is_offered_as_narrowly_as_can_be_and_never_for_what_must_be_seen() {
-    let with = |args: serde_json::Value| CallFacts {
-        args,
-        ..call("write_file", ToolEffect::Writes)
+    let with = |args: serde_json::Value| {
+        let named = ["file_path", "path", "from", "to"].into_iter();
+        let named = named.filter_map(|name| Some(args.get(name)?.as_str()?.to_owned()));
+        CallFacts {
+            named_paths: named.collect(),
+            args,
+            ..call("write_file", ToolEffect::Writes)
+        }
     };
     let folder = |text: &str| Some(GrantScope::Folder(text.to_owned()));
     let seen = || with(json!({"file_path": "a/b.txt"}));
@@ -350,6 +361,7 @@ fn a_grant_ends_no_question_of_another_rule() {
     let asks = |rule: &str| Some(ruled(VerdictKind::Ask, rule));
     let write = |files| CallFacts {
         args: json!({"file_path": "notes/a"}),
+        named_paths: vec!["notes/a".to_owned()],
         file_verdict: files,
         ..call("write_file", ToolEffect::Writes)
     };
@@ -428,6 +440,7 @@ fn what_was_granted_answers_a_question_and_nothing_else() {
     let rules = always(&["write_file"]);
     let write = |path: &str| CallFacts {
         args: json!({"file_path": path}),
+        named_paths: vec![path.to_owned()],
         ..call("write_file", ToolEffect::Writes)
     };
     let folder = granted(GrantScope::Folder("docs".into()));

@@ -148,13 +148,7 @@ mod tests {
 
     #[test]
     fn a_model_is_not_sent_what_it_cannot_do() {
-        let spec = ToolSpec {
-            name: "ls".into(),
-            aliases: Vec::new(),
-            description: String::new(),
-            parameters: Arc::new(serde_json::json!({})),
-            risk: Risk::READS,
-        };
+        let spec = ToolSpec::new("ls", "", Risk::READS);
         let mut request = Request {
             tools: vec![spec].into(),
             ..Request::default()

@@ -27,8 +27,8 @@ pub(crate) struct SkillBody {
     more_bytes: usize,
 }
 
-/// The name of the tool in the snake surface.
-const DEFAULT_TOOL_NAME: &str = "load_skill";
+/// The name of the tool, unless a surface gives it another.
+const DEFAULT_TOOL_NAME: &str = stead_tools::builtin::LOAD_SKILL.name;
 
 fn introduction(tool: &str) -> String {
     format!(

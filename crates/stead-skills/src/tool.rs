@@ -8,10 +8,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::sync::Arc;
-use stead_core::{AccessKind, PathAccess, PathScope, Risk, SkillActivation, ToolEffect, ToolSpec};
+use stead_core::{ArgumentAliases, PathAccess, Risk, SkillActivation, ToolEffect, ToolSpec};
+use stead_tools::builtin::LOAD_SKILL;
 use stead_tools::{
-    ArgumentAliases, Output, OutputLength, TitleForm, Tool, ToolCx, ToolError, TypedTitleForm,
-    closest_name,
+    CallPlan, Output, PlanError, Tool, ToolCx, ToolDef, ToolError, TypedTitleForm, closest_name,
 };
 use stead_vfs::{ContentHash, FileKind, ReadRange, VPath, VfsError};
 
@@ -26,7 +26,26 @@ const MAX_LISTED_NAMES: usize = 200;
 /// The number of bytes that are examined to decide whether a file is text.
 const SNIFF_BYTES: usize = 8192;
 
-/// Returns the tool that loads the skills of `catalogue`; none if there are no skills.
+// Calls run one after the other, so that a skill that is asked for twice in a step is given once.
+const DEF: ToolDef = ToolDef::new(
+    LOAD_SKILL,
+    Risk {
+        effect: ToolEffect::Reads,
+        parallel_safe: false,
+        repeatable: true,
+    },
+    "Loads the instructions of a skill, or one of its files. Call it before a task that a skill fits.",
+)
+.bounded()
+.argument_aliases(ArgumentAliases::of_names(&[
+    ("skill", "name"),
+    ("skillId", "name"),
+    ("skill_name", "name"),
+    ("resource_path", "path"),
+]))
+.title_form::<SkillForm>();
+
+/// Returns the tool that loads the skills of `catalogue`, or nothing if there are none.
 pub fn load_skill(catalogue: Arc<Catalogue>) -> Option<Arc<dyn Tool>> {
     if catalogue.is_empty() {
         return None;
@@ -44,19 +63,10 @@ pub fn load_skill(catalogue: Arc<Catalogue>) -> Option<Arc<dyn Tool>> {
         "required": ["name"],
         "additionalProperties": false,
     });
-    let spec = ToolSpec {
-        name: "load_skill".to_owned(),
-        aliases: vec!["load_skill_through_path".to_owned(), "Skill".to_owned()],
-        description: "Loads the instructions of a skill, or one of its files. Call it before a task that a skill fits."
-            .to_owned(),
-        parameters: Arc::new(parameters),
-        // Calls run one after another, so that a skill requested twice in a step is returned once.
-        risk: Risk { effect: ToolEffect::Reads, parallel_safe: false, repeatable: true },
-    };
+    let spec = DEF.spec(Arc::new(parameters));
     Some(Arc::new(LoadSkill { catalogue, spec }))
 }
 
-#[derive(Clone)]
 struct LoadSkill {
     catalogue: Arc<Catalogue>,
     spec: ToolSpec,
@@ -84,16 +94,12 @@ struct SkillArgs {
 
 impl TypedTitleForm for SkillForm {
     type Args = SkillArgs;
-    const NAME: &'static str = "Skill";
     const DESCRIPTION: &'static str = "Loads the instructions of a skill, or one of its files. Use it before a task that a skill fits.";
-    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
-        names: &[
-            ("name", "skill"),
-            ("skill_name", "skill"),
-            ("path", "resource_path"),
-        ],
-        values: &[],
-    };
+    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases::of_names(&[
+        ("name", "skill"),
+        ("skill_name", "skill"),
+        ("path", "resource_path"),
+    ]);
 
     fn to_canonical(args: SkillArgs) -> Value {
         json!({"name": args.skill, "path": args.resource_path})
@@ -105,49 +111,30 @@ impl Tool for LoadSkill {
         &self.spec
     }
 
-    fn accesses(&self, args: &Value) -> Vec<PathAccess> {
-        let Ok(LoadSkillArgs { name, path }) = LoadSkillArgs::deserialize(args) else {
-            return Vec::new();
-        };
+    fn plan(&self, args: Value) -> Result<CallPlan, PlanError> {
+        let args = LoadSkillArgs::deserialize(args)
+            .map_err(|error| PlanError::InvalidArguments(error.to_string()))?;
         let skill = self
             .catalogue
-            .get(&name)
+            .get(&args.name)
             .filter(|skill| skill.origin.is_in_workspace());
-        let file =
-            skill.and_then(|skill| skill.dir.join(path.as_deref().unwrap_or(SKILL_FILE)).ok());
-        file.map(|file| PathAccess {
-            path: file.as_str().to_owned(),
-            kind: AccessKind::Read,
-            scope: PathScope::Content,
-        })
-        .into_iter()
-        .collect()
+        let path = args.path.as_deref().unwrap_or(SKILL_FILE);
+        let file = skill.and_then(|skill| skill.dir.join(path).ok());
+        let accesses = file.map(|file| PathAccess::read(file.as_str()));
+        // A grant is limited to the file that the arguments name, where they name one.
+        let named = args.path.clone();
+        Ok(CallPlan::uses(accesses)
+            .with_named_paths(named)
+            .with_args(args))
     }
 
-    fn argument_aliases(&self) -> ArgumentAliases {
-        ArgumentAliases {
-            names: &[
-                ("skill", "name"),
-                ("skillId", "name"),
-                ("skill_name", "name"),
-                ("resource_path", "path"),
-            ],
-            values: &[],
-        }
-    }
-
-    fn title_form(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<SkillForm>(Arc::new(self.clone())))
-    }
-
-    fn output_length(&self) -> OutputLength {
-        OutputLength::Bounded
-    }
-
-    fn call<'a>(&'a self, cx: &'a ToolCx, args: Value) -> BoxFuture<'a, Result<Output, ToolError>> {
+    fn call<'a>(
+        &'a self,
+        cx: &'a ToolCx,
+        plan: CallPlan,
+    ) -> BoxFuture<'a, Result<Output, ToolError>> {
         Box::pin(async move {
-            let LoadSkillArgs { name, path } = LoadSkillArgs::deserialize(&args)
-                .map_err(|error| ToolError::RespondToModel(error.to_string()))?;
+            let LoadSkillArgs { name, path } = plan.take_args()?;
             let Some(skill) = self.catalogue.get(&name) else {
                 return Err(self.unknown(&name));
             };

@@ -1,4 +1,4 @@
-//! Calls one file tool and tells how long it took:
+//! Calls one file tool and prints how long it took:
 //! `file_tool DIR TOOL JSON [TIMES]`.
 
 use std::sync::Arc;
@@ -23,11 +23,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         origin: CallOrigin::default(),
         spills: SpillFactory::default(),
         session: Default::default(),
+        surface: Default::default(),
     };
-    let (tool, args) = Registry::new(file_tools())?.prepare(name, serde_json::from_str(json)?)?;
+    let tools = Registry::new(file_tools())?;
     for _ in 0..times {
+        let call = tools.prepare(name, serde_json::from_str(json)?)?;
         let start = Instant::now();
-        let output = tool.call(&cx, args.clone()).await;
+        let output = call.call(cx.clone()).await;
         let took = start.elapsed();
         match output {
             Ok(output) => {

@@ -1,12 +1,13 @@
-//! Making a model's arguments what a tool's schema says.
+//! Turns a model's arguments into what a tool's schema says.
 
-use crate::{ArgumentAliases, closest_name};
+use crate::closest_name;
 use jsonschema::Validator;
 use serde_json::{Map, Value};
-use std::sync::{Arc, OnceLock};
-use stead_core::ToolSpec;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use stead_core::ArgumentAliases;
 
-/// Errors told at once; the first ones usually explain the rest.
+/// Errors that one message lists; the first ones usually explain the rest.
 const MAX_ERRORS: usize = 3;
 /// A longer value is not repeated to the model that sent it.
 const MAX_SHOWN_VALUE_BYTES: usize = 80;
@@ -15,24 +16,44 @@ const MAX_SHOWN_VALUE_BYTES: usize = 80;
 pub(crate) struct ArgumentChecker {
     tool: String,
     schema: Arc<Value>,
-    spellings: ArgumentAliases,
+    aliases: ArgumentAliases,
     /// Compiled when first needed: most sessions use few of their tools.
     validator: OnceLock<Result<Validator, String>>,
 }
 
-impl ArgumentChecker {
-    pub(crate) fn new(spec: &ToolSpec, spellings: ArgumentAliases) -> Self {
-        let tool = spec.name.clone();
-        let schema = Arc::clone(&spec.parameters);
-        Self {
-            tool,
-            schema,
-            spellings,
-            validator: OnceLock::new(),
-        }
-    }
+/// The checkers of tools, by the name that the model uses, so that a schema is compiled once
+/// although tools are put together anew for every turn.
+#[derive(Clone, Default)]
+pub(crate) struct CheckerCache(Arc<Mutex<BTreeMap<String, Arc<ArgumentChecker>>>>);
 
-    /// The arguments in the schema's own spelling, valid; or what is wrong with them.
+impl CheckerCache {
+    /// Returns the checker for a tool, which is the same one as before if the schema is.
+    pub(crate) fn get(
+        &self,
+        tool: &str,
+        schema: &Arc<Value>,
+        aliases: ArgumentAliases,
+    ) -> Arc<ArgumentChecker> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = |checker: &&Arc<ArgumentChecker>| {
+            Arc::ptr_eq(&checker.schema, schema) && checker.aliases == aliases
+        };
+        if let Some(checker) = known.get(tool).filter(fits) {
+            return checker.clone();
+        }
+        let checker = Arc::new(ArgumentChecker {
+            tool: tool.to_owned(),
+            schema: schema.clone(),
+            aliases,
+            validator: OnceLock::new(),
+        });
+        known.insert(tool.to_owned(), checker.clone());
+        checker
+    }
+}
+
+impl ArgumentChecker {
+    /// Returns valid arguments in the schema's own spelling, or what is wrong with them.
     pub(crate) fn check(&self, args: Value) -> Result<Value, String> {
         let mut args = match args {
             Value::Object(args) => args,
@@ -89,14 +110,14 @@ impl ArgumentChecker {
     }
 
     fn apply_aliases(&self, args: &mut Map<String, Value>) {
-        for &(alias, name) in self.spellings.names {
+        for &(alias, name) in self.aliases.names {
             if !args.contains_key(name)
                 && let Some(value) = args.remove(alias)
             {
                 args.insert(name.to_owned(), value);
             }
         }
-        for &(name, alias, value) in self.spellings.values {
+        for &(name, alias, value) in self.aliases.values {
             if let Some(given) = args.get_mut(name)
                 && given == alias
             {
@@ -135,7 +156,7 @@ impl ArgumentChecker {
         told.collect()
     }
 
-    /// All parameters in one line.
+    /// Describes all parameters in one line.
     fn parameters(&self) -> String {
         let told = self.properties().map(|(name, schema)| {
             let kind = match (schema.get("enum"), schema.get("type")) {
@@ -166,7 +187,8 @@ impl ArgumentChecker {
     }
 }
 
-/// A validation error in words; none for what [`Checker::unknown`] says better.
+/// Describes a validation error, except for those that [`ArgumentChecker::unknown`] describes
+/// better.
 fn describe_error(error: &jsonschema::ValidationError<'_>) -> Option<String> {
     use jsonschema::error::ValidationErrorKind as Kind;
     let place = error
@@ -230,7 +252,7 @@ fn allows(schema: &Value, kind: &str) -> bool {
     }
 }
 
-/// What a value of the wrong type stands for, where there is no doubt.
+/// Returns what a value of the wrong type stands for, where there is no doubt.
 fn coerced_value(given: &Value, schema: &Value) -> Option<Value> {
     match given {
         Value::String(text) if !allows(schema, "string") => match text.trim() {

@@ -1,31 +1,33 @@
-//! Tools that whoever runs the agent carries out.
+//! Tools that the client carries out.
 
-use crate::{Executor, Output, Tool, ToolCx, ToolError};
+use crate::{CallPlan, Output, PlanError, Tool, ToolCx, ToolError};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::sync::Arc;
-use stead_core::{PathAccess, ToolSpec};
+use stead_core::{Executor, ToolKind, ToolSpec};
 
-/// A tool that never runs here: each call waits, and its result is what someone answers.
+/// Parameters that name a file by convention.
+const PATH_PARAMETERS: [&str; 6] = ["file_path", "path", "from", "to", "cwd", "directory"];
+
+/// Returns a tool that never runs here: each call waits, and its result is what the client answers.
 ///
-/// The gate judges it like any other by `spec.risk`.
+/// The gate judges it like any other tool by `spec.risk`.
 ///
 /// ```
 /// use serde_json::json;
-/// use std::sync::Arc;
-/// use stead_core::{Risk, ToolSpec};
-/// use stead_tools::{Hands, client_tool};
+/// use stead_core::{Executor, Risk, ToolSpec};
+/// use stead_tools::client_tool;
 ///
-/// let tool = client_tool(ToolSpec {
-///     name: "pick_colour".into(),
-///     aliases: Vec::new(),
-///     description: "Lets the person pick a colour.".into(),
-///     parameters: Arc::new(json!({"type": "object", "properties": {"title": {"type": "string"}}})),
-///     risk: Risk::READS,
-/// });
-/// assert_eq!(tool.hands(), Hands::Client);
+/// let spec = ToolSpec::new("pick_colour", "Lets the person pick a colour.", Risk::READS)
+///     .with_parameters(json!({"type": "object", "properties": {"title": {"type": "string"}}}));
+/// assert_eq!(client_tool(spec).spec().executor, Executor::Client);
 /// ```
 pub fn client_tool(spec: ToolSpec) -> Arc<dyn Tool> {
+    let spec = ToolSpec {
+        executor: Executor::Client,
+        kind: ToolKind::Client,
+        ..spec
+    };
     Arc::new(ClientExecutedTool { spec })
 }
 
@@ -38,19 +40,21 @@ impl Tool for ClientExecutedTool {
         &self.spec
     }
 
-    fn accesses(&self, _: &Value) -> Vec<PathAccess> {
-        Vec::new()
+    fn plan(&self, args: Value) -> Result<CallPlan, PlanError> {
+        Ok(CallPlan::default().with_named_paths(conventional_paths(&args)))
     }
 
-    fn executor(&self) -> Executor {
-        Executor::Client
-    }
-
-    fn call<'a>(&'a self, _: &'a ToolCx, _: Value) -> BoxFuture<'a, Result<Output, ToolError>> {
+    fn call<'a>(&'a self, _: &'a ToolCx, _: CallPlan) -> BoxFuture<'a, Result<Output, ToolError>> {
         let text = format!(
             "{} is carried out by whoever runs the agent; it cannot be called here",
             self.spec.name
         );
         Box::pin(async move { Err(ToolError::RespondToModel(text)) })
     }
+}
+
+/// Returns the paths in the arguments of a tool that does not say itself which files it touches.
+pub(crate) fn conventional_paths(args: &Value) -> Vec<String> {
+    let path = |name: &&str| args.get(*name)?.as_str().map(str::to_owned);
+    PATH_PARAMETERS.iter().filter_map(path).collect()
 }

@@ -1,6 +1,8 @@
 //! Rust functions as tools.
 
-use crate::{Output, Tool, ToolCx, ToolError, schema};
+use crate::client::conventional_paths;
+use crate::typed::parse_args;
+use crate::{CallPlan, Output, PlanError, Tool, ToolCx, ToolError, schema};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -8,17 +10,17 @@ use serde_json::Value;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use stead_core::{PathAccess, Risk, ToolSpec};
+use stead_core::{Risk, ToolSpec};
 
-/// A tool made of a function: its arguments are a type, whose doc comments are what the model
-/// reads.
+/// Returns a tool made of a function. Its arguments are a type, whose doc comments are what the
+/// model reads.
 ///
-/// What the function does to the workspace it does through [`ToolCx::vfs`], where the rules hold;
+/// The function must change the workspace only through [`ToolCx::vfs`], where the file rules apply;
 /// `risk` tells the gate what else it can do.
 ///
 /// ```
 /// use stead_core::Risk;
-/// use stead_tools::{Output, ToolCx, function};
+/// use stead_tools::{Output, ToolCx, function_tool};
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Words {
@@ -30,22 +32,16 @@ use stead_core::{PathAccess, Risk, ToolSpec};
 ///     Ok(Output::text(args.text.split_whitespace().count().to_string()))
 /// }
 ///
-/// let tool = function("count_words", "Counts the words of a text.", Risk::READS, count);
+/// let tool = function_tool("count_words", "Counts the words of a text.", Risk::READS, count);
 /// assert_eq!(tool.spec().parameters["properties"]["text"]["description"], "The text to count in.");
 /// ```
 pub fn function_tool<A, F, R>(name: &str, description: &str, risk: Risk, run: F) -> Arc<dyn Tool>
 where
-    A: DeserializeOwned + JsonSchema + Send + 'static,
+    A: DeserializeOwned + JsonSchema + Send + Sync + 'static,
     F: Fn(ToolCx, A) -> R + Send + Sync + 'static,
     R: Future<Output = Result<Output, ToolError>> + Send + 'static,
 {
-    let spec = ToolSpec {
-        name: name.to_owned(),
-        aliases: Vec::new(),
-        description: description.to_owned(),
-        parameters: schema::schema_of::<A>(),
-        risk,
-    };
+    let spec = ToolSpec::new(name, description, risk).with_parameters(schema::schema_of::<A>());
     Arc::new(FunctionTool {
         spec,
         run,
@@ -61,7 +57,7 @@ struct FunctionTool<A, F> {
 
 impl<A, F, R> Tool for FunctionTool<A, F>
 where
-    A: DeserializeOwned + Send + 'static,
+    A: DeserializeOwned + Send + Sync + 'static,
     F: Fn(ToolCx, A) -> R + Send + Sync + 'static,
     R: Future<Output = Result<Output, ToolError>> + Send + 'static,
 {
@@ -69,17 +65,17 @@ where
         &self.spec
     }
 
-    fn accesses(&self, _: &Value) -> Vec<PathAccess> {
-        Vec::new()
+    fn plan(&self, args: Value) -> Result<CallPlan, PlanError> {
+        let paths = conventional_paths(&args);
+        let args: A = parse_args(&self.spec.name, args)?;
+        Ok(CallPlan::default().with_named_paths(paths).with_args(args))
     }
 
-    fn call<'a>(&'a self, cx: &'a ToolCx, args: Value) -> BoxFuture<'a, Result<Output, ToolError>> {
-        let args = serde_json::from_value(args);
-        Box::pin(async move {
-            let told = |error| {
-                ToolError::RespondToModel(format!("{}: invalid arguments: {error}", self.spec.name))
-            };
-            (self.run)(cx.clone(), args.map_err(told)?).await
-        })
+    fn call<'a>(
+        &'a self,
+        cx: &'a ToolCx,
+        plan: CallPlan,
+    ) -> BoxFuture<'a, Result<Output, ToolError>> {
+        Box::pin(async move { (self.run)(cx.clone(), plan.take_args()?).await })
     }
 }

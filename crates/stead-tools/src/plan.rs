@@ -1,36 +1,42 @@
-//! Plan mode: looking around and writing a plan, until a person agrees to it.
+//! Plan mode: only reading and writing a plan, until a person agrees to it.
 //!
-//! That nothing else is changed meanwhile is seen to by the gate and by the files; these tools only
-//! say when.
+//! These tools only begin and end plan mode. The gate and the files prevent all other changes.
 
+use crate::typed::tool_family;
 use crate::{
-    ArgumentAliases, Output, OutputLength, SessionView, Tool, ToolCx, ToolError, TypedTool,
-    typed_tool,
+    CallPlan, Output, PlanView, SessionView, ToolCx, ToolDef, ToolError, ToolIdentity, TypedTool,
 };
-use futures_util::future::BoxFuture;
+use futures_util::FutureExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::sync::Arc;
-use stead_core::{AccessKind, PathAccess, PathScope, PlanStage, Risk, SessionChange, ToolEffect};
+use stead_core::{
+    ArgumentAliases, PathAccess, PlanStage, Risk, SessionChange, ToolEffect, ToolKind,
+};
 use stead_vfs::{Expect, ReadRange, VPath, Vfs, VfsError};
 
-/// The most that a plan may say, in bytes: it stays in the context as long as the work goes on.
+/// `plan_enter`: begins plan mode.
+pub const PLAN_ENTER: ToolIdentity = ToolIdentity::new("plan_enter", ToolKind::PlanEnter);
+/// `plan_write`: writes the plan.
+pub const PLAN_WRITE: ToolIdentity = ToolIdentity::new("plan_write", ToolKind::PlanWrite);
+/// `plan_exit`: offers the plan to a person.
+pub const PLAN_EXIT: ToolIdentity = ToolIdentity::new("plan_exit", ToolKind::PlanExit);
+
+/// The longest plan. It stays in the context as long as the work goes on.
 const MAX_PLAN_BYTES: usize = 32 * 1024;
-/// They change the conversation alone, one after the other.
+/// Entering and leaving plan mode changes only the conversation, one call after the other.
 const PLAN_MODE_RISK: Risk = Risk {
     effect: ToolEffect::Reads,
     parallel_safe: false,
     repeatable: true,
 };
 
-/// The tools of plan mode, for a plan in `file`.
-pub fn plan_tools(file: &VPath) -> Vec<Arc<dyn Tool>> {
-    let file = || file.clone();
-    vec![
-        typed_tool(PlanEnter { file: file() }),
-        typed_tool(PlanWrite { file: file() }),
-        typed_tool(PlanExit { file: file() }),
-    ]
+tool_family! {
+    /// The tools of plan mode, for a plan in `file`.
+    pub fn plan_tools(file: &VPath) {
+        PlanEnter => PlanEnter { file: file.clone() },
+        PlanWrite => PlanWrite { file: file.clone() },
+        PlanExit => PlanExit { file: file.clone() },
+    }
 }
 
 struct PlanEnter {
@@ -43,15 +49,13 @@ struct PlanEnterArgs {}
 
 impl TypedTool for PlanEnter {
     type Args = PlanEnterArgs;
-    const NAME: &'static str = "plan_enter";
-    const DESCRIPTION: &'static str = "Begins plan mode: from here on only reading is allowed, until a person agrees to \
-        a plan. For work that is large, risky or unclear.";
-    const RISK: Risk = PLAN_MODE_RISK;
-    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
-
-    fn accesses(&self, _: &PlanEnterArgs) -> Vec<PathAccess> {
-        Vec::new()
-    }
+    const DEF: ToolDef = ToolDef::new(
+        PLAN_ENTER,
+        PLAN_MODE_RISK,
+        "Begins plan mode: from here on only reading is allowed, until a person agrees to \
+        a plan. For work that is large, risky or unclear.",
+    )
+    .bounded();
 
     async fn call(&self, cx: &ToolCx, _: PlanEnterArgs) -> Result<Output, ToolError> {
         if let Some(file) = draft_file(&cx.session) {
@@ -88,22 +92,24 @@ struct PlanWriteArgs {
 
 impl TypedTool for PlanWrite {
     type Args = PlanWriteArgs;
-    const NAME: &'static str = "plan_write";
-    const DESCRIPTION: &'static str = "Writes the plan, in plan mode: what will be done, in which order, what will be \
-        changed, and how it will be checked. Replaces the whole text.";
-    const RISK: Risk = Risk {
-        effect: ToolEffect::Writes,
-        parallel_safe: false,
-        repeatable: true,
-    };
-    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
-    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
-        names: &[("plan", "content"), ("text", "content")],
-        values: &[],
-    };
+    const DEF: ToolDef = ToolDef::new(
+        PLAN_WRITE,
+        Risk {
+            effect: ToolEffect::Writes,
+            parallel_safe: false,
+            repeatable: true,
+        },
+        "Writes the plan, in plan mode: what will be done, in which order, what will be \
+        changed, and how it will be checked. Replaces the whole text.",
+    )
+    .bounded()
+    .argument_aliases(ArgumentAliases::of_names(&[
+        ("plan", "content"),
+        ("text", "content"),
+    ]));
 
-    fn accesses(&self, _: &PlanWriteArgs) -> Vec<PathAccess> {
-        vec![access(&self.file, AccessKind::Write)]
+    fn plan(&self, _: &PlanWriteArgs) -> CallPlan {
+        CallPlan::uses([PathAccess::write(self.file.as_str())])
     }
 
     async fn call(&self, cx: &ToolCx, args: PlanWriteArgs) -> Result<Output, ToolError> {
@@ -159,41 +165,26 @@ struct PlanExitArgs {
 
 impl TypedTool for PlanExit {
     type Args = PlanExitArgs;
-    const NAME: &'static str = "plan_exit";
-    const DESCRIPTION: &'static str = "Shows the plan to the person and, if they agree, ends plan mode, so that it can \
-        be carried out. If they do not, plan mode goes on.";
-    const RISK: Risk = PLAN_MODE_RISK;
-    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
-    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
-        names: &[("rationale", "summary")],
-        values: &[],
-    };
+    const DEF: ToolDef = ToolDef::new(
+        PLAN_EXIT,
+        PLAN_MODE_RISK,
+        "Shows the plan to the person and, if they agree, ends plan mode, so that it can \
+        be carried out. If they do not, plan mode goes on.",
+    )
+    .bounded()
+    .argument_aliases(ArgumentAliases::of_names(&[("rationale", "summary")]));
 
-    fn accesses(&self, _: &PlanExitArgs) -> Vec<PathAccess> {
-        vec![access(&self.file, AccessKind::Read)]
-    }
-
-    fn always_asks(&self, _: &PlanExitArgs) -> Option<String> {
-        Some(format!(
-            "plan_exit: a person must agree to the plan in {}",
-            self.file
-        ))
-    }
-
-    fn refusal_reason<'a>(
-        &'a self,
-        standing: &'a SessionView,
-        files: &'a dyn Vfs,
-    ) -> BoxFuture<'a, Option<String>> {
-        Box::pin(async move { approvable_plan(standing, files).await.err() })
-    }
-
-    fn approval_subject<'a>(&'a self, files: &'a dyn Vfs) -> BoxFuture<'a, Option<String>> {
-        Box::pin(async move { read_plan(files, &self.file).await.ok() })
-    }
-
-    async fn preview(&self, files: &dyn Vfs, _: PlanExitArgs) -> Option<String> {
-        read_plan(files, &self.file).await.ok()
+    fn plan(&self, _: &PlanExitArgs) -> CallPlan {
+        let file = self.file.clone();
+        let shown = self.file.clone();
+        CallPlan::uses([PathAccess::read(self.file.as_str())])
+            .with_approval(format!(
+                "{}: a person must agree to the plan in {}",
+                PLAN_EXIT.name, self.file
+            ))
+            .with_refusal(|view| approval_problem(view).boxed())
+            .with_subject(move |view| plan_text(view, file.clone()).boxed())
+            .with_preview(move |view| plan_text(view, shown.clone()).boxed())
     }
 
     async fn call(&self, cx: &ToolCx, _: PlanExitArgs) -> Result<Output, ToolError> {
@@ -210,7 +201,7 @@ impl TypedTool for PlanExit {
     }
 }
 
-/// The plan that can be agreed to, and its file; or why there is none.
+/// Returns the file and the text of the plan that a person can agree to, or why there is none.
 async fn approvable_plan(
     standing: &SessionView,
     files: &dyn Vfs,
@@ -224,7 +215,7 @@ async fn approvable_plan(
     Ok((file.to_owned(), read_plan(files, &path).await?))
 }
 
-/// What the plan in `file` says.
+/// Reads the plan in `file`.
 async fn read_plan(files: &dyn Vfs, file: &VPath) -> Result<String, String> {
     let range = ReadRange {
         offset: 0,
@@ -253,17 +244,19 @@ async fn read_plan(files: &dyn Vfs, file: &VPath) -> Result<String, String> {
     }
 }
 
-/// The file of the plan that is being made.
+/// Returns the file of the plan that is being made.
 fn draft_file(standing: &SessionView) -> Option<&str> {
     standing.plan.as_ref()?.draft_file()
 }
 
-fn access(file: &VPath, kind: AccessKind) -> PathAccess {
-    PathAccess {
-        path: file.as_str().to_owned(),
-        kind,
-        scope: PathScope::Content,
-    }
+/// Returns why there is no plan that a person could agree to, if so.
+async fn approval_problem(view: PlanView<'_>) -> Option<String> {
+    approvable_plan(view.session, view.files).await.err()
+}
+
+/// Returns the plan that a person is shown and agrees to.
+async fn plan_text(view: PlanView<'_>, file: VPath) -> Option<String> {
+    read_plan(view.files, &file).await.ok()
 }
 
 fn to_tool_error(error: VfsError) -> ToolError {

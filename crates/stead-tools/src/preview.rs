@@ -1,14 +1,15 @@
-//! A long text as a model is shown it: where it lies, and its two ends.
+//! Long texts as a model is shown them: where the text is stored, and its two ends.
 
-use crate::{Registry, Surface};
+use crate::files::{GREP_FILES, READ_FILE};
+use crate::{Registry, Surface, ToolIdentity};
 use stead_vfs::VPath;
 
-/// Lines of each end.
+/// The most lines of each end.
 const MAX_LINES: usize = 20;
-/// Characters of each end.
+/// The most characters of each end.
 const MAX_CHARS: usize = 2_000;
 
-/// The tools by which a model can read on, as it knows them.
+/// The tools with which a model can read the rest, under the names it knows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReadTools {
     surface: Surface,
@@ -17,17 +18,17 @@ pub struct ReadTools {
 }
 
 impl ReadTools {
-    /// Those that are among `tools`, as `surface` names them.
+    /// Returns those that are among `tools`, as `surface` names them.
     pub fn available_in(tools: &Registry, surface: Surface) -> Self {
-        let named = |tool: &'static str| tools.find(tool).map(|_| surface.name(tool));
+        let named = |tool: &ToolIdentity| tools.find(tool.name).map(|_| surface.name(tool));
         Self {
             surface,
-            read: named("read_file"),
-            grep: named("grep_files"),
+            read: named(&READ_FILE),
+            grep: named(&GREP_FILES),
         }
     }
 
-    /// How to go on after `lines` lines.
+    /// Describes how to continue after `lines` lines.
     fn hint(&self, lines: u64) -> String {
         let offset = self.surface.offset(lines);
         match (self.read, self.grep) {
@@ -45,23 +46,23 @@ impl ReadTools {
     }
 }
 
-/// How much of a text was kept.
+/// How much of a text was stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StoredExtent<'a> {
     /// All of it, in this file.
     All(&'a VPath),
-    /// Its beginning, so many bytes in this file.
+    /// Its beginning: this many bytes in this file.
     Part(&'a VPath, u64),
-    /// Nothing but what is shown.
+    /// Nothing but the ends that are shown.
     Nothing,
 }
 
 /// What a long text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PreviewKind {
-    /// What a tool gave back.
+    /// The result of a tool.
     Output,
-    /// What a person said.
+    /// A message of a person.
     Message,
 }
 
@@ -71,16 +72,15 @@ pub struct Preview<'a> {
     noun: PreviewKind,
     bytes: u64,
     lines: u64,
-    /// How it begins; none if it is not text.
+    /// Its beginning and its end; none if it is not text.
     ends: Option<(&'a str, &'a str)>,
 }
 
 impl<'a> Preview<'a> {
-    /// Of a whole text, so short that it is not longer than a text of `limit_tokens`.
+    /// A preview of a whole text that is not longer than a text of `limit_tokens`.
     pub fn of(noun: PreviewKind, text: &'a str, limit_tokens: u64) -> Self {
         let limit = usize::try_from(limit_tokens).unwrap_or(MAX_CHARS);
-        // Ends never meet: where characters have many tokens each, a long text is a short one to
-        // look at.
+        // The ends never meet. A text whose characters have many tokens each has few characters.
         let chars = MAX_CHARS.min(limit).min(text.len() / 16).max(1);
         let ends = Some((head(text, chars), tail(text, chars)));
         Self {
@@ -91,7 +91,8 @@ impl<'a> Preview<'a> {
         }
     }
 
-    /// Of a text of so many bytes and lines of which only what is around its two ends is at hand.
+    /// A preview of a text with this many bytes and lines, of which only the parts around its two
+    /// ends are available.
     pub(crate) fn of_ends(bytes: u64, lines: u64, around: Option<(&'a str, &'a str)>) -> Self {
         let ends = around.map(|(start, end)| (head(start, MAX_CHARS), tail(end, MAX_CHARS)));
         Self {
@@ -102,12 +103,12 @@ impl<'a> Preview<'a> {
         }
     }
 
-    /// What a model is told of a text that lies in the file `path`.
+    /// Describes a text that is stored in the file `path` to a model.
     pub fn render_stored(&self, path: &VPath, readers: &ReadTools) -> String {
         self.render(StoredExtent::All(path), readers, "")
     }
 
-    /// What a model is told of a text that lies nowhere, and why.
+    /// Describes a text that is not stored to a model, with the reason.
     pub fn render_unstored(&self, why: &str) -> String {
         self.render(StoredExtent::Nothing, &ReadTools::default(), why)
     }
@@ -149,7 +150,7 @@ impl<'a> Preview<'a> {
                 let between = bytes.saturating_sub((head.len() + tail.len()) as u64);
                 let end = if head.ends_with('\n') { "" } else { "\n" };
                 match self.noun {
-                    // What a person said begins as they said it.
+                    // A person's message begins with their own words.
                     PreviewKind::Message => {
                         format!("{head}{end}[… {between} bytes … {note}]\n{tail}")
                     }
@@ -163,13 +164,13 @@ impl<'a> Preview<'a> {
     }
 }
 
-/// Lines of a text; one without an end counts.
+/// Counts the lines of a text, including a last one without a line end.
 fn count_lines(text: &[u8]) -> u64 {
     let ends = memchr::memchr_iter(b'\n', text).count() as u64;
     ends + u64::from(text.last().is_some_and(|&byte| byte != b'\n'))
 }
 
-/// The first lines; of a line that is longer than all that is shown, its beginning.
+/// Returns the first lines, or the beginning of a line that is too long to be shown whole.
 fn head(text: &str, chars: usize) -> &str {
     let limit = text
         .char_indices()
@@ -185,7 +186,7 @@ fn head(text: &str, chars: usize) -> &str {
     &text[..end]
 }
 
-/// The last lines; of a line that is longer than all that is shown, its end.
+/// Returns the last lines, or the end of a line that is too long to be shown whole.
 fn tail(text: &str, chars: usize) -> &str {
     let limit = text
         .char_indices()

@@ -1,7 +1,7 @@
 //! Tools by name.
 
-use crate::arguments::ArgumentChecker;
-use crate::{Surface, Tool, closest_name, known_tool};
+use crate::arguments::{ArgumentChecker, CheckerCache};
+use crate::{PlanError, PreparedCall, Surface, Tool, closest_name, known_tool};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,36 +12,37 @@ use stead_core::ToolSpec;
 #[derive(Clone)]
 pub struct Registry {
     tools: BTreeMap<String, RegisteredTool>,
-    /// From every name but the canonical one to the canonical one.
+    /// From every other name to the canonical one.
     aliases: BTreeMap<String, String>,
     specs: Arc<[ToolSpec]>,
-    /// Tools that were there before lists left them out, by every name.
+    /// Tools that lists left out, by every name.
     filtered_out: BTreeMap<String, Arc<dyn Tool>>,
-    /// Tools that may never be called, by canonical name, and why.
+    /// Why tools may never be called, by canonical name.
     excluded: BTreeMap<String, String>,
     /// How tools are named to the model.
     surface: Surface,
+    /// Compiled schemas, shared by all registries that are made from this one.
+    checkers: CheckerCache,
 }
 
 #[derive(Clone)]
 struct RegisteredTool {
     tool: Arc<dyn Tool>,
     checker: Arc<ArgumentChecker>,
-    /// How the model is shown it, if not as it is.
+    /// How the model is shown the tool, if not as it is.
     title: Option<Arc<TitledTool>>,
-    /// What the model is told of it, if not its own description.
+    /// The description that replaces the tool's own, if there is one.
     description: Option<Arc<str>>,
 }
 
 /// A tool under its title.
 struct TitledTool {
     spec: ToolSpec,
-    checker: ArgumentChecker,
-    tool: Arc<dyn Tool>,
+    checker: Arc<ArgumentChecker>,
     translate: fn(Value) -> Result<Value, String>,
 }
 
-/// Why tools do not go together.
+/// Why tools cannot be in one registry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryError {
     /// Two tools have one name.
@@ -54,7 +55,7 @@ pub enum RegistryError {
         alias: String,
         /// One tool.
         first: String,
-        /// The other.
+        /// The other tool.
         second: String,
     },
 }
@@ -62,29 +63,26 @@ pub enum RegistryError {
 impl Registry {
     /// A registry of `tools`. A tool's own name goes before another's alias.
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, RegistryError> {
-        Self::build(BTreeMap::new(), tools)
+        Self::build(BTreeMap::new(), CheckerCache::default(), tools)
     }
 
-    /// What is `named`, with what it has compiled so far, and `tools`.
+    /// A registry of the tools in `named` and of `tools`.
     fn build(
         mut named: BTreeMap<String, RegisteredTool>,
+        checkers: CheckerCache,
         tools: impl IntoIterator<Item = Arc<dyn Tool>>,
     ) -> Result<Self, RegistryError> {
         for tool in tools {
-            let name = tool.spec().name.clone();
-            let checker = Arc::new(ArgumentChecker::new(tool.spec(), tool.argument_aliases()));
-            if named
-                .insert(
-                    name.clone(),
-                    RegisteredTool {
-                        tool,
-                        checker,
-                        title: None,
-                        description: None,
-                    },
-                )
-                .is_some()
-            {
+            let spec = tool.spec();
+            let name = spec.name.clone();
+            let checker = checkers.get(&name, &spec.parameters, spec.argument_aliases);
+            let entry = RegisteredTool {
+                tool,
+                checker,
+                title: None,
+                description: None,
+            };
+            if named.insert(name.clone(), entry).is_some() {
                 return Err(RegistryError::Name(name));
             }
         }
@@ -106,32 +104,35 @@ impl Registry {
                 }
             }
         }
-        Ok(Self::from_parts(named, aliases))
+        Ok(Self {
+            specs: visible_specs(&named),
+            tools: named,
+            aliases,
+            filtered_out: BTreeMap::new(),
+            excluded: BTreeMap::new(),
+            surface: Surface::default(),
+            checkers,
+        })
     }
 
-    /// The same tools, shown to the model as `surface` names them. Every name and alias still
-    /// works; a tool that has no title keeps its name.
+    /// Returns the same tools, shown to the model as `surface` names them. Every name and alias
+    /// still works; a tool without a title keeps its name.
     pub fn with_surface(mut self, surface: Surface) -> Self {
         for entry in self.tools.values_mut() {
             entry.title = match surface {
                 Surface::Snake => None,
-                Surface::Title => TitledTool::of(&*entry.tool).map(Arc::new),
+                Surface::Title => TitledTool::of(entry.tool.spec(), &self.checkers).map(Arc::new),
             };
         }
-        let Self {
-            filtered_out: left_out,
-            excluded,
-            ..
-        } = self;
         Self {
-            filtered_out: left_out,
-            excluded,
+            specs: visible_specs(&self.tools),
             surface,
-            ..Self::from_parts(self.tools, self.aliases)
+            ..self
         }
     }
 
-    /// The same tools, each of those in `descriptions` (by any of its names) with that description.
+    /// Returns the same tools, where those in `descriptions` (by any of their names) have another
+    /// description.
     pub fn with_descriptions(mut self, descriptions: &BTreeMap<String, String>) -> Self {
         for (name, text) in descriptions {
             let Some(canonical) = self.canonical(name).map(str::to_owned) else {
@@ -141,22 +142,14 @@ impl Registry {
                 entry.description = Some(text.as_str().into());
             }
         }
-        let Self {
-            filtered_out: left_out,
-            excluded,
-            surface,
-            ..
-        } = self;
         Self {
-            filtered_out: left_out,
-            excluded,
-            surface,
-            ..Self::from_parts(self.tools, self.aliases)
+            specs: visible_specs(&self.tools),
+            ..self
         }
     }
 
-    /// The same without what `why` gives a reason to exclude, by canonical name: neither shown nor
-    /// callable.
+    /// Returns the tools without those that `why` gives a reason to exclude, by canonical name.
+    /// They are neither shown nor callable.
     pub fn excluding(&self, why: &BTreeMap<String, String>) -> Self {
         Self {
             excluded: why.clone(),
@@ -164,8 +157,8 @@ impl Registry {
         }
     }
 
-    /// Why the tool of this name or alias may never be called, and its canonical name, whether it
-    /// would be here or not.
+    /// Returns the canonical name of a tool that may never be called, by any of its names, and why.
+    /// The tool need not be registered.
     pub fn exclusion(&self, name: &str) -> Option<(&str, &str)> {
         let own = self
             .filtered_out
@@ -179,12 +172,12 @@ impl Registry {
             .map(|(name, why)| (name.as_str(), why.as_str()))
     }
 
-    /// How tools are named to the model.
+    /// Returns how tools are named to the model.
     pub fn surface(&self) -> Surface {
         self.surface
     }
 
-    /// The same with more tools.
+    /// Returns a registry with more tools.
     pub fn with(
         &self,
         tools: impl IntoIterator<Item = Arc<dyn Tool>>,
@@ -193,52 +186,38 @@ impl Registry {
         if more.peek().is_none() {
             return Ok(self.clone());
         }
-        Self::build(self.tools.clone(), more)
+        Self::build(self.tools.clone(), self.checkers.clone(), more)
     }
 
-    /// Those of the tools that `keep` says, by canonical name.
+    /// Returns the tools that `keep` accepts by their canonical names.
     pub fn retain(&self, keep: impl Fn(&str) -> bool) -> Self {
-        if self.tools.keys().all(|name| keep(name)) {
+        self.retain_specs(|spec| keep(&spec.name))
+    }
+
+    /// Returns the tools whose specs `keep` accepts.
+    pub fn retain_specs(&self, keep: impl Fn(&ToolSpec) -> bool) -> Self {
+        let keeps = |name: &str| self.find(name).is_some_and(|tool| keep(tool.spec()));
+        if self.tools.keys().all(|name| keeps(name)) {
             return self.clone();
         }
-        let tools: BTreeMap<_, _> = self
-            .tools
-            .iter()
-            .filter(|(name, _)| keep(name))
-            .map(|(name, entry)| (name.clone(), entry.clone()))
-            .collect();
-        let aliases = self
-            .aliases
-            .iter()
-            .filter(|(_, name)| tools.contains_key(*name));
-        let aliases = aliases
-            .map(|(alias, name)| (alias.clone(), name.clone()))
-            .collect();
-        let mut left_out = self.filtered_out.clone();
-        for name in self
-            .tools
-            .keys()
-            .chain(self.aliases.keys())
-            .filter(|name| !keep(self.canonical(name).unwrap_or(name)))
-        {
-            left_out.extend(self.find(name).map(|tool| (name.clone(), tool.clone())));
+        let mut kept = self.clone();
+        kept.tools.retain(|name, _| keeps(name));
+        kept.aliases.retain(|_, name| kept.tools.contains_key(name));
+        for name in self.tools.keys().chain(self.aliases.keys()) {
+            if let Some(tool) = self.find(name).filter(|tool| !keep(tool.spec())) {
+                kept.filtered_out.insert(name.clone(), tool.clone());
+            }
         }
-        let excluded = self.excluded.clone();
-        let surface = self.surface;
-        Self {
-            filtered_out: left_out,
-            excluded,
-            surface,
-            ..Self::from_parts(tools, aliases)
-        }
+        kept.specs = visible_specs(&kept.tools);
+        kept
     }
 
-    /// The tool of this name or alias that lists left out.
+    /// Returns the tool of this name or alias that lists left out.
     pub fn filtered_out(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.filtered_out.get(name)
     }
 
-    /// Those of the tools that `allow` lists (all, if there is no such list) and `deny` does not.
+    /// Returns the tools that `allow` lists (all, if there is no such list) and `deny` does not.
     /// Lists may use any name of a tool.
     pub fn filter(&self, allow: Option<&[String]>, deny: &[String]) -> Self {
         let listed = |list: &[String], name: &str| {
@@ -249,35 +228,17 @@ impl Registry {
         self.retain(stays)
     }
 
-    fn from_parts(
-        tools: BTreeMap<String, RegisteredTool>,
-        aliases: BTreeMap<String, String>,
-    ) -> Self {
-        let mut specs: Vec<ToolSpec> = tools.values().map(RegisteredTool::visible_spec).collect();
-        specs.sort_by(|a, b| a.name.cmp(&b.name));
-        let left_out = BTreeMap::new();
-        let excluded = BTreeMap::new();
-        Self {
-            tools,
-            aliases,
-            specs: specs.into(),
-            filtered_out: left_out,
-            excluded,
-            surface: Surface::default(),
-        }
-    }
-
-    /// What the model is told, in the order of names.
+    /// Returns the specs that the model is shown, in the order of names.
     pub fn specs(&self) -> Arc<[ToolSpec]> {
         Arc::clone(&self.specs)
     }
 
-    /// The tool of this name or alias.
+    /// Returns the tool of this name or alias.
     pub fn find(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.entry(name).map(|entry| &entry.tool)
     }
 
-    /// The canonical name of the tool of this name or alias.
+    /// Returns the canonical name of the tool of this name or alias.
     pub fn canonical(&self, name: &str) -> Option<&str> {
         match self.tools.get_key_value(name) {
             Some((name, _)) => Some(name),
@@ -285,23 +246,27 @@ impl Registry {
         }
     }
 
-    /// The tool that a model means, and its arguments as the schema wants them; or what is wrong,
-    /// in words the model can act on.
+    /// Returns the call that a model means, or what is wrong with it, in words that the model can
+    /// act on.
     ///
     /// Aliases of tools, parameters and values become the canonical ones. Where the schema wants a
-    /// number or a boolean, its text is taken too (`"10"`, `"true"`); an optional parameter given
-    /// as `null` counts as left out. Nothing else is guessed.
-    pub fn prepare(&self, name: &str, args: Value) -> Result<(Arc<dyn Tool>, Value), String> {
+    /// number or a boolean, its text is accepted too (`"10"`, `"true"`); an optional parameter
+    /// given as `null` counts as left out. Nothing else is guessed.
+    pub fn prepare(&self, name: &str, args: Value) -> Result<PreparedCall, PlanError> {
         let entry = self
             .entry(name)
-            .ok_or_else(|| self.unknown_tool_message(name))?;
-        match &entry.title {
-            Some(title) if title.spec.name == name => Ok((
-                Arc::clone(&title.tool),
-                (title.translate)(title.checker.check(args)?)?,
-            )),
-            Some(_) | None => Ok((Arc::clone(&entry.tool), entry.checker.check(args)?)),
-        }
+            .ok_or_else(|| PlanError::UnknownTool(self.unknown_tool_message(name)))?;
+        let invalid = PlanError::InvalidArguments;
+        let (args, surface) = match &entry.title {
+            Some(title) if title.spec.name == name => {
+                let args = title.checker.check(args).map_err(invalid)?;
+                let args = (title.translate)(args);
+                let args = args.map_err(|why| invalid(format!("{name}: {why}")))?;
+                (args, Surface::Title)
+            }
+            Some(_) | None => (entry.checker.check(args).map_err(invalid)?, Surface::Snake),
+        };
+        PreparedCall::new(Arc::clone(&entry.tool), args, surface)
     }
 
     fn entry(&self, name: &str) -> Option<&RegisteredTool> {
@@ -319,14 +284,18 @@ impl Registry {
     }
 }
 
+/// Returns the specs that a model is shown, in the order of names.
+fn visible_specs(tools: &BTreeMap<String, RegisteredTool>) -> Arc<[ToolSpec]> {
+    let mut specs: Vec<ToolSpec> = tools.values().map(RegisteredTool::visible_spec).collect();
+    specs.sort_by(|a, b| a.name.cmp(&b.name));
+    specs.into()
+}
+
 impl RegisteredTool {
-    /// As the model is shown it.
+    /// Returns the spec that the model is shown.
     fn visible_spec(&self) -> ToolSpec {
-        let spec = self
-            .title
-            .as_ref()
-            .map_or(self.tool.spec(), |title| &title.spec)
-            .clone();
+        let title = self.title.as_ref().map(|title| &title.spec);
+        let spec = title.unwrap_or(self.tool.spec()).clone();
         match &self.description {
             Some(text) => ToolSpec {
                 description: text.to_string(),
@@ -338,9 +307,8 @@ impl RegisteredTool {
 }
 
 impl TitledTool {
-    fn of(tool: &dyn Tool) -> Option<Self> {
-        let form = tool.title_form()?;
-        let own = tool.spec();
+    fn of(own: &ToolSpec, checkers: &CheckerCache) -> Option<Self> {
+        let form = own.title.as_ref()?;
         let names = own
             .aliases
             .iter()
@@ -350,14 +318,14 @@ impl TitledTool {
             name: form.name.to_owned(),
             aliases: names.cloned().collect(),
             description: form.description.to_owned(),
-            parameters: form.parameters,
-            risk: own.risk,
+            parameters: form.parameters.clone(),
+            argument_aliases: form.argument_aliases,
+            ..own.clone()
         };
-        let checker = ArgumentChecker::new(&spec, form.spellings);
+        let checker = checkers.get(form.name, &form.parameters, form.argument_aliases);
         Some(Self {
             spec,
             checker,
-            tool: form.tool,
             translate: form.translate,
         })
     }

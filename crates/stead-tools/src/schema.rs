@@ -1,4 +1,4 @@
-//! JSON schemas of argument types, as small and steady as a prompt wants them.
+//! JSON schemas of argument types, short and stable because they are part of every prompt.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -7,11 +7,11 @@ use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Schemas that were made: one for each type, which never changes.
+/// The schemas that were generated, by type.
 static SCHEMA_CACHE: Mutex<BTreeMap<TypeId, Arc<Value>>> = Mutex::new(BTreeMap::new());
 
-/// The schema of `T`: inlined, without `$schema`, titles, number formats, `null`s and what explains
-/// the type itself. Made once: tools are put together anew for every turn.
+/// Returns the schema of `T`: inlined, and without `$schema`, titles, number formats, `null`s and the
+/// description of the type itself. It is generated once, because tools are created for every turn.
 pub(crate) fn schema_of<T: JsonSchema + 'static>() -> Arc<Value> {
     let made = || SCHEMA_CACHE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = made().get(&TypeId::of::<T>()) {
@@ -32,14 +32,14 @@ fn generate<T: JsonSchema>() -> Value {
         .into_root_schema_for::<T>()
         .to_value();
     tidy(&mut schema);
-    // The tool's own description says it.
+    // The tool has a description of its own.
     if let Value::Object(keywords) = &mut schema {
         keywords.remove("description");
     }
     schema
 }
 
-/// Whether `value` fits a JSON schema; if not, the first thing that is wrong with it.
+/// Checks `value` against a JSON schema, and returns the first problem.
 pub fn validate_json(schema: &Value, value: &Value) -> Result<(), String> {
     let validator = jsonschema::validator_for(schema)
         .map_err(|error| format!("the schema is wrong: {error}"))?;
@@ -62,7 +62,7 @@ fn tidy(schema: &mut Value) {
     if keywords.get("default").is_some_and(Value::is_null) {
         keywords.remove("default");
     }
-    // Leaving a parameter out says the same as null, and every provider understands it.
+    // Leaving a parameter out means the same as null, and every provider understands that.
     if let Some(Value::Array(types)) = keywords.get_mut("type") {
         types.retain(|name| name != "null");
         if let [only] = types.as_mut_slice() {
@@ -98,7 +98,7 @@ fn tidy(schema: &mut Value) {
     }
 }
 
-/// The values of a choice between constant words.
+/// Returns the values of a choice between constant strings.
 fn constant_words(choices: &Value) -> Option<Value> {
     choices
         .as_array()?

@@ -1,27 +1,27 @@
-//! How texts differ, and how much they are alike.
+//! Differences and similarity of texts.
 
 use similar::TextDiff;
 use std::time::Duration;
 
-/// How alike two names must be to suggest one for the other.
+/// The least similarity at which one name is suggested for another.
 const MIN_SIMILARITY: f32 = 0.6;
-/// Time for a comparison; what comes out later is coarser, not wrong.
+/// The time limit of a comparison. When it is reached the result is coarser, not wrong.
 const MAX_TIME: Duration = Duration::from_millis(200);
 
-/// The name most like `name`, if one is.
+/// Returns the name that is most similar to `name`, if one is similar enough.
 pub fn closest_name<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
     similar::get_close_matches(name, names, 1, MIN_SIMILARITY)
         .first()
         .copied()
 }
 
-/// How alike two texts are, letter by letter: 1 if they are the same.
+/// Returns the similarity of two texts, compared character by character: 1 if they are equal.
 pub(crate) fn similarity(one: &str, other: &str) -> f32 {
     TextDiff::from_chars(one, other).ratio()
 }
 
-/// The lines that differ, as a unified diff with so many lines around each change, under a header
-/// with two names if there are any.
+/// Returns a unified diff with `context_lines` lines around each change, and with a header if there
+/// are names.
 pub fn line_diff(
     before: &str,
     after: &str,

@@ -1,8 +1,9 @@
-//! How tools are named to a model.
+//! The names under which tools are shown to a model.
 
+use crate::ToolIdentity;
 use serde::{Deserialize, Serialize};
 
-/// How tools are named to a model.
+/// The names under which tools are shown to a model.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -15,23 +16,9 @@ pub enum Surface {
     Title,
 }
 
-/// Names of the title surface, each after the canonical one.
-const TITLES: [(&str, &str); 11] = [
-    ("read_file", "Read"),
-    ("write_file", "Write"),
-    ("edit_file", "Edit"),
-    ("glob_files", "Glob"),
-    ("grep_files", "Grep"),
-    ("ls", "LS"),
-    ("load_skill", "Skill"),
-    ("execute", "Bash"),
-    ("write_todos", "TodoWrite"),
-    ("task", "SubAgent"),
-    ("switch_agent", "AgentSwitch"),
-];
-
 impl Surface {
-    /// The number by which the line after `skipped` ones is asked for here.
+    /// Returns the `offset` that reads on after `skipped` lines: lines to skip on the snake surface,
+    /// the number of the first line on the title surface.
     pub fn offset(self, skipped: u64) -> u64 {
         match self {
             Self::Snake => skipped,
@@ -39,14 +26,11 @@ impl Surface {
         }
     }
 
-    /// What a tool is called here.
-    pub fn name(self, canonical: &'static str) -> &'static str {
+    /// Returns the name of a tool on this surface.
+    pub fn name(self, tool: &ToolIdentity) -> &'static str {
         match self {
-            Self::Snake => canonical,
-            Self::Title => TITLES
-                .iter()
-                .find(|(name, _)| *name == canonical)
-                .map_or(canonical, |(_, title)| title),
+            Self::Snake => tool.name,
+            Self::Title => tool.title.unwrap_or(tool.name),
         }
     }
 }

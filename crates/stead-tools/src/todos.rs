@@ -1,26 +1,31 @@
-//! `write_todos`: what is to be done in this conversation.
+//! `write_todos`: the list of things to do in a conversation.
 
-use crate::{
-    ArgumentAliases, Output, OutputLength, TitleForm, Tool, ToolCx, ToolError, TypedTitleForm,
-    TypedTool, typed_tool,
-};
+use crate::typed::tool_family;
+use crate::{Output, ToolCx, ToolDef, ToolError, ToolIdentity, TypedTitleForm, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::sync::Arc;
-use stead_core::{PathAccess, Risk, SessionChange, Todo, TodoStatus, ToolEffect};
+use stead_core::{ArgumentAliases, Risk, SessionChange, Todo, TodoStatus, ToolEffect, ToolKind};
 
-/// Things to do, at most.
+/// `write_todos`: keeps the list of things to do.
+pub const WRITE_TODOS: ToolIdentity = ToolIdentity::new("write_todos", ToolKind::Todo)
+    .aliases(&["TodoWrite", "todo_write", "write_plan"])
+    .listed_as(&["read_plan", "plan"])
+    .title("TodoWrite");
+
+/// The most items of a list.
 const MAX_TODOS: usize = 100;
-/// Characters of one of them.
+/// The most characters of an item.
 const MAX_TODO_CHARS: usize = 500;
 
-/// The tool that keeps the list of things to do.
-pub fn todo_tools() -> Vec<Arc<dyn Tool>> {
-    vec![typed_tool(WriteTodos)]
+tool_family! {
+    /// The tool that keeps the list of things to do.
+    pub fn todo_tools() {
+        WriteTodos => WriteTodos,
+    }
 }
 
-/// The list as people and models read it, one line each.
+/// Formats the list as people and models read it, one item per line.
 pub fn checklist<'a>(todos: impl IntoIterator<Item = &'a Todo>) -> String {
     let line = |todo: &Todo| {
         let mark = match todo.status {
@@ -53,29 +58,23 @@ struct WriteTodosItem {
 
 impl TypedTool for WriteTodos {
     type Args = WriteTodosArgs;
-    const NAME: &'static str = "write_todos";
-    const ALIASES: &'static [&'static str] = &["TodoWrite", "todo_write", "write_plan"];
-    const DESCRIPTION: &'static str = "Keeps your list of things to do in this conversation. Give the whole list each \
-        time: what is done, the one thing you are at, and what is left. The person sees it.";
-    // It changes the conversation alone; one after the other, so that the last one counts.
-    const RISK: Risk = Risk {
-        effect: ToolEffect::Reads,
-        parallel_safe: false,
-        repeatable: true,
-    };
-    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
-    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
-        names: &[("steps", "todos"), ("items", "todos")],
-        values: &[],
-    };
-
-    fn accesses(&self, _: &WriteTodosArgs) -> Vec<PathAccess> {
-        Vec::new()
-    }
-
-    fn title_form(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<TodoWriteForm>(typed_tool(Self)))
-    }
+    // It changes only the conversation. Calls run one after the other, so that the last one counts.
+    const DEF: ToolDef = ToolDef::new(
+        WRITE_TODOS,
+        Risk {
+            effect: ToolEffect::Reads,
+            parallel_safe: false,
+            repeatable: true,
+        },
+        "Keeps your list of things to do in this conversation. Give the whole list each \
+        time: what is done, the one thing you are at, and what is left. The person sees it.",
+    )
+    .bounded()
+    .argument_aliases(ArgumentAliases::of_names(&[
+        ("steps", "todos"),
+        ("items", "todos"),
+    ]))
+    .title_form::<TodoWriteForm>();
 
     async fn call(&self, _: &ToolCx, args: WriteTodosArgs) -> Result<Output, ToolError> {
         let todos = args
@@ -96,7 +95,7 @@ impl TypedTool for WriteTodos {
     }
 }
 
-/// The list, if it is one.
+/// Returns the list if it is valid, or what is wrong with it.
 fn validate_todos(todos: Vec<Todo>) -> Result<Vec<Todo>, String> {
     if todos.len() > MAX_TODOS {
         return Err(format!(
@@ -130,7 +129,7 @@ fn validate_todos(todos: Vec<Todo>) -> Result<Vec<Todo>, String> {
     Ok(todos)
 }
 
-/// `TodoWrite`, as the title surface has it.
+/// `TodoWrite`, the form on the title surface.
 struct TodoWriteForm;
 
 #[derive(Deserialize, JsonSchema)]
@@ -158,7 +157,6 @@ struct TodoWriteItem {
 
 impl TypedTitleForm for TodoWriteForm {
     type Args = TodoWriteArgs;
-    const NAME: &'static str = "TodoWrite";
     const DESCRIPTION: &'static str = "Keeps your list of things to do in this conversation. Give the whole list each \
         time: what is done, the one thing you are at, and what is left. The person sees it.";
 

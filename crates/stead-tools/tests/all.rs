@@ -51,6 +51,7 @@ impl Session {
             origin: CallOrigin::default(),
             spills: SpillFactory::default(),
             session: Default::default(),
+            surface: Surface::default(),
         };
         Self {
             temp,
@@ -104,8 +105,9 @@ impl Session {
 
     /// What the model is told, and what the session learns.
     async fn output(&self, name: &str, args: Value) -> Result<Output, String> {
-        let (tool, args) = self.tools.prepare(name, args)?;
-        match tool.call(&self.cx, args).await {
+        let call = self.tools.prepare(name, args);
+        let call = call.map_err(|error| error.to_string())?;
+        match call.call(self.cx.clone()).await {
             Ok(output) => {
                 self.cx.file_versions.record(&output.file_versions);
                 Ok(output)

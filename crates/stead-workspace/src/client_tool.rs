@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::sync::Arc;
 use stead_core::{Risk, ToolEffect, ToolSpec};
 
 /// Longest name that every provider takes.
@@ -42,13 +41,7 @@ impl ClientToolSettings {
             parallel_safe: false,
             repeatable: false,
         };
-        ToolSpec {
-            name: self.name.clone(),
-            aliases: Vec::new(),
-            description: self.description.clone(),
-            parameters: Arc::new(self.parameters.clone()),
-            risk,
-        }
+        ToolSpec::new(&self.name, &self.description, risk).with_parameters(self.parameters.clone())
     }
 
     /// What is wrong with them, and the key it is about.

@@ -4,18 +4,9 @@ use crate::{
     AgentMode, AgentRole, AgentSpec, AgentToolLists, Definition, FeatureSwitch, FixedText, Policy,
     SpecPolicy, SubagentIsolation, ToolLists, section_order,
 };
+use stead_core::ToolKind;
 use stead_model::ModelSettings;
-
-/// Tools to hand work to others, and to hear of it.
-const DELEGATION_TOOLS: [&str; 7] = [
-    "task",
-    "agent_send",
-    "agent_list",
-    "task_output",
-    "task_list",
-    "task_cancel",
-    "wait_tasks",
-];
+use stead_tools::builtin_tools;
 
 const GENERAL_PURPOSE: &str = "general-purpose";
 const BUILT_IN: &str = "built in";
@@ -119,20 +110,27 @@ pub(crate) fn with_implied_tools(mut tools: Vec<String>, spec: &AgentSpec) -> Ve
         .subagents
         .as_ref()
         .is_some_and(|names| !names.is_empty());
-    let switches = (!spec.switch_targets.is_empty()).then_some("switch_agent");
-    let skills = spec
-        .skills
-        .as_ref()
-        .is_some_and(|names| !names.is_empty())
-        .then_some("load_skill");
-    let delegating = DELEGATION_TOOLS.into_iter().filter(|_| delegates);
-    tools.extend(
-        switches
-            .into_iter()
-            .chain(skills)
-            .chain(delegating)
-            .map(str::to_owned),
-    );
+    let switches = !spec.switch_targets.is_empty();
+    let skills = spec.skills.as_ref().is_some_and(|names| !names.is_empty());
+    let implied = builtin_tools().filter(|tool| match tool.kind {
+        ToolKind::Delegation => delegates,
+        ToolKind::SwitchAgent => switches,
+        ToolKind::Skill => skills,
+        ToolKind::FileRead
+        | ToolKind::FileWrite
+        | ToolKind::Command
+        | ToolKind::PlanEnter
+        | ToolKind::PlanWrite
+        | ToolKind::PlanExit
+        | ToolKind::Todo
+        | ToolKind::Task
+        | ToolKind::Lookup
+        | ToolKind::MemorySave
+        | ToolKind::MemoryForget
+        | ToolKind::Client
+        | ToolKind::Other => false,
+    });
+    tools.extend(implied.map(|tool| tool.name.to_owned()));
     tools
 }
 

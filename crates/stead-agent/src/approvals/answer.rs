@@ -345,15 +345,15 @@ impl Session {
         at: (&Registry, &dyn Vfs),
         call: &ToolCall,
     ) -> Option<(String, GrantScope)> {
-        let (tool, args) = prepare(at.0, &call.name, call.args.clone()).ok()?;
+        let prepared = prepare(at.0, &call.name, call.args.clone()).ok()?;
         let judged = self
             .agent
-            .call_facts(at, &*tool, &args, &self.gate_context())
+            .call_facts(at, &prepared, &self.gate_context())
             .await
             .ok()?;
         Some((
             judged.tool.clone(),
-            offer_grant(&*tool, at.1, judged).await?,
+            offer_grant(&prepared, at.1, judged).await?,
         ))
     }
 
@@ -382,7 +382,7 @@ impl Session {
                 "they hold a secret of this machine, which is never passed on".to_owned(),
             ));
         }
-        let (tool, args) = prepare(at.0, &call.name, args.clone()).map_err(wrong)?;
+        let prepared = prepare(at.0, &call.name, args.clone()).map_err(wrong)?;
         let denied = |rule: String| ApprovalError::Denied {
             id: id.clone(),
             rule,
@@ -390,7 +390,7 @@ impl Session {
         let conversation = self.gate_context();
         let judged = self
             .agent
-            .call_facts(at, &*tool, &args, &conversation)
+            .call_facts(at, &prepared, &conversation)
             .await
             .map_err(|e| denied(e.to_string()))?;
         let verdict = judge(self.agent.gate(), &conversation.permissions, &judged);

@@ -1,30 +1,29 @@
-//! How a question is put: what the person sees, how it may be answered, by whom and until when.
+//! What a person is asked about a call: what they see, how they may answer, and until when.
 
 use crate::admission::resolved_paths;
 use crate::{Agent, CallFacts};
-use serde_json::Value;
 use std::time::Duration;
 use stead_core::{
     AccessKind, AskTerms, DecisionKind, PathAccess, PathScope, RuleId, RuleSource, ToolCall,
     Verdict, VerdictKind,
 };
 use stead_gate::GrantScope;
-use stead_tools::{Executor, Registry, Tool};
+use stead_tools::{CallPlan, Executor, PlanView, PreparedCall, Registry};
 use stead_vfs::Vfs;
 
-/// What a preview may come to.
+/// The longest preview.
 const MAX_PREVIEW_BYTES: usize = 17 * 1024;
-/// How long it may take: a question without one is better than none.
+/// How long a preview may take to compute. A question without one is better than none.
 const PREVIEW_TIMEOUT: Duration = Duration::from_secs(2);
-/// Why a call waits that the gate allows and someone else carries out.
+/// Why a call that the gate allows still waits: the client executes it.
 const CLIENT_EXECUTES: &str = "carried out by whoever runs the agent, who answers with its result";
 
 impl Agent {
-    /// How a question about a call may be answered, and what it shows.
+    /// Returns how a question about a call may be answered, and what it shows.
     pub(crate) async fn ask_terms(
         &self,
-        files: &dyn Vfs,
-        tool: &dyn Tool,
+        view: PlanView<'_>,
+        prepared: &PreparedCall,
         call: &CallFacts,
     ) -> AskTerms {
         let approval = self.gate.approval(call);
@@ -33,7 +32,7 @@ impl Agent {
                 .checked_add(jiff::Span::new().hours(hours))
                 .ok()
         };
-        let decisions = match tool.executor() {
+        let decisions = match prepared.spec().executor {
             Executor::Harness => approval
                 .map(|approval| approval.decisions.clone())
                 .unwrap_or_default(),
@@ -47,14 +46,14 @@ impl Agent {
             expires: approval
                 .and_then(|approval| approval.expires_hours)
                 .and_then(hours),
-            preview: self.preview(files, tool, &call.args).await,
+            preview: self.preview(view, prepared.plan()).await,
         }
     }
 
-    /// What a call would do, if all that it is about may be read.
-    async fn preview(&self, files: &dyn Vfs, tool: &dyn Tool, args: &Value) -> Option<String> {
-        let reads: Vec<PathAccess> = tool.accesses(args).into_iter().map(read_access).collect();
-        let verdict = stead_vfs::judge(&self.parts.workspace.rules, files, &reads).await;
+    /// Returns what a call would do, if all files that it touches may be read.
+    async fn preview(&self, view: PlanView<'_>, plan: &CallPlan) -> Option<String> {
+        let reads: Vec<PathAccess> = plan.accesses().iter().map(read_access).collect();
+        let verdict = stead_vfs::judge(&self.parts.workspace.rules, view.files, &reads).await;
         match verdict {
             Ok(
                 None
@@ -68,7 +67,7 @@ impl Agent {
                 return Some("(not shown: it is about files that may not be read)\n".to_owned());
             }
         }
-        let mut text = tokio::time::timeout(PREVIEW_TIMEOUT, tool.preview(files, args))
+        let mut text = tokio::time::timeout(PREVIEW_TIMEOUT, plan.preview(view))
             .await
             .ok()??;
         if text.len() > MAX_PREVIEW_BYTES {
@@ -78,39 +77,36 @@ impl Agent {
         Some(text)
     }
 
-    /// Whether what someone answers instead of a result brings in words that nobody here vouches
-    /// for.
+    /// Whether the result that a client answers is untrusted content.
     pub(crate) fn is_response_untrusted(&self, tools: &Registry, call: &ToolCall) -> bool {
         let tool = tools
             .find(&call.name)
-            .filter(|tool| tool.executor() == Executor::Client);
-        tool.is_some_and(|tool| self.is_result_untrusted(&**tool, &call.args))
+            .filter(|tool| tool.spec().executor == Executor::Client);
+        // The harness does not touch files for a tool that the client executes.
+        tool.is_some_and(|tool| self.is_result_untrusted(tool.spec().risk.effect, &[]))
     }
 }
 
-/// The verdict on a call as it is put to a person: what the client carries out is asked about even
-/// if it is allowed.
-pub(crate) fn ask_if_client_executes(tool: &dyn Tool, verdict: Verdict) -> Verdict {
-    match (tool.executor(), verdict.kind) {
-        (Executor::Client, VerdictKind::Allow) => Verdict::ask(
-            RuleId::new(RuleSource::Tool, &tool.spec().name),
-            CLIENT_EXECUTES,
-        ),
+/// Returns the verdict on a call as a person is asked about it: calls that the client executes are
+/// asked about even if they are allowed.
+pub(crate) fn ask_if_client_executes(executor: Executor, verdict: Verdict) -> Verdict {
+    match (executor, verdict.kind) {
+        (Executor::Client, VerdictKind::Allow) => Verdict::ask(RuleId::new(RuleSource::Tool, "client"), CLIENT_EXECUTES),
         (Executor::Client, VerdictKind::Ask | VerdictKind::Deny) | (Executor::Harness, _) => {
             verdict
         }
     }
 }
 
-/// What "always" would allow from now on; nothing of what someone else carries out.
+/// Returns what "always" would allow from now on: nothing for calls that the client executes.
 pub(super) async fn offer_grant(
-    tool: &dyn Tool,
+    prepared: &PreparedCall,
     files: &dyn Vfs,
     call: CallFacts,
 ) -> Option<GrantScope> {
-    match tool.executor() {
+    match prepared.spec().executor {
         Executor::Harness => {
-            let lies = resolved_paths(files, &tool.accesses(&call.args)).await;
+            let lies = resolved_paths(files, prepared.plan().accesses()).await;
             GrantScope::offer(&CallFacts {
                 resolved_paths: lies,
                 ..call
@@ -120,14 +116,14 @@ pub(super) async fn offer_grant(
     }
 }
 
-/// Reading what a call touches.
-fn read_access(access: PathAccess) -> PathAccess {
+/// Returns the access that only reads the same path.
+fn read_access(access: &PathAccess) -> PathAccess {
     let reach = match access.scope {
         PathScope::Tree => PathScope::Tree,
         PathScope::Content | PathScope::Arrival { .. } => PathScope::Content,
     };
     PathAccess {
-        path: access.path,
+        path: access.path.clone(),
         kind: AccessKind::Read,
         scope: reach,
     }

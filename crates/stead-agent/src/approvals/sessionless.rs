@@ -10,7 +10,7 @@ use crate::{
 };
 use stead_core::{Ask, CallState, PendingCall, ResultStatus, ToolCall, args_hash};
 use stead_gate::GrantScope;
-use stead_tools::{Registry, Tool};
+use stead_tools::{PreparedCall, Registry};
 use stead_vfs::Vfs;
 
 impl Agent {
@@ -19,10 +19,10 @@ impl Agent {
         &self,
         call: ToolCall,
         ask: Ask,
-        (tool, files, judged): (&dyn Tool, &dyn Vfs, CallFacts),
+        (prepared, files, judged): (&PreparedCall, &dyn Vfs, CallFacts),
         (tools, hooks, approvals): (&Registry, &mut SessionlessHooks, &ApprovalPolicy),
     ) -> Result<PendingCall, SessionlessResult> {
-        let always = offer_grant(tool, files, judged).await;
+        let always = offer_grant(prepared, files, judged).await;
         let Ask {
             run,
             id,
@@ -87,7 +87,7 @@ impl Agent {
                     rules,
                     reason: rule,
                 };
-                self.grant_sessionless(tool, always, &asked, &by)
+                self.grant_sessionless(&prepared.spec().name, always, &asked, &by)
                     .await
                     .map_err(|why| denied(&why))?;
                 Ok(PendingCall {
@@ -119,15 +119,13 @@ impl Agent {
 
     async fn grant_sessionless(
         &self,
-        tool: &dyn Tool,
+        tool: &str,
         what: Option<GrantScope>,
         asked: &AskReason,
         by: &str,
     ) -> Result<(), String> {
         let what = what.ok_or("calls like it must be seen each time; approve it once")?;
-        let kept = self
-            .grant(self.owner(), &tool.spec().name, what, asked, by)
-            .await;
+        let kept = self.grant(self.owner(), tool, what, asked, by).await;
         kept.map(drop).map_err(|error| error.to_string())
     }
 }

@@ -1,20 +1,21 @@
-//! What stands for older messages when no model summarised them: less than a summary, and never
-//! wrong.
+//! The digest: a summary of older messages that is made without a model. It says less than a model's
+//! summary, and is never wrong.
 
 use super::transcript::truncate_middle;
 use std::collections::BTreeSet;
-use stead_core::{Message, TurnMessage};
+use stead_core::{Message, ToolKind, TurnMessage};
+use stead_tools::builtin_tool;
 
-/// Inputs of the person that are quoted, and bytes of each.
+/// The most inputs of the person that are quoted, and the most bytes of each.
 const MAX_INPUTS: usize = 20;
 const MAX_INPUT_BYTES: usize = 400;
-/// Files that are named.
+/// The most files that are named.
 const MAX_FILES: usize = 60;
-/// Bytes of an earlier summary, and of the newest answer.
+/// The most bytes of an earlier summary, and of the newest answer.
 const MAX_EARLIER_SUMMARY_BYTES: usize = 6_000;
 const MAX_ANSWER_BYTES: usize = 1_000;
 
-/// A digest of `covered`, after the summary that stood before it.
+/// Returns a digest of `covered`, after the earlier summary.
 pub(super) fn digest(covered: &[TurnMessage], earlier: Option<&str>) -> String {
     let mut text = String::new();
     if let Some(earlier) = earlier {
@@ -62,26 +63,17 @@ pub(super) fn digest(covered: &[TurnMessage], earlier: Option<&str>) -> String {
     text
 }
 
-/// The files that calls changed, newest last, each once.
+/// Returns the files that calls of file tools changed, newest last, each once. The catalogue of
+/// built-in tools is asked, for the journal may be older than the current tools.
 pub(super) fn changed_files(turns: &[TurnMessage]) -> Vec<String> {
-    const CHANGES: [&str; 8] = [
-        "write_file",
-        "overwrite_file",
-        "edit_file",
-        "delete_file",
-        "move_file",
-        "Write",
-        "Edit",
-        "plan_write",
-    ];
-    const PATHS: [&str; 4] = ["file_path", "path", "from", "to"];
     let calls = turns
         .iter()
         .rev()
         .flat_map(|turn| turn.message.calls().collect::<Vec<_>>());
-    let changes = calls.filter(|call| CHANGES.contains(&call.name.as_str()));
-    let paths = changes.flat_map(|call| {
-        PATHS
+    let paths = calls.flat_map(|call| {
+        let tool = builtin_tool(&call.name).filter(|tool| tool.kind == ToolKind::FileWrite);
+        let arguments = tool.map_or(&[][..], |tool| tool.subject_arguments);
+        arguments
             .iter()
             .filter_map(|name| call.args.get(name)?.as_str())
     });

@@ -3,6 +3,7 @@
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
 use stead_place::{PlaceKind, ProjectAccess};
+use stead_tools::builtin;
 use stead_workspace::{
     AgentSpec, FixedText, Section, Surface, WorkspaceError, enclose, section_order,
 };
@@ -89,10 +90,13 @@ fn settings_file(cx: &TurnCx<'_>) -> String {
 
 /// How files are used here; nothing without file tools.
 fn workspace_section(cx: &TurnCx<'_>) -> Option<String> {
-    if !["read_file", "write_file", "edit_file", "ls"]
-        .iter()
-        .any(|tool| cx.has_tool(tool))
-    {
+    let basic = [
+        builtin::READ_FILE,
+        builtin::WRITE_FILE,
+        builtin::EDIT_FILE,
+        builtin::LS,
+    ];
+    if !basic.iter().any(|tool| cx.has_tool(tool)) {
         return None;
     }
     let mut text = String::from("## Workspace\n");
@@ -108,17 +112,20 @@ fn workspace_section(cx: &TurnCx<'_>) -> Option<String> {
         }
     });
     let named = |tool| cx.name_of(tool);
-    if cx.has_tool("grep_files") && cx.has_tool("glob_files") {
-        let grep = named("grep_files");
-        let glob = named("glob_files");
+    if cx.has_tool(&builtin::GREP_FILES) && cx.has_tool(&builtin::GLOB_FILES) {
+        let grep = named(&builtin::GREP_FILES);
+        let glob = named(&builtin::GLOB_FILES);
         text.push_str(&format!(
             " Search with `{grep}` and `{glob}` before reading many files."
         ));
     }
-    if cx.has_tool("edit_file") {
-        text.push_str(&format!(" `{}` replaces exact text.", named("edit_file")));
+    if cx.has_tool(&builtin::EDIT_FILE) {
+        text.push_str(&format!(
+            " `{}` replaces exact text.",
+            named(&builtin::EDIT_FILE)
+        ));
     }
-    if cx.has_tool("write_file") {
+    if cx.has_tool(&builtin::WRITE_FILE) {
         text.push_str(match cx.surface {
             Surface::Snake => {
                 " `write_file` creates new files and refuses to overwrite unless told with `mode`."

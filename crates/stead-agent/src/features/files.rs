@@ -2,8 +2,7 @@
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
-use std::sync::Arc;
-use stead_tools::{Tool, file_tools};
+use stead_tools::{ToolIdentity, builtin, file_tools};
 use stead_workspace::WorkspaceError;
 
 /// The file tools.
@@ -15,14 +14,14 @@ impl Feature for FilesFeature {
         "files"
     }
 
-    fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        file_tools()
+    fn offers(&self) -> &'static [ToolIdentity] {
+        builtin::FILE_TOOLS
     }
 
     fn contribute<'a>(
         &'a self,
         _: &'a TurnCx<'a>,
     ) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
-        Box::pin(async { Ok(Contribution::default()) })
+        Box::pin(async { Ok(file_tools().into()) })
     }
 }

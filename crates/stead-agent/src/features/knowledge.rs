@@ -3,6 +3,7 @@
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
+use stead_tools::builtin;
 use stead_vfs::{FileKind, VPath, VfsError};
 use stead_workspace::{ReadWindow, Section, SectionCut, WorkspaceError, enclose, section_order};
 
@@ -48,7 +49,7 @@ impl Feature for KnowledgeFeature {
                 let what = format!("only the first {MAX_LISTED} files are listed");
                 parts.push(format!(
                     "[{what}; find others with {}]",
-                    cx.name_of("glob_files")
+                    cx.name_of(&builtin::GLOB_FILES)
                 ));
                 cuts.push(SectionCut {
                     source: folder.to_string(),
@@ -146,8 +147,11 @@ async fn list(cx: &TurnCx<'_>, roots: &[&VPath]) -> Result<KnowledgeListing, Wor
 }
 
 fn help(cx: &TurnCx<'_>, folder: &VPath) -> String {
-    let search = match cx.has_tool("grep_files") {
-        true => format!(", or search them with `{}`", cx.name_of("grep_files")),
+    let search = match cx.has_tool(&builtin::GREP_FILES) {
+        true => format!(
+            ", or search them with `{}`",
+            cx.name_of(&builtin::GREP_FILES)
+        ),
         false => String::new(),
     };
     format!(

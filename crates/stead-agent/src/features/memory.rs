@@ -4,7 +4,8 @@ use super::{Contribution, Feature, TurnCx};
 use crate::memory::{FactFiles, memory_tools, without_sources};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use stead_tools::Tool;
+use stead_core::ToolKind;
+use stead_tools::{Tool, ToolIdentity, builtin};
 use stead_vfs::VPath;
 use stead_workspace::{
     FeatureSwitch, ReadWindow, Section, SectionCut, Surface, WorkspaceError, enclose, section_order,
@@ -22,6 +23,10 @@ pub(super) struct MemoryFeature;
 impl Feature for MemoryFeature {
     fn name(&self) -> &'static str {
         "memory"
+    }
+
+    fn offers(&self) -> &'static [ToolIdentity] {
+        &[builtin::MEMORY_SAVE, builtin::MEMORY_FORGET]
     }
 
     fn contribute<'a>(
@@ -95,10 +100,10 @@ impl MemoryFeature {
         let text = text.trim();
         let text = match &cut {
             Some(cut) => {
-                let find = if cx.has_tool("memory_search") {
-                    "memory_search"
+                let find = if cx.has_tool(&builtin::MEMORY_SEARCH) {
+                    builtin::MEMORY_SEARCH.name
                 } else {
-                    cx.name_of("grep_files")
+                    cx.name_of(&builtin::GREP_FILES)
                 };
                 format!(
                     "[{path}: {}; find older entries with {find}]\n{text}",
@@ -164,10 +169,10 @@ fn recall_help(cx: &TurnCx<'_>, path: &VPath) -> Option<String> {
         .map_or(String::new(), |days| {
             format!(" and, day by day, in `{days}/`")
         });
-    let how = if cx.has_tool("memory_search") {
+    let how = if cx.has_tool(&builtin::MEMORY_SEARCH) {
         "search them with `memory_search`".to_owned()
-    } else if cx.has_tool("grep_files") {
-        format!("search them with `{}`", cx.name_of("grep_files"))
+    } else if cx.has_tool(&builtin::GREP_FILES) {
+        format!("search them with `{}`", cx.name_of(&builtin::GREP_FILES))
     } else {
         return None;
     };
@@ -178,11 +183,13 @@ fn recall_help(cx: &TurnCx<'_>, path: &VPath) -> Option<String> {
 }
 
 fn persistence_help(cx: &TurnCx<'_>, path: &VPath, tools: &[Arc<dyn Tool>]) -> Option<String> {
-    let can_save =
-        tools.iter().any(|tool| tool.spec().name == "memory_save") && cx.allows_tool("memory_save");
+    let can_save = tools
+        .iter()
+        .any(|tool| tool.spec().kind == ToolKind::MemorySave)
+        && cx.allows_tool(&builtin::MEMORY_SAVE);
     let how = if can_save {
         "save it with `memory_save`".to_owned()
-    } else if cx.has_tool("write_file") {
+    } else if cx.has_tool(&builtin::WRITE_FILE) {
         let how = match cx.surface {
             Surface::Snake => " (`write_file` with `mode: append`)",
             Surface::Title => "",

@@ -1,7 +1,7 @@
 //! Capabilities of the harness, one module each.
 //!
-//! A [`Feature`] contributes tools and sections of the prompt. Features never call each other: they
-//! meet in the journal and in the files. Adding one is its module and one line in [`all`].
+//! A [`Feature`] contributes tools and sections of the prompt. Features never call each other; they
+//! share only the journal and the files. A new feature is its module and one line in [`all`].
 
 mod base;
 mod context;
@@ -20,11 +20,11 @@ use crate::{AgentParts, Subagents};
 use futures_util::future::BoxFuture;
 use std::fmt::Debug;
 use std::sync::Arc;
-use stead_core::{AgentId, Owner, SessionId};
+use stead_core::{AgentId, Owner, SessionId, ToolKind};
 use stead_place::{PlaceKind, ProjectAccess};
 use stead_search::LazyIndex;
 use stead_store::Sessions;
-use stead_tools::{FolderResolver, Tool};
+use stead_tools::{FolderResolver, Tool, ToolIdentity};
 use stead_vfs::{VPath, Vfs};
 use stead_workspace::{
     Definition, FeatureSwitch, ResolvedProfile, Section, Surface, TextReader, ToolLists, Workspace,
@@ -33,32 +33,28 @@ use stead_workspace::{
 
 /// One capability of the harness.
 pub trait Feature: Debug + Send + Sync {
-    /// Its name, as sections give it for their owner.
+    /// Returns its name, which its sections give as their owner.
     fn name(&self) -> &'static str;
 
-    /// The tools it always has.
-    fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        Vec::new()
-    }
-
-    /// Tools that it may add to a turn, by canonical name.
-    fn turn_tool_names(&self) -> &'static [&'static str] {
+    /// Returns the tools that [`contribute`](Self::contribute) may add to a turn. Sections of other
+    /// features mention a tool only if a feature offers it.
+    fn offers(&self) -> &'static [ToolIdentity] {
         &[]
     }
 
-    /// What it adds to a turn.
+    /// Returns what the feature adds to a turn: its tools, and sections of the prompt.
     fn contribute<'a>(
         &'a self,
         cx: &'a TurnCx<'a>,
     ) -> BoxFuture<'a, Result<Contribution, WorkspaceError>>;
 }
 
-/// What a feature adds to a turn.
+/// What a feature adds to a turn setup.
 #[derive(Default)]
 pub struct Contribution {
-    /// Parts of the prompt.
+    /// The sections of the prompt.
     pub sections: Vec<Section>,
-    /// Tools of this turn.
+    /// The tools of this turn.
     pub tools: Vec<Arc<dyn Tool>>,
 }
 
@@ -71,62 +67,75 @@ impl From<Vec<Section>> for Contribution {
     }
 }
 
-/// What a feature may know of a turn.
+impl From<Vec<Arc<dyn Tool>>> for Contribution {
+    fn from(tools: Vec<Arc<dyn Tool>>) -> Self {
+        Self {
+            sections: Vec::new(),
+            tools,
+        }
+    }
+}
+
+/// What a feature may know when it contributes to a turn setup.
 #[derive(Clone)]
 pub struct TurnCx<'a> {
     /// The workspace.
     pub workspace: &'a Workspace,
-    /// The profiles of the model that is asked.
+    /// The profile of the model.
     pub profile: &'a ResolvedProfile,
-    /// How tools are named to it.
+    /// How tools are named to the model.
     pub surface: Surface,
-    /// Whether it is to make a plan.
+    /// Whether plan mode is on.
     pub planning: bool,
-    /// The tree as this session sees it.
+    /// The files as this session sees them.
     pub files: &'a Arc<dyn Vfs>,
-    /// The same without any guard, for what the harness itself keeps there.
+    /// The files without file rules, for what the harness itself stores.
     pub unguarded_files: &'a Arc<dyn Vfs>,
-    /// Whose session it is.
+    /// The owner of the session.
     pub owner: &'a Owner,
-    /// Those who work for the session; none outside of one.
+    /// The subagents of the session; none outside of one.
     pub subagents: Option<&'a Arc<Subagents>>,
-    /// The folder of this user's own versions of parts of the workspace, if there is one.
+    /// The folder with this user's own versions of workspace files, if there is one.
     pub user_folder: Option<VPath>,
     /// The session.
     pub session: &'a SessionId,
     /// The agent.
     pub agent: AgentId,
-    /// The folder that is worked in.
+    /// The working folder.
     pub working_folder: &'a VPath,
-    /// Where its sessions are kept.
+    /// Where sessions are stored.
     pub sessions: Arc<dyn Sessions>,
-    /// What finds words in memory and sessions.
+    /// The search index of memory and sessions.
     pub index: Arc<LazyIndex>,
-    /// What kind of place the tree lies in, and in words.
+    /// The kind of place, and a description of it.
     pub place: (PlaceKind, String),
-    /// Where its folders lie on this machine, if they do.
+    /// Where folders of the workspace are on this machine, if they are.
     pub folders: FolderResolver,
-    /// What may be done to an attached project.
+    /// The access to an attached project.
     pub project: Option<ProjectAccess>,
-    /// Which tools there are, as all lists together say.
+    /// All lists of allowed and denied tools.
     pub lists: &'a [ToolLists],
-    /// Tools that there may be, before lists narrow them, by canonical name.
+    /// The canonical names of the tools that may be registered, before lists narrow them.
     pub tool_names: &'a [String],
     /// Today, as `YYYY-MM-DD`.
     pub date: String,
 }
 
 impl TurnCx<'_> {
-    /// Whether the model can call the tool of this canonical name.
-    pub fn has_tool(&self, name: &str) -> bool {
-        self.tool_names.iter().any(|known| known == name) && self.allows_tool(name)
+    /// Whether the model can call a built-in tool.
+    pub fn has_tool(&self, tool: &ToolIdentity) -> bool {
+        self.tool_names.iter().any(|known| known == tool.name) && self.allows_tool(tool)
     }
 
-    /// Whether the lists and the model's profiles let a tool of this canonical name be. Who is in
-    /// plan mode can write a plan and offer it, whatever else it may do; only lists that deny say
-    /// no to that.
-    pub fn allows_tool(&self, name: &str) -> bool {
-        let plans = self.planning && matches!(name, "plan_write" | "plan_exit");
+    /// Whether the lists and the model's profiles allow a built-in tool.
+    pub fn allows_tool(&self, tool: &ToolIdentity) -> bool {
+        self.allows(tool.name, tool.kind)
+    }
+
+    /// Whether the lists and the model's profiles allow the tool of this canonical name and kind. In
+    /// plan mode an agent can always write a plan and offer it, unless a list denies that by name.
+    pub(crate) fn allows(&self, name: &str, kind: ToolKind) -> bool {
+        let plans = self.planning && matches!(kind, ToolKind::PlanWrite | ToolKind::PlanExit);
         let listed = self
             .lists
             .iter()
@@ -134,32 +143,32 @@ impl TurnCx<'_> {
         listed && !self.profile.profile.excludes(name)
     }
 
-    /// What the model knows a tool by.
-    pub fn name_of(&self, tool: &'static str) -> &'static str {
+    /// Returns the name under which the model knows a tool.
+    pub fn name_of(&self, tool: &ToolIdentity) -> &'static str {
         self.surface.name(tool)
     }
 
-    /// What the workspace says the agent is.
+    /// Returns the definition of the workspace.
     pub fn definition(&self) -> &Definition {
         &self.workspace.definition
     }
 
-    /// Reads what is needed for every turn.
+    /// Returns the reader for files that are needed for every turn.
     pub fn reader(&self) -> &TextReader {
         &self.workspace.reader
     }
 
-    /// Where this user's own version of `path` would lie.
+    /// Returns where this user's own version of `path` would be.
     pub fn user_version(&self, path: &VPath) -> Option<VPath> {
         self.user_folder.as_ref()?.join(path.as_str()).ok()
     }
 }
 
-/// The folder `<userId>/`, if it holds a user's own versions of parts of the workspace and nothing
-/// else: an ordinary folder that happens to have the name of a user is none. Whoever gave no name
-/// has none either.
+/// Returns the folder `<userId>/` if it contains only a user's own versions of workspace files. An
+/// ordinary folder that happens to have the name of a user does not count, and the default owner has
+/// none.
 pub async fn user_folder(owner: &Owner, files: &dyn Vfs) -> Option<VPath> {
-    /// What the folder of a user may hold: overrides, and what AgentScope keeps there at run time.
+    /// What the folder of a user may contain: overrides, and AgentScope's files at run time.
     const HOLDS: [&str; 9] = [
         "AGENTS.md",
         "skills",
@@ -171,7 +180,7 @@ pub async fn user_folder(owner: &Owner, files: &dyn Vfs) -> Option<VPath> {
         "plans",
         "tasks",
     ];
-    /// Names that are a part of the workspace itself.
+    /// Names of parts of the workspace itself.
     const PARTS: [&str; 13] = [
         "agents",
         "skills",
@@ -202,7 +211,7 @@ pub async fn user_folder(owner: &Owner, files: &dyn Vfs) -> Option<VPath> {
         .then_some(folder)
 }
 
-/// Every feature that the settings do not switch off.
+/// Returns every feature that the settings do not switch off.
 pub(crate) fn all(parts: &AgentParts) -> Vec<Box<dyn Feature>> {
     let definition = &parts.workspace.definition;
     let on = |switch: FeatureSwitch| !definition.config.disable.contains(switch);

@@ -1,9 +1,10 @@
-//! Plan mode: its tools, and when to use them. What it forbids is the gate's and the files' part.
+//! Plan mode: its tools, and when to use them. The gate and the files enforce it.
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
 use stead_core::{AccessKind, VerdictKind};
-use stead_tools::plan_tools;
+use stead_tools::builtin::{PLAN_ENTER, PLAN_EXIT, PLAN_WRITE};
+use stead_tools::{ToolIdentity, plan_tools};
 use stead_workspace::{Section, WorkspaceError, section_order};
 
 const PLAN_MODE_HELP: &str = "## Plan mode\nWhen a task is large, risky or unclear, or the person asks for a plan, call \
@@ -19,8 +20,8 @@ impl Feature for PlanFeature {
         "plan"
     }
 
-    fn turn_tool_names(&self) -> &'static [&'static str] {
-        &["plan_enter", "plan_write", "plan_exit"]
+    fn offers(&self) -> &'static [ToolIdentity] {
+        &[PLAN_ENTER, PLAN_WRITE, PLAN_EXIT]
     }
 
     fn contribute<'a>(
@@ -29,14 +30,11 @@ impl Feature for PlanFeature {
     ) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
         Box::pin(async move {
             let file = cx.definition().config.plan.file();
-            // Where no plan can be written there is none to agree to.
+            // Without a plan file that can be written there is no plan to agree to.
             if cx.workspace.rules.decide(AccessKind::Write, &file).kind == VerdictKind::Deny {
                 return Ok(Contribution::default());
             }
-            let usable = self
-                .turn_tool_names()
-                .iter()
-                .all(|tool| cx.allows_tool(tool));
+            let usable = self.offers().iter().all(|tool| cx.allows_tool(tool));
             let section = usable.then(|| {
                 Section::new(
                     "plan mode",

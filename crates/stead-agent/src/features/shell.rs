@@ -1,16 +1,15 @@
-//! Commands.
+//! The `execute` tool and the section about commands.
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use stead_sandbox::Sandbox;
-use stead_tools::execute_tool;
+use stead_tools::builtin::EXECUTE;
+use stead_tools::{ToolIdentity, execute_tool};
 use stead_vfs::VPath;
 use stead_workspace::{Section, WorkspaceError, section_order};
 
-const EXECUTE: &str = "execute";
-
-/// Commands, where the workspace lies in a folder in which they can run.
+/// Commands, where the workspace is in a folder in which they can run.
 #[derive(Debug)]
 pub(super) struct ShellFeature {
     /// Where they run.
@@ -22,7 +21,7 @@ impl Feature for ShellFeature {
         "shell"
     }
 
-    fn turn_tool_names(&self) -> &'static [&'static str] {
+    fn offers(&self) -> &'static [ToolIdentity] {
         &[EXECUTE]
     }
 
@@ -31,7 +30,7 @@ impl Feature for ShellFeature {
         cx: &'a TurnCx<'a>,
     ) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
         Box::pin(async move {
-            if !cx.allows_tool(EXECUTE) || (cx.folders)(&VPath::root()).is_none() {
+            if !cx.allows_tool(&EXECUTE) || (cx.folders)(&VPath::root()).is_none() {
                 return Ok(Contribution::default());
             }
             let seconds = cx.definition().config.policy.tool_timeout_seconds;
@@ -52,7 +51,7 @@ impl Feature for ShellFeature {
 
 impl ShellFeature {
     fn text(&self, cx: &TurnCx<'_>, seconds: u64) -> String {
-        let tool = cx.name_of(EXECUTE);
+        let tool = cx.name_of(&EXECUTE);
         let place = self.sandbox.describe();
         let asks = match self.sandbox.isolation().is_none() {
             true => {

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use stead_core::Owner;
 use stead_skills::{Catalogue, SkillPrompt, load_skill};
+use stead_tools::{ToolIdentity, builtin};
 use stead_vfs::VPath;
 use stead_workspace::{
     FeatureSwitch, Section, SectionCut, SkillMode, SkillTrees, WorkspaceError, section_order,
@@ -30,6 +31,10 @@ impl Feature for SkillsFeature {
         "skills"
     }
 
+    fn offers(&self) -> &'static [ToolIdentity] {
+        &[builtin::LOAD_SKILL]
+    }
+
     fn contribute<'a>(
         &'a self,
         cx: &'a TurnCx<'a>,
@@ -45,9 +50,9 @@ impl Feature for SkillsFeature {
                         .await
                 }
                 // Without the tool the model could do nothing with it.
-                SkillMode::Catalogue if !cx.allows_tool("load_skill") => None,
+                SkillMode::Catalogue if !cx.allows_tool(&builtin::LOAD_SKILL) => None,
                 SkillMode::Catalogue => {
-                    let tool = cx.name_of("load_skill");
+                    let tool = cx.name_of(&builtin::LOAD_SKILL);
                     catalogue.available_skills_via(tool, MAX_CATALOGUE_BYTES)
                 }
             };

@@ -2,7 +2,7 @@
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
-use stead_tools::task_tools;
+use stead_tools::{ToolIdentity, builtin, task_tools};
 use stead_workspace::WorkspaceError;
 
 /// Tasks that outlive conversations.
@@ -12,6 +12,10 @@ pub(super) struct TasksFeature;
 impl Feature for TasksFeature {
     fn name(&self) -> &'static str {
         "tasks"
+    }
+
+    fn offers(&self) -> &'static [ToolIdentity] {
+        builtin::TASK_TOOLS
     }
 
     fn contribute<'a>(
@@ -26,10 +30,7 @@ impl Feature for TasksFeature {
                 .tasks
                 .as_ref()
                 .map(|file| task_tools(file, timezone));
-            Ok(Contribution {
-                tools: tools.unwrap_or_default(),
-                ..Contribution::default()
-            })
+            Ok(tools.unwrap_or_default().into())
         })
     }
 }

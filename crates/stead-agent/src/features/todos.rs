@@ -2,8 +2,7 @@
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
-use std::sync::Arc;
-use stead_tools::{Tool, todo_tools};
+use stead_tools::{ToolIdentity, builtin, todo_tools};
 use stead_workspace::{Section, WorkspaceError, section_order};
 
 /// The list of things to do.
@@ -15,8 +14,8 @@ impl Feature for TodosFeature {
         "todos"
     }
 
-    fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        todo_tools()
+    fn offers(&self) -> &'static [ToolIdentity] {
+        &[builtin::WRITE_TODOS]
     }
 
     fn contribute<'a>(
@@ -24,22 +23,21 @@ impl Feature for TodosFeature {
         cx: &'a TurnCx<'a>,
     ) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
         Box::pin(async move {
-            if !cx.has_tool("write_todos") {
-                return Ok(Contribution::default());
+            let tools = todo_tools();
+            if !cx.has_tool(&builtin::WRITE_TODOS) {
+                return Ok(tools.into());
             }
-            let tool = cx.name_of("write_todos");
+            let tool = cx.name_of(&builtin::WRITE_TODOS);
             let text = format!(
                 "## Things to do\nFor work of three steps or more, keep a list with `{tool}`: write it before you \
                  begin, mark one step as in progress when you start it and as completed as soon as it is done. For \
                  less, do without."
             );
-            Ok(vec![Section::new(
-                "todos",
-                self.name(),
-                section_order::TODOS,
-                text,
-            )]
-            .into())
+            let section = Section::new("todos", self.name(), section_order::TODOS, text);
+            Ok(Contribution {
+                sections: vec![section],
+                tools,
+            })
         })
     }
 }

@@ -1,30 +1,20 @@
-//! What entries of a journal say, for searching and for reading again.
+//! The text of journal entries, for search and display.
 
 use std::collections::HashSet;
-use stead_core::{Block, CallResult, Entry, JournalLine, ToolCall};
+use stead_core::{Block, CallResult, Entry, JournalLine, ToolCall, ToolKind};
 use stead_search::LineSpeaker;
-use stead_tools::known_tool;
+use stead_tools::builtin_tool;
 
-/// Tools that repeat what was said: to find what they found would only find the search.
-const LOOKUP_TOOLS: [&str; 6] = [
-    "memory_search",
-    "memory_get",
-    "session_search",
-    "session_list",
-    "session_history",
-    "recall",
-];
-
-/// What an entry says.
+/// The text of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryText {
-    /// Who says it.
+    /// The speaker.
     pub voice: LineSpeaker,
-    /// The words: calls as `name {arguments}`, media as `[type name]`.
+    /// The text: calls as `name {arguments}`, media as `[type name]`.
     pub text: String,
 }
 
-/// What `entry` says; none if nobody says anything.
+/// Returns the text of `entry`, if it has any.
 pub fn entry_text(entry: &Entry) -> Option<EntryText> {
     let (voice, text) = match entry {
         Entry::User(input) => (
@@ -69,7 +59,7 @@ fn voice_of(result: &CallResult) -> LineSpeaker {
     }
 }
 
-/// What is searched of a journal: all that was said, without the searches themselves.
+/// Returns the searchable lines of a journal: all texts, except for searches and their results.
 pub(super) fn searchable_lines(lines: &[JournalLine]) -> Vec<stead_search::SourceLine> {
     let mut searches: HashSet<&str> = HashSet::new();
     let mut out = Vec::new();
@@ -104,9 +94,10 @@ pub(super) fn searchable_lines(lines: &[JournalLine]) -> Vec<stead_search::Sourc
     out
 }
 
+/// Whether the call only repeats what was said: a search should not find earlier searches. The
+/// catalogue of built-in tools is asked, for the journal may be older than the current tools.
 fn is_lookup(call: &ToolCall) -> bool {
-    let name = known_tool(&call.name).map_or(call.name.as_str(), |tool| tool.name);
-    LOOKUP_TOOLS.contains(&name)
+    builtin_tool(&call.name).is_some_and(|tool| tool.kind == ToolKind::Lookup)
 }
 
 fn blocks_text(blocks: &[Block], without: &HashSet<&str>) -> String {

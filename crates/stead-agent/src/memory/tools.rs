@@ -1,4 +1,4 @@
-//! `memory_save` and `memory_forget`: what the agent itself does to its memory.
+//! `memory_save` and `memory_forget`: the tools with which an agent changes its memory.
 
 use super::credentials::holds_credentials;
 use super::error::MemoryError;
@@ -9,14 +9,16 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
-use stead_core::{AccessKind, PathAccess, PathScope, Redactor, Risk, SessionId};
-use stead_tools::{CallOrigin, Output, Tool, ToolCx, ToolError, TypedTool, typed_tool};
+use stead_core::{ArgumentAliases, PathAccess, Redactor, Risk, SessionId};
+use stead_tools::{
+    CallOrigin, CallPlan, Output, Tool, ToolCx, ToolDef, ToolError, TypedTool, builtin, typed_tool,
+};
 
-/// Most tags of one fact.
+/// The most tags of one fact.
 const MAX_TAGS: usize = 8;
 
-/// The tools over the memory in `files`, which must not be guarded: what waits for approval is out
-/// of reach of an agent's own files.
+/// Returns the tools for the memory in `files`, which must not be guarded: an agent cannot reach the
+/// quarantine through its own files.
 pub(crate) fn memory_tools(files: FactFiles, redactor: Redactor) -> Vec<Arc<dyn Tool>> {
     vec![
         typed_tool(MemorySaveTool {
@@ -53,19 +55,11 @@ struct MemoryForgetArgs {
     query: String,
 }
 
-fn write_access(path: impl ToString) -> PathAccess {
-    PathAccess {
-        path: path.to_string(),
-        kind: AccessKind::Write,
-        scope: PathScope::Content,
-    }
-}
-
 fn to_tool_error(error: MemoryError) -> ToolError {
     ToolError::RespondToModel(error.to_string())
 }
 
-/// Who calls: a person if it is no session's call.
+/// Returns who calls: a person if the call is outside any session.
 fn caller(origin: &CallOrigin) -> &'static str {
     if origin.session == SessionId::sessionless() {
         "user"
@@ -76,16 +70,16 @@ fn caller(origin: &CallOrigin) -> &'static str {
 
 impl TypedTool for MemorySaveTool {
     type Args = MemorySaveArgs;
-    const NAME: &'static str = "memory_save";
-    const DESCRIPTION: &'static str = "Remembers one fact beyond this session: a decision and its reason, a preference, \
-        something about the project. Call it once per fact.";
-    const RISK: Risk = Risk::WRITES;
+    const DEF: ToolDef = ToolDef::new(
+        builtin::MEMORY_SAVE,
+        Risk::WRITES,
+        "Remembers one fact beyond this session: a decision and its reason, a preference, \
+        something about the project. Call it once per fact.",
+    );
 
-    fn accesses(&self, _: &MemorySaveArgs) -> Vec<PathAccess> {
-        self.files
-            .day(self.files.date(Timestamp::now()))
-            .map(|path| vec![write_access(path)])
-            .unwrap_or_default()
+    fn plan(&self, _: &MemorySaveArgs) -> CallPlan {
+        let day = self.files.day(self.files.date(Timestamp::now())).ok();
+        CallPlan::uses(day.map(|path| PathAccess::write(path.to_string())))
     }
 
     async fn call(&self, cx: &ToolCx, args: MemorySaveArgs) -> Result<Output, ToolError> {
@@ -149,19 +143,13 @@ impl TypedTool for MemorySaveTool {
 
 impl TypedTool for MemoryForgetTool {
     type Args = MemoryForgetArgs;
-    const NAME: &'static str = "memory_forget";
-    const DESCRIPTION: &'static str = "Forgets one remembered fact, by its id or by words that only it holds. It is put away, not destroyed.";
-    const RISK: Risk = Risk::WRITES;
-    const ARGUMENT_ALIASES: stead_tools::ArgumentAliases = stead_tools::ArgumentAliases {
-        names: &[("id", "query")],
-        values: &[],
-    };
+    const DEF: ToolDef = ToolDef::new(builtin::MEMORY_FORGET, Risk::WRITES, "Forgets one remembered fact, by its id or by words that only it holds. It is put away, not destroyed.").argument_aliases(ArgumentAliases::of_names(&[("id", "query")]));
 
-    fn accesses(&self, _: &MemoryForgetArgs) -> Vec<PathAccess> {
-        vec![
-            write_access(&self.files.memory),
-            write_access(&self.files.days),
-        ]
+    fn plan(&self, _: &MemoryForgetArgs) -> CallPlan {
+        CallPlan::uses([
+            PathAccess::write(self.files.memory.to_string()),
+            PathAccess::write(self.files.days.to_string()),
+        ])
     }
 
     async fn call(&self, cx: &ToolCx, args: MemoryForgetArgs) -> Result<Output, ToolError> {

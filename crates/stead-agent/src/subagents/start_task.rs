@@ -6,6 +6,7 @@ use super::{DelegationBounds, DelegationContext, Subagents, TaskIdentity, TaskRe
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{Block, SessionId};
+use stead_tools::builtin::{DELEGATION_CANCEL, DELEGATION_WAIT};
 use stead_workspace::{AgentRole, AgentSpec};
 
 /// A task to be handed over.
@@ -119,8 +120,8 @@ impl Subagents {
         let before = self.task(to).await?;
         if self.lock_running().contains_key(&before.task_id) {
             return Err(format!(
-                "{} is still at work; wait for it (wait_tasks) or stop it (task_cancel)",
-                before.task_id
+                "{} is still at work; wait for it ({}) or stop it ({})",
+                before.task_id, DELEGATION_WAIT.name, DELEGATION_CANCEL.name
             ));
         }
         if before.is_parked() {

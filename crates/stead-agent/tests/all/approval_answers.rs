@@ -692,19 +692,14 @@ fn a_preview_shows_nothing_that_may_not_be_read() {
 }
 
 fn picker(effect: ToolEffect) -> ToolSpec {
-    ToolSpec {
-        name: "pick".into(),
-        aliases: Vec::new(),
-        description: "Lets the person pick.".into(),
-        parameters: Arc::new(
-            json!({"type": "object", "properties": {"of": {"type": "string"}}, "required": ["of"]}),
-        ),
-        risk: Risk {
-            effect,
-            parallel_safe: false,
-            repeatable: false,
-        },
-    }
+    let risk = Risk {
+        effect,
+        parallel_safe: false,
+        repeatable: false,
+    };
+    ToolSpec::new("pick", "Lets the person pick.", risk).with_parameters(
+        json!({"type": "object", "properties": {"of": {"type": "string"}}, "required": ["of"]}),
+    )
 }
 
 // External execution

@@ -7,15 +7,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use stead_agent::{Agent, AgentParts, RunOptions};
 use stead_core::{
-    Block, Entry, Event, EventKind, JournalLine, Owner, PathAccess, Redactor, Risk, SessionId,
-    SessionState, ToolSpec,
+    Block, Entry, Event, EventKind, JournalLine, Owner, Redactor, Risk, SessionId, SessionState,
+    ToolSpec,
 };
 use stead_model::{Model, ModelSettings, Params, Timeouts, connect};
 use stead_place::LocalPlace;
 use stead_sandbox::{Host, Sandbox};
 use stead_store::{Disk, OsDisk};
 use stead_testkit::{FakeModel, FakeWire};
-use stead_tools::{Output, Tool, ToolCx, ToolError};
+use stead_tools::{CallPlan, Output, PlanError, Tool, ToolCx, ToolError};
 use stead_vfs::{LocalVfs, VPath};
 use stead_workspace::{OpenOptions, Workspace};
 
@@ -270,15 +270,8 @@ impl TestTool {
     where
         F: Future<Output = Result<Output, ToolError>> + Send + 'static,
     {
-        let spec = ToolSpec {
-            name: name.to_owned(),
-            aliases: Vec::new(),
-            description: "A tool of a test.".to_owned(),
-            parameters: Arc::new(
-                json!({"type": "object", "properties": {"n": {"type": "integer"}}}),
-            ),
-            risk,
-        };
+        let spec = ToolSpec::new(name, "A tool of a test.", risk)
+            .with_parameters(json!({"type": "object", "properties": {"n": {"type": "integer"}}}));
         Arc::new(Self {
             spec,
             act: Box::new(move |cx, args| Box::pin(act(cx, args))),
@@ -291,11 +284,18 @@ impl Tool for TestTool {
         &self.spec
     }
 
-    fn accesses(&self, _: &Value) -> Vec<PathAccess> {
-        Vec::new()
+    fn plan(&self, args: Value) -> Result<CallPlan, PlanError> {
+        Ok(CallPlan::default().with_args(args))
     }
 
-    fn call<'a>(&'a self, cx: &'a ToolCx, args: Value) -> BoxFuture<'a, Result<Output, ToolError>> {
-        (self.act)(cx.clone(), args)
+    fn call<'a>(
+        &'a self,
+        cx: &'a ToolCx,
+        plan: CallPlan,
+    ) -> BoxFuture<'a, Result<Output, ToolError>> {
+        match plan.take_args() {
+            Ok(args) => (self.act)(cx.clone(), args),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
     }
 }

@@ -95,11 +95,12 @@ fn each_switch_removes_its_tools_and_sections_and_nothing_else() {
     ];
     #[rustfmt::skip]
     let all_tools = [
-        "agent_list", "agent_send", "create_task", "delete_file", "delete_task", "edit_file", "execute", "file_info",
+        "agent_list", "agent_send", "create_task", "delegation_cancel", "delegation_list", "delegation_output",
+        "delegation_wait", "delete_file", "delete_task", "edit_file", "execute", "file_info",
         "get_task", "glob_files", "grep_files", "list_tasks", "load_skill", "ls", "memory_forget", "memory_get",
         "memory_save", "memory_search", "overwrite_file", "plan_enter", "plan_exit", "plan_write", "read_file", "recall",
-        "session_history", "session_list", "session_search", "task", "task_cancel", "task_list", "task_output",
-        "update_task", "wait_tasks", "write_file", "write_todos",
+        "session_history", "session_list", "session_search", "task",
+        "update_task", "write_file", "write_todos",
     ];
     let memory_tools = vec![
         "memory_forget",
@@ -131,11 +132,11 @@ fn each_switch_removes_its_tools_and_sections_and_nothing_else() {
     let hands = vec![
         "agent_list",
         "agent_send",
+        "delegation_cancel",
+        "delegation_list",
+        "delegation_output",
+        "delegation_wait",
         "task",
-        "task_cancel",
-        "task_list",
-        "task_output",
-        "wait_tasks",
     ];
     let single = ["load_skill", "write_todos", "execute"];
     let others = [&memory_tools[..], &task_tools, &plan_tools, &hands, &single].concat();

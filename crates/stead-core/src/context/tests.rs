@@ -45,6 +45,14 @@ impl Story {
         self.reply(content);
         let mut seq = 0;
         for (i, (_, size)) in calls.iter().enumerate() {
+            self.add(Entry::Call(CallIntent {
+                run: run(),
+                id: format!("c{n}_{i}"),
+                tool: "write_file".into(),
+                args_hash: String::new(),
+                changes: true,
+                repeatable: false,
+            }));
             let result = CallResult {
                 run: run(),
                 id: format!("c{n}_{i}"),

@@ -197,7 +197,9 @@ fn shorten_message(
     match &*turn.message {
         Message::User { .. } => whole(),
         Message::Assistant { content } => {
-            let long = |call: &ToolCall| writes_file(&call.name) && has_long_text(&call.args);
+            // The effect of such a call can be read where it was made, and the call in the journal.
+            let long =
+                |call: &ToolCall| turn.has_changing_call(&call.id) && has_long_text(&call.args);
             if turn.seq > view.cut_args || !turn.message.calls().any(long) {
                 return whole();
             }
@@ -229,22 +231,6 @@ fn shorten_message(
             })
         }
     }
-}
-
-/// Whether a call's arguments are kept on disk anyway: what was written or edited can be read
-/// there.
-fn writes_file(tool: &str) -> bool {
-    const CHANGES: [&str; 8] = [
-        "write_file",
-        "overwrite_file",
-        "edit_file",
-        "Write",
-        "Edit",
-        "MultiEdit",
-        "plan_write",
-        "execute",
-    ];
-    CHANGES.contains(&tool)
 }
 
 fn has_long_text(value: &Value) -> bool {

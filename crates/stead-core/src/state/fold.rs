@@ -5,10 +5,11 @@ use super::{
 };
 use crate::session_change::ChangeAuthor;
 use crate::{
-    Ask, CallResult, CallState, Decision, DecisionKind, Entry, FoldError, HookRun, Message,
-    ModelReply, Notice, NoticeKind, PendingCall, Run, RunEnd, RunId, SessionChange, SessionStart,
+    Ask, CallIntent, CallResult, CallState, Decision, DecisionKind, Entry, FoldError, HookRun,
+    Message, ModelReply, Notice, NoticeKind, PendingCall, Run, RunEnd, RunId, SessionChange, SessionStart,
     SkillActivation, Steer, ToolCall, ToolResult, UserInput,
 };
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The maximum length of a title in characters.
@@ -21,23 +22,7 @@ impl SessionState {
             Entry::Session(start) => self.start(seq, start),
             Entry::User(input) => self.input(seq, input),
             Entry::Model(reply) => self.reply(seq, reply),
-            Entry::Call(intent) => {
-                let repeatable = intent.repeatable;
-                self.advance(&intent.run, &intent.id, |state| match state {
-                    CallState::New | CallState::Approved { .. } => {
-                        Ok(CallState::Begun { repeatable })
-                    }
-                    CallState::Begun { repeatable: true } => Ok(CallState::Begun { repeatable }),
-                    CallState::Begun { repeatable: false } => {
-                        Err("the call was begun before and must not run twice")
-                    }
-                    CallState::Asked { .. } => Err("the call waits for a decision"),
-                    CallState::Rejected { .. } | CallState::Responded { .. } => {
-                        Err("the call was not to run")
-                    }
-                    CallState::Done { .. } => Err("the call has a result"),
-                })
-            }
+            Entry::Call(intent) => self.begin_call(intent),
             Entry::Result(result) => self.result(seq, result),
             Entry::Ask(ask) => self.advance(&ask.run, &ask.id, |state| match state {
                 // A second question means that the hash of the arguments no longer matched.
@@ -395,12 +380,36 @@ impl SessionState {
         Ok(())
     }
 
+    fn begin_call(&mut self, intent: &CallIntent) -> Result<(), &'static str> {
+        let repeatable = intent.repeatable;
+        self.advance(&intent.run, &intent.id, |state| match state {
+            CallState::New | CallState::Approved { .. } => Ok(CallState::Begun { repeatable }),
+            CallState::Begun { repeatable: true } => Ok(CallState::Begun { repeatable }),
+            CallState::Begun { repeatable: false } => {
+                Err("the call was begun before and must not run twice")
+            }
+            CallState::Asked { .. } => Err("the call waits for a decision"),
+            CallState::Rejected { .. } | CallState::Responded { .. } => {
+                Err("the call was not to run")
+            }
+            CallState::Done { .. } => Err("the call has a result"),
+        })?;
+        let is_call = |turn: &&mut TurnMessage| turn.message.calls().any(|c| c.id == intent.id);
+        if intent.changes
+            && let Some(turn) = self.turns.iter_mut().rev().find(is_call)
+        {
+            turn.changing_calls.insert(intent.id.clone());
+        }
+        Ok(())
+    }
+
     fn push_message(&mut self, seq: u64, message: Message, opens: Option<RunId>) {
         self.turns.push(TurnMessage {
             seq,
             message: Arc::new(message),
             starts_run: opens,
             is_steering: false,
+            changing_calls: BTreeSet::new(),
             tokens: CachedTokenEstimate::default(),
         });
     }

@@ -24,6 +24,8 @@ pub struct TurnMessage {
     pub starts_run: Option<RunId>,
     /// Whether this is a steering message.
     pub is_steering: bool,
+    /// The ids of its tool calls that were begun and can change something.
+    changing_calls: BTreeSet<String>,
     /// The estimated tokens, computed on first use.
     tokens: CachedTokenEstimate,
 }
@@ -32,6 +34,12 @@ impl TurnMessage {
     /// Returns whether a person wrote it: an input or a steering message.
     pub fn is_user_input(&self) -> bool {
         self.starts_run.is_some() || self.is_steering
+    }
+
+    /// Whether the tool call `id` of this message was begun and can change something, as the journal
+    /// recorded it.
+    pub fn has_changing_call(&self, id: &str) -> bool {
+        self.changing_calls.contains(id)
     }
 
     /// Returns the estimated tokens.

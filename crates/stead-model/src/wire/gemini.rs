@@ -175,8 +175,7 @@ fn declaration(spec: &ToolSpec) -> GeminiFunctionDeclaration<'_> {
         name,
         description,
         parameters,
-        aliases: _,
-        risk: _,
+        ..
     } = spec;
     GeminiFunctionDeclaration {
         name,

@@ -159,8 +159,7 @@ fn tool(spec: &ToolSpec) -> ResponsesTool<'_> {
         name,
         description,
         parameters,
-        aliases: _,
-        risk: _,
+        ..
     } = spec;
     ResponsesTool {
         kind: "function",

@@ -25,15 +25,11 @@ pub(crate) fn request(messages: Vec<Message>) -> Request {
             },
         ]
         .into(),
-        tools: Arc::new([ToolSpec {
-            name: "ls".into(),
-            aliases: vec!["list".into()],
-            description: "Lists a folder".into(),
-            parameters: Arc::new(
+        tools: Arc::new([ToolSpec::new("ls", "Lists a folder", Risk::READS)
+            .with_aliases(["list"])
+            .with_parameters(
                 json!({"type": "object", "properties": {"path": {"type": "string"}}}),
-            ),
-            risk: Risk::READS,
-        }]),
+            )]),
         messages: messages.into_iter().map(Arc::new).collect(),
         ..Request::default()
     }

@@ -56,13 +56,15 @@ impl Bench {
             origin: CallOrigin::default(),
             spills: SpillFactory::default(),
             session: Default::default(),
+            surface: Default::default(),
         };
         Self { folder, tools, cx }
     }
 
     async fn call(&self, tool: &str, args: Value) -> Result<Output, String> {
-        let (tool, args) = self.tools.prepare(tool, args)?;
-        let called = tool.call(&self.cx, args).await;
+        let call = self.tools.prepare(tool, args);
+        let call = call.map_err(|error| error.to_string())?;
+        let called = call.call(self.cx.clone()).await;
         if let Ok(Output {
             activates: Some(activation),
             ..
@@ -205,10 +207,9 @@ async fn the_gate_hears_which_file_is_read() {
     let bench = Bench::new(0).await;
     let tool = bench.tools.find("Skill").unwrap();
     let touched = |args: Value| {
-        tool.accesses(&args)
-            .into_iter()
-            .map(|access| access.path)
-            .collect::<Vec<_>>()
+        let plan = tool.plan(args).unwrap();
+        let paths = plan.accesses().iter().map(|access| access.path.clone());
+        paths.collect::<Vec<_>>()
     };
     assert_eq!(touched(json!({"name": "pdf"})), ["skills/pdf/SKILL.md"]);
     assert_eq!(

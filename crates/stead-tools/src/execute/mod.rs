@@ -1,34 +1,52 @@
-//! `execute`: commands.
+//! `execute`: runs shell commands in a sandbox.
 
 mod result;
 mod terminal_codes;
 
-use crate::files::{explain_error, here, parse_path, read_access};
+use crate::files::{WRITE_FILE, explain_error, here, parse_path};
 use crate::title;
 use crate::{
-    ArgumentAliases, Output, Surface, TitleForm, Tool, ToolCx, ToolError, TypedTool, typed_tool,
+    CallPlan, CommandLine, Output, Tool, ToolCx, ToolDef, ToolError, ToolIdentity, TypedTool,
+    typed_tool,
 };
+use futures_util::FutureExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::future::ready;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::{Block, PathAccess, Risk, ToolEffect};
+use stead_core::{ArgumentAliases, Block, Risk, ToolEffect, ToolKind};
 use stead_sandbox::{Exec, ExecOutcome, Sandbox};
-use stead_vfs::{FileKind, VPath, Vfs};
+use stead_vfs::{FileKind, VPath};
 
-/// Seconds that a call may ask for, even where the usual limit is lower.
+/// `execute`: runs a shell command.
+pub const EXECUTE: ToolIdentity = ToolIdentity::new("execute", ToolKind::Command)
+    .aliases(&[
+        "Bash",
+        "bash",
+        "shell",
+        "execute_shell_command",
+        "PowerShell",
+    ])
+    .title("Bash")
+    .subject(&["command"]);
+
+/// The identities of the tools of this module.
+pub(crate) const IDENTITIES: &[ToolIdentity] = &[EXECUTE];
+
+/// The seconds that a call may ask for, even where the usual limit is lower.
 const MAX_SECONDS: u64 = 600;
-/// What a call may take beyond the command's own time, to end it and to tell of it.
+/// The extra time of a call to stop the command and to report on it.
 const STOP_GRACE: Duration = Duration::from_secs(5);
-/// A longer command does not fit into what a program can be told.
+/// The longest command: the arguments of a process are limited.
 const MAX_COMMAND_BYTES: usize = 100 * 1024;
 
-/// Where a folder of the workspace lies, as the sandbox knows it; none if it lies in no folder.
+/// Returns where a folder of the workspace is in the sandbox, or nothing if it is not on a disk.
 pub type FolderResolver = Arc<dyn Fn(&VPath) -> Option<PathBuf> + Send + Sync>;
 
-/// The tool that runs commands in `sandbox`, in `folders`, for `usual_seconds` unless a call says
-/// otherwise.
+/// Returns the tool that runs commands in `sandbox`, in `folders`, for `usual_seconds` unless a call
+/// sets another time.
 pub fn execute_tool(
     sandbox: Arc<dyn Sandbox>,
     folders: FolderResolver,
@@ -38,17 +56,13 @@ pub fn execute_tool(
         sandbox,
         folders,
         default_seconds: usual_seconds,
-        surface: Surface::Snake,
     })
 }
 
-#[derive(Clone)]
 struct Execute {
     sandbox: Arc<dyn Sandbox>,
     folders: FolderResolver,
     default_seconds: u64,
-    /// In whose words it answers.
-    surface: Surface,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -67,55 +81,36 @@ struct ExecuteArgs {
 
 impl TypedTool for Execute {
     type Args = ExecuteArgs;
-    const NAME: &'static str = "execute";
-    const ALIASES: &'static [&'static str] = &[
-        "Bash",
-        "bash",
-        "shell",
-        "execute_shell_command",
-        "PowerShell",
-    ];
-    const DESCRIPTION: &'static str = "Runs a shell command in the workspace and gives its exit code and what it wrote. \
-        It gets no input; whatever it started and left behind is ended with it. Each call begins anew in `cwd`. To \
-        read, search and change files use the file tools.";
-    const RISK: Risk = Risk {
+    const DEF: ToolDef = ToolDef::new(EXECUTE, Risk {
         effect: ToolEffect::Executes,
         parallel_safe: false,
         repeatable: false,
-    };
-    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
-        names: &[
+    }, "Runs a shell command in the workspace and gives its exit code and what it wrote. \
+        It gets no input; whatever it started and left behind is ended with it. Each call begins anew in `cwd`. To \
+        read, search and change files use the file tools.").argument_aliases(ArgumentAliases::of_names(&[
             ("cmd", "command"),
             ("workdir", "cwd"),
             ("working_directory", "cwd"),
             ("timeout_seconds", "timeout"),
-        ],
-        values: &[],
-    };
-    const COMMAND: Option<&'static str> = Some("command");
+        ])).title_form::<title::BashForm>();
 
-    fn accesses(&self, args: &ExecuteArgs) -> Vec<PathAccess> {
-        read_access(&args.cwd)
-    }
-
-    fn timeout(&self, args: &ExecuteArgs) -> Option<Duration> {
-        Some(Duration::from_secs(self.timeout_seconds(args).min(self.max_seconds())) + STOP_GRACE)
-    }
-
-    async fn preview(&self, _: &dyn Vfs, args: ExecuteArgs) -> Option<String> {
-        let elsewhere = VPath::parse(&args.cwd).is_ok_and(|path| !path.is_root());
-        elsewhere.then(|| format!("in {}:\n{}", args.cwd, args.command))
-    }
-
-    fn title_form(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<title::BashForm>(typed_tool(Self {
-            surface: Surface::Title,
-            ..self.clone()
-        })))
+    fn plan(&self, args: &ExecuteArgs) -> CallPlan {
+        let seconds = self.timeout_seconds(args).min(self.max_seconds());
+        let plan = CallPlan::reads(&args.cwd)
+            .with_timeout(Duration::from_secs(seconds) + STOP_GRACE)
+            .with_command(CommandLine {
+                text: args.command.clone(),
+                cwd: args.cwd.clone(),
+            });
+        if VPath::parse(&args.cwd).is_ok_and(|path| !path.is_root()) {
+            let text = format!("in {}:\n{}", args.cwd, args.command);
+            return plan.with_preview(move |_| ready(Some(text.clone())).boxed());
+        }
+        plan
     }
 
     async fn call(&self, cx: &ToolCx, args: ExecuteArgs) -> Result<Output, ToolError> {
-        let seconds = self.validate(&args)?;
+        let seconds = self.validate(cx, &args)?;
         let cwd = self.folder(cx, &args.cwd).await?;
         let exec = Exec::new(args.command, cwd)
             .with_timeout(Duration::from_secs(seconds))
@@ -152,8 +147,8 @@ impl Execute {
         args.timeout.unwrap_or(self.default_seconds)
     }
 
-    /// How many seconds the call may take, if it can be made at all.
-    fn validate(&self, args: &ExecuteArgs) -> Result<u64, ToolError> {
+    /// Checks the arguments, and returns how many seconds the command may take.
+    fn validate(&self, cx: &ToolCx, args: &ExecuteArgs) -> Result<u64, ToolError> {
         let tell = |text: String| Err(ToolError::RespondToModel(text));
         let seconds = self.timeout_seconds(args);
         let most = self.max_seconds();
@@ -167,7 +162,7 @@ impl Execute {
             );
         }
         if args.command.len() > MAX_COMMAND_BYTES {
-            let write = self.surface.name("write_file");
+            let write = cx.surface.name(&WRITE_FILE);
             return tell(format!(
                 "the command is longer than {MAX_COMMAND_BYTES} bytes; put the script or its data into a file with \
                  {write}, and run that"
@@ -182,12 +177,12 @@ impl Execute {
         Ok(seconds)
     }
 
-    /// The folder of the workspace that `cwd` names.
+    /// Returns the folder of the workspace that `cwd` names.
     async fn folder(&self, cx: &ToolCx, cwd: &str) -> Result<PathBuf, ToolError> {
         let path = parse_path(cwd)?;
         let real = match cx.vfs.resolve(&path).await {
             Ok(real) => real,
-            Err(error) => return Err(explain_error(cx, self.surface, error).await),
+            Err(error) => return Err(explain_error(cx, error).await),
         };
         match cx.vfs.stat(&real).await {
             Ok(stat) if stat.kind == FileKind::Directory => {}
@@ -196,7 +191,7 @@ impl Execute {
                     "cwd: {path} is no folder"
                 )));
             }
-            Err(error) => return Err(explain_error(cx, self.surface, error).await),
+            Err(error) => return Err(explain_error(cx, error).await),
         }
         let elsewhere = || {
             ToolError::RespondToModel(format!(

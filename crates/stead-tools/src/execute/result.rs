@@ -1,4 +1,4 @@
-//! How a command ended, in words for a model.
+//! The result of a command, as text for a model.
 
 use stead_sandbox::ExecOutcome;
 
@@ -19,7 +19,7 @@ const SIGNALS: [(i32, &str); 14] = [
     (25, "XFSZ"),
 ];
 
-/// What a command that was given `seconds`, of at most `most_seconds`, did and wrote.
+/// Formats how a command ended and what it wrote. It had `seconds`, of at most `most_seconds`.
 pub(super) fn render_result(
     ended: ExecOutcome,
     seconds: u64,

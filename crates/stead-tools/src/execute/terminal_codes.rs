@@ -1,4 +1,4 @@
-//! What a program wrote for a terminal, as text.
+//! Removes terminal codes from the output of programs.
 
 use std::borrow::Cow;
 use std::iter::Peekable;
@@ -7,8 +7,8 @@ use std::str::Chars;
 const ESCAPE: char = '\u{1b}';
 const BELL: char = '\u{7}';
 
-/// `text` without what only a terminal understands: colours and titles are left out, a carriage
-/// return ends a line, and other control characters are written as `\x07`.
+/// Returns `text` without terminal codes: colours and titles are left out, a carriage return ends a
+/// line, and other control characters are written as `\x07`.
 pub(super) fn strip_terminal_codes(text: &str) -> Cow<'_, str> {
     if !text.contains(is_control_character) {
         return Cow::Borrowed(text);
@@ -33,8 +33,8 @@ fn is_control_character(char: char) -> bool {
     char.is_control() && !matches!(char, '\n' | '\t')
 }
 
-/// The rest of an escape sequence (ECMA-48): `[ … letter`, `] … bell`, or one character. One that
-/// does not end is a line's at most.
+/// Skips the rest of an escape sequence (ECMA-48): `[ … letter`, `] … bell`, or one character. A
+/// sequence that does not end stops at the end of the line.
 fn skip_sequence(chars: &mut Peekable<Chars<'_>>) {
     match chars.peek() {
         Some('[') => {

@@ -1,31 +1,30 @@
-//! What a change would do to a file, as a person is shown it: bounded, and against the file as it
-//! is now.
+//! Previews of file changes for a person: short, and compared with the current file.
 
 use crate::line_diff;
 use stead_vfs::{FileKind, ReadRange, VPath, Vfs, VfsError};
 
-/// Lines that are shown at most.
+/// The most lines that are shown.
 const MAX_LINES: usize = 200;
-/// Bytes that are shown at most.
+/// The most bytes that are shown.
 const MAX_BYTES: usize = 16 * 1024;
 /// Larger files are not compared.
 const MAX_COMPARED_BYTES: u64 = 1024 * 1024;
 /// Unchanged lines around a change.
 const CONTEXT_LINES: usize = 3;
-/// Names of a directory that are shown.
+/// The most names of a directory that are shown.
 const MAX_NAMES: usize = 20;
 
-/// A file as it is now, as far as it can be compared.
+/// The current content of a file, as far as it can be compared.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CurrentContent {
     Absent,
     Text(String),
-    /// Something that has no lines to compare, in words.
+    /// A description of something that has no lines to compare.
     Other(String),
 }
 
 impl CurrentContent {
-    /// What is at `path`.
+    /// Loads what is at `path`.
     pub(super) async fn load(files: &dyn Vfs, path: &VPath) -> Self {
         match files.stat(path).await {
             Err(VfsError::NotFound(_)) => return Self::Absent,
@@ -65,7 +64,7 @@ impl CurrentContent {
     }
 }
 
-/// `path` before and after: none = it is not there.
+/// Formats the change of `path`. None means that the file does not exist before or after.
 pub(super) fn diff(path: &VPath, before: Option<&str>, after: Option<&str>) -> String {
     let name = |side: &str, text: Option<&str>| {
         text.map_or("/dev/null".to_owned(), |_| format!("{side}/{path}"))
@@ -86,12 +85,12 @@ pub(super) fn diff(path: &VPath, before: Option<&str>, after: Option<&str>) -> S
     truncate(&line_diff(before, after, CONTEXT_LINES, Some((&old, &new))))
 }
 
-/// A text, or its beginning and how much is left out.
+/// Returns the text, or its beginning and how much is left out.
 pub(super) fn truncate(text: &str) -> String {
     let mut end = 0;
     for line in text.split_inclusive('\n').take(MAX_LINES) {
         if end + line.len() > MAX_BYTES {
-            // One line that is longer than all that is shown still shows how it begins.
+            // Of a single line that is too long, at least the beginning is shown.
             if end == 0 {
                 end = line.floor_char_boundary(MAX_BYTES);
             }
@@ -111,7 +110,7 @@ pub(super) fn truncate(text: &str) -> String {
     )
 }
 
-/// What removing `path` would remove.
+/// Describes what removing `path` would remove.
 pub(super) async fn preview_removal(files: &dyn Vfs, path: &VPath) -> String {
     match CurrentContent::load(files, path).await {
         CurrentContent::Text(text) => diff(path, Some(&text), None),

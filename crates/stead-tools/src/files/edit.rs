@@ -2,27 +2,31 @@
 
 use super::diff::{CurrentContent, diff, truncate};
 use super::edit_hint;
-use super::{MAX_EDIT_BYTES, explain_error, parse_path, pluralize, read_access, write_access};
+use super::{MAX_EDIT_BYTES, WRITE_FILE, explain_error, parse_path, pluralize};
 use crate::title;
 use crate::{
-    ArgumentAliases, Output, Surface, TitleForm, ToolCx, ToolError, TypedTool, typed_tool,
+    CallPlan, Output, PlanView, Surface, ToolCx, ToolDef, ToolError, ToolIdentity, TypedTool,
 };
+use futures_util::FutureExt;
 use memchr::{memchr_iter, memmem};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::borrow::Cow;
-use stead_core::{PathAccess, Risk};
-use stead_vfs::{Expect, ReadRange, VPath, Vfs, VfsError};
+use stead_core::{ArgumentAliases, Risk, ToolKind};
+use stead_vfs::{Expect, ReadRange, VPath, VfsError};
 
-/// Places of an ambiguous text that are named.
+/// `edit_file`: replaces text in a file.
+pub const EDIT_FILE: ToolIdentity = ToolIdentity::new("edit_file", ToolKind::FileWrite)
+    .aliases(&["Edit"])
+    .title("Edit")
+    .subject(&["file_path", "path"]);
+
+/// The most lines that a message about an ambiguous text names.
 const MAX_NAMED_LINES: usize = 20;
 
-pub(super) struct EditFile {
-    /// In whose words it answers.
-    pub(super) surface: Surface,
-}
+pub(super) struct EditFile;
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EditFileArgs {
     /// Path of the file, relative to the workspace.
@@ -37,7 +41,7 @@ pub(super) struct EditFileArgs {
     replace_all: bool,
 }
 
-/// How many occurrences are meant.
+/// How many occurrences are replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Occurrences {
     Single,
@@ -46,72 +50,28 @@ enum Occurrences {
 
 impl TypedTool for EditFile {
     type Args = EditFileArgs;
-    const NAME: &'static str = "edit_file";
-    const ALIASES: &'static [&'static str] = &["Edit"];
-    const DESCRIPTION: &'static str = "Replaces exact text in a file. Refused if the file changed since you last read it, or \
-        if the text is not found or not unique.";
-    const RISK: Risk = Risk::WRITES;
-    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
-        names: &[
-            ("path", "file_path"),
-            ("filename", "file_path"),
-            ("old_text", "old_string"),
-            ("new_text", "new_string"),
-            ("old_str", "old_string"),
-            ("new_str", "new_string"),
-        ],
-        values: &[],
-    };
+    const DEF: ToolDef = ToolDef::new(
+        EDIT_FILE,
+        Risk::WRITES,
+        "Replaces exact text in a file. Refused if the file changed since you last read it, or \
+        if the text is not found or not unique.",
+    )
+    .argument_aliases(ArgumentAliases::of_names(&[
+        ("path", "file_path"),
+        ("filename", "file_path"),
+        ("old_text", "old_string"),
+        ("new_text", "new_string"),
+        ("old_str", "old_string"),
+        ("new_str", "new_string"),
+    ]))
+    .title_form::<title::EditForm>();
 
-    fn accesses(&self, args: &EditFileArgs) -> Vec<PathAccess> {
-        // What is told of a text that was not found comes from the file.
-        [read_access(&args.file_path), write_access(&args.file_path)].concat()
-    }
-
-    fn title_form(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<title::EditForm>(typed_tool(Self {
-            surface: Surface::Title,
-        })))
-    }
-
-    async fn preview(&self, files: &dyn Vfs, args: EditFileArgs) -> Option<String> {
-        let path = VPath::parse(&args.file_path).ok()?;
-        let content = match CurrentContent::load(files, &path).await {
-            CurrentContent::Text(content) => content,
-            CurrentContent::Absent => return Some(format!("would fail: {path} does not exist\n")),
-            CurrentContent::Other(why) => {
-                return Some(truncate(&format!(
-                    "({why})\n- {}\n+ {}\n",
-                    args.old_string, args.new_string
-                )));
-            }
-        };
-        let which = if args.replace_all {
-            Occurrences::All
-        } else {
-            Occurrences::Single
-        };
-        Some(
-            match TextEdit::plan(
-                content.as_bytes(),
-                &args.old_string,
-                &args.new_string,
-                which,
-            ) {
-                Ok(edit) => {
-                    let edited = edit.apply(content.clone().into_bytes());
-                    diff(
-                        &path,
-                        Some(&content),
-                        Some(&String::from_utf8_lossy(&edited)),
-                    )
-                }
-                Err(refusal) => {
-                    let why = refusal.message(self.surface, content.as_bytes(), &args.old_string);
-                    truncate(&format!("would fail: {why}\n"))
-                }
-            },
-        )
+    fn plan(&self, args: &EditFileArgs) -> CallPlan {
+        let edit = args.clone();
+        // The message about a text that was not found quotes the file, so it is read too.
+        CallPlan::reads(&args.file_path)
+            .and_writes(&args.file_path)
+            .with_preview(move |view| preview(view, edit.clone()).boxed())
     }
 
     async fn call(&self, cx: &ToolCx, args: EditFileArgs) -> Result<Output, ToolError> {
@@ -128,7 +88,7 @@ impl TypedTool for EditFile {
             .await
         {
             Ok(read) => read,
-            Err(error) => return Err(explain_error(cx, self.surface, error).await),
+            Err(error) => return Err(explain_error(cx, error).await),
         };
         if content.len() as u64 > MAX_EDIT_BYTES {
             return Err(ToolError::RespondToModel(format!(
@@ -140,7 +100,7 @@ impl TypedTool for EditFile {
             .get(&path)
             .is_some_and(|seen| seen != version.to_string())
         {
-            return Err(explain_error(cx, self.surface, VfsError::Changed(path)).await);
+            return Err(explain_error(cx, VfsError::Changed(path)).await);
         }
         let which = if args.replace_all {
             Occurrences::All
@@ -149,7 +109,7 @@ impl TypedTool for EditFile {
         };
         let edit = TextEdit::plan(&content, &args.old_string, &args.new_string, which).map_err(
             |refusal| {
-                let why = refusal.message(self.surface, &content, &args.old_string);
+                let why = refusal.message(cx.surface, &content, &args.old_string);
                 ToolError::RespondToModel(format!("{path} was not changed: {why}"))
             },
         )?;
@@ -168,27 +128,68 @@ impl TypedTool for EditFile {
                 Ok(Output::text(format!("Edited {path}: {done}"))
                     .with_file_version(&path, &version))
             }
-            Err(error) => Err(explain_error(cx, self.surface, error).await),
+            Err(error) => Err(explain_error(cx, error).await),
         }
     }
 }
 
-/// What to replace where.
+/// Shows the edit as a diff, or why it would fail.
+async fn preview(view: PlanView<'_>, args: EditFileArgs) -> Option<String> {
+    let path = VPath::parse(&args.file_path).ok()?;
+    let content = match CurrentContent::load(view.files, &path).await {
+        CurrentContent::Text(content) => content,
+        CurrentContent::Absent => return Some(format!("would fail: {path} does not exist\n")),
+        CurrentContent::Other(why) => {
+            return Some(truncate(&format!(
+                "({why})\n- {}\n+ {}\n",
+                args.old_string, args.new_string
+            )));
+        }
+    };
+    let which = if args.replace_all {
+        Occurrences::All
+    } else {
+        Occurrences::Single
+    };
+    Some(
+        match TextEdit::plan(
+            content.as_bytes(),
+            &args.old_string,
+            &args.new_string,
+            which,
+        ) {
+            Ok(edit) => {
+                let edited = edit.apply(content.clone().into_bytes());
+                diff(
+                    &path,
+                    Some(&content),
+                    Some(&String::from_utf8_lossy(&edited)),
+                )
+            }
+            Err(refusal) => {
+                let why = refusal.message(view.surface, content.as_bytes(), &args.old_string);
+                truncate(&format!("would fail: {why}\n"))
+            }
+        },
+    )
+}
+
+/// A replacement and the places where it is made.
 ///
-/// Byte for byte, and the file's line ends stay as they are: in a file whose lines all end with
-/// CRLF a bare `\n` in either text stands for CRLF, and in one whose lines all end with `\n` a CRLF
-/// stands for that. Otherwise the texts are tried as given first.
+/// Texts are compared byte for byte, and the file keeps its line ends: in a file whose lines all end
+/// with CRLF, a bare `\n` in either text stands for CRLF, and in a file whose lines all end with
+/// `\n`, CRLF stands for `\n`. Otherwise the texts are tried as given first.
 #[derive(Debug, PartialEq, Eq)]
 struct TextEdit<'a> {
-    /// Ascending, at least one.
+    /// The places in ascending order, at least one.
     places: Vec<usize>,
     old_len: usize,
     new: Cow<'a, str>,
-    /// Of the first place, counted from 1.
+    /// The line of the first place, counted from 1.
     line: usize,
 }
 
-/// Why a text is not edited.
+/// Why a text cannot be edited.
 #[derive(Debug, PartialEq, Eq)]
 enum EditRefusal {
     Empty,
@@ -203,7 +204,7 @@ impl EditRefusal {
             Self::Empty => {
                 format!(
                     "old_string is empty; give the text to replace, or use {}",
-                    surface.name("write_file")
+                    surface.name(&WRITE_FILE)
                 )
             }
             Self::Same => "old_string and new_string are the same".to_owned(),
@@ -269,7 +270,7 @@ impl<'a> TextEdit<'a> {
 
     fn apply(&self, mut content: Vec<u8>) -> Vec<u8> {
         let new = self.new.as_bytes();
-        // In place: a second copy of a large file costs more than moving its tail.
+        // In place, because a second copy of a large file costs more than moving its tail.
         if let [place] = *self.places {
             content.splice(place..place + self.old_len, new.iter().copied());
             return content;
@@ -286,7 +287,7 @@ impl<'a> TextEdit<'a> {
     }
 }
 
-/// The lines, from 1, of ascending places.
+/// Returns the line numbers, counted from 1, of ascending places.
 fn line_numbers(content: &[u8], places: &[usize]) -> Vec<usize> {
     let mut line = 1;
     let mut from = 0;
@@ -298,7 +299,7 @@ fn line_numbers(content: &[u8], places: &[usize]) -> Vec<usize> {
     numbers.collect()
 }
 
-/// What to do with the line ends of a text.
+/// How the line ends of a text are converted.
 #[derive(Debug, Clone, Copy)]
 enum LineEndingConversion {
     None,
@@ -306,7 +307,7 @@ enum LineEndingConversion {
     ToCrlf,
 }
 
-/// What to try, in this order, for texts in a file.
+/// Returns the conversions to try for a file, in this order.
 fn line_ending_conversions(
     content: &[u8],
     old: &str,

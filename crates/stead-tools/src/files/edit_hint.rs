@@ -1,20 +1,20 @@
-//! What a text that was not found might have meant.
+//! Hints about a text that was not found.
 
 use crate::similarity::similarity;
 use std::collections::HashSet;
 
-/// Only so much of a file is searched for something alike.
+/// How much of a file is searched for similar lines.
 const MAX_SEARCHED_BYTES: usize = 4 * 1024 * 1024;
-/// Lines compared letter by letter, after all others were sorted out by their words.
+/// The most lines that are compared character by character, after a comparison by words.
 const MAX_COMPARED_LINES: usize = 40;
-/// Longer lines are compared by their beginning.
+/// Of longer lines only the beginning is compared.
 const MAX_COMPARED_CHARS: usize = 300;
-/// Lines shown.
+/// The most lines that are shown.
 const MAX_SHOWN_LINES: usize = 12;
-/// How alike a line must be to be worth showing.
+/// The least similarity of a line that is shown.
 const MIN_SIMILARITY: f32 = 0.5;
 
-/// Tells the model why `old` is not in `content`, and what is there instead.
+/// Explains to the model why `old` is not in `content`, and what is there instead.
 pub(super) fn missing_text_hint(content: &[u8], old: &str) -> String {
     let content = &content[..content.len().min(MAX_SEARCHED_BYTES)];
     let text = String::from_utf8_lossy(content);
@@ -50,7 +50,7 @@ pub(super) fn missing_text_hint(content: &[u8], old: &str) -> String {
     }
 }
 
-/// Where all of `wanted` follow each other.
+/// Returns where all lines of `wanted` follow each other.
 fn find_sequence(
     lines: &[&str],
     wanted: &[impl AsRef<str>],
@@ -67,7 +67,7 @@ fn find_sequence(
     })
 }
 
-/// The lines without numbers as `read_file` puts before them; none if one has no number.
+/// Returns the lines without the numbers that `read_file` adds, or nothing if a line has none.
 fn without_numbers(wanted: &[&str]) -> Vec<String> {
     let strip = |line: &&str| {
         let rest = line.trim_start();
@@ -88,7 +88,8 @@ fn without_numbers(wanted: &[&str]) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// The line most like the most telling line of `wanted`, and which of these that is.
+/// Returns the line that is most similar to the most distinctive line of `wanted`, and which of them
+/// that is.
 fn closest_line(lines: &[&str], wanted: &[&str]) -> Option<(usize, usize)> {
     let (offset, telling) = wanted
         .iter()

@@ -1,26 +1,31 @@
 //! `glob_files` and `grep_files`.
 
-use super::{MAX_OUTPUT_CHARS, explain_error, here, parse_path, pluralize, read_access};
+use super::{MAX_OUTPUT_CHARS, explain_error, here, parse_path, pluralize};
 use crate::title;
-use crate::{
-    ArgumentAliases, Output, OutputLength, Surface, TitleForm, ToolCx, ToolError, TypedTool,
-    typed_tool,
-};
+use crate::{CallPlan, Output, Surface, ToolCx, ToolDef, ToolError, ToolIdentity, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stead_core::{PathAccess, Risk};
+use stead_core::{ArgumentAliases, Risk, ToolKind};
 use stead_vfs::{
     Bounds, Case, FileMatches, FileSearchError, GlobQuery, GrepLine, GrepMode, GrepQuery,
     GrepResult, LineKind, Syntax,
 };
 
-/// Paths that one glob gives at most.
+/// `glob_files`: finds files by pattern.
+pub const GLOB_FILES: ToolIdentity = ToolIdentity::new("glob_files", ToolKind::FileRead)
+    .aliases(&["glob", "Glob"])
+    .title("Glob")
+    .subject(&["path", "pattern"]);
+/// `grep_files`: searches the content of files.
+pub const GREP_FILES: ToolIdentity = ToolIdentity::new("grep_files", ToolKind::FileRead)
+    .aliases(&["grep", "Grep"])
+    .title("Grep")
+    .subject(&["path", "pattern"]);
+
+/// The most paths that one glob returns.
 const MAX_PATHS: usize = 1000;
 
-pub(super) struct GlobFiles {
-    /// In whose words it answers.
-    pub(super) surface: Surface,
-}
+pub(super) struct GlobFiles;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -35,21 +40,17 @@ pub(super) struct GlobArgs {
 
 impl TypedTool for GlobFiles {
     type Args = GlobArgs;
-    const NAME: &'static str = "glob_files";
-    const ALIASES: &'static [&'static str] = &["glob", "Glob"];
-    const DESCRIPTION: &'static str = "Finds files by pattern, sorted by path. Ignored files (.gitignore) are left out, and \
-        hidden ones unless the pattern names a segment with a dot (`.github/**`).";
-    const RISK: Risk = Risk::READS;
-    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
+    const DEF: ToolDef = ToolDef::new(
+        GLOB_FILES,
+        Risk::READS,
+        "Finds files by pattern, sorted by path. Ignored files (.gitignore) are left out, and \
+        hidden ones unless the pattern names a segment with a dot (`.github/**`).",
+    )
+    .bounded()
+    .title_form::<title::GlobForm>();
 
-    fn accesses(&self, args: &GlobArgs) -> Vec<PathAccess> {
-        read_access(&args.path)
-    }
-
-    fn title_form(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<title::GlobForm>(typed_tool(Self {
-            surface: Surface::Title,
-        })))
+    fn plan(&self, args: &GlobArgs) -> CallPlan {
+        CallPlan::reads(&args.path)
     }
 
     async fn call(&self, cx: &ToolCx, args: GlobArgs) -> Result<Output, ToolError> {
@@ -64,7 +65,7 @@ impl TypedTool for GlobFiles {
             .await
         {
             Ok(found) => found,
-            Err(error) => return Err(search_error(cx, self.surface, error).await),
+            Err(error) => return Err(search_error(cx, error).await),
         };
         let mut rows: Vec<String> = found.paths.iter().map(ToString::to_string).collect();
         if rows.is_empty() {
@@ -85,10 +86,7 @@ impl TypedTool for GlobFiles {
     }
 }
 
-pub(super) struct GrepFiles {
-    /// In whose words it answers.
-    pub(super) surface: Surface,
-}
+pub(super) struct GrepFiles;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -159,7 +157,7 @@ fn yes() -> bool {
 }
 
 impl GrepArgs {
-    /// Lines before and after each match.
+    /// Returns the number of lines to show before and after each match.
     fn context_lines(&self) -> (usize, usize) {
         (
             self.before.unwrap_or(self.context),
@@ -181,13 +179,14 @@ impl GrepArgs {
 
 impl TypedTool for GrepFiles {
     type Args = GrepArgs;
-    const NAME: &'static str = "grep_files";
-    const ALIASES: &'static [&'static str] = &["grep", "Grep"];
-    const DESCRIPTION: &'static str = "Searches the content of files. Binary files and ignored ones (.gitignore) are left \
-        out, and hidden ones unless `glob` names a segment with a dot.";
-    const RISK: Risk = Risk::READS;
-    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
-    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
+    const DEF: ToolDef = ToolDef::new(
+        GREP_FILES,
+        Risk::READS,
+        "Searches the content of files. Binary files and ignored ones (.gitignore) are left \
+        out, and hidden ones unless `glob` names a segment with a dot.",
+    )
+    .bounded()
+    .argument_aliases(ArgumentAliases {
         names: &[
             ("file_path", "path"),
             ("-i", "ignore_case"),
@@ -200,16 +199,11 @@ impl TypedTool for GrepFiles {
             ("include", "glob"),
         ],
         values: &[("output_mode", "files_with_matches", "files")],
-    };
+    })
+    .title_form::<title::GrepForm>();
 
-    fn accesses(&self, args: &GrepArgs) -> Vec<PathAccess> {
-        read_access(&args.path)
-    }
-
-    fn title_form(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<title::GrepForm>(typed_tool(Self {
-            surface: Surface::Title,
-        })))
+    fn plan(&self, args: &GrepArgs) -> CallPlan {
+        CallPlan::reads(&args.path)
     }
 
     async fn call(&self, cx: &ToolCx, args: GrepArgs) -> Result<Output, ToolError> {
@@ -240,15 +234,15 @@ impl TypedTool for GrepFiles {
         {
             Ok(mut found) => {
                 skip(&mut found.files, &args);
-                Ok(Output::text(render(self.surface, &args, &found)))
+                Ok(Output::text(render(cx.surface, &args, &found)))
             }
-            Err(error) => Err(search_error(cx, self.surface, error).await),
+            Err(error) => Err(search_error(cx, error).await),
         }
     }
 }
 
-/// Takes away the first matching lines, or files. What is left begins where a search with that
-/// limit ends.
+/// Removes the first matching lines, or files, so that the rest begins where a search with that limit
+/// ends.
 fn skip(files: &mut Vec<FileMatches>, args: &GrepArgs) {
     let mut room = args.offset;
     match args.output_mode {
@@ -338,7 +332,7 @@ fn render(surface: Surface, args: &GrepArgs, found: &GrepResult) -> String {
     rows.join("\n")
 }
 
-/// The lines of a file, `--` between places that are apart.
+/// Formats the lines of a file, with `--` between places that do not adjoin.
 fn render_lines(file: &FileMatches, args: &GrepArgs) -> Vec<String> {
     let apart = args.context_lines() != (0, 0);
     let mut rows = Vec::with_capacity(file.lines.len());
@@ -379,10 +373,10 @@ fn needs_approval_notice(files: usize) -> Option<String> {
     })
 }
 
-async fn search_error(cx: &ToolCx, surface: Surface, error: FileSearchError) -> ToolError {
+async fn search_error(cx: &ToolCx, error: FileSearchError) -> ToolError {
     match error {
-        FileSearchError::Vfs(error) => explain_error(cx, surface, error).await,
-        FileSearchError::Pattern(_) => ToolError::RespondToModel(match surface {
+        FileSearchError::Vfs(error) => explain_error(cx, error).await,
+        FileSearchError::Pattern(_) => ToolError::RespondToModel(match cx.surface {
             Surface::Snake => format!("{error}. Set literal to search for plain text"),
             Surface::Title => format!(
                 "{error}. Put a backslash before each of .+*?()|[]{{}}^$\\ to find it as it is"

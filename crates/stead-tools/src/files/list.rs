@@ -1,26 +1,30 @@
 //! `ls` and `file_info`.
 
-use super::{FILE_PATH, explain_error, here, media, parse_path, pluralize, read_access};
+use super::{FILE_PATH, GLOB_FILES, explain_error, here, media, parse_path, pluralize};
 use crate::title;
-use crate::{
-    ArgumentAliases, Output, OutputLength, Surface, TitleForm, ToolCx, ToolError, TypedTool,
-    typed_tool,
-};
+use crate::{CallPlan, Output, ToolCx, ToolDef, ToolError, ToolIdentity, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fmt::Write;
-use stead_core::{PathAccess, Risk};
+use stead_core::{ArgumentAliases, Risk, ToolKind};
 use stead_vfs::{DirEntry, FileKind, LineRange};
 
-/// More entries are only counted.
+/// `ls`: lists a directory.
+pub const LS: ToolIdentity = ToolIdentity::new("ls", ToolKind::FileRead)
+    .aliases(&["LS", "list_files", "list_dir"])
+    .title("LS")
+    .subject(&["path"]);
+/// `file_info`: describes a file.
+pub const FILE_INFO: ToolIdentity = ToolIdentity::new("file_info", ToolKind::FileRead)
+    .aliases(&["stat"])
+    .subject(&["file_path"]);
+
+/// The most entries that are listed; others are only counted.
 const MAX_ENTRIES: usize = 1000;
-/// The lines of a larger file are not counted.
+/// The size from which the lines of a file are not counted.
 const MAX_COUNTED_BYTES: u64 = 50 * 1024 * 1024;
 
-pub(super) struct ListFiles {
-    /// In whose words it answers.
-    pub(super) surface: Surface,
-}
+pub(super) struct ListFiles;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -32,32 +36,27 @@ pub(super) struct ListFilesArgs {
 
 impl TypedTool for ListFiles {
     type Args = ListFilesArgs;
-    const NAME: &'static str = "ls";
-    const ALIASES: &'static [&'static str] = &["LS", "list_files", "list_dir"];
-    const DESCRIPTION: &'static str =
-        "Lists a directory, hidden files included. Directories end with `/`.";
-    const RISK: Risk = Risk::READS;
-    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
-    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
-        names: &[("file_path", "path"), ("directory", "path")],
-        values: &[],
-    };
+    const DEF: ToolDef = ToolDef::new(
+        LS,
+        Risk::READS,
+        "Lists a directory, hidden files included. Directories end with `/`.",
+    )
+    .bounded()
+    .argument_aliases(ArgumentAliases::of_names(&[
+        ("file_path", "path"),
+        ("directory", "path"),
+    ]))
+    .title_form::<title::LsForm>();
 
-    fn accesses(&self, args: &ListFilesArgs) -> Vec<PathAccess> {
-        read_access(&args.path)
-    }
-
-    fn title_form(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<title::LsForm>(typed_tool(Self {
-            surface: Surface::Title,
-        })))
+    fn plan(&self, args: &ListFilesArgs) -> CallPlan {
+        CallPlan::reads(&args.path)
     }
 
     async fn call(&self, cx: &ToolCx, args: ListFilesArgs) -> Result<Output, ToolError> {
         let path = parse_path(&args.path)?;
         let entries = match cx.vfs.list(&path).await {
             Ok(entries) => entries,
-            Err(error) => return Err(explain_error(cx, self.surface, error).await),
+            Err(error) => return Err(explain_error(cx, error).await),
         };
         if entries.is_empty() {
             return Ok(Output::text(format!("[{path} is empty]")));
@@ -67,7 +66,7 @@ impl TypedTool for ListFiles {
             rows.push(format!(
                 "[{} more; use {} to narrow]",
                 entries.len() - MAX_ENTRIES,
-                self.surface.name("glob_files")
+                cx.surface.name(&GLOB_FILES)
             ));
         }
         Ok(Output::text(rows.join("\n")))
@@ -93,23 +92,23 @@ pub(super) struct InfoArgs {
 
 impl TypedTool for FileInfo {
     type Args = InfoArgs;
-    const NAME: &'static str = "file_info";
-    const ALIASES: &'static [&'static str] = &["stat"];
-    const DESCRIPTION: &'static str =
-        "Tells kind, size, number of lines, time of change, mode and type of a file.";
-    const RISK: Risk = Risk::READS;
-    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
-    const ARGUMENT_ALIASES: ArgumentAliases = FILE_PATH;
+    const DEF: ToolDef = ToolDef::new(
+        FILE_INFO,
+        Risk::READS,
+        "Tells kind, size, number of lines, time of change, mode and type of a file.",
+    )
+    .bounded()
+    .argument_aliases(FILE_PATH);
 
-    fn accesses(&self, args: &InfoArgs) -> Vec<PathAccess> {
-        read_access(&args.file_path)
+    fn plan(&self, args: &InfoArgs) -> CallPlan {
+        CallPlan::reads(&args.file_path)
     }
 
     async fn call(&self, cx: &ToolCx, args: InfoArgs) -> Result<Output, ToolError> {
         let path = parse_path(&args.file_path)?;
         let stat = match cx.vfs.stat(&path).await {
             Ok(stat) => stat,
-            Err(error) => return Err(explain_error(cx, Surface::Snake, error).await),
+            Err(error) => return Err(explain_error(cx, error).await),
         };
         let mut text = format!("path: {path}\n");
         let kind = match stat.kind {

@@ -1,13 +1,13 @@
-//! What a file is, by its name.
+//! Types of files by their names.
 
 /// How a file is shown to a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileDisplay {
     /// As lines of text.
     Text,
-    /// As a picture, document, sound or film.
+    /// As an image, a document, audio or video.
     Media {
-        /// A larger one is refused.
+        /// The size limit: a larger file is refused.
         max_bytes: u64,
     },
 }
@@ -19,7 +19,7 @@ const OTHER_MEDIA: FileDisplay = FileDisplay::Media {
     max_bytes: 20 * 1024 * 1024,
 };
 
-/// Extension, MIME type, and how it is shown.
+/// The known types: extension, MIME type, and how such a file is shown.
 #[rustfmt::skip]
 const TYPES: &[(&str, &str, FileDisplay)] = &[
     ("png", "image/png", IMAGE), ("jpg", "image/jpeg", IMAGE), ("jpeg", "image/jpeg", IMAGE),
@@ -41,7 +41,7 @@ const TYPES: &[(&str, &str, FileDisplay)] = &[
     ("sqlite", "application/vnd.sqlite3", FileDisplay::Text), ("db", "application/vnd.sqlite3", FileDisplay::Text),
 ];
 
-/// The MIME type that the name tells, and how such a file is shown.
+/// Returns the MIME type for a file name, and how such a file is shown.
 pub(super) fn file_type(name: &str) -> (Option<&'static str>, FileDisplay) {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     let known = TYPES

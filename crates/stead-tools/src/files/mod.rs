@@ -1,4 +1,4 @@
-//! The file tools: one implementation each, for every place and every surface.
+//! The file tools. Each has one implementation for every place and every surface.
 
 mod diff;
 mod edit;
@@ -10,39 +10,43 @@ mod move_delete;
 mod read;
 mod write;
 
-use crate::{ArgumentAliases, Surface, Tool, ToolCx, ToolError, typed_tool};
-use std::sync::Arc;
-use stead_core::{AccessKind, PathAccess, PathScope};
+pub use edit::EDIT_FILE;
+pub use find::{GLOB_FILES, GREP_FILES};
+pub use list::{FILE_INFO, LS};
+pub use move_delete::{DELETE_FILE, MOVE_FILE};
+pub use read::READ_FILE;
+pub use write::{OVERWRITE_FILE, WRITE_FILE};
+
+use crate::typed::tool_family;
+use crate::{ToolCx, ToolError};
+use stead_core::ArgumentAliases;
 use stead_vfs::{VPath, VfsError};
 
-/// Characters of text one call gives back at most; about 20,000 tokens.
+/// The most characters that one call returns; about 20,000 tokens.
 const MAX_OUTPUT_CHARS: usize = 80_000;
-/// A larger file is not loaded to change a part of it.
+/// The largest file that is loaded to change a part of it.
 const MAX_EDIT_BYTES: u64 = 100 * 1024 * 1024;
-/// Names of a directory that are compared with a missing one.
+/// The most names of a directory that are compared with a missing one.
 const MAX_COMPARED_NAMES: usize = 2000;
 
-/// For tools with a `file_path`.
-const FILE_PATH: ArgumentAliases = ArgumentAliases {
-    names: &[("path", "file_path"), ("filename", "file_path")],
-    values: &[],
-};
+/// Other names of `file_path`.
+const FILE_PATH: ArgumentAliases =
+    ArgumentAliases::of_names(&[("path", "file_path"), ("filename", "file_path")]);
 
-/// Every file tool.
-pub fn file_tools() -> Vec<Arc<dyn Tool>> {
-    let surface = Surface::Snake;
-    vec![
-        typed_tool(list::ListFiles { surface }),
-        typed_tool(list::FileInfo),
-        typed_tool(read::ReadFile { surface }),
-        typed_tool(write::WriteFile { surface }),
-        typed_tool(write::OverwriteFile),
-        typed_tool(edit::EditFile { surface }),
-        typed_tool(move_delete::DeleteFile),
-        typed_tool(move_delete::MoveFile),
-        typed_tool(find::GlobFiles { surface }),
-        typed_tool(find::GrepFiles { surface }),
-    ]
+tool_family! {
+    /// Every file tool.
+    pub fn file_tools() {
+        list::ListFiles => list::ListFiles,
+        list::FileInfo => list::FileInfo,
+        read::ReadFile => read::ReadFile,
+        write::WriteFile => write::WriteFile,
+        write::OverwriteFile => write::OverwriteFile,
+        edit::EditFile => edit::EditFile,
+        move_delete::DeleteFile => move_delete::DeleteFile,
+        move_delete::MoveFile => move_delete::MoveFile,
+        find::GlobFiles => find::GlobFiles,
+        find::GrepFiles => find::GrepFiles,
+    }
 }
 
 pub(crate) fn here() -> String {
@@ -53,25 +57,9 @@ pub(crate) fn parse_path(text: &str) -> Result<VPath, ToolError> {
     VPath::parse(text).map_err(|error| ToolError::RespondToModel(error.to_string()))
 }
 
-pub(crate) fn read_access(path: &str) -> Vec<PathAccess> {
-    vec![access(path, AccessKind::Read, PathScope::Content)]
-}
-
-fn write_access(path: &str) -> Vec<PathAccess> {
-    vec![access(path, AccessKind::Write, PathScope::Content)]
-}
-
-fn access(path: &str, kind: AccessKind, reach: PathScope) -> PathAccess {
-    PathAccess {
-        path: path.to_owned(),
-        kind,
-        scope: reach,
-    }
-}
-
-/// The error with a hint what to do about it, in the words of a surface.
-pub(crate) async fn explain_error(cx: &ToolCx, surface: Surface, error: VfsError) -> ToolError {
-    // The model can do nothing about these.
+/// Returns the error with a hint what to do about it, which names tools as the model knows them.
+pub(crate) async fn explain_error(cx: &ToolCx, error: VfsError) -> ToolError {
+    // The model cannot do anything about these.
     if matches!(error, VfsError::Fenced(_) | VfsError::Unavailable { .. }) {
         return ToolError::Fatal(error.to_string());
     }
@@ -80,12 +68,12 @@ pub(crate) async fn explain_error(cx: &ToolCx, surface: Surface, error: VfsError
             Some(other) => format!("{error}; did you mean {other}?"),
             None => format!(
                 "{error}; use {} or {} to find it",
-                surface.name("glob_files"),
-                surface.name("ls")
+                cx.surface.name(&GLOB_FILES),
+                cx.surface.name(&LS)
             ),
         },
         VfsError::IsDirectory(_) => {
-            format!("{error}; use {} to see what is in it", surface.name("ls"))
+            format!("{error}; use {} to see what is in it", cx.surface.name(&LS))
         }
         VfsError::Escapes(_) => format!("{error}, and only files inside it can be used"),
         VfsError::Changed(_) => format!("{error}; read it again and repeat the change"),
@@ -103,7 +91,7 @@ pub(crate) async fn explain_error(cx: &ToolCx, surface: Surface, error: VfsError
     })
 }
 
-/// A path beside `missing` whose name is like it.
+/// Returns a path in the same directory whose name is similar to `missing`.
 async fn similar_path(cx: &ToolCx, missing: &VPath) -> Option<VPath> {
     let parent = missing.parent()?;
     let entries = cx.vfs.list(&parent).await.ok()?;
@@ -117,7 +105,7 @@ async fn similar_path(cx: &ToolCx, missing: &VPath) -> Option<VPath> {
         .ok()
 }
 
-/// `1 line`, `2 lines`.
+/// Formats a count with its noun: `1 line`, `2 lines`.
 fn pluralize(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

@@ -1,12 +1,22 @@
 //! `delete_file` and `move_file`.
 
 use super::diff::{CurrentContent, preview_removal};
-use super::{FILE_PATH, access, explain_error, parse_path};
-use crate::{ArgumentAliases, Output, Surface, ToolCx, ToolError, TypedTool};
+use super::{FILE_PATH, explain_error, parse_path};
+use crate::{CallPlan, Output, PlanView, ToolCx, ToolDef, ToolError, ToolIdentity, TypedTool};
+use futures_util::FutureExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stead_core::{AccessKind, PathAccess, PathScope, Risk};
-use stead_vfs::{FileKind, VPath, Vfs, VfsError};
+use stead_core::{ArgumentAliases, PathAccess, PathScope, Risk, ToolKind};
+use stead_vfs::{FileKind, VPath, VfsError};
+
+/// `delete_file`: deletes a file or directory.
+pub const DELETE_FILE: ToolIdentity = ToolIdentity::new("delete_file", ToolKind::FileWrite)
+    .aliases(&["delete", "Delete"])
+    .subject(&["file_path", "path"]);
+/// `move_file`: moves a file or directory.
+pub const MOVE_FILE: ToolIdentity = ToolIdentity::new("move_file", ToolKind::FileWrite)
+    .aliases(&["move", "rename_file"])
+    .subject(&["from", "to"]);
 
 pub(super) struct DeleteFile;
 
@@ -19,19 +29,18 @@ pub(super) struct DeleteArgs {
 
 impl TypedTool for DeleteFile {
     type Args = DeleteArgs;
-    const NAME: &'static str = "delete_file";
-    const ALIASES: &'static [&'static str] = &["delete", "Delete"];
-    const DESCRIPTION: &'static str =
-        "Deletes a file, or a directory with everything in it. A link is deleted, not its target.";
-    const RISK: Risk = Risk::WRITES;
-    const ARGUMENT_ALIASES: ArgumentAliases = FILE_PATH;
+    const DEF: ToolDef = ToolDef::new(
+        DELETE_FILE,
+        Risk::WRITES,
+        "Deletes a file, or a directory with everything in it. A link is deleted, not its target.",
+    )
+    .argument_aliases(FILE_PATH);
 
-    fn accesses(&self, args: &DeleteArgs) -> Vec<PathAccess> {
-        vec![access(&args.file_path, AccessKind::Write, PathScope::Tree)]
-    }
-
-    async fn preview(&self, files: &dyn Vfs, args: DeleteArgs) -> Option<String> {
-        Some(preview_removal(files, &VPath::parse(&args.file_path).ok()?).await)
+    fn plan(&self, args: &DeleteArgs) -> CallPlan {
+        let path = args.file_path.clone();
+        CallPlan::default()
+            .and_accesses(PathAccess::write(&args.file_path).with_scope(PathScope::Tree))
+            .with_preview(move |view| preview_delete(view, path.clone()).boxed())
     }
 
     async fn call(&self, cx: &ToolCx, args: DeleteArgs) -> Result<Output, ToolError> {
@@ -43,14 +52,18 @@ impl TypedTool for DeleteFile {
         }
         match cx.vfs.remove(&path).await {
             Ok(()) => Ok(Output::text(format!("Deleted {path}"))),
-            Err(error) => Err(explain_error(cx, Surface::Snake, error).await),
+            Err(error) => Err(explain_error(cx, error).await),
         }
     }
 }
 
+async fn preview_delete(view: PlanView<'_>, path: String) -> Option<String> {
+    Some(preview_removal(view.files, &VPath::parse(&path).ok()?).await)
+}
+
 pub(super) struct MoveFile;
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MoveArgs {
     /// The file or directory to move, relative to the workspace.
@@ -61,53 +74,28 @@ pub(super) struct MoveArgs {
 
 impl TypedTool for MoveFile {
     type Args = MoveArgs;
-    const NAME: &'static str = "move_file";
-    const ALIASES: &'static [&'static str] = &["move", "rename_file"];
-    const DESCRIPTION: &'static str = "Moves or renames a file or directory. Never overwrites.";
-    const RISK: Risk = Risk::WRITES;
-    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
-        names: &[
-            ("source", "from"),
-            ("destination", "to"),
-            ("old_path", "from"),
-            ("new_path", "to"),
-        ],
-        values: &[],
-    };
+    const DEF: ToolDef = ToolDef::new(
+        MOVE_FILE,
+        Risk::WRITES,
+        "Moves or renames a file or directory. Never overwrites.",
+    )
+    .argument_aliases(ArgumentAliases::of_names(&[
+        ("source", "from"),
+        ("destination", "to"),
+        ("old_path", "from"),
+        ("new_path", "to"),
+    ]));
 
-    fn accesses(&self, args: &MoveArgs) -> Vec<PathAccess> {
-        vec![
+    fn plan(&self, args: &MoveArgs) -> CallPlan {
+        let moved = args.clone();
+        let from = args.from.clone();
+        let arrival = PathScope::Arrival { from };
+        CallPlan::default()
             // What arrives may be readable where it could not be read before.
-            access(&args.from, AccessKind::Read, PathScope::Tree),
-            access(&args.from, AccessKind::Write, PathScope::Tree),
-            access(
-                &args.to,
-                AccessKind::Write,
-                PathScope::Arrival {
-                    from: args.from.clone(),
-                },
-            ),
-        ]
-    }
-
-    async fn preview(&self, files: &dyn Vfs, args: MoveArgs) -> Option<String> {
-        let from = VPath::parse(&args.from).ok()?;
-        let to = VPath::parse(&args.to).ok()?;
-        let line = format!("rename from {from}\nrename to {to}\n");
-        Some(
-            match (
-                CurrentContent::load(files, &from).await,
-                CurrentContent::load(files, &to).await,
-            ) {
-                (CurrentContent::Absent, _) => format!("would fail: {from} does not exist\n"),
-                (_, CurrentContent::Text(_) | CurrentContent::Other(_)) => {
-                    format!("would fail: {to} exists already\n")
-                }
-                (CurrentContent::Text(_) | CurrentContent::Other(_), CurrentContent::Absent) => {
-                    line
-                }
-            },
-        )
+            .and_accesses(PathAccess::read(&args.from).with_scope(PathScope::Tree))
+            .and_accesses(PathAccess::write(&args.from).with_scope(PathScope::Tree))
+            .and_accesses(PathAccess::write(&args.to).with_scope(arrival))
+            .with_preview(move |view| preview_move(view, moved.clone()).boxed())
     }
 
     async fn call(&self, cx: &ToolCx, args: MoveArgs) -> Result<Output, ToolError> {
@@ -120,7 +108,7 @@ impl TypedTool for MoveFile {
                     "{path} exists already; delete it first or choose another path"
                 )));
             }
-            Err(error) => return Err(explain_error(cx, Surface::Snake, error).await),
+            Err(error) => return Err(explain_error(cx, error).await),
         }
         let moved = Output::text(format!("Moved {from} to {to}"));
         Ok(match cx.vfs.stat(&to).await {
@@ -132,7 +120,25 @@ impl TypedTool for MoveFile {
     }
 }
 
-/// Whether the session has seen the file before it moved, and so knows what is in it.
+async fn preview_move(view: PlanView<'_>, args: MoveArgs) -> Option<String> {
+    let from = VPath::parse(&args.from).ok()?;
+    let to = VPath::parse(&args.to).ok()?;
+    let line = format!("rename from {from}\nrename to {to}\n");
+    Some(
+        match (
+            CurrentContent::load(view.files, &from).await,
+            CurrentContent::load(view.files, &to).await,
+        ) {
+            (CurrentContent::Absent, _) => format!("would fail: {from} does not exist\n"),
+            (_, CurrentContent::Text(_) | CurrentContent::Other(_)) => {
+                format!("would fail: {to} exists already\n")
+            }
+            (CurrentContent::Text(_) | CurrentContent::Other(_), CurrentContent::Absent) => line,
+        },
+    )
+}
+
+/// Whether the session knows the content of the file that is moved.
 fn has_seen(cx: &ToolCx, path: &VPath) -> bool {
     cx.file_versions.get(path).is_some()
 }

@@ -1,31 +1,31 @@
 //! `read_file`.
 
 use super::media::{self, FileDisplay};
-use super::{FILE_PATH, MAX_OUTPUT_CHARS, explain_error, parse_path, pluralize, read_access};
+use super::{FILE_PATH, MAX_OUTPUT_CHARS, explain_error, parse_path, pluralize};
 use crate::title;
-use crate::{
-    ArgumentAliases, Output, OutputLength, Surface, TitleForm, ToolCx, ToolError, TypedTool,
-    typed_tool,
-};
+use crate::{CallPlan, Output, Surface, ToolCx, ToolDef, ToolError, ToolIdentity, TypedTool};
 use base64::Engine;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::fmt::Write;
-use stead_core::{Block, Media, PathAccess, Risk};
+use stead_core::{Block, Media, Risk, ToolKind};
 use stead_vfs::{FileLine, LineRange, LineWindow, ReadRange, VPath};
 
-/// Of a longer line only this much is shown.
+/// `read_file`: reads a file.
+pub const READ_FILE: ToolIdentity = ToolIdentity::new("read_file", ToolKind::FileRead)
+    .aliases(&["Read"])
+    .title("Read")
+    .subject(&["file_path"]);
+
+/// The most characters of a line that are shown.
 const MAX_LINE_CHARS: usize = 2000;
-/// The most bytes a character takes.
+/// The most bytes of a character.
 const MAX_CHAR_BYTES: usize = 4;
-/// Bytes that some editors put at the start of a text.
+/// The byte order mark that some editors put at the start of a text.
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-pub(super) struct ReadFile {
-    /// In whose words it answers.
-    pub(super) surface: Surface,
-}
+pub(super) struct ReadFile;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -47,28 +47,17 @@ fn default_limit() -> usize {
 
 impl TypedTool for ReadFile {
     type Args = ReadFileArgs;
-    const NAME: &'static str = "read_file";
-    const ALIASES: &'static [&'static str] = &["Read"];
-    const DESCRIPTION: &'static str = "Reads a file. Text comes with line numbers, which are not part of the file; \
-        use offset and limit to page through a long one. Images, PDF, audio and video are shown as such.";
-    const RISK: Risk = Risk::READS;
-    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
-    const ARGUMENT_ALIASES: ArgumentAliases = FILE_PATH;
+    const DEF: ToolDef = ToolDef::new(READ_FILE, Risk::READS, "Reads a file. Text comes with line numbers, which are not part of the file; \
+        use offset and limit to page through a long one. Images, PDF, audio and video are shown as such.").bounded().argument_aliases(FILE_PATH).title_form::<title::ReadForm>();
 
-    fn accesses(&self, args: &ReadFileArgs) -> Vec<PathAccess> {
-        read_access(&args.file_path)
-    }
-
-    fn title_form(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<title::ReadForm>(typed_tool(Self {
-            surface: Surface::Title,
-        })))
+    fn plan(&self, args: &ReadFileArgs) -> CallPlan {
+        CallPlan::reads(&args.file_path)
     }
 
     async fn call(&self, cx: &ToolCx, args: ReadFileArgs) -> Result<Output, ToolError> {
         let path = parse_path(&args.file_path)?;
         if let (Some(mime), FileDisplay::Media { max_bytes }) = media::file_type(path.name()) {
-            return read_media(self.surface, cx, &path, (mime, max_bytes)).await;
+            return read_media(cx, &path, (mime, max_bytes)).await;
         }
         let range = LineRange {
             skip: args.offset,
@@ -78,21 +67,20 @@ impl TypedTool for ReadFile {
         };
         let lines = match cx.vfs.read_lines(&path, range).await {
             Ok(lines) => lines,
-            Err(error) => return Err(explain_error(cx, self.surface, error).await),
+            Err(error) => return Err(explain_error(cx, error).await),
         };
         let text =
-            render(self.surface, &path, &lines, args.offset).map_err(ToolError::RespondToModel)?;
+            render(cx.surface, &path, &lines, args.offset).map_err(ToolError::RespondToModel)?;
         Ok(Output::text(text).with_file_version(&path, &lines.version))
     }
 }
 
 async fn read_media(
-    surface: Surface,
     cx: &ToolCx,
     path: &VPath,
     (mime, max_bytes): (&str, u64),
 ) -> Result<Output, ToolError> {
-    // One byte more than allowed tells that there is more.
+    // One byte more than allowed shows whether the file is too large.
     let (data, version) = match cx
         .vfs
         .read(
@@ -105,7 +93,7 @@ async fn read_media(
         .await
     {
         Ok(read) => read,
-        Err(error) => return Err(explain_error(cx, surface, error).await),
+        Err(error) => return Err(explain_error(cx, error).await),
     };
     if data.len() as u64 > max_bytes {
         return Err(ToolError::RespondToModel(format!(
@@ -122,7 +110,7 @@ async fn read_media(
     .with_file_version(path, &version))
 }
 
-/// The window as the model sees it, or why there is nothing to see.
+/// Formats the lines for the model, or says why there are none.
 fn render(
     surface: Surface,
     path: &VPath,
@@ -194,7 +182,7 @@ struct ReadableLine<'a> {
     is_lossy: bool,
 }
 
-/// A line without BOM and CR, as text, clipped.
+/// Returns a line as text without byte order mark and CR, cut if it is too long.
 fn readable_line(line: &FileLine, number: u64) -> ReadableLine<'_> {
     let bytes = line
         .text
@@ -222,7 +210,7 @@ fn readable_line(line: &FileLine, number: u64) -> ReadableLine<'_> {
     }
 }
 
-/// Without the part of a character that a cut may have left at the end.
+/// Returns the bytes without an incomplete character at the end.
 fn whole_chars(bytes: &[u8]) -> &[u8] {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => &bytes[..error.valid_up_to()],

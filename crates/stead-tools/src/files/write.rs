@@ -1,28 +1,32 @@
 //! `write_file` and `overwrite_file`.
 
 use super::diff::{CurrentContent, diff};
-use super::{
-    FILE_PATH, MAX_EDIT_BYTES, explain_error, parse_path, pluralize, read_access, write_access,
-};
+use super::{FILE_PATH, MAX_EDIT_BYTES, READ_FILE, explain_error, parse_path, pluralize};
 use crate::title;
-use crate::{
-    ArgumentAliases, Output, Surface, TitleForm, ToolCx, ToolError, TypedTool, typed_tool,
-};
+use crate::{CallPlan, Output, PlanView, ToolCx, ToolDef, ToolError, ToolIdentity, TypedTool};
+use futures_util::FutureExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
-use stead_core::{PathAccess, Risk};
-use stead_vfs::{Expect, ReadRange, VPath, Version, Vfs, VfsError};
+use stead_core::{Risk, ToolKind};
+use stead_vfs::{Expect, ReadRange, VPath, Version, VfsError};
 
-/// Tries to append to a file that others write to, each after a longer pause.
+/// `write_file`: writes a file.
+pub const WRITE_FILE: ToolIdentity = ToolIdentity::new("write_file", ToolKind::FileWrite)
+    .aliases(&["Write"])
+    .title("Write")
+    .subject(&["file_path", "path"]);
+/// `overwrite_file`: replaces a file. It is `write_file` with a fixed mode, so its rules hold too.
+pub const OVERWRITE_FILE: ToolIdentity = ToolIdentity::new("overwrite_file", ToolKind::FileWrite)
+    .follows_rules_of(&WRITE_FILE)
+    .subject(&["file_path", "path"]);
+
+/// How often appending is tried while others write, each time after a longer pause.
 const APPEND_TRIES: u32 = 40;
 
-pub(super) struct WriteFile {
-    /// In whose words it answers.
-    pub(super) surface: Surface,
-}
+pub(super) struct WriteFile;
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WriteArgs {
     /// Path of the file, relative to the workspace. Missing directories are made.
@@ -41,59 +45,25 @@ enum WriteMode {
     Create,
     Append,
     Overwrite,
-    // What writing means in the title surface: the file is new, or this session knows what it
-    // replaces.
+    // The meaning of `Write` on the title surface: the file is new, or the session knows the content
+    // that it replaces.
     #[schemars(skip)]
     Known,
 }
 
 impl TypedTool for WriteFile {
     type Args = WriteArgs;
-    const NAME: &'static str = "write_file";
-    const ALIASES: &'static [&'static str] = &["Write"];
-    const DESCRIPTION: &'static str = "Writes a new file. To change an existing one use edit_file, or say so with mode append or overwrite.";
-    const RISK: Risk = Risk::WRITES;
-    const ARGUMENT_ALIASES: ArgumentAliases = FILE_PATH;
+    const DEF: ToolDef = ToolDef::new(WRITE_FILE, Risk::WRITES, "Writes a new file. To change an existing one use edit_file, or say so with mode append or overwrite.").argument_aliases(FILE_PATH).title_form::<title::WriteForm>();
 
-    fn accesses(&self, args: &WriteArgs) -> Vec<PathAccess> {
-        match args.mode {
-            WriteMode::Create | WriteMode::Overwrite | WriteMode::Known => {
-                write_access(&args.file_path)
-            }
+    fn plan(&self, args: &WriteArgs) -> CallPlan {
+        let write = args.clone();
+        let plan = match args.mode {
+            WriteMode::Create | WriteMode::Overwrite | WriteMode::Known => CallPlan::default(),
             // The whole file is read and written again.
-            WriteMode::Append => {
-                [read_access(&args.file_path), write_access(&args.file_path)].concat()
-            }
-        }
-    }
-
-    fn title_form(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<title::WriteForm>(typed_tool(Self {
-            surface: Surface::Title,
-        })))
-    }
-
-    async fn preview(&self, files: &dyn Vfs, args: WriteArgs) -> Option<String> {
-        let path = VPath::parse(&args.file_path).ok()?;
-        let now = CurrentContent::load(files, &path).await;
-        Some(match (args.mode, now) {
-            (WriteMode::Create, CurrentContent::Text(_) | CurrentContent::Other(_)) => {
-                format!("would fail: {path} exists already\n")
-            }
-            (WriteMode::Append, CurrentContent::Text(old)) => {
-                diff(&path, Some(&old), Some(&format!("{old}{}", args.content)))
-            }
-            (
-                WriteMode::Append | WriteMode::Overwrite | WriteMode::Known,
-                CurrentContent::Other(why),
-            ) => {
-                format!("({why})\n{}", diff(&path, None, Some(&args.content)))
-            }
-            (WriteMode::Overwrite | WriteMode::Known, CurrentContent::Text(old)) => {
-                diff(&path, Some(&old), Some(&args.content))
-            }
-            (_, CurrentContent::Absent) => diff(&path, None, Some(&args.content)),
-        })
+            WriteMode::Append => CallPlan::reads(&args.file_path),
+        };
+        plan.and_writes(&args.file_path)
+            .with_preview(move |view| preview_write(view, write.clone()).boxed())
     }
 
     async fn call(&self, cx: &ToolCx, args: WriteArgs) -> Result<Output, ToolError> {
@@ -126,15 +96,38 @@ impl TypedTool for WriteFile {
             (Err(VfsError::Exists(_)), WriteMode::Known) => {
                 Err(ToolError::RespondToModel(format!(
                     "{path} exists already and was not changed; use {} first to see what you would replace",
-                    self.surface.name("read_file")
+                    cx.surface.name(&READ_FILE)
                 )))
             }
-            (Err(error), _) => Err(explain_error(cx, self.surface, error).await),
+            (Err(error), _) => Err(explain_error(cx, error).await),
         }
     }
 }
 
-/// Writes a new file, or replaces one that is still as this session last saw it.
+async fn preview_write(view: PlanView<'_>, args: WriteArgs) -> Option<String> {
+    let path = VPath::parse(&args.file_path).ok()?;
+    let now = CurrentContent::load(view.files, &path).await;
+    Some(match (args.mode, now) {
+        (WriteMode::Create, CurrentContent::Text(_) | CurrentContent::Other(_)) => {
+            format!("would fail: {path} exists already\n")
+        }
+        (WriteMode::Append, CurrentContent::Text(old)) => {
+            diff(&path, Some(&old), Some(&format!("{old}{}", args.content)))
+        }
+        (
+            WriteMode::Append | WriteMode::Overwrite | WriteMode::Known,
+            CurrentContent::Other(why),
+        ) => {
+            format!("({why})\n{}", diff(&path, None, Some(&args.content)))
+        }
+        (WriteMode::Overwrite | WriteMode::Known, CurrentContent::Text(old)) => {
+            diff(&path, Some(&old), Some(&args.content))
+        }
+        (_, CurrentContent::Absent) => diff(&path, None, Some(&args.content)),
+    })
+}
+
+/// Writes a new file, or replaces one that has not changed since the session last saw it.
 async fn replace_known(cx: &ToolCx, path: &VPath, content: String) -> Result<Version, VfsError> {
     let expect = match cx.file_versions.get(path) {
         None => Expect::Absent,
@@ -148,7 +141,7 @@ async fn replace_known(cx: &ToolCx, path: &VPath, content: String) -> Result<Ver
     cx.vfs.write(path, content.into(), expect).await
 }
 
-/// Adds to the end of what is there at that moment, whoever else writes.
+/// Appends to the current content, even while others write.
 async fn append(cx: &ToolCx, path: &VPath, content: &str) -> Result<Version, VfsError> {
     let mut tries = 0;
     loop {
@@ -181,7 +174,7 @@ async fn append(cx: &ToolCx, path: &VPath, content: &str) -> Result<Version, Vfs
         };
         match cx.vfs.write(path, data.into(), expect).await {
             Err(VfsError::Changed(_) | VfsError::Exists(_)) if tries < APPEND_TRIES => {
-                // Different for each, or those who met would meet again.
+                // The pauses differ, so that two writers do not collide again and again.
                 let spread = u64::from(
                     std::time::SystemTime::UNIX_EPOCH
                         .elapsed()
@@ -204,7 +197,7 @@ fn size(content: &str) -> String {
 
 pub(super) struct OverwriteFile;
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OverwriteArgs {
     /// Path of the file, relative to the workspace. Missing directories are made.
@@ -215,24 +208,17 @@ pub(super) struct OverwriteArgs {
 
 impl TypedTool for OverwriteFile {
     type Args = OverwriteArgs;
-    const NAME: &'static str = "overwrite_file";
-    const DESCRIPTION: &'static str = "Writes a file, replacing the one that is there.";
-    const RISK: Risk = Risk::WRITES;
-    const ARGUMENT_ALIASES: ArgumentAliases = FILE_PATH;
+    const DEF: ToolDef = ToolDef::new(
+        OVERWRITE_FILE,
+        Risk::WRITES,
+        "Writes a file, replacing the one that is there.",
+    )
+    .argument_aliases(FILE_PATH);
 
-    fn accesses(&self, args: &OverwriteArgs) -> Vec<PathAccess> {
-        write_access(&args.file_path)
-    }
-
-    async fn preview(&self, files: &dyn Vfs, args: OverwriteArgs) -> Option<String> {
-        let path = VPath::parse(&args.file_path).ok()?;
-        Some(match CurrentContent::load(files, &path).await {
-            CurrentContent::Text(old) => diff(&path, Some(&old), Some(&args.content)),
-            CurrentContent::Absent => diff(&path, None, Some(&args.content)),
-            CurrentContent::Other(why) => {
-                format!("({why})\n{}", diff(&path, None, Some(&args.content)))
-            }
-        })
+    fn plan(&self, args: &OverwriteArgs) -> CallPlan {
+        let write = args.clone();
+        CallPlan::writes(&args.file_path)
+            .with_preview(move |view| preview_overwrite(view, write.clone()).boxed())
     }
 
     async fn call(&self, cx: &ToolCx, args: OverwriteArgs) -> Result<Output, ToolError> {
@@ -243,7 +229,18 @@ impl TypedTool for OverwriteFile {
                 Ok(Output::text(format!("Wrote {path} ({size})"))
                     .with_file_version(&path, &version))
             }
-            Err(error) => Err(explain_error(cx, Surface::Snake, error).await),
+            Err(error) => Err(explain_error(cx, error).await),
         }
     }
+}
+
+async fn preview_overwrite(view: PlanView<'_>, args: OverwriteArgs) -> Option<String> {
+    let path = VPath::parse(&args.file_path).ok()?;
+    Some(match CurrentContent::load(view.files, &path).await {
+        CurrentContent::Text(old) => diff(&path, Some(&old), Some(&args.content)),
+        CurrentContent::Absent => diff(&path, None, Some(&args.content)),
+        CurrentContent::Other(why) => {
+            format!("({why})\n{}", diff(&path, None, Some(&args.content)))
+        }
+    })
 }

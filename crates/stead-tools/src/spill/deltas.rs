@@ -1,13 +1,13 @@
-//! The newest part of an output, told now and then.
+//! The newest part of an output, reported at intervals.
 
 use std::time::{Duration, Instant};
 
-/// How often listeners are told.
+/// The interval between two reports.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// How much they are told at once; what came before it in the same interval is left out.
+/// The most that one report contains; what came earlier in the same interval is left out.
 const MAX_BYTES: usize = 4 * 1024;
 
-/// What was written since listeners were last told.
+/// The output since the last report.
 #[derive(Debug, Default)]
 pub(super) struct OutputDeltas {
     pending: Vec<u8>,
@@ -26,7 +26,7 @@ impl OutputDeltas {
     }
 
     pub(super) fn flush(&mut self, listener: &(dyn Fn(String) + Send + Sync)) {
-        // A character that is not whole yet waits for its end.
+        // An incomplete character waits for its end.
         let whole = match std::str::from_utf8(&self.pending) {
             Err(error) if error.error_len().is_none() => error.valid_up_to(),
             Ok(_) | Err(_) => self.pending.len(),

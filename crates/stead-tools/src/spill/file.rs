@@ -1,4 +1,4 @@
-//! The file that an output goes to as it comes.
+//! The file that takes an output while it is written.
 
 use super::{Quota, SpillSite};
 use bytes::Bytes;
@@ -8,40 +8,40 @@ use std::sync::Arc;
 use stead_vfs::{VPath, Version, VfsError};
 use tokio::sync::mpsc;
 
-/// Pieces that wait for the file.
+/// The most pieces that wait for the file.
 const WAITING_PIECES: usize = 2;
 
 /// A file that is being written.
 pub(super) struct SpillFile {
     path: VPath,
     pieces: Option<mpsc::Sender<Bytes>>,
-    /// It is polled by whoever writes: no task of its own outlives the call.
+    /// The writing future. The caller polls it, so that no task outlives the call.
     writing: BoxFuture<'static, Result<Version, VfsError>>,
     quota: Arc<Quota>,
     cap_bytes: u64,
     written: u64,
-    /// Why nothing more is written.
+    /// Why nothing more is written, if so.
     stopped: Option<SpillStop>,
 }
 
 enum SpillStop {
-    /// All that may be is.
+    /// The limit is reached.
     LimitReached(String),
-    /// It could not be written.
+    /// Writing failed.
     Failed(VfsError),
 }
 
-/// What came of a file.
+/// What a finished file contains.
 pub(super) enum SpillFileEnd {
-    /// It holds everything.
+    /// The whole output.
     Whole(VPath),
-    /// It holds the first bytes.
+    /// The first bytes of the output.
     Part {
         path: VPath,
         bytes: u64,
         why: String,
     },
-    /// There is none.
+    /// There is no file.
     Failed(String),
 }
 
@@ -94,12 +94,12 @@ impl SpillFile {
                 let lost = || VfsError::Io { path: self.path.clone(), source: std::io::Error::other("ended early") };
                 self.stopped = Some(SpillStop::Failed(failed.err().unwrap_or_else(lost)));
             }
-            // It fails only if the receiver is gone, and then the branch above is ready.
+            // Sending fails only if the receiver is gone, and then the branch above is ready.
             _ = pieces.send(piece) => {}
         }
     }
 
-    /// Brings the file to its place.
+    /// Finishes the file and moves it to its place.
     pub(super) async fn finish(mut self) -> SpillFileEnd {
         let failed = |quota: &Quota, written, error: VfsError| {
             quota.release(written);

@@ -1,8 +1,7 @@
 //! Output of any length, in memory of a fixed size.
 //!
 //! A [`Spill`] holds the beginning and the end of what is written to it. What does not fit goes to
-//! a file as it comes, up to a cap; whoever listens is told of the newest part a few times a
-//! second.
+//! a file while it is written, up to a limit. Listeners receive the newest part a few times a second.
 
 mod deltas;
 mod file;
@@ -23,35 +22,35 @@ use stead_core::{RedactStream, Redactor};
 use stead_sandbox::SinkState;
 use stead_vfs::{VPath, Vfs};
 
-/// What is held of the beginning; what is not longer needs no file.
+/// The bytes of the beginning that are held. A shorter output needs no file.
 const HEAD_BYTES: usize = 96 * 1024;
-/// What is held of the end.
+/// The bytes of the end that are held.
 const TAIL_BYTES: usize = 64 * 1024;
-/// Longer pieces are taken in parts.
+/// The largest piece that is taken at once; longer ones are split.
 const PIECE_BYTES: usize = 32 * 1024;
 
 /// Where the long output of one call goes.
 pub struct SpillSite {
-    /// The files of the session, in front of which no rules stand.
+    /// The files of the session, without file rules.
     pub files: Arc<dyn Vfs>,
-    /// The folder that holds them.
+    /// The folder for the files.
     pub folder: VPath,
-    /// The name of the file, without what it ends with.
+    /// The name of the file without its extension.
     pub name: String,
-    /// What the file may hold.
+    /// The most bytes of the file.
     pub cap_bytes: u64,
-    /// What all files of the session may hold.
+    /// The quota of all files of the session.
     pub quota: Arc<Quota>,
-    /// Knows the secrets that no file may hold.
+    /// Removes secrets before anything is written.
     pub redactor: Redactor,
-    /// How the model can read on.
+    /// The tools with which the model can read the rest.
     pub readers: ReadTools,
-    /// Hears the newest part.
+    /// Receives the newest part.
     pub listener: Arc<dyn Fn(String) + Send + Sync>,
 }
 
 impl SpillSite {
-    /// What a file holds at most, unless set otherwise.
+    /// The most bytes of a file, unless set otherwise.
     pub const CAP_BYTES: u64 = 64 * 1024 * 1024;
 }
 
@@ -64,7 +63,7 @@ impl fmt::Debug for SpillSite {
     }
 }
 
-/// Makes the spills of one call. Outside a session nothing but the ends is kept.
+/// Makes the spills of one call. Outside a session only the ends are kept.
 #[derive(Debug, Clone, Default)]
 pub struct SpillFactory(Option<Arc<SpillShared>>);
 
@@ -75,7 +74,7 @@ struct SpillShared {
 }
 
 impl SpillFactory {
-    /// Those that go to `site`.
+    /// A factory of spills that write to `site`.
     pub fn at(site: SpillSite) -> Self {
         Self(Some(Arc::new(SpillShared {
             site,
@@ -83,7 +82,7 @@ impl SpillFactory {
         })))
     }
 
-    /// A new one, with a file of its own.
+    /// Returns a new spill with a file of its own.
     pub fn spill(&self) -> Spill {
         let number = self
             .0
@@ -112,7 +111,7 @@ pub struct Spill {
     redactor: RedactStream,
     head: Vec<u8>,
     tail: VecDeque<u8>,
-    /// Of all that was written, without secrets.
+    /// The length of all that was written, without secrets.
     bytes: u64,
     line_ends: u64,
     last: Option<u8>,
@@ -120,13 +119,13 @@ pub struct Spill {
     deltas: OutputDeltas,
 }
 
-/// Where what does not fit into memory goes.
+/// Where the part that does not fit into memory goes.
 enum SpillTarget {
-    /// All of it fits so far.
+    /// Nowhere yet: everything fits so far.
     Memory,
     /// To a file.
     File(SpillFile),
-    /// Nowhere, and why.
+    /// Nowhere, for this reason.
     Discarded(String),
 }
 
@@ -146,7 +145,7 @@ impl stead_sandbox::OutputSink for Spill {
 }
 
 impl Spill {
-    /// Takes `piece` in, and waits while the file is slower than the writer.
+    /// Writes `piece`, and waits while the file is slower than the writer.
     pub async fn write(&mut self, piece: &[u8]) -> SinkState {
         for part in piece.chunks(PIECE_BYTES) {
             let clean = self.redactor.push(part);
@@ -159,7 +158,8 @@ impl Spill {
         }
     }
 
-    /// All that was written, if it fitted into memory; else where it is, and its two ends.
+    /// Returns all that was written if it fits into memory, and otherwise its two ends and where the
+    /// file is.
     pub async fn finish(mut self) -> Output {
         let rest = self.redactor.finish();
         self.append(&rest).await;
@@ -224,7 +224,7 @@ impl Spill {
         }
     }
 
-    /// Begins the file with what is held.
+    /// Begins the file with the part that is held.
     async fn open_file(&mut self) -> SpillTarget {
         let Some(made) = &self.shared else {
             return SpillTarget::Discarded("there is no session that keeps more".to_owned());
@@ -257,7 +257,7 @@ impl Spill {
             Some(b'\n') | None => self.line_ends,
             Some(_) => self.line_ends + 1,
         };
-        // The end begins in the middle of a line, and perhaps of a character.
+        // The end may begin in the middle of a line, or of a character.
         let tail: Vec<u8> = self
             .tail
             .iter()

@@ -1,15 +1,15 @@
-//! How much the files of a session may take.
+//! The disk space that the files of a session may take.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use stead_vfs::{VPath, Vfs};
 use tokio::sync::OnceCell;
 
-/// Entries of the folder that are counted; a session has a few, whoever put more there has used the
-/// quota up.
+/// The most entries of the folder that are counted. A session has few; with more than this the quota
+/// counts as used up.
 const MAX_ENTRIES: usize = 100_000;
 
-/// The space that the files of one session may take, shared by all who write them.
+/// The space that the files of one session may take, shared by all their writers.
 #[derive(Debug)]
 pub struct Quota {
     files: Arc<dyn Vfs>,
@@ -20,7 +20,7 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// At most `max_bytes` in `folder` of `files`.
+    /// A quota of `max_bytes` in `folder` of `files`.
     pub fn new(files: Arc<dyn Vfs>, folder: VPath, max_bytes: u64) -> Self {
         Self {
             files,
@@ -30,7 +30,7 @@ impl Quota {
         }
     }
 
-    /// Takes up to `wanted` bytes; how many there were.
+    /// Takes up to `wanted` bytes, and returns how many there were.
     pub async fn reserve_up_to(&self, wanted: u64) -> u64 {
         let used = self.used().await;
         let room = |used: u64| wanted.min(self.max_bytes.saturating_sub(used));
@@ -40,7 +40,7 @@ impl Quota {
         taken.map_or(0, room)
     }
 
-    /// Takes all of `wanted` bytes or nothing; whether there were as many.
+    /// Takes all of `wanted` bytes or nothing, and returns whether there were enough.
     pub async fn try_reserve(&self, wanted: u64) -> bool {
         let used = self.used().await;
         let taken = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
@@ -50,14 +50,14 @@ impl Quota {
         taken.is_ok()
     }
 
-    /// Gives back what was taken and not used after all.
+    /// Gives back bytes that were taken and not used.
     pub fn release(&self, bytes: u64) {
         if let Some(used) = self.used.get() {
             used.fetch_sub(bytes, Ordering::Relaxed);
         }
     }
 
-    /// In words, for whoever met it.
+    /// Describes the quota, for a message that it is used up.
     pub fn describe(&self) -> String {
         format!(
             "the files of this session have reached {} MB (offload.max_mb)",
@@ -71,7 +71,7 @@ impl Quota {
             .await
     }
 
-    /// What lies in the folder now; a folder that is not there is empty.
+    /// Counts the bytes in the folder. A missing folder is empty.
     async fn measure(&self) -> u64 {
         match self.files.walk(&self.folder, None, MAX_ENTRIES).await {
             Ok(walk) if walk.truncated => self.max_bytes,

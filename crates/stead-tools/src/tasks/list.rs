@@ -1,5 +1,5 @@
-//! The list of tasks as OpenPaw keeps it: a version, when it was changed, and the tasks. Keys that
-//! are not known are kept as they are.
+//! The list of tasks in OpenPaw's format: a version, the time of the last change, and the tasks.
+//! Unknown keys are kept.
 
 use super::yaml::{self, TaskYaml};
 use jiff::Timestamp;
@@ -42,7 +42,7 @@ impl Status {
         }
     }
 
-    /// Whether nothing more is to come.
+    /// Whether the task has ended.
     pub(super) fn is_final(self) -> bool {
         match self {
             Self::Completed | Self::Failed | Self::Cancelled => true,
@@ -80,7 +80,7 @@ impl Priority {
 pub(super) struct TaskItem(Vec<(String, TaskYaml)>);
 
 impl TaskItem {
-    /// A task that was just made, with the keys that OpenPaw gives it.
+    /// A new task, with the keys that OpenPaw writes.
     pub(super) fn new(
         id: String,
         kind: String,
@@ -130,7 +130,7 @@ impl TaskItem {
         }
     }
 
-    /// The text of a key that every task has.
+    /// Returns the text of a key that every task has.
     pub(super) fn text(&self, key: &str) -> &str {
         self.get(key)
             .and_then(TaskYaml::as_text)
@@ -150,7 +150,7 @@ impl TaskItem {
         named.unwrap_or_default()
     }
 
-    /// All that is known of it, as it stands in the file.
+    /// Formats the whole task, as it is in the file.
     pub(super) fn render(&self) -> String {
         let known = self
             .0
@@ -160,7 +160,7 @@ impl TaskItem {
         yaml::to_yaml(&known.collect::<Vec<_>>())
     }
 
-    /// What is wrong with the `number`th task of a file.
+    /// Returns what is wrong with the task at position `number` of a file.
     fn problem(&self, number: usize) -> Option<String> {
         let missing = ["id", "type", "status", "description"]
             .into_iter()
@@ -176,16 +176,16 @@ impl TaskItem {
     }
 }
 
-/// The list.
+/// The list of tasks.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TaskList {
-    /// Keys of the file before and after the tasks.
+    /// The keys of the file before and after the tasks.
     keys: Vec<(String, TaskYaml)>,
     pub(super) tasks: Vec<TaskItem>,
 }
 
 impl TaskList {
-    /// Reads a file. What is damaged is told, so that nobody writes over it.
+    /// Reads a file. A damaged file is an error, so that it is not overwritten.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let mut keys = TaskYaml::parse(text)?;
         match keys
@@ -225,7 +225,7 @@ impl TaskList {
         Ok(Self { keys, tasks })
     }
 
-    /// The file, changed at `now`.
+    /// Formats the file, with `now` as the time of the change.
     pub(super) fn write(&self, now: Timestamp) -> String {
         let mut keys = self.keys.clone();
         let mut set =
@@ -253,7 +253,7 @@ impl TaskList {
     }
 }
 
-/// A time as Python writes it.
+/// Formats a time as Python does.
 pub(super) fn python_iso(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%S%.6f+00:00").to_string()
 }

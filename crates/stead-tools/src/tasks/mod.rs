@@ -1,14 +1,16 @@
 //! Tasks that outlive a conversation: a list in a file of the workspace, in the format of OpenPaw's
 //! `TASKS.yaml`.
 //!
-//! The file is changed as a whole, and only if it is still what was read: whoever comes second
-//! reads again and repeats the change, so that no writer loses what another wrote. A file that is
-//! damaged is never written.
+//! The file is replaced as a whole, and only if it has not changed since it was read. Otherwise the
+//! writer reads it again and repeats the change, so that no change is lost. A damaged file is never
+//! written.
 
 mod list;
 mod tools;
+mod update;
 mod yaml;
 
+pub(crate) use tools::IDENTITIES;
 pub use tools::task_tools;
 
 use crate::ToolError;
@@ -16,14 +18,14 @@ use list::TaskList;
 use std::time::Duration;
 use stead_vfs::{Expect, ReadRange, VPath, Vfs, VfsError};
 
-/// A larger file is not read, in bytes.
+/// The largest file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
-/// How often a change is tried when others write at the same time.
+/// How often a change is tried while others write.
 const MAX_TRIES: u64 = 50;
-/// How long to wait before the next try, for each try so far.
+/// The pause before the next try, for each try so far.
 const WAIT_MS: u64 = 2;
 
-/// The list, and what must hold for it to be replaced.
+/// Returns the list, and the condition under which it may be replaced.
 async fn load(files: &dyn Vfs, path: &VPath) -> Result<(TaskList, Expect), ToolError> {
     let range = ReadRange {
         offset: 0,
@@ -54,7 +56,7 @@ async fn load(files: &dyn Vfs, path: &VPath) -> Result<(TaskList, Expect), ToolE
     ))
 }
 
-/// Changes the list as `edit` does, again and again if others write meanwhile.
+/// Changes the list with `edit`, and repeats that if others write meanwhile.
 async fn update_list<T>(
     files: &dyn Vfs,
     path: &VPath,

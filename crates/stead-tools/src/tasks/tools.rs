@@ -1,64 +1,74 @@
-//! `create_task`, `update_task`, `list_tasks`, `get_task` and `delete_task`.
+//! `create_task`, `list_tasks`, `get_task` and `delete_task`.
 
-use super::list::{Priority, Status, TaskItem, python_iso};
+use super::list::{Priority, Status, TaskItem};
+use super::update::UpdateTask;
 use super::yaml::TaskYaml;
 use super::{load, update_list};
-use crate::{Output, OutputLength, Tool, ToolCx, ToolError, TypedTool, typed_tool};
+use crate::typed::tool_family;
+use crate::{CallPlan, Output, ToolCx, ToolDef, ToolError, ToolIdentity, TypedTool};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::fmt::Write;
-use std::sync::Arc;
-use stead_core::{AccessKind, PathAccess, PathScope, Risk};
+use stead_core::{AccessKind, PathAccess, PathScope, Risk, ToolKind};
 use stead_vfs::VPath;
 
-/// Tasks, at most.
+const CREATE_TASK: ToolIdentity = ToolIdentity::new("create_task", ToolKind::Task)
+    .aliases(&["TaskCreate"])
+    .listed_as(&["task_tracker"]);
+const LIST_TASKS: ToolIdentity =
+    ToolIdentity::new("list_tasks", ToolKind::Task).aliases(&["TaskList"]);
+const GET_TASK: ToolIdentity = ToolIdentity::new("get_task", ToolKind::Task).aliases(&["TaskGet"]);
+const DELETE_TASK: ToolIdentity = ToolIdentity::new("delete_task", ToolKind::Task);
+
+/// The most tasks of a list.
 const MAX_TASKS: usize = 1000;
-/// Characters of a text that is given.
+/// The most characters of a text argument.
 const MAX_TEXT_CHARS: usize = 2000;
-/// Characters of all notes of a task.
-const MAX_NOTES_CHARS: usize = 20_000;
-/// Bytes of what tools keep with a task.
+/// The most bytes of a task's metadata.
 const MAX_METADATA_BYTES: usize = 4096;
-/// Tasks that one answer lists.
+/// The most tasks that one result lists.
 const MAX_LISTED: usize = 200;
-/// Characters of a description in a list.
+/// The most characters of a description in a list.
 const LISTED_CHARS: usize = 100;
 
-/// The tools for the list of tasks in the file `path`; notes are dated in `timezone`, or where the
-/// machine is.
-pub fn task_tools(path: &VPath, timezone: Option<&str>) -> Vec<Arc<dyn Tool>> {
-    let tasks = TaskFile {
-        path: path.clone(),
-        timezone: timezone.map(str::to_owned),
-    };
-    vec![
-        typed_tool(CreateTask(tasks.clone())),
-        typed_tool(UpdateTask(tasks.clone())),
-        typed_tool(ListTasks(tasks.clone())),
-        typed_tool(GetTask(tasks.clone())),
-        typed_tool(DeleteTask(tasks)),
-    ]
+tool_family! {
+    /// The tools for the list of tasks in the file `path`. Notes are dated in `timezone`, or in the
+    /// machine's time zone.
+    pub fn task_tools(path: &VPath, timezone: Option<&str>) {
+        CreateTask => CreateTask(TaskFile::new(path, timezone)),
+        UpdateTask => UpdateTask(TaskFile::new(path, timezone)),
+        ListTasks => ListTasks(TaskFile::new(path, timezone)),
+        GetTask => GetTask(TaskFile::new(path, timezone)),
+        DeleteTask => DeleteTask(TaskFile::new(path, timezone)),
+    }
 }
 
-#[derive(Clone)]
-struct TaskFile {
-    path: VPath,
+/// The file that holds the tasks.
+pub(super) struct TaskFile {
+    pub(super) path: VPath,
     timezone: Option<String>,
 }
 
 impl TaskFile {
-    fn accesses(&self, kind: AccessKind) -> Vec<PathAccess> {
-        vec![PathAccess {
+    fn new(path: &VPath, timezone: Option<&str>) -> Self {
+        Self {
+            path: path.clone(),
+            timezone: timezone.map(str::to_owned),
+        }
+    }
+
+    pub(super) fn plan(&self, kind: AccessKind) -> CallPlan {
+        CallPlan::uses([PathAccess {
             path: self.path.as_str().to_owned(),
             kind,
             scope: PathScope::Content,
-        }]
+        }])
     }
 
-    /// Now, as notes are dated.
-    fn stamp(&self) -> String {
+    /// Returns the current time, in the format of notes.
+    pub(super) fn stamp(&self) -> String {
         let now = jiff::Zoned::now();
         let there = self
             .timezone
@@ -92,15 +102,16 @@ struct CreateTaskArgs {
 
 impl TypedTool for CreateTask {
     type Args = CreateTaskArgs;
-    const NAME: &'static str = "create_task";
-    const ALIASES: &'static [&'static str] = &["TaskCreate"];
-    const DESCRIPTION: &'static str = "Notes a task down that outlives this conversation: work that goes on later, runs \
-        elsewhere, or must be looked after. For the steps of the work at hand use write_todos.";
-    const RISK: Risk = Risk::WRITES;
-    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
+    const DEF: ToolDef = ToolDef::new(
+        CREATE_TASK,
+        Risk::WRITES,
+        "Notes a task down that outlives this conversation: work that goes on later, runs \
+        elsewhere, or must be looked after. For the steps of the work at hand use write_todos.",
+    )
+    .bounded();
 
-    fn accesses(&self, _: &CreateTaskArgs) -> Vec<PathAccess> {
-        self.0.accesses(AccessKind::Write)
+    fn plan(&self, _: &CreateTaskArgs) -> CallPlan {
+        self.0.plan(AccessKind::Write)
     }
 
     async fn call(&self, cx: &ToolCx, args: CreateTaskArgs) -> Result<Output, ToolError> {
@@ -148,117 +159,6 @@ impl TypedTool for CreateTask {
     }
 }
 
-struct UpdateTask(TaskFile);
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct UpdateTaskArgs {
-    /// The task, as list_tasks names it.
-    task_id: String,
-    /// How far it has come, if that changed.
-    #[serde(default)]
-    status: Option<Status>,
-    /// What happened; it is added to the notes there are.
-    #[serde(default)]
-    notes: Option<String>,
-    /// What came of it, once it is completed.
-    #[serde(default)]
-    result_summary: Option<String>,
-    /// The file that came of it.
-    #[serde(default)]
-    result_path: Option<String>,
-    /// What went wrong, once it has failed.
-    #[serde(default)]
-    error_message: Option<String>,
-}
-
-impl TypedTool for UpdateTask {
-    type Args = UpdateTaskArgs;
-    const NAME: &'static str = "update_task";
-    const ALIASES: &'static [&'static str] = &["TaskUpdate"];
-    const DESCRIPTION: &'static str = "Notes down how a task goes on: its status, notes, its result or what went wrong. \
-        A call that changes nothing else notes that you looked at it.";
-    const RISK: Risk = Risk::WRITES;
-    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
-
-    fn accesses(&self, _: &UpdateTaskArgs) -> Vec<PathAccess> {
-        self.0.accesses(AccessKind::Write)
-    }
-
-    async fn call(&self, cx: &ToolCx, args: UpdateTaskArgs) -> Result<Output, ToolError> {
-        let texts = [
-            ("notes", &args.notes),
-            ("result_summary", &args.result_summary),
-            ("result_path", &args.result_path),
-            ("error_message", &args.error_message),
-        ];
-        for (key, text) in texts {
-            check_length(key, text.as_deref().unwrap_or_default())?;
-        }
-        let stamp = self.0.stamp();
-        let status = update_list(&*cx.vfs, &self.0.path, |list| {
-            let at = list.position(&args.task_id)?;
-            apply_update(&mut list.tasks[at], &args, &stamp, Timestamp::now())
-        })
-        .await?;
-        Ok(Output::text(format!(
-            "Updated task {} ({status}).",
-            args.task_id
-        )))
-    }
-}
-
-/// Takes an update in, and says how far the task has come.
-fn apply_update(
-    task: &mut TaskItem,
-    args: &UpdateTaskArgs,
-    stamp: &str,
-    now: Timestamp,
-) -> Result<String, String> {
-    if let Some(status) = args.status {
-        task.set("status", TaskYaml::text(status.as_str()));
-        match status {
-            Status::InProgress => task.set("started_at", TaskYaml::Text(python_iso(now))),
-            Status::Completed | Status::Failed | Status::Cancelled => {
-                task.set("completed_at", TaskYaml::Text(python_iso(now)))
-            }
-            Status::Pending | Status::AwaitingCheck => {}
-        }
-    }
-    if let Some(note) = args.notes.as_ref().filter(|note| !note.trim().is_empty()) {
-        let before = task.text("notes");
-        let line = format!("- [{stamp}] {note}");
-        let notes = if before.is_empty() {
-            line
-        } else {
-            format!("{before}\n{line}")
-        };
-        if notes.chars().count() > MAX_NOTES_CHARS {
-            return Err(format!(
-                "its notes take at most {MAX_NOTES_CHARS} characters; put long ones into a file"
-            ));
-        }
-        task.set("notes", TaskYaml::Text(notes));
-    }
-    let given = [
-        ("result_summary", &args.result_summary),
-        ("result_path", &args.result_path),
-        ("error_message", &args.error_message),
-    ];
-    for (key, text) in given {
-        if let Some(text) = text {
-            task.set(key, TaskYaml::text(text));
-        }
-    }
-    task.set("last_checked_at", TaskYaml::Text(python_iso(now)));
-    let count = match task.get("check_count") {
-        Some(TaskYaml::Int(count)) => count.saturating_add(1),
-        Some(_) | None => 1,
-    };
-    task.set("check_count", TaskYaml::Int(count));
-    Ok(task.text("status").to_owned())
-}
-
 struct ListTasks(TaskFile);
 
 #[derive(Deserialize, JsonSchema)]
@@ -274,14 +174,10 @@ struct ListTasksArgs {
 
 impl TypedTool for ListTasks {
     type Args = ListTasksArgs;
-    const NAME: &'static str = "list_tasks";
-    const ALIASES: &'static [&'static str] = &["TaskList"];
-    const DESCRIPTION: &'static str = "Lists the tasks that outlive conversations, the most urgent first, all or those of a status or type.";
-    const RISK: Risk = Risk::READS;
-    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
+    const DEF: ToolDef = ToolDef::new(LIST_TASKS, Risk::READS, "Lists the tasks that outlive conversations, the most urgent first, all or those of a status or type.").bounded();
 
-    fn accesses(&self, _: &ListTasksArgs) -> Vec<PathAccess> {
-        self.0.accesses(AccessKind::Read)
+    fn plan(&self, _: &ListTasksArgs) -> CallPlan {
+        self.0.plan(AccessKind::Read)
     }
 
     async fn call(&self, cx: &ToolCx, args: ListTasksArgs) -> Result<Output, ToolError> {
@@ -321,7 +217,7 @@ impl TypedTool for ListTasks {
     }
 }
 
-/// A task in a line.
+/// Formats a task on one line.
 fn render_line(task: &TaskItem) -> String {
     let words: Vec<&str> = task.text("description").split_whitespace().collect();
     let mut description = words.join(" ");
@@ -352,13 +248,10 @@ struct TaskIdArgs {
 
 impl TypedTool for GetTask {
     type Args = TaskIdArgs;
-    const NAME: &'static str = "get_task";
-    const ALIASES: &'static [&'static str] = &["TaskGet"];
-    const DESCRIPTION: &'static str = "Shows all that is known of a task.";
-    const RISK: Risk = Risk::READS;
+    const DEF: ToolDef = ToolDef::new(GET_TASK, Risk::READS, "Shows all that is known of a task.");
 
-    fn accesses(&self, _: &TaskIdArgs) -> Vec<PathAccess> {
-        self.0.accesses(AccessKind::Read)
+    fn plan(&self, _: &TaskIdArgs) -> CallPlan {
+        self.0.plan(AccessKind::Read)
     }
 
     async fn call(&self, cx: &ToolCx, args: TaskIdArgs) -> Result<Output, ToolError> {
@@ -374,13 +267,15 @@ struct DeleteTask(TaskFile);
 
 impl TypedTool for DeleteTask {
     type Args = TaskIdArgs;
-    const NAME: &'static str = "delete_task";
-    const DESCRIPTION: &'static str = "Deletes a task that is completed, failed or cancelled.";
-    const RISK: Risk = Risk::WRITES;
-    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
+    const DEF: ToolDef = ToolDef::new(
+        DELETE_TASK,
+        Risk::WRITES,
+        "Deletes a task that is completed, failed or cancelled.",
+    )
+    .bounded();
 
-    fn accesses(&self, _: &TaskIdArgs) -> Vec<PathAccess> {
-        self.0.accesses(AccessKind::Write)
+    fn plan(&self, _: &TaskIdArgs) -> CallPlan {
+        self.0.plan(AccessKind::Write)
     }
 
     async fn call(&self, cx: &ToolCx, args: TaskIdArgs) -> Result<Output, ToolError> {
@@ -403,7 +298,7 @@ impl TypedTool for DeleteTask {
 }
 
 /// Refuses a text that is too long.
-fn check_length(key: &str, text: &str) -> Result<(), ToolError> {
+pub(super) fn check_length(key: &str, text: &str) -> Result<(), ToolError> {
     let chars = text.chars().count();
     match chars > MAX_TEXT_CHARS {
         true => Err(ToolError::RespondToModel(format!(

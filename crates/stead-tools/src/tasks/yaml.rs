@@ -1,5 +1,4 @@
-//! YAML that keeps the order of its keys, and is written so that every parser reads the same from
-//! it.
+//! YAML that keeps the order of its keys and is written so that all parsers agree on it.
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::fmt::{self, Write};
@@ -16,11 +15,11 @@ pub(super) enum TaskYaml {
     Map(Vec<(String, Self)>),
 }
 
-/// What other parsers take for something else than a text.
+/// Plain words that some parsers do not read as text.
 const WORDS: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"];
 
 impl TaskYaml {
-    /// Reads a file that is one map; an empty file is an empty one.
+    /// Reads a file that is one map. An empty file is an empty map.
     pub(super) fn parse(text: &str) -> Result<Vec<(String, Self)>, String> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         if text
@@ -97,7 +96,7 @@ impl From<&serde_json::Value> for TaskYaml {
     }
 }
 
-/// A map as a block of lines.
+/// Formats a map as a block of lines.
 pub(super) fn to_yaml(map: &[(String, TaskYaml)]) -> String {
     let mut out = String::new();
     write_map(&mut out, map, 0, 0);
@@ -160,8 +159,7 @@ fn write_list(out: &mut String, items: &[TaskYaml], indent: usize) {
     }
 }
 
-/// A text as it is where no parser takes it for anything else, and in quotes otherwise: a date
-/// without them would be a date to some.
+/// Formats a text, in quotes if a parser could read it as something else, such as a date.
 fn quoted(text: &str) -> String {
     let first = text.chars().next().is_some_and(|c| c.is_ascii_alphabetic());
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./ ".contains(c);
@@ -177,7 +175,7 @@ fn quoted(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            // Line ends and other things that are not printed.
+            // Line ends and other characters that cannot be printed.
             c if c.is_control()
                 || matches!(
                     c,
@@ -193,7 +191,7 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// A number that keeps its point, without which some parsers take `1e20` for a text.
+/// Formats a number with its decimal point, without which some parsers read `1e20` as text.
 fn float(value: f64) -> String {
     if value.is_nan() {
         return ".nan".to_owned();

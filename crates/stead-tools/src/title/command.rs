@@ -1,10 +1,10 @@
 //! `Bash`.
 
 use super::TypedTitleForm;
-use crate::ArgumentAliases;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use stead_core::ArgumentAliases;
 
 pub(crate) struct BashForm;
 
@@ -28,14 +28,10 @@ pub(crate) struct BashFormArgs {
 
 impl TypedTitleForm for BashForm {
     type Args = BashFormArgs;
-    const NAME: &'static str = "Bash";
     const DESCRIPTION: &'static str = "Runs a shell command in the workspace and gives its exit code and what it wrote. \
         It gets no input; whatever it started and left behind is ended with it. Each call begins anew in the root of \
         the workspace. To read, search and change files use Read, Grep, Glob and Edit.";
-    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
-        names: &[("cmd", "command")],
-        values: &[],
-    };
+    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases::of_names(&[("cmd", "command")]);
 
     fn unsupported(args: &BashFormArgs) -> Option<String> {
         let why = "run_in_background is not possible yet, for what a command starts ends with it; run the command \

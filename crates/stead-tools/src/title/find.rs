@@ -1,12 +1,12 @@
 //! `Glob` and `Grep`.
 
 use super::TypedTitleForm;
-use crate::ArgumentAliases;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use stead_core::ArgumentAliases;
 
-/// What `head_limit: 0`, which asks for everything, comes to.
+/// The limit that `head_limit: 0`, which asks for everything, stands for.
 const UNLIMITED: usize = 100_000;
 
 pub(crate) struct GlobForm;
@@ -24,7 +24,6 @@ pub(crate) struct GlobFormArgs {
 
 impl TypedTitleForm for GlobForm {
     type Args = GlobFormArgs;
-    const NAME: &'static str = "Glob";
     const DESCRIPTION: &'static str = "Finds files by pattern, sorted by path. Ignored files (.gitignore) are left out, \
         and hidden ones unless the pattern names a segment with a dot (`.github/**`).";
 
@@ -101,7 +100,6 @@ fn head_limit() -> usize {
 
 impl TypedTitleForm for GrepForm {
     type Args = GrepFormArgs;
-    const NAME: &'static str = "Grep";
     const DESCRIPTION: &'static str = "Searches the content of files. Binary files and ignored ones (.gitignore) are \
         left out, and hidden ones unless `glob` names a segment with a dot.";
     const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {

@@ -1,10 +1,10 @@
 //! `Read` and `LS`.
 
 use super::TypedTitleForm;
-use crate::ArgumentAliases;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use stead_core::ArgumentAliases;
 
 pub(crate) struct ReadForm;
 
@@ -33,13 +33,9 @@ fn limit() -> usize {
 
 impl TypedTitleForm for ReadForm {
     type Args = ReadFormArgs;
-    const NAME: &'static str = "Read";
     const DESCRIPTION: &'static str = "Reads a file. Text comes with line numbers, which are not part of the file; \
         use offset and limit to page through a long one. Images, PDF, audio and video are shown as such.";
-    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
-        names: &[("path", "file_path")],
-        values: &[],
-    };
+    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases::of_names(&[("path", "file_path")]);
 
     fn to_canonical(args: ReadFormArgs) -> Value {
         json!({"file_path": args.file_path, "offset": args.offset.saturating_sub(1), "limit": args.limit})
@@ -58,7 +54,6 @@ pub(crate) struct LsFormArgs {
 
 impl TypedTitleForm for LsForm {
     type Args = LsFormArgs;
-    const NAME: &'static str = "LS";
     const DESCRIPTION: &'static str =
         "Lists a directory, hidden files included. Directories end with `/`.";
 

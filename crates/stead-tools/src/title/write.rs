@@ -1,10 +1,10 @@
 //! `Write` and `Edit`.
 
 use super::TypedTitleForm;
-use crate::ArgumentAliases;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use stead_core::ArgumentAliases;
 
 const FILE_PATH: ArgumentAliases = ArgumentAliases {
     names: &[("path", "file_path")],
@@ -24,7 +24,6 @@ pub(crate) struct WriteFormArgs {
 
 impl TypedTitleForm for WriteForm {
     type Args = WriteFormArgs;
-    const NAME: &'static str = "Write";
     const DESCRIPTION: &'static str = "Writes a file. One that exists already is replaced only if you have read it and it \
         has not changed since; to change a part of it use Edit.";
     const ARGUMENT_ALIASES: ArgumentAliases = FILE_PATH;
@@ -53,7 +52,6 @@ pub(crate) struct EditFormArgs {
 
 impl TypedTitleForm for EditForm {
     type Args = EditFormArgs;
-    const NAME: &'static str = "Edit";
     const DESCRIPTION: &'static str = "Replaces exact text in a file. Refused if the file changed since you last read \
         it, or if the text is not found or not unique.";
     const ARGUMENT_ALIASES: ArgumentAliases = FILE_PATH;

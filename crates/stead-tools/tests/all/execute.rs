@@ -25,7 +25,6 @@ fn session(usual_seconds: u64) -> Session {
     }
 }
 
-// 6: execute
 #[tokio::test]
 async fn a_command_runs_in_its_folder_and_tells_how_it_ended() {
     let s = session(60);
@@ -53,7 +52,6 @@ async fn a_command_runs_in_its_folder_and_tells_how_it_ended() {
     }
 }
 
-// 6: execute
 #[tokio::test]
 async fn what_cannot_be_done_is_told_before_anything_runs() {
     let s = session(60);
@@ -89,7 +87,6 @@ async fn what_cannot_be_done_is_told_before_anything_runs() {
     assert!(!files.contains(&"ran".into()), "{files:?}");
 }
 
-// 6: execute
 #[tokio::test]
 async fn a_command_whose_time_is_up_tells_what_it_wrote_until_then() {
     let s = session(60);
@@ -125,14 +122,15 @@ fn the_gate_and_the_driver_are_told_what_a_call_would_do() {
     let s = session(60);
     let told = |usual: u64, name: &str, args: Value| {
         let tools = session(usual).tools.with_surface(Surface::Title);
-        let (tool, args) = tools.prepare(name, args).unwrap();
-        let accesses: Vec<_> = tool
-            .accesses(&args)
-            .into_iter()
-            .map(|access| (access.path, access.kind))
+        let call = tools.prepare(name, args).unwrap();
+        let plan = call.plan();
+        let accesses: Vec<_> = plan
+            .accesses()
+            .iter()
+            .map(|access| (access.path.clone(), access.kind))
             .collect();
-        let seconds = tool.timeout(&args).unwrap().as_secs();
-        (tool.command(&args).unwrap().to_owned(), accesses, seconds)
+        let seconds = plan.timeout().unwrap().as_secs();
+        (plan.command().unwrap().text.clone(), accesses, seconds)
     };
     let at = |path: &str| vec![(path.to_owned(), AccessKind::Read)];
     #[rustfmt::skip]
@@ -151,9 +149,11 @@ fn the_gate_and_the_driver_are_told_what_a_call_would_do() {
         (risk.effect, risk.parallel_safe, risk.repeatable),
         (ToolEffect::Executes, false, false)
     );
-    let read = s.tools.find("read_file").unwrap();
-    let args = json!({"file_path": "a"});
-    assert_eq!((read.command(&args), read.timeout(&args)), (None, None));
+    let read = s
+        .tools
+        .prepare("read_file", json!({"file_path": "a"}))
+        .unwrap();
+    assert_eq!((read.plan().command(), read.plan().timeout()), (None, None));
 }
 
 #[tokio::test]

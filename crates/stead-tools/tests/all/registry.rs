@@ -1,10 +1,15 @@
-//! The place for tests of tool and argument names: aliases, schemas, refusals, duplicate and
-//! excluded names.
+//! The place for tests of the registry: names of tools and arguments, schemas, refusals, duplicate
+//! and excluded names, and that a call is planned once.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use stead_core::{AccessKind, PathAccess, PathScope};
-use stead_tools::{Registry, Surface, file_tools};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use stead_core::{AccessKind, Block, PathAccess, PathScope, Risk, ToolKind};
+use stead_tools::builtin::READ_FILE;
+use stead_tools::{
+    CallPlan, Output, PlanError, Registry, Surface, ToolCx, ToolDef, ToolError, ToolIdentity,
+    TypedTool, file_tools, typed_tool,
+};
 
 fn registry() -> Registry {
     Registry::new(file_tools()).unwrap()
@@ -67,10 +72,10 @@ fn aliases_of_tools_parameters_and_values_become_canonical() {
         ("ls", Value::Null, "ls", json!({})),
     ];
     for (name, given, tool, args) in cases {
-        let (found, prepared) = registry.prepare(name, given.clone()).unwrap();
+        let call = registry.prepare(name, given.clone()).unwrap();
         assert_eq!(
-            (found.spec().name.as_str(), prepared),
-            (tool, args),
+            (call.spec().name.as_str(), call.args()),
+            (tool, &args),
             "{name} {given}"
         );
     }
@@ -94,7 +99,10 @@ fn refusals_name_the_parameter_and_the_nearest_one() {
         ("ls", json!({"path": [long]}), vec!["`path`", "string"]),
     ];
     for (name, args, expected) in cases {
-        let told = registry.prepare(name, args.clone()).err().unwrap();
+        let told = registry
+            .prepare(name, args.clone())
+            .unwrap_err()
+            .to_string();
         for part in expected {
             assert!(told.contains(part), "{name} {args} told {told}");
         }
@@ -130,15 +138,17 @@ fn every_tool_tells_the_gate_what_it_touches() {
         ("move_file", json!({"from": "a", "to": "b"}), vec![tree("a", Read), tree("a", Write), arrival("b", "a")]),
     ];
     for (name, args, expected) in cases {
-        let (tool, args) = registry.prepare(name, args).unwrap();
-        assert_eq!(tool.accesses(&args), expected, "{name}");
+        let call = registry.prepare(name, args).unwrap();
+        assert_eq!(call.plan().accesses(), expected, "{name}");
     }
-    assert_eq!(
-        registry
-            .find("write_file")
-            .unwrap()
-            .accesses(&json!({"wrong": 1})),
-        vec![access(".", Write)]
+    // Arguments that the tool does not understand give no plan, and so no call.
+    let refused = registry
+        .find("write_file")
+        .unwrap()
+        .plan(json!({"wrong": 1}));
+    assert!(
+        matches!(&refused, Err(PlanError::InvalidArguments(why)) if why.starts_with("write_file: invalid arguments")),
+        "{refused:?}"
     );
 }
 
@@ -185,7 +195,7 @@ fn what_is_excluded_is_known_by_every_name_and_descriptions_survive_everything_e
         let shown = tools.specs();
         let read = shown
             .iter()
-            .find(|spec| spec.name == surface.name("read_file"))
+            .find(|spec| spec.name == surface.name(&READ_FILE))
             .unwrap();
         assert_eq!(read.description, "Looks.");
         assert_ne!(
@@ -193,4 +203,74 @@ fn what_is_excluded_is_known_by_every_name_and_descriptions_survive_everything_e
             "Looks."
         );
     }
+}
+
+/// How often the arguments of [`Counted`] were parsed.
+static PARSED: AtomicUsize = AtomicUsize::new(0);
+
+struct Counted;
+
+#[derive(schemars::JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct CountedArgs {
+    /// A path.
+    file_path: String,
+}
+
+impl<'de> serde::Deserialize<'de> for CountedArgs {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        PARSED.fetch_add(1, Ordering::Relaxed);
+        let mut fields = BTreeMap::<String, String>::deserialize(deserializer)?;
+        let file_path = fields.remove("file_path").unwrap_or_default();
+        Ok(Self { file_path })
+    }
+}
+
+impl TypedTool for Counted {
+    type Args = CountedArgs;
+    const DEF: ToolDef = ToolDef::new(
+        ToolIdentity::new("counted", ToolKind::FileRead),
+        Risk::READS,
+        "Shows its path.",
+    );
+
+    fn plan(&self, args: &CountedArgs) -> CallPlan {
+        let path = args.file_path.clone();
+        CallPlan::reads(&args.file_path)
+            .with_preview(move |_| Box::pin(std::future::ready(Some(path.clone()))))
+    }
+
+    async fn call(&self, _: &ToolCx, args: CountedArgs) -> Result<Output, ToolError> {
+        Ok(Output::text(args.file_path))
+    }
+}
+
+#[tokio::test]
+async fn the_arguments_of_a_call_are_parsed_once() {
+    let session = crate::Session::new();
+    let registry = Registry::new([typed_tool(Counted)]).unwrap();
+    let call = registry
+        .prepare("counted", json!({"file_path": "a"}))
+        .unwrap();
+    let view = call.view(&*session.cx.vfs, &session.cx.session);
+    assert_eq!(call.plan().accesses().len(), 1);
+    assert_eq!(call.plan().preview(view).await.as_deref(), Some("a"));
+    assert_eq!(call.plan().subject(view).await, None);
+    assert_eq!(call.plan().refusal(view).await, None);
+    let output = call.call(session.cx.clone()).await.unwrap();
+    assert_eq!(output.content, [Block::text("a")]);
+    assert_eq!(PARSED.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn a_plan_is_only_for_the_tool_that_made_it() {
+    let session = crate::Session::new();
+    let registry = registry();
+    let find = |name: &str| registry.find(name).unwrap().clone();
+    let plan = find("read_file").plan(json!({"file_path": "a"})).unwrap();
+    let refused = find("ls").call(&session.cx, plan).await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "the plan of this call was made by another tool"
+    );
 }

@@ -114,24 +114,25 @@ fn a_call_becomes_one_of_the_canonical_tool() {
                 "max_matches": 100_000, "offset": 4})),
     ];
     for (name, given, tool, args) in cases {
-        let (found, prepared) = registry.prepare(name, given.clone()).unwrap();
+        let call = registry.prepare(name, given.clone()).unwrap();
         assert_eq!(
-            (found.spec().name.as_str(), prepared),
-            (tool, args),
+            (call.spec().name.as_str(), call.args()),
+            (tool, &args),
             "{name} {given}"
         );
     }
     // The gate sees what the canonical tool would touch.
-    let (tool, args) = registry
+    let call = registry
         .prepare("Write", json!({"file_path": "a", "content": ""}))
         .unwrap();
-    let accesses: Vec<_> = tool
-        .accesses(&args)
-        .into_iter()
-        .map(|access| (access.path, access.kind))
+    let accesses: Vec<_> = call
+        .plan()
+        .accesses()
+        .iter()
+        .map(|access| (access.path.clone(), access.kind))
         .collect();
     assert_eq!(
-        (accesses, tool.spec().risk.effect),
+        (accesses, call.spec().risk.effect),
         (
             vec![("a".to_owned(), AccessKind::Write)],
             ToolEffect::Writes
@@ -179,7 +180,10 @@ fn refusals_speak_of_titles() {
             "Grep: there is no parameter `literal`",
         ),
     ] {
-        let told = registry.prepare(name, args.clone()).err().unwrap();
+        let told = registry
+            .prepare(name, args.clone())
+            .unwrap_err()
+            .to_string();
         assert!(told.starts_with(expected), "{name} {args} told {told}");
     }
 }
@@ -346,8 +350,8 @@ fn lists_narrow_by_any_name_and_deny_wins() {
         let left = all.filter(Some(&list(&["Read"])), &[]);
         assert!(
             left.prepare("Write", json!({}))
-                .err()
-                .unwrap()
+                .unwrap_err()
+                .to_string()
                 .starts_with("there is no tool `Write`")
         );
         assert!(left.prepare("read_file", json!({"file_path": "a"})).is_ok());

@@ -172,25 +172,20 @@ async fn what_makes_no_sense_is_told_and_a_person_is_not_asked() {
             "{tool}"
         );
         if tool == "plan_exit" {
-            let exit = session.tools.find(tool).unwrap();
-            assert_eq!(
-                exit.refusal_reason(&session.cx.session, &*session.cx.vfs)
-                    .await
-                    .as_deref(),
-                Some(message)
-            );
+            let exit = session.tools.prepare(tool, json!({})).unwrap();
+            let view = exit.view(&*session.cx.vfs, &session.cx.session);
+            assert_eq!(exit.plan().refusal(view).await.as_deref(), Some(message));
         }
     }
     let session = standing(Session::planning(), making());
     session.put("plans/PLAN.md", "a plan");
-    let exit = session.tools.find("plan_exit").unwrap();
+    let exit = session.tools.prepare("plan_exit", json!({})).unwrap();
+    let view = exit.view(&*session.cx.vfs, &session.cx.session);
+    assert_eq!(exit.plan().refusal(view).await, None);
+    assert_eq!(exit.plan().subject(view).await.as_deref(), Some("a plan"));
+    assert_eq!(exit.plan().preview(view).await.as_deref(), Some("a plan"));
     assert_eq!(
-        exit.refusal_reason(&session.cx.session, &*session.cx.vfs)
-            .await,
-        None
-    );
-    assert_eq!(
-        exit.always_asks(&json!({})).as_deref(),
+        exit.plan().approval(),
         Some("plan_exit: a person must agree to the plan in plans/PLAN.md")
     );
 }

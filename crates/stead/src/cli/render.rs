@@ -14,6 +14,7 @@ use stead::core::{
     Event, EventKind, Message, NoticeLevel, PlanStage, ResultStatus, StopReason, Todo, TodoStatus,
     Usage, Usd,
 };
+use stead::tools::builtin_tool;
 use tokio_util::sync::CancellationToken;
 
 /// Prints a run as it goes on.
@@ -334,9 +335,10 @@ impl Renderer {
     }
 }
 
-/// A call on one line: the tool and what it is about.
+/// Formats a call on one line: the tool and what the call is about.
 pub(crate) fn call_line(name: &str, args: &serde_json::Value) -> String {
-    const MAIN_ARGUMENTS: [&str; 7] = [
+    /// Arguments that usually say what a call is about, for tools that are not built in.
+    const USUAL_ARGUMENTS: &[&str] = &[
         "file_path",
         "path",
         "pattern",
@@ -344,13 +346,11 @@ pub(crate) fn call_line(name: &str, args: &serde_json::Value) -> String {
         "command",
         "name",
         "query",
+        "to",
     ];
-    let text = |key: &str| args.get(key).and_then(|value| value.as_str());
-    let shown: Vec<&str> = MAIN_ARGUMENTS
-        .iter()
-        .filter_map(|key| text(key))
-        .chain(text("to"))
-        .collect();
+    let text = |key: &&str| args.get(*key).and_then(|value| value.as_str());
+    let arguments = builtin_tool(name).map_or(USUAL_ARGUMENTS, |tool| tool.subject_arguments);
+    let shown: Vec<&str> = arguments.iter().filter_map(text).collect();
     let mut line = format!("{name} {}", shown.join(" "));
     if let Some((end, _)) = line.char_indices().nth(100) {
         line.truncate(end);

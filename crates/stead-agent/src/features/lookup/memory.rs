@@ -4,8 +4,8 @@ use super::format::{SearchArgs, format_date, format_hits, to_tool_error};
 use crate::lookup::{Lookup, MemoryFiles};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stead_core::{AccessKind, PathAccess, PathScope, Risk};
-use stead_tools::{ArgumentAliases, Output, OutputLength, ToolCx, ToolError, TypedTool};
+use stead_core::{ArgumentAliases, Risk};
+use stead_tools::{CallPlan, Output, ToolCx, ToolDef, ToolError, TypedTool, builtin};
 use stead_vfs::{LineRange, VPath};
 
 /// Lines that one call gives.
@@ -22,19 +22,21 @@ pub(super) struct MemorySearch {
 
 impl TypedTool for MemorySearch {
     type Args = SearchArgs;
-    const NAME: &'static str = "memory_search";
-    const DESCRIPTION: &'static str = "Search what earlier sessions left to remember: the curated memory and the notes of \
-        each day. Gives ranked hits as `path:line (date) text`; read around a hit with memory_get.";
-    const RISK: Risk = Risk::READS;
-    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
-    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
-        names: &[("maxResults", "limit"), ("max_results", "limit")],
-        values: &[],
-    };
+    const DEF: ToolDef = ToolDef::new(
+        builtin::MEMORY_SEARCH,
+        Risk::READS,
+        "Search what earlier sessions left to remember: the curated memory and the notes of \
+        each day. Gives ranked hits as `path:line (date) text`; read around a hit with memory_get.",
+    )
+    .bounded()
+    .argument_aliases(ArgumentAliases::of_names(&[
+        ("maxResults", "limit"),
+        ("max_results", "limit"),
+    ]));
 
-    fn accesses(&self, _: &SearchArgs) -> Vec<PathAccess> {
-        // What the rules hide, or would ask about, is not in the view that is searched.
-        Vec::new()
+    fn plan(&self, _: &SearchArgs) -> CallPlan {
+        // Files that the rules hide, or would ask about, are not in the view that is searched.
+        CallPlan::default()
     }
 
     async fn call(&self, _: &ToolCx, args: SearchArgs) -> Result<Output, ToolError> {
@@ -83,22 +85,19 @@ pub(super) struct MemoryGetArgs {
 
 impl TypedTool for MemoryGet {
     type Args = MemoryGetArgs;
-    const NAME: &'static str = "memory_get";
-    const DESCRIPTION: &'static str =
-        "Read lines of a file of memory, numbered. Only files of memory can be read with it.";
-    const RISK: Risk = Risk::READS;
-    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
-    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
-        names: &[("startLine", "start_line"), ("endLine", "end_line")],
-        values: &[],
-    };
+    const DEF: ToolDef = ToolDef::new(
+        builtin::MEMORY_GET,
+        Risk::READS,
+        "Read lines of a file of memory, numbered. Only files of memory can be read with it.",
+    )
+    .bounded()
+    .argument_aliases(ArgumentAliases::of_names(&[
+        ("startLine", "start_line"),
+        ("endLine", "end_line"),
+    ]));
 
-    fn accesses(&self, args: &MemoryGetArgs) -> Vec<PathAccess> {
-        vec![PathAccess {
-            path: args.path.clone(),
-            kind: AccessKind::Read,
-            scope: PathScope::Content,
-        }]
+    fn plan(&self, args: &MemoryGetArgs) -> CallPlan {
+        CallPlan::reads(&args.path)
     }
 
     async fn call(&self, cx: &ToolCx, args: MemoryGetArgs) -> Result<Output, ToolError> {

@@ -1,4 +1,4 @@
-//! Tools that look up what was remembered and what was said.
+//! Tools that search memory and conversations.
 
 mod format;
 mod memory;
@@ -8,10 +8,10 @@ mod sessions;
 use super::{Contribution, Feature, TurnCx};
 use crate::lookup::{Lookup, MemoryFiles};
 use futures_util::future::BoxFuture;
-use stead_tools::typed_tool;
+use stead_tools::{ToolIdentity, builtin, typed_tool};
 use stead_workspace::WorkspaceError;
 
-/// Tools that look up what was remembered and what was said.
+/// Tools that search memory and conversations.
 #[derive(Debug)]
 pub(super) struct LookupFeature;
 
@@ -20,14 +20,14 @@ impl Feature for LookupFeature {
         "lookup"
     }
 
-    fn turn_tool_names(&self) -> &'static [&'static str] {
+    fn offers(&self) -> &'static [ToolIdentity] {
         &[
-            "memory_search",
-            "memory_get",
-            "session_search",
-            "session_list",
-            "session_history",
-            "recall",
+            builtin::MEMORY_SEARCH,
+            builtin::MEMORY_GET,
+            builtin::SESSION_SEARCH,
+            builtin::SESSION_LIST,
+            builtin::SESSION_HISTORY,
+            builtin::RECALL,
         ]
     }
 
@@ -55,18 +55,13 @@ impl Feature for LookupFeature {
                 session: session.clone(),
             }),
         ];
-        // Through the view of the prompt: nobody is asked file by file, so what asks is left out.
+        // Memory is read as the prompt is: a file that would need approval is left out.
         if let Some(memory) = MemoryFiles::for_session(cx.workspace, &session, cx.files.clone()) {
             tools.push(typed_tool(memory::MemoryGet {
                 memory: memory.clone(),
             }));
             tools.push(typed_tool(memory::MemorySearch { lookup, memory }));
         }
-        Box::pin(async move {
-            Ok(Contribution {
-                sections: Vec::new(),
-                tools,
-            })
-        })
+        Box::pin(async move { Ok(tools.into()) })
     }
 }

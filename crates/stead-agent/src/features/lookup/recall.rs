@@ -5,9 +5,9 @@ use crate::lookup::{Lookup, entry_text};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
-use stead_core::{Entry, JournalLine, PathAccess, Risk, SessionId};
+use stead_core::{Entry, JournalLine, Risk, SessionId};
 use stead_store::{Sessions, StoreError};
-use stead_tools::{Output, OutputLength, ToolCx, ToolError, TypedTool};
+use stead_tools::{Output, ToolCx, ToolDef, ToolError, TypedTool, builtin};
 
 /// Finds and reads what was said earlier in this session.
 pub(super) struct Recall {
@@ -40,15 +40,8 @@ fn eight() -> usize {
 
 impl TypedTool for Recall {
     type Args = RecallArgs;
-    const NAME: &'static str = "recall";
-    const DESCRIPTION: &'static str = "Find what was said earlier in this session, also what is no longer shown because \
-        the conversation became too long. With query: ranked hits as `seq (date) who: text`. With seq: that entry, whole.";
-    const RISK: Risk = Risk::READS;
-    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
-
-    fn accesses(&self, _: &RecallArgs) -> Vec<PathAccess> {
-        Vec::new()
-    }
+    const DEF: ToolDef = ToolDef::new(builtin::RECALL, Risk::READS, "Find what was said earlier in this session, also what is no longer shown because \
+        the conversation became too long. With query: ranked hits as `seq (date) who: text`. With seq: that entry, whole.").bounded();
 
     async fn call(&self, _: &ToolCx, args: RecallArgs) -> Result<Output, ToolError> {
         match (args.query, args.seq) {

@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
-use stead_core::{JournalLine, PathAccess, Risk, SessionId};
+use stead_core::{ArgumentAliases, JournalLine, Risk, SessionId};
 use stead_search::LineSpeaker;
 use stead_store::Sessions;
-use stead_tools::{ArgumentAliases, Output, OutputLength, ToolCx, ToolError, TypedTool};
+use stead_tools::{Output, ToolCx, ToolDef, ToolError, TypedTool, builtin};
 
 /// Characters of one message in a history.
 const MAX_MESSAGE_CHARS: usize = 500;
@@ -22,20 +22,17 @@ pub(super) struct SessionSearch {
 
 impl TypedTool for SessionSearch {
     type Args = SearchArgs;
-    const NAME: &'static str = "session_search";
-    const ALIASES: &'static [&'static str] = &["search_conversations"];
-    const DESCRIPTION: &'static str = "Search everything that was said in all sessions, this one included. Gives ranked \
-        hits as `session:seq (date) who: text`; read around a hit with session_history.";
-    const RISK: Risk = Risk::READS;
-    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
-    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
-        names: &[("maxResults", "limit"), ("max_results", "limit")],
-        values: &[],
-    };
-
-    fn accesses(&self, _: &SearchArgs) -> Vec<PathAccess> {
-        Vec::new()
-    }
+    const DEF: ToolDef = ToolDef::new(
+        builtin::SESSION_SEARCH,
+        Risk::READS,
+        "Search everything that was said in all sessions, this one included. Gives ranked \
+        hits as `session:seq (date) who: text`; read around a hit with session_history.",
+    )
+    .bounded()
+    .argument_aliases(ArgumentAliases::of_names(&[
+        ("maxResults", "limit"),
+        ("max_results", "limit"),
+    ]));
 
     async fn call(&self, _: &ToolCx, args: SearchArgs) -> Result<Output, ToolError> {
         let query = args.query()?;
@@ -83,15 +80,12 @@ fn twenty() -> usize {
 
 impl TypedTool for SessionList {
     type Args = SessionListArgs;
-    const NAME: &'static str = "session_list";
-    const DESCRIPTION: &'static str =
-        "List the sessions there are, the newest first: id, last change, entries, first words.";
-    const RISK: Risk = Risk::READS;
-    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
-
-    fn accesses(&self, _: &SessionListArgs) -> Vec<PathAccess> {
-        Vec::new()
-    }
+    const DEF: ToolDef = ToolDef::new(
+        builtin::SESSION_LIST,
+        Risk::READS,
+        "List the sessions there are, the newest first: id, last change, entries, first words.",
+    )
+    .bounded();
 
     async fn call(&self, _: &ToolCx, args: SessionListArgs) -> Result<Output, ToolError> {
         let all = self
@@ -155,23 +149,17 @@ pub(super) struct SessionHistoryArgs {
 
 impl TypedTool for SessionHistory {
     type Args = SessionHistoryArgs;
-    const NAME: &'static str = "session_history";
-    const DESCRIPTION: &'static str =
-        "Read what was said in a session: `seq time who: text`, long messages shortened.";
-    const RISK: Risk = Risk::READS;
-    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
-    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
-        names: &[
-            ("sessionId", "session"),
-            ("session_id", "session"),
-            ("lastN", "last_n"),
-        ],
-        values: &[],
-    };
-
-    fn accesses(&self, _: &SessionHistoryArgs) -> Vec<PathAccess> {
-        Vec::new()
-    }
+    const DEF: ToolDef = ToolDef::new(
+        builtin::SESSION_HISTORY,
+        Risk::READS,
+        "Read what was said in a session: `seq time who: text`, long messages shortened.",
+    )
+    .bounded()
+    .argument_aliases(ArgumentAliases::of_names(&[
+        ("sessionId", "session"),
+        ("session_id", "session"),
+        ("lastN", "last_n"),
+    ]));
 
     async fn call(&self, _: &ToolCx, args: SessionHistoryArgs) -> Result<Output, ToolError> {
         let tell = |text: String| ToolError::RespondToModel(text);

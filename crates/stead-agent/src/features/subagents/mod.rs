@@ -1,4 +1,4 @@
-//! Agents of the workspace that work can be handed to, and those that can be switched to.
+//! Subagents that work can be handed to, and agents that can be switched to.
 
 mod switch;
 mod tasks;
@@ -8,19 +8,19 @@ use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use stead_tools::{Tool, typed_tool};
+use stead_tools::{Tool, ToolIdentity, builtin, typed_tool};
 use stead_workspace::{
     AgentSpec, Section, SectionCut, SubagentSpecs, WorkspaceError, element, general_purpose,
     section_order,
 };
 use switch::SwitchAgentTool;
 
-/// Agents that are listed.
+/// The most agents that are listed.
 const MAX_LISTED: usize = 100;
-/// Characters of a description that are shown.
+/// The most characters of a description that are shown.
 const MAX_DESCRIPTION_CHARS: usize = 1024;
 
-/// Agents that work can be handed to, and those that can be switched to.
+/// Subagents that work can be handed to, and agents that can be switched to.
 #[derive(Debug)]
 pub(super) struct SubagentsFeature;
 
@@ -29,16 +29,16 @@ impl Feature for SubagentsFeature {
         "subagents"
     }
 
-    fn turn_tool_names(&self) -> &'static [&'static str] {
+    fn offers(&self) -> &'static [ToolIdentity] {
         &[
-            "task",
-            "agent_send",
-            "agent_list",
-            "task_output",
-            "task_list",
-            "task_cancel",
-            "wait_tasks",
-            "switch_agent",
+            builtin::TASK,
+            builtin::AGENT_SEND,
+            builtin::AGENT_LIST,
+            builtin::DELEGATION_OUTPUT,
+            builtin::DELEGATION_LIST,
+            builtin::DELEGATION_CANCEL,
+            builtin::DELEGATION_WAIT,
+            builtin::SWITCH_AGENT,
         ]
     }
 
@@ -77,7 +77,7 @@ impl Feature for SubagentsFeature {
 type AgentSpecs = BTreeMap<String, Arc<AgentSpec>>;
 
 impl SubagentsFeature {
-    /// Those that the agent that acts may hand work to.
+    /// The section about the subagents that the acting agent may hand work to.
     fn delegation_section(
         &self,
         cx: &TurnCx<'_>,
@@ -104,12 +104,12 @@ impl SubagentsFeature {
             .filter(|spec| allowed.is_none_or(|names| names.contains(&spec.name)))
             .map(|spec| &**spec)
             .collect();
-        if listed.is_empty() || !cx.allows_tool("task") {
+        if listed.is_empty() || !cx.allows_tool(&builtin::TASK) {
             return None;
         }
         let help = format!(
             "## Subagents\nThese agents can be given a task of their own with `{}`.",
-            cx.name_of("task")
+            cx.name_of(&builtin::TASK)
         );
         Some(self.section(
             "subagents",
@@ -120,7 +120,7 @@ impl SubagentsFeature {
         ))
     }
 
-    /// Those that it may switch to.
+    /// The section about the agents that it may switch to, and the tool for that.
     fn switching_section(
         &self,
         cx: &TurnCx<'_>,
@@ -146,7 +146,7 @@ impl SubagentsFeature {
         let back = active.is_some_and(|active| {
             active.switch_targets.contains(&own) && !agents.contains_key(&own)
         });
-        if (listed.is_empty() && !back) || !cx.allows_tool("switch_agent") {
+        if (listed.is_empty() && !back) || !cx.allows_tool(&builtin::SWITCH_AGENT) {
             return None;
         }
         let targets = listed
@@ -156,7 +156,7 @@ impl SubagentsFeature {
             .collect();
         let help = format!(
             "## Switching\nThese agents can go on with this conversation in your place: `{}`.",
-            cx.name_of("switch_agent")
+            cx.name_of(&builtin::SWITCH_AGENT)
         );
         let section = self.section(
             "switches",

@@ -1,12 +1,11 @@
-//! `switch_agent`: another agent goes on with the conversation.
+//! `switch_agent`: another agent continues the conversation.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stead_core::{PathAccess, Risk, SessionChange, ToolEffect};
-use stead_tools::{Output, TitleForm, ToolCx, ToolError, TypedTool, typed_tool};
+use stead_core::{Risk, SessionChange, ToolEffect};
+use stead_tools::{CallPlan, Output, ToolCx, ToolDef, ToolError, TypedTool, builtin};
 
-/// Switches to one of those that the agent that acts may switch to.
-#[derive(Clone)]
+/// Switches to another agent of the workspace.
 pub(super) struct SwitchAgentTool {
     /// The agents it may switch to.
     pub(super) targets: Vec<String>,
@@ -21,24 +20,21 @@ pub(super) struct SwitchAgentArgs {
 
 impl TypedTool for SwitchAgentTool {
     type Args = SwitchAgentArgs;
-    const NAME: &'static str = "switch_agent";
-    const ALIASES: &'static [&'static str] = &["AgentSwitch", "agent.switch"];
-    const DESCRIPTION: &'static str = "Switch to another agent, which goes on with this conversation: from the next step \
-        on, with its own instructions, model and tools.";
-    const RISK: Risk = Risk {
-        effect: ToolEffect::Reads,
-        parallel_safe: false,
-        repeatable: true,
-    };
+    const DEF: ToolDef = ToolDef::new(
+        builtin::SWITCH_AGENT,
+        Risk {
+            effect: ToolEffect::Reads,
+            parallel_safe: false,
+            repeatable: true,
+        },
+        "Switch to another agent, which goes on with this conversation: from the next step \
+        on, with its own instructions, model and tools.",
+    )
+    .title_form::<super::title::AgentSwitchTitle>();
 
-    fn accesses(&self, _: &SwitchAgentArgs) -> Vec<PathAccess> {
-        Vec::new()
-    }
-
-    fn title_form(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<super::title::AgentSwitchTitle>(typed_tool(
-            self.clone(),
-        )))
+    fn plan(&self, args: &SwitchAgentArgs) -> CallPlan {
+        // A grant is limited to this agent.
+        CallPlan::default().with_named_paths([args.to.clone()])
     }
 
     async fn call(&self, _: &ToolCx, args: SwitchAgentArgs) -> Result<Output, ToolError> {

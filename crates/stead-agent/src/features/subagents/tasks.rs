@@ -1,46 +1,51 @@
-//! The tools to hand work to others, and to hear of it.
+//! The tools that hand work to subagents and report on it.
 
 use crate::subagents::{Subagents, TaskRecord, TaskRequest, TaskWait};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::{PathAccess, Risk, ToolEffect};
+use stead_core::{ArgumentAliases, Risk, ToolEffect};
 use stead_tools::{
-    ArgumentAliases, Output, OutputLength, TitleForm, Tool, ToolCx, ToolError, TypedTool,
-    typed_tool,
+    CallPlan, Output, Tool, ToolCx, ToolDef, ToolError, TypedTool, builtin, typed_tool,
 };
 
-/// Handing work over changes nothing by itself: what is done then is judged call by call.
+/// Handing work over changes nothing by itself: what subagents do is judged call by call.
 const DELEGATION_RISK: Risk = Risk {
     effect: ToolEffect::Reads,
     parallel_safe: true,
     repeatable: false,
 };
-/// The longest that one call waits.
+/// The longest time that one call waits.
 const MAX_WAIT_SECONDS: u64 = 3600;
-/// What the call itself may take beside waiting.
+/// The time that a call may take besides waiting.
 const CALL_OVERHEAD: Duration = Duration::from_secs(30);
 
-/// All of them, for those who work for one session.
-/// `no_helper` says why nothing may be handed to the built-in agent, if so.
+/// Returns the delegation tools for the subagents of one session. `no_helper` says why nothing may
+/// be handed to the built-in agent, if so.
 pub(super) fn tools(crew: &Arc<Subagents>, no_helper: Option<String>) -> Vec<Arc<dyn Tool>> {
     vec![
         typed_tool(TaskTool(crew.clone(), no_helper.clone())),
         typed_tool(AgentSendTool(crew.clone(), no_helper)),
         typed_tool(AgentListTool(crew.clone())),
-        typed_tool(TaskOutputTool(crew.clone())),
-        typed_tool(TaskListTool(crew.clone())),
-        typed_tool(TaskCancelTool(crew.clone())),
-        typed_tool(WaitTasksTool(crew.clone())),
+        typed_tool(DelegationOutputTool(crew.clone())),
+        typed_tool(DelegationListTool(crew.clone())),
+        typed_tool(DelegationCancelTool(crew.clone())),
+        typed_tool(DelegationWaitTool(crew.clone())),
     ]
+}
+
+/// The plan of a call that waits up to `seconds`. What subagents do is judged call by call.
+fn waiting_plan(seconds: u64) -> CallPlan {
+    let wait = Duration::from_secs(seconds.min(MAX_WAIT_SECONDS));
+    CallPlan::default().with_timeout(wait + CALL_OVERHEAD)
 }
 
 fn tell(text: impl Into<String>) -> ToolError {
     ToolError::RespondToModel(text.into())
 }
 
-/// How long to wait, from what a call says.
+/// Returns how long to wait, from the arguments of a call.
 fn requested_wait(background: Option<bool>, timeout: Option<u64>) -> Option<TaskWait> {
     match (background, timeout) {
         (Some(true), _) | (_, Some(0)) => Some(TaskWait::Background),
@@ -52,7 +57,7 @@ fn requested_wait(background: Option<bool>, timeout: Option<u64>) -> Option<Task
     }
 }
 
-/// Waits as far as it was told to, and says what came of it.
+/// Waits for a task as long as requested, and reports its state or result.
 async fn wait_and_report(
     crew: &Subagents,
     cx: &ToolCx,
@@ -155,42 +160,19 @@ struct TaskArgs {
 
 impl TypedTool for TaskTool {
     type Args = TaskArgs;
-    const NAME: &'static str = "task";
-    const ALIASES: &'static [&'static str] = &[
-        "agent_spawn",
-        "SubAgent",
-        "spawn_agent",
-        "agent.delegate",
-        "spawn",
-    ];
-    const DESCRIPTION: &'static str = "Hand a task to another agent, which works on it in a conversation of its own and \
+    const DEF: ToolDef = ToolDef::new(builtin::TASK, DELEGATION_RISK, "Hand a task to another agent, which works on it in a conversation of its own and \
         reports back. Several calls in one step work side by side. Use it for work of several steps whose details need \
-        not be seen here.";
-    const RISK: Risk = DELEGATION_RISK;
-    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
-        names: &[
+        not be seen here.").argument_aliases(ArgumentAliases::of_names(&[
             ("subagent_type", "agent"),
             ("subagent_name", "agent"),
             ("agent_id", "agent"),
             ("task", "prompt"),
             ("run_in_background", "background"),
             ("timeout_seconds", "timeout"),
-        ],
-        values: &[],
-    };
+        ])).title_form::<super::title::SubAgentTitle>();
 
-    fn accesses(&self, _: &TaskArgs) -> Vec<PathAccess> {
-        Vec::new()
-    }
-
-    fn title_form(&self) -> Option<TitleForm> {
-        Some(TitleForm::of::<super::title::SubAgentTitle>(typed_tool(
-            Self(self.0.clone(), self.1.clone()),
-        )))
-    }
-
-    fn timeout(&self, _: &TaskArgs) -> Option<Duration> {
-        Some(Duration::from_secs(MAX_WAIT_SECONDS) + CALL_OVERHEAD)
+    fn plan(&self, _: &TaskArgs) -> CallPlan {
+        waiting_plan(MAX_WAIT_SECONDS)
     }
 
     async fn call(&self, cx: &ToolCx, args: TaskArgs) -> Result<Output, ToolError> {
@@ -254,25 +236,16 @@ struct AgentSendArgs {
 
 impl TypedTool for AgentSendTool {
     type Args = AgentSendArgs;
-    const NAME: &'static str = "agent_send";
-    const DESCRIPTION: &'static str = "Go on with an agent that worked on a task before: it remembers all of it. Also for one that was interrupted.";
-    const RISK: Risk = DELEGATION_RISK;
-    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
-        names: &[
+    const DEF: ToolDef = ToolDef::new(builtin::AGENT_SEND, DELEGATION_RISK, "Go on with an agent that worked on a task before: it remembers all of it. Also for one that was interrupted.").argument_aliases(ArgumentAliases::of_names(&[
             ("agent_key", "to"),
             ("task_id", "to"),
             ("label", "to"),
             ("timeout_seconds", "timeout"),
-        ],
-        values: &[],
-    };
+        ]));
 
-    fn accesses(&self, _: &AgentSendArgs) -> Vec<PathAccess> {
-        Vec::new()
-    }
-
-    fn timeout(&self, _: &AgentSendArgs) -> Option<Duration> {
-        Some(Duration::from_secs(MAX_WAIT_SECONDS) + CALL_OVERHEAD)
+    fn plan(&self, args: &AgentSendArgs) -> CallPlan {
+        // A grant is limited to this subagent.
+        waiting_plan(MAX_WAIT_SECONDS).with_named_paths([args.to.clone()])
     }
 
     async fn call(&self, cx: &ToolCx, args: AgentSendArgs) -> Result<Output, ToolError> {
@@ -296,16 +269,12 @@ struct AgentListTool(Arc<Subagents>);
 
 impl TypedTool for AgentListTool {
     type Args = AgentListArgs;
-    const NAME: &'static str = "agent_list";
-    const ALIASES: &'static [&'static str] = &["list_subagents"];
-    const DESCRIPTION: &'static str =
-        "List the agents that worked for this session, each with its session and newest task.";
-    const RISK: Risk = Risk::READS;
-    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
-
-    fn accesses(&self, _: &AgentListArgs) -> Vec<PathAccess> {
-        Vec::new()
-    }
+    const DEF: ToolDef = ToolDef::new(
+        builtin::AGENT_LIST,
+        Risk::READS,
+        "List the agents that worked for this session, each with its session and newest task.",
+    )
+    .bounded();
 
     async fn call(&self, _: &ToolCx, _: AgentListArgs) -> Result<Output, ToolError> {
         let tasks = self.0.tasks().await.map_err(tell)?;
@@ -318,34 +287,28 @@ impl TypedTool for AgentListTool {
     }
 }
 
-/// `task_list`
-struct TaskListTool(Arc<Subagents>);
+/// `delegation_list`
+struct DelegationListTool(Arc<Subagents>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct TaskListArgs {
+struct DelegationListArgs {
     /// Only those that are so: running, parked, completed, failed or cancelled.
     #[serde(default)]
     status: Option<String>,
 }
 
-impl TypedTool for TaskListTool {
-    type Args = TaskListArgs;
-    const NAME: &'static str = "task_list";
-    const DESCRIPTION: &'static str =
-        "List the tasks that were handed over in this session, newest first.";
-    const RISK: Risk = Risk::READS;
-    const OUTPUT_LENGTH: OutputLength = OutputLength::Bounded;
-    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
-        names: &[("status_filter", "status")],
-        values: &[],
-    };
+impl TypedTool for DelegationListTool {
+    type Args = DelegationListArgs;
+    const DEF: ToolDef = ToolDef::new(
+        builtin::DELEGATION_LIST,
+        Risk::READS,
+        "List the tasks that were handed over in this session, newest first.",
+    )
+    .bounded()
+    .argument_aliases(ArgumentAliases::of_names(&[("status_filter", "status")]));
 
-    fn accesses(&self, _: &TaskListArgs) -> Vec<PathAccess> {
-        Vec::new()
-    }
-
-    async fn call(&self, _: &ToolCx, args: TaskListArgs) -> Result<Output, ToolError> {
+    async fn call(&self, _: &ToolCx, args: DelegationListArgs) -> Result<Output, ToolError> {
         let tasks = self.0.tasks().await.map_err(tell)?;
         let wanted = args.status.map(|status| status.to_lowercase());
         let fits = |task: &&TaskRecord| {
@@ -380,12 +343,12 @@ fn render_rows<'a>(tasks: impl Iterator<Item = &'a TaskRecord>) -> String {
     }
 }
 
-/// `task_output`
-struct TaskOutputTool(Arc<Subagents>);
+/// `delegation_output`
+struct DelegationOutputTool(Arc<Subagents>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct TaskOutputArgs {
+struct DelegationOutputArgs {
     /// The task, by id or label.
     task_id: String,
     /// Wait for its end.
@@ -400,26 +363,23 @@ fn minute() -> u64 {
     60
 }
 
-impl TypedTool for TaskOutputTool {
-    type Args = TaskOutputArgs;
-    const NAME: &'static str = "task_output";
-    const ALIASES: &'static [&'static str] = &["get_subagent_result"];
-    const DESCRIPTION: &'static str = "How a task stands, and what came of it.";
-    const RISK: Risk = Risk {
-        effect: ToolEffect::Reads,
-        parallel_safe: true,
-        repeatable: true,
-    };
+impl TypedTool for DelegationOutputTool {
+    type Args = DelegationOutputArgs;
+    const DEF: ToolDef = ToolDef::new(
+        builtin::DELEGATION_OUTPUT,
+        Risk {
+            effect: ToolEffect::Reads,
+            parallel_safe: true,
+            repeatable: true,
+        },
+        "How a task stands, and what came of it.",
+    );
 
-    fn accesses(&self, _: &TaskOutputArgs) -> Vec<PathAccess> {
-        Vec::new()
+    fn plan(&self, args: &DelegationOutputArgs) -> CallPlan {
+        waiting_plan(args.timeout)
     }
 
-    fn timeout(&self, args: &TaskOutputArgs) -> Option<Duration> {
-        Some(Duration::from_secs(args.timeout.min(MAX_WAIT_SECONDS)) + CALL_OVERHEAD)
-    }
-
-    async fn call(&self, cx: &ToolCx, args: TaskOutputArgs) -> Result<Output, ToolError> {
+    async fn call(&self, cx: &ToolCx, args: DelegationOutputArgs) -> Result<Output, ToolError> {
         let mut record = self.0.task(&args.task_id).await.map_err(tell)?;
         if args.block && !record.status.is_final() {
             let patience = Duration::from_secs(args.timeout.min(MAX_WAIT_SECONDS));
@@ -436,28 +396,25 @@ impl TypedTool for TaskOutputTool {
     }
 }
 
-/// `task_cancel`
-struct TaskCancelTool(Arc<Subagents>);
+/// `delegation_cancel`
+struct DelegationCancelTool(Arc<Subagents>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct TaskCancelArgs {
+struct DelegationCancelArgs {
     /// The task, by id or label.
     task_id: String,
 }
 
-impl TypedTool for TaskCancelTool {
-    type Args = TaskCancelArgs;
-    const NAME: &'static str = "task_cancel";
-    const ALIASES: &'static [&'static str] = &["cancel_subagent"];
-    const DESCRIPTION: &'static str = "Stop a task. What it did so far stays.";
-    const RISK: Risk = DELEGATION_RISK;
+impl TypedTool for DelegationCancelTool {
+    type Args = DelegationCancelArgs;
+    const DEF: ToolDef = ToolDef::new(
+        builtin::DELEGATION_CANCEL,
+        DELEGATION_RISK,
+        "Stop a task. What it did so far stays.",
+    );
 
-    fn accesses(&self, _: &TaskCancelArgs) -> Vec<PathAccess> {
-        Vec::new()
-    }
-
-    async fn call(&self, _: &ToolCx, args: TaskCancelArgs) -> Result<Output, ToolError> {
+    async fn call(&self, _: &ToolCx, args: DelegationCancelArgs) -> Result<Output, ToolError> {
         let record = self.0.task(&args.task_id).await.map_err(tell)?;
         if record.status.is_final() {
             return Err(tell(format!(
@@ -480,12 +437,12 @@ impl TypedTool for TaskCancelTool {
     }
 }
 
-/// `wait_tasks`
-struct WaitTasksTool(Arc<Subagents>);
+/// `delegation_wait`
+struct DelegationWaitTool(Arc<Subagents>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct WaitTasksArgs {
+struct DelegationWaitArgs {
     /// Which, by id or label; left out, all that are at work.
     #[serde(default)]
     task_ids: Option<Vec<String>>,
@@ -494,30 +451,24 @@ struct WaitTasksArgs {
     timeout: u64,
 }
 
-impl TypedTool for WaitTasksTool {
-    type Args = WaitTasksArgs;
-    const NAME: &'static str = "wait_tasks";
-    const ALIASES: &'static [&'static str] = &["wait_async_results"];
-    const DESCRIPTION: &'static str = "Wait until tasks are done, and get what came of them.";
-    const RISK: Risk = Risk {
-        effect: ToolEffect::Reads,
-        parallel_safe: false,
-        repeatable: true,
-    };
-    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
-        names: &[("timeout_seconds", "timeout")],
-        values: &[],
-    };
+impl TypedTool for DelegationWaitTool {
+    type Args = DelegationWaitArgs;
+    const DEF: ToolDef = ToolDef::new(
+        builtin::DELEGATION_WAIT,
+        Risk {
+            effect: ToolEffect::Reads,
+            parallel_safe: false,
+            repeatable: true,
+        },
+        "Wait until tasks are done, and get what came of them.",
+    )
+    .argument_aliases(ArgumentAliases::of_names(&[("timeout_seconds", "timeout")]));
 
-    fn accesses(&self, _: &WaitTasksArgs) -> Vec<PathAccess> {
-        Vec::new()
+    fn plan(&self, args: &DelegationWaitArgs) -> CallPlan {
+        waiting_plan(args.timeout)
     }
 
-    fn timeout(&self, args: &WaitTasksArgs) -> Option<Duration> {
-        Some(Duration::from_secs(args.timeout.min(MAX_WAIT_SECONDS)) + CALL_OVERHEAD)
-    }
-
-    async fn call(&self, cx: &ToolCx, args: WaitTasksArgs) -> Result<Output, ToolError> {
+    async fn call(&self, cx: &ToolCx, args: DelegationWaitArgs) -> Result<Output, ToolError> {
         let mut wanted = Vec::new();
         match args.task_ids {
             Some(names) => {

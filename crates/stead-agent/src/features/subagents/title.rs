@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use stead_tools::{ArgumentAliases, TypedTitleForm};
+use stead_core::ArgumentAliases;
+use stead_tools::TypedTitleForm;
 
 pub(super) struct SubAgentTitle;
 
@@ -27,16 +28,12 @@ pub(super) struct SubAgentTitleArgs {
 
 impl TypedTitleForm for SubAgentTitle {
     type Args = SubAgentTitleArgs;
-    const NAME: &'static str = "SubAgent";
     const DESCRIPTION: &'static str = "Hands a task to another agent, which works on it in a conversation of its own and \
         reports back. Several calls at once work side by side.";
-    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases {
-        names: &[
-            ("subagent_type", "subagent_name"),
-            ("agent", "subagent_name"),
-        ],
-        values: &[],
-    };
+    const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases::of_names(&[
+        ("subagent_type", "subagent_name"),
+        ("agent", "subagent_name"),
+    ]);
 
     fn to_canonical(args: SubAgentTitleArgs) -> Value {
         json!({
@@ -57,7 +54,6 @@ pub(super) struct AgentSwitchTitleArgs {
 
 impl TypedTitleForm for AgentSwitchTitle {
     type Args = AgentSwitchTitleArgs;
-    const NAME: &'static str = "AgentSwitch";
     const DESCRIPTION: &'static str =
         "Switches to another agent, which goes on with this conversation.";
 

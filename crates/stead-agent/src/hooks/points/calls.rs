@@ -14,7 +14,7 @@ use stead_core::{
     Block, CallResult, CallState, HookOutcome, Message, Owner, PendingCall, Redactor, ResultStatus,
     SessionId, ToolCall,
 };
-use stead_tools::{Registry, known_names, rules_follow};
+use stead_tools::{Registry, known_names};
 use stead_workspace::HookEvent;
 
 /// Asks about the result of a call once there is one, while other calls go on.
@@ -180,7 +180,9 @@ pub(super) fn call_input(input: HookInput, tools: &Registry, call: &ToolCall) ->
         .into_iter()
         .chain(&spec.aliases)
         .cloned();
-    let covered = rules_follow(&spec.name)
+    let covered = spec
+        .follows_rules_of
+        .as_deref()
         .map(known_names)
         .unwrap_or_default();
     let known = known_names(&spec.name)

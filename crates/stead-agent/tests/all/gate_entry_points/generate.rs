@@ -87,10 +87,10 @@ pub(super) const TOOLS: [&str; 38] = [
     "agent_list",
     "agent_send",
     "task",
-    "task_list",
-    "task_output",
-    "task_cancel",
-    "wait_tasks",
+    "delegation_list",
+    "delegation_output",
+    "delegation_cancel",
+    "delegation_wait",
     "recall",
     "session_search",
     "session_list",
@@ -160,7 +160,7 @@ fn args(tool: &'static str) -> BoxedStrategy<Value> {
         "load_skill" => Just(json!({"name": "hello"})).boxed(),
         "write_todos" => Just(json!({"todos": []})).boxed(),
         "create_task" => Just(json!({"description": "d", "type": "t"})).boxed(),
-        "update_task" | "get_task" | "delete_task" | "task_output" | "task_cancel" => {
+        "update_task" | "get_task" | "delete_task" | "delegation_output" | "delegation_cancel" => {
             Just(json!({"task_id": "none"})).boxed()
         }
         "plan_write" | "memory_save" => Just(json!({"content": "the sky is blue"})).boxed(),

@@ -321,23 +321,10 @@ async fn check_outside(agent: &Arc<Agent>, case: &Case) {
         .await;
         let explained = agent.explain(call.name, call.args.clone()).await;
         if let Ok(verdict) = &explained {
-            let left_out = tools
-                .filtered_out(call.name)
-                .cloned()
-                .map(|tool| (tool, call.args.clone()));
-            let (tool, args) = left_out
-                .map_or_else(|| tools.prepare(call.name, call.args.clone()), Ok)
-                .unwrap();
+            let prepared = oracle::prepare(&tools, call).unwrap();
             assert_eq!(
                 *verdict,
-                oracle::verdict(
-                    agent,
-                    (&tools, &files(agent)),
-                    (&terms, None),
-                    &*tool,
-                    &args
-                )
-                .await,
+                oracle::verdict(agent, (&tools, &files(agent)), (&terms, None), &prepared).await,
                 "explained: {at}"
             );
         }

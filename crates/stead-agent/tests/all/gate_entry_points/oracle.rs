@@ -10,7 +10,7 @@ use stead_core::{
     AccessKind, PathAccess, PathScope, PlanStage, RuleId, RuleSource, Verdict, VerdictKind,
 };
 use stead_sandbox::Isolation;
-use stead_tools::{Executor, Registry, SessionView, Tool};
+use stead_tools::{Executor, PlanError, PreparedCall, Registry, SessionView};
 use stead_vfs::{VPath, Vfs};
 
 /// What a door made of a call.
@@ -64,14 +64,9 @@ pub(super) async fn expected(
     (terms, standing): (&SessionPermissions, &SessionView),
     call: &Call,
 ) -> Seen {
-    let left_out = tools.filtered_out(call.name).cloned();
-    let prepared = left_out.map_or_else(
-        || tools.prepare(call.name, call.args.clone()),
-        |tool| Ok((tool, call.args.clone())),
-    );
-    let (tool, args) = match prepared {
+    let prepared = match prepare(tools, call) {
         Ok(prepared) => prepared,
-        Err(why) => return Seen::NoCall(why),
+        Err(why) => return Seen::NoCall(why.to_string()),
     };
     // An agent in plan mode can write its plan and offer it unless a list denies that by name.
     let making_plan = standing
@@ -79,7 +74,7 @@ pub(super) async fn expected(
         .as_ref()
         .and_then(PlanStage::draft_file)
         .is_some();
-    let name = tool.spec().name.as_str();
+    let name = prepared.spec().name.as_str();
     let listed = agent
         .workspace()
         .tools_config(&**files)
@@ -89,10 +84,19 @@ pub(super) async fn expected(
     let exempt =
         (making_plan && matches!(name, "plan_write" | "plan_exit") && !listed.denies(name))
             .then_some(name);
-    let seen = Seen::from(verdict(agent, (tools, files), (terms, exempt), &*tool, &args).await);
-    match (&seen, tool.refusal_reason(standing, &**files).await) {
+    let seen = Seen::from(verdict(agent, (tools, files), (terms, exempt), &prepared).await);
+    let view = prepared.view(&**files, standing);
+    match (&seen, prepared.plan().refusal(view).await) {
         (Seen::Asks(_), Some(why)) => Seen::NoCall(why),
         _ => seen,
+    }
+}
+
+/// The call, whether lists leave its tool out or not.
+pub(super) fn prepare(tools: &Registry, call: &Call) -> Result<PreparedCall, PlanError> {
+    match tools.filtered_out(call.name).cloned() {
+        Some(tool) => Ok(PreparedCall::of_filtered_out(tool, call.args.clone())),
+        None => tools.prepare(call.name, call.args.clone()),
     }
 }
 
@@ -101,19 +105,22 @@ pub(super) async fn verdict(
     agent: &Arc<Agent>,
     (tools, files): (&Registry, &Arc<dyn Vfs>),
     (terms, exempt): (&SessionPermissions, Option<&str>),
-    tool: &dyn Tool,
-    args: &Value,
+    prepared: &PreparedCall,
 ) -> Verdict {
     let workspace = agent.workspace();
-    let spec = tool.spec();
+    let spec = prepared.spec();
+    let plan = prepared.plan();
+    let args = prepared.args();
     let unlisted = tools.find(&spec.name).is_none() && exempt != Some(spec.name.as_str());
     let mut accesses = if unlisted {
         Vec::new()
     } else {
-        tool.accesses(args)
+        plan.accesses().to_vec()
     };
+    let named_paths = accesses.iter().map(|access| access.path.clone()).collect();
     let mut below = Vec::new();
-    let mut command = tool.command(args).map(|text| {
+    let mut command = plan.command().map(|line| {
+        let text = &line.text;
         let judged = stead_shell::judge(&workspace.config().commands, text);
         let reads = if judged.reads.is_some() {
             ReadOnlyStatus::Yes
@@ -207,18 +214,21 @@ pub(super) async fn verdict(
     };
     let tool_name = spec.name.clone();
     let effect = spec.risk.effect;
-    let flagged = tool.always_asks(args);
+    let flagged = plan.approval().map(str::to_owned);
     let args = args.clone();
     let tainted = None;
     let project = None;
     let excluded = None;
     let judged = CallFacts {
         tool: tool_name,
+        kind: spec.kind,
+        follows_rules_of: spec.follows_rules_of.clone(),
         effect,
         args,
         unlisted,
         excluded,
         file_verdict: files,
+        named_paths,
         resolved_paths: lies,
         command,
         project,
@@ -226,7 +236,7 @@ pub(super) async fn verdict(
         always_asks: flagged,
     };
     let verdict = judge(agent.gate(), terms, &judged);
-    match (tool.executor(), verdict.kind) {
+    match (spec.executor, verdict.kind) {
         (Executor::Client, VerdictKind::Allow) => {
             let reason = "carried out by whoever runs the agent, who answers with its result";
             Verdict::ask(RuleId::new(RuleSource::Tool, &judged.tool), reason)

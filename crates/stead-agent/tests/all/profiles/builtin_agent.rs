@@ -12,10 +12,10 @@ const HANDING: [&str; 7] = [
     "task",
     "agent_send",
     "agent_list",
-    "task_output",
-    "task_list",
-    "task_cancel",
-    "wait_tasks",
+    "delegation_output",
+    "delegation_list",
+    "delegation_cancel",
+    "delegation_wait",
 ];
 
 #[test]

@@ -2,19 +2,13 @@
 
 use super::common::suggestion;
 use std::collections::BTreeMap;
-use stead_tools::{Registry, file_tools};
+use stead_tools::{Registry, ToolIdentity, builtin, file_tools};
 
 /// Tools of the layout that come in a later version: title, canonical name.
 const PLANNED_TOOLS: [(&str, &str); 1] = [("WebFetch", "web_fetch")];
-/// Tools that are built in, but are no file tools: title, canonical name.
-const OTHER_TOOLS: [(&str, &str); 3] = [
-    ("Skill", LOAD_SKILL),
-    ("Bash", "execute"),
-    ("TodoWrite", "write_todos"),
-];
-
-/// The tool that loads skills.
-pub(super) const LOAD_SKILL: &str = "load_skill";
+/// Tools that are built in, but are no file tools.
+const OTHER_TOOLS: [ToolIdentity; 3] =
+    [builtin::LOAD_SKILL, builtin::EXECUTE, builtin::WRITE_TODOS];
 
 /// Every built-in tool, by every name.
 pub(super) struct NativeTools {
@@ -57,14 +51,14 @@ impl NativeTools {
                 .chain([&spec.name])
                 .for_each(|name| add(name, &spec.name, NativeToolState::Active));
         }
-        for (table, state) in [
-            (&OTHER_TOOLS[..], NativeToolState::Active),
-            (&PLANNED_TOOLS[..], NativeToolState::Planned),
-        ] {
-            for (title, canonical) in table {
-                add(title, canonical, state);
-                add(canonical, canonical, state);
+        for tool in OTHER_TOOLS {
+            for name in tool.title.into_iter().chain([tool.name]) {
+                add(name, tool.name, NativeToolState::Active);
             }
+        }
+        for (title, canonical) in PLANNED_TOOLS {
+            add(title, canonical, NativeToolState::Planned);
+            add(canonical, canonical, NativeToolState::Planned);
         }
         Self { by_name: known }
     }

@@ -4,7 +4,8 @@ use super::layers::ConfigLayers;
 use super::settings::OpenpawSettings;
 use crate::layout::Draft;
 use crate::{Approval, FeatureSwitch, Finding, Severity};
-use stead_tools::{Availability, known_tool};
+use stead_core::ToolKind;
+use stead_tools::{Availability, builtin_tool, known_tool};
 use stead_vfs::FileKind;
 
 /// Its capabilities and their groups, and what they are here.
@@ -163,8 +164,8 @@ pub(super) fn is_supported(name: &str) -> bool {
 
 /// The tool that runs commands, by any of its names.
 fn command_tool(name: &str) -> Option<String> {
-    known_tool(name)
-        .filter(|tool| tool.name == "execute")
+    builtin_tool(name)
+        .filter(|tool| tool.kind == ToolKind::Command)
         .map(|tool| tool.name.to_owned())
 }
 

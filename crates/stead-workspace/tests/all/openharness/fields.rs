@@ -219,7 +219,7 @@ async fn every_field_of_an_agent_has_an_effect_or_is_told_to_have_none_yet() {
             "subagents: [helper]",
             vec![
                 text(
-                    "tools Some([\"task\", \"agent_send\", \"agent_list\", \"task_output\", \"task_list\", \"task_cancel\", \"wait_tasks\"])",
+                    "tools Some([\"task\", \"agent_send\", \"agent_list\", \"delegation_output\", \"delegation_list\", \"delegation_cancel\", \"delegation_wait\"])",
                 ),
                 text("subagents Some([\"helper\"])"),
             ],

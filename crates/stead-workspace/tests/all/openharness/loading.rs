@@ -253,10 +253,10 @@ async fn another_agent_of_the_workspace_brings_its_own_model_bounds_and_tools() 
         "task",
         "agent_send",
         "agent_list",
-        "task_output",
-        "task_list",
-        "task_cancel",
-        "wait_tasks",
+        "delegation_output",
+        "delegation_list",
+        "delegation_cancel",
+        "delegation_wait",
     ];
     let own = [
         "Bash",
