@@ -2,7 +2,8 @@
 
 use crate::approvals::ask_if_client_executes;
 use crate::prompt_sources::PromptSources as Prompts;
-use crate::{Agent, CallFacts, Session, TaintedWrite};
+use crate::untrusted_records::SessionRecords;
+use crate::{Agent, AgentParts, CallFacts, GateRules, Session, TaintedWrite};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,7 +50,23 @@ pub(crate) enum Admission {
     Refuse(ResultStatus, String),
 }
 
-impl Agent {
+/// Judges the calls of an agent: collects the facts for the gate and applies its verdict.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallGate<'a> {
+    pub(crate) parts: &'a AgentParts,
+    pub(crate) gate: &'a GateRules,
+}
+
+impl<'a> CallGate<'a> {
+    pub(crate) fn new(agent: &'a Agent) -> Self {
+        Self {
+            parts: &agent.parts,
+            gate: &agent.gate,
+        }
+    }
+}
+
+impl CallGate<'_> {
     /// The gate's verdict on a call of what is not here and would never be callable.
     pub(crate) fn excluded_verdict(
         &self,
@@ -281,13 +298,9 @@ impl Agent {
     /// Whether a result holds words that nobody here vouches for: those of other machines and
     /// programs, and what is on record of other sessions, which may hold the same.
     pub(crate) fn is_result_untrusted(&self, tool: &dyn Tool, args: &Value) -> bool {
+        let records = SessionRecords::new(&self.parts.workspace.definition.paths);
         let of_sessions = |access: &PathAccess| {
-            let path = VPath::parse(&access.path);
-            path.is_ok_and(|path| {
-                self.record_folders()
-                    .iter()
-                    .any(|records| records.contains(&path))
-            })
+            VPath::parse(&access.path).is_ok_and(|path| records.contains(&path))
         };
         match tool.spec().risk.effect {
             ToolEffect::Network | ToolEffect::Executes => true,

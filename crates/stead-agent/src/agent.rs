@@ -1,12 +1,16 @@
-//! What all sessions of an agent share.
+//! The agent: the parts that all its sessions share.
 
 use crate::features::{self, Feature};
-use crate::workspace_agents::{AgentCache, ModelConnector, SubagentDelegate};
-use crate::{AgentError, GateRules, Hooks, Session};
+use crate::model_facts::ModelLimits;
+use crate::workspace_agents::{ModelConnector, SubagentDelegate, WorkspaceAgents};
+use crate::{
+    AgentError, Budget, Collector, ConversationArchive, GateRules, GrantStore, Hooks, Lookup,
+    OpenQuestions, Session, Sessionless, UndoHistory, UsageLog,
+};
 use std::fmt;
 use std::sync::Arc;
-use stead_core::{Owner, SessionId, Usage, Usd};
-use stead_model::{Caching, Model, Params, Reply, ReportedLimits};
+use stead_core::{Owner, SessionId};
+use stead_model::{Model, Params};
 use stead_sandbox::Sandbox;
 use stead_store::Sessions;
 use stead_tools::{Registry, Tool, client_tool, known_tool};
@@ -14,19 +18,19 @@ use stead_vfs::VPath;
 use stead_workspace::{Place, Policy, Workspace};
 
 /// An agent: a workspace and a model, ready for any number of sessions.
+///
+/// `Agent` itself only starts sessions and holds the parts. Everything else is done by small types
+/// that are made from those parts: [`Agent::usage`], [`Agent::undo`], [`Agent::memory`] and so on.
 #[derive(Debug)]
 pub struct Agent {
-    pub(crate) parts: AgentParts,
+    pub(crate) parts: Arc<AgentParts>,
     pub(crate) gate: GateRules,
     pub(crate) features: Vec<Box<dyn Feature>>,
-    /// What it can do on every turn: the tools of its features, and those it was given.
+    /// The tools of every turn: those of the features, and those the agent was given.
     pub(crate) tools: Registry,
-    /// Whom to ask when something happens.
     pub(crate) hooks: Arc<Hooks>,
-    /// What the model's endpoint said of it, once it was asked.
-    pub(crate) model_report: tokio::sync::OnceCell<ReportedLimits>,
-    /// The same workspace as other agents of it find it.
-    pub(crate) agent_cache: AgentCache,
+    pub(crate) model_limits: ModelLimits,
+    pub(crate) workspace_agents: WorkspaceAgents,
 }
 
 impl fmt::Debug for AgentParts {
@@ -123,16 +127,15 @@ impl Agent {
         let gate = GateRules {
             approvals: approvals.collect(),
         };
-        let reported = tokio::sync::OnceCell::new();
-        let roles = AgentCache::default();
+        let parts = Arc::new(parts);
         Ok(Arc::new(Self {
-            parts,
             gate,
             features,
             tools,
+            model_limits: ModelLimits::new(parts.model.clone()),
+            workspace_agents: WorkspaceAgents::new(parts.clone(), hooks.clone()),
+            parts,
             hooks,
-            model_report: reported,
-            agent_cache: roles,
         }))
     }
 
@@ -190,26 +193,56 @@ impl Agent {
         &self.parts.workspace.config().policy
     }
 
-    /// What an answer cost, if the price of the model that gave it is known.
-    pub(crate) fn cost(&self, reply: &Reply, caching: Caching) -> Option<Usd> {
-        self.cost_of(&*self.parts.model, reply, caching)
+    /// The budget of work for `owner` outside any run: only the daily limit applies.
+    pub fn budget(&self, owner: &Owner) -> Budget {
+        Budget::outside_runs(&self.parts, owner)
     }
 
-    /// The same for an answer of `model`.
-    pub(crate) fn cost_of(
-        &self,
-        model: &dyn Model,
-        reply: &Reply,
-        caching: Caching,
-    ) -> Option<Usd> {
-        // A provider that reports no usage did not work for nothing.
-        if reply.usage == Usage::default() {
-            return None;
-        }
-        Some(
-            caching
-                .price(self.price_from(model, &reply.model)?)
-                .cost(&reply.usage),
+    /// The usage log of the owner's tenant.
+    pub fn usage(&self, owner: &Owner) -> UsageLog {
+        UsageLog::new(&self.parts, owner)
+    }
+
+    /// The changes that runs of a session made to files, and undo for them.
+    pub fn undo(&self, owner: &Owner, session: &SessionId) -> UndoHistory {
+        UndoHistory::new(&*self.parts.place, owner, session)
+    }
+
+    /// Removes data of `owner` that is no longer needed.
+    pub fn collector(&self, owner: &Owner) -> Collector<'_> {
+        Collector::new(&self.parts, owner)
+    }
+
+    /// Search in the memory and the sessions of `owner`.
+    pub fn lookup(&self, owner: &Owner) -> Lookup {
+        Lookup::new(
+            self.parts.place.index(owner),
+            self.parts.workspace.embedder.clone(),
         )
+    }
+
+    /// Readable copies of conversations, where the layout keeps them.
+    pub fn archive(&self) -> ConversationArchive<'_> {
+        ConversationArchive::new(&self.parts)
+    }
+
+    /// The other agents of the workspace.
+    pub fn agents(&self) -> &WorkspaceAgents {
+        &self.workspace_agents
+    }
+
+    /// The grants of `owner`.
+    pub fn grants(&self, owner: &Owner) -> GrantStore {
+        GrantStore::new(self.parts.place.state(owner))
+    }
+
+    /// The questions that wait for a person in sessions of `owner`.
+    pub fn open_questions(self: &Arc<Self>, owner: &Owner) -> OpenQuestions {
+        OpenQuestions::new(self.clone(), owner.clone())
+    }
+
+    /// Turns and tool calls of its usual owner outside any session.
+    pub fn sessionless(self: &Arc<Self>) -> Sessionless {
+        Sessionless::new(self.clone(), self.parts.owner.clone())
     }
 }

@@ -1,6 +1,6 @@
 //! What the rules for commands say about a call that runs one.
 
-use crate::Agent;
+use crate::admission::CallGate;
 use serde_json::Value;
 use stead_core::{AccessKind, PathAccess, PathScope, Verdict, VerdictKind};
 use stead_gate::{CommandFacts, ReadOnlyStatus, RuleMatch};
@@ -16,7 +16,7 @@ pub(crate) struct CommandReads {
     pub(crate) folders: Vec<PathAccess>,
 }
 
-impl Agent {
+impl CallGate<'_> {
     /// Judges a command. What it reads is for the file rules.
     pub(crate) fn judge_command(&self, text: &str, args: &Value) -> (CommandFacts, CommandReads) {
         let judgement = stead_shell::judge(&self.parts.workspace.config().commands, text);

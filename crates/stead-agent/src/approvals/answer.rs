@@ -2,9 +2,9 @@
 
 use super::OpenQuestion;
 use super::question::offer_grant;
-use crate::admission::prepare;
+use crate::admission::{CallGate, prepare};
 use crate::session::IfMissing;
-use crate::{AgentError, ApprovalAnswer, Grant, Session};
+use crate::{AgentError, ApprovalAnswer, Grant, NewGrant, Session};
 use serde_json::Value;
 use std::borrow::Cow;
 use stead_core::{
@@ -167,7 +167,7 @@ impl Session {
         by: &str,
         wait: LockWait,
     ) -> Result<ApprovalOutcome, AgentError> {
-        self.grants = self.agent.grants(&self.owner).await?;
+        self.grants = self.agent.grants(&self.owner).list().await?;
         let (mut writer, _) = self.open_for_writing(wait, IfMissing::Fail).await?;
         let answered = match self.switch_to_recorded_agent(None).await {
             Ok(_) => self.record_answers(&mut *writer, replies, by).await,
@@ -229,11 +229,13 @@ impl Session {
             let Some((tool, what)) = grant.clone() else {
                 continue;
             };
-            granted.push(
-                self.agent
-                    .grant(&self.owner, &tool, what, (rule, by))
-                    .await?,
-            );
+            let new = NewGrant {
+                tool: &tool,
+                what,
+                rule,
+                by,
+            };
+            granted.push(self.agent.grants(&self.owner).add(new).await?);
         }
         self.grants.extend(granted.iter().cloned());
         Ok(granted)
@@ -326,8 +328,7 @@ impl Session {
         call: &ToolCall,
     ) -> Option<(String, GrantScope)> {
         let (tool, args) = prepare(at.0, &call.name, call.args.clone()).ok()?;
-        let judged = self
-            .agent
+        let judged = CallGate::new(&self.agent)
             .call_facts(at, &*tool, &args, &self.gate_context())
             .await
             .ok()?;
@@ -368,8 +369,7 @@ impl Session {
             rule,
         };
         let conversation = self.gate_context();
-        let judged = self
-            .agent
+        let judged = CallGate::new(&self.agent)
             .call_facts(at, &*tool, &args, &conversation)
             .await
             .map_err(|e| denied(e.to_string()))?;

@@ -1,18 +1,17 @@
-//! What people allowed for good: one document of the place, per agent and owner.
+//! Grants: one document of the place, per agent and owner.
 
 use super::ApprovalError;
-use crate::budget::shared_document;
-use crate::{Agent, AgentError};
+use crate::{AgentError, shared_document};
 use serde::{Deserialize, Serialize};
-use stead_core::Owner;
 use stead_gate::{Grant, GrantScope};
 use stead_store::DocVersion;
+use stead_workspace::OwnerState;
 
-/// The document.
+/// The key of the document.
 const GRANTS_KEY: &str = "approvals/granted";
-/// More rules than a person can look through are no rules of a person.
+/// The largest number of grants: more could not be reviewed by a person.
 const MAX_GRANTS: usize = 500;
-/// Digits of an id.
+/// The length of an id.
 const ID_DIGITS: usize = 8;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -30,27 +29,46 @@ impl Default for GrantDocument {
     }
 }
 
-impl Agent {
-    /// What people allowed `owner` for good, oldest first.
-    pub async fn grants(&self, owner: &Owner) -> Result<Vec<Grant>, AgentError> {
-        let book: GrantDocument =
-            shared_document::read(&self.parts.place.state(owner), GRANTS_KEY).await?;
+/// The grants of one owner.
+#[derive(Debug, Clone)]
+pub struct GrantStore {
+    state: OwnerState,
+}
+
+/// A grant to be added.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewGrant<'a> {
+    /// The tool whose calls are allowed.
+    pub tool: &'a str,
+    /// Which calls are allowed.
+    pub what: GrantScope,
+    /// The rule that asked. The grant answers this rule and no other.
+    pub rule: &'a str,
+    /// The person who gave it.
+    pub by: &'a str,
+}
+
+impl GrantStore {
+    pub(crate) fn new(state: OwnerState) -> Self {
+        Self { state }
+    }
+
+    /// Returns all grants, oldest first.
+    pub async fn list(&self) -> Result<Vec<Grant>, AgentError> {
+        let book: GrantDocument = shared_document::read(&self.state, GRANTS_KEY).await?;
         Ok(book.grants)
     }
 
-    /// Allows calls of `tool` for good. The same rule is not kept twice.
-    ///
-    /// `rule` is what asked: no other question is ended by it.
-    pub async fn grant(
-        &self,
-        owner: &Owner,
-        tool: &str,
-        what: GrantScope,
-        (rule, by): (&str, &str),
-    ) -> Result<Grant, AgentError> {
-        let state = self.parts.place.state(owner);
+    /// Adds a grant. If there is an equal one already, that one is returned.
+    pub async fn add(&self, new: NewGrant<'_>) -> Result<Grant, AgentError> {
+        let NewGrant {
+            tool,
+            what,
+            rule,
+            by,
+        } = new;
         let made = shared_document::update(
-            &state,
+            &self.state,
             GRANTS_KEY,
             |book: &mut GrantDocument| -> Result<Grant, AgentError> {
                 let is_same = |grant: &&Grant| {
@@ -82,12 +100,11 @@ impl Agent {
         made.await
     }
 
-    /// Takes a rule back: from the next run on its calls ask again. `id` may be the beginning of
-    /// one.
-    pub async fn revoke(&self, owner: &Owner, id: &str) -> Result<Grant, AgentError> {
-        let state = self.parts.place.state(owner);
+    /// Removes a grant: from the next run on, its calls ask again. `id` may be the beginning of an
+    /// id.
+    pub async fn revoke(&self, id: &str) -> Result<Grant, AgentError> {
         let gone = shared_document::update(
-            &state,
+            &self.state,
             GRANTS_KEY,
             |book: &mut GrantDocument| -> Result<Grant, AgentError> {
                 let like = |grant: &&Grant| !id.is_empty() && grant.id.starts_with(id);
@@ -109,7 +126,7 @@ impl Agent {
 fn fresh_id(grants: &[Grant]) -> String {
     loop {
         let any = DocVersion::fresh().to_string();
-        // The first digits are the time, the last ones chance.
+        // The first digits are the time, the last ones are random.
         let id = any[any.len() - ID_DIGITS..].to_owned();
         if grants.iter().all(|grant| grant.id != id) {
             return id;

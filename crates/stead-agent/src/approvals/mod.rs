@@ -12,5 +12,6 @@ mod question;
 mod sessionless;
 
 pub use answer::{ApprovalError, ApprovalOutcome, ApprovalReply};
-pub use open_questions::OpenQuestion;
+pub use grants::{GrantStore, NewGrant};
+pub use open_questions::{OpenQuestion, OpenQuestions};
 pub(crate) use question::ask_if_client_executes;

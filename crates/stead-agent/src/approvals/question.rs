@@ -1,7 +1,7 @@
 //! How a question is put: what the person sees, how it may be answered, by whom and until when.
 
-use crate::admission::resolved_paths;
-use crate::{Agent, CallFacts};
+use crate::CallFacts;
+use crate::admission::{CallGate, resolved_paths};
 use serde_json::Value;
 use std::time::Duration;
 use stead_core::{
@@ -18,7 +18,7 @@ const PREVIEW_TIMEOUT: Duration = Duration::from_secs(2);
 /// Why a call waits that the gate allows and someone else carries out.
 const CLIENT_EXECUTES: &str = "carried out by whoever runs the agent, who answers with its result";
 
-impl Agent {
+impl CallGate<'_> {
     /// How a question about a call may be answered, and what it shows.
     pub(crate) async fn ask_terms(
         &self,

@@ -5,16 +5,17 @@ use super::answer::check_reply;
 use super::question::offer_grant;
 use crate::hooks::SessionlessHooks;
 use crate::{
-    Agent, ApprovalAnswer, ApprovalPolicy, ApprovalQuestion, CallFacts, SessionlessResult,
+    ApprovalAnswer, ApprovalPolicy, ApprovalQuestion, CallFacts, NewGrant, Sessionless,
+    SessionlessResult,
 };
 use stead_core::{Ask, CallState, PendingCall, ResultStatus, ToolCall, args_hash};
 use stead_gate::GrantScope;
 use stead_tools::{Registry, Tool};
 use stead_vfs::Vfs;
 
-impl Agent {
-    /// The call as it may run, or what came of it without running.
-    pub(crate) async fn ask_sessionless(
+impl Sessionless {
+    /// Returns the call if it was approved, or else its result.
+    pub(crate) async fn ask(
         &self,
         call: ToolCall,
         ask: Ask,
@@ -80,7 +81,7 @@ impl Agent {
                 state: CallState::Approved { args_hash: hash },
             }),
             ApprovalAnswer::Always => {
-                self.grant_sessionless(tool, always, (&rule, &by))
+                self.grant(tool, always, (&rule, &by))
                     .await
                     .map_err(|why| denied(&why))?;
                 Ok(PendingCall {
@@ -110,16 +111,20 @@ impl Agent {
         }
     }
 
-    async fn grant_sessionless(
+    async fn grant(
         &self,
         tool: &dyn Tool,
         what: Option<GrantScope>,
-        asked: (&str, &str),
+        (rule, by): (&str, &str),
     ) -> Result<(), String> {
         let what = what.ok_or("calls like it must be seen each time; approve it once")?;
-        let kept = self
-            .grant(self.owner(), &tool.spec().name, what, asked)
-            .await;
+        let new = NewGrant {
+            tool: &tool.spec().name,
+            what,
+            rule,
+            by,
+        };
+        let kept = self.agent.grants(&self.owner).add(new).await;
         kept.map(drop).map_err(|error| error.to_string())
     }
 }

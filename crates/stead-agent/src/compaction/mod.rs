@@ -265,7 +265,8 @@ impl ActiveRun<'_> {
         };
         let agent = self.session.agent.clone();
         if let Err(error) = agent
-            .archive(&self.session.owner, &self.session.id, tag)
+            .archive()
+            .save(&self.session.owner, &self.session.id, tag)
             .await
         {
             let text = format!("the conversation was not archived: {error}");

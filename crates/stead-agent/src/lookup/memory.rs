@@ -1,13 +1,14 @@
 //! The files of memory, as they are searched: only what is trusted.
 
 use super::{LookupError, SyncedScope};
+use crate::Agent;
 use crate::memory::without_sources;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use stead_core::SessionId;
+use stead_core::{Owner, SessionId};
 use stead_search::{Index, SearchScope, SearchSource, SearchSourceKind, SourceLine};
 use stead_vfs::{DirEntry, FileKind, ReadRange, VPath, Vfs, VfsError};
 use stead_workspace::{IsolationScope, Workspace};
@@ -53,6 +54,15 @@ impl MemoryFiles {
             days: tree.daily_facts.clone(),
             prefix,
         })
+    }
+
+    /// The memory of `owner` outside any session, as far as the file rules show it; `None` if the
+    /// layout has none.
+    pub fn for_owner(agent: &Agent, owner: &Owner) -> Option<Self> {
+        let session = SessionId::sessionless();
+        let files = agent.place().files(owner, &session, None);
+        let files = agent.workspace().prompt_files(&files);
+        Self::for_session(agent.workspace(), &session, files)
     }
 
     /// The path of a source of this memory.

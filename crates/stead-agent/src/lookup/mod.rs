@@ -11,11 +11,10 @@ pub use dates::{parse_since, parse_until};
 pub use journal::{EntryText, entry_text};
 pub use memory::MemoryFiles;
 
-use crate::Agent;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::{Entry, JournalLine, Owner, SessionId};
+use stead_core::{Entry, JournalLine, SessionId};
 use stead_search::{
     AppendOutcome, Embed, HybridOptions, Index, IndexError, LazyIndex, Query, SearchResults,
     SearchScope, SearchSource, SearchSourceKind, SyncOutcome,
@@ -160,27 +159,6 @@ impl Lookup {
                 index.search_hybrid(query, hybrid).await
             }
         }
-    }
-}
-
-impl Agent {
-    /// Finds what was remembered and said for `owner`.
-    pub fn lookup(&self, owner: &Owner) -> Lookup {
-        Lookup::new(
-            self.parts.place.index(owner),
-            self.parts.workspace.embedder.clone(),
-        )
-    }
-
-    /// The memory of `owner` outside any session, as far as the rules show it. None if the layout
-    /// has none.
-    pub fn memory_files(&self, owner: &Owner) -> Option<MemoryFiles> {
-        let session = SessionId::sessionless();
-        let files = self
-            .parts
-            .workspace
-            .prompt_files(&self.parts.place.files(owner, &session, None));
-        MemoryFiles::for_session(&self.parts.workspace, &session, files)
     }
 }
 

@@ -2,19 +2,19 @@
 
 use super::error::MemoryError;
 use super::owner_memory::OwnerMemory;
-use crate::{Agent, Purpose, UsageRecord};
+use crate::metered_model::{MeteredError, MeteredModel};
+use crate::model_facts::UNKNOWN_SIDE_WINDOW_TOKENS;
+use crate::{Agent, Purpose};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use stead_core::{Block, CallEstimate, Message, message_tokens, text_tokens};
-use stead_model::{Model, Params, Request, SystemPart, ToolChoice};
+use std::time::Duration;
+use stead_core::Block;
+use stead_model::Model;
 
 /// Longest wait for one answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(180);
 /// Longest answer that is wanted.
 const ANSWER_TOKENS: u64 = 8_000;
-/// The window of a model that nobody knows.
-const UNKNOWN_WINDOW: u64 = 32_000;
 
 impl Agent {
     /// The model that extracts and merges facts: the one that was set, or else the agent's own. A
@@ -34,7 +34,7 @@ impl Agent {
     pub(super) fn question_tokens(&self) -> u64 {
         self.memory_model()
             .and_then(|model| model.context_window())
-            .unwrap_or(UNKNOWN_WINDOW)
+            .unwrap_or(UNKNOWN_SIDE_WINDOW_TOKENS)
             / 2
     }
 
@@ -47,71 +47,22 @@ impl Agent {
         question: String,
     ) -> Result<T, MemoryError> {
         let model = self.memory_model().ok_or(MemoryError::NoModel)?;
-        let quarter = model.context_window().unwrap_or(UNKNOWN_WINDOW) / 4;
-        let longest = model
-            .max_output_tokens()
-            .unwrap_or(ANSWER_TOKENS)
-            .min(ANSWER_TOKENS)
-            .min(quarter);
-        let params = Params {
-            max_output_tokens: Some(longest as u32),
-            tool_choice: ToolChoice::None,
-            ..Params::default()
-        };
-        let request = Request {
-            system: [SystemPart {
-                text: system.to_owned(),
-                stable: true,
-            }]
-            .into(),
-            messages: vec![Arc::new(Message::user(question))],
-            params,
-            ..Request::default()
-        };
-        let estimate = CallEstimate {
-            input_tokens: text_tokens(system)
-                + request
-                    .messages
-                    .iter()
-                    .map(|said| message_tokens(said))
-                    .sum::<u64>(),
-            answer_tokens: longest,
-            thinking_tokens: 0,
-            price: self.price_from(&**model, model.name()),
-        };
-        let reservation = self.budget(&home.owner).reserve(estimate).await?;
-        let begun = Instant::now();
-        let reply = match tokio::time::timeout(ANSWER_TIMEOUT, model.complete(&request)).await {
-            Ok(Ok(reply)) => reply,
-            Ok(Err(error)) => {
-                reservation.release().await?;
-                return Err(error.into());
-            }
-            Err(_) => {
-                reservation.charge_in_full().await?;
-                return Err(MemoryError::Slow(ANSWER_TIMEOUT.as_secs()));
-            }
-        };
-        let cost = self.cost_of(&**model, &reply, request.params.caching);
-        reservation.settle(&reply.usage, cost).await?;
-        let record = UsageRecord::new(
-            &home.owner.user,
-            &home.session,
-            Purpose::Memory,
-            &reply.model,
-        );
-        let ms = u64::try_from(begun.elapsed().as_millis()).ok();
-        // What could not be written down is missing in a list, and nothing else.
-        let _ = self
-            .log_usage(
-                &home.owner,
-                &[UsageRecord {
-                    ms,
-                    ..record.with_usage(reply.usage, cost)
-                }],
-            )
+        let budget = self.budget(&home.owner);
+        let metered = MeteredModel::new(&self.parts, &**model, &budget);
+        let longest = metered
+            .answer_tokens(ANSWER_TOKENS)
+            .min(metered.window() / 4);
+        let answer = metered.ask_within(system, question, longest, ANSWER_TIMEOUT);
+        let answer = answer.await.map_err(|error| match error {
+            MeteredError::Budget(error) => MemoryError::Budget(error),
+            MeteredError::Model(error) => MemoryError::Model(error),
+            MeteredError::TimedOut(limit) => MemoryError::Slow(limit.as_secs()),
+        })?;
+        // A line that cannot be written is missing in the usage log, and nothing else.
+        let _ = answer
+            .log(&self.parts, (&home.owner, &home.session), Purpose::Memory)
             .await;
-        let text = reply.content.iter().filter_map(|block| match block {
+        let text = answer.reply.content.iter().filter_map(|block| match block {
             Block::Text { text } => Some(text.as_str()),
             Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
         });

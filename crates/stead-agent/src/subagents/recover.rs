@@ -100,7 +100,8 @@ impl Subagents {
             .files(&self.owner, &self.session, None);
         let specs = self
             .workspace_agent
-            .agent_specs(
+            .agents()
+            .specs(
                 &self.owner,
                 &self.workspace_agent.workspace().prompt_files(&files),
             )

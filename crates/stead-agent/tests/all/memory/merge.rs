@@ -178,6 +178,7 @@ fn the_agent_saves_and_forgets_and_nothing_is_destroyed() {
         let forget = async |query: &str| {
             let args = json!({"query": query});
             let called = agent
+                .sessionless()
                 .call_tool(
                     "memory_forget",
                     args,

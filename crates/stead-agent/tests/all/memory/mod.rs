@@ -297,7 +297,8 @@ pub(super) fn texts(file: &str) -> Vec<String> {
 /// The system prompt as it is now.
 pub(super) async fn prompt(agent: &Arc<Agent>) -> String {
     agent
-        .sessionless_turn()
+        .sessionless()
+        .turn()
         .await
         .unwrap()
         .prompt

@@ -127,6 +127,7 @@ fn words_of_a_page_are_never_remembered_before_a_person_approves() {
         // The agent cannot read them back, and so not launder them.
         for path in ["memory/quarantine", &waiting[0].path] {
             let verdict = agent
+                .sessionless()
                 .explain("read_file", json!({"file_path": path}))
                 .await
                 .unwrap();
@@ -221,6 +222,7 @@ fn a_session_with_words_from_outside_asks_before_it_changes_what_prompts_are_mad
             // The same call is free where nothing came from outside.
             assert!(
                 agent
+                    .sessionless()
                     .explain(tool, args.clone())
                     .await
                     .unwrap()
