@@ -1,6 +1,7 @@
 //! The agent: the parts that all its sessions share.
 
 use crate::features::{self, Feature};
+use crate::memory::AgentMemoryContext;
 use crate::model_facts::ModelLimits;
 use crate::workspace_agents::{ModelConnector, SubagentDelegate, WorkspaceAgents};
 use crate::{
@@ -10,6 +11,7 @@ use crate::{
 use std::fmt;
 use std::sync::Arc;
 use stead_core::{Owner, SessionId};
+use stead_memory::Memory;
 use stead_model::{Model, Params};
 use stead_sandbox::Sandbox;
 use stead_store::Sessions;
@@ -239,6 +241,11 @@ impl Agent {
     /// The questions that wait for a person in sessions of `owner`.
     pub fn open_questions(self: &Arc<Self>, owner: &Owner) -> OpenQuestions {
         OpenQuestions::new(self.clone(), owner.clone())
+    }
+
+    /// Long-term memory.
+    pub fn memory(&self) -> Memory {
+        Memory::new(Arc::new(AgentMemoryContext::new(self.parts.clone())))
     }
 
     /// Turns and tool calls of its usual owner outside any session.

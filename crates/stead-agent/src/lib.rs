@@ -64,12 +64,6 @@ pub use inbox::{Inbox, QueuedMessage, SendOutcome};
 pub use lookup::{
     EntryText, Lookup, LookupError, LookupResult, MemoryFiles, entry_text, parse_since, parse_until,
 };
-pub use memory::{
-    BlameLine, ConsolidationReport, DeadJob, Fact, FactDocument, FactSelection, FactSource,
-    FlushReport, ForgetResult, LocatedFact, MAX_FACT_CHARS, MemoryError, MemoryJob, MemoryStatus,
-    MemoryWorker, MergeDiff, MergeRecord, ReviewDecision, WorkerOptions, WorkerReport,
-    without_sources,
-};
 pub use model_facts::UNKNOWN_WINDOW_TOKENS;
 pub use offload::copy_offloaded;
 pub use session::{RewindPoint, Session};
@@ -77,6 +71,12 @@ pub use sessionless::{Sessionless, SessionlessResult};
 pub use stead_gate::{
     CallFacts, CommandFacts, GateRules, Grant, GrantScope, ReadOnlyStatus, RuleMatch,
     SessionPermissions, TaintedWrite, judge,
+};
+pub use stead_memory::{
+    BlameLine, ConsolidationReport, DeadJob, Fact, FactDocument, FactSelection, FactSource,
+    FlushReport, ForgetResult, LocatedFact, MAX_FACT_CHARS, Memory, MemoryError, MemoryJob,
+    MemoryStatus, MemoryWorker, MergeDiff, MergeRecord, ReviewDecision, WorkerOptions,
+    WorkerReport, without_sources,
 };
 pub use steering::INTERRUPTED;
 pub use subagents::{

@@ -1,7 +1,7 @@
 //! Single questions to a model besides the answers of a run: summaries, memory, hooks. Each is
 //! reserved in the budget, asked, settled and, where the caller wants it, logged as usage.
 
-use crate::model_facts::{Pricing, UNKNOWN_SIDE_WINDOW_TOKENS};
+use crate::model_facts::Pricing;
 use crate::{AgentError, AgentParts, Budget, BudgetError, Purpose, UsageLog, UsageRecord};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -51,13 +51,6 @@ impl<'a> MeteredModel<'a> {
             model,
             budget,
         }
-    }
-
-    /// The context window of the model, or a cautious assumption if it is not known.
-    pub(crate) fn window(&self) -> u64 {
-        self.model
-            .context_window()
-            .unwrap_or(UNKNOWN_SIDE_WINDOW_TOKENS)
     }
 
     /// The most answer tokens to ask for: `wanted`, or less if the model cannot give as many.

@@ -174,6 +174,7 @@ impl Session {
             // ended.
             let _ = self
                 .agent
+                .memory()
                 .enqueue_flush(&self.owner, &self.id, self.state.seq)
                 .await;
         }

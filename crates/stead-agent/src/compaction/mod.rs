@@ -169,6 +169,7 @@ impl ActiveRun<'_> {
             let _ = self
                 .session
                 .agent
+                .memory()
                 .enqueue_flush(&self.session.owner, &self.session.id, view.covers)
                 .await;
         }

@@ -1,9 +1,10 @@
 //! What earlier sessions left to remember.
 
 use super::{Contribution, Feature, TurnCx};
-use crate::memory::{FactFiles, memory_tools, without_sources};
+
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
+use stead_memory::{FactFiles, memory_tools, without_sources};
 use stead_tools::Tool;
 use stead_vfs::VPath;
 use stead_workspace::{

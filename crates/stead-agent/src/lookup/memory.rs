@@ -2,13 +2,13 @@
 
 use super::{LookupError, SyncedScope};
 use crate::Agent;
-use crate::memory::without_sources;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use stead_core::{Owner, SessionId};
+use stead_memory::without_sources;
 use stead_search::{Index, SearchScope, SearchSource, SearchSourceKind, SourceLine};
 use stead_vfs::{DirEntry, FileKind, ReadRange, VPath, Vfs, VfsError};
 use stead_workspace::{IsolationScope, Workspace};

@@ -243,14 +243,15 @@ pub(super) fn hasty() -> WorkerOptions {
 
 pub(super) async fn work(agent: &Arc<Agent>) {
     agent
-        .run_memory_jobs(&Owner::default(), &hasty())
+        .memory()
+        .work(&Owner::default(), &hasty())
         .await
         .unwrap();
 }
 
 /// The facts of all days, in order.
 pub(super) async fn of_days(agent: &Arc<Agent>, owner: &Owner) -> Vec<String> {
-    let all = agent.memory_list(owner).await.unwrap();
+    let all = agent.memory().list(owner).await.unwrap();
     all.into_iter()
         .filter(|fact| fact.path.starts_with("memory/"))
         .map(|fact| fact.text)
@@ -259,7 +260,7 @@ pub(super) async fn of_days(agent: &Arc<Agent>, owner: &Owner) -> Vec<String> {
 
 /// The facts of curated memory, in order.
 pub(super) async fn curated(agent: &Arc<Agent>, owner: &Owner) -> Vec<String> {
-    let all = agent.memory_list(owner).await.unwrap();
+    let all = agent.memory().list(owner).await.unwrap();
     all.into_iter()
         .filter(|fact| fact.path == "MEMORY.md")
         .map(|fact| fact.text)

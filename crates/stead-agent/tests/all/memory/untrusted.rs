@@ -84,7 +84,7 @@ fn words_of_a_page_are_never_remembered_before_a_person_approves() {
         // Again in a session that goes on, and in one that never saw the page.
         say(&agent, "s", "fact: and coffee").await;
         work(&agent).await;
-        agent.consolidate(&owner, None).await.unwrap();
+        agent.memory().consolidate(&owner).await.unwrap();
 
         let all = remembered(dir.path());
         assert!(!all.contains("evil"), "{all}");
@@ -110,7 +110,7 @@ fn words_of_a_page_are_never_remembered_before_a_person_approves() {
             "{shown:?}"
         );
 
-        let waiting = agent.memory_review(&owner).await.unwrap();
+        let waiting = agent.memory().review(&owner).await.unwrap();
         let wait = |words: &str| waiting.iter().filter(|fact| fact.text == words).count();
         assert_eq!(
             (
@@ -139,11 +139,13 @@ fn words_of_a_page_are_never_remembered_before_a_person_approves() {
         // Only a person lets them through.
         let by_id = FactSelection::Ids(vec![waiting[0].id.clone()]);
         agent
-            .memory_decide(&owner, &by_id, ReviewDecision::Approve, "ann")
+            .memory()
+            .decide(&owner, &by_id, ReviewDecision::Approve, "ann")
             .await
             .unwrap();
         agent
-            .memory_decide(&owner, &FactSelection::All, ReviewDecision::Reject, "ann")
+            .memory()
+            .decide(&owner, &FactSelection::All, ReviewDecision::Reject, "ann")
             .await
             .unwrap();
         work(&agent).await;
@@ -154,7 +156,7 @@ fn words_of_a_page_are_never_remembered_before_a_person_approves() {
             "{memory}"
         );
         assert!(read(dir.path(), "memory/quarantine/rejected.md").contains("rejected_by=ann"));
-        assert_eq!(agent.memory_review(&owner).await.unwrap(), Vec::new());
+        assert_eq!(agent.memory().review(&owner).await.unwrap(), Vec::new());
     });
 }
 

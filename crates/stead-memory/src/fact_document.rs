@@ -1,7 +1,7 @@
 //! A file of facts, line by line. What is not one of our facts is a person's, and stays as it is to
 //! the byte.
 
-use super::fact::Fact;
+use crate::fact::Fact;
 use std::collections::HashSet;
 
 /// The lines of a memory file, each with its line end.
@@ -111,8 +111,8 @@ impl FactDocument {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fact::FactSource;
     use super::*;
+    use crate::fact::FactSource;
     use proptest::prelude::*;
 
     fn fact(id: &str) -> Fact {

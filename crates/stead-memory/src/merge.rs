@@ -1,8 +1,8 @@
 //! How new facts become part of curated memory. Pure: the same memory, facts and decision give the
 //! same text, and doing it twice is the same as once.
 
-use super::fact::{Fact, normalised, one_line, without_sources};
-use super::fact_document::FactDocument;
+use crate::fact::{Fact, normalised, one_line, without_sources};
+use crate::fact_document::FactDocument;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 use stead_core::text_tokens;
@@ -14,33 +14,33 @@ const TITLE: &str = "# Memory";
 
 /// What is to become of new facts, and of old ones that they touch. Everything is named by id.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct MergeDecision {
+pub(crate) struct MergeDecision {
     /// Bullets that say what several facts said.
-    pub(super) bullets: Vec<Bullet>,
+    pub(crate) bullets: Vec<Bullet>,
     /// Facts that another one makes needless.
-    pub(super) dropped: Vec<DroppedFact>,
+    pub(crate) dropped: Vec<DroppedFact>,
 }
 
 /// A bullet, and the facts it stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Bullet {
-    pub(super) text: String,
-    pub(super) from: Vec<String>,
+pub(crate) struct Bullet {
+    pub(crate) text: String,
+    pub(crate) from: Vec<String>,
 }
 
 /// A fact that is needless because of another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct DroppedFact {
-    pub(super) id: String,
-    pub(super) by: String,
+pub(crate) struct DroppedFact {
+    pub(crate) id: String,
+    pub(crate) by: String,
 }
 
 /// A memory after a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct MergeResult {
-    pub(super) memory: FactDocument,
+pub(crate) struct MergeResult {
+    pub(crate) memory: FactDocument,
     /// Bullets that are no longer in it.
-    pub(super) archived: Vec<Fact>,
+    pub(crate) archived: Vec<Fact>,
 }
 
 /// A memory while it is changed.
@@ -97,7 +97,7 @@ impl MergeState {
 /// Merges `facts` into the memory `text`. Lines that a person wrote stay as they are. Every fact is
 /// used, or dropped because of another that stays, or added as it is; those in `away` were put away
 /// before. Beyond `max_tokens` the oldest machine-written bullets leave.
-pub(super) fn apply_decision(
+pub(crate) fn apply_decision(
     text: &str,
     facts: &[Fact],
     decision: &MergeDecision,

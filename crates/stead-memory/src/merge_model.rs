@@ -1,12 +1,11 @@
 //! Asking the model how new facts fit into what is remembered.
 
-use super::error::MemoryError;
-use super::fact::Fact;
-use super::fact_document::FactDocument;
-use super::merge::{Bullet, DroppedFact, MergeDecision};
-use super::owner_memory::OwnerMemory;
-use super::transcript::truncate_to_tokens;
-use crate::Agent;
+use crate::error::MemoryError;
+use crate::fact::Fact;
+use crate::fact_document::FactDocument;
+use crate::merge::{Bullet, DroppedFact, MergeDecision};
+use crate::owner_memory::OwnerMemory;
+use crate::transcript::truncate_to_tokens;
 use serde::Deserialize;
 use stead_core::text_tokens;
 
@@ -49,16 +48,15 @@ enum DropReason {
     Superseded,
 }
 
-impl Agent {
+impl OwnerMemory {
     /// Asks how `facts` fit into `memory`.
-    pub(super) async fn decide_merge(
+    pub(crate) async fn decide_merge(
         &self,
-        home: &OwnerMemory,
         memory: &FactDocument,
         facts: &[Fact],
     ) -> Result<MergeDecision, MemoryError> {
         let (question, ids) = merge_question(memory, facts, self.question_tokens() / 2);
-        let answer: MergeAnswer = self.ask_json(home, MERGE_PROMPT, question).await?;
+        let answer: MergeAnswer = self.ask_json(MERGE_PROMPT, question).await?;
         if answer.bullets.is_empty() && answer.dropped.is_empty() && facts.len() > 1 {
             return Err(MemoryError::Answer("it decides nothing".to_owned()));
         }

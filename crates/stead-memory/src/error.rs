@@ -1,5 +1,6 @@
 //! What can go wrong with memory.
 
+use stead_core::BudgetExhausted;
 use stead_model::ModelError;
 use stead_store::StoreError;
 use stead_vfs::{VPath, VfsError};
@@ -27,7 +28,7 @@ pub enum MemoryError {
     Model(#[from] ModelError),
     /// Too little of the day's budget is left.
     #[error(transparent)]
-    Budget(#[from] crate::BudgetError),
+    Budget(#[from] BudgetExhausted),
     /// The model answered something else than it was asked for.
     #[error("the model's answer cannot be used: {0}")]
     Answer(String),

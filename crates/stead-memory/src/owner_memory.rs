@@ -1,10 +1,11 @@
 //! Where the memory of one owner lies: files that people read, and documents that keep the progress
 //! of jobs.
 
-use super::error::MemoryError;
-use super::fact::{Fact, normalised};
-use super::fact_document::FactDocument;
-use crate::Agent;
+use crate::context::MemoryContext;
+use crate::error::MemoryError;
+use crate::fact::{Fact, normalised};
+use crate::fact_document::FactDocument;
+use crate::progress::JobDocuments;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use std::collections::HashSet;
@@ -18,75 +19,79 @@ const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 /// How often a change is tried again when others change the same file.
 const MAX_TRIES: usize = 50;
 /// The scope of whoever does not keep files by session.
-pub(super) const EVERY_SESSION: &str = "all";
+pub(crate) const EVERY_SESSION: &str = "all";
 
 /// The files of a memory.
 #[derive(Debug, Clone)]
-pub(crate) struct FactFiles {
-    pub(super) files: Arc<dyn Vfs>,
+pub struct FactFiles {
+    pub(crate) files: Arc<dyn Vfs>,
     /// Curated memory.
-    pub(super) memory: VPath,
+    pub(crate) memory: VPath,
     /// The folder of the facts of each day.
-    pub(super) days: VPath,
+    pub(crate) days: VPath,
     zone: Option<String>,
 }
 
-/// The memory of one owner.
+/// A memory of one owner: its files, its documents, and the context it works in.
 #[derive(Debug, Clone)]
-pub(super) struct OwnerMemory {
-    pub(super) files: FactFiles,
-    pub(super) state: OwnerState,
-    /// Whose it is, and the session that is looked through.
-    pub(super) owner: Owner,
-    pub(super) session: SessionId,
-    /// Which of the owner's memories: one for all sessions, or that of one session.
-    pub(super) scope: String,
+pub(crate) struct OwnerMemory {
+    pub(crate) cx: Arc<dyn MemoryContext>,
+    pub(crate) files: FactFiles,
+    pub(crate) documents: JobDocuments,
+    pub(crate) owner: Owner,
+    /// The session that facts are extracted from.
+    pub(crate) session: SessionId,
 }
 
-impl Agent {
-    /// The memory of `owner` that `session` adds to.
-    pub(super) fn owner_memory(
-        &self,
+impl OwnerMemory {
+    /// The memory of `owner` to which `session` adds facts.
+    pub(crate) fn of_session(
+        cx: &Arc<dyn MemoryContext>,
         owner: &Owner,
         session: &SessionId,
-    ) -> Result<OwnerMemory, MemoryError> {
-        let place = &self.parts.place;
-        let files = FactFiles::new(
-            &self.workspace().definition,
-            place.files(owner, session, None),
-        )?;
-        let state = self.memory_state(owner);
-        let scope = match self.workspace().config().filesystem.scope {
+    ) -> Result<Self, MemoryError> {
+        let definition = cx.definition();
+        let scope = match definition.config.filesystem.scope {
             IsolationScope::Session => session.to_string(),
             IsolationScope::User | IsolationScope::Agent | IsolationScope::Global => {
                 EVERY_SESSION.to_owned()
             }
         };
-        Ok(OwnerMemory {
-            files,
-            state,
+        Ok(Self {
+            cx: cx.clone(),
+            files: FactFiles::new(definition, cx.files(owner, session))?,
+            documents: JobDocuments {
+                state: memory_state(&**cx, owner),
+                scope,
+            },
             owner: owner.clone(),
             session: session.clone(),
-            scope,
         })
     }
 
-    /// The memory of `owner` under the name of a scope.
-    pub(super) fn owner_memory_of_scope(
-        &self,
+    /// The memory of `owner` with the name of a scope.
+    pub(crate) fn of_scope(
+        cx: &Arc<dyn MemoryContext>,
         owner: &Owner,
         scope: &str,
-    ) -> Result<OwnerMemory, MemoryError> {
+    ) -> Result<Self, MemoryError> {
         let session = SessionId::new(scope)
             .ok()
             .filter(|_| scope != EVERY_SESSION);
-        self.owner_memory(owner, &session.unwrap_or_else(SessionId::sessionless))
+        Self::of_session(cx, owner, &session.unwrap_or_else(SessionId::sessionless))
     }
+}
+
+/// The documents and the queue of all memories of `owner`.
+pub(crate) fn memory_state(cx: &dyn MemoryContext, owner: &Owner) -> OwnerState {
+    let mut state = cx.state(owner);
+    state.space = state.space.within("memory");
+    state
 }
 
 impl FactFiles {
     /// The memory in `files`, as the layout places it.
-    pub(crate) fn new(definition: &Definition, files: Arc<dyn Vfs>) -> Result<Self, MemoryError> {
+    pub fn new(definition: &Definition, files: Arc<dyn Vfs>) -> Result<Self, MemoryError> {
         let none = || MemoryError::NoMemory(definition.layout.to_string());
         let memory = definition.paths.memory.clone().ok_or_else(none)?;
         let beside = || memory.parent().filter(|folder| !folder.is_root());
@@ -306,7 +311,7 @@ impl FactFiles {
 }
 
 /// Where forgotten facts go.
-pub(super) const FORGOTTEN: &str = "forgotten";
+pub(crate) const FORGOTTEN: &str = "forgotten";
 
 /// The date that a file is named after.
 fn date_of(name: &str) -> Option<Date> {

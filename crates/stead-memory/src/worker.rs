@@ -1,9 +1,10 @@
 //! Who does what was put off: any process that has the time.
 
-use super::error::MemoryError;
-use super::job::{MemoryJob, QUEUE};
-use super::progress::{MergeProgress, Versioned};
-use crate::Agent;
+use crate::Memory;
+use crate::error::MemoryError;
+use crate::job::{MemoryJob, QUEUE};
+use crate::owner_memory::{OwnerMemory, memory_state};
+use crate::progress::{MergeProgress, Versioned};
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::Owner;
@@ -66,15 +67,15 @@ enum JobEnd {
     Stopped,
 }
 
-impl Agent {
+impl Memory {
     /// Does what was put off for `owner`, until nothing is due.
-    pub async fn run_memory_jobs(
+    pub async fn work(
         &self,
         owner: &Owner,
         options: &WorkerOptions,
     ) -> Result<WorkerReport, MemoryError> {
         let end = Instant::now() + options.limit;
-        let state = self.memory_state(owner);
+        let state = memory_state(&*self.cx, owner);
         let mut worked = WorkerReport::default();
         while Instant::now() < end && !options.cancel.is_cancelled() {
             let Some(claimed) = state
@@ -115,12 +116,12 @@ impl Agent {
     }
 
     /// The same, unless another process is at it for the same owner: then nothing happens.
-    pub async fn run_memory_jobs_exclusively(
+    pub async fn work_exclusively(
         &self,
         owner: &Owner,
         options: &WorkerOptions,
     ) -> Result<Option<WorkerReport>, MemoryError> {
-        let state = self.memory_state(owner);
+        let state = memory_state(&*self.cx, owner);
         let me = format!("{} {:?}", std::process::id(), Instant::now());
         let fence = match state
             .store
@@ -137,7 +138,7 @@ impl Agent {
             AcquireOutcome::Held(_) => return Ok(None),
         };
         let worked = tokio::select! {
-            worked = self.run_memory_jobs(owner, options) => worked.map(Some),
+            worked = self.work(owner, options) => worked.map(Some),
             lost = keep_lease(&state, &fence, options.visibility_timeout) => lost.map(|()| None),
         };
         state.store.release(&state.space, &fence).await?;
@@ -146,10 +147,10 @@ impl Agent {
 
     /// A worker beside what else the process does. It ends when the handle is dropped, and whatever
     /// it was at is taken up by the next.
-    pub fn spawn_memory_worker(self: &Arc<Self>, owner: Owner) -> MemoryWorker {
+    pub fn spawn_worker(&self, owner: Owner) -> MemoryWorker {
         /// How often it looks for what others put off, or what is due by now.
         const EVERY: Duration = Duration::from_secs(60);
-        let agent = self.clone();
+        let memory = self.clone();
         let wake = Arc::new(Notify::new());
         let woken = wake.clone();
         let mut tasks = JoinSet::new();
@@ -158,7 +159,7 @@ impl Agent {
             loop {
                 // What went wrong is told by `stead memory status`; the queue keeps what was not
                 // done.
-                let _ = agent.run_memory_jobs(&owner, &options).await;
+                let _ = memory.work(&owner, &options).await;
                 let _ = tokio::time::timeout(EVERY, woken.notified()).await;
             }
         });
@@ -166,12 +167,6 @@ impl Agent {
             wake,
             _tasks: tasks,
         }
-    }
-
-    pub(super) fn memory_state(&self, owner: &Owner) -> OwnerState {
-        let mut state = self.parts.place.state(owner);
-        state.space = state.space.within("memory");
-        state
     }
 
     /// Does one job, telling the queue from time to time that somebody is at it.
@@ -205,13 +200,14 @@ impl Agent {
         match MemoryJob::parse(payload)? {
             MemoryJob::Flush { session, upto } => self.flush(owner, &session, upto).await.map(drop),
             MemoryJob::Consolidate { scope, generation } => {
-                let home = self.owner_memory_of_scope(owner, &scope)?;
-                let merged: Option<Versioned<MergeProgress>> = home.get(&home.merged_key()).await?;
+                let home = OwnerMemory::of_scope(&self.cx, owner, &scope)?;
+                let merged: Option<Versioned<MergeProgress>> =
+                    home.documents.get(&home.documents.merged_key()).await?;
                 if merged.map_or(0, |kept| kept.value.generation) != generation {
                     // Somebody did it, and saw to whatever came after.
                     return Ok(());
                 }
-                self.consolidate(owner, Some(&scope)).await.map(drop)
+                home.consolidate().await.map(drop)
             }
         }
     }

@@ -34,7 +34,7 @@ pub struct MergeDiff {
 
 impl MergeDiff {
     /// The part in which two texts differ, with a few lines around it.
-    pub(super) fn new(before: &str, after: &str) -> Self {
+    pub(crate) fn new(before: &str, after: &str) -> Self {
         let old: Vec<&str> = before.split_inclusive('\n').collect();
         let new: Vec<&str> = after.split_inclusive('\n').collect();
         let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();

@@ -1,10 +1,10 @@
 //! `memory_save` and `memory_forget`: what the agent itself does to its memory.
 
-use super::credentials::holds_credentials;
-use super::error::MemoryError;
-use super::fact::{Fact, FactSource, normalised, stable_id};
-use super::owner_memory::FactFiles;
-use super::review::{ForgetResult, LocatedFact};
+use crate::credentials::holds_credentials;
+use crate::error::MemoryError;
+use crate::fact::{Fact, FactSource, normalised, stable_id};
+use crate::owner_memory::FactFiles;
+use crate::review::{ForgetResult, LocatedFact};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,7 +17,7 @@ const MAX_TAGS: usize = 8;
 
 /// The tools over the memory in `files`, which must not be guarded: what waits for approval is out
 /// of reach of an agent's own files.
-pub(crate) fn memory_tools(files: FactFiles, redactor: Redactor) -> Vec<Arc<dyn Tool>> {
+pub fn memory_tools(files: FactFiles, redactor: Redactor) -> Vec<Arc<dyn Tool>> {
     vec![
         typed_tool(MemorySaveTool {
             files: files.clone(),

@@ -1,13 +1,13 @@
 //! What a person sees of memory, and does to it.
 
-use super::error::MemoryError;
-use super::fact::{Fact, FactSource, normalised};
-use super::fact_document::FactDocument;
-use super::job::{MemoryJob, QUEUE};
-use super::merge_record::MergeRecord;
-use super::owner_memory::{FORGOTTEN, FactFiles, OwnerMemory};
-use super::progress::{MergeProgress, Versioned};
-use crate::Agent;
+use crate::Memory;
+use crate::error::MemoryError;
+use crate::fact::{Fact, FactSource, normalised};
+use crate::fact_document::FactDocument;
+use crate::job::{MemoryJob, QUEUE};
+use crate::merge_record::MergeRecord;
+use crate::owner_memory::{FORGOTTEN, FactFiles, OwnerMemory};
+use crate::progress::{MergeProgress, Versioned};
 use jiff::{Timestamp, ToSpan};
 use serde::Serialize;
 use std::collections::HashSet;
@@ -120,19 +120,21 @@ pub enum FactSelection {
     Ids(Vec<String>),
 }
 
-impl Agent {
+impl Memory {
     fn review_memory(&self, owner: &Owner) -> Result<OwnerMemory, MemoryError> {
-        self.owner_memory(owner, &SessionId::sessionless())
+        OwnerMemory::of_session(&self.cx, owner, &SessionId::sessionless())
     }
 
     /// How the memory of `owner` stands.
-    pub async fn memory_status(&self, owner: &Owner) -> Result<MemoryStatus, MemoryError> {
+    pub async fn status(&self, owner: &Owner) -> Result<MemoryStatus, MemoryError> {
         let home = self.review_memory(owner)?;
-        let merged: Option<Versioned<MergeProgress>> = home.get(&home.merged_key()).await?;
+        let merged: Option<Versioned<MergeProgress>> =
+            home.documents.get(&home.documents.merged_key()).await?;
         let dead = home
+            .documents
             .state
             .store
-            .dead_letters(&home.state.space, QUEUE, None, MAX_DEAD)
+            .dead_letters(&home.documents.state.space, QUEUE, None, MAX_DEAD)
             .await?;
         let dead = dead.into_iter().map(|dead| DeadJob {
             job: MemoryJob::parse(&dead.payload)
@@ -141,8 +143,8 @@ impl Agent {
             reason: dead.reason,
         });
         Ok(MemoryStatus {
-            flushes: self.workspace().definition.memory_flush_enabled(),
-            model: self.workspace().config().memory.model.clone(),
+            flushes: self.cx.definition().memory_flush_enabled(),
+            model: self.cx.definition().config.memory.model.clone(),
             memory: home.files.memory.to_string(),
             unmerged: home.unmerged_count().await?,
             quarantined: home.files.quarantined_facts().await?.len(),
@@ -153,17 +155,17 @@ impl Agent {
     }
 
     /// The facts that wait for a person, oldest first.
-    pub async fn memory_review(&self, owner: &Owner) -> Result<Vec<LocatedFact>, MemoryError> {
+    pub async fn review(&self, owner: &Owner) -> Result<Vec<LocatedFact>, MemoryError> {
         self.review_memory(owner)?.files.quarantined_facts().await
     }
 
     /// The facts that are remembered: curated first, then day by day.
-    pub async fn memory_list(&self, owner: &Owner) -> Result<Vec<LocatedFact>, MemoryError> {
+    pub async fn list(&self, owner: &Owner) -> Result<Vec<LocatedFact>, MemoryError> {
         self.review_memory(owner)?.files.remembered_facts().await
     }
 
     /// Every line of curated memory and where it is from.
-    pub async fn memory_blame(&self, owner: &Owner) -> Result<Vec<BlameLine>, MemoryError> {
+    pub async fn blame(&self, owner: &Owner) -> Result<Vec<BlameLine>, MemoryError> {
         let files = self.review_memory(owner)?.files;
         let (ledger, _) = files.read(&files.memory).await?;
         let blamed = ledger
@@ -186,7 +188,7 @@ impl Agent {
     }
 
     /// The last merges, newest first.
-    pub async fn memory_records(
+    pub async fn records(
         &self,
         owner: &Owner,
         limit: usize,
@@ -194,9 +196,9 @@ impl Agent {
         const PAGE: usize = 100;
         let home = self.review_memory(owner)?;
         let listed = Documents::list(
-            &*home.state.store,
-            &home.state.space,
-            &home.record_prefix(),
+            &*home.documents.state.store,
+            &home.documents.state.space,
+            &home.documents.record_prefix(),
             None,
             PAGE,
         )
@@ -204,7 +206,8 @@ impl Agent {
         let mut records = Vec::new();
         for entry in listed.into_iter().rev().take(limit) {
             records.extend(
-                home.get::<MergeRecord>(&entry.key)
+                home.documents
+                    .get::<MergeRecord>(&entry.key)
                     .await?
                     .map(|kept| kept.value),
             );
@@ -214,7 +217,7 @@ impl Agent {
 
     /// Moves facts that wait to the file of their day, or to those that were rejected. `by` is who
     /// said so.
-    pub async fn memory_decide(
+    pub async fn decide(
         &self,
         owner: &Owner,
         which: &FactSelection,
@@ -235,8 +238,8 @@ impl Agent {
             FactSelection::Ids(ids) => ids.contains(&placed.id),
         };
         let meant: Vec<LocatedFact> = waiting.into_iter().filter(meant).collect();
-        let today = home.files.date(Timestamp::now());
-        let days = i64::from(self.workspace().config().memory.archive_days);
+        let today = home.files.date(self.cx.now());
+        let days = i64::from(self.cx.definition().config.memory.archive_days);
         for placed in &meant {
             let fact = Fact {
                 text: placed.text.clone(),
@@ -263,7 +266,7 @@ impl Agent {
             home.files.remove_fact(&placed.path, &placed.id).await?;
         }
         if review == ReviewDecision::Approve && !meant.is_empty() {
-            self.enqueue_consolidation(&home).await?;
+            home.enqueue_consolidation().await?;
         }
         Ok(meant)
     }
@@ -271,7 +274,7 @@ impl Agent {
 
 impl FactFiles {
     /// The facts that wait for a person, oldest first.
-    pub(super) async fn quarantined_facts(&self) -> Result<Vec<LocatedFact>, MemoryError> {
+    pub(crate) async fn quarantined_facts(&self) -> Result<Vec<LocatedFact>, MemoryError> {
         let mut waiting = Vec::new();
         for date in self.dates("quarantine").await? {
             waiting.extend(self.located_facts(&self.quarantine(date)?).await?);
@@ -280,7 +283,7 @@ impl FactFiles {
     }
 
     /// The facts that are remembered: curated first, then day by day.
-    pub(super) async fn remembered_facts(&self) -> Result<Vec<LocatedFact>, MemoryError> {
+    pub(crate) async fn remembered_facts(&self) -> Result<Vec<LocatedFact>, MemoryError> {
         let mut facts = self.located_facts(&self.memory).await?;
         for date in self.dates("").await? {
             facts.extend(self.located_facts(&self.day(date)?).await?);

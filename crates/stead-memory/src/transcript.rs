@@ -20,7 +20,7 @@ const PIECE_TOKENS: u64 = 24;
 
 /// Who said something.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum TranscriptSpeaker {
+pub(crate) enum TranscriptSpeaker {
     /// The person.
     User,
     /// A file that the person attached.
@@ -33,7 +33,7 @@ pub(super) enum TranscriptSpeaker {
 
 impl TranscriptSpeaker {
     /// As provenance names it.
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         match self {
             Self::User => "user",
             Self::Attachment => "file",
@@ -45,30 +45,30 @@ impl TranscriptSpeaker {
 
 /// Whether anybody here vouches for something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TrustLevel {
+pub(crate) enum TrustLevel {
     Trusted,
     Untrusted,
 }
 
 /// Something that was said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct TranscriptPiece {
-    pub(super) seq: u64,
-    pub(super) speaker: TranscriptSpeaker,
-    pub(super) text: String,
-    pub(super) trust: TrustLevel,
+pub(crate) struct TranscriptPiece {
+    pub(crate) seq: u64,
+    pub(crate) speaker: TranscriptSpeaker,
+    pub(crate) text: String,
+    pub(crate) trust: TrustLevel,
 }
 
 /// A part of a session that fits into one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct TranscriptChunk {
-    pub(super) pieces: Vec<TranscriptPiece>,
+pub(crate) struct TranscriptChunk {
+    pub(crate) pieces: Vec<TranscriptPiece>,
     /// The last entry it is about.
-    pub(super) upto: u64,
+    pub(crate) upto: u64,
 }
 
 /// What was said after entry `after`, up to entry `upto`. What was rewound was not said.
-pub(super) fn pieces(lines: &[JournalLine], after: u64, upto: u64) -> Vec<TranscriptPiece> {
+pub(crate) fn pieces(lines: &[JournalLine], after: u64, upto: u64) -> Vec<TranscriptPiece> {
     let mut pieces = Vec::<TranscriptPiece>::new();
     let mut tools = BTreeMap::<&str, &str>::new();
     let mut tainted = None::<u64>;
@@ -184,7 +184,7 @@ fn clipped(text: &str, chars: usize) -> String {
 
 /// The first pieces that come to at most `tokens`; one that is larger alone is cut. None if there
 /// is nothing.
-pub(super) fn first_chunk(
+pub(crate) fn first_chunk(
     pieces: Vec<TranscriptPiece>,
     upto: u64,
     tokens: u64,
@@ -216,7 +216,7 @@ pub(super) fn first_chunk(
 }
 
 /// The beginning of a text that has at most so many tokens.
-pub(super) fn truncate_to_tokens(text: &str, tokens: u64) -> String {
+pub(crate) fn truncate_to_tokens(text: &str, tokens: u64) -> String {
     let mut end = text.len();
     while end > 0 && text_tokens(&text[..end]) > tokens {
         end = text.floor_char_boundary(end / 2);
@@ -226,21 +226,21 @@ pub(super) fn truncate_to_tokens(text: &str, tokens: u64) -> String {
 
 impl TranscriptChunk {
     /// Whether anything of it came from outside.
-    pub(super) fn has_untrusted(&self) -> bool {
+    pub(crate) fn has_untrusted(&self) -> bool {
         self.pieces
             .iter()
             .any(|piece| piece.trust == TrustLevel::Untrusted)
     }
 
     /// Whether anything of it can be trusted.
-    pub(super) fn has_trusted(&self) -> bool {
+    pub(crate) fn has_trusted(&self) -> bool {
         self.pieces
             .iter()
             .any(|piece| piece.trust == TrustLevel::Trusted)
     }
 
     /// What the extractor of trusted facts is shown: nothing of what came from outside.
-    pub(super) fn trusted_view(&self) -> String {
+    pub(crate) fn trusted_view(&self) -> String {
         self.render(|piece| match (piece.trust, &piece.speaker) {
             (TrustLevel::Trusted, _) => piece.text.clone(),
             (TrustLevel::Untrusted, TranscriptSpeaker::Tool(name)) => {
@@ -256,7 +256,7 @@ impl TranscriptChunk {
     }
 
     /// All of it.
-    pub(super) fn full_view(&self) -> String {
+    pub(crate) fn full_view(&self) -> String {
         self.render(|piece| piece.text.clone())
     }
 

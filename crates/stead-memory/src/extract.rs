@@ -1,12 +1,11 @@
 //! From what was said to facts.
 
-use super::credentials::holds_credentials;
-use super::error::MemoryError;
-use super::fact::{FactSource, normalised, one_line, stable_id};
-use super::owner_memory::OwnerMemory;
-use super::progress::{ExtractedFact, Extraction};
-use super::transcript::{TranscriptChunk, TranscriptSpeaker, TrustLevel};
-use crate::Agent;
+use crate::credentials::holds_credentials;
+use crate::error::MemoryError;
+use crate::fact::{FactSource, normalised, one_line, stable_id};
+use crate::owner_memory::OwnerMemory;
+use crate::progress::{ExtractedFact, Extraction};
+use crate::transcript::{TranscriptChunk, TranscriptSpeaker, TrustLevel};
 use jiff::civil::Date;
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -16,7 +15,7 @@ use stead_core::{ChainSum, Redactor, SessionId};
 const MAX_FACTS: usize = 200;
 
 /// What the extractor is told. The material is data to it, whoever wrote it.
-pub(super) const EXTRACT_PROMPT: &str = "\
+pub(crate) const EXTRACT_PROMPT: &str = "\
 You keep the long-term memory of an agent. The message holds a part of a conversation as numbered entries. \
 Find what will still matter in later conversations: who people are and what they prefer, decisions with their reasons, \
 facts about projects and things, promises, dates, corrections of earlier beliefs. Leave out what only matters now, \
@@ -33,35 +32,28 @@ struct ExtractedItem {
 }
 
 /// What an extraction is about.
-pub(super) struct ExtractionContext<'a> {
-    pub(super) session: &'a SessionId,
-    pub(super) born: ChainSum,
-    pub(super) from: u64,
-    pub(super) date: Date,
-    pub(super) redactor: &'a Redactor,
+pub(crate) struct ExtractionContext<'a> {
+    pub(crate) session: &'a SessionId,
+    pub(crate) born: ChainSum,
+    pub(crate) from: u64,
+    pub(crate) date: Date,
+    pub(crate) redactor: &'a Redactor,
 }
 
-impl Agent {
+impl OwnerMemory {
     /// Asks for the facts in a part of a session: once about what can be trusted, and once about
     /// all of it if something came from outside.
-    pub(super) async fn extract(
+    pub(crate) async fn extract(
         &self,
-        home: &OwnerMemory,
         chunk: &TranscriptChunk,
         about: &ExtractionContext<'_>,
     ) -> Result<Extraction, MemoryError> {
         let trusted = match chunk.has_trusted() {
-            true => {
-                self.ask_json(home, EXTRACT_PROMPT, chunk.trusted_view())
-                    .await?
-            }
+            true => self.ask_json(EXTRACT_PROMPT, chunk.trusted_view()).await?,
             false => Vec::new(),
         };
         let outside = match chunk.has_untrusted() {
-            true => {
-                self.ask_json(home, EXTRACT_PROMPT, chunk.full_view())
-                    .await?
-            }
+            true => self.ask_json(EXTRACT_PROMPT, chunk.full_view()).await?,
             false => Vec::new(),
         };
         let trusted = extracted_facts(trusted, chunk, about, TrustLevel::Trusted);

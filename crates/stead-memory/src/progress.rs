@@ -1,107 +1,115 @@
 //! What is kept about the progress of jobs. Every document is changed under its version, so that of
 //! two workers only one goes on from any point.
 
-use super::error::MemoryError;
-use super::fact::FactSource;
-use super::owner_memory::OwnerMemory;
+use crate::error::MemoryError;
+use crate::fact::FactSource;
 use jiff::civil::Date;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use stead_core::{ChainSum, SessionId};
 use stead_store::{DocVersion, Document, DocumentChange, Documents, Expected, StoreError};
+use stead_workspace::OwnerState;
 
 /// How far a session was looked through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct FlushMark {
+pub(crate) struct FlushMark {
     /// The last entry that was looked at.
-    pub(super) seq: u64,
+    pub(crate) seq: u64,
     /// The sum of the journal's first line: another session under the same name begins anew.
-    pub(super) born: ChainSum,
+    pub(crate) born: ChainSum,
 }
 
 /// What a model found in a part of a session, on record before anything is written: whoever goes on
 /// after a crash goes on with the same facts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Extraction {
+pub(crate) struct Extraction {
     /// The mark it begins after.
-    pub(super) from: u64,
+    pub(crate) from: u64,
     /// The last entry it is about.
-    pub(super) upto: u64,
-    pub(super) born: ChainSum,
+    pub(crate) upto: u64,
+    pub(crate) born: ChainSum,
     /// The day it belongs to.
-    pub(super) date: Date,
+    pub(crate) date: Date,
     /// What may be trusted.
-    pub(super) trusted: Vec<ExtractedFact>,
+    pub(crate) trusted: Vec<ExtractedFact>,
     /// What a person must see first.
-    pub(super) outside: Vec<ExtractedFact>,
+    pub(crate) outside: Vec<ExtractedFact>,
 }
 
 /// A fact that was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct ExtractedFact {
-    pub(super) text: String,
-    pub(super) source: FactSource,
+pub(crate) struct ExtractedFact {
+    pub(crate) text: String,
+    pub(crate) source: FactSource,
 }
 
 /// When facts were last merged into curated memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct MergeProgress {
+pub(crate) struct MergeProgress {
     /// How often.
-    pub(super) generation: u64,
+    pub(crate) generation: u64,
     /// Milliseconds since 1970.
-    pub(super) at_ms: i64,
+    pub(crate) at_ms: i64,
 }
 
 /// The ids of the facts of one day that were merged.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct MergedDay(pub(super) BTreeSet<String>);
+pub(crate) struct MergedDay(pub(crate) BTreeSet<String>);
 
 /// A document and its version.
 #[derive(Debug, Clone)]
-pub(super) struct Versioned<T> {
-    pub(super) value: T,
-    pub(super) version: DocVersion,
+pub(crate) struct Versioned<T> {
+    pub(crate) value: T,
+    pub(crate) version: DocVersion,
 }
 
 /// What must still be there for a change.
-pub(super) fn expected_version<T>(kept: &Option<Versioned<T>>) -> Expected {
+pub(crate) fn expected_version<T>(kept: &Option<Versioned<T>>) -> Expected {
     kept.as_ref()
         .map_or(Expected::Absent, |kept| Expected::Version(kept.version))
 }
 
-impl OwnerMemory {
-    pub(super) fn mark_key(session: &SessionId) -> String {
+/// The documents of one memory of an owner: marks, extractions, plans, records.
+#[derive(Debug, Clone)]
+pub(crate) struct JobDocuments {
+    pub(crate) state: OwnerState,
+    /// The memory that they are about: that of all sessions, or of one.
+    pub(crate) scope: String,
+}
+
+impl JobDocuments {
+    pub(crate) fn mark_key(session: &SessionId) -> String {
         format!("mark/{session}")
     }
 
-    pub(super) fn extraction_key(session: &SessionId) -> String {
+    pub(crate) fn extraction_key(session: &SessionId) -> String {
         format!("extraction/{session}")
     }
 
-    pub(super) fn merged_key(&self) -> String {
+    pub(crate) fn merged_key(&self) -> String {
         format!("merged/{}", self.scope)
     }
 
-    pub(super) fn plan_key(&self) -> String {
+    pub(crate) fn plan_key(&self) -> String {
         format!("plan/{}", self.scope)
     }
 
-    pub(super) fn day_key(&self, date: Date) -> String {
+    pub(crate) fn day_key(&self, date: Date) -> String {
         format!("day/{}/{date}", self.scope)
     }
 
     /// Where all consolidations of this memory are kept.
-    pub(super) fn record_prefix(&self) -> String {
+    pub(crate) fn record_prefix(&self) -> String {
         format!("consolidation/{}/", self.scope)
     }
 
-    pub(super) fn record_key(&self, generation: u64) -> String {
+    pub(crate) fn record_key(&self, generation: u64) -> String {
         format!("{}{generation:016}", self.record_prefix())
     }
 
     /// The document at `key`.
-    pub(super) async fn get<T: DeserializeOwned>(
+    pub(crate) async fn get<T: DeserializeOwned>(
         &self,
         key: &str,
     ) -> Result<Option<Versioned<T>>, MemoryError> {
@@ -121,7 +129,7 @@ impl OwnerMemory {
     }
 
     /// Makes all changes or none. False if something else is there than was expected.
-    pub(super) async fn commit(&self, changes: Vec<DocumentChange>) -> Result<bool, MemoryError> {
+    pub(crate) async fn commit(&self, changes: Vec<DocumentChange>) -> Result<bool, MemoryError> {
         match self
             .state
             .store
@@ -136,7 +144,7 @@ impl OwnerMemory {
 }
 
 /// A change that keeps `value` at `key`.
-pub(super) fn put_change<T: Serialize>(
+pub(crate) fn put_change<T: Serialize>(
     key: String,
     value: &T,
     expect: Expected,

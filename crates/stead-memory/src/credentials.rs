@@ -34,7 +34,7 @@ const SECRET_LABELS: [&str; 7] = [
 
 /// Whether a text holds something that looks like a key or a password, which must not be
 /// remembered.
-pub(super) fn holds_credentials(text: &str) -> bool {
+pub(crate) fn holds_credentials(text: &str) -> bool {
     text.contains("-----BEGIN")
         || text.split(is_separator).any(is_key)
         || names_a_secret(&text.to_lowercase())

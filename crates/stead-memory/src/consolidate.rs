@@ -5,18 +5,17 @@
 //! no harm. A file that someone else changed meanwhile is read again, and the same decision is made
 //! on what it says now.
 
-use super::error::MemoryError;
-use super::fact::Fact;
-use super::merge::{MergeDecision, apply_decision};
-use super::merge_record::{MergeDiff, MergeRecord};
-use super::owner_memory::{FORGOTTEN, OwnerMemory};
-use super::progress::{MergeProgress, MergedDay, Versioned, expected_version, put_change};
-use crate::Agent;
+use crate::error::MemoryError;
+use crate::fact::Fact;
+use crate::merge::{MergeDecision, apply_decision};
+use crate::merge_record::{MergeDiff, MergeRecord};
+use crate::owner_memory::{FORGOTTEN, OwnerMemory};
+use crate::progress::{MergeProgress, MergedDay, Versioned, expected_version, put_change};
+use jiff::ToSpan;
 use jiff::civil::Date;
-use jiff::{Timestamp, ToSpan};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use stead_core::{Owner, text_tokens};
+use stead_core::text_tokens;
 use stead_store::{DocumentChange, Expected};
 use stead_vfs::VfsError;
 
@@ -56,26 +55,21 @@ struct MergePlan {
     shown: Option<MergeDiff>,
 }
 
-impl Agent {
-    /// Merges all new facts of `owner` into curated memory, and puts old days away.
-    pub async fn consolidate(
-        &self,
-        owner: &Owner,
-        scope: Option<&str>,
-    ) -> Result<ConsolidationReport, MemoryError> {
-        let home =
-            self.owner_memory_of_scope(owner, scope.unwrap_or(super::owner_memory::EVERY_SESSION))?;
+impl OwnerMemory {
+    /// Merges all new facts into curated memory, and archives the files of old days.
+    pub(crate) async fn consolidate(&self) -> Result<ConsolidationReport, MemoryError> {
         let mut done = ConsolidationReport::default();
         let mut fresh = Vec::new();
         for _ in 0..MAX_BATCHES {
-            let merged: Option<Versioned<MergeProgress>> = home.get(&home.merged_key()).await?;
+            let merged: Option<Versioned<MergeProgress>> =
+                self.documents.get(&self.documents.merged_key()).await?;
             if fresh.is_empty() {
-                fresh = home.unmerged_facts().await?;
+                fresh = self.unmerged_facts().await?;
             }
-            let Some(plan) = self.next_plan(&home, &merged, &fresh, &mut done).await? else {
+            let Some(plan) = self.next_plan(&merged, &fresh, &mut done).await? else {
                 if fresh.is_empty() {
-                    done.days = home
-                        .archive_old_days(self.workspace().config().memory.archive_days)
+                    done.days = self
+                        .archive_old_days(self.cx.definition().config.memory.archive_days)
                         .await?;
                     return Ok(done);
                 }
@@ -86,9 +80,9 @@ impl Agent {
             done.facts += plan.value.facts.len();
             let planned: HashSet<String> =
                 plan.value.facts.iter().map(|(_, id)| id.clone()).collect();
-            let forgotten = home
+            let forgotten = self
                 .files
-                .read(&home.files.archive(FORGOTTEN)?)
+                .read(&self.files.archive(FORGOTTEN)?)
                 .await?
                 .0
                 .ids();
@@ -100,27 +94,27 @@ impl Agent {
                 .filter(is_wanted)
                 .cloned()
                 .collect();
-            let plan = self.apply_plan(&home, plan, &facts, &mut done).await?;
-            match home.finish_plan(&merged, plan).await? {
+            let plan = self.apply_plan(plan, &facts, &mut done).await?;
+            match self.finish_plan(&merged, plan).await? {
                 true => fresh.retain(|(_, fact)| !planned.contains(fact.id())),
                 // Another worker was faster; who knows what is left.
                 false => fresh.clear(),
             }
         }
-        Err(MemoryError::Contended(home.files.memory))
+        Err(MemoryError::Contended(self.files.memory.clone()))
     }
 
     /// What to do next, on record: from an earlier attempt, or decided now. None if there is
     /// nothing, or if another worker was faster.
     async fn next_plan(
         &self,
-        home: &OwnerMemory,
         merged: &Option<Versioned<MergeProgress>>,
         fresh: &[(Date, Fact)],
         done: &mut ConsolidationReport,
     ) -> Result<Option<Versioned<MergePlan>>, MemoryError> {
         let generation = merged.as_ref().map_or(0, |kept| kept.value.generation);
-        let known: Option<Versioned<MergePlan>> = home.get(&home.plan_key()).await?;
+        let known: Option<Versioned<MergePlan>> =
+            self.documents.get(&self.documents.plan_key()).await?;
         let current = |kept: &Versioned<MergePlan>| kept.value.generation == generation;
         if let Some(known) = known.as_ref().filter(|known| current(known)) {
             return Ok(Some(known.clone()));
@@ -134,19 +128,17 @@ impl Agent {
         let decided = match &done.fallback {
             Some(reason) => Err(reason.clone()),
             None => {
-                let (memory, _) = home.files.read(&home.files.memory).await?;
-                self.decide_merge(home, &memory, &facts)
+                let (memory, _) = self.files.read(&self.files.memory).await?;
+                self.decide_merge(&memory, &facts)
                     .await
                     .map_err(|error| error.to_string())
             }
         };
         let by = match &decided {
-            Ok(_) => Ok(self
-                .memory_model()
-                .map_or_else(String::new, |model| model.name().to_owned())),
+            Ok(_) => Ok(self.cx.model().map_or_else(String::new, |model| model.name)),
             Err(reason) => Err(reason.clone()),
         };
-        let today = home.files.date(Timestamp::now());
+        let today = self.files.date(self.cx.now());
         let plan = MergePlan {
             generation,
             facts: batch
@@ -159,16 +151,18 @@ impl Agent {
             shown: None,
         };
         let still = DocumentChange::Check {
-            key: home.merged_key(),
+            key: self.documents.merged_key(),
             expect: expected_version(merged),
         };
-        home.commit(vec![
-            still,
-            put_change(home.plan_key(), &plan, expected_version(&known))?,
-        ])
-        .await?;
+        self.documents
+            .commit(vec![
+                still,
+                put_change(self.documents.plan_key(), &plan, expected_version(&known))?,
+            ])
+            .await?;
         // Whoever came first: theirs is the one.
-        let kept: Option<Versioned<MergePlan>> = home.get(&home.plan_key()).await?;
+        let kept: Option<Versioned<MergePlan>> =
+            self.documents.get(&self.documents.plan_key()).await?;
         Ok(kept.filter(current))
     }
 
@@ -187,18 +181,17 @@ impl Agent {
     /// Writes the memory as planned, and before it what leaves it.
     async fn apply_plan(
         &self,
-        home: &OwnerMemory,
         mut plan: Versioned<MergePlan>,
         facts: &[Fact],
         done: &mut ConsolidationReport,
     ) -> Result<Versioned<MergePlan>, MemoryError> {
-        let max_tokens = u64::from(self.workspace().config().memory.max_tokens);
-        let put_away = home
+        let max_tokens = u64::from(self.cx.definition().config.memory.max_tokens);
+        let put_away = self
             .files
             .archive(&format!("MEMORY-{}", plan.value.month))?;
         for _ in 0..MAX_TRIES {
-            let (before, version) = home.files.read(&home.files.memory).await?;
-            let away = home.files.read(&put_away).await?.0.ids();
+            let (before, version) = self.files.read(&self.files.memory).await?;
+            let away = self.files.read(&put_away).await?.0.ids();
             let applied = apply_decision(
                 &before.text(),
                 facts,
@@ -210,18 +203,18 @@ impl Agent {
                 return Ok(plan);
             }
             let shown = MergeDiff::new(&before.text(), &applied.memory.text());
-            let Some(noted) = home.record_diff(&plan, shown).await? else {
+            let Some(noted) = self.record_diff(&plan, shown).await? else {
                 return Ok(plan);
             };
             plan = noted;
-            home.files
+            self.files
                 .change(&put_away, |ledger| {
                     ledger.append(&applied.archived, &ledger.ids())
                 })
                 .await?;
-            match home
+            match self
                 .files
-                .write(&home.files.memory, &applied.memory, version)
+                .write(&self.files.memory, &applied.memory, version)
                 .await
             {
                 Ok(_) => {
@@ -232,7 +225,7 @@ impl Agent {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(MemoryError::Contended(home.files.memory.clone()))
+        Err(MemoryError::Contended(self.files.memory.clone()))
     }
 }
 
@@ -253,7 +246,8 @@ impl OwnerMemory {
 
     /// Facts of one day that were not merged yet.
     async fn unmerged_facts_of(&self, date: Date) -> Result<Vec<Fact>, MemoryError> {
-        let merged: Option<Versioned<MergedDay>> = self.get(&self.day_key(date)).await?;
+        let merged: Option<Versioned<MergedDay>> =
+            self.documents.get(&self.documents.day_key(date)).await?;
         let merged = merged.map(|kept| kept.value.0).unwrap_or_default();
         let (ledger, _) = self.files.read(&self.files.day(date)?).await?;
         let mut seen = HashSet::new();
@@ -264,7 +258,7 @@ impl OwnerMemory {
     }
 
     /// How many facts of the days were not merged yet.
-    pub(super) async fn unmerged_count(&self) -> Result<usize, MemoryError> {
+    pub(crate) async fn unmerged_count(&self) -> Result<usize, MemoryError> {
         Ok(self.unmerged_facts().await?.len())
     }
 
@@ -280,8 +274,9 @@ impl OwnerMemory {
             ..plan.value.clone()
         };
         if !self
+            .documents
             .commit(vec![put_change(
-                self.plan_key(),
+                self.documents.plan_key(),
                 &value,
                 Expected::Version(plan.version),
             )?])
@@ -289,7 +284,8 @@ impl OwnerMemory {
         {
             return Ok(None);
         }
-        let kept: Option<Versioned<MergePlan>> = self.get(&self.plan_key()).await?;
+        let kept: Option<Versioned<MergePlan>> =
+            self.documents.get(&self.documents.plan_key()).await?;
         Ok(kept.filter(|kept| kept.value.generation == value.generation))
     }
 
@@ -304,15 +300,15 @@ impl OwnerMemory {
             value: plan,
             version,
         } = plan;
-        let now = Timestamp::now();
+        let now = self.cx.now();
         let next = MergeProgress {
             generation: plan.generation + 1,
             at_ms: now.as_millisecond(),
         };
         let mut changes = vec![
-            put_change(self.merged_key(), &next, expected_version(merged))?,
+            put_change(self.documents.merged_key(), &next, expected_version(merged))?,
             DocumentChange::Delete {
-                key: self.plan_key(),
+                key: self.documents.plan_key(),
                 expect: Expected::Version(version),
             },
         ];
@@ -321,14 +317,15 @@ impl OwnerMemory {
             days.entry(*date).or_default().insert(id.clone());
         }
         for (date, ids) in days {
-            let known: Option<Versioned<MergedDay>> = self.get(&self.day_key(date)).await?;
+            let known: Option<Versioned<MergedDay>> =
+                self.documents.get(&self.documents.day_key(date)).await?;
             let mut all = known
                 .as_ref()
                 .map(|kept| kept.value.0.clone())
                 .unwrap_or_default();
             all.extend(ids);
             changes.push(put_change(
-                self.day_key(date),
+                self.documents.day_key(date),
                 &MergedDay(all),
                 expected_version(&known),
             )?);
@@ -341,22 +338,22 @@ impl OwnerMemory {
             shown: plan.shown.unwrap_or_default(),
         };
         changes.push(put_change(
-            self.record_key(next.generation),
+            self.documents.record_key(next.generation),
             &record,
             Expected::Any,
         )?);
         if let Some(old) = next.generation.checked_sub(MAX_RECORDS) {
             changes.push(DocumentChange::Delete {
-                key: self.record_key(old),
+                key: self.documents.record_key(old),
                 expect: Expected::Any,
             });
         }
-        self.commit(changes).await
+        self.documents.commit(changes).await
     }
 
     /// Moves the files of old days, all of whose facts were merged, to the archive.
     async fn archive_old_days(&self, archive_days: u32) -> Result<usize, MemoryError> {
-        let today = self.files.date(Timestamp::now());
+        let today = self.files.date(self.cx.now());
         let Ok(oldest) = today.checked_sub(i64::from(archive_days).days()) else {
             return Ok(0);
         };
@@ -378,7 +375,7 @@ impl OwnerMemory {
                 // It was put away before, and something came later.
                 Err(VfsError::Exists(_)) => {
                     let (late, _) = self.files.read(&from).await?;
-                    let add = |ledger: &mut super::fact_document::FactDocument| {
+                    let add = |ledger: &mut crate::fact_document::FactDocument| {
                         let there: HashSet<String> = ledger
                             .lines()
                             .iter()
@@ -397,11 +394,12 @@ impl OwnerMemory {
                 Err(VfsError::NotFound(_)) => continue,
                 Err(error) => return Err(error.into()),
             }
-            self.commit(vec![DocumentChange::Delete {
-                key: self.day_key(date),
-                expect: Expected::Any,
-            }])
-            .await?;
+            self.documents
+                .commit(vec![DocumentChange::Delete {
+                    key: self.documents.day_key(date),
+                    expect: Expected::Any,
+                }])
+                .await?;
             moved += 1;
         }
         Ok(moved)
