@@ -44,34 +44,34 @@ impl fmt::Debug for AgentParts {
     }
 }
 
-/// What an agent is made of.
+/// The parts of an agent.
 #[derive(Clone)]
 pub struct AgentParts {
-    /// Its files and settings.
+    /// The files and settings.
     pub workspace: Workspace,
-    /// The model it asks.
+    /// The model that answers.
     pub model: Arc<dyn Model>,
-    /// The model that extracts and merges what is remembered; none = the same.
+    /// The model that extracts and merges facts; `None` means the same one.
     pub memory_model: Option<Arc<dyn Model>>,
-    /// Settings of each request.
+    /// The parameters of each request.
     pub params: Params,
-    /// The model that writes summaries, if it is another.
+    /// The model that writes summaries; `None` means the same one.
     pub summary_model: Option<Arc<dyn Model>>,
-    /// Where its files and sessions lie.
+    /// The place of its files and sessions.
     pub place: Arc<dyn Place>,
-    /// Whose sessions they are, unless said otherwise.
+    /// The owner of sessions for which no other is given.
     pub owner: Owner,
-    /// Where its commands run; none = it runs none.
+    /// The sandbox of its commands; `None` means that it runs none.
     pub sandbox: Option<Arc<dyn Sandbox>>,
-    /// What it can do beside what the harness brings.
+    /// Tools besides those of the harness.
     pub tools: Vec<Arc<dyn Tool>>,
-    /// The folder of the workspace that is worked in.
+    /// The working folder in the workspace.
     pub working_folder: VPath,
-    /// How models are reached that other agents of the workspace name.
+    /// Connects the models that other agents of the workspace name.
     pub model_connector: ModelConnector,
 }
 
-/// The first of `names` that is no tool of this agent and none that is known.
+/// Returns the first of `names` that is neither a tool of this agent nor a known tool.
 pub(crate) fn unknown_tool<'a>(
     names: impl IntoIterator<Item = &'a String>,
     tools: &Registry,
@@ -83,7 +83,7 @@ pub(crate) fn unknown_tool<'a>(
 }
 
 impl Agent {
-    /// Puts an agent together.
+    /// Creates an agent.
     pub fn new(parts: AgentParts) -> Result<Arc<Self>, AgentError> {
         let hooks = Arc::new(Hooks::new(parts.workspace.definition.hooks.clone()));
         let agent = Self::with_hooks(parts, hooks)?;
@@ -93,7 +93,7 @@ impl Agent {
         Ok(agent)
     }
 
-    /// The same, which asks these hooks.
+    /// Creates an agent with these hooks.
     pub(crate) fn with_hooks(
         parts: AgentParts,
         hooks: Arc<Hooks>,
@@ -112,7 +112,7 @@ impl Agent {
                 .flat_map(|feature| feature.tools())
                 .chain(own),
         )?;
-        // Rules name tools as people do; the gate knows canonical names.
+        // Settings may name tools by an alias; the gate knows canonical names.
         let canonical = |name: &str| match (tools.find(name), known_tool(name)) {
             (Some(tool), _) => tool.spec().name.clone(),
             (None, Some(known)) => known.name.to_owned(),
@@ -141,47 +141,47 @@ impl Agent {
         }))
     }
 
-    /// A session of this agent and its usual owner. Nothing is read or written until it is used.
+    /// A session of the usual owner. Nothing is read or written until it is used.
     pub fn session(self: &Arc<Self>, id: SessionId) -> Session {
         self.session_of(self.parts.owner.clone(), id)
     }
 
-    /// A session of this agent and `owner`, who sees nothing of what is another's.
+    /// A session of `owner`, who sees nothing of other owners.
     pub fn session_of(self: &Arc<Self>, owner: Owner, id: SessionId) -> Session {
         Session::new(self.clone(), owner, id)
     }
 
-    /// Where the sessions of its usual owner are kept.
+    /// The sessions of the usual owner.
     pub fn sessions(&self) -> Arc<dyn Sessions> {
         self.parts.place.sessions(&self.parts.owner)
     }
 
-    /// Where its files and sessions lie.
+    /// The place of its files and sessions.
     pub fn place(&self) -> &Arc<dyn Place> {
         &self.parts.place
     }
 
-    /// Whose sessions they are, unless said otherwise.
+    /// The usual owner: that of sessions for which no other is given.
     pub fn owner(&self) -> &Owner {
         &self.parts.owner
     }
 
-    /// Its workspace.
+    /// The workspace.
     pub fn workspace(&self) -> &Workspace {
         &self.parts.workspace
     }
 
-    /// The model it asks.
+    /// The model that answers.
     pub fn model(&self) -> &Arc<dyn Model> {
         &self.parts.model
     }
 
-    /// What it can do on every turn, before lists narrow it.
+    /// The tools of every turn, before tool lists narrow them.
     pub fn tools(&self) -> &Registry {
         &self.tools
     }
 
-    /// Whom it asks when something happens.
+    /// The hooks.
     pub fn hooks(&self) -> &Hooks {
         &self.hooks
     }
@@ -248,7 +248,7 @@ impl Agent {
         Memory::new(Arc::new(AgentMemoryContext::new(self.parts.clone())))
     }
 
-    /// Turns and tool calls of its usual owner outside any session.
+    /// Turns and tool calls of the usual owner outside any session.
     pub fn sessionless(self: &Arc<Self>) -> Sessionless {
         Sessionless::new(self.clone(), self.parts.owner.clone())
     }

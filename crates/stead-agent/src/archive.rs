@@ -220,7 +220,7 @@ fn push_messages(message: &Message, timestamp: Timestamp, out: &mut Vec<Archived
     }
 }
 
-/// What was said, without thinking and calls; media by name.
+/// Returns the text of blocks, without thinking and calls; media by name.
 fn plain_text(blocks: &[Block]) -> String {
     let parts = blocks.iter().filter_map(|block| match block {
         Block::Text { text } => Some(text.clone()),

@@ -56,7 +56,7 @@ pub use attach::{attach, fenced};
 pub use budget::{Budget, BudgetError, Reservation};
 pub use builder::{AgentBuilder, BuildError, hook_model, side_model};
 pub use compaction::Pinned;
-pub use error::AgentError;
+pub use error::{AgentError, StopCause};
 pub use features::{Contribution, Feature, TurnCx, user_folder};
 pub use gc::{Collector, GcMode, GcReport};
 pub use hooks::{Delegate, HookRuntime, Hooks};
@@ -80,7 +80,8 @@ pub use stead_memory::{
 };
 pub use steering::INTERRUPTED;
 pub use subagents::{
-    DelegationBounds, Subagents, TaskRecord, TaskRequest, TaskStatus, TaskWait, WaitingTask,
+    DelegationBounds, Subagents, TaskRecord, TaskRecordError, TaskRequest, TaskStatus, TaskWait,
+    WaitingTask,
 };
 pub use turn_setup::TurnSetup;
 pub use undo::{UndoAction, UndoHistory, UndoObstacle, UndoPlan, UndoStep};

@@ -1,9 +1,9 @@
-//! Merging: facts of the days become part of curated memory.
+//! Consolidation: merging the facts of days into curated memory.
 //!
-//! As with looking through a session, what was decided is on record before anything is written, and
-//! merging the same decision twice changes nothing: a crash at any point, or a second worker, does
-//! no harm. A file that someone else changed meanwhile is read again, and the same decision is made
-//! on what it says now.
+//! As in extraction, the decision is recorded before anything is written, and applying the same
+//! decision twice changes nothing. So a crash at any point, or a second worker, does no harm. A
+//! file that was changed meanwhile is read again, and the same decision is applied to its new
+//! content.
 
 use crate::error::MemoryError;
 use crate::fact::Fact;
@@ -19,39 +19,39 @@ use stead_core::text_tokens;
 use stead_store::{DocumentChange, Expected};
 use stead_vfs::VfsError;
 
-/// Most facts that are merged at once.
+/// The most facts that are merged at once.
 const MAX_BATCH: usize = 200;
-/// How often a file that others change is read again before it is left for later.
+/// How many times a file that others change is read again before the job fails.
 const MAX_TRIES: usize = 5;
-/// Merges of one job.
+/// The most merges of one job.
 const MAX_BATCHES: usize = 10_000;
-/// Merges that can be looked at again.
+/// The number of merge records that are kept.
 const MAX_RECORDS: u64 = 50;
 
-/// What merging came to.
+/// The result of a consolidation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ConsolidationReport {
-    /// Facts that were looked at.
+    /// The number of facts that were merged.
     pub facts: usize,
-    /// Bullets that left curated memory.
+    /// The number of bullets that were moved from curated memory to the archive.
     pub archived: usize,
-    /// Files of days that were put away.
+    /// The number of files of days that were archived.
     pub days: usize,
-    /// Why the model had no part in it, if it had none.
+    /// Why facts were merged without the model, if they were.
     pub fallback: Option<String>,
 }
 
-/// What is to be merged, and how.
+/// A decision that is to be applied, as it is recorded.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct MergePlan {
     generation: u64,
     facts: Vec<(Date, String)>,
     decision: MergeDecision,
-    /// The model, or why there is none.
+    /// The model that decided, or why none did.
     by: Result<String, String>,
-    /// The month whose archive takes what leaves.
+    /// The month whose archive takes the bullets that leave.
     month: String,
-    /// What is about to change, once that is known.
+    /// The change to curated memory, once it is known.
     shown: Option<MergeDiff>,
 }
 
@@ -97,15 +97,15 @@ impl OwnerMemory {
             let plan = self.apply_plan(plan, &facts, &mut done).await?;
             match self.finish_plan(&merged, plan).await? {
                 true => fresh.retain(|(_, fact)| !planned.contains(fact.id())),
-                // Another worker was faster; who knows what is left.
+                // Another worker was faster, so the list of new facts is out of date.
                 false => fresh.clear(),
             }
         }
         Err(MemoryError::Contended(self.files.memory.clone()))
     }
 
-    /// What to do next, on record: from an earlier attempt, or decided now. None if there is
-    /// nothing, or if another worker was faster.
+    /// Returns the next plan, which is recorded: the plan of an earlier attempt, or one that is
+    /// decided now. `None` if there is nothing to merge, or if another worker was faster.
     async fn next_plan(
         &self,
         merged: &Option<Versioned<MergeProgress>>,
@@ -160,13 +160,13 @@ impl OwnerMemory {
                 put_change(self.documents.plan_key(), &plan, expected_version(&known))?,
             ])
             .await?;
-        // Whoever came first: theirs is the one.
+        // If another worker was faster, its plan is used.
         let kept: Option<Versioned<MergePlan>> =
             self.documents.get(&self.documents.plan_key()).await?;
         Ok(kept.filter(current))
     }
 
-    /// The oldest new facts that fit into one question.
+    /// Returns the oldest new facts that fit into one question.
     fn batch<'a>(&self, fresh: &'a [(Date, Fact)]) -> &'a [(Date, Fact)] {
         let most = self.question_tokens() / 2;
         let mut used = 0;
@@ -178,7 +178,7 @@ impl OwnerMemory {
         &fresh[..count.max(1)]
     }
 
-    /// Writes the memory as planned, and before it what leaves it.
+    /// Writes curated memory as planned, after archiving the bullets that leave it.
     async fn apply_plan(
         &self,
         mut plan: Versioned<MergePlan>,
@@ -230,7 +230,7 @@ impl OwnerMemory {
 }
 
 impl OwnerMemory {
-    /// Facts of the days that were not merged yet, oldest first.
+    /// Returns the facts of all days that were not merged yet, oldest first.
     async fn unmerged_facts(&self) -> Result<Vec<(Date, Fact)>, MemoryError> {
         let mut fresh = Vec::new();
         for date in self.files.dates("").await? {
@@ -244,7 +244,7 @@ impl OwnerMemory {
         Ok(fresh)
     }
 
-    /// Facts of one day that were not merged yet.
+    /// Returns the facts of one day that were not merged yet.
     async fn unmerged_facts_of(&self, date: Date) -> Result<Vec<Fact>, MemoryError> {
         let merged: Option<Versioned<MergedDay>> =
             self.documents.get(&self.documents.day_key(date)).await?;
@@ -257,12 +257,12 @@ impl OwnerMemory {
             .collect())
     }
 
-    /// How many facts of the days were not merged yet.
+    /// Returns the number of facts that were not merged yet.
     pub(crate) async fn unmerged_count(&self) -> Result<usize, MemoryError> {
         Ok(self.unmerged_facts().await?.len())
     }
 
-    /// Notes what is about to change, so that it can be told also after a crash. None if another
+    /// Records what is about to change, so that it is known even after a crash. `None` if another
     /// worker was faster.
     async fn record_diff(
         &self,
@@ -289,8 +289,8 @@ impl OwnerMemory {
         Ok(kept.filter(|kept| kept.value.generation == value.generation))
     }
 
-    /// The plan is carried out: its facts are merged, the throttle begins anew, and it is told what
-    /// was done.
+    /// Marks the facts of a plan as merged, records the merge and deletes the plan. Returns false
+    /// if another worker was faster.
     async fn finish_plan(
         &self,
         merged: &Option<Versioned<MergeProgress>>,
@@ -351,7 +351,7 @@ impl OwnerMemory {
         self.documents.commit(changes).await
     }
 
-    /// Moves the files of old days, all of whose facts were merged, to the archive.
+    /// Moves the files of old days to the archive if all their facts were merged.
     async fn archive_old_days(&self, archive_days: u32) -> Result<usize, MemoryError> {
         let today = self.files.date(self.cx.now());
         let Ok(oldest) = today.checked_sub(i64::from(archive_days).days()) else {
@@ -372,7 +372,7 @@ impl OwnerMemory {
             }
             match self.files.files.rename(&from, &to).await {
                 Ok(()) => {}
-                // It was put away before, and something came later.
+                // The day was archived before, and facts were added later.
                 Err(VfsError::Exists(_)) => {
                     let (late, _) = self.files.read(&from).await?;
                     let add = |ledger: &mut crate::fact_document::FactDocument| {

@@ -1,4 +1,4 @@
-//! From what was said to facts.
+//! Extraction: asking the model for facts, and checking its answer.
 
 use crate::credentials::holds_credentials;
 use crate::error::MemoryError;
@@ -11,10 +11,10 @@ use serde::Deserialize;
 use std::collections::BTreeSet;
 use stead_core::{ChainSum, Redactor, SessionId};
 
-/// Most facts of one part of a session.
+/// The most facts of one part of a session.
 const MAX_FACTS: usize = 200;
 
-/// What the extractor is told. The material is data to it, whoever wrote it.
+/// The system prompt of an extraction. The conversation is data, whoever wrote it.
 pub(crate) const EXTRACT_PROMPT: &str = "\
 You keep the long-term memory of an agent. The message holds a part of a conversation as numbered entries. \
 Find what will still matter in later conversations: who people are and what they prefer, decisions with their reasons, \
@@ -31,7 +31,7 @@ struct ExtractedItem {
     seqs: Vec<u64>,
 }
 
-/// What an extraction is about.
+/// The part of a session that facts are extracted from.
 pub(crate) struct ExtractionContext<'a> {
     pub(crate) session: &'a SessionId,
     pub(crate) born: ChainSum,
@@ -41,8 +41,8 @@ pub(crate) struct ExtractionContext<'a> {
 }
 
 impl OwnerMemory {
-    /// Asks for the facts in a part of a session: once about what can be trusted, and once about
-    /// all of it if something came from outside.
+    /// Asks for the facts in a part of a session: once about the trusted content, and once about
+    /// all of it if there is untrusted content.
     pub(crate) async fn extract(
         &self,
         chunk: &TranscriptChunk,
@@ -97,7 +97,7 @@ fn extracted_facts(
     facts.collect()
 }
 
-/// Where a fact is from. What the model says about it counts only as far as it can be.
+/// Returns the source of a fact. Entries that the model cites count only if it was shown them.
 fn fact_source(
     text: &str,
     seqs: &[u64],
@@ -156,7 +156,7 @@ fn fact_source(
     }
 }
 
-/// Whether the extractor of `trust` was shown something.
+/// Whether a piece of trust level `piece` is shown when facts of level `trust` are extracted.
 fn was_shown(piece: TrustLevel, trust: TrustLevel) -> bool {
     piece == TrustLevel::Trusted || trust == TrustLevel::Untrusted
 }

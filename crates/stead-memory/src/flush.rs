@@ -1,8 +1,8 @@
-//! Looking through a session: what is new since the mark becomes facts of a day.
+//! Flushing a session: extracting facts from the entries after its mark.
 //!
-//! The order makes a crash harmless at any point. What the model found is on record before the
-//! first fact is written, under the condition that the mark is where it was; the facts have ids and
-//! are written once; the mark moves last, and takes the record with it.
+//! The order makes a crash harmless at any point. The extraction is recorded before the first fact
+//! is written, on condition that the mark did not move; facts have ids and are written once; moving
+//! the mark and deleting the record is the last step.
 
 use crate::error::MemoryError;
 use crate::extract::{EXTRACT_PROMPT, ExtractionContext};
@@ -15,19 +15,19 @@ use crate::transcript::{TranscriptChunk, first_chunk, pieces};
 use stead_core::{ChainSum, Entry, JournalLine, text_tokens};
 use stead_store::{DocumentChange, Expected, StoreError};
 
-/// Which part of a question is kept free, for estimates err.
+/// This fraction of a question stays free, because token counts are estimates.
 const SPARE_FRACTION: u64 = 8;
-/// What is shown at least, however small the window.
+/// The smallest part of a session that is shown, however small the context window.
 const MIN_CHUNK_TOKENS: u64 = 64;
-/// How often two workers may get in each other's way before one gives up for now.
+/// How many conflicts with other workers there may be before the job fails.
 const MAX_TRIES: usize = 1_000;
 
-/// What looking through a session came to.
+/// The result of flushing a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct FlushReport {
-    /// Facts that were added to the file of their day.
+    /// The number of facts that were added to the file of their day.
     pub facts: usize,
-    /// Facts that wait for a person.
+    /// The number of facts that were quarantined.
     pub quarantined: usize,
 }
 
@@ -37,7 +37,7 @@ impl OwnerMemory {
         let session = &self.session;
         let lines = match self.cx.sessions(&self.owner).read(session).await {
             Ok(lines) => lines,
-            // Removed since: there is nothing left to look through.
+            // The session was removed in the meantime.
             Err(StoreError::NotFound(_)) => return Ok(FlushReport::default()),
             Err(error) => return Err(error.into()),
         };
@@ -74,14 +74,14 @@ impl OwnerMemory {
                     expect: Expected::Version(extraction.version),
                 },
             ];
-            // If not, another worker was faster, with the same facts.
+            // On a conflict another worker was faster, with the same facts.
             self.documents.commit(changes).await?;
         }
         Err(MemoryError::Contended(self.files.days.clone()))
     }
 
-    /// What the model found after the mark, on record: from an earlier attempt, or asked for now.
-    /// None if the mark moved in the meantime.
+    /// Returns the next extraction after the mark, which is recorded: that of an earlier attempt,
+    /// or one that is asked for now. `None` if the mark moved in the meantime.
     async fn next_extraction(
         &self,
         lines: &[JournalLine],
@@ -136,7 +136,7 @@ impl OwnerMemory {
                 put_change(key.clone(), &extraction, expected_version(&known))?,
             ])
             .await?;
-        // Whoever came first: theirs is the one.
+        // If another worker was faster, its extraction is used.
         let kept: Option<Versioned<Extraction>> = self.documents.get(&key).await?;
         Ok(kept.filter(|kept| kept.value.from == from && kept.value.born == born))
     }
@@ -168,15 +168,15 @@ impl OwnerMemory {
             .quarantine_facts(extraction.date, &outside)
             .await?;
         if !trusted.is_empty() {
-            // Before the mark moves: a crash in between would leave facts that nobody merges.
+            // Before the mark moves: after a crash in between, the facts would never be merged.
             self.enqueue_consolidation().await?;
         }
         Ok(FlushReport { facts, quarantined })
     }
 }
 
-/// The entry after which a session is looked through. What a fork copied was looked through where
-/// it was said.
+/// Returns the entry after which extraction begins. Entries that a fork copied belong to the
+/// original session.
 fn flush_start(first: &JournalLine, mark: Option<FlushMark>) -> u64 {
     if let Some(mark) = mark.filter(|mark| mark.born == first.sum) {
         return mark.seq;

@@ -1,4 +1,4 @@
-//! What is to be done later: looking through a session, merging what was found.
+//! The jobs of the memory queue.
 
 use crate::error::MemoryError;
 use crate::owner_memory::OwnerMemory;
@@ -9,33 +9,33 @@ use std::time::Duration;
 use stead_core::SessionId;
 use stead_workspace::OwnerState;
 
-/// The queue of an owner.
+/// The name of the queue.
 pub(crate) const QUEUE: &str = "memory";
-/// How often a job is tried before it is given up.
+/// The number of attempts before a job becomes a dead letter.
 const MAX_ATTEMPTS: u32 = 8;
 
-/// Something to be done later.
+/// A job of the memory queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum MemoryJob {
-    /// Look through a session up to an entry.
+    /// Extract facts from a session.
     Flush {
         /// The session.
         session: SessionId,
-        /// The entry.
+        /// The last entry to extract from.
         upto: u64,
     },
     /// Merge new facts into curated memory.
     Consolidate {
-        /// Whose memory: that of all sessions, or of one.
+        /// The memory: that of all sessions, or of one.
         scope: String,
-        /// How often that was done before; a job that was overtaken is done.
+        /// The number of earlier merges. If there were more since, the job has nothing to do.
         generation: u64,
     },
 }
 
 impl MemoryJob {
-    /// What it is, for people.
+    /// Describes the job to people.
     pub fn description(&self) -> String {
         match self {
             Self::Flush { session, upto } => {
@@ -54,7 +54,7 @@ impl MemoryJob {
 }
 
 impl OwnerMemory {
-    /// Sees to it that new facts are merged, when it is time.
+    /// Enqueues a consolidation, delayed until the configured interval has passed.
     pub(crate) async fn enqueue_consolidation(&self) -> Result<(), MemoryError> {
         let merged: Option<Versioned<MergeProgress>> =
             self.documents.get(&self.documents.merged_key()).await?;

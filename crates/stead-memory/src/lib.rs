@@ -1,11 +1,11 @@
-//! Long-term memory: facts with their sources in plain files, extracted from sessions and merged over
-//! time.
+//! Long-term memory: facts with their sources in plain files, extracted from sessions and merged
+//! over time.
 //!
 //! After a run, a job goes to a durable queue; the answer does not wait for it. A worker then
 //! extracts facts from the new entries of the journal ([`Memory::flush`]) and adds them to
 //! `memory/YYYY-MM-DD.md`. From time to time new facts are merged into `MEMORY.md`
-//! ([`Memory::consolidate`]). Facts from untrusted content go to `memory/quarantine/`, where neither
-//! a prompt nor a merge sees them until a person accepts them ([`Memory::decide`]).
+//! ([`Memory::consolidate`]). Facts from untrusted content go to `memory/quarantine/`, where
+//! neither a prompt nor a merge sees them until a person accepts them ([`Memory::decide`]).
 //!
 //! The crate knows neither agents nor running sessions: a [`Memory`] works over a [`MemoryContext`]
 //! that gives it files, documents, journals and a model to ask. Files are Markdown, and every fact

@@ -1,5 +1,5 @@
-//! How new facts become part of curated memory. Pure: the same memory, facts and decision give the
-//! same text, and doing it twice is the same as once.
+//! Merging facts into curated memory. The functions are pure: the same memory, facts and decision
+//! give the same text, and applying a decision twice is the same as once.
 
 use crate::fact::{Fact, normalised, one_line, without_sources};
 use crate::fact_document::FactDocument;
@@ -7,53 +7,53 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 use stead_core::text_tokens;
 
-/// Bytes that a token has at least: the same measure by which a prompt is cut.
+/// The assumed bytes of a token, as in the prompt section of memory.
 const BYTES_PER_TOKEN: u64 = 3;
-/// What a memory begins with that was not there.
+/// The first line of a new memory file.
 const TITLE: &str = "# Memory";
 
-/// What is to become of new facts, and of old ones that they touch. Everything is named by id.
+/// How new facts are merged with remembered ones. All facts are named by id.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MergeDecision {
-    /// Bullets that say what several facts said.
+    /// Bullets that replace one or more facts.
     pub(crate) bullets: Vec<Bullet>,
-    /// Facts that another one makes needless.
+    /// Facts that are dropped because of another one.
     pub(crate) dropped: Vec<DroppedFact>,
 }
 
-/// A bullet, and the facts it stands for.
+/// A bullet, and the facts that it replaces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Bullet {
     pub(crate) text: String,
     pub(crate) from: Vec<String>,
 }
 
-/// A fact that is needless because of another.
+/// A fact that is dropped because of another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DroppedFact {
     pub(crate) id: String,
     pub(crate) by: String,
 }
 
-/// A memory after a merge.
+/// Curated memory after a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MergeResult {
     pub(crate) memory: FactDocument,
-    /// Bullets that are no longer in it.
+    /// The bullets that were removed from it.
     pub(crate) archived: Vec<Fact>,
 }
 
-/// A memory while it is changed.
+/// Curated memory during a merge.
 struct MergeState {
     ledger: FactDocument,
-    /// Machine-written bullets with their lines; those that were used up are gone from here.
+    /// The facts with their lines, without those that were replaced.
     bullets: BTreeMap<usize, Fact>,
     removed_lines: HashSet<usize>,
     archived: Vec<Fact>,
 }
 
 impl MergeState {
-    /// The line of the bullet that holds `id`.
+    /// Returns the line of the bullet that contains the fact `id`.
     fn line_of(&self, id: &str) -> Option<usize> {
         self.bullets
             .iter()
@@ -68,7 +68,7 @@ impl MergeState {
         }
     }
 
-    /// Puts one bullet in the place of old ones, or at the end.
+    /// Replaces old bullets by a new one, or appends it.
     fn combine(&mut self, text: String, lines: &[usize], fresh: &[&Fact]) {
         let olds: Vec<Fact> = lines
             .iter()
@@ -94,9 +94,9 @@ impl MergeState {
     }
 }
 
-/// Merges `facts` into the memory `text`. Lines that a person wrote stay as they are. Every fact is
-/// used, or dropped because of another that stays, or added as it is; those in `away` were put away
-/// before. Beyond `max_tokens` the oldest machine-written bullets leave.
+/// Merges `facts` into the memory `text`. Lines that people wrote are not changed. Every fact is
+/// merged, dropped because of another one that stays, or added as it is; facts in `away` were
+/// archived before. If the result exceeds `max_tokens`, the oldest facts are removed.
 pub(crate) fn apply_decision(
     text: &str,
     facts: &[Fact],
@@ -142,7 +142,8 @@ pub(crate) fn apply_decision(
         lines.dedup();
         merge.combine(text, &lines, &new);
     }
-    // What a bullet stands for is not needless, and what is needless is no reason.
+    // A fact that a bullet replaces is not dropped, and a dropped fact is no reason to drop
+    // another.
     let used: HashSet<&String> = decision
         .bullets
         .iter()
@@ -150,7 +151,7 @@ pub(crate) fn apply_decision(
         .collect();
     let needless: HashSet<&String> = decision.dropped.iter().map(|dropped| &dropped.id).collect();
     for DroppedFact { id, by } in &decision.dropped {
-        // As it was before: a bullet may have taken it in by now.
+        // The fact as it was before: a bullet may contain it by now.
         let is_known =
             facts.iter().any(|fact| fact.id() == by) || away.contains(by) || there.contains(by);
         if used.contains(id) || needless.contains(by) || !is_known {
@@ -178,7 +179,7 @@ pub(crate) fn apply_decision(
     }
 }
 
-/// Adds what nobody decided about, but nothing that is said already.
+/// Adds the facts that the decision does not mention, except duplicates.
 fn append_undecided(merge: &mut MergeState, facts: &[Fact], fresh: &BTreeMap<&str, &Fact>) {
     let gone = &merge.removed_lines;
     let lines = merge
@@ -197,7 +198,7 @@ fn append_undecided(merge: &mut MergeState, facts: &[Fact], fresh: &BTreeMap<&st
     }
 }
 
-/// Takes out the oldest machine-written bullets until the rest fits.
+/// Removes the oldest facts until the rest fits.
 fn trim_to_budget(ledger: &mut FactDocument, max_tokens: u64) -> Vec<Fact> {
     let costs: Vec<u64> = ledger
         .lines()
@@ -219,7 +220,7 @@ fn trim_to_budget(ledger: &mut FactDocument, max_tokens: u64) -> Vec<Fact> {
     left
 }
 
-/// What a line takes of a prompt, where nothing of its sources is shown.
+/// Returns the size of a line in the prompt, where sources are not shown.
 fn prompt_tokens(line: &str) -> u64 {
     let shown = without_sources(line);
     text_tokens(shown).max((shown.len() as u64 + 1).div_ceil(BYTES_PER_TOKEN))

@@ -1,4 +1,4 @@
-//! Asking the model how new facts fit into what is remembered.
+//! Asking the model how to merge new facts into curated memory.
 
 use crate::error::MemoryError;
 use crate::fact::Fact;
@@ -49,7 +49,7 @@ enum DropReason {
 }
 
 impl OwnerMemory {
-    /// Asks how `facts` fit into `memory`.
+    /// Asks how to merge `facts` into `memory`.
     pub(crate) async fn decide_merge(
         &self,
         memory: &FactDocument,
@@ -64,8 +64,8 @@ impl OwnerMemory {
     }
 }
 
-/// The question, and the ids behind its numbers. What is remembered is shown from its newest end,
-/// as far as it fits.
+/// Returns the question, and the ids of the numbered facts in it. If not all remembered facts fit,
+/// the newest are shown.
 fn merge_question(memory: &FactDocument, facts: &[Fact], tokens: u64) -> (String, Vec<String>) {
     let by_hand: String = memory
         .lines()
@@ -101,7 +101,7 @@ fn merge_question(memory: &FactDocument, facts: &[Fact], tokens: u64) -> (String
     (text, ids)
 }
 
-/// The answer with ids for numbers. A number that stands for nothing is left out.
+/// Translates the numbers of an answer to ids. Unknown numbers are left out.
 fn merge_decision(answer: MergeAnswer, ids: &[String]) -> MergeDecision {
     let id = |number: usize| number.checked_sub(1).and_then(|at| ids.get(at)).cloned();
     let bullets = answer

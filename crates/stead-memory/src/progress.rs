@@ -1,5 +1,5 @@
-//! What is kept about the progress of jobs. Every document is changed under its version, so that of
-//! two workers only one goes on from any point.
+//! Documents with the progress of jobs. Every change checks the version of the document, so that of
+//! two workers only one continues from any point.
 
 use crate::error::MemoryError;
 use crate::fact::FactSource;
@@ -11,45 +11,45 @@ use stead_core::{ChainSum, SessionId};
 use stead_store::{DocVersion, Document, DocumentChange, Documents, Expected, StoreError};
 use stead_workspace::OwnerState;
 
-/// How far a session was looked through.
+/// The mark of a session: how far facts were extracted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FlushMark {
-    /// The last entry that was looked at.
+    /// The last entry that facts were extracted from.
     pub(crate) seq: u64,
-    /// The sum of the journal's first line: another session under the same name begins anew.
+    /// The checksum of the journal's first line. A new session with the same name has another one.
     pub(crate) born: ChainSum,
 }
 
-/// What a model found in a part of a session, on record before anything is written: whoever goes on
-/// after a crash goes on with the same facts.
+/// The facts of a part of a session. It is recorded before anything is written, so that after a
+/// crash the same facts are used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Extraction {
-    /// The mark it begins after.
+    /// The mark that it begins after.
     pub(crate) from: u64,
-    /// The last entry it is about.
+    /// The last entry that it includes.
     pub(crate) upto: u64,
     pub(crate) born: ChainSum,
-    /// The day it belongs to.
+    /// The day that the facts belong to.
     pub(crate) date: Date,
-    /// What may be trusted.
+    /// Facts from trusted content.
     pub(crate) trusted: Vec<ExtractedFact>,
-    /// What a person must see first.
+    /// Facts from untrusted content, for the quarantine.
     pub(crate) outside: Vec<ExtractedFact>,
 }
 
-/// A fact that was found.
+/// A fact of an extraction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ExtractedFact {
     pub(crate) text: String,
     pub(crate) source: FactSource,
 }
 
-/// When facts were last merged into curated memory.
+/// The progress of consolidation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MergeProgress {
-    /// How often.
+    /// The number of merges.
     pub(crate) generation: u64,
-    /// Milliseconds since 1970.
+    /// The time of the last merge, in milliseconds since 1970.
     pub(crate) at_ms: i64,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Versioned<T> {
     pub(crate) version: DocVersion,
 }
 
-/// What must still be there for a change.
+/// Returns the version that a change expects.
 pub(crate) fn expected_version<T>(kept: &Option<Versioned<T>>) -> Expected {
     kept.as_ref()
         .map_or(Expected::Absent, |kept| Expected::Version(kept.version))
@@ -99,7 +99,7 @@ impl JobDocuments {
         format!("day/{}/{date}", self.scope)
     }
 
-    /// Where all consolidations of this memory are kept.
+    /// The prefix of the keys of merge records.
     pub(crate) fn record_prefix(&self) -> String {
         format!("consolidation/{}/", self.scope)
     }
@@ -108,7 +108,7 @@ impl JobDocuments {
         format!("{}{generation:016}", self.record_prefix())
     }
 
-    /// The document at `key`.
+    /// Reads the document at `key`.
     pub(crate) async fn get<T: DeserializeOwned>(
         &self,
         key: &str,
@@ -128,7 +128,7 @@ impl JobDocuments {
         }))
     }
 
-    /// Makes all changes or none. False if something else is there than was expected.
+    /// Commits all changes or none. Returns false on a conflict.
     pub(crate) async fn commit(&self, changes: Vec<DocumentChange>) -> Result<bool, MemoryError> {
         match self
             .state
@@ -143,7 +143,7 @@ impl JobDocuments {
     }
 }
 
-/// A change that keeps `value` at `key`.
+/// Returns a change that stores `value` at `key`.
 pub(crate) fn put_change<T: Serialize>(
     key: String,
     value: &T,

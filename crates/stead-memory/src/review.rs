@@ -1,4 +1,4 @@
-//! What a person sees of memory, and does to it.
+//! Memory as people see it, and their decisions about it.
 
 use crate::Memory;
 use crate::error::MemoryError;
@@ -15,23 +15,23 @@ use stead_core::{Owner, SessionId};
 use stead_store::Documents;
 use stead_vfs::VPath;
 
-/// Jobs that failed for good, as many as are told.
+/// The most dead letters that a status lists.
 const MAX_DEAD: usize = 50;
-/// Candidates that are named when a text fits several facts.
+/// The most candidates that are returned if a text matches several facts.
 const MAX_CANDIDATES: usize = 20;
 
-/// A fact, and where it stands.
+/// A fact and its place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LocatedFact {
     /// The file.
     pub path: String,
     /// The line, from 1.
     pub line: usize,
-    /// Its id.
+    /// The id of the fact.
     pub id: String,
-    /// What is remembered.
+    /// The text of the fact.
     pub text: String,
-    /// Where it is from.
+    /// The sources of the fact.
     #[serde(serialize_with = "as_maps")]
     pub sources: Vec<FactSource>,
 }
@@ -47,76 +47,76 @@ fn as_maps<S: serde::Serializer>(sources: &[FactSource], serializer: S) -> Resul
     serializer.collect_seq(maps)
 }
 
-/// A line of curated memory and where it is from.
+/// A line of curated memory with its sources.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BlameLine {
     /// The line, from 1.
     pub line: usize,
-    /// What it says, without its sources.
+    /// The text, without sources.
     pub text: String,
-    /// Where it is from; empty if a person wrote it.
+    /// The sources; empty if a person wrote the line.
     #[serde(serialize_with = "as_maps")]
     pub sources: Vec<FactSource>,
 }
 
-/// How memory stands.
+/// The status of a memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MemoryStatus {
     /// Whether facts are extracted after runs.
     pub flushes: bool,
-    /// The model that is asked, if it is not the agent's own.
+    /// The model that the settings name for memory.
     pub model: Option<String>,
-    /// Where curated memory lies.
+    /// The path of curated memory.
     pub memory: String,
-    /// Facts of the days that were not merged yet.
+    /// The number of facts that were not merged yet.
     pub unmerged: usize,
-    /// Facts that wait for a person.
+    /// The number of quarantined facts.
     pub quarantined: usize,
-    /// Merges so far.
+    /// The number of merges.
     pub merges: u64,
-    /// When the last was.
+    /// The time of the last merge.
     pub merged_at: Option<Timestamp>,
-    /// Jobs that failed for good.
+    /// Jobs that failed at every attempt.
     pub dead: Vec<DeadJob>,
 }
 
-/// A job that failed for good.
+/// A job that failed at every attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeadJob {
-    /// What it was to do.
+    /// The description of the job.
     pub job: String,
-    /// How often it was tried.
+    /// The number of attempts.
     pub attempts: u32,
-    /// Why it failed.
+    /// The last error.
     pub reason: String,
 }
 
-/// What forgetting came to.
+/// The result of forgetting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ForgetResult {
-    /// These lines are no longer remembered.
+    /// These facts were forgotten.
     Done(Vec<LocatedFact>),
-    /// The words fit several facts, and nothing was forgotten.
+    /// The text matches several facts; nothing was forgotten.
     Ambiguous(Vec<LocatedFact>),
-    /// Nothing fits.
+    /// No fact matches.
     NotFound,
 }
 
-/// What a person says about facts that wait.
+/// A person's decision about quarantined facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReviewDecision {
-    /// They may be remembered.
+    /// Remember them.
     Approve,
-    /// They may not.
+    /// Reject them.
     Reject,
 }
 
-/// Which facts are meant.
+/// A selection of quarantined facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FactSelection {
-    /// All that wait.
+    /// All of them.
     All,
-    /// Those with these ids.
+    /// The facts with these ids.
     Ids(Vec<String>),
 }
 
@@ -125,7 +125,7 @@ impl Memory {
         OwnerMemory::of_session(&self.cx, owner, &SessionId::sessionless())
     }
 
-    /// How the memory of `owner` stands.
+    /// Returns the status of the memory of `owner`.
     pub async fn status(&self, owner: &Owner) -> Result<MemoryStatus, MemoryError> {
         let home = self.review_memory(owner)?;
         let merged: Option<Versioned<MergeProgress>> =
@@ -154,17 +154,17 @@ impl Memory {
         })
     }
 
-    /// The facts that wait for a person, oldest first.
+    /// Returns the quarantined facts, oldest first.
     pub async fn review(&self, owner: &Owner) -> Result<Vec<LocatedFact>, MemoryError> {
         self.review_memory(owner)?.files.quarantined_facts().await
     }
 
-    /// The facts that are remembered: curated first, then day by day.
+    /// Returns the remembered facts: first those of curated memory, then day by day.
     pub async fn list(&self, owner: &Owner) -> Result<Vec<LocatedFact>, MemoryError> {
         self.review_memory(owner)?.files.remembered_facts().await
     }
 
-    /// Every line of curated memory and where it is from.
+    /// Returns every line of curated memory with its sources.
     pub async fn blame(&self, owner: &Owner) -> Result<Vec<BlameLine>, MemoryError> {
         let files = self.review_memory(owner)?.files;
         let (ledger, _) = files.read(&files.memory).await?;
@@ -187,7 +187,7 @@ impl Memory {
         Ok(blamed.collect())
     }
 
-    /// The last merges, newest first.
+    /// Returns the last merges, newest first.
     pub async fn records(
         &self,
         owner: &Owner,
@@ -215,8 +215,8 @@ impl Memory {
         Ok(records)
     }
 
-    /// Moves facts that wait to the file of their day, or to those that were rejected. `by` is who
-    /// said so.
+    /// Moves quarantined facts to the file of their day, or to the rejected ones. `by` is the
+    /// person who decided.
     pub async fn decide(
         &self,
         owner: &Owner,
@@ -251,7 +251,7 @@ impl Memory {
                         .sources
                         .iter()
                         .find_map(|source| source.get("on")?.parse().ok());
-                    // The file of an old day may be put away by now.
+                    // The file of an old day may have been archived.
                     let recent = today.checked_sub(days.days()).unwrap_or(today);
                     let date = said.filter(|date| *date >= recent).unwrap_or(today);
                     (fact.with_note("approved_by", by), home.files.day(date)?)
@@ -260,7 +260,7 @@ impl Memory {
                     (fact.with_note("rejected_by", by), home.files.rejected()?)
                 }
             };
-            // First there, then gone from here: a crash in between leaves both, and the next try
+            // Added before it is removed: a crash in between leaves both, and the next attempt
             // removes one.
             home.files.append(&to, &[fact]).await?;
             home.files.remove_fact(&placed.path, &placed.id).await?;
@@ -273,7 +273,7 @@ impl Memory {
 }
 
 impl FactFiles {
-    /// The facts that wait for a person, oldest first.
+    /// Returns the quarantined facts, oldest first.
     pub(crate) async fn quarantined_facts(&self) -> Result<Vec<LocatedFact>, MemoryError> {
         let mut waiting = Vec::new();
         for date in self.dates("quarantine").await? {
@@ -282,7 +282,7 @@ impl FactFiles {
         Ok(waiting)
     }
 
-    /// The facts that are remembered: curated first, then day by day.
+    /// Returns the remembered facts: first those of curated memory, then day by day.
     pub(crate) async fn remembered_facts(&self) -> Result<Vec<LocatedFact>, MemoryError> {
         let mut facts = self.located_facts(&self.memory).await?;
         for date in self.dates("").await? {
@@ -303,7 +303,7 @@ impl FactFiles {
         Ok(placed.collect())
     }
 
-    /// Takes the fact `id` out of a file.
+    /// Removes the fact `id` from a file.
     async fn remove_fact(&self, path: &str, id: &str) -> Result<(), MemoryError> {
         let path = VPath::parse(path).map_err(|error| MemoryError::Files(error.into()))?;
         self.change(&path, |ledger| {
@@ -313,8 +313,8 @@ impl FactFiles {
         .await
     }
 
-    /// Moves what is remembered under an id, or in words that only one fact has, to what was
-    /// forgotten.
+    /// Moves a fact to the forgotten ones. `query` is its id, or words that only this fact
+    /// contains.
     pub(crate) async fn forget(
         &self,
         query: &str,
@@ -343,7 +343,7 @@ impl FactFiles {
                 .cloned()
                 .collect();
         }
-        // The same fact in the file of its day and in curated memory is one.
+        // The same text in the file of a day and in curated memory counts as one fact.
         let texts: HashSet<String> = found
             .iter()
             .map(|placed| normalised(&placed.text))

@@ -1,4 +1,4 @@
-//! `memory_save` and `memory_forget`: what the agent itself does to its memory.
+//! The tools `memory_save` and `memory_forget`.
 
 use crate::credentials::holds_credentials;
 use crate::error::MemoryError;
@@ -12,11 +12,11 @@ use std::sync::Arc;
 use stead_core::{AccessKind, PathAccess, PathScope, Redactor, Risk, SessionId};
 use stead_tools::{CallOrigin, Output, Tool, ToolCx, ToolError, TypedTool, typed_tool};
 
-/// Most tags of one fact.
+/// The most tags of one fact.
 const MAX_TAGS: usize = 8;
 
-/// The tools over the memory in `files`, which must not be guarded: what waits for approval is out
-/// of reach of an agent's own files.
+/// Returns the tools over the memory in `files`. The tree must not be guarded, because the
+/// quarantine is out of reach of the agent's own files.
 pub fn memory_tools(files: FactFiles, redactor: Redactor) -> Vec<Arc<dyn Tool>> {
     vec![
         typed_tool(MemorySaveTool {
@@ -65,7 +65,7 @@ fn to_tool_error(error: MemoryError) -> ToolError {
     ToolError::RespondToModel(error.to_string())
 }
 
-/// Who calls: a person if it is no session's call.
+/// Returns who calls: a person if the call is not part of a session.
 fn caller(origin: &CallOrigin) -> &'static str {
     if origin.session == SessionId::sessionless() {
         "user"

@@ -1,24 +1,24 @@
-//! What was said since the mark, in pieces, each with whether it may be trusted.
+//! The conversation since the mark in pieces, each with its trust level.
 //!
-//! Trust does not depend on how well a model behaves. Before anything came in from outside, all is
-//! trusted. From the first untrusted result on, only what the person typed is: an answer may repeat
-//! what a page told it to, and a file may be one that the agent wrote while it was told so.
+//! Trust does not depend on how a model behaves. Everything before the first untrusted result is
+//! trusted. After it, only text that the person typed is: an answer may repeat untrusted content,
+//! and a file may have been written by the agent because untrusted content told it to.
 
 use std::collections::BTreeMap;
 use stead_core::{Block, CallResult, Entry, JournalLine, ModelReply, text_tokens};
 
-/// Characters of a call's arguments that are shown.
+/// The characters of a call's arguments that are shown.
 const ARGS_CHARS: usize = 500;
-/// Characters of a result that are shown.
+/// The characters of a result that are shown.
 const RESULT_CHARS: usize = 1_000;
-/// Characters of what a person said, or a model answered, that are shown.
+/// The characters of an input or an answer that are shown.
 const SAID_CHARS: usize = 20_000;
-/// How files begin that an input attaches.
+/// The beginning of a text block with an attached file.
 const ATTACHED: &str = "Attached file ";
-/// What a request wraps around a piece, or puts in its place.
+/// The tokens that a request adds to each piece.
 const PIECE_TOKENS: u64 = 24;
 
-/// Who said something.
+/// The author of a piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TranscriptSpeaker {
     /// The person.
@@ -32,7 +32,7 @@ pub(crate) enum TranscriptSpeaker {
 }
 
 impl TranscriptSpeaker {
-    /// As provenance names it.
+    /// The name in the source of a fact.
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::User => "user",
@@ -43,14 +43,14 @@ impl TranscriptSpeaker {
     }
 }
 
-/// Whether anybody here vouches for something.
+/// Whether a piece is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TrustLevel {
     Trusted,
     Untrusted,
 }
 
-/// Something that was said.
+/// One piece of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TranscriptPiece {
     pub(crate) seq: u64,
@@ -63,11 +63,11 @@ pub(crate) struct TranscriptPiece {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TranscriptChunk {
     pub(crate) pieces: Vec<TranscriptPiece>,
-    /// The last entry it is about.
+    /// The last entry that it includes.
     pub(crate) upto: u64,
 }
 
-/// What was said after entry `after`, up to entry `upto`. What was rewound was not said.
+/// Returns the pieces after entry `after`, up to entry `upto`, without what was rewound.
 pub(crate) fn pieces(lines: &[JournalLine], after: u64, upto: u64) -> Vec<TranscriptPiece> {
     let mut pieces = Vec::<TranscriptPiece>::new();
     let mut tools = BTreeMap::<&str, &str>::new();
@@ -75,7 +75,7 @@ pub(crate) fn pieces(lines: &[JournalLine], after: u64, upto: u64) -> Vec<Transc
     for line in lines {
         let seq = line.seq;
         match &line.entry {
-            // What was taken back later was not said either.
+            // Entries that were rewound later are left out, too.
             Entry::Rewind(rewind) => {
                 pieces.retain(|piece| piece.seq <= rewind.to);
                 tainted = tainted.filter(|seq| *seq <= rewind.to);
@@ -91,7 +91,7 @@ pub(crate) fn pieces(lines: &[JournalLine], after: u64, upto: u64) -> Vec<Transc
                 if result.untrusted {
                     tainted = tainted.or(Some(seq));
                 }
-                // A name that no tool has is the model's own word.
+                // A name that no tool has was made up by the model.
                 let tool = tools.get(result.id.as_str()).copied().unwrap_or("a tool");
                 pieces.extend(result_piece(seq, result, tool, tainted));
             }
@@ -182,8 +182,8 @@ fn clipped(text: &str, chars: usize) -> String {
     }
 }
 
-/// The first pieces that come to at most `tokens`; one that is larger alone is cut. None if there
-/// is nothing.
+/// Returns the first pieces that have at most `tokens` together; a single larger piece is cut.
+/// `None` if there are no pieces.
 pub(crate) fn first_chunk(
     pieces: Vec<TranscriptPiece>,
     upto: u64,
@@ -193,7 +193,7 @@ pub(crate) fn first_chunk(
     let mut used = 0;
     for mut piece in pieces {
         let cost = text_tokens(&piece.text) + PIECE_TOKENS;
-        // Pieces of one entry stay together: the mark stands between entries.
+        // Pieces of one entry stay together, because a mark is always between entries.
         let same_entry = taken.last().is_some_and(|last| last.seq == piece.seq);
         if used + cost > tokens && !taken.is_empty() && !same_entry {
             let upto = taken.last().map_or(upto, |last| last.seq);
@@ -215,7 +215,7 @@ pub(crate) fn first_chunk(
     })
 }
 
-/// The beginning of a text that has at most so many tokens.
+/// Returns the beginning of a text with at most `tokens` tokens.
 pub(crate) fn truncate_to_tokens(text: &str, tokens: u64) -> String {
     let mut end = text.len();
     while end > 0 && text_tokens(&text[..end]) > tokens {
@@ -225,21 +225,21 @@ pub(crate) fn truncate_to_tokens(text: &str, tokens: u64) -> String {
 }
 
 impl TranscriptChunk {
-    /// Whether anything of it came from outside.
+    /// Whether it has untrusted pieces.
     pub(crate) fn has_untrusted(&self) -> bool {
         self.pieces
             .iter()
             .any(|piece| piece.trust == TrustLevel::Untrusted)
     }
 
-    /// Whether anything of it can be trusted.
+    /// Whether it has trusted pieces.
     pub(crate) fn has_trusted(&self) -> bool {
         self.pieces
             .iter()
             .any(|piece| piece.trust == TrustLevel::Trusted)
     }
 
-    /// What the extractor of trusted facts is shown: nothing of what came from outside.
+    /// Returns the text for the extraction of trusted facts, without untrusted pieces.
     pub(crate) fn trusted_view(&self) -> String {
         self.render(|piece| match (piece.trust, &piece.speaker) {
             (TrustLevel::Trusted, _) => piece.text.clone(),
@@ -255,7 +255,7 @@ impl TranscriptChunk {
         })
     }
 
-    /// All of it.
+    /// Returns the text of all pieces.
     pub(crate) fn full_view(&self) -> String {
         self.render(|piece| piece.text.clone())
     }

@@ -1,4 +1,4 @@
-//! Who does what was put off: any process that has the time.
+//! The worker that does the jobs of the memory queue.
 
 use crate::Memory;
 use crate::error::MemoryError;
@@ -15,27 +15,27 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// The lease of the one process that works on its own.
+/// The lease of the process that works exclusively.
 const WORKER_LEASE: &str = "worker";
-/// Longest wait before a job that failed is tried again.
+/// The longest delay before a failed job is tried again.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(3600);
 
-/// How long a worker works, and how it treats jobs.
+/// The limits of a worker.
 #[derive(Debug, Clone)]
 pub struct WorkerOptions {
-    /// No job is begun or gone on with after this.
+    /// The time after which no job is begun or continued.
     pub limit: Duration,
-    /// How long a job stays with a worker that is not heard of (default 60 seconds).
+    /// How long a claimed job stays with a worker that does not renew it (default 60 seconds).
     pub visibility_timeout: Duration,
-    /// How long a job that failed for the first time rests; after that twice as long each time
-    /// (default 30 seconds).
+    /// The delay after the first failure of a job (default 30 seconds); it doubles with each
+    /// failure.
     pub retry_delay: Duration,
-    /// Stops it.
+    /// Stops the worker.
     pub cancel: CancellationToken,
 }
 
 impl WorkerOptions {
-    /// Works for at most `limit`.
+    /// Creates options with a time limit and defaults otherwise.
     pub fn with_limit(limit: Duration) -> Self {
         let hide = Duration::from_secs(60);
         let rest = Duration::from_secs(30);
@@ -48,27 +48,27 @@ impl WorkerOptions {
     }
 }
 
-/// What a worker did.
+/// The result of a worker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct WorkerReport {
-    /// Jobs that are done.
+    /// The number of jobs that are done.
     pub done: u64,
-    /// Jobs that failed, to be tried again.
+    /// The number of jobs that failed and are tried again.
     pub failed: u64,
 }
 
-/// How a job came to its end.
+/// The end of a job.
 enum JobEnd {
     Done,
     Failed(String),
-    /// It is another worker's now.
+    /// Another worker claimed it.
     Lost,
-    /// There is no time left.
+    /// The worker was stopped or its time is over.
     Stopped,
 }
 
 impl Memory {
-    /// Does what was put off for `owner`, until nothing is due.
+    /// Does the jobs of `owner` until none is due.
     pub async fn work(
         &self,
         owner: &Owner,
@@ -115,7 +115,7 @@ impl Memory {
         Ok(worked)
     }
 
-    /// The same, unless another process is at it for the same owner: then nothing happens.
+    /// Like [`work`](Self::work), but returns `None` if another process works for the same owner.
     pub async fn work_exclusively(
         &self,
         owner: &Owner,
@@ -145,10 +145,10 @@ impl Memory {
         worked
     }
 
-    /// A worker beside what else the process does. It ends when the handle is dropped, and whatever
-    /// it was at is taken up by the next.
+    /// Starts a worker in the background. It ends when the handle is dropped; the next worker takes
+    /// over an unfinished job.
     pub fn spawn_worker(&self, owner: Owner) -> MemoryWorker {
-        /// How often it looks for what others put off, or what is due by now.
+        /// How often the queue is polled.
         const EVERY: Duration = Duration::from_secs(60);
         let memory = self.clone();
         let wake = Arc::new(Notify::new());
@@ -157,8 +157,7 @@ impl Memory {
         tasks.spawn(async move {
             let options = WorkerOptions::with_limit(Duration::from_secs(600));
             loop {
-                // What went wrong is told by `stead memory status`; the queue keeps what was not
-                // done.
+                // Errors are part of the memory status; unfinished jobs stay in the queue.
                 let _ = memory.work(&owner, &options).await;
                 let _ = tokio::time::timeout(EVERY, woken.notified()).await;
             }
@@ -169,7 +168,7 @@ impl Memory {
         }
     }
 
-    /// Does one job, telling the queue from time to time that somebody is at it.
+    /// Does one job and renews the claim on it meanwhile.
     async fn run_job(
         &self,
         owner: &Owner,
@@ -204,7 +203,7 @@ impl Memory {
                 let merged: Option<Versioned<MergeProgress>> =
                     home.documents.get(&home.documents.merged_key()).await?;
                 if merged.map_or(0, |kept| kept.value.generation) != generation {
-                    // Somebody did it, and saw to whatever came after.
+                    // Another worker did it, and enqueued what follows.
                     return Ok(());
                 }
                 home.consolidate().await.map(drop)
@@ -227,7 +226,7 @@ async fn keep_lease(
     }
 }
 
-/// A worker beside what else the process does.
+/// A worker in the background.
 #[derive(Debug)]
 pub struct MemoryWorker {
     wake: Arc<Notify>,
@@ -235,7 +234,7 @@ pub struct MemoryWorker {
 }
 
 impl MemoryWorker {
-    /// There is something to do.
+    /// Wakes the worker: there may be a new job.
     pub fn wake(&self) {
         self.wake.notify_one();
     }

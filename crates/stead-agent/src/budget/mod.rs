@@ -196,7 +196,8 @@ impl Reservation {
         self.close(taken).await
     }
 
-    /// Reserves for a second attempt of a call that broke off. The first attempt is charged in full.
+    /// Reserves for a second attempt of a call that broke off. The first attempt is charged in
+    /// full.
     pub async fn reserve_retry(&mut self) -> Result<(), BudgetError> {
         // The request is already written, so its answer cannot be shortened any more.
         let output = self.grant.answer_tokens + self.estimate.thinking_tokens;

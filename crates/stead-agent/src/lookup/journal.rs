@@ -1,11 +1,11 @@
-//! What entries of a journal say, for searching and for reading again.
+//! The text of journal entries, for searching and reading.
 
 use std::collections::HashSet;
 use stead_core::{Block, CallResult, Entry, JournalLine, ToolCall};
 use stead_search::LineSpeaker;
 use stead_tools::known_tool;
 
-/// Tools that repeat what was said: to find what they found would only find the search.
+/// Tools whose results repeat what was said. They are not searched.
 const LOOKUP_TOOLS: [&str; 6] = [
     "memory_search",
     "memory_get",
@@ -15,16 +15,16 @@ const LOOKUP_TOOLS: [&str; 6] = [
     "recall",
 ];
 
-/// What an entry says.
+/// The text of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryText {
-    /// Who says it.
+    /// The author.
     pub voice: LineSpeaker,
-    /// The words: calls as `name {arguments}`, media as `[type name]`.
+    /// The text: calls as `name {arguments}`, media as `[type name]`.
     pub text: String,
 }
 
-/// What `entry` says; none if nobody says anything.
+/// Returns the text of `entry`; `None` if it has none.
 pub fn entry_text(entry: &Entry) -> Option<EntryText> {
     let (voice, text) = match entry {
         Entry::User(input) => (
@@ -69,7 +69,7 @@ fn voice_of(result: &CallResult) -> LineSpeaker {
     }
 }
 
-/// What is searched of a journal: all that was said, without the searches themselves.
+/// Returns the lines of a journal that are searched: everything except the searches themselves.
 pub(super) fn searchable_lines(lines: &[JournalLine]) -> Vec<stead_search::SourceLine> {
     let mut searches: HashSet<&str> = HashSet::new();
     let mut out = Vec::new();

@@ -69,8 +69,8 @@ impl UsageRow {
     }
 }
 
-/// Sums up `records` and returns the rows and the total. Days are in order, other rows are sorted by
-/// cost. `date` returns the day of a time.
+/// Sums up `records` and returns the rows and the total. Days are in order, other rows are sorted
+/// by cost. `date` returns the day of a time.
 pub fn report<'a>(
     records: impl IntoIterator<Item = &'a UsageRecord>,
     by: UsageGrouping,
