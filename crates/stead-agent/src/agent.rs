@@ -32,7 +32,7 @@ pub struct Agent {
     pub(crate) tools: Registry,
     pub(crate) hooks: Arc<Hooks>,
     pub(crate) model_limits: ModelLimits,
-    pub(crate) workspace_agents: WorkspaceAgents,
+    workspace_agents: WorkspaceAgents,
 }
 
 impl fmt::Debug for AgentParts {

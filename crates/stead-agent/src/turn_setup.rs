@@ -117,39 +117,8 @@ impl<'a> TurnComposer<'a> {
         let bare = files;
         let files = &workspace.prompt_files(files);
         let own = user_folder(owner, &**files).await;
-        let listed = workspace.tools_config(&**files).await?.lists;
-        // Lists of other harnesses may name tools that only those have. In our own layout, a
-        // misspelt name in a deny list would leave the tool available.
-        if workspace.definition.layout == Layout::Stead
-            && let Some(name) = unknown_tool(
-                listed.allow.iter().flatten().chain(&listed.deny),
-                self.tools,
-            )
-        {
-            return Err(AgentError::NoSuchTool {
-                setting: "tools.json",
-                name,
-            });
-        }
-        let lists: Vec<ToolLists> = workspace
-            .definition
-            .tools
-            .iter()
-            .cloned()
-            .chain([listed])
-            .collect();
-        let brought = self
-            .features
-            .iter()
-            .flat_map(|feature| feature.turn_tool_names())
-            .map(|name| (*name).to_owned());
-        let names = self
-            .tools
-            .specs()
-            .iter()
-            .map(|spec| spec.name.clone())
-            .chain(brought)
-            .collect::<Vec<_>>();
+        let lists = self.tool_lists(&**files).await?;
+        let names = self.tool_names();
         // Profiles are read without the file rules: a rule that hides them from the agent must not
         // switch them off.
         let profiles = workspace
@@ -193,6 +162,37 @@ impl<'a> TurnComposer<'a> {
             }
         }
         Ok(turn)
+    }
+
+    /// Returns all lists that narrow the tools: those of the settings, and that of `tools.json`.
+    async fn tool_lists(&self, files: &dyn Vfs) -> Result<Vec<ToolLists>, AgentError> {
+        let workspace = &self.parts.workspace;
+        let listed = workspace.tools_config(files).await?.lists;
+        let named = listed.allow.iter().flatten().chain(&listed.deny);
+        // Lists of other harnesses may name tools that only those have. In our own layout, a
+        // misspelt name in a deny list would leave the tool available.
+        if workspace.definition.layout == Layout::Stead
+            && let Some(name) = unknown_tool(named, self.tools)
+        {
+            return Err(AgentError::NoSuchTool {
+                setting: "tools.json",
+                name,
+            });
+        }
+        let settings = workspace.definition.tools.iter().cloned();
+        Ok(settings.chain([listed]).collect())
+    }
+
+    /// Returns the canonical names of all tools that a turn may have.
+    fn tool_names(&self) -> Vec<String> {
+        let of_turns = self
+            .features
+            .iter()
+            .flat_map(|feature| feature.turn_tool_names())
+            .map(|name| (*name).to_owned());
+        let specs = self.tools.specs();
+        let always = specs.iter().map(|spec| spec.name.clone());
+        always.chain(of_turns).collect()
     }
 
     /// Composes the setup for the model whose profile `cx` has.

@@ -28,11 +28,14 @@ mod ask;
 mod consolidate;
 mod context;
 mod credentials;
+mod days;
 mod error;
 mod extract;
 mod fact;
 mod fact_document;
+mod fact_files;
 mod flush;
+mod forget;
 mod job;
 mod memory;
 mod merge;
@@ -50,13 +53,13 @@ pub use context::{MemoryContext, MemoryModel, MemoryQuestion};
 pub use error::MemoryError;
 pub use fact::{Fact, FactSource, MAX_FACT_CHARS, without_sources};
 pub use fact_document::FactDocument;
+pub use fact_files::FactFiles;
 pub use flush::FlushReport;
+pub use forget::ForgetResult;
 pub use job::MemoryJob;
 pub use memory::Memory;
 pub use merge_record::{MergeDiff, MergeRecord};
-pub use owner_memory::FactFiles;
-pub use review::{
-    BlameLine, DeadJob, FactSelection, ForgetResult, LocatedFact, MemoryStatus, ReviewDecision,
-};
+
+pub use review::{BlameLine, DeadJob, FactSelection, LocatedFact, MemoryStatus, ReviewDecision};
 pub use tools::memory_tools;
 pub use worker::{MemoryWorker, WorkerOptions, WorkerReport};

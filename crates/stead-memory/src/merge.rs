@@ -122,7 +122,29 @@ pub(crate) fn apply_decision(
         merge.ledger.push(TITLE);
         merge.ledger.push("");
     }
-    for bullet in &decision.bullets {
+    combine_bullets(&mut merge, &mut fresh, &decision.bullets);
+    // The facts before the merge: a bullet may contain them by now.
+    let is_known = |id: &String| {
+        facts.iter().any(|fact| fact.id() == id) || away.contains(id) || there.contains(id)
+    };
+    drop_facts(&mut merge, &mut fresh, decision, is_known);
+    append_undecided(&mut merge, facts, &fresh);
+    merge.ledger.remove_lines(&merge.removed_lines);
+    let MergeState {
+        mut ledger,
+        mut archived,
+        ..
+    } = merge;
+    archived.extend(trim_to_budget(&mut ledger, max_tokens));
+    MergeResult {
+        memory: ledger,
+        archived,
+    }
+}
+
+/// Replaces facts by the bullets of a decision. A bullet must have at least one new fact.
+fn combine_bullets(merge: &mut MergeState, fresh: &mut BTreeMap<&str, &Fact>, bullets: &[Bullet]) {
+    for bullet in bullets {
         let text = one_line(&bullet.text);
         let new: Vec<&Fact> = bullet
             .from
@@ -142,19 +164,24 @@ pub(crate) fn apply_decision(
         lines.dedup();
         merge.combine(text, &lines, &new);
     }
-    // A fact that a bullet replaces is not dropped, and a dropped fact is no reason to drop
-    // another.
+}
+
+/// Drops the facts that the decision drops. A fact that a bullet replaces is not dropped, and
+/// neither an unknown nor a dropped fact is a reason to drop another.
+fn drop_facts(
+    merge: &mut MergeState,
+    fresh: &mut BTreeMap<&str, &Fact>,
+    decision: &MergeDecision,
+    is_known: impl Fn(&String) -> bool,
+) {
     let used: HashSet<&String> = decision
         .bullets
         .iter()
         .flat_map(|bullet| &bullet.from)
         .collect();
-    let needless: HashSet<&String> = decision.dropped.iter().map(|dropped| &dropped.id).collect();
+    let dropped: HashSet<&String> = decision.dropped.iter().map(|dropped| &dropped.id).collect();
     for DroppedFact { id, by } in &decision.dropped {
-        // The fact as it was before: a bullet may contain it by now.
-        let is_known =
-            facts.iter().any(|fact| fact.id() == by) || away.contains(by) || there.contains(by);
-        if used.contains(id) || needless.contains(by) || !is_known {
+        if used.contains(id) || dropped.contains(by) || !is_known(by) {
             continue;
         }
         if fresh.remove(id.as_str()).is_none()
@@ -164,18 +191,6 @@ pub(crate) fn apply_decision(
         {
             merge.archive(line);
         }
-    }
-    append_undecided(&mut merge, facts, &fresh);
-    merge.ledger.remove_lines(&merge.removed_lines);
-    let MergeState {
-        mut ledger,
-        mut archived,
-        ..
-    } = merge;
-    archived.extend(trim_to_budget(&mut ledger, max_tokens));
-    MergeResult {
-        memory: ledger,
-        archived,
     }
 }
 

@@ -2,11 +2,12 @@
 
 use crate::Memory;
 use crate::error::MemoryError;
-use crate::fact::{Fact, FactSource, normalised};
+use crate::fact::{Fact, FactSource};
 use crate::fact_document::FactDocument;
+use crate::fact_files::FactFiles;
 use crate::job::{MemoryJob, QUEUE};
 use crate::merge_record::MergeRecord;
-use crate::owner_memory::{FORGOTTEN, FactFiles, OwnerMemory};
+use crate::owner_memory::OwnerMemory;
 use crate::progress::{MergeProgress, Versioned};
 use jiff::{Timestamp, ToSpan};
 use serde::Serialize;
@@ -17,8 +18,6 @@ use stead_vfs::VPath;
 
 /// The most dead letters that a status lists.
 const MAX_DEAD: usize = 50;
-/// The most candidates that are returned if a text matches several facts.
-const MAX_CANDIDATES: usize = 20;
 
 /// A fact and its place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -89,17 +88,6 @@ pub struct DeadJob {
     pub attempts: u32,
     /// The last error.
     pub reason: String,
-}
-
-/// The result of forgetting.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ForgetResult {
-    /// These facts were forgotten.
-    Done(Vec<LocatedFact>),
-    /// The text matches several facts; nothing was forgotten.
-    Ambiguous(Vec<LocatedFact>),
-    /// No fact matches.
-    NotFound,
 }
 
 /// A person's decision about quarantined facts.
@@ -304,84 +292,13 @@ impl FactFiles {
     }
 
     /// Removes the fact `id` from a file.
-    async fn remove_fact(&self, path: &str, id: &str) -> Result<(), MemoryError> {
+    pub(crate) async fn remove_fact(&self, path: &str, id: &str) -> Result<(), MemoryError> {
         let path = VPath::parse(path).map_err(|error| MemoryError::Files(error.into()))?;
         self.change(&path, |ledger| {
             let lines = lines_of(ledger, id);
             ledger.remove_lines(&lines);
         })
         .await
-    }
-
-    /// Moves a fact to the forgotten ones. `query` is its id, or words that only this fact
-    /// contains.
-    pub(crate) async fn forget(
-        &self,
-        query: &str,
-        by: &FactSource,
-    ) -> Result<ForgetResult, MemoryError> {
-        let all = self.remembered_facts().await?;
-        let wanted = normalised(query);
-        let has_id = |placed: &&LocatedFact| {
-            placed
-                .sources
-                .iter()
-                .any(|source| source.id() == query.trim())
-        };
-        let mut found: Vec<LocatedFact> = all.iter().filter(has_id).cloned().collect();
-        if found.is_empty() && !wanted.is_empty() {
-            found = all
-                .iter()
-                .filter(|placed| normalised(&placed.text) == wanted)
-                .cloned()
-                .collect();
-        }
-        if found.is_empty() && !wanted.is_empty() {
-            found = all
-                .iter()
-                .filter(|placed| normalised(&placed.text).contains(&wanted))
-                .cloned()
-                .collect();
-        }
-        // The same text in the file of a day and in curated memory counts as one fact.
-        let texts: HashSet<String> = found
-            .iter()
-            .map(|placed| normalised(&placed.text))
-            .collect();
-        match texts.len() {
-            0 => return Ok(ForgetResult::NotFound),
-            1 => {}
-            _ if found.iter().all(|placed| has_id(&placed)) => {}
-            _ => {
-                found.truncate(MAX_CANDIDATES);
-                return Ok(ForgetResult::Ambiguous(found));
-            }
-        }
-        let kept: Vec<Fact> = found
-            .iter()
-            .map(|placed| Fact {
-                text: placed.text.clone(),
-                sources: placed.sources.clone(),
-            })
-            .map(|fact| {
-                by.0.iter()
-                    .fold(fact, |fact, (key, value)| fact.with_note(key, value))
-            })
-            .collect();
-        let forgotten = self.archive(FORGOTTEN)?;
-        self.change(&forgotten, |ledger| {
-            for fact in &kept {
-                let line = fact.to_string();
-                if !ledger.lines().iter().any(|known| known.trim_end() == line) {
-                    ledger.push(&line);
-                }
-            }
-        })
-        .await?;
-        for placed in &found {
-            self.remove_fact(&placed.path, &placed.id).await?;
-        }
-        Ok(ForgetResult::Done(found))
     }
 }
 

@@ -3,8 +3,9 @@
 use crate::credentials::holds_credentials;
 use crate::error::MemoryError;
 use crate::fact::{Fact, FactSource, normalised, stable_id};
-use crate::owner_memory::FactFiles;
-use crate::review::{ForgetResult, LocatedFact};
+use crate::fact_files::FactFiles;
+use crate::forget::ForgetResult;
+use crate::review::LocatedFact;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -5,15 +5,17 @@
 //! counted in memory, the daily limit in a document that all processes of the owner share.
 
 mod daily_limit;
+mod session_spending;
 mod unsettled_calls;
 
 use crate::model_facts::Pricing;
 use crate::{AgentError, AgentParts, Session};
 use daily_limit::{DailyLimit, DailyReservation};
+use session_spending::SessionSpending;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use stead_core::{
     BudgetAccount, BudgetExhausted, BudgetScope, BudgetUnit, CallEstimate, CallReservation, Owner,
-    Price, RunId, SessionState, SpendAmount, Usage, Usd, budget_setting_name,
+    Price, SpendAmount, Usage, Usd, budget_setting_name,
 };
 use stead_store::StoreError;
 use unsettled_calls::UnsettledCalls;
@@ -259,87 +261,26 @@ impl Session {
         if !settings.has_limit() {
             return Ok(Budget::unlimited());
         }
-        let run = settings.cap(BudgetScope::Run);
-        let session = settings.cap(BudgetScope::Session);
-        let lost = UnsettledCalls::new(
-            self.agent.parts.place.state(&self.owner),
-            &self.id,
-            self.state.seq,
-        );
-        let broken = if run.is_limited() || session.is_limited() {
-            lost.all().await?
-        } else {
-            Vec::new()
+        let state = self.agent.parts.place.state(&self.owner);
+        let lost = UnsettledCalls::new(state, &self.id, self.state.seq);
+        let is_limited = |scope| settings.cap(scope).is_limited();
+        let broken = match is_limited(BudgetScope::Run) || is_limited(BudgetScope::Session) {
+            true => lost.all().await?,
+            false => Vec::new(),
         };
-        let since = |seq: u64| {
-            broken.iter().filter(|one| one.seq >= seq).fold(
-                SpendAmount::default(),
-                |mut sum, one| {
-                    sum += one.amount;
-                    sum
-                },
-            )
+        let spending = SessionSpending {
+            state: &self.state,
+            price: Pricing::new(&self.agent.parts).highest(),
+            broken,
+            tasks: self.subagents.tasks().await?,
         };
-        let price = Pricing::new(&self.agent.parts).highest();
-        // Subagents spend from the same budget, but only their own journals record it.
-        let tasks = self
-            .subagents
-            .tasks()
-            .await
-            .map_err(AgentError::TaskRecords)?;
-        let handed_over = |counts: &dyn Fn(&RunId) -> bool| {
-            let counted = tasks.iter().filter(|task| counts(&task.run));
-            counted.fold(SpendAmount::default(), |sum, task| sum + task.spent)
-        };
-        let mut accounts = Vec::new();
-        if let Some(open) = self.state.run.as_ref().filter(|_| run.is_limited()) {
-            let mut gone = open.spent();
-            if open.steps > 0 && open.cost.is_none() {
-                gone.usd += cost_at(price, &open.usage);
-            }
-            gone += since(run_start_seq(&self.state));
-            let before = self
-                .state
-                .last_run
-                .as_ref()
-                .filter(|_| !open.carried.is_zero())
-                .map(|run| &run.id);
-            gone += handed_over(&|run| *run == open.id || before == Some(run));
-            accounts.push(BudgetAccount {
-                scope: BudgetScope::Run,
-                limit: run,
-                raised: open.raised,
-                used: gone,
-            });
-        }
-        if session.is_limited() {
-            let Usage {
-                input_tokens,
-                output_tokens,
-                ..
-            } = self.state.usage;
-            let usd = self
-                .state
-                .cost
-                .unwrap_or_else(|| cost_at(price, &self.state.usage));
-            let mut gone = SpendAmount {
-                usd,
-                tokens: input_tokens + output_tokens,
-            };
-            gone += since(0);
-            gone += handed_over(&|_| true);
-            accounts.push(BudgetAccount {
-                scope: BudgetScope::Session,
-                limit: session,
-                raised: self.state.raised,
-                used: gone,
-            });
-        }
+        let run = spending.run_account(settings.cap(BudgetScope::Run));
+        let session = spending.session_account(settings.cap(BudgetScope::Session));
+        let accounts: Vec<BudgetAccount> = run.into_iter().chain(session).collect();
         let lost = (!accounts.is_empty()).then_some(lost);
-        let day = DailyLimit::of_owner(&self.agent.parts, &self.owner);
         Ok(Budget(Arc::new(BudgetAccounts {
             accounts: Mutex::new(accounts),
-            day,
+            day: DailyLimit::of_owner(&self.agent.parts, &self.owner),
             lost,
         })))
     }
@@ -352,20 +293,4 @@ impl Session {
             None => Ok(()),
         }
     }
-}
-
-/// The cost of `usage` at the current price, for calls made before the price was known.
-fn cost_at(price: Option<Price>, usage: &Usage) -> Usd {
-    price.map_or(Usd::default(), |price| price.cost(usage))
-}
-
-/// The sequence number of the entry that began the open run, or the first of the runs that it
-/// continues.
-fn run_start_seq(state: &SessionState) -> u64 {
-    state
-        .turns
-        .iter()
-        .rev()
-        .find(|turn| turn.starts_run.is_some())
-        .map_or(0, |turn| turn.seq)
 }
