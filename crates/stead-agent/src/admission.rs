@@ -76,7 +76,7 @@ impl CallGate<'_> {
     ) -> Option<Verdict> {
         let (tool, why) = tools.exclusion(name)?;
         Some(judge(
-            &self.gate,
+            self.gate,
             terms,
             &CallFacts::of_excluded_tool(tool, why),
         ))
@@ -152,10 +152,8 @@ impl CallGate<'_> {
                 return Admission::Refuse(ResultStatus::Denied, format!("denied: {error}"));
             }
         };
-        let verdict = ask_if_client_executes(
-            &*tool,
-            judge(&self.gate, &conversation.permissions, &judged),
-        );
+        let verdict =
+            ask_if_client_executes(&*tool, judge(self.gate, &conversation.permissions, &judged));
         let hash = match tool.approval_subject(files).await {
             Some(subject) => args_hash(&Value::from(vec![call.args.clone(), Value::from(subject)])),
             None => args_hash(&call.args),
