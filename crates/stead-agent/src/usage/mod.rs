@@ -12,7 +12,8 @@ use crate::{AgentError, AgentParts, Session};
 use record::UsageLineFormat;
 use std::sync::Arc;
 use stead_core::{Owner, UserId};
-use stead_store::{LineLog, Sessions};
+use stead_store::LineLog;
+use stead_workspace::Place;
 
 /// Returns the date of `at` in `timezone`, or in the time zone of the machine if there is none.
 pub(crate) fn date_in(at: jiff::Timestamp, timezone: Option<&str>) -> jiff::civil::Date {
@@ -35,7 +36,8 @@ pub struct LoggedUsage {
 #[derive(Debug, Clone)]
 pub struct UsageLog {
     lines: Arc<dyn LineLog>,
-    sessions: Arc<dyn Sessions>,
+    /// The place of the sessions, which only a rebuild opens.
+    place: Arc<dyn Place>,
     owner: Owner,
     format: UsageLineFormat,
     timezone: Option<String>,
@@ -53,7 +55,7 @@ impl UsageLog {
         };
         Self {
             lines: parts.place.usage(owner),
-            sessions: parts.place.sessions(owner),
+            place: parts.place.clone(),
             owner: owner.clone(),
             format,
             timezone: config.timezone.clone(),

@@ -19,9 +19,8 @@ pub struct RebuildReport {
 impl UsageLog {
     /// Writes the lines of the owner again from the journals. Lines that no journal has are kept.
     pub async fn rebuild(&self) -> Result<RebuildReport, AgentError> {
-        let Self {
-            sessions, owner, ..
-        } = self;
+        let owner = &self.owner;
+        let sessions = self.place.sessions(owner);
         // Lines that are appended during the rebuild are kept as they are.
         let started = jiff::Timestamp::now();
         let mut made = Vec::new();
