@@ -4,11 +4,12 @@ use crate::active_run::{ActiveRun, RunStop};
 use crate::driver::RunEnding;
 use crate::steering::wait_for_steering;
 use crate::subagents::DelegationContext;
-use crate::{Agent, AgentError, Session, TurnSetup};
+use crate::turn_setup::{TurnComposer, TurnSession};
+use crate::{AgentError, Session, TurnSetup};
 use std::sync::Arc;
 use stead_core::{
-    Block, ChildFiles, Entry, EventKind, Notice, Owner, PlanStage, RunOutcome, SessionChange,
-    SetEntry, SpendAmount,
+    Block, ChildFiles, Entry, EventKind, Notice, PlanStage, RunOutcome, SessionChange, SetEntry,
+    SpendAmount,
 };
 use stead_store::FencingToken;
 use stead_vfs::{Frozen, Overlay, Scoped, VPath, Vfs};
@@ -55,15 +56,14 @@ impl Session {
         &self,
         fence: Option<&FencingToken>,
     ) -> Result<TurnSetup, AgentError> {
-        self.agent
-            .turn_setup(
-                &self.owner,
-                &self.id,
-                &self.files(fence),
-                Some(&self.subagents),
-                self.is_planning(),
-            )
-            .await
+        let turn = TurnSession {
+            owner: &self.owner,
+            session: &self.id,
+            files: &self.files(fence),
+            subagents: &self.subagents,
+            planning: self.is_planning(),
+        };
+        TurnComposer::new(&self.agent).compose(turn).await
     }
 
     /// Whether it is to make a plan.
@@ -85,9 +85,9 @@ impl Session {
         } else {
             AgentRole::Main
         };
-        let own = self.workspace_agent.agent_name();
+        let own = self.workspace_agent.agents().own_name();
         let wanted = self.agent_from_journal().unwrap_or_else(|| own.clone());
-        if wanted == self.agent.agent_name() {
+        if wanted == self.agent.agents().own_name() {
             return Ok(false);
         }
         if wanted == own && part == AgentRole::Main {
@@ -100,19 +100,20 @@ impl Session {
             .prompt_files(&self.files(fence));
         let specs = self
             .workspace_agent
-            .agent_specs(&self.owner, &files)
+            .agents()
+            .specs(&self.owner, &files)
             .await?;
         let spec = specs
             .get(&wanted)
             .ok_or_else(|| AgentError::AgentRemoved(wanted.clone()))?;
-        self.agent = self.workspace_agent.agent_for(spec, part)?;
+        self.agent = self.workspace_agent.agents().agent(spec, part)?;
         Ok(true)
     }
 
     /// The name of the agent that acts.
     pub fn active_agent_name(&self) -> String {
         self.agent_from_journal()
-            .unwrap_or_else(|| self.workspace_agent.agent_name())
+            .unwrap_or_else(|| self.workspace_agent.agents().own_name())
     }
 
     /// The model that the agent asks which acted last, as `provider:model`.
@@ -133,7 +134,7 @@ impl Session {
     /// The agent that acts when nobody asks for another.
     pub(crate) fn agent_from_journal_or_default(&self) -> String {
         self.agent_from_journal()
-            .unwrap_or_else(|| self.workspace_agent.default_agent_name())
+            .unwrap_or_else(|| self.workspace_agent.agents().default_name())
     }
 
     /// Refuses settings that name an agent which there is not, or which cannot act by itself.
@@ -144,7 +145,8 @@ impl Session {
             };
             let known = self
                 .workspace_agent
-                .switchable_agents_of(&self.owner, &self.files(None))
+                .agents()
+                .switchable_in(&self.owner, &self.files(None))
                 .await?;
             if !known.contains(to) {
                 return Err(AgentError::NoSuchAgent {
@@ -207,7 +209,7 @@ impl ActiveRun<'_> {
     /// Before the model is asked: the agent that acts does so with its own prompt, tools and model;
     /// it is reminded once, and told of tasks that ended.
     pub(crate) async fn refresh_turn(&mut self) -> Result<(), RunStop> {
-        let from = self.session.agent.agent_name();
+        let from = self.session.agent.agents().own_name();
         if self
             .session
             .switch_to_recorded_agent(self.writer.fence())
@@ -215,7 +217,7 @@ impl ActiveRun<'_> {
         {
             let turn = self.session.turn_setup(self.writer.fence()).await?;
             self.apply_turn(turn);
-            let to = self.session.agent.agent_name();
+            let to = self.session.agent.agents().own_name();
             let model = self.session.agent.parts.model.name().to_owned();
             self.emit(EventKind::AgentSwitched { from, to, model });
         }
@@ -319,36 +321,4 @@ pub enum BackgroundTaskPolicy {
     Wait,
     /// They go on; whoever runs the agent wakes it when they are done.
     Detach,
-}
-
-impl Agent {
-    /// The names of the agents of the workspace that can be switched to, its own included.
-    pub async fn switchable_agents(self: &Arc<Self>) -> Result<Vec<String>, AgentError> {
-        let files = self.parts.place.files(
-            &self.parts.owner,
-            &stead_core::SessionId::sessionless(),
-            None,
-        );
-        self.switchable_agents_of(&self.parts.owner, &files).await
-    }
-
-    async fn switchable_agents_of(
-        &self,
-        owner: &Owner,
-        files: &Arc<dyn Vfs>,
-    ) -> Result<Vec<String>, AgentError> {
-        let specs = self
-            .agent_specs(owner, &self.workspace().prompt_files(files))
-            .await?;
-        let mut names: Vec<String> = specs
-            .values()
-            .filter(|spec| spec.mode.is_primary())
-            .map(|spec| spec.name.clone())
-            .collect();
-        let own = self.agent_name();
-        if !names.contains(&own) {
-            names.insert(0, own);
-        }
-        Ok(names)
-    }
 }

@@ -5,7 +5,7 @@ use crate::hooks::PendingHookOutput;
 use crate::offload::{MediaLoader, Offload};
 use crate::{
     AgentError, ApprovalPolicy, BackgroundTaskPolicy, Budget, BudgetError, Inbox, Pinned, Session,
-    TurnSetup, UsageRecord, WaitingTask,
+    StopCause, TurnSetup, UsageRecord, WaitingTask,
 };
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -143,16 +143,14 @@ impl From<AgentError> for RunStop {
 impl From<RunStop> for AgentError {
     fn from(stop: RunStop) -> Self {
         match stop {
-            RunStop::Halted(HaltReason::Cancelled) => Self::Stopped("cancelled"),
-            RunStop::Halted(HaltReason::Interrupted) => Self::Stopped("a new message came"),
-            RunStop::Halted(HaltReason::TimedOut) => Self::Stopped("the time was up"),
-            RunStop::Halted(HaltReason::TakenOver) => {
-                Self::Stopped("another process took the session over")
-            }
+            RunStop::Halted(HaltReason::Cancelled) => Self::Stopped(StopCause::Cancelled),
+            RunStop::Halted(HaltReason::Interrupted) => Self::Stopped(StopCause::Interrupted),
+            RunStop::Halted(HaltReason::TimedOut) => Self::Stopped(StopCause::TimedOut),
+            RunStop::Halted(HaltReason::TakenOver) => Self::Stopped(StopCause::TakenOver),
             RunStop::Model(error) => Self::Model(error),
-            RunStop::Tool(_) => Self::Stopped("a tool stopped it"),
+            RunStop::Tool(reason) => Self::Stopped(StopCause::Tool { reason }),
             RunStop::Hook(reason) => Self::Hook(reason),
-            RunStop::Budget(_) => Self::Stopped("the budget is used up"),
+            RunStop::Budget(exhausted) => Self::Stopped(StopCause::Budget(exhausted)),
             RunStop::Journal(error) => error,
         }
     }

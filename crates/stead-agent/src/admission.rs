@@ -2,7 +2,8 @@
 
 use crate::approvals::ask_if_client_executes;
 use crate::prompt_sources::PromptSources as Prompts;
-use crate::{Agent, CallFacts, Session, TaintedWrite};
+use crate::untrusted_records::SessionRecords;
+use crate::{Agent, AgentParts, CallFacts, GateRules, Session, TaintedWrite};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,7 +49,23 @@ pub(crate) enum Admission {
     Refuse(ResultStatus, String),
 }
 
-impl Agent {
+/// Judges the calls of an agent: collects the facts for the gate and applies its verdict.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallGate<'a> {
+    pub(crate) parts: &'a AgentParts,
+    pub(crate) gate: &'a GateRules,
+}
+
+impl<'a> CallGate<'a> {
+    pub(crate) fn new(agent: &'a Agent) -> Self {
+        Self {
+            parts: &agent.parts,
+            gate: &agent.gate,
+        }
+    }
+}
+
+impl CallGate<'_> {
     /// Returns the gate's verdict on a call of a tool that is excluded, registered or not.
     pub(crate) fn excluded_verdict(
         &self,
@@ -58,7 +75,7 @@ impl Agent {
     ) -> Option<Verdict> {
         let (tool, why) = tools.exclusion(name)?;
         Some(judge(
-            &self.gate,
+            self.gate,
             terms,
             &CallFacts::of_excluded_tool(tool, why),
         ))
@@ -135,7 +152,7 @@ impl Agent {
     ) -> Admission {
         let verdict = ask_if_client_executes(
             prepared.spec().executor,
-            judge(&self.gate, &conversation.permissions, &judged),
+            judge(self.gate, &conversation.permissions, &judged),
         );
         let session = conversation
             .session
@@ -275,13 +292,9 @@ impl Agent {
     /// Whether the result of a call is untrusted content: output of other machines and programs, and
     /// records of other sessions, which may contain such output.
     pub(crate) fn is_result_untrusted(&self, effect: ToolEffect, accesses: &[PathAccess]) -> bool {
+        let records = SessionRecords::new(&self.parts.workspace.definition.paths);
         let of_sessions = |access: &PathAccess| {
-            let path = VPath::parse(&access.path);
-            path.is_ok_and(|path| {
-                self.record_folders()
-                    .iter()
-                    .any(|records| records.contains(&path))
-            })
+            VPath::parse(&access.path).is_ok_and(|path| records.contains(&path))
         };
         match effect {
             ToolEffect::Network | ToolEffect::Executes => true,

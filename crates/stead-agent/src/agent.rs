@@ -1,12 +1,18 @@
-//! What all sessions of an agent share.
+//! The agent: the parts that all its sessions share.
 
 use crate::features::{self, Feature};
-use crate::workspace_agents::{AgentCache, ModelConnector, SubagentDelegate};
-use crate::{AgentError, GateRules, Hooks, Session};
+use crate::memory::AgentMemoryContext;
+use crate::model_facts::ModelLimits;
+use crate::workspace_agents::{ModelConnector, SubagentDelegate, WorkspaceAgents};
+use crate::{
+    AgentError, Budget, Collector, ConversationArchive, GateRules, GrantStore, Hooks, Lookup,
+    OpenQuestions, Session, Sessionless, UndoHistory, UsageLog,
+};
 use std::fmt;
 use std::sync::Arc;
-use stead_core::{Owner, SessionId, Usage, Usd};
-use stead_model::{Caching, Model, Params, Reply, ReportedLimits};
+use stead_core::{Owner, SessionId};
+use stead_memory::Memory;
+use stead_model::{Model, Params};
 use stead_place::Place;
 use stead_sandbox::Sandbox;
 use stead_store::Sessions;
@@ -15,19 +21,19 @@ use stead_vfs::VPath;
 use stead_workspace::{Policy, Workspace};
 
 /// An agent: a workspace and a model, ready for any number of sessions.
+///
+/// `Agent` itself only starts sessions and holds the parts. Everything else is done by small types
+/// that are made from those parts: [`Agent::usage`], [`Agent::undo`], [`Agent::memory`] and so on.
 #[derive(Debug)]
 pub struct Agent {
-    pub(crate) parts: AgentParts,
+    pub(crate) parts: Arc<AgentParts>,
     pub(crate) gate: GateRules,
     pub(crate) features: Vec<Box<dyn Feature>>,
-    /// What it can do on every turn: the tools of its features, and those it was given.
+    /// The tools of every turn: those of the features, and those the agent was given.
     pub(crate) tools: Registry,
-    /// Whom to ask when something happens.
     pub(crate) hooks: Arc<Hooks>,
-    /// What the model's endpoint said of it, once it was asked.
-    pub(crate) model_report: tokio::sync::OnceCell<ReportedLimits>,
-    /// The same workspace as other agents of it find it.
-    pub(crate) agent_cache: AgentCache,
+    pub(crate) model_limits: ModelLimits,
+    workspace_agents: WorkspaceAgents,
 }
 
 impl fmt::Debug for AgentParts {
@@ -39,34 +45,34 @@ impl fmt::Debug for AgentParts {
     }
 }
 
-/// What an agent is made of.
+/// The parts of an agent.
 #[derive(Clone)]
 pub struct AgentParts {
-    /// Its files and settings.
+    /// The files and settings.
     pub workspace: Workspace,
-    /// The model it asks.
+    /// The model that answers.
     pub model: Arc<dyn Model>,
-    /// The model that extracts and merges what is remembered; none = the same.
+    /// The model that extracts and merges facts; `None` means the same one.
     pub memory_model: Option<Arc<dyn Model>>,
-    /// Settings of each request.
+    /// The parameters of each request.
     pub params: Params,
-    /// The model that writes summaries, if it is another.
+    /// The model that writes summaries; `None` means the same one.
     pub summary_model: Option<Arc<dyn Model>>,
-    /// Where its files and sessions lie.
+    /// The place of its files and sessions.
     pub place: Arc<dyn Place>,
-    /// Whose sessions they are, unless said otherwise.
+    /// The owner of sessions for which no other is given.
     pub owner: Owner,
-    /// Where its commands run; none = it runs none.
+    /// The sandbox of its commands; `None` means that it runs none.
     pub sandbox: Option<Arc<dyn Sandbox>>,
-    /// What it can do beside what the harness brings.
+    /// Tools besides those of the harness.
     pub tools: Vec<Arc<dyn Tool>>,
-    /// The folder of the workspace that is worked in.
+    /// The working folder in the workspace.
     pub working_folder: VPath,
-    /// How models are reached that other agents of the workspace name.
+    /// Connects the models that other agents of the workspace name.
     pub model_connector: ModelConnector,
 }
 
-/// The first of `names` that is no tool of this agent and none that is known.
+/// Returns the first of `names` that is neither a tool of this agent nor a known tool.
 pub(crate) fn unknown_tool<'a>(
     names: impl IntoIterator<Item = &'a String>,
     tools: &Registry,
@@ -78,7 +84,7 @@ pub(crate) fn unknown_tool<'a>(
 }
 
 impl Agent {
-    /// Puts an agent together.
+    /// Creates an agent.
     pub fn new(parts: AgentParts) -> Result<Arc<Self>, AgentError> {
         let hooks = Arc::new(Hooks::new(parts.workspace.definition.hooks.clone()));
         let agent = Self::with_hooks(parts, hooks)?;
@@ -88,7 +94,7 @@ impl Agent {
         Ok(agent)
     }
 
-    /// The same, which asks these hooks.
+    /// Creates an agent with these hooks.
     pub(crate) fn with_hooks(
         parts: AgentParts,
         hooks: Arc<Hooks>,
@@ -118,50 +124,49 @@ impl Agent {
         let gate = GateRules {
             approvals: approvals.collect(),
         };
-        let reported = tokio::sync::OnceCell::new();
-        let roles = AgentCache::default();
+        let parts = Arc::new(parts);
         Ok(Arc::new(Self {
-            parts,
             gate,
             features,
             tools,
+            model_limits: ModelLimits::new(parts.model.clone()),
+            workspace_agents: WorkspaceAgents::new(parts.clone(), hooks.clone()),
+            parts,
             hooks,
-            model_report: reported,
-            agent_cache: roles,
         }))
     }
 
-    /// A session of this agent and its usual owner. Nothing is read or written until it is used.
+    /// A session of the usual owner. Nothing is read or written until it is used.
     pub fn session(self: &Arc<Self>, id: SessionId) -> Session {
         self.session_of(self.parts.owner.clone(), id)
     }
 
-    /// A session of this agent and `owner`, who sees nothing of what is another's.
+    /// A session of `owner`, who sees nothing of other owners.
     pub fn session_of(self: &Arc<Self>, owner: Owner, id: SessionId) -> Session {
         Session::new(self.clone(), owner, id)
     }
 
-    /// Where the sessions of its usual owner are kept.
+    /// The sessions of the usual owner.
     pub fn sessions(&self) -> Arc<dyn Sessions> {
         self.parts.place.sessions(&self.parts.owner)
     }
 
-    /// Where its files and sessions lie.
+    /// The place of its files and sessions.
     pub fn place(&self) -> &Arc<dyn Place> {
         &self.parts.place
     }
 
-    /// Whose sessions they are, unless said otherwise.
+    /// The usual owner: that of sessions for which no other is given.
     pub fn owner(&self) -> &Owner {
         &self.parts.owner
     }
 
-    /// Its workspace.
+    /// The workspace.
     pub fn workspace(&self) -> &Workspace {
         &self.parts.workspace
     }
 
-    /// The model it asks.
+    /// The model that answers.
     pub fn model(&self) -> &Arc<dyn Model> {
         &self.parts.model
     }
@@ -172,7 +177,7 @@ impl Agent {
         &self.tools
     }
 
-    /// Whom it asks when something happens.
+    /// The hooks.
     pub fn hooks(&self) -> &Hooks {
         &self.hooks
     }
@@ -186,26 +191,61 @@ impl Agent {
         &self.parts.workspace.config().policy
     }
 
-    /// What an answer cost, if the price of the model that gave it is known.
-    pub(crate) fn cost(&self, reply: &Reply, caching: Caching) -> Option<Usd> {
-        self.cost_of(&*self.parts.model, reply, caching)
+    /// The budget of work for `owner` outside any run: only the daily limit applies.
+    pub fn budget(&self, owner: &Owner) -> Budget {
+        Budget::outside_runs(&self.parts, owner)
     }
 
-    /// The same for an answer of `model`.
-    pub(crate) fn cost_of(
-        &self,
-        model: &dyn Model,
-        reply: &Reply,
-        caching: Caching,
-    ) -> Option<Usd> {
-        // A provider that reports no usage did not work for nothing.
-        if reply.usage == Usage::default() {
-            return None;
-        }
-        Some(
-            caching
-                .price(self.price_from(model, &reply.model)?)
-                .cost(&reply.usage),
+    /// The usage log of the owner's tenant.
+    pub fn usage(&self, owner: &Owner) -> UsageLog {
+        UsageLog::new(&self.parts, owner)
+    }
+
+    /// The changes that runs of a session made to files, and undo for them.
+    pub fn undo(&self, owner: &Owner, session: &SessionId) -> UndoHistory {
+        UndoHistory::new(&*self.parts.place, owner, session)
+    }
+
+    /// Removes data of `owner` that is no longer needed.
+    pub fn collector(&self, owner: &Owner) -> Collector<'_> {
+        Collector::new(&self.parts, owner)
+    }
+
+    /// Search in the memory and the sessions of `owner`.
+    pub fn lookup(&self, owner: &Owner) -> Lookup {
+        Lookup::new(
+            self.parts.place.index(owner),
+            self.parts.workspace.embedder.clone(),
         )
+    }
+
+    /// Readable copies of conversations, where the layout keeps them.
+    pub fn archive(&self) -> ConversationArchive<'_> {
+        ConversationArchive::new(&self.parts)
+    }
+
+    /// The other agents of the workspace.
+    pub fn agents(&self) -> &WorkspaceAgents {
+        &self.workspace_agents
+    }
+
+    /// The grants of `owner`.
+    pub fn grants(&self, owner: &Owner) -> GrantStore {
+        GrantStore::new(self.parts.place.state(owner))
+    }
+
+    /// The questions that wait for a person in sessions of `owner`.
+    pub fn open_questions(self: &Arc<Self>, owner: &Owner) -> OpenQuestions {
+        OpenQuestions::new(self.clone(), owner.clone())
+    }
+
+    /// Long-term memory.
+    pub fn memory(&self) -> Memory {
+        Memory::new(Arc::new(AgentMemoryContext::new(self.parts.clone())))
+    }
+
+    /// Turns and tool calls of the usual owner outside any session.
+    pub fn sessionless(self: &Arc<Self>) -> Sessionless {
+        Sessionless::new(self.clone(), self.parts.owner.clone())
     }
 }

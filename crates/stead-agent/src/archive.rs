@@ -1,6 +1,6 @@
-//! Conversations as people read them, where a layout keeps them: Markdown, and JSON for programs.
+//! Archives of conversations, where a layout keeps them: Markdown for people, JSON for programs.
 
-use crate::{Agent, AgentError};
+use crate::{AgentError, AgentParts};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
@@ -9,19 +9,19 @@ use std::fmt::Write;
 use stead_core::{Block, JournalLine, Message, Owner, SessionId, SessionState};
 use stead_vfs::{Expect, ReadRange, VPath, Vfs, VfsError};
 
-/// How many conversations may end in one microsecond.
+/// The number of conversations that may end in the same microsecond.
 const MAX_SAME_TIMESTAMP: usize = 100;
-/// Largest archive that is looked at to see whose it is.
+/// The largest archive that is read to find out which session it is of.
 const MAX_READ_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Why a conversation is archived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArchiveTag {
-    /// Another one begins.
+    /// A new conversation begins.
     Manual,
-    /// It goes on from a summary.
+    /// The conversation was compacted on request.
     Compact,
-    /// The same, because it had grown too long.
+    /// The conversation was compacted because it had grown too long.
     AutoCompact,
 }
 
@@ -35,7 +35,7 @@ impl ArchiveTag {
     }
 }
 
-/// A conversation, as it is kept.
+/// An archived conversation.
 #[derive(Debug, Serialize)]
 struct Archive {
     conversation_id: String,
@@ -47,7 +47,7 @@ struct Archive {
     summary: Option<String>,
     tags: Vec<&'static str>,
     messages: Vec<ArchivedMessage>,
-    /// The entry of the journal up to which it goes.
+    /// The last entry of the journal that it includes.
     seq: u64,
 }
 
@@ -67,10 +67,21 @@ struct ArchivedCall {
     args: Value,
 }
 
-impl Agent {
-    /// Keeps the conversation of a session as it stands, where the layout has a place for
-    /// conversations; tells where. Done twice for the same point of a session, it is there once.
-    pub async fn archive(
+/// The archive of conversations of a workspace.
+#[derive(Debug, Clone, Copy)]
+pub struct ConversationArchive<'a> {
+    parts: &'a AgentParts,
+}
+
+impl<'a> ConversationArchive<'a> {
+    pub(crate) fn new(parts: &'a AgentParts) -> Self {
+        Self { parts }
+    }
+
+    /// Saves the conversation of a session and returns the path of the Markdown file; `None` if the
+    /// layout does not keep conversations, or nothing was said. Saving the same point of a session
+    /// twice writes it once.
+    pub async fn save(
         &self,
         owner: &Owner,
         session: &SessionId,
@@ -144,7 +155,7 @@ async fn is_same_archive(
     Ok(found["session_key"] == archive.session_key && found["seq"] == archive.seq)
 }
 
-/// The conversation as it stands; none if nothing was said.
+/// Returns the conversation as an archive; `None` if nothing was said.
 fn archive(
     session: &SessionId,
     workspace: &str,
@@ -209,7 +220,7 @@ fn push_messages(message: &Message, timestamp: Timestamp, out: &mut Vec<Archived
     }
 }
 
-/// What was said, without thinking and calls; media by name.
+/// Returns the text of blocks, without thinking and calls; media by name.
 fn plain_text(blocks: &[Block]) -> String {
     let parts = blocks.iter().filter_map(|block| match block {
         Block::Text { text } => Some(text.clone()),

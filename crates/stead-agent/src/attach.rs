@@ -1,6 +1,7 @@
 //! `@path` in an input attaches that file of the workspace.
 
 use crate::Session;
+use crate::admission::CallGate;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use stead_core::{Block, Media};
@@ -149,7 +150,8 @@ impl Session {
             return vec![Block::text(text)];
         }
         // As its tools see them: what a rule denies is not attached either.
-        let files = agent.guarded_files(agent.place().files(&self.owner, &self.id, None));
+        let files =
+            CallGate::new(agent).guarded_files(agent.place().files(&self.owner, &self.id, None));
         attach(&*files, text).await
     }
 }

@@ -1,6 +1,6 @@
 //! The command rules, applied to a call that runs a command.
 
-use crate::Agent;
+use crate::admission::CallGate;
 use stead_core::{AccessKind, PathAccess, PathScope, Verdict, VerdictKind};
 use stead_gate::{CommandFacts, ReadOnlyStatus, RuleMatch};
 use stead_sandbox::Isolation;
@@ -17,7 +17,7 @@ pub(crate) struct CommandReads {
     pub(crate) folders: Vec<PathAccess>,
 }
 
-impl Agent {
+impl CallGate<'_> {
     /// The walls behind which its commands run.
     fn isolation(&self) -> Isolation {
         let sandbox = self.parts.sandbox.as_ref();

@@ -1,28 +1,54 @@
-//! Why a session could not do what was asked. How a *run* ended is not an error but an outcome.
+//! Errors of agents and sessions. How a *run* ended is not an error but an outcome.
 
-use crate::ApprovalError;
-use stead_core::{FoldError, Hint, SessionId};
+use crate::{ApprovalError, TaskRecordError};
+use stead_core::{BudgetExhausted, FoldError, Hint, SessionId};
 use stead_store::StoreError;
 use stead_tools::RegistryError;
 use stead_vfs::VfsError;
 use stead_workspace::WorkspaceError;
 
-/// A request to a session that could not be carried out.
+/// Why a request was stopped.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StopCause {
+    /// It was cancelled.
+    #[error("cancelled")]
+    Cancelled,
+    /// A message arrived that interrupts it.
+    #[error("a new message came")]
+    Interrupted,
+    /// Its time limit was reached.
+    #[error("the time was up")]
+    TimedOut,
+    /// Another process took over the session.
+    #[error("another process took the session over")]
+    TakenOver,
+    /// A tool stopped it.
+    #[error("a tool stopped it")]
+    Tool {
+        /// The message of the tool.
+        reason: String,
+    },
+    /// Too little of the budget is left.
+    #[error("the budget is used up")]
+    Budget(BudgetExhausted),
+}
+
+/// Why a request to an agent or a session failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// The journal.
+    /// The journal or another store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The workspace.
+    /// The workspace cannot be used.
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
-    /// A file of the workspace.
+    /// A file of the workspace cannot be read or written.
     #[error(transparent)]
     Files(#[from] VfsError),
-    /// Tools that do not go together.
+    /// Two tools have the same name.
     #[error(transparent)]
     Tools(#[from] RegistryError),
-    /// A setting names a tool that nobody has; what it was to keep in check would run free.
+    /// A setting names an unknown tool, so the rule would have no effect.
     #[error("{setting}: there is no tool {name}")]
     NoSuchTool {
         /// The setting.
@@ -30,26 +56,26 @@ pub enum AgentError {
         /// The name.
         name: String,
     },
-    /// The agent that acts in a session is no longer in the workspace.
+    /// The active agent of a session is no longer in the workspace.
     #[error(
         "there is no agent {0:?} in this workspace any more: bring its definition back, or choose another"
     )]
     AgentRemoved(String),
-    /// An agent was chosen that there is not, or that cannot act by itself.
+    /// The chosen agent does not exist, or only works as a subagent.
     #[error("there is no agent {name:?} to talk to; there are: {}", .known.join(", "))]
     NoSuchAgent {
         /// The name.
         name: String,
-        /// Those there are.
+        /// The agents that can be chosen.
         known: Vec<String>,
     },
-    /// Nothing to wake a session for.
+    /// A session was to be woken, but has no finished task that it was not told about.
     #[error("session {0} was told of all its tasks that ended")]
     NoFinishedTasks(SessionId),
-    /// What is on record of the tasks of subagents cannot be used.
-    #[error("{0}")]
-    TaskRecords(String),
-    /// A limit in dollars, and a model of which nobody knows what it costs.
+    /// The records of the tasks of subagents cannot be used.
+    #[error(transparent)]
+    TaskRecords(#[from] TaskRecordError),
+    /// There is a limit in dollars, but the price of the model is not known.
     #[error(
         "{setting} is set, but the price of {model} is not known; set `price:` of the model, or \
          `prices: {{\"{model}\": {{input: …, output: …}}}}` (dollars per million tokens), or limit tokens instead"
@@ -60,32 +86,32 @@ pub enum AgentError {
         /// The model.
         model: String,
     },
-    /// Something was to be added to a budget, and there is none.
+    /// A budget was to be raised, but none is set.
     #[error(
         "there is nothing to raise: agent.yaml sets no budget in this unit (0.50 is dollars, 50000t tokens)"
     )]
     NoBudget,
-    /// Something was to be added to the budget of a run that did not come to its end.
+    /// The budget of a run was to be raised, but the run has not ended.
     #[error(
         "the run of session {0} is still open, so its budget is not used up; go on with it as it is"
     )]
     RunStillOpen(SessionId),
-    /// An entry did not fit; nothing was done with it.
+    /// An entry does not fit the state of the session; it was not recorded.
     #[error(transparent)]
     EntryRejected(#[from] FoldError),
-    /// Resume was asked for and nothing is open.
+    /// There is no open run to resume.
     #[error("session {0} has nothing to resume: its last answer is complete")]
     NothingToResume(SessionId),
-    /// Something was asked for that must not happen during a run.
+    /// The request is not possible during a run.
     #[error("session {0} has an open run: let it end, answer its questions, or resume it first")]
     RunOpen(SessionId),
-    /// An answer that does not count.
+    /// An answer to a question was not accepted.
     #[error(transparent)]
     Approval(#[from] ApprovalError),
-    /// The model, outside any run.
+    /// The model failed outside any run.
     #[error(transparent)]
     Model(#[from] stead_model::ModelError),
-    /// An agent asks for a model that is a file.
+    /// An agent of the workspace names a model that is a file.
     #[error(
         "agent {agent}: its model {model} is a file, which only the workspace's own model may be (agent.yaml, -m): give \
          it a model of a provider"
@@ -93,31 +119,31 @@ pub enum AgentError {
     FileAsModel {
         /// The agent.
         agent: String,
-        /// The model it wants.
+        /// The model.
         model: String,
     },
-    /// A hook did not let an input through; nothing of it is on record.
+    /// A hook refused an input; nothing was recorded.
     #[error("hook {hook} refused the input: {reason}")]
     InputBlocked {
         /// The hook.
         hook: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// A hook stopped it.
+    /// A hook stopped the request.
     #[error("{0}")]
     Hook(String),
-    /// It was stopped before it was done.
+    /// The request was stopped before it was done.
     #[error("stopped before it was done: {0}")]
-    Stopped(&'static str),
-    /// No such turn.
+    Stopped(StopCause),
+    /// The session has no such turn.
     #[error("session {session} has no turn {turn}; it has {turns}")]
     NoSuchTurn {
         /// The session.
         session: SessionId,
-        /// What was asked for.
+        /// The turn that was asked for.
         turn: usize,
-        /// How many there are.
+        /// The number of turns.
         turns: usize,
     },
 }

@@ -1,165 +1,240 @@
-//! Keeping what sessions leave behind within its bounds: the memory of undo, and offloaded files.
+//! Garbage collection: undo records and offloaded files are kept within their limits.
 
-use crate::offload::orphaned_folders;
-use crate::{Agent, AgentError};
+use crate::offload::{OffloadFolders, SessionFolder, orphaned_folders};
+use crate::{AgentError, AgentParts};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use stead_core::{Owner, SessionId};
-use stead_store::{RunKey, UndoLog};
+use stead_store::{LoggedRun, PreImage, RunKey, SessionSummary, UndoLog};
 use stead_vfs::{ChangeRecord, FileState};
 
-/// A content that no run refers to is kept this long: a run may be about to.
+/// How long content that no run refers to is kept: a run may be about to refer to it.
 const GRACE_MS: i64 = 60 * 60 * 1000;
-/// How long the changes of a run that has not ended are kept whatever the bounds.
+/// How long the changes of an open run are kept, whatever the limits.
 const OPEN_RUN_KEPT_MS: i64 = 24 * 60 * 60 * 1000;
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// What was, or would be, forgotten.
+/// What a garbage collection removed, or would remove.
 #[derive(Debug, Default, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct GcReport {
-    /// Runs that can no longer be undone.
+    /// The number of runs that can no longer be undone.
     pub runs: usize,
-    /// Contents that are no longer kept.
+    /// The number of file contents that were removed.
     pub contents: usize,
-    /// Their size.
+    /// The size of those contents.
     pub bytes: u64,
-    /// What is still kept.
+    /// The size of the contents that are still kept.
     pub kept_bytes: u64,
-    /// Sessions that are gone and whose offloaded files are no longer kept.
+    /// The number of removed sessions whose offloaded files were removed.
     pub offloads: usize,
     /// The size of those files.
     pub offloaded_bytes: u64,
-    /// Things that crashed processes had left behind.
+    /// The number of files that crashed processes had left behind.
     pub leftovers: usize,
 }
 
-/// Whether to do it or only to say what would be done.
+/// Whether to remove anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GcMode {
-    /// Do it.
+    /// Remove it.
     Apply,
-    /// Only say.
+    /// Only report what would be removed.
     DryRun,
 }
 
-impl Agent {
-    /// Forgets how to undo runs that are too old, whose session is gone, or that do not fit into
-    /// the space that is set for it (`undo:` in agent.yaml), oldest first. Removes what sessions
-    /// that are gone had offloaded.
-    pub async fn collect_garbage(
-        &self,
-        owner: &Owner,
-        really: GcMode,
-    ) -> Result<GcReport, AgentError> {
-        let log = self.parts.place.changes(owner);
-        // Before the sessions: one that begins meanwhile is not taken for one that is gone.
-        let folders = self.offload_folders(owner).await?;
-        let listed = self.parts.place.sessions(owner).list().await?;
-        let sessions: BTreeSet<_> = listed.iter().map(|summary| &summary.id).collect();
-        // A run that is going on, or waits, may add to what it has on record.
-        let open: BTreeSet<_> = listed
-            .iter()
-            .filter(|summary| summary.outcome.is_none())
-            .map(|s| &s.id)
-            .collect();
-        let now_ms = jiff::Timestamp::now().as_millisecond();
+/// Removes data of one owner that is no longer needed.
+#[derive(Debug)]
+pub struct Collector<'a> {
+    parts: &'a AgentParts,
+    log: Arc<dyn UndoLog>,
+    offloaded: OffloadFolders<'a>,
+    owner: Owner,
+}
+
+/// The limits on undo records at one point in time.
+struct UndoLimits {
+    now_ms: i64,
+    keep_days: u32,
+    max_bytes: u64,
+}
+
+/// What happens to the undo record of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RunRetention {
+    /// It is kept, whatever the limits: its run is still open.
+    Pinned,
+    /// It is kept as long as there is space.
+    Kept,
+    /// It is too old, or its session was removed.
+    Expired,
+}
+
+/// The undo records that remain, and those that are removed.
+#[derive(Default)]
+struct UndoSelection {
+    expired: Vec<RunKey>,
+    /// The runs that are kept, oldest first, with the hashes of the contents they need.
+    kept: Vec<(RunKey, BTreeSet<String>)>,
+    pinned: Vec<BTreeSet<String>>,
+}
+
+impl<'a> Collector<'a> {
+    pub(crate) fn new(parts: &'a AgentParts, owner: &Owner) -> Self {
+        Self {
+            parts,
+            log: parts.place.changes(owner),
+            offloaded: OffloadFolders::new(parts, owner),
+            owner: owner.clone(),
+        }
+    }
+
+    /// Removes the undo records of runs that are too old, whose session was removed, or that do not
+    /// fit into the configured space (`undo:` in agent.yaml), oldest first. Also removes the
+    /// offloaded files of removed sessions.
+    pub async fn collect(&self, mode: GcMode) -> Result<GcReport, AgentError> {
+        // Folders are listed before sessions, so that a session that begins in between does not
+        // look removed.
+        let folders = self.offloaded.list().await?;
+        let listed = self.parts.place.sessions(&self.owner).list().await?;
         let settings = &self.parts.workspace.config().undo;
-        let oldest_ms = now_ms
-            .saturating_sub(i64::from(settings.keep_days).saturating_mul(24 * 60 * 60 * 1000));
-        let mut kept: Vec<(RunKey, BTreeSet<String>)> = Vec::new();
-        let mut forgotten = Vec::new();
-        let mut pinned: Vec<BTreeSet<String>> = Vec::new();
-        for run in log.runs().await? {
-            let recent =
-                run.updated_ms > now_ms - OPEN_RUN_KEPT_MS && open.contains(&run.key.session);
-            let old = run.updated_ms < oldest_ms || !sessions.contains(&run.key.session);
-            if recent {
-                pinned.push(contents_of(&*log, &run.key).await?);
-            } else if old {
-                forgotten.push(run.key);
-            } else {
-                let contents = contents_of(&*log, &run.key).await?;
-                kept.push((run.key, contents));
-            }
-        }
-        let images = log.images().await?;
-        let sizes: BTreeMap<&str, u64> = images
-            .iter()
-            .map(|image| (image.hash.as_str(), image.bytes))
-            .collect();
-        let room = settings.max_mb.saturating_mul(1024 * 1024);
-        let total = |kept: &[(RunKey, BTreeSet<String>)]| -> u64 {
-            let referred: BTreeSet<&String> =
-                kept.iter().flat_map(|(_, contents)| contents).collect();
-            referred
-                .into_iter()
-                .filter_map(|hash| sizes.get(hash.as_str()))
-                .sum()
+        let limits = UndoLimits {
+            now_ms: jiff::Timestamp::now().as_millisecond(),
+            keep_days: settings.keep_days,
+            max_bytes: settings.max_mb.saturating_mul(1024 * 1024),
         };
-        while !kept.is_empty() && total(&kept) > room {
-            forgotten.push(kept.remove(0).0);
-        }
-        let referred: BTreeSet<&String> = kept
-            .iter()
-            .flat_map(|(_, contents)| contents)
-            .chain(pinned.iter().flatten())
-            .collect();
-        let unused = images
-            .iter()
-            .filter(|image| !referred.contains(&image.hash) && image.kept_ms < now_ms - GRACE_MS);
-        let unused: Vec<_> = unused.collect();
-        let abandoned = orphaned_folders(&folders, &sessions);
+        let mut selection = self.select_runs(&listed, &limits).await?;
+        let images = self.log.images().await?;
+        let kept_bytes = selection.fit_into(&images, limits.max_bytes);
+        let unused = selection.unused_images(&images, limits.now_ms);
+        let sessions: BTreeSet<_> = listed.iter().map(|summary| &summary.id).collect();
+        let orphaned = orphaned_folders(&folders, &sessions);
         let mut offloaded_bytes = 0;
-        for folder in &abandoned {
-            offloaded_bytes += self.offloaded_bytes(owner, folder).await?;
+        for folder in &orphaned {
+            offloaded_bytes += self.offloaded.size(folder).await?;
         }
-        let collected = GcReport {
-            runs: forgotten.len(),
+        let report = GcReport {
+            runs: selection.expired.len(),
             contents: unused.len(),
             bytes: unused.iter().map(|image| image.bytes).sum(),
-            kept_bytes: total(&kept),
-            offloads: abandoned.len(),
+            kept_bytes,
+            offloads: orphaned.len(),
             offloaded_bytes,
             leftovers: 0,
         };
-        if really == GcMode::Apply {
-            for run in &forgotten {
-                log.delete_run(run).await?;
-            }
-            for image in unused {
-                log.delete_image(&image.hash).await?;
-            }
-            for folder in abandoned {
-                self.remove_offloaded(owner, folder).await?;
+        match mode {
+            GcMode::Apply => self.remove(&selection.expired, &unused, &orphaned).await?,
+            GcMode::DryRun => {}
+        }
+        Ok(report)
+    }
+
+    /// Removes the undo records and the offloaded files of a session that was removed.
+    pub async fn forget_session(&self, session: &SessionId) -> Result<(), AgentError> {
+        let runs = self.log.runs().await?.into_iter();
+        for run in runs.filter(|run| run.key.session == *session) {
+            self.log.delete_run(&run.key).await?;
+        }
+        self.offloaded.remove_of_session(session).await
+    }
+
+    async fn select_runs(
+        &self,
+        listed: &[SessionSummary],
+        limits: &UndoLimits,
+    ) -> Result<UndoSelection, AgentError> {
+        let open: BTreeMap<&SessionId, bool> = listed
+            .iter()
+            .map(|summary| (&summary.id, summary.outcome.is_none()))
+            .collect();
+        let mut selection = UndoSelection::default();
+        for run in self.log.runs().await? {
+            let is_open = open.get(&run.key.session).copied();
+            match limits.retention(&run, is_open) {
+                RunRetention::Expired => selection.expired.push(run.key),
+                RunRetention::Kept => {
+                    let contents = contents_of(&*self.log, &run.key).await?;
+                    selection.kept.push((run.key, contents));
+                }
+                RunRetention::Pinned => selection
+                    .pinned
+                    .push(contents_of(&*self.log, &run.key).await?),
             }
         }
-        Ok(collected)
+        Ok(selection)
     }
-}
 
-impl Agent {
-    /// Forgets how to undo the runs of a session that is gone.
-    pub async fn forget_changes(
+    async fn remove(
         &self,
-        owner: &Owner,
-        session: &SessionId,
+        runs: &[RunKey],
+        images: &[&PreImage],
+        folders: &[&SessionFolder],
     ) -> Result<(), AgentError> {
-        let log = self.parts.place.changes(owner);
-        for run in log
-            .runs()
-            .await?
-            .into_iter()
-            .filter(|run| run.key.session == *session)
-        {
-            log.delete_run(&run.key).await?;
+        for run in runs {
+            self.log.delete_run(run).await?;
+        }
+        for image in images {
+            self.log.delete_image(&image.hash).await?;
+        }
+        for folder in folders {
+            self.offloaded.remove(folder).await?;
         }
         Ok(())
     }
 }
 
-/// The contents that undoing a run would need.
+impl UndoLimits {
+    /// Decides about a run. `is_open` says whether the newest run of its session is open; it is
+    /// `None` if the session was removed.
+    fn retention(&self, run: &LoggedRun, is_open: Option<bool>) -> RunRetention {
+        let keep_ms = i64::from(self.keep_days).saturating_mul(DAY_MS);
+        let oldest_ms = self.now_ms.saturating_sub(keep_ms);
+        if run.updated_ms > self.now_ms - OPEN_RUN_KEPT_MS && is_open == Some(true) {
+            RunRetention::Pinned
+        } else if run.updated_ms < oldest_ms || is_open.is_none() {
+            RunRetention::Expired
+        } else {
+            RunRetention::Kept
+        }
+    }
+}
+
+impl UndoSelection {
+    /// Lets the oldest runs expire until the contents of the others fit into `max_bytes`. Returns
+    /// the size of what is kept.
+    fn fit_into(&mut self, images: &[PreImage], max_bytes: u64) -> u64 {
+        let sizes: BTreeMap<&str, u64> = images
+            .iter()
+            .map(|image| (image.hash.as_str(), image.bytes))
+            .collect();
+        let total = |kept: &[(RunKey, BTreeSet<String>)]| -> u64 {
+            let needed: BTreeSet<&String> =
+                kept.iter().flat_map(|(_, contents)| contents).collect();
+            needed
+                .into_iter()
+                .filter_map(|hash| sizes.get(hash.as_str()))
+                .sum()
+        };
+        while !self.kept.is_empty() && total(&self.kept) > max_bytes {
+            self.expired.push(self.kept.remove(0).0);
+        }
+        total(&self.kept)
+    }
+
+    /// Returns the contents that no remaining run needs.
+    fn unused_images<'i>(&self, images: &'i [PreImage], now_ms: i64) -> Vec<&'i PreImage> {
+        let kept = self.kept.iter().flat_map(|(_, contents)| contents);
+        let needed: BTreeSet<&String> = kept.chain(self.pinned.iter().flatten()).collect();
+        let is_unused =
+            |image: &&PreImage| !needed.contains(&image.hash) && image.kept_ms < now_ms - GRACE_MS;
+        images.iter().filter(is_unused).collect()
+    }
+}
+
+/// Returns the hashes of the contents that undoing a run needs.
 async fn contents_of(log: &dyn UndoLog, run: &RunKey) -> Result<BTreeSet<String>, AgentError> {
     let mut contents = BTreeSet::new();
     for line in log.records(run).await? {
-        // A line that cannot be read keeps nothing: undoing that run fails anyway.
+        // A line that cannot be parsed needs nothing: undoing that run fails anyway.
         let Ok(ChangeRecord::Change { paths, .. }) = serde_json::from_str(&line) else {
             continue;
         };

@@ -24,6 +24,7 @@ mod hooks;
 mod inbox;
 mod lookup;
 mod memory;
+mod metered_model;
 mod model_call;
 mod model_facts;
 mod offload;
@@ -32,6 +33,7 @@ mod run_trigger;
 mod session;
 mod sessionless;
 mod settings;
+mod shared_document;
 mod steering;
 mod subagents;
 mod tool_calls;
@@ -44,43 +46,47 @@ mod workspace_agents;
 pub use active_agent::BackgroundTaskPolicy;
 pub use active_run::{Listener, RunOptions, RunReport};
 pub use agent::{Agent, AgentParts};
-pub use approvals::{ApprovalError, ApprovalOutcome, ApprovalReply, OpenQuestion};
+pub use approvals::{
+    ApprovalError, ApprovalOutcome, ApprovalReply, GrantStore, NewGrant, OpenQuestion,
+    OpenQuestions,
+};
 pub use approver::{ApprovalAnswer, ApprovalPolicy, ApprovalQuestion, Approver};
-pub use archive::ArchiveTag;
+pub use archive::{ArchiveTag, ConversationArchive};
 pub use attach::{attach, fenced};
 pub use budget::{Budget, BudgetError, Reservation};
 pub use builder::{AgentBuilder, BuildError, hook_model, side_model};
 pub use compaction::Pinned;
-pub use error::AgentError;
+pub use error::{AgentError, StopCause};
 pub use features::{Contribution, Feature, TurnCx, user_folder};
-pub use gc::{GcMode, GcReport};
+pub use gc::{Collector, GcMode, GcReport};
 pub use hooks::{Delegate, HookRuntime, HookTask, Hooks};
 pub use inbox::{Inbox, QueuedMessage, SendOutcome};
 pub use lookup::{
     EntryText, Lookup, LookupError, LookupResult, MemoryFiles, entry_text, parse_since, parse_until,
 };
-pub use memory::{
-    BlameLine, ConsolidationReport, DeadJob, Fact, FactDocument, FactSelection, FactSource,
-    FlushReport, ForgetResult, LocatedFact, MAX_FACT_CHARS, MemoryError, MemoryJob, MemoryStatus,
-    MemoryWorker, MergeDiff, MergeRecord, ReviewDecision, WorkerOptions, WorkerReport,
-    without_sources,
-};
 pub use model_facts::UNKNOWN_WINDOW_TOKENS;
 pub use offload::copy_offloaded;
 pub use session::{RewindPoint, Session};
-pub use sessionless::SessionlessResult;
+pub use sessionless::{Sessionless, SessionlessResult};
 pub use stead_gate::{
     CallFacts, CommandFacts, GateRules, Grant, GrantScope, ReadOnlyStatus, RuleMatch,
     SessionPermissions, TaintedWrite, judge,
 };
+pub use stead_memory::{
+    BlameLine, ConsolidationReport, DeadJob, Fact, FactDocument, FactSelection, FactSource,
+    FlushReport, ForgetResult, LocatedFact, MAX_FACT_CHARS, Memory, MemoryError, MemoryJob,
+    MemoryStatus, MemoryWorker, MergeDiff, MergeRecord, ReviewDecision, WorkerOptions,
+    WorkerReport, without_sources,
+};
 pub use steering::INTERRUPTED;
 pub use subagents::{
-    DelegationBounds, Subagents, TaskRecord, TaskRequest, TaskStatus, TaskWait, WaitingTask,
+    DelegationBounds, Subagents, TaskRecord, TaskRecordError, TaskRequest, TaskStatus, TaskWait,
+    WaitingTask,
 };
 pub use turn_setup::TurnSetup;
-pub use undo::{Undo, UndoAction, UndoObstacle, UndoPlan, UndoStep};
+pub use undo::{UndoAction, UndoHistory, UndoObstacle, UndoPlan, UndoStep};
 pub use usage::{
-    Purpose, RebuildReport, UsageGrouping, UsageLog, UsagePeriod, UsageRecord, UsageRow,
-    report as usage_report,
+    LoggedUsage, Purpose, RebuildReport, UsageGrouping, UsageLog, UsagePeriod, UsageRecord,
+    UsageRow, report as usage_report,
 };
-pub use workspace_agents::ModelConnector;
+pub use workspace_agents::{ModelConnector, WorkspaceAgents};

@@ -2,6 +2,7 @@
 
 use crate::active_run::{ActiveRun, RunStop};
 use crate::hooks::HookedReply;
+use crate::model_facts::Pricing;
 use crate::{AgentError, Purpose, Reservation, TurnSetup, UsageRecord};
 use futures_util::StreamExt;
 use std::borrow::Cow;
@@ -104,10 +105,9 @@ impl ActiveRun<'_> {
                 return Err(stop);
             }
         };
-        let cost = self
-            .session
-            .agent
-            .cost(&reply, request.for_model(&reply.model).params.caching);
+        let parts = &self.session.agent.parts;
+        let caching = request.for_model(&reply.model).params.caching;
+        let cost = Pricing::new(parts).cost(&*parts.model, &reply, caching);
         let Reply {
             content,
             usage,
@@ -234,6 +234,7 @@ impl ActiveRun<'_> {
         let agent = &self.session.agent;
         let input_tokens = self.session.state.used_tokens(self.head_tokens());
         let known = agent
+            .model_limits
             .longest_answer()
             .map(|longest| longest.min(MAX_RESERVED_ANSWER_TOKENS));
         let wanted = request
@@ -251,8 +252,8 @@ impl ActiveRun<'_> {
             input_tokens,
             answer_tokens: wanted.min(room.max(MIN_ANSWER_TOKENS)),
             thinking_tokens: request.params.thinking_tokens.map_or(0, u64::from),
-            price: agent
-                .highest_price()
+            price: Pricing::new(&agent.parts)
+                .highest()
                 .map(|price| self.most_expensive_caching().price(price)),
         };
         let reservation = self.budget.reserve(estimate).await?;
@@ -356,7 +357,7 @@ impl ActiveRun<'_> {
             return;
         }
         let agent = self.session.agent.clone();
-        if let Err(error) = agent.log_usage(&self.session.owner, &records).await {
+        if let Err(error) = agent.usage(&self.session.owner).append(&records).await {
             let text = format!(
                 "the usage of this call was not written down: {error}; `stead usage --rebuild` does it"
             );

@@ -1,67 +1,122 @@
-//! How much fits into a request, from whoever knows it.
+//! Prices and token limits of models: from settings, from the model, or from its endpoint.
 
-use crate::{Agent, Session};
-use stead_core::Price;
-use stead_model::{Model, ReportedLimits};
+use crate::{AgentParts, Session};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use stead_core::{Price, Usage, Usd};
+use stead_model::{Caching, Model, Reply, ReportedLimits};
+use tokio::sync::OnceCell;
 
-/// Below so many tokens it does not matter how many fit, and no endpoint is asked.
+/// The endpoint is asked for its limits only when the context is larger than this.
 const ASK_ENDPOINT_ABOVE_TOKENS: u64 = 6_000;
-/// What is believed to fit where nobody knows.
+/// The context window that is assumed for a conversation if it is not known. A request that turns
+/// out too long is compacted and sent again, so this can be a common size.
 pub const UNKNOWN_WINDOW_TOKENS: u64 = 128_000;
+/// The context window that is assumed for single questions (summaries, memory) if it is not known.
+/// A question that turns out too long is lost, so this is a size that nearly every model has.
+pub(crate) const UNKNOWN_SIDE_WINDOW_TOKENS: u64 = 32_000;
 
-impl Agent {
-    /// What the model's endpoint says of it. It is asked once.
-    pub async fn model_report(&self) -> ReportedLimits {
-        *self
-            .model_report
-            .get_or_init(|| self.parts.model.describe())
-            .await
+/// What models cost: prices from the settings, or else those that a model knows of itself.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pricing<'a> {
+    settings: &'a BTreeMap<String, Price>,
+    model: &'a dyn Model,
+}
+
+impl<'a> Pricing<'a> {
+    pub(crate) fn new(parts: &'a AgentParts) -> Self {
+        Self {
+            settings: &parts.workspace.config().prices,
+            model: &*parts.model,
+        }
     }
 
-    /// What the tokens of an answer by `name` cost, if known: as set, or else as the model knows
-    /// it.
-    pub fn price_of(&self, name: &str) -> Option<Price> {
-        self.price_from(&*self.parts.model, name)
-    }
-
-    /// The same where `model` was asked.
-    pub(crate) fn price_from(&self, model: &dyn Model, name: &str) -> Option<Price> {
-        let set = self.parts.workspace.config().prices.get(name).copied();
+    /// The price of `name`, which `model` may know; `None` if it is unknown.
+    pub(crate) fn price(&self, model: &dyn Model, name: &str) -> Option<Price> {
+        let set = self.settings.get(name).copied();
         set.or_else(|| model.facts().price_for(name))
     }
 
-    /// The longest answer in tokens, if known by now.
+    /// The highest price of all models that may answer for the agent; `None` if any of them is
+    /// unknown.
+    pub(crate) fn highest(&self) -> Option<Price> {
+        let prices = self.model.facts().names();
+        prices
+            .map(|name| self.price(self.model, name))
+            .reduce(|a, b| Some(a?.component_max(b?)))
+            .flatten()
+    }
+
+    /// A model that may answer for the agent and whose price is unknown.
+    pub(crate) fn unpriced_model(&self) -> Option<&'a str> {
+        self.model
+            .facts()
+            .names()
+            .find(|name| self.price(self.model, name).is_none())
+    }
+
+    /// The cost of an answer of `model`, if it is known.
+    pub(crate) fn cost(&self, model: &dyn Model, reply: &Reply, caching: Caching) -> Option<Usd> {
+        // A provider that reports no usage still charges for the call.
+        if reply.usage == Usage::default() {
+            return None;
+        }
+        let price = self.price(model, &reply.model)?;
+        Some(caching.price(price).cost(&reply.usage))
+    }
+}
+
+/// The token limits of the agent's model. Its endpoint is asked at most once.
+#[derive(Debug)]
+pub(crate) struct ModelLimits {
+    model: Arc<dyn Model>,
+    report: OnceCell<ReportedLimits>,
+}
+
+impl ModelLimits {
+    pub(crate) fn new(model: Arc<dyn Model>) -> Self {
+        Self {
+            model,
+            report: OnceCell::new(),
+        }
+    }
+
+    /// Asks the endpoint for its limits, unless it was asked before.
+    pub(crate) async fn ask_endpoint(&self) {
+        self.report.get_or_init(|| self.model.describe()).await;
+    }
+
+    /// The context window in tokens, if it is known by now.
+    pub(crate) fn context_window(&self) -> Option<u64> {
+        let reported = || self.report.get().and_then(|report| report.context_window);
+        self.model.facts().context_window.or_else(reported)
+    }
+
+    /// The length of the longest answer in tokens, if it is known by now.
     pub(crate) fn longest_answer(&self) -> Option<u64> {
         let reported = || {
-            self.model_report
+            self.report
                 .get()
-                .and_then(|reported| reported.max_output_tokens)
+                .and_then(|report| report.max_output_tokens)
         };
-        self.parts.model.facts().max_output_tokens.or_else(reported)
+        self.model.facts().max_output_tokens.or_else(reported)
     }
 }
 
 impl Session {
-    /// Tokens that fit into a request, if known by now: from a provider's refusal, from settings or
-    /// the table, or from what the endpoint said of itself.
+    /// The context window in tokens, if it is known by now: from a refusal by the provider, from
+    /// settings or the built-in table, or from what the endpoint reported.
     pub fn window(&self) -> Option<u64> {
-        let reported = || {
-            self.agent
-                .model_report
-                .get()
-                .and_then(|reported| reported.context_window)
-        };
         self.state
             .window
-            .or_else(|| self.agent.model().facts().context_window)
-            .or_else(reported)
+            .or_else(|| self.agent.model_limits.context_window())
     }
 
-    /// The same, for whoever has to go by it: the endpoint is asked if nobody else knows and the
-    /// context has grown, and where it does not know either, a common size is believed.
+    /// The context window in tokens. If it is unknown and the context has grown, the endpoint is
+    /// asked; if that does not know it either, [`UNKNOWN_WINDOW_TOKENS`] is assumed.
     pub async fn window_or_default(&self) -> u64 {
         if self.window().is_none() && self.state.used_tokens(0) > ASK_ENDPOINT_ABOVE_TOKENS {
-            self.agent.model_report().await;
+            self.agent.model_limits.ask_endpoint().await;
         }
         self.window().unwrap_or(UNKNOWN_WINDOW_TOKENS)
     }

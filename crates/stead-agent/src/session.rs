@@ -1,6 +1,8 @@
 //! One conversation.
 
 use crate::active_run::ActiveRun;
+use crate::admission::CallGate;
+use crate::budget;
 use crate::driver::RunEnding;
 use crate::halt::Halt;
 use crate::hooks::PendingHookOutput;
@@ -172,6 +174,7 @@ impl Session {
             // ended.
             let _ = self
                 .agent
+                .memory()
                 .enqueue_flush(&self.owner, &self.id, self.state.seq)
                 .await;
         }
@@ -197,10 +200,8 @@ impl Session {
             .await;
         if records.is_ok_and(|records| !records.is_empty()) {
             // `stead gc` says what is wrong, if anything is.
-            let _ = self
-                .agent
-                .collect_garbage(&self.owner, crate::GcMode::Apply)
-                .await;
+            let collector = self.agent.collector(&self.owner);
+            let _ = collector.collect(crate::GcMode::Apply).await;
         }
     }
 
@@ -298,7 +299,7 @@ impl Session {
             RunTrigger::Input(_) => IfMissing::Create,
             RunTrigger::Resume { .. } | RunTrigger::Wake => IfMissing::Fail,
         };
-        self.agent.check_budget()?;
+        budget::check_prices(&self.agent.parts)?;
         let raise = match &begin {
             RunTrigger::Input(_) | RunTrigger::Wake => SpendAmount::default(),
             RunTrigger::Resume { raise } => *raise,
@@ -308,7 +309,7 @@ impl Session {
         let mut turn = self.turn_setup(None).await?;
         let planned = self.is_planning();
         self.check_chosen_agents(&options.settings).await?;
-        self.grants = self.agent.grants(&self.owner).await?;
+        self.grants = self.agent.grants(&self.owner).list().await?;
         let fresh = RunId::fresh();
         let (begin, mut submitted) = self.submit(begin, &fresh, &options).await?;
         let (mut writer, torn) = self.open_for_writing(options.wait, missing).await?;
@@ -362,7 +363,7 @@ impl Session {
         });
         live.notify_setting_changes(&set);
         if switched {
-            let to = live.session.agent.agent_name();
+            let to = live.session.agent.agents().own_name();
             live.emit(EventKind::AgentSwitched {
                 from: before,
                 to,
@@ -453,7 +454,7 @@ impl Session {
         );
         ActiveRun {
             tool_files: Arc::new(Frozen::new(
-                self.agent.guarded_files(recorded),
+                CallGate::new(&self.agent).guarded_files(recorded),
                 self.freeze.clone(),
             )),
             session: self,

@@ -1,31 +1,32 @@
-//! Calls outside any session: the same gate, and the same hooks.
+//! Turns and tool calls outside any session, with the same gate and the same hooks.
 
-use crate::admission::{Admission, AdmittedCall, AskedCall, GateContext, prepare};
+use crate::admission::{Admission, AdmittedCall, AskedCall, CallGate, GateContext, prepare};
 use crate::approvals::ask_if_client_executes;
 use crate::halt::Halt;
 use crate::hooks::SessionlessHooks;
 use crate::tool_calls::{execute, tool_cx};
-use crate::{Agent, AgentError, ApprovalPolicy};
+use crate::turn_setup::{TurnComposer, TurnSession};
+use crate::{Agent, AgentError, ApprovalPolicy, Subagents, TurnSetup};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{
-    Block, CallState, NoticeLevel, PendingCall, ResultStatus, RuleId, RuleSource, RunId, SessionId,
-    ToolCall, Verdict,
+    Block, CallState, NoticeLevel, Owner, PendingCall, ResultStatus, RuleId, RuleSource, RunId,
+    SessionId, ToolCall, Verdict,
 };
 use stead_gate::{SessionPermissions, judge};
 use stead_tools::{CallOrigin, Registry};
 use stead_vfs::Vfs;
 use tokio_util::sync::CancellationToken;
 
-/// What came of a call outside any session.
+/// The result of a call outside any session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionlessResult {
     /// How it ended.
     pub status: ResultStatus,
-    /// What a model would have been told.
+    /// The content that a model would have been sent.
     pub content: Vec<Block>,
-    /// What hooks have for people.
+    /// Messages of hooks for people.
     pub notices: Vec<(NoticeLevel, String)>,
 }
 
@@ -39,12 +40,44 @@ impl SessionlessResult {
     }
 }
 
-impl Agent {
-    /// Calls one tool outside any session, through the same gate and with the same hooks as in one.
-    /// A call that would ask is answered by `approvals`; with nobody there it is refused. Nothing
-    /// is on record.
+/// Turns and tool calls of one owner outside any session.
+#[derive(Debug, Clone)]
+pub struct Sessionless {
+    pub(crate) agent: Arc<Agent>,
+    pub(crate) owner: Owner,
+}
+
+impl Sessionless {
+    pub(crate) fn new(agent: Arc<Agent>, owner: Owner) -> Self {
+        Self { agent, owner }
+    }
+
+    /// Sets the owner.
+    pub fn for_owner(self, owner: &Owner) -> Self {
+        Self {
+            owner: owner.clone(),
+            ..self
+        }
+    }
+
+    /// Composes the setup with which a turn would begin.
+    pub async fn turn(&self) -> Result<TurnSetup, AgentError> {
+        let session = SessionId::sessionless();
+        let subagents = Subagents::new(self.agent.clone(), self.owner.clone(), session.clone());
+        let turn = TurnSession {
+            owner: &self.owner,
+            session: &session,
+            files: &self.files(),
+            subagents: &Arc::new(subagents),
+            planning: false,
+        };
+        TurnComposer::new(&self.agent).compose(turn).await
+    }
+
+    /// Calls one tool through the same gate and with the same hooks as in a session. A call that
+    /// asks is answered by `approvals`, and refused if that has no answer. Nothing is recorded.
     pub async fn call_tool(
-        self: &Arc<Self>,
+        &self,
         name: &str,
         args: Value,
         approvals: &ApprovalPolicy,
@@ -59,32 +92,36 @@ impl Agent {
         };
         let failed =
             |error: AgentError| SessionlessResult::new(ResultStatus::Error, error.to_string());
-        let tools = match self.sessionless_turn().await {
+        let tools = match self.turn().await {
             Ok(turn) => turn.tools,
             Err(error) => return failed(error),
         };
-        let outside = match self.sessionless_context().await {
+        let outside = match self.gate_context().await {
             Ok(outside) => outside,
             Err(error) => return failed(error),
         };
-        let limit = Duration::from_secs(self.policy().run_timeout_seconds);
+        let limit = Duration::from_secs(self.agent.policy().run_timeout_seconds);
         let halt = Halt::new(cancel, limit, CancellationToken::new());
-        let mut hooks =
-            SessionlessHooks::new(self, RunId::fresh(), outside.permissions.clone(), halt);
+        let mut hooks = SessionlessHooks::new(
+            (&self.agent, &self.owner),
+            RunId::fresh(),
+            outside.permissions.clone(),
+            halt,
+        );
         let mut called = match self
-            .admit_sessionless(&tools, call, &outside, &mut hooks, approvals)
+            .admit(&tools, call, &outside, &mut hooks, approvals)
             .await
         {
-            Ok(ready) => self.execute_sessionless(&tools, ready, &mut hooks).await,
+            Ok(ready) => self.execute(&tools, ready, &mut hooks).await,
             Err(called) => called,
         };
         called.notices = hooks.into_notices();
         called
     }
 
-    /// The call as it may run, or what came of it without running.
-    async fn admit_sessionless(
-        self: &Arc<Self>,
+    /// Returns the call if it may run, or else its result.
+    async fn admit(
+        &self,
         tools: &Registry,
         call: ToolCall,
         outside: &GateContext<'_>,
@@ -92,7 +129,8 @@ impl Agent {
         approvals: &ApprovalPolicy,
     ) -> Result<AdmittedCall, SessionlessResult> {
         let run = hooks.run().clone();
-        let files = self.sessionless_files();
+        let gate = CallGate::new(&self.agent);
+        let files = self.files();
         let call = hooks.before_call(tools, call).await?;
         let pending = PendingCall {
             call: call.clone(),
@@ -102,20 +140,20 @@ impl Agent {
             ask,
             prepared,
             facts: judged,
-        } = match self.admit(tools, &*files, &run, pending, outside).await {
+        } = match gate.admit(tools, &*files, &run, pending, outside).await {
             Admission::Run(ready) => return Ok(ready),
             Admission::Refuse(status, text) => return Err(SessionlessResult::new(status, text)),
             Admission::Ask(asked) => *asked,
         };
         let pending = self
-            .ask_sessionless(
+            .ask(
                 call,
                 ask,
                 (&prepared, &*files, judged),
                 (tools, hooks, approvals),
             )
             .await?;
-        match self.admit(tools, &*files, &run, pending, outside).await {
+        match gate.admit(tools, &*files, &run, pending, outside).await {
             Admission::Run(ready) => Ok(ready),
             Admission::Refuse(status, text) => Err(SessionlessResult::new(status, text)),
             Admission::Ask(asked) => Err(SessionlessResult::new(
@@ -125,17 +163,17 @@ impl Agent {
         }
     }
 
-    async fn execute_sessionless(
-        self: &Arc<Self>,
+    async fn execute(
+        &self,
         tools: &Registry,
         ready: AdmittedCall,
         hooks: &mut SessionlessHooks,
     ) -> SessionlessResult {
-        let usual = Duration::from_secs(self.policy().tool_timeout_seconds);
+        let usual = Duration::from_secs(self.agent.policy().tool_timeout_seconds);
         let limit = ready.prepared.plan().timeout().unwrap_or(usual);
         let halt = hooks.halt().clone();
         let cx = tool_cx(
-            self.guarded_files(self.sessionless_files()),
+            CallGate::new(&self.agent).guarded_files(self.files()),
             Default::default(),
             CallOrigin::default(),
             &halt,
@@ -150,31 +188,28 @@ impl Agent {
         }
     }
 
-    /// The gate's verdict on a call, or why it is not a call at all.
-    pub async fn explain(self: &Arc<Self>, name: &str, args: Value) -> Result<Verdict, String> {
-        let tools = self
-            .sessionless_turn()
-            .await
-            .map_err(|error| error.to_string())?
-            .tools;
+    /// Returns the gate's verdict on a call, or why it is not a valid call.
+    pub async fn explain(&self, name: &str, args: Value) -> Result<Verdict, String> {
+        let tools = self.turn().await.map_err(|error| error.to_string())?.tools;
         let outside = self
-            .sessionless_context()
+            .gate_context()
             .await
             .map_err(|error| error.to_string())?;
+        let gate = CallGate::new(&self.agent);
         let prepared = match prepare(&tools, name, args) {
             Ok(prepared) => prepared,
             Err(message) => {
-                return self
+                return gate
                     .excluded_verdict(&tools, name, &outside.permissions)
                     .ok_or(message);
             }
         };
-        let judged = self
-            .call_facts((&tools, &*self.sessionless_files()), &prepared, &outside)
+        let judged = gate
+            .call_facts((&tools, &*self.files()), &prepared, &outside)
             .await;
         Ok(match judged {
             Ok(call) => {
-                let verdict = judge(&self.gate, &outside.permissions, &call);
+                let verdict = judge(gate.gate, &outside.permissions, &call);
                 ask_if_client_executes(prepared.spec().executor, verdict)
             }
             Err(error) => Verdict::deny(
@@ -184,14 +219,14 @@ impl Agent {
         })
     }
 
-    /// No conversation at all.
-    async fn sessionless_context(&self) -> Result<GateContext<'_>, AgentError> {
-        let owner = &self.parts.owner;
-        let mode = self.parts.workspace.config().permission_mode;
+    /// The facts of a session that has no conversation.
+    async fn gate_context(&self) -> Result<GateContext<'_>, AgentError> {
+        let owner = &self.owner;
+        let mode = self.agent.workspace().config().permission_mode;
         let terms = SessionPermissions {
             mode,
-            grants: self.grants(owner).await?,
-            denied_tools: self.denied_tools(),
+            grants: self.agent.grants(owner).list().await?,
+            denied_tools: CallGate::new(&self.agent).denied_tools(),
             ..SessionPermissions::default()
         };
         Ok(GateContext {
@@ -202,10 +237,9 @@ impl Agent {
         })
     }
 
-    /// The tree as its usual owner sees it outside any session.
-    fn sessionless_files(&self) -> Arc<dyn Vfs> {
-        self.parts
-            .place
-            .files(&self.parts.owner, &SessionId::sessionless(), None)
+    /// The tree as the owner sees it outside any session.
+    fn files(&self) -> Arc<dyn Vfs> {
+        let place = self.agent.place();
+        place.files(&self.owner, &SessionId::sessionless(), None)
     }
 }

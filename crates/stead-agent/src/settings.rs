@@ -2,7 +2,7 @@
 //! The model is told of it with the next input; whether it listens does not matter to the gate.
 
 use crate::active_run::ActiveRun;
-use crate::admission::GateContext;
+use crate::admission::{CallGate, GateContext};
 use crate::session::IfMissing;
 use crate::{AgentError, Session};
 use stead_core::{
@@ -86,7 +86,7 @@ impl Session {
             mode,
             ceiling,
             grants: self.grants.clone(),
-            denied_tools: self.agent.denied_tools(),
+            denied_tools: CallGate::new(&self.agent).denied_tools(),
         }
     }
 

@@ -1,10 +1,11 @@
 //! The calls of one step: through the gate, then run, each with its intent and result on record.
 
 use crate::active_run::{ActiveRun, RunStop};
-use crate::admission::{Admission, AdmittedCall};
+use crate::admission::{Admission, AdmittedCall, CallGate};
 use crate::halt::Halt;
 use crate::hooks::HookResults;
 use crate::steering::{has_steering, skipped_result};
+use crate::untrusted_records::SessionRecords;
 use futures_util::{FutureExt, StreamExt};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -45,8 +46,7 @@ impl ActiveRun<'_> {
                 let session = &*self.session;
                 let again = pending.clone();
                 let conversation = session.gate_context();
-                let admitted = session
-                    .agent
+                let admitted = CallGate::new(&session.agent)
                     .admit(
                         self.callable_tools(),
                         &*self.files,
@@ -66,8 +66,7 @@ impl ActiveRun<'_> {
             let call = pending.call.clone();
             let admitted = {
                 let session = &*self.session;
-                session
-                    .agent
+                CallGate::new(&session.agent)
                     .admit(
                         self.callable_tools(),
                         &*self.files,
@@ -114,9 +113,7 @@ impl ActiveRun<'_> {
                 Admission::Refuse(status, text) => {
                     let mut result = refusal(&self.run, &call.id, status, text);
                     if status == ResultStatus::Ok {
-                        result.untrusted = self
-                            .session
-                            .agent
+                        result.untrusted = CallGate::new(&self.session.agent)
                             .is_response_untrusted(self.callable_tools(), &call);
                         if let Some(offload) = &self.offload {
                             let window = self.session.window();
@@ -284,8 +281,8 @@ impl ActiveRun<'_> {
             result.content.insert(0, Block::text(note));
         }
         result.untrusted = result.untrusted
-            || agent
-                .shows_untrusted_records(&*sessions, &result.content)
+            || SessionRecords::new(&agent.workspace().definition.paths)
+                .are_untrusted_in(&result.content, &*sessions)
                 .await;
         let entries = late.into_iter().chain([Entry::Result(result)]).collect();
         let lines = self.record(entries).await?;

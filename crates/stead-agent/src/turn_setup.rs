@@ -1,8 +1,9 @@
-//! What a turn begins with: the prompt and the tools, as the files say now.
+//! Composing the turn setup: system prompt, tools and request parameters, from the files as they
+//! are now.
 
 use crate::agent::unknown_tool;
 use crate::features::{Contribution, Feature, TurnCx, user_folder};
-use crate::{Agent, AgentError, Subagents};
+use crate::{Agent, AgentError, AgentParts, Subagents};
 use futures_util::future::try_join_all;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,24 +15,23 @@ use stead_workspace::{
     Prompt, ResolvedProfile, Section, Surface, ToolLists, UnknownTools, section_order,
 };
 
-/// The prompt and the tools of one turn.
+/// The system prompt, tools and request parameters of one turn.
 #[derive(Debug)]
 pub struct TurnSetup {
-    /// What the model is told.
+    /// The system prompt.
     pub prompt: Prompt,
-    /// What it can call.
+    /// The tools that the model can call.
     pub tools: Registry,
-    /// The profiles of the model.
+    /// The profile of the model.
     pub profile: ResolvedProfile,
-    /// Settings of each request.
+    /// The parameters of each request.
     pub(crate) params: Params,
-    /// The same for others who may answer in the model's place, by their names, where their
-    /// profiles differ.
+    /// The setups of fallback models, by name, where their profile differs.
     pub(crate) fallback_setups: Vec<(String, TurnSetup)>,
 }
 
 impl TurnSetup {
-    /// The tools as whoever gave the newest answer was shown them.
+    /// Returns the tools as they were shown to the model that gave the last answer.
     pub(crate) fn tools_shown_to(self, answered: Option<&str>) -> Registry {
         let other = self
             .fallback_setups
@@ -41,7 +41,7 @@ impl TurnSetup {
     }
 }
 
-/// The date in a time zone, or where the machine is.
+/// Returns today's date in `timezone`, or in the time zone of the machine if there is none.
 fn today(timezone: Option<&str>) -> String {
     let now = jiff::Zoned::now();
     let there = timezone
@@ -50,12 +50,12 @@ fn today(timezone: Option<&str>) -> String {
     there.strftime("%Y-%m-%d").to_string()
 }
 
-/// Tools that the model's profiles exclude, by canonical name, whether they are there or not; and
-/// why.
+/// Returns the tools that the model's profile excludes, by canonical name, with the reason. Tools
+/// that are not registered are included.
 fn excluded_tools(tools: &Registry, cx: &TurnCx<'_>) -> BTreeMap<String, String> {
     let profile = cx.profile;
     let specs = tools.specs();
-    // Names that are not in the table may be those of tools that the program gives.
+    // Names that are not in the table may be tools that the program added.
     let of_spec = |spec: &ToolSpec| {
         let aliases = spec
             .aliases
@@ -81,56 +81,52 @@ fn is_offered(feature: &dyn Feature, tool: &dyn Tool) -> bool {
     feature.offers().iter().any(|known| known.name == name)
 }
 
-impl Agent {
-    /// What a turn of `session` begins with. Files that did not change since the last turn are not
+/// The session that a turn is composed for.
+pub(crate) struct TurnSession<'a> {
+    pub(crate) owner: &'a Owner,
+    pub(crate) session: &'a SessionId,
+    /// The tree as the session sees it, not guarded.
+    pub(crate) files: &'a Arc<dyn Vfs>,
+    pub(crate) subagents: &'a Arc<Subagents>,
+    /// Whether the session is in plan mode.
+    pub(crate) planning: bool,
+}
+
+/// Composes the turn setups of an agent.
+pub(crate) struct TurnComposer<'a> {
+    parts: &'a AgentParts,
+    features: &'a [Box<dyn Feature>],
+    tools: &'a Registry,
+}
+
+impl<'a> TurnComposer<'a> {
+    pub(crate) fn new(agent: &'a Agent) -> Self {
+        Self {
+            parts: &agent.parts,
+            features: &agent.features,
+            tools: &agent.tools,
+        }
+    }
+
+    /// Composes the setup of the next turn. Files that did not change since the last turn are not
     /// read again.
-    pub(crate) async fn turn_setup(
-        &self,
-        owner: &Owner,
-        session: &SessionId,
-        files: &Arc<dyn Vfs>,
-        crew: Option<&Arc<Subagents>>,
-        planning: bool,
-    ) -> Result<TurnSetup, AgentError> {
+    pub(crate) async fn compose(&self, turn: TurnSession<'_>) -> Result<TurnSetup, AgentError> {
+        let TurnSession {
+            owner,
+            session,
+            files,
+            subagents,
+            planning,
+        } = turn;
         let workspace = &self.parts.workspace;
         let place = &self.parts.place;
         let bare = files;
         let files = &workspace.prompt_files(files);
         let own = user_folder(owner, &**files).await;
-        let listed = workspace.tools_config(&**files).await?.lists;
-        // Another harness may have tools of its own that its lists name; a typo in ours would leave
-        // a tool in.
-        if workspace.definition.layout.def().unknown_tools == UnknownTools::Refused
-            && let Some(name) = unknown_tool(
-                listed.allow.iter().flatten().chain(&listed.deny),
-                &self.tools,
-            )
-        {
-            return Err(AgentError::NoSuchTool {
-                setting: "tools.json",
-                name,
-            });
-        }
-        let lists: Vec<ToolLists> = workspace
-            .definition
-            .tools
-            .iter()
-            .cloned()
-            .chain([listed])
-            .collect();
-        let brought = self
-            .features
-            .iter()
-            .flat_map(|feature| feature.offers())
-            .map(|tool| tool.name.to_owned());
-        let names = self
-            .tools
-            .specs()
-            .iter()
-            .map(|spec| spec.name.clone())
-            .chain(brought)
-            .collect::<Vec<_>>();
-        // A rule that hides them from the agent must not undo them, so they are read as they lie.
+        let lists = self.tool_lists(&**files).await?;
+        let names = self.tool_names();
+        // Profiles are read without the file rules: a rule that hides them from the agent must not
+        // switch them off.
         let profiles = workspace
             .profile_cache(&**bare, |name| self.tools.find(name).is_some())
             .await?;
@@ -144,7 +140,7 @@ impl Agent {
             files,
             unguarded_files: bare,
             owner,
-            subagents: crew,
+            subagents: Some(subagents),
             user_folder: own,
             session,
             agent: workspace.config().agent_id(),
@@ -158,7 +154,7 @@ impl Agent {
             tool_names: &names,
             date: today(workspace.config().timezone.as_deref()),
         };
-        let mut turn = self.compose(&cx).await?;
+        let mut turn = self.compose_for_profile(&cx).await?;
         for model in self.parts.model.facts().names() {
             let other = profile_of(model);
             if other != profile {
@@ -168,14 +164,45 @@ impl Agent {
                     ..cx.clone()
                 };
                 turn.fallback_setups
-                    .push((model.to_owned(), self.compose(&cx).await?));
+                    .push((model.to_owned(), self.compose_for_profile(&cx).await?));
             }
         }
         Ok(turn)
     }
 
-    /// The turn as one model's profiles have it.
-    async fn compose(&self, cx: &TurnCx<'_>) -> Result<TurnSetup, AgentError> {
+    /// Returns all lists that narrow the tools: those of the settings, and that of `tools.json`.
+    async fn tool_lists(&self, files: &dyn Vfs) -> Result<Vec<ToolLists>, AgentError> {
+        let workspace = &self.parts.workspace;
+        let listed = workspace.tools_config(files).await?.lists;
+        let named = listed.allow.iter().flatten().chain(&listed.deny);
+        // Lists of other harnesses may name tools that only those have. In our own layout, a
+        // misspelt name in a deny list would leave the tool available.
+        if workspace.definition.layout.def().unknown_tools == UnknownTools::Refused
+            && let Some(name) = unknown_tool(named, self.tools)
+        {
+            return Err(AgentError::NoSuchTool {
+                setting: "tools.json",
+                name,
+            });
+        }
+        let settings = workspace.definition.tools.iter().cloned();
+        Ok(settings.chain([listed]).collect())
+    }
+
+    /// Returns the canonical names of all tools that a turn may have.
+    fn tool_names(&self) -> Vec<String> {
+        let of_turns = self
+            .features
+            .iter()
+            .flat_map(|feature| feature.offers())
+            .map(|tool| tool.name.to_owned());
+        let specs = self.tools.specs();
+        let always = specs.iter().map(|spec| spec.name.clone());
+        always.chain(of_turns).collect()
+    }
+
+    /// Composes the setup for the model whose profile `cx` has.
+    async fn compose_for_profile(&self, cx: &TurnCx<'_>) -> Result<TurnSetup, AgentError> {
         let contributed =
             try_join_all(self.features.iter().map(|feature| feature.contribute(cx))).await?;
         let mut sections = Vec::new();
@@ -219,7 +246,7 @@ impl Agent {
         })
     }
 
-    /// How tools are named to a model with these profiles.
+    /// The surface for a model with this profile.
     fn surface(&self, profile: &ResolvedProfile) -> Surface {
         let definition = &self.parts.workspace.definition;
         profile.surface(
@@ -229,28 +256,11 @@ impl Agent {
         )
     }
 
-    /// Where the folders of a session lie on this machine.
+    /// Resolves folders of a session to directories of this machine.
     fn folder_resolver(&self, owner: &Owner, session: &SessionId) -> FolderResolver {
         let place = self.parts.place.clone();
         let owner = owner.clone();
         let session = session.clone();
         Arc::new(move |path| place.local_dir(&owner, &session, path))
-    }
-
-    /// What a turn of its usual owner would begin with outside any session.
-    pub async fn sessionless_turn(self: &Arc<Self>) -> Result<TurnSetup, AgentError> {
-        self.sessionless_turn_of(&self.parts.owner).await
-    }
-
-    /// What a turn of `owner` would begin with outside any session.
-    pub async fn sessionless_turn_of(
-        self: &Arc<Self>,
-        owner: &Owner,
-    ) -> Result<TurnSetup, AgentError> {
-        let session = SessionId::sessionless();
-        let files = self.parts.place.files(owner, &session, None);
-        let crew = Arc::new(Subagents::new(self.clone(), owner.clone(), session.clone()));
-        self.turn_setup(owner, &session, &files, Some(&crew), false)
-            .await
     }
 }

@@ -1,34 +1,43 @@
-//! Whether an output shows what is on record of sessions. A search that begins above the records
-//! finds them, too, and what came from outside into one session must not become another's own.
+//! Detects tool output that shows records of other sessions. A search that starts above the folder
+//! of the records finds them, too, and untrusted content of one session must not become trusted in
+//! another.
 
-use crate::Agent;
 use std::collections::BTreeSet;
 use stead_core::{Block, Entry, SessionId};
 use stead_store::Sessions;
 use stead_vfs::VPath;
+use stead_workspace::WorkspacePaths;
 
-impl Agent {
-    /// Where it is on record what was said in sessions.
-    pub(crate) fn record_folders(&self) -> Vec<VPath> {
-        let tree = &self.parts.workspace.definition.paths;
-        tree.runtime
-            .join("agents")
-            .ok()
-            .into_iter()
-            .chain(tree.conversations.clone())
-            .collect()
+/// The folders of a workspace that hold what was said in sessions.
+pub(crate) struct SessionRecords {
+    folders: Vec<VPath>,
+}
+
+impl SessionRecords {
+    pub(crate) fn new(paths: &WorkspacePaths) -> Self {
+        let runtime = paths.runtime.join("agents").ok();
+        Self {
+            folders: runtime
+                .into_iter()
+                .chain(paths.conversations.clone())
+                .collect(),
+        }
     }
 
-    /// Whether an output shows lines that were found in the records of a session with words from
-    /// outside.
-    pub(crate) async fn shows_untrusted_records(
+    /// Whether `path` is in one of the folders.
+    pub(crate) fn contains(&self, path: &VPath) -> bool {
+        self.folders.iter().any(|folder| folder.contains(path))
+    }
+
+    /// Whether an output shows lines from the records of a tainted session.
+    pub(crate) async fn are_untrusted_in(
         &self,
-        sessions: &dyn Sessions,
         content: &[Block],
+        sessions: &dyn Sessions,
     ) -> bool {
         let mut seen = BTreeSet::new();
-        for record in self.shown_records(content) {
-            // What nobody can tell the session of may be anybody's words.
+        for record in self.shown_in(content) {
+            // A record of no known session may hold anything.
             let Some(id) = record else { return true };
             if seen.insert(id.clone()) && is_tainted(sessions, &id).await {
                 return true;
@@ -37,13 +46,13 @@ impl Agent {
         false
     }
 
-    /// The sessions whose records have lines (`path:number:…`) in an output; none for a record of
-    /// no known session.
-    fn shown_records(&self, content: &[Block]) -> Vec<Option<SessionId>> {
+    /// Returns the sessions whose records have lines (`path:number:…`) in an output; `None` for a
+    /// record of no known session.
+    fn shown_in(&self, content: &[Block]) -> Vec<Option<SessionId>> {
         let starts: Vec<String> = self
-            .record_folders()
+            .folders
             .iter()
-            .map(|records| format!("{records}/"))
+            .map(|folder| format!("{folder}/"))
             .collect();
         let texts = content.iter().filter_map(|block| match block {
             Block::Text { text } => Some(text.as_str()),
@@ -54,7 +63,7 @@ impl Agent {
                 .iter()
                 .find_map(|start| line.strip_prefix(start.as_str()))?;
             let (path, number) = rest.split_once(':')?;
-            // Titles are what people typed, and numbers are no words.
+            // Titles were typed by people, and usage lines hold numbers only.
             let plain = path.ends_with("/sessions.json") || path.ends_with("/token_usage.jsonl");
             (number.starts_with(|c: char| c.is_ascii_digit()) && !plain).then(|| session_of(path))
         });
@@ -62,7 +71,7 @@ impl Agent {
     }
 }
 
-/// The session of `<agent>/sessions/<id>.log.jsonl`, `<agent>/offload/<id>/…`.
+/// Returns the session of `<agent>/sessions/<id>.log.jsonl` or `<agent>/offload/<id>/…`.
 fn session_of(path: &str) -> Option<SessionId> {
     let mut names = path.split('/').skip(1);
     let kind = names.next()?;
@@ -75,7 +84,7 @@ fn session_of(path: &str) -> Option<SessionId> {
     SessionId::new(id).ok()
 }
 
-/// Whether words from outside ever came into a session; one that cannot be read may have had some.
+/// Whether a session took in untrusted content, or cannot be read.
 async fn is_tainted(sessions: &dyn Sessions, id: &SessionId) -> bool {
     let Ok(lines) = sessions.read(id).await else {
         return true;

@@ -1,24 +1,24 @@
-//! The agents of a workspace: the same workspace, model and place, as each of them finds it.
+//! The agents that a workspace defines besides its own, and their roles.
 
 use crate::subagents::{TaskIdentity, child_files};
 use crate::{Agent, AgentError, AgentParts, Delegate, HookTask, Hooks, RunOptions, Session};
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use stead_core::{Block, Owner, RunOutcome, SessionId};
 use stead_model::{Model, ModelError, ModelSettings, connect};
 use stead_vfs::{VPath, Vfs};
 use stead_workspace::{AgentRole, AgentSpec, FeatureSwitch, SubagentSpecs, general_purpose};
 
-/// How models are reached that agents of a workspace name.
+/// Connects the models that agents of a workspace name.
 #[derive(Clone)]
 pub struct ModelConnector(Arc<ConnectFn>);
 
 type ConnectFn = dyn Fn(&ModelSettings) -> Result<Arc<dyn Model>, ModelError> + Send + Sync;
 
 impl ModelConnector {
-    /// By `connect`.
+    /// Creates a connector from a function.
     pub fn new(
         connect: impl Fn(&ModelSettings) -> Result<Arc<dyn Model>, ModelError> + Send + Sync + 'static,
     ) -> Self {
@@ -27,7 +27,7 @@ impl ModelConnector {
 }
 
 impl Default for ModelConnector {
-    /// With keys and endpoints that their settings give, and no others.
+    /// Connects models with the keys and endpoints of their settings only.
     fn default() -> Self {
         Self::new(|settings| connect(settings, &|_| None))
     }
@@ -35,23 +35,66 @@ impl Default for ModelConnector {
 
 impl fmt::Debug for ModelConnector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Models")
+        f.write_str("ModelConnector")
     }
 }
 
-/// Agents of one workspace that were put together: each once, until its definition changes.
-#[derive(Debug, Default)]
-pub(crate) struct AgentCache(Mutex<CachedAgents>);
+/// The agents of a workspace: their definitions, and the agents made from them. Each is made once
+/// and cached until its definition changes.
+#[derive(Debug)]
+pub struct WorkspaceAgents {
+    parts: Arc<AgentParts>,
+    hooks: Arc<Hooks>,
+    cache: Mutex<CachedAgents>,
+}
 
-/// By name and part: the definition, and the agent made of it.
+/// By name and role: the definition, and the agent made from it.
 type CachedAgents = HashMap<(String, AgentRole), (Arc<AgentSpec>, Arc<Agent>)>;
 
-/// Roles that are kept.
+/// The number of agents that are cached.
 const MAX_CACHED_AGENTS: usize = 1000;
 
-impl Agent {
-    /// The agents that there are beside the workspace's own, by name, as their files say now.
-    pub(crate) async fn agent_specs(
+impl WorkspaceAgents {
+    pub(crate) fn new(parts: Arc<AgentParts>, hooks: Arc<Hooks>) -> Self {
+        Self {
+            parts,
+            hooks,
+            cache: Mutex::default(),
+        }
+    }
+
+    /// Returns the names of the agents that a session of `owner` can switch to, including the
+    /// workspace's own.
+    pub async fn switchable(&self, owner: &Owner) -> Result<Vec<String>, AgentError> {
+        let files = self
+            .parts
+            .place
+            .files(owner, &SessionId::sessionless(), None);
+        self.switchable_in(owner, &files).await
+    }
+
+    /// Like [`switchable`](Self::switchable), with the definitions in the tree `files`.
+    pub(crate) async fn switchable_in(
+        &self,
+        owner: &Owner,
+        files: &Arc<dyn Vfs>,
+    ) -> Result<Vec<String>, AgentError> {
+        let files = self.parts.workspace.prompt_files(files);
+        let specs = self.specs(owner, &files).await?;
+        let mut names: Vec<String> = specs
+            .values()
+            .filter(|spec| spec.mode.is_primary())
+            .map(|spec| spec.name.clone())
+            .collect();
+        let own = self.own_name();
+        if !names.contains(&own) {
+            names.insert(0, own);
+        }
+        Ok(names)
+    }
+
+    /// Reads the definitions of the agents other than the workspace's own, by name.
+    pub(crate) async fn specs(
         &self,
         owner: &Owner,
         files: &Arc<dyn Vfs>,
@@ -80,20 +123,20 @@ impl Agent {
         Ok(specs)
     }
 
-    /// The same workspace as `spec` finds it. Only asked of the workspace's own agent.
-    pub(crate) fn agent_for(
+    /// Returns the agent that `spec` defines. Only called on the workspace's own agent.
+    pub(crate) fn agent(
         &self,
         spec: &Arc<AgentSpec>,
         part: AgentRole,
-    ) -> Result<Arc<Self>, AgentError> {
+    ) -> Result<Arc<Agent>, AgentError> {
         let key = (spec.name.clone(), part);
-        if let Some((known, role)) = self.agent_cache.lock().get(&key)
+        if let Some((known, role)) = self.lock().get(&key)
             && known == spec
         {
             return Ok(role.clone());
         }
-        let role = Self::with_hooks(self.parts_for(spec, part)?, self.hooks.clone())?;
-        let mut roles = self.agent_cache.lock();
+        let role = Agent::with_hooks(self.parts_for(spec, part)?, self.hooks.clone())?;
+        let mut roles = self.lock();
         if roles.len() >= MAX_CACHED_AGENTS {
             roles.clear();
         }
@@ -101,8 +144,9 @@ impl Agent {
         Ok(role)
     }
 
-    /// Agents may be written by the agent itself, so none of them reads or writes files as if they
-    /// were models, past the gate. Where the workspace itself plays from a file, they may, too.
+    /// Refuses models that read or write files past the gate (`scripted:`, `replay:`, `record:`),
+    /// because an agent can write definitions of agents itself. If the workspace's own model is
+    /// such a file, its agents may use one, too.
     fn check_model(&self, spec: &AgentSpec, wanted: &str) -> Result<(), AgentError> {
         let provider = |name: &str| name.split(':').next().unwrap_or_default().to_lowercase();
         let plays = |name: &str| matches!(provider(name).as_str(), "scripted" | "replay");
@@ -128,7 +172,7 @@ impl Agent {
         let workspace = self.parts.workspace.for_agent(spec, part);
         let mut parts = AgentParts {
             workspace,
-            ..self.parts.clone()
+            ..(*self.parts).clone()
         };
         if let Some(settings) = parts.workspace.config().model.clone()
             && spec.model.as_ref().is_some_and(|own| !own.name.is_empty())
@@ -142,8 +186,8 @@ impl Agent {
         Ok(parts)
     }
 
-    /// The name of the agent that acts where nobody asked for another.
-    pub(crate) fn default_agent_name(&self) -> String {
+    /// The name of the agent that is active if no other was chosen.
+    pub(crate) fn default_name(&self) -> String {
         let definition = &self.parts.workspace.definition;
         definition
             .default_delegate
@@ -151,14 +195,18 @@ impl Agent {
             .unwrap_or_else(|| definition.config.agent_id().to_string())
     }
 
-    /// The name of the agent that it is among those of its workspace.
-    pub(crate) fn agent_name(&self) -> String {
+    /// The name of this agent among those of its workspace.
+    pub(crate) fn own_name(&self) -> String {
         let active = self.parts.workspace.definition.active.clone();
         active.unwrap_or_else(|| self.parts.workspace.config().agent_id().to_string())
     }
+
+    fn lock(&self) -> MutexGuard<'_, CachedAgents> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-/// Hands the tasks of hooks to agents of the workspace, whose own hooks are not asked.
+/// Delegates the tasks of hooks to agents of the workspace. Those agents have no hooks.
 pub(crate) struct SubagentDelegate(pub(crate) Weak<Agent>);
 
 impl Delegate for SubagentDelegate {
@@ -176,11 +224,12 @@ impl Delegate for SubagentDelegate {
             let files = home
                 .workspace()
                 .prompt_files(&home.parts.place.files(owner, &id, None));
-            let specs = home.agent_specs(owner, &files).await.map_err(words)?;
+            let specs = home.agents().specs(owner, &files).await.map_err(words)?;
             let spec = specs
                 .get(agent)
                 .ok_or_else(|| format!("there is no agent {agent:?}"))?;
-            let parts = home.parts_for(spec, AgentRole::Child).map_err(words)?;
+            let parts = home.agents().parts_for(spec, AgentRole::Child);
+            let parts = parts.map_err(words)?;
             let role = Agent::with_hooks(parts, Arc::new(Hooks::new(Vec::new()))).map_err(words)?;
             let files = child_files(spec)?;
             let named = TaskIdentity {
@@ -189,7 +238,7 @@ impl Delegate for SubagentDelegate {
                 label: None,
             };
             let spawned = bounds.clone().into_spawned(named, files);
-            // Its own helpers are not asked about either.
+            // The role is its own workspace agent, so that its subagents have no hooks either.
             let mut session =
                 Session::with_agent(role.clone(), role, owner.clone(), id, Some(spawned));
             let report = session
@@ -205,11 +254,5 @@ impl Delegate for SubagentDelegate {
                 )),
             }
         })
-    }
-}
-
-impl AgentCache {
-    fn lock(&self) -> std::sync::MutexGuard<'_, CachedAgents> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

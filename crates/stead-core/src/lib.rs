@@ -75,5 +75,5 @@ pub use tool::{
     ToolEffect, ToolKind, ToolSpec, args_hash,
 };
 pub use usage::{Price, StopReason, Usage, Usd};
-pub use verdict::{RuleId, RuleSource, Verdict, VerdictKind};
 pub use variables::{Substitution, UnsetVariable, VariableLookup, VariableSyntax, substitute};
+pub use verdict::{RuleId, RuleSource, Verdict, VerdictKind};

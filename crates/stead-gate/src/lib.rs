@@ -15,11 +15,11 @@ pub use grant::{Grant, GrantScope};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use stead_core::{
-    PermissionCeiling, PermissionMode, RuleId, RuleSource, ToolEffect, ToolKind, Verdict, VerdictKind,
-    args_hash,
+    PermissionCeiling, PermissionMode, RuleId, RuleSource, ToolEffect, ToolKind, Verdict,
+    VerdictKind, args_hash,
 };
-use stead_sandbox::Isolation;
 use stead_place::ProjectAccess;
+use stead_sandbox::Isolation;
 use stead_vfs::VPath;
 use stead_workspace::{Approval, ToolLists};
 

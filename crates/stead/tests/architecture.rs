@@ -11,9 +11,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The rooms, top to bottom: a crate may use those after it.
-const HOUSE: [&str; 14] = [
+const HOUSE: [&str; 15] = [
     "stead",
     "stead-agent",
+    "stead-memory",
     "stead-gate",
     "stead-workspace",
     "stead-place",

@@ -3,9 +3,9 @@
 use super::OpenQuestion;
 use super::grants::AskReason;
 use super::question::offer_grant;
-use crate::admission::prepare;
+use crate::admission::{CallGate, prepare};
 use crate::session::IfMissing;
-use crate::{AgentError, ApprovalAnswer, Grant, Session};
+use crate::{AgentError, ApprovalAnswer, Grant, NewGrant, Session};
 use serde_json::Value;
 use std::borrow::Cow;
 use stead_core::{
@@ -184,7 +184,7 @@ impl Session {
         by: &str,
         wait: LockWait,
     ) -> Result<ApprovalOutcome, AgentError> {
-        self.grants = self.agent.grants(&self.owner).await?;
+        self.grants = self.agent.grants(&self.owner).list().await?;
         let (mut writer, _) = self.open_for_writing(wait, IfMissing::Fail).await?;
         let answered = match self.switch_to_recorded_agent(None).await {
             Ok(_) => self.record_answers(&mut *writer, replies, by).await,
@@ -246,11 +246,13 @@ impl Session {
             let Some((tool, what)) = grant.clone() else {
                 continue;
             };
-            granted.push(
-                self.agent
-                    .grant(&self.owner, &tool, what, asked, by)
-                    .await?,
-            );
+            let new = NewGrant {
+                tool: &tool,
+                what,
+                asked,
+                by,
+            };
+            granted.push(self.agent.grants(&self.owner).add(new).await?);
         }
         self.grants.extend(granted.iter().cloned());
         Ok(granted)
@@ -346,8 +348,7 @@ impl Session {
         call: &ToolCall,
     ) -> Option<(String, GrantScope)> {
         let prepared = prepare(at.0, &call.name, call.args.clone()).ok()?;
-        let judged = self
-            .agent
+        let judged = CallGate::new(&self.agent)
             .call_facts(at, &prepared, &self.gate_context())
             .await
             .ok()?;
@@ -388,8 +389,7 @@ impl Session {
             rule,
         };
         let conversation = self.gate_context();
-        let judged = self
-            .agent
+        let judged = CallGate::new(&self.agent)
             .call_facts(at, &prepared, &conversation)
             .await
             .map_err(|e| denied(e.to_string()))?;

@@ -1,18 +1,18 @@
-//! What people allowed for good: one document of the place, per agent and owner.
+//! Grants: one document of the place, per agent and owner.
 
 use super::ApprovalError;
-use crate::budget::shared_document;
-use crate::{Agent, AgentError};
+use crate::{AgentError, shared_document};
 use serde::{Deserialize, Serialize};
-use stead_core::{Owner, RuleId};
+use stead_core::RuleId;
 use stead_gate::{Grant, GrantScope};
+use stead_place::OwnerState;
 use stead_store::DocVersion;
 
-/// The document.
+/// The key of the document.
 const GRANTS_KEY: &str = "approvals/granted";
-/// More rules than a person can look through are no rules of a person.
+/// The largest number of grants: more could not be reviewed by a person.
 const MAX_GRANTS: usize = 500;
-/// Digits of an id.
+/// The length of an id.
 const ID_DIGITS: usize = 8;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -39,28 +39,46 @@ pub struct AskReason {
     pub reason: String,
 }
 
-impl Agent {
-    /// What people allowed `owner` for good, oldest first.
-    pub async fn grants(&self, owner: &Owner) -> Result<Vec<Grant>, AgentError> {
-        let book: GrantDocument =
-            shared_document::read(&self.parts.place.state(owner), GRANTS_KEY).await?;
+/// The grants of one owner.
+#[derive(Debug, Clone)]
+pub struct GrantStore {
+    state: OwnerState,
+}
+
+/// A grant to be added.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewGrant<'a> {
+    /// The tool whose calls are allowed.
+    pub tool: &'a str,
+    /// Which calls are allowed.
+    pub what: GrantScope,
+    /// Why it was asked. The grant answers the rules that asked and no others.
+    pub asked: &'a AskReason,
+    /// The person who gave it.
+    pub by: &'a str,
+}
+
+impl GrantStore {
+    pub(crate) fn new(state: OwnerState) -> Self {
+        Self { state }
+    }
+
+    /// Returns all grants, oldest first.
+    pub async fn list(&self) -> Result<Vec<Grant>, AgentError> {
+        let book: GrantDocument = shared_document::read(&self.state, GRANTS_KEY).await?;
         Ok(book.grants)
     }
 
-    /// Allows calls of `tool` for good. The same rule is not kept twice.
-    ///
-    /// It answers the rules that asked, and no others.
-    pub async fn grant(
-        &self,
-        owner: &Owner,
-        tool: &str,
-        what: GrantScope,
-        asked: &AskReason,
-        by: &str,
-    ) -> Result<Grant, AgentError> {
-        let state = self.parts.place.state(owner);
+    /// Adds a grant. If there is an equal one already, that one is returned.
+    pub async fn add(&self, new: NewGrant<'_>) -> Result<Grant, AgentError> {
+        let NewGrant {
+            tool,
+            what,
+            asked,
+            by,
+        } = new;
         let made = shared_document::update(
-            &state,
+            &self.state,
             GRANTS_KEY,
             |book: &mut GrantDocument| -> Result<Grant, AgentError> {
                 let is_same = |grant: &&Grant| {
@@ -94,12 +112,11 @@ impl Agent {
         made.await
     }
 
-    /// Takes a rule back: from the next run on its calls ask again. `id` may be the beginning of
-    /// one.
-    pub async fn revoke(&self, owner: &Owner, id: &str) -> Result<Grant, AgentError> {
-        let state = self.parts.place.state(owner);
+    /// Removes a grant: from the next run on, its calls ask again. `id` may be the beginning of an
+    /// id.
+    pub async fn revoke(&self, id: &str) -> Result<Grant, AgentError> {
         let gone = shared_document::update(
-            &state,
+            &self.state,
             GRANTS_KEY,
             |book: &mut GrantDocument| -> Result<Grant, AgentError> {
                 let like = |grant: &&Grant| !id.is_empty() && grant.id.starts_with(id);
@@ -121,7 +138,7 @@ impl Agent {
 fn fresh_id(grants: &[Grant]) -> String {
     loop {
         let any = DocVersion::fresh().to_string();
-        // The first digits are the time, the last ones chance.
+        // The first digits are the time, the last ones are random.
         let id = any[any.len() - ID_DIGITS..].to_owned();
         if grants.iter().all(|grant| grant.id != id) {
             return id;

@@ -1,8 +1,8 @@
-//! Questions to people: what is shown of a call, who may answer, and what an answer comes to.
+//! Approvals: questions to people about calls, their answers, and grants.
 //!
-//! `asking` makes a question, `open` finds those that wait, `answer` takes answers from any
-//! process, `decide` those of whoever is there while the run waits, `grants` keeps what people
-//! allowed for good.
+//! `question` makes a question, `open_questions` lists those that wait, `answer` takes answers from
+//! any process, `interactive` asks the person who is there during the run, `sessionless` asks about
+//! calls outside any session, and `grants` stores permissions that were given for good.
 
 mod answer;
 mod grants;
@@ -12,5 +12,6 @@ mod question;
 mod sessionless;
 
 pub use answer::{ApprovalError, ApprovalOutcome, ApprovalReply};
-pub use open_questions::OpenQuestion;
+pub use grants::{GrantStore, NewGrant};
+pub use open_questions::{OpenQuestion, OpenQuestions};
 pub(crate) use question::ask_if_client_executes;

@@ -1,4 +1,4 @@
-//! The questions that wait, wherever they were asked.
+//! The open questions of all sessions.
 
 use crate::{Agent, AgentError, Session};
 use serde::Serialize;
@@ -20,22 +20,22 @@ pub struct OpenQuestion {
     pub tool: String,
     /// The arguments.
     pub args: Value,
-    /// Their hash, which an answer must give.
+    /// The hash of the arguments, which an answer must repeat.
     pub args_hash: String,
     /// The rule that asks.
     pub rule: String,
-    /// How it may be answered, by whom and until when, and what would happen.
+    /// How it may be answered, by whom and until when, with a preview of the call.
     #[serde(flatten)]
     pub terms: AskTerms,
-    /// The first words said in the session.
+    /// The title of the session.
     pub title: String,
-    /// The session that handed the work over, if a subagent asks.
+    /// The parent session, if a subagent asks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<SessionId>,
 }
 
 impl OpenQuestion {
-    /// The questions that are open in `state`.
+    /// Returns the questions that are open in `state`.
     fn all(session: &SessionId, state: &SessionState) -> Vec<Self> {
         let open = |run: &Run| -> Vec<Self> {
             let asked = run
@@ -84,26 +84,34 @@ impl OpenQuestion {
 }
 
 impl Session {
-    /// The questions that wait for a person, as last seen.
+    /// Returns the questions that wait for a person, as of the last load.
     pub fn open_questions(&self) -> Vec<OpenQuestion> {
         OpenQuestion::all(&self.id, &self.state)
     }
 }
 
-impl Agent {
-    /// All questions that wait in sessions of `owner`, those of subagents included; newest session
-    /// first. Only sessions with an open run are read.
-    pub async fn open_approvals(
-        self: &Arc<Self>,
-        owner: &Owner,
-    ) -> Result<Vec<OpenQuestion>, AgentError> {
-        let listed = self.parts.place.sessions(owner).list().await?;
+/// The questions that wait for a person in the sessions of one owner.
+#[derive(Debug, Clone)]
+pub struct OpenQuestions {
+    agent: Arc<Agent>,
+    owner: Owner,
+}
+
+impl OpenQuestions {
+    pub(crate) fn new(agent: Arc<Agent>, owner: Owner) -> Self {
+        Self { agent, owner }
+    }
+
+    /// Returns the questions of all sessions, including those of subagents; newest session first.
+    /// Only sessions with an open run are read.
+    pub async fn list(&self) -> Result<Vec<OpenQuestion>, AgentError> {
+        let listed = self.agent.place().sessions(&self.owner).list().await?;
         let open = listed
             .into_iter()
             .filter(|session| session.outcome.is_none() && session.runs > 0);
         let mut questions = Vec::new();
         for summary in open.filter(|session| session.damage.is_none()) {
-            let mut session = self.session_of(owner.clone(), summary.id);
+            let mut session = self.agent.session_of(self.owner.clone(), summary.id);
             match session.load().await {
                 Ok(()) => questions.extend(session.open_questions()),
                 // It was removed since it was listed.

@@ -1,7 +1,7 @@
 //! What a person is asked about a call: what they see, how they may answer, and until when.
 
-use crate::admission::resolved_paths;
-use crate::{Agent, CallFacts};
+use crate::CallFacts;
+use crate::admission::{CallGate, resolved_paths};
 use std::time::Duration;
 use stead_core::{
     AccessKind, AskTerms, DecisionKind, PathAccess, PathScope, RuleId, RuleSource, ToolCall,
@@ -18,7 +18,7 @@ const PREVIEW_TIMEOUT: Duration = Duration::from_secs(2);
 /// Why a call that the gate allows still waits: the client executes it.
 const CLIENT_EXECUTES: &str = "carried out by whoever runs the agent, who answers with its result";
 
-impl Agent {
+impl CallGate<'_> {
     /// Returns how a question about a call may be answered, and what it shows.
     pub(crate) async fn ask_terms(
         &self,
@@ -91,7 +91,9 @@ impl Agent {
 /// asked about even if they are allowed.
 pub(crate) fn ask_if_client_executes(executor: Executor, verdict: Verdict) -> Verdict {
     match (executor, verdict.kind) {
-        (Executor::Client, VerdictKind::Allow) => Verdict::ask(RuleId::new(RuleSource::Tool, "client"), CLIENT_EXECUTES),
+        (Executor::Client, VerdictKind::Allow) => {
+            Verdict::ask(RuleId::new(RuleSource::Tool, "client"), CLIENT_EXECUTES)
+        }
         (Executor::Client, VerdictKind::Ask | VerdictKind::Deny) | (Executor::Harness, _) => {
             verdict
         }

@@ -6,16 +6,17 @@ use super::grants::AskReason;
 use super::question::offer_grant;
 use crate::hooks::SessionlessHooks;
 use crate::{
-    Agent, ApprovalAnswer, ApprovalPolicy, ApprovalQuestion, CallFacts, SessionlessResult,
+    ApprovalAnswer, ApprovalPolicy, ApprovalQuestion, CallFacts, NewGrant, Sessionless,
+    SessionlessResult,
 };
 use stead_core::{Ask, CallState, PendingCall, ResultStatus, ToolCall, args_hash};
 use stead_gate::GrantScope;
 use stead_tools::{PreparedCall, Registry};
 use stead_vfs::Vfs;
 
-impl Agent {
-    /// The call as it may run, or what came of it without running.
-    pub(crate) async fn ask_sessionless(
+impl Sessionless {
+    /// Returns the call if it was approved, or else its result.
+    pub(crate) async fn ask(
         &self,
         call: ToolCall,
         ask: Ask,
@@ -87,7 +88,7 @@ impl Agent {
                     rules,
                     reason: rule,
                 };
-                self.grant_sessionless(&prepared.spec().name, always, &asked, &by)
+                self.grant(&prepared.spec().name, always, &asked, &by)
                     .await
                     .map_err(|why| denied(&why))?;
                 Ok(PendingCall {
@@ -117,7 +118,7 @@ impl Agent {
         }
     }
 
-    async fn grant_sessionless(
+    async fn grant(
         &self,
         tool: &str,
         what: Option<GrantScope>,
@@ -125,7 +126,13 @@ impl Agent {
         by: &str,
     ) -> Result<(), String> {
         let what = what.ok_or("calls like it must be seen each time; approve it once")?;
-        let kept = self.grant(self.owner(), tool, what, asked, by).await;
+        let new = NewGrant {
+            tool,
+            what,
+            asked,
+            by,
+        };
+        let kept = self.agent.grants(&self.owner).add(new).await;
         kept.map(drop).map_err(|error| error.to_string())
     }
 }

@@ -1,19 +1,20 @@
-//! What a day may cost, shared by all sessions, processes and machines of an owner.
+//! The daily limit, shared by all sessions, processes and machines of an owner.
 
-use super::{BudgetError, shared_document};
+use super::BudgetError;
+use crate::{AgentParts, shared_document};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use stead_core::{
-    BudgetAccount, BudgetScope, CallEstimate, CallReservation, SpendAmount, SpendLimit,
+    BudgetAccount, BudgetScope, CallEstimate, CallReservation, Owner, SpendAmount, SpendLimit,
 };
 use stead_place::OwnerState;
 use stead_store::{DocVersion, ProcessIdentity, StoreError};
 
-/// How long a call on its way is waited for. A process of this machine that is gone gives its own
-/// back at once.
+/// How long a reservation is kept if it is not settled. Reservations of a process of this machine
+/// that has ended are dropped at once.
 const RESERVATION_TTL_MS: i64 = 30 * 60 * 1000;
 
-/// The limit of a day.
+/// The daily limit of an owner.
 #[derive(Debug)]
 pub(super) struct DailyLimit {
     state: OwnerState,
@@ -21,20 +22,20 @@ pub(super) struct DailyLimit {
     timezone: Option<String>,
 }
 
-/// A place in the book of one day.
+/// A reservation in the document of one day.
 #[derive(Debug)]
 pub(super) struct DailyReservation {
     key: String,
     id: String,
 }
 
-/// What is known about one day.
+/// The document of one day.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct DailyBudgetDocument {
     spent: SpendAmount,
     #[serde(default, skip_serializing_if = "SpendAmount::is_zero")]
     raised: SpendAmount,
-    /// Calls on their way.
+    /// Reservations of calls that have not ended, by id.
     #[serde(default)]
     held: BTreeMap<String, HeldAmount>,
 }
@@ -47,7 +48,7 @@ struct HeldAmount {
 }
 
 impl DailyBudgetDocument {
-    /// Forgets calls that nobody waits for any more.
+    /// Drops reservations that expired or whose process has ended.
     fn drop_expired(&mut self, now_ms: i64) {
         self.held
             .retain(|_, hold| hold.until_ms > now_ms && !hold.by.is_gone());
@@ -66,12 +67,15 @@ impl DailyBudgetDocument {
 }
 
 impl DailyLimit {
-    pub(super) fn new(state: OwnerState, cap: SpendLimit, timezone: Option<String>) -> Self {
-        Self {
-            state,
+    /// The daily limit of `owner`, if the settings have one.
+    pub(super) fn of_owner(parts: &AgentParts, owner: &Owner) -> Option<Self> {
+        let config = parts.workspace.config();
+        let cap = config.budget.cap(BudgetScope::Day);
+        cap.is_limited().then(|| Self {
+            state: parts.place.state(owner),
             cap,
-            timezone,
-        }
+            timezone: config.timezone.clone(),
+        })
     }
 
     pub(super) async fn reserve(

@@ -1,12 +1,12 @@
-//! Calls that broke off, so that no journal says what they cost. A limit counts them all the same.
+//! Calls that broke off. No journal says what they cost, but the limits count them.
 
-use super::shared_document;
+use crate::shared_document;
 use serde::{Deserialize, Serialize};
 use stead_core::{SessionId, SpendAmount};
 use stead_place::OwnerState;
 use stead_store::StoreError;
 
-/// Most of them that are told apart; older ones are added up.
+/// The number of calls that are kept apart; older ones are added up.
 const MAX_SEPARATE: usize = 1000;
 
 /// The calls of one session that broke off.
@@ -14,16 +14,16 @@ const MAX_SEPARATE: usize = 1000;
 pub(super) struct UnsettledCalls {
     state: OwnerState,
     key: String,
-    /// Where the journal stood when the run was opened.
+    /// The last entry of the journal when the budget was opened.
     seq: u64,
 }
 
-/// One of them.
+/// A call that broke off.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct UnsettledCall {
-    /// Where the journal stood.
+    /// The last entry of the journal at that time.
     pub(super) seq: u64,
-    /// The most it can have cost.
+    /// The most that it can have cost.
     pub(super) amount: SpendAmount,
 }
 

@@ -169,6 +169,7 @@ impl ActiveRun<'_> {
             let _ = self
                 .session
                 .agent
+                .memory()
                 .enqueue_flush(&self.session.owner, &self.session.id, view.covers)
                 .await;
         }
@@ -265,7 +266,8 @@ impl ActiveRun<'_> {
         };
         let agent = self.session.agent.clone();
         if let Err(error) = agent
-            .archive(&self.session.owner, &self.session.id, tag)
+            .archive()
+            .save(&self.session.owner, &self.session.id, tag)
             .await
         {
             let text = format!("the conversation was not archived: {error}");

@@ -2,16 +2,16 @@
 
 use super::{GeneratedSummary, SummaryUsage, digest, prompt, transcript};
 use crate::active_run::{ActiveRun, RunStop};
-use crate::{Agent, Budget, BudgetError, Session};
+use crate::metered_model::{MeteredError, MeteredModel, MeteredReply};
+use crate::model_facts::UNKNOWN_SIDE_WINDOW_TOKENS;
+use crate::{Budget, Session};
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{
     CallEstimate, CompactionCause, ContextBudget, ContextView, Message, ToolSpec, TurnMessage, Usd,
     message_tokens, text_tokens,
 };
-use stead_model::{
-    Caching, Encoded, Model, ModelError, Params, Reply, Request, SystemPart, ToolChoice,
-};
+use stead_model::{Encoded, Model, ModelError, Params, Request, SystemPart, ToolChoice};
 
 /// Tokens to leave for the request and the summary itself.
 const RESERVED_TOKENS: u64 = 3_000;
@@ -19,8 +19,6 @@ const RESERVED_TOKENS: u64 = 3_000;
 const SUMMARY_TOKENS: u64 = 4_096;
 /// A piece is never made smaller than this, in tokens.
 const MIN_PIECE_TOKENS: u64 = 1_000;
-/// A window that is assumed where none is known.
-const ASSUMED_WINDOW_TOKENS: u64 = 32_000;
 
 impl ActiveRun<'_> {
     /// A summary of what `view` covers. If no model gives one, a digest.
@@ -112,7 +110,7 @@ impl Summariser<'_> {
         words: &str,
     ) -> Result<(String, SummaryUsage), ModelError> {
         let agent = &self.session.agent;
-        let window = self.session.window().unwrap_or(ASSUMED_WINDOW_TOKENS);
+        let window = self.session.window().unwrap_or(UNKNOWN_SIDE_WINDOW_TOKENS);
         let size = self.session.state.used_tokens(room.prompt_tokens) + text_tokens(words);
         if agent.parts.summary_model.is_none()
             && size + RESERVED_TOKENS <= window
@@ -147,7 +145,7 @@ impl Summariser<'_> {
             fallback_requests: Vec::new(),
         };
         let reply = self.complete(&*agent.parts.model, request, size).await?;
-        summary_from_reply(agent, &*agent.parts.model, reply, self.params.caching)
+        summary_from_reply(reply)
     }
 
     /// Asks within the budget: what a summary may cost is reserved before, and what it did cost
@@ -155,37 +153,23 @@ impl Summariser<'_> {
     async fn complete(
         &self,
         model: &dyn Model,
-        mut request: Request,
+        request: Request,
         size: u64,
-    ) -> Result<Reply, ModelError> {
-        let agent = &self.session.agent;
+    ) -> Result<MeteredReply, ModelError> {
         let estimate = CallEstimate {
             input_tokens: size,
             answer_tokens: SUMMARY_TOKENS,
             thinking_tokens: request.params.thinking_tokens.map_or(0, u64::from),
-            price: agent.price_from(model, model.name()),
+            price: None,
         };
-        let refused = |error: BudgetError| ModelError::Quota(error.to_string());
-        let reservation = self.budget.reserve(estimate).await.map_err(refused)?;
-        // Left alone where nothing is limited, for the request is to begin with the bytes of the
-        // one before it.
-        request.params.max_output_tokens = reservation
-            .answer_tokens()
-            .or(request.params.max_output_tokens);
-        let reply = model.complete(&request).await;
-        let closed = match &reply {
-            Ok(reply) => {
-                reservation
-                    .settle(
-                        &reply.usage,
-                        agent.cost_of(model, reply, request.params.caching),
-                    )
-                    .await
+        let metered = MeteredModel::new(&self.session.agent.parts, model, &self.budget);
+        let answer = metered.complete(request, estimate).await;
+        answer.map_err(|error| match error {
+            MeteredError::Model(error) => error,
+            MeteredError::Budget(_) | MeteredError::TimedOut(_) => {
+                ModelError::Quota(error.to_string())
             }
-            Err(_) => reservation.release().await,
-        };
-        closed.map_err(|error| ModelError::Quota(error.to_string()))?;
-        reply
+        })
     }
 
     /// The conversation as text, piece by piece, each with the summary so far. A piece that a model
@@ -210,7 +194,7 @@ impl Summariser<'_> {
         } else {
             self.session.window()
         };
-        let mut most = (window.unwrap_or(ASSUMED_WINDOW_TOKENS) / 2)
+        let mut most = (window.unwrap_or(UNKNOWN_SIDE_WINDOW_TOKENS) / 2)
             .saturating_sub(RESERVED_TOKENS)
             .max(MIN_PIECE_TOKENS);
         let mut so_far = state.view().and_then(|view| view.summary.clone());
@@ -221,7 +205,8 @@ impl Summariser<'_> {
                 .next()
                 .unwrap_or_default();
             let mut request = standalone_request(words, so_far.as_deref(), &piece);
-            let most_answer = (window.unwrap_or(ASSUMED_WINDOW_TOKENS) / 4).min(SUMMARY_TOKENS);
+            let most_answer =
+                (window.unwrap_or(UNKNOWN_SIDE_WINDOW_TOKENS) / 4).min(SUMMARY_TOKENS);
             let set = agent
                 .parts
                 .params
@@ -234,9 +219,7 @@ impl Summariser<'_> {
                 .map(|message| message_tokens(message))
                 .sum();
             let reply = self.complete(&**model, request, size).await;
-            match reply
-                .and_then(|reply| summary_from_reply(agent, &**model, reply, Caching::default()))
-            {
+            match reply.and_then(summary_from_reply) {
                 Ok((text, asked)) => {
                     so_far = Some(text);
                     total = Some(add_usage(total, asked));
@@ -292,26 +275,16 @@ fn standalone_request(words: &str, so_far: Option<&str>, piece: &str) -> Request
 }
 
 /// The words of an answer; an answer without any is an error.
-fn summary_from_reply(
-    agent: &Agent,
-    model: &dyn Model,
-    reply: Reply,
-    caching: Caching,
-) -> Result<(String, SummaryUsage), ModelError> {
-    let text = Message::Assistant {
-        content: reply.content.clone(),
-    }
-    .text();
-    let has_calls = Message::Assistant {
-        content: reply.content.clone(),
-    }
-    .calls()
-    .next()
-    .is_some();
+fn summary_from_reply(answer: MeteredReply) -> Result<(String, SummaryUsage), ModelError> {
+    let MeteredReply { reply, cost, .. } = answer;
+    let message = Message::Assistant {
+        content: reply.content,
+    };
+    let text = message.text();
+    let has_calls = message.calls().next().is_some();
     if text.trim().is_empty() || has_calls && text.len() < 200 {
         return Err(ModelError::Protocol("the model gave no summary".to_owned()));
     }
-    let cost = agent.cost_of(model, &reply, caching);
     Ok((
         text,
         SummaryUsage {

@@ -1,10 +1,11 @@
 //! What earlier sessions left to remember.
 
 use super::{Contribution, Feature, TurnCx};
-use crate::memory::{FactFiles, memory_tools, without_sources};
+
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use stead_core::ToolKind;
+use stead_memory::{FactFiles, memory_tools, without_sources};
 use stead_tools::{Tool, ToolIdentity, builtin};
 use stead_vfs::VPath;
 use stead_workspace::{

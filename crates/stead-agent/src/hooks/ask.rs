@@ -4,13 +4,14 @@ use super::answer::{HookAnswer, HookDecision, json_in_text, parse_answer};
 use super::runtime::HookTask;
 use super::runtime::{Delegate, HookRuntime};
 use crate::halt::Halt;
-use crate::{Agent, Budget, DelegationBounds, Purpose, UsageRecord};
+use crate::metered_model::MeteredModel;
+use crate::{Agent, Budget, DelegationBounds, Purpose};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use stead_core::{CallEstimate, Message, Owner, SessionId, message_tokens, text_tokens};
-use stead_model::{JsonEndpoint, Model, ModelError, Params, Request, SystemPart, ToolChoice};
+use std::time::Duration;
+use stead_core::{Owner, SessionId};
+use stead_model::{JsonEndpoint, Model, ModelError};
 use stead_sandbox::{CommandOutput, ExecLimits, ExecOutcome, run_with_input};
 use stead_vfs::VPath;
 use stead_workspace::{Handler, HookSpec, Program};
@@ -223,69 +224,16 @@ impl HookContext<'_> {
         input: &Value,
     ) -> Result<String, String> {
         let system = format!("{MODEL_HOOK_PROMPT}\n\n{prompt}");
-        let longest = model
-            .facts()
-            .max_output_tokens
-            .map_or(MODEL_ANSWER_TOKENS, |most| most.min(MODEL_ANSWER_TOKENS));
-        let estimate_of = |message: &Message| CallEstimate {
-            input_tokens: text_tokens(&system) + message_tokens(message),
-            answer_tokens: longest,
-            thinking_tokens: 0,
-            price: self.agent.price_from(model, model.name()),
-        };
-        let message = Message::user(input.to_string());
-        let reservation = self
-            .budget
-            .reserve(estimate_of(&message))
+        let metered = MeteredModel::new(&self.agent.parts, model, &self.budget);
+        let longest = metered.answer_tokens(MODEL_ANSWER_TOKENS);
+        let answer = metered
+            .ask(&system, input.to_string(), longest)
             .await
             .map_err(|error| error.to_string())?;
-        let params = Params {
-            max_output_tokens: u32::try_from(longest).ok(),
-            tool_choice: ToolChoice::None,
-            ..Params::default()
-        };
-        let request = Request {
-            system: [SystemPart {
-                text: system.clone(),
-                stable: true,
-            }]
-            .into(),
-            messages: vec![Arc::new(message)],
-            params,
-            ..Request::default()
-        };
-        let begun = Instant::now();
-        let reply = match model.complete(&request).await {
-            Ok(reply) => reply,
-            Err(error) => {
-                reservation
-                    .release()
-                    .await
-                    .map_err(|error| error.to_string())?;
-                return Err(error.to_string());
-            }
-        };
-        let cost = self.agent.cost_of(model, &reply, request.params.caching);
-        reservation
-            .settle(&reply.usage, cost)
-            .await
-            .map_err(|error| error.to_string())?;
-        let record = UsageRecord::new(&self.owner.user, self.session, Purpose::Hook, &reply.model);
-        let ms = u64::try_from(begun.elapsed().as_millis()).ok();
-        // What could not be written down is missing in a list, and nothing else.
-        let _ = self
-            .agent
-            .log_usage(
-                self.owner,
-                &[UsageRecord {
-                    ms,
-                    ..record.with_usage(reply.usage, cost)
-                }],
-            )
+        // A line that cannot be written is missing in the usage log, and nothing else.
+        let _ = answer
+            .log(&self.agent.parts, (self.owner, self.session), Purpose::Hook)
             .await;
-        Ok(Message::Assistant {
-            content: reply.content,
-        }
-        .text())
+        Ok(answer.text())
     }
 }

@@ -1,10 +1,10 @@
-//! Days and moments as people and models write them. Days are those of UTC, as in journals.
+//! Parsing of dates and times from people and models. Days are in UTC, as in journals.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
-/// The beginning of the day, or the moment, that `text` names.
+/// Parses a date or a time; a date means the beginning of the day.
 pub fn parse_since(text: &str) -> Option<Timestamp> {
     match day(text) {
         Some(day) => start_of_day(day),
@@ -12,7 +12,7 @@ pub fn parse_since(text: &str) -> Option<Timestamp> {
     }
 }
 
-/// The end of the day, or the moment, that `text` names: the day itself counts.
+/// Parses a date or a time; a date means the end of the day (inclusive).
 pub fn parse_until(text: &str) -> Option<Timestamp> {
     match day(text) {
         Some(day) => start_of_day(day.checked_add(1.day()).ok()?),
@@ -21,7 +21,7 @@ pub fn parse_until(text: &str) -> Option<Timestamp> {
 }
 
 fn day(text: &str) -> Option<Date> {
-    // A moment would be read as its day, too.
+    // A time would parse as a date, too.
     text.trim()
         .parse()
         .ok()

@@ -1,40 +1,41 @@
-//! The files of memory, as they are searched: only what is trusted.
+//! The memory files that are searched. Quarantined facts are not.
 
 use super::{LookupError, SyncedScope};
-use crate::memory::without_sources;
+use crate::Agent;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use stead_core::SessionId;
+use stead_core::{Owner, SessionId};
+use stead_memory::without_sources;
 use stead_place::IsolationScope;
 use stead_search::{Index, SearchScope, SearchSource, SearchSourceKind, SourceLine};
 use stead_vfs::{DirEntry, FileKind, ReadRange, VPath, Vfs, VfsError};
 use stead_workspace::Workspace;
 
-/// What of one file is searched.
+/// The bytes of one file that are searched.
 const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
-/// Files that are searched; the rest is told.
+/// The number of files that are searched; the others are reported as unread.
 const MAX_FILES: usize = 10_000;
-/// Below the folder of days: what the agent was told to forget.
+/// The file of forgotten facts, below the folder of days.
 const FORGOTTEN: &str = "archive/forgotten.md";
-/// Below the folder of days: days that were merged into the curated memory.
+/// The folder of archived days, below the folder of days.
 const ARCHIVE: &str = "archive";
 
-/// Where the memory of a workspace lies. What waits for approval (`quarantine/`) is no part of it.
+/// The memory files of a workspace, without `quarantine/`.
 #[derive(Debug, Clone)]
 pub struct MemoryFiles {
     files: Arc<dyn Vfs>,
     curated: Option<VPath>,
     days: Option<VPath>,
-    /// Before the names of sources where each session has files of its own.
+    /// The prefix of source names if each session has files of its own.
     prefix: String,
 }
 
 impl MemoryFiles {
-    /// The memory of `workspace` in the tree `files`, as `session` sees it. None if its layout has
-    /// none.
+    /// The memory of `workspace` in the tree `files`, as `session` sees it; `None` if the layout
+    /// has none.
     pub fn for_session(
         workspace: &Workspace,
         session: &SessionId,
@@ -56,12 +57,21 @@ impl MemoryFiles {
         })
     }
 
-    /// The path of a source of this memory.
+    /// The memory of `owner` outside any session, as far as the file rules show it; `None` if the
+    /// layout has none.
+    pub fn for_owner(agent: &Agent, owner: &Owner) -> Option<Self> {
+        let session = SessionId::sessionless();
+        let files = agent.place().files(owner, &session, None);
+        let files = agent.workspace().prompt_files(&files);
+        Self::for_session(agent.workspace(), &session, files)
+    }
+
+    /// Returns the path of a source of this memory.
     pub fn path<'a>(&self, source: &'a str) -> &'a str {
         source.strip_prefix(&self.prefix).unwrap_or(source)
     }
 
-    /// Whether `path` is one of its files.
+    /// Whether `path` is one of the files.
     pub fn contains(&self, path: &VPath) -> bool {
         if self.curated.as_ref() == Some(path) {
             return true;
@@ -73,7 +83,7 @@ impl MemoryFiles {
         else {
             return false;
         };
-        // What was to be forgotten is not brought back by a search.
+        // Forgotten facts are not found.
         if rest == FORGOTTEN {
             return false;
         }
@@ -83,7 +93,7 @@ impl MemoryFiles {
         is_text(rest) && (archived || !rest.contains('/'))
     }
 
-    /// Brings `index` up to date with the files.
+    /// Updates `index` with the files.
     pub(super) async fn sync(&self, index: &Index) -> Result<SyncedScope, LookupError> {
         let known = index.sources(SearchSourceKind::Memory).await?;
         let (files, mut unread) = self.list().await?;
@@ -107,7 +117,7 @@ impl MemoryFiles {
                         let lines = lines(&path, &String::from_utf8_lossy(&bytes));
                         index.sync(&source, &version, &lines).await?;
                     }
-                    // It went away, or a rule hides it, since it was listed.
+                    // It was removed, or hidden by a rule, since it was listed.
                     Err(VfsError::NotFound(_) | VfsError::Denied(_)) => continue,
                     Err(error @ VfsError::Unavailable { .. }) => return Err(error.into()),
                     Err(error) => {
@@ -132,13 +142,13 @@ impl MemoryFiles {
         })
     }
 
-    /// Whether a source is of this memory, and not of another session's.
+    /// Whether a source belongs to this memory, and not to that of another session.
     fn is_own(&self, source: &str) -> bool {
         let path = source.strip_prefix(&self.prefix).map(VPath::parse);
         matches!(path, Some(Ok(path)) if self.contains(&path))
     }
 
-    /// The files with their versions, in the order of paths.
+    /// Returns the files with their versions, sorted by path.
     async fn list(&self) -> Result<(BTreeMap<VPath, String>, Vec<String>), VfsError> {
         let mut all = BTreeMap::new();
         let mut unread = Vec::new();
@@ -195,7 +205,8 @@ fn absent_is_empty<T>(listed: Result<Vec<T>, VfsError>) -> Result<Vec<T>, VfsErr
     }
 }
 
-/// The lines of a file that say something, each with its day: the one it names, or else the file's.
+/// Returns the lines of a file that are not empty, each with its day: the one that the line names,
+/// or else that of the file.
 fn lines(path: &VPath, text: &str) -> Vec<SourceLine> {
     let day = date_in(path.name());
     let numbered = text
@@ -212,7 +223,7 @@ fn lines(path: &VPath, text: &str) -> Vec<SourceLine> {
     numbered.map(line).collect()
 }
 
-/// The beginning of the first day, `YYYY-MM-DD`, that a text names.
+/// Returns the beginning of the first day, `YYYY-MM-DD`, that a text names.
 fn date_in(text: &str) -> Option<Timestamp> {
     const LENGTH: usize = "YYYY-MM-DD".len();
     let bytes = text.as_bytes();

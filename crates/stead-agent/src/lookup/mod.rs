@@ -1,7 +1,7 @@
-//! Finding what was remembered and what was said: one index, kept in step with files and journals.
+//! Search in memory and sessions, with one index over files and journals.
 //!
-//! The index is brought up to date by each search, from what changed since the last: there is no
-//! other moment at which it must be told, and nothing is lost if it is deleted.
+//! Each search first updates the index with what changed since the last one. Nothing else updates
+//! it, and it can be deleted at any time.
 
 mod dates;
 mod journal;
@@ -11,11 +11,10 @@ pub use dates::{parse_since, parse_until};
 pub use journal::{EntryText, entry_text};
 pub use memory::MemoryFiles;
 
-use crate::Agent;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::{Entry, JournalLine, Owner, SessionId};
+use stead_core::{Entry, JournalLine, SessionId};
 use stead_search::{
     AppendOutcome, Embed, HybridOptions, Index, IndexError, LazyIndex, Query, SearchResults,
     SearchScope, SearchSource, SearchSourceKind, SyncOutcome,
@@ -23,50 +22,50 @@ use stead_search::{
 use stead_store::{SessionSummary, Sessions, StoreError};
 use stead_vfs::VfsError;
 
-/// How long a search waits for meanings before it goes on with words alone.
+/// How long a search waits for embeddings before it uses words alone.
 const EMBED_DEADLINE: Duration = Duration::from_secs(5);
-/// How often an index that turns out to be damaged is filled anew before the search gives up.
+/// How many times a damaged index is rebuilt before the search fails.
 const MAX_REBUILDS: usize = 2;
 
-/// Finds what was remembered and what was said.
+/// Search in the memory and the sessions of an owner.
 #[derive(Debug, Clone)]
 pub struct Lookup {
     index: Arc<LazyIndex>,
     embed: Option<Arc<dyn Embed>>,
 }
 
-/// What was found, and what could not be looked at.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LookupResult {
     /// The hits.
     pub hits: SearchResults,
     /// Sessions and files that could not be read, with the reason.
     pub unread: Vec<String>,
-    /// Whether a hit may be words that nobody here vouches for, or an echo of such words.
+    /// Whether a hit may be untrusted content, or derived from it.
     pub untrusted: bool,
 }
 
-/// Why nothing can be found.
+/// Why a search failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LookupError {
-    /// The index.
+    /// The index cannot be used.
     #[error(transparent)]
     Search(#[from] IndexError),
-    /// The sessions.
+    /// Sessions cannot be read.
     #[error(transparent)]
     Sessions(#[from] StoreError),
-    /// The files.
+    /// Files cannot be read.
     #[error(transparent)]
     Files(#[from] VfsError),
 }
 
 impl Lookup {
-    /// Searches `index`; by meaning too, if `embed` tells it.
+    /// Creates a search over `index`, which also searches by meaning if there is an embedder.
     pub fn new(index: Arc<LazyIndex>, embed: Option<Arc<dyn Embed>>) -> Self {
         Self { index, embed }
     }
 
-    /// Searches files of memory. The scope of `query` is set here.
+    /// Searches memory files. Sets the scope of `query`.
     pub async fn memory(
         &self,
         memory: &MemoryFiles,
@@ -76,7 +75,7 @@ impl Lookup {
             .await
     }
 
-    /// Searches all sessions. The scope of `query` is set here.
+    /// Searches all sessions. Sets the scope of `query`.
     pub async fn sessions(
         &self,
         sessions: &dyn Sessions,
@@ -86,7 +85,7 @@ impl Lookup {
             .await
     }
 
-    /// Searches one session, up to its newest entry. The scope of `query` is set here.
+    /// Searches one session, up to its newest entry. Sets the scope of `query`.
     pub async fn session(
         &self,
         sessions: &dyn Sessions,
@@ -97,8 +96,8 @@ impl Lookup {
             .await
     }
 
-    /// Forgets sessions that are gone and gives back their space. An index that was never made
-    /// stays so.
+    /// Removes sessions that no longer exist from the index and compacts it. Does nothing if there
+    /// is no index.
     pub async fn prune(&self, sessions: &dyn Sessions) -> Result<(), LookupError> {
         if !self.index.exists() {
             return Ok(());
@@ -108,7 +107,7 @@ impl Lookup {
         Ok(index.compact().await?)
     }
 
-    /// Fills the index and asks it; once more if it was damaged.
+    /// Updates and searches the index; again if it was damaged.
     async fn sync_and_search(
         &self,
         what: LookupTarget<'_>,
@@ -163,29 +162,8 @@ impl Lookup {
     }
 }
 
-impl Agent {
-    /// Finds what was remembered and said for `owner`.
-    pub fn lookup(&self, owner: &Owner) -> Lookup {
-        Lookup::new(
-            self.parts.place.index(owner),
-            self.parts.workspace.embedder.clone(),
-        )
-    }
-
-    /// The memory of `owner` outside any session, as far as the rules show it. None if the layout
-    /// has none.
-    pub fn memory_files(&self, owner: &Owner) -> Option<MemoryFiles> {
-        let session = SessionId::sessionless();
-        let files = self
-            .parts
-            .workspace
-            .prompt_files(&self.parts.place.files(owner, &session, None));
-        MemoryFiles::for_session(&self.parts.workspace, &session, files)
-    }
-}
-
-/// Whether a hit was said after words from outside had come into its session: what was rewound
-/// counts, for it is found.
+/// Whether a hit comes after untrusted content in its session. Entries that were rewound count,
+/// because they are found, too.
 async fn has_untrusted(
     sessions: &dyn Sessions,
     found: &SearchResults,
@@ -213,7 +191,7 @@ async fn has_untrusted(
     Ok(false)
 }
 
-/// What is searched.
+/// The target of a search.
 #[derive(Clone, Copy)]
 enum LookupTarget<'a> {
     Memory(&'a MemoryFiles),
@@ -222,7 +200,7 @@ enum LookupTarget<'a> {
 }
 
 impl LookupTarget<'_> {
-    /// Brings `index` up to date with it.
+    /// Updates `index` with the target.
     async fn sync(self, index: &Index) -> Result<SyncedScope, LookupError> {
         match self {
             Self::Memory(memory) => memory.sync(index).await,
@@ -239,17 +217,17 @@ impl LookupTarget<'_> {
     }
 }
 
-/// What an index holds now.
+/// The scope of an updated index.
 pub(crate) struct SyncedScope {
     scope: SearchScope,
     unread: Vec<String>,
 }
 
-/// Brings the index up to date with all sessions.
+/// Updates the index with all sessions.
 async fn sync_sessions(index: &Index, sessions: &dyn Sessions) -> Result<SyncedScope, LookupError> {
     let known = index.sources(SearchSourceKind::Session).await?;
     let mut listed = sessions.list().await?;
-    // In the same order everywhere, so that every place gives the same answers.
+    // Sorted, so that every place gives the same results.
     listed.sort_by(|a, b| a.id.cmp(&b.id));
     let mut unread = Vec::new();
     for summary in &listed {
@@ -281,7 +259,7 @@ async fn sync_sessions(index: &Index, sessions: &dyn Sessions) -> Result<SyncedS
     })
 }
 
-/// Forgets sessions that are not among those that are `listed`.
+/// Removes the sessions that are not `listed` from the index.
 async fn forget_missing(index: &Index, listed: &[SessionSummary]) -> Result<(), LookupError> {
     let here: BTreeSet<&str> = listed.iter().map(|summary| summary.id.as_str()).collect();
     for gone in index
@@ -297,8 +275,8 @@ async fn forget_missing(index: &Index, listed: &[SessionSummary]) -> Result<(), 
     Ok(())
 }
 
-/// Brings the index up to date with one session, whose journal has `lines`. What was known of it
-/// and only grew is added to.
+/// Updates the index with one session, whose journal has `lines`. If the journal only grew, the new
+/// lines are added.
 async fn sync_session(
     index: &Index,
     id: &SessionId,
@@ -325,7 +303,7 @@ async fn sync_session(
             .collect();
         match index.append(&source, &known, &version, &more).await? {
             AppendOutcome::Added => return Ok(()),
-            // Another process was faster; what it left is compared below.
+            // Another process was faster; the versions are compared below.
             AppendOutcome::Stale => {}
         }
     }
@@ -334,7 +312,7 @@ async fn sync_session(
     }
 }
 
-/// The entry up to which a journal is known, if its `lines` go on from there.
+/// Returns the last entry that is known of a journal, if its `lines` continue from there.
 fn grew_from(known: &str, lines: &[stead_core::JournalLine]) -> Option<u64> {
     let mut parts = known.split(':');
     let seq = parts.next()?.parse::<u64>().ok()?;

@@ -1,44 +1,56 @@
-//! Files that go with their session.
+//! Removal of offloaded files together with their session.
 
 use super::session_folder;
-use crate::{Agent, AgentError};
+use crate::{AgentError, AgentParts};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use stead_core::{Owner, SessionId};
 use stead_vfs::{FileKind, VPath, Vfs, VfsError};
 use stead_workspace::offload_folder;
 
-/// Entries of one folder whose sizes are told.
+/// The number of entries of one folder that count towards its size.
 const MAX_ENTRIES: usize = 100_000;
 
-/// The folder of a session.
+/// The folder with the offloaded files of one session.
 #[derive(Debug)]
 pub(crate) struct SessionFolder {
-    pub(crate) session: SessionId,
+    session: SessionId,
     path: VPath,
 }
 
-impl Agent {
-    /// Removes what a session that is gone has offloaded.
-    pub async fn forget_offloaded(
-        &self,
-        owner: &Owner,
-        session: &SessionId,
-    ) -> Result<(), AgentError> {
-        let folder = session_folder(self.workspace(), session)?;
-        remove(&*self.place().files(owner, session, None), &folder).await
+/// The folders with the offloaded files of an owner's sessions.
+#[derive(Debug)]
+pub(crate) struct OffloadFolders<'a> {
+    parts: &'a AgentParts,
+    owner: Owner,
+    /// The tree of the owner outside any session.
+    files: Arc<dyn Vfs>,
+}
+
+impl<'a> OffloadFolders<'a> {
+    pub(crate) fn new(parts: &'a AgentParts, owner: &Owner) -> Self {
+        Self {
+            parts,
+            owner: owner.clone(),
+            files: parts.place.files(owner, &SessionId::sessionless(), None),
+        }
     }
 
-    /// The folders of sessions, as the tree of `owner` has them. Where each session has a tree of
-    /// its own there are none to be seen from outside.
-    pub(crate) async fn offload_folders(
-        &self,
-        owner: &Owner,
-    ) -> Result<Vec<SessionFolder>, AgentError> {
-        let runtime = &self.workspace().definition.paths.runtime;
-        let agent = self.workspace().config().agent_id();
+    /// Removes the offloaded files of a session.
+    pub(crate) async fn remove_of_session(&self, session: &SessionId) -> Result<(), AgentError> {
+        let folder = session_folder(&self.parts.workspace, session)?;
+        let files = self.parts.place.files(&self.owner, session, None);
+        remove(&*files, &folder).await
+    }
+
+    /// Lists the folders of sessions in the tree of the owner. If each session has a tree of its
+    /// own, there are none.
+    pub(crate) async fn list(&self) -> Result<Vec<SessionFolder>, AgentError> {
+        let workspace = &self.parts.workspace;
+        let runtime = &workspace.definition.paths.runtime;
+        let agent = workspace.config().agent_id();
         let root = offload_folder(runtime, &agent).map_err(VfsError::from)?;
-        let entries = match self.sessionless_tree(owner).list(&root).await {
+        let entries = match self.files.list(&root).await {
             Ok(entries) => entries,
             Err(VfsError::NotFound(_) | VfsError::NotDirectory(_)) => return Ok(Vec::new()),
             Err(error) => return Err(error.into()),
@@ -55,34 +67,19 @@ impl Agent {
         Ok(named.collect())
     }
 
-    /// What a folder holds, in bytes.
-    pub(crate) async fn offloaded_bytes(
-        &self,
-        owner: &Owner,
-        folder: &SessionFolder,
-    ) -> Result<u64, AgentError> {
-        let walk = self
-            .sessionless_tree(owner)
-            .walk(&folder.path, None, MAX_ENTRIES)
-            .await?;
+    /// Returns the size of a folder in bytes.
+    pub(crate) async fn size(&self, folder: &SessionFolder) -> Result<u64, AgentError> {
+        let walk = self.files.walk(&folder.path, None, MAX_ENTRIES).await?;
         Ok(walk.entries.iter().map(|(_, entry)| entry.size).sum())
     }
 
     /// Removes a folder.
-    pub(crate) async fn remove_offloaded(
-        &self,
-        owner: &Owner,
-        folder: &SessionFolder,
-    ) -> Result<(), AgentError> {
-        remove(&*self.sessionless_tree(owner), &folder.path).await
-    }
-
-    fn sessionless_tree(&self, owner: &Owner) -> Arc<dyn Vfs> {
-        self.place().files(owner, &SessionId::sessionless(), None)
+    pub(crate) async fn remove(&self, folder: &SessionFolder) -> Result<(), AgentError> {
+        remove(&*self.files, &folder.path).await
     }
 }
 
-/// Those whose session is none of `sessions`.
+/// Returns the folders whose session is not in `sessions`.
 pub(crate) fn orphaned_folders<'a>(
     folders: &'a [SessionFolder],
     sessions: &BTreeSet<&SessionId>,

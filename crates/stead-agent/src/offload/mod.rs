@@ -15,7 +15,7 @@ mod media;
 mod media_loader;
 mod text;
 
-pub(crate) use cleanup::orphaned_folders;
+pub(crate) use cleanup::{OffloadFolders, SessionFolder, orphaned_folders};
 pub use copy::copy_offloaded;
 pub(crate) use media_loader::MediaLoader;
 

@@ -15,7 +15,7 @@ mod task_records;
 pub use bounds::DelegationBounds;
 pub(crate) use bounds::{TaskIdentity, child_files};
 pub use start_task::{TaskRequest, TaskWait};
-pub use task_records::{TaskRecord, TaskStatus};
+pub use task_records::{TaskRecord, TaskRecordError, TaskStatus};
 
 use crate::{Agent, ApprovalPolicy, Budget, Listener};
 use futures_util::future::BoxFuture;
@@ -143,11 +143,8 @@ impl Subagents {
     }
 
     /// All tasks on record, oldest first.
-    pub async fn tasks(&self) -> Result<Vec<TaskRecord>, String> {
-        self.records
-            .load()
-            .await
-            .map_err(|error| error.to_string())?;
+    pub async fn tasks(&self) -> Result<Vec<TaskRecord>, TaskRecordError> {
+        self.records.load().await?;
         let mut tasks = self.records.all();
         tasks.sort_by(|a, b| {
             a.created_at

@@ -1,27 +1,21 @@
 //! What became of tasks while nobody looked: a process ended, or another one went on with them.
 
 use super::run_task::fit_schema;
-use super::{Subagents, TaskRecord, TaskStatus};
+use super::{Subagents, TaskRecord, TaskRecordError, TaskStatus};
 use stead_core::{CallState, RunOutcome, SessionState, SpendAmount};
 use stead_store::{LockWait, StoreError};
 
 impl Subagents {
     /// Brings the record of every task that is not at work here up to date. Nothing is begun again
     /// by itself.
-    pub(crate) async fn recover_tasks(&self) -> Result<(), String> {
-        self.records
-            .reload()
-            .await
-            .map_err(|error| error.to_string())?;
+    pub(crate) async fn recover_tasks(&self) -> Result<(), TaskRecordError> {
+        self.records.reload().await?;
         for task in self.records.all() {
             if task.status.is_final() || self.lock_running().contains_key(&task.task_id) {
                 continue;
             }
             if let Some(found) = self.refreshed_record(task).await {
-                self.records
-                    .put(found)
-                    .await
-                    .map_err(|error| error.to_string())?;
+                self.records.put(found).await?;
             }
         }
         Ok(())
@@ -100,7 +94,8 @@ impl Subagents {
             .files(&self.owner, &self.session, None);
         let specs = self
             .workspace_agent
-            .agent_specs(
+            .agents()
+            .specs(
                 &self.owner,
                 &self.workspace_agent.workspace().prompt_files(&files),
             )

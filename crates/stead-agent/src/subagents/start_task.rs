@@ -61,7 +61,8 @@ impl Subagents {
         let files = child_files(&spec)?;
         let role = self
             .workspace_agent
-            .agent_for(&spec, AgentRole::Child)
+            .agents()
+            .agent(&spec, AgentRole::Child)
             .map_err(|error| format!("{}: {error}", spec.name))?;
         self.records
             .load()
@@ -135,7 +136,8 @@ impl Subagents {
             .await?;
         let role = self
             .workspace_agent
-            .agent_for(&spec, AgentRole::Child)
+            .agents()
+            .agent(&spec, AgentRole::Child)
             .map_err(|error| format!("{}: {error}", spec.name))?;
         let wait = wait.unwrap_or_else(|| self.default_wait(&spec));
         let task = format!("task_{}", fresh_task_id());
@@ -188,7 +190,8 @@ impl Subagents {
         let files = self.workspace_agent.workspace().prompt_files(&files);
         let specs = self
             .workspace_agent
-            .agent_specs(&self.owner, &files)
+            .agents()
+            .specs(&self.owner, &files)
             .await
             .map_err(|error| error.to_string())?;
         let definition = &now.agent.workspace().definition;
@@ -256,7 +259,7 @@ impl Subagents {
         let record = TaskRecord {
             task_id: task,
             sub_agent_id: spec.name.clone(),
-            parent_agent_id: now.agent.agent_name(),
+            parent_agent_id: now.agent.agents().own_name(),
             parent_session_id: self.session.clone(),
             sub_session_id: session,
             label,

@@ -13,7 +13,7 @@ use stead_vfs::{Expect, ReadRange, VPath, Version, Vfs, VfsError};
 
 /// Why the records cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum TaskRecordError {
+pub enum TaskRecordError {
     /// The file cannot be read or written.
     #[error(transparent)]
     Files(#[from] VfsError),
@@ -28,6 +28,12 @@ pub(super) enum TaskRecordError {
     /// Others change it all the time.
     #[error("{0} is being changed all the time; try again")]
     Busy(VPath),
+}
+
+impl From<TaskRecordError> for String {
+    fn from(error: TaskRecordError) -> Self {
+        error.to_string()
+    }
 }
 
 /// One task.

@@ -1,4 +1,4 @@
-//! Who used how much: one line for every call of a model.
+//! The usage log: one line for every call of a model.
 
 mod rebuild;
 mod record;
@@ -8,11 +8,14 @@ pub use rebuild::RebuildReport;
 pub use record::{Purpose, UsageRecord};
 pub use report::{UsageGrouping, UsagePeriod, UsageRow, report};
 
-use crate::{Agent, AgentError, Session};
+use crate::{AgentError, AgentParts, Session};
 use record::UsageLineFormat;
+use std::sync::Arc;
 use stead_core::{Owner, UserId};
+use stead_place::Place;
+use stead_store::LineLog;
 
-/// The date of a moment in a time zone, or where the machine is.
+/// Returns the date of `at` in `timezone`, or in the time zone of the machine if there is none.
 pub(crate) fn date_in(at: jiff::Timestamp, timezone: Option<&str>) -> jiff::civil::Date {
     let named = timezone.and_then(|zone| at.in_tz(zone).ok());
     named
@@ -20,65 +23,73 @@ pub(crate) fn date_in(at: jiff::Timestamp, timezone: Option<&str>) -> jiff::civi
         .date()
 }
 
-/// What was used, as far as it can be read.
+/// The records of a usage log.
 #[derive(Debug, Clone, PartialEq)]
-pub struct UsageLog {
+pub struct LoggedUsage {
     /// Every call, oldest first.
     pub records: Vec<UsageRecord>,
-    /// Lines that say nothing that can be understood.
+    /// The number of lines that could not be parsed.
     pub unreadable: usize,
 }
 
-impl Agent {
-    /// What the users of the owner's tenant used.
-    pub async fn usage(&self, owner: &Owner) -> Result<UsageLog, AgentError> {
-        let lines = self.parts.place.usage(owner).read().await?;
+/// The usage log of a tenant, as one of its users sees it.
+#[derive(Debug, Clone)]
+pub struct UsageLog {
+    lines: Arc<dyn LineLog>,
+    /// The place of the sessions, which only a rebuild opens.
+    place: Arc<dyn Place>,
+    owner: Owner,
+    format: UsageLineFormat,
+    timezone: Option<String>,
+}
+
+impl UsageLog {
+    pub(crate) fn new(parts: &AgentParts, owner: &Owner) -> Self {
+        let config = parts.workspace.config();
+        // Where the layout has a usage file of its own, lines also have the names usual there.
+        let format = match &parts.workspace.definition.paths.usage {
+            Some(_) => UsageLineFormat::Openpaw {
+                workspace: config.agent_id().to_string(),
+            },
+            None => UsageLineFormat::Stead,
+        };
+        Self {
+            lines: parts.place.usage(owner),
+            place: parts.place.clone(),
+            owner: owner.clone(),
+            format,
+            timezone: config.timezone.clone(),
+        }
+    }
+
+    /// Reads the whole log.
+    pub async fn read(&self) -> Result<LoggedUsage, AgentError> {
+        let lines = self.lines.read().await?;
         let records: Vec<UsageRecord> = lines
             .iter()
             .filter_map(|line| UsageRecord::parse(line))
             .collect();
         let unreadable = lines.len() - records.len();
-        Ok(UsageLog {
+        Ok(LoggedUsage {
             records,
             unreadable,
         })
     }
 
-    /// Writes down what calls of a model used.
-    pub async fn log_usage(
-        &self,
-        owner: &Owner,
-        records: &[UsageRecord],
-    ) -> Result<(), AgentError> {
-        let form = self.usage_line_format();
-        Ok(self
-            .parts
-            .place
-            .usage(owner)
-            .append(records.iter().map(|record| record.to_line(&form)).collect())
-            .await?)
+    /// Appends the usage of model calls.
+    pub async fn append(&self, records: &[UsageRecord]) -> Result<(), AgentError> {
+        let lines = records.iter().map(|record| record.to_line(&self.format));
+        Ok(self.lines.append(lines.collect()).await?)
     }
 
-    /// The date of a moment where the agent is.
+    /// Returns the date of `at` in the time zone of the agent.
     pub fn date(&self, at: jiff::Timestamp) -> jiff::civil::Date {
-        date_in(at, self.parts.workspace.config().timezone.as_deref())
-    }
-
-    /// How lines are written: where the layout has a file of its own, also with the names that are
-    /// usual there.
-    fn usage_line_format(&self) -> UsageLineFormat {
-        let config = self.parts.workspace.config();
-        match &self.parts.workspace.definition.paths.usage {
-            Some(_) => UsageLineFormat::Openpaw {
-                workspace: config.agent_id().to_string(),
-            },
-            None => UsageLineFormat::Stead,
-        }
+        date_in(at, self.timezone.as_deref())
     }
 }
 
 impl Session {
-    /// The user that its calls are counted for.
+    /// The user whose usage the calls of this session count as.
     pub(crate) fn user(&self) -> &UserId {
         &self.owner.user
     }

@@ -1,26 +1,28 @@
-//! Making the lines again from the journals.
+//! Rebuilding the usage log from the journals.
 
+use super::UsageLog;
 use super::record::{Purpose, UsageRecord};
-use crate::{Agent, AgentError};
+use crate::AgentError;
 use std::collections::BTreeSet;
 use stead_core::{Entry, JournalLine, Owner, SessionId};
 
-/// What was made again.
+/// The result of rebuilding a usage log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct RebuildReport {
-    /// Calls that the journals told.
+    /// The number of lines that were written from the journals.
     pub made: usize,
-    /// Lines that no journal of this user has: of other users, of sessions that are gone, of
-    /// memories.
+    /// The number of lines that were kept because no journal of this user has them: those of
+    /// other users, of removed sessions, of memory and hooks.
     pub kept: usize,
 }
 
-impl Agent {
-    /// Makes the lines of `owner` again from the journals. Lines that no journal has are kept.
-    pub async fn rebuild_usage(&self, owner: &Owner) -> Result<RebuildReport, AgentError> {
-        // What comes while we read is left as it is written then.
+impl UsageLog {
+    /// Writes the lines of the owner again from the journals. Lines that no journal has are kept.
+    pub async fn rebuild(&self) -> Result<RebuildReport, AgentError> {
+        let owner = &self.owner;
+        let sessions = self.place.sessions(owner);
+        // Lines that are appended during the rebuild are kept as they are.
         let started = jiff::Timestamp::now();
-        let sessions = self.parts.place.sessions(owner);
         let mut made = Vec::new();
         let mut told = BTreeSet::new();
         for summary in sessions.list().await? {
@@ -33,7 +35,7 @@ impl Agent {
             told.insert(summary.id.to_string());
         }
         let user = owner.user.to_string();
-        let form = self.usage_line_format();
+        let form = self.format.clone();
         let count = made.len();
         let (tell, hear) = tokio::sync::oneshot::channel();
         let rewrite = move |lines: Vec<String>| {
@@ -53,17 +55,13 @@ impl Agent {
                 .collect();
             let mut all: Vec<UsageRecord> =
                 old.into_iter().filter(|record| !is_told(record)).collect();
-            // Whoever asked has gone; the lines are right all the same.
+            // Fails only if the caller was cancelled; the lines are correct all the same.
             let _ = tell.send(all.len());
             all.extend(made);
             all.sort_by_key(|record| record.at);
             all.iter().map(|record| record.to_line(&form)).collect()
         };
-        self.parts
-            .place
-            .usage(owner)
-            .rewrite(Box::new(rewrite))
-            .await?;
+        self.lines.rewrite(Box::new(rewrite)).await?;
         Ok(RebuildReport {
             made: count,
             kept: hear.await.unwrap_or_default(),
@@ -71,7 +69,7 @@ impl Agent {
     }
 }
 
-/// The calls of a journal. What a fork copied is told by the session it was copied from.
+/// Returns the calls of a journal. Entries that a fork copied count in the original session.
 fn records_of(owner: &Owner, session: &SessionId, lines: &[JournalLine]) -> Vec<UsageRecord> {
     let copied = lines.first().map_or(0, |line| match &line.entry {
         Entry::Session(start) => start.parent.as_ref().map_or(0, |parent| parent.seq),

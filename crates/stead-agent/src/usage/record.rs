@@ -1,63 +1,63 @@
-//! One call of a model, as it is written down.
+//! One call of a model, as a line of the usage log.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use stead_core::{RunId, SessionId, Usage, Usd, UserId};
 
-/// What a model was asked for.
+/// The purpose of a model call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
-    /// To answer.
+    /// The answer of a run.
     Answer,
-    /// To summarise a conversation that had grown too long.
+    /// The summary of a conversation.
     Compaction,
-    /// To keep memories.
+    /// The extraction or consolidation of facts.
     Memory,
-    /// To answer for a hook.
+    /// The answer of a hook.
     Hook,
 }
 
-/// What one call of a model used.
+/// The usage of one model call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct UsageRecord {
-    /// When it was done.
+    /// The time of the call.
     pub at: Timestamp,
-    /// For whom.
+    /// The user it was made for.
     pub user: String,
     /// The session.
     pub session: String,
-    /// The run, if it was for one.
+    /// The run, if it was part of one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// What for.
+    /// The purpose.
     pub purpose: Purpose,
-    /// Who answered, as `provider:model`.
+    /// The model that answered, as `provider:model`.
     pub model: String,
-    /// Tokens.
+    /// The tokens.
     #[serde(flatten)]
     pub usage: Usage,
-    /// What it cost; absent when not known.
+    /// The cost; absent if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Usd>,
-    /// How long it took; absent when it was made again from a journal.
+    /// The duration in milliseconds; absent if the line was rebuilt from a journal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ms: Option<u64>,
 }
 
-/// How a line is written.
+/// The format of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum UsageLineFormat {
     Stead,
-    /// Also with the names that OpenPaw's own tools look for.
+    /// Also has the field names that OpenPaw's own tools look for.
     Openpaw {
         workspace: String,
     },
 }
 
 impl UsageRecord {
-    /// A call that was made just now.
+    /// Creates the record of a call that ended now, without usage.
     pub fn new(
         user: &UserId,
         session: &SessionId,
@@ -77,7 +77,7 @@ impl UsageRecord {
         }
     }
 
-    /// The same for a run.
+    /// Sets the run.
     pub fn for_run(self, run: &RunId) -> Self {
         Self {
             run: Some(run.to_string()),
@@ -85,7 +85,7 @@ impl UsageRecord {
         }
     }
 
-    /// The same with what was used.
+    /// Sets the usage and the cost.
     pub fn with_usage(self, usage: Usage, cost: Option<Usd>) -> Self {
         Self {
             usage,
@@ -112,7 +112,7 @@ impl UsageRecord {
         line.to_string()
     }
 
-    /// Reads a line, also one that OpenPaw wrote.
+    /// Parses a line, also one that OpenPaw wrote.
     pub(super) fn parse(line: &str) -> Option<Self> {
         let fields: Map<String, Value> = serde_json::from_str(line).ok()?;
         let text = |names: [&str; 2]| {

@@ -1,4 +1,4 @@
-//! Sums of what was used.
+//! Sums of usage records.
 
 use super::UsageRecord;
 use jiff::civil::Date;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use stead_core::{Usage, Usd};
 
-/// What is summed up.
+/// What the rows of a report stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UsageGrouping {
     /// Each day.
@@ -19,35 +19,35 @@ pub enum UsageGrouping {
     User,
 }
 
-/// From one day to another, both included.
+/// A period of days.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct UsagePeriod {
-    /// The first day; none = from the beginning.
+    /// The first day (inclusive); `None` means from the beginning.
     pub since: Option<Date>,
-    /// The last day; none = until now.
+    /// The last day (inclusive); `None` means until now.
     pub until: Option<Date>,
 }
 
 impl UsagePeriod {
-    /// Whether a day lies in it.
+    /// Whether the period contains `day`.
     pub fn contains(&self, day: Date) -> bool {
         self.since.is_none_or(|since| day >= since) && self.until.is_none_or(|until| day <= until)
     }
 }
 
-/// One sum.
+/// One row of a report.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct UsageRow {
-    /// What it is the sum of: a day, a session, a model or a user.
+    /// The day, session, model or user.
     pub key: String,
-    /// Calls of a model.
+    /// The number of model calls.
     pub calls: u64,
-    /// Tokens.
+    /// The tokens.
     #[serde(flatten)]
     pub usage: Usage,
-    /// Money, as far as known.
+    /// The cost of the calls whose price is known.
     pub cost: Usd,
-    /// Calls of which nobody knows what they cost.
+    /// The number of calls whose cost is not known.
     pub unpriced_calls: u64,
 }
 
@@ -61,7 +61,7 @@ impl UsageRow {
         }
     }
 
-    /// The part of the prompt that was read from the provider's cache, in hundredths.
+    /// The share of input tokens that came from the provider's cache, in percent.
     pub fn cached_percent(&self) -> u64 {
         (self.usage.cache_read_tokens * 100)
             .checked_div(self.usage.input_tokens)
@@ -69,8 +69,8 @@ impl UsageRow {
     }
 }
 
-/// Sums of `records`, and the sum of all: days in their order, others by what they cost. `date`
-/// tells the day of a moment.
+/// Sums up `records` and returns the rows and the total. Days are in order, other rows are sorted
+/// by cost. `date` returns the day of a time.
 pub fn report<'a>(
     records: impl IntoIterator<Item = &'a UsageRecord>,
     by: UsageGrouping,

@@ -114,7 +114,11 @@ fn each_way_to_answer_has_its_effect_and_the_model_is_told() {
             let asked = parked(&agent_in(dir.path(), ALL_WAYS, ONE).await).await;
             let elsewhere = agent_in(dir.path(), ALL_WAYS, ONE).await;
             assert_eq!(
-                elsewhere.open_approvals(elsewhere.owner()).await.unwrap(),
+                elsewhere
+                    .open_questions(elsewhere.owner())
+                    .list()
+                    .await
+                    .unwrap(),
                 asked
             );
             let replies = [reply(&asked[0], answer.clone())];
@@ -129,7 +133,11 @@ fn each_way_to_answer_has_its_effect_and_the_model_is_told() {
                 (vec![kind], vec![], vec![])
             );
             assert_eq!(
-                elsewhere.open_approvals(elsewhere.owner()).await.unwrap(),
+                elsewhere
+                    .open_questions(elsewhere.owner())
+                    .list()
+                    .await
+                    .unwrap(),
                 []
             );
             assert_eq!(log(dir.path()), "x\n", "answering runs nothing");
@@ -487,7 +495,10 @@ fn always_frees_one_folder_until_it_is_revoked() {
             (grant.tool.as_str(), &grant.what),
             ("write_file", &GrantScope::Folder("docs".into()))
         );
-        assert_eq!(agent.grants(agent.owner()).await.unwrap(), answered.grants);
+        assert_eq!(
+            agent.grants(agent.owner()).list().await.unwrap(),
+            answered.grants
+        );
         let outcome = |path: &'static str, name: &'static str| {
             let dir = dir.path().to_owned();
             let script = write(path);
@@ -510,6 +521,7 @@ fn always_frees_one_folder_until_it_is_revoked() {
             "a link leads out of the folder"
         );
         let verdict = agent
+            .sessionless()
             .explain("write_file", json!({"file_path": "docs/x", "content": "a"}))
             .await
             .unwrap();
@@ -519,11 +531,15 @@ fn always_frees_one_folder_until_it_is_revoked() {
             verdict.reason
         );
         assert_eq!(
-            agent.revoke(agent.owner(), &grant.id[..6]).await.unwrap(),
+            agent
+                .grants(agent.owner())
+                .revoke(&grant.id[..6])
+                .await
+                .unwrap(),
             grant
         );
         assert_eq!(outcome("docs/b.txt", "f").await, RunOutcome::Parked);
-        let gone = agent.revoke(agent.owner(), &grant.id).await;
+        let gone = agent.grants(agent.owner()).revoke(&grant.id).await;
         assert!(
             matches!(
                 gone,
@@ -605,7 +621,7 @@ fn whoever_is_there_is_asked_about_a_whole_step_at_once_and_events_say_how() {
             json!({"type": "decision", "id": id, "approved": true, "by": "ann", "decision": "approve"})
         );
         assert_eq!(
-            agent.grants(agent.owner()).await.unwrap().len(),
+            agent.grants(agent.owner()).list().await.unwrap().len(),
             1,
             "the same rule is not kept twice"
         );

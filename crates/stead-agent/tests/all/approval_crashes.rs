@@ -206,7 +206,7 @@ fn a_run_that_is_killed_while_it_asks_is_answered_and_resumed_elsewhere() {
                     drop(agent.session(session("s")).run(text("go"), options).await);
                 }
                 "answer" => {
-                    let asked = agent.open_approvals(agent.owner()).await.unwrap();
+                    let asked = agent.open_questions(agent.owner()).list().await.unwrap();
                     let reply = ApprovalReply {
                         id: asked[0].id.clone(),
                         args_hash: asked[0].args_hash.clone(),

@@ -319,7 +319,7 @@ fn the_last_call_is_shortened_and_goes_on_once_more_is_there() {
 
 /// Tokens of the first request of an agent, as we estimate them.
 async fn estimated(agent: &Arc<Agent>) -> u64 {
-    let turn = agent.sessionless_turn().await.unwrap();
+    let turn = agent.sessionless().turn().await.unwrap();
     let system: u64 = turn
         .prompt
         .parts()

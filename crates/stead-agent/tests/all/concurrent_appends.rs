@@ -54,7 +54,7 @@ async fn append(folder: &Path, places: Vec<Arc<dyn Place>>) {
         tasks.spawn(async move {
             for line in 0..LINES {
                 let args = json!({"file_path": "log.txt", "content": format!("{writer}.{line}\n"), "mode": "append"});
-                let called = agent.call_tool("write_file", args, &ApprovalPolicy::DenyAll, CancellationToken::new()).await;
+                let called = agent.sessionless().call_tool("write_file", args, &ApprovalPolicy::DenyAll, CancellationToken::new()).await;
                 assert_eq!(called.status, ResultStatus::Ok, "{:?}", called.content);
             }
         });

@@ -36,7 +36,8 @@ fn a_conversation_is_kept_once_for_each_point_with_the_times_of_the_journal() {
         let agent = agent(dir.path(), model).await;
         let owner = Owner::default();
         let id = session("chat");
-        let keep = || agent.archive(&owner, &id, ArchiveTag::Manual);
+        let archive = agent.archive();
+        let keep = || archive.save(&owner, &id, ArchiveTag::Manual);
         let mut talk = agent.session(id.clone());
         talk.run(text("What is here?"), RunOptions::default())
             .await
@@ -120,7 +121,8 @@ fn where_a_layout_keeps_no_conversations_nothing_is_written() {
             .unwrap();
         assert_eq!(
             agent
-                .archive(&Owner::default(), &session("s"), ArchiveTag::Compact)
+                .archive()
+                .save(&Owner::default(), &session("s"), ArchiveTag::Compact)
                 .await
                 .unwrap(),
             None

@@ -257,8 +257,12 @@ pub(crate) async fn assert_undoable(
     place: &str,
 ) {
     let id = session("s");
-    let runs = agent.runs_after(agent.owner(), &id, 0).await.unwrap();
-    let plan = agent.undo_runs(agent.owner(), &id, &runs).await.unwrap();
+    let runs = agent.undo(agent.owner(), &id).runs_after(0).await.unwrap();
+    let plan = agent
+        .undo(agent.owner(), &id)
+        .undo_runs(&runs)
+        .await
+        .unwrap();
     assert_eq!(plan.obstacles, [], "{place}");
     assert_eq!(&contents(dir), laid_out, "{place}: {plan:?}");
 }

@@ -219,7 +219,7 @@ fn only_a_tree_that_is_a_folder_has_commands() {
             ..Owner::default()
         };
         for (owner, has) in [(Owner::default(), true), (ann, false)] {
-            let turn = agent.sessionless_turn_of(&owner).await.unwrap();
+            let turn = agent.sessionless().for_owner(&owner).turn().await.unwrap();
             assert_eq!(turn.tools.find("Bash").is_some(), has, "{owner:?}");
             assert_eq!(
                 turn.prompt

@@ -39,6 +39,7 @@ async fn idle(dir: &Path) -> Arc<Agent> {
 /// What a tool answers, and whether it could.
 async fn call(agent: &Arc<Agent>, tool: &str, args: Value) -> (ResultStatus, String) {
     let called = agent
+        .sessionless()
         .call_tool(
             tool,
             args,

@@ -640,7 +640,11 @@ fn a_fork_has_files_of_its_own_and_a_removed_session_leaves_none() {
                 .unwrap();
             let fork = first.fork(session("f"), None).await.unwrap();
             agent.sessions().remove(first.id()).await.unwrap();
-            agent.forget_offloaded(&owner, first.id()).await.unwrap();
+            agent
+                .collector(&owner)
+                .forget_session(first.id())
+                .await
+                .unwrap();
             agent.sessions().flush().await;
             let gone = place
                 .files(&owner, first.id(), None)
@@ -691,7 +695,8 @@ fn files_of_sessions_that_are_gone_are_collected_and_a_rewind_leaves_them() {
         std::fs::write(orphan.join("a.png"), "12345").unwrap();
         for really in [GcMode::DryRun, GcMode::Apply] {
             let collected = agent
-                .collect_garbage(&Owner::default(), really)
+                .collector(&Owner::default())
+                .collect(really)
                 .await
                 .unwrap();
             assert_eq!(
@@ -703,7 +708,8 @@ fn files_of_sessions_that_are_gone_are_collected_and_a_rewind_leaves_them() {
         }
         assert!(dir.path().join("agents/main/offload/s/call_1.txt").exists());
         let again = agent
-            .collect_garbage(&Owner::default(), GcMode::Apply)
+            .collector(&Owner::default())
+            .collect(GcMode::Apply)
             .await
             .unwrap();
         assert_eq!((again.offloads, again.offloaded_bytes), (0, 0));

@@ -177,7 +177,8 @@ fn kill_and_go_on(n: usize, at: usize, place: &str) {
         // What the killed process left goes with the session.
         agent.sessions().remove(&session("s")).await.unwrap();
         let collected = agent
-            .collect_garbage(&Owner::default(), GcMode::Apply)
+            .collector(&Owner::default())
+            .collect(GcMode::Apply)
             .await
             .unwrap();
         assert_eq!(collected.offloads, 1, "{place}");

@@ -443,6 +443,7 @@ async fn called(
     approvals: &ApprovalPolicy,
 ) -> (ResultStatus, String) {
     let called = agent
+        .sessionless()
         .call_tool(
             access.tool,
             access.args.clone(),
@@ -578,6 +579,7 @@ async fn scenario(seed: u64, met: &Met, same_answers: &AtomicUsize) {
         count(met, access.tool, kind);
 
         let verdict = agent
+            .sessionless()
             .explain(access.tool, access.args.clone())
             .await
             .unwrap();
@@ -736,6 +738,7 @@ fn table(temp: &tempfile::TempDir, calls: &[(&str, Value, ResultStatus, &str)]) 
         let agent = agent(temp.path(), model(&server, FakeWire::Chat)).await;
         for (tool, args, status, said) in calls {
             let called = agent
+                .sessionless()
                 .call_tool(
                     tool,
                     args.clone(),

@@ -142,7 +142,7 @@ fn every_tool_that_can_change_anything_is_refused_and_a_mixed_batch_runs_its_rea
         ];
         let agent = agent_with(dir.path(), &server, more).await;
         // All there are, so that a tool that comes later is thought of here.
-        let turn = agent.sessionless_turn().await.unwrap();
+        let turn = agent.sessionless().turn().await.unwrap();
         let changing = turn
             .tools
             .specs()

@@ -216,6 +216,7 @@ fn whatever_way_it_comes_nothing_is_changed_before_a_person_agrees() {
         // hook.
         let mine = json!({"file_path": "mine.txt", "content": "x"});
         let called = second
+            .sessionless()
             .call_tool(
                 "write_file",
                 mine,

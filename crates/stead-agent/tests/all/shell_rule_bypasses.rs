@@ -178,6 +178,7 @@ fn no_trick_passes_the_gate_by_what_was_allowed_for_good() {
         for command in ["ls -l", "git status"] {
             let ann = ApprovalPolicy::Ask(Arc::new(Generous));
             agent
+                .sessionless()
                 .call_tool(
                     "execute",
                     json!({"command": command}),
@@ -186,6 +187,7 @@ fn no_trick_passes_the_gate_by_what_was_allowed_for_good() {
                 )
                 .await;
             let again = agent
+                .sessionless()
                 .explain("execute", json!({"command": command}))
                 .await
                 .unwrap();
@@ -193,6 +195,7 @@ fn no_trick_passes_the_gate_by_what_was_allowed_for_good() {
         }
         for trick in like {
             let verdict = agent
+                .sessionless()
                 .explain("execute", json!({"command": trick}))
                 .await
                 .unwrap();

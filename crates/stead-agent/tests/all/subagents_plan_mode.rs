@@ -39,7 +39,7 @@ async fn run(agent: &Arc<Agent>, input: &str) -> stead_agent::RunReport {
 
 /// Answers the only question of a session with yes; nothing goes on by that.
 async fn approve(agent: &Arc<Agent>, id: &SessionId) {
-    let open = agent.open_approvals(agent.owner()).await.unwrap();
+    let open = agent.open_questions(agent.owner()).list().await.unwrap();
     let [asked] = open.as_slice() else {
         panic!("{open:?}")
     };

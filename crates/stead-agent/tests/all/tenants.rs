@@ -471,6 +471,7 @@ async fn whoever_works_on_the_folder_itself_sees_no_folder_of_others() {
         let call = async |tool: &str, args: serde_json::Value| {
             let called = world
                 .agent
+                .sessionless()
                 .call_tool(
                     tool,
                     args,

@@ -263,7 +263,8 @@ fn what_a_plan_wrote_is_undone_like_every_write() {
             PLAN
         );
         let plan = agent
-            .undo_runs(agent.owner(), &session("s"), &[report.run])
+            .undo(agent.owner(), &session("s"))
+            .undo_runs(&[report.run])
             .await
             .unwrap();
         assert_eq!(plan.obstacles, []);
@@ -308,6 +309,7 @@ fn tasks_lie_where_the_layout_keeps_them_and_the_rules_let_them_be_written() {
             let agent = agent(dir.path(), model(&server, FakeWire::Messages)).await;
             let args = json!({"description": "water the plants", "type": "custom"});
             let called = agent
+                .sessionless()
                 .call_tool(
                     "create_task",
                     args,

@@ -38,7 +38,7 @@ fn furnish(dir: &Path) {
 }
 
 async fn turn_of(agent: &Arc<Agent>, owner: &Owner) -> TurnSetup {
-    agent.sessionless_turn_of(owner).await.unwrap()
+    agent.sessionless().for_owner(owner).turn().await.unwrap()
 }
 
 fn titles(turn: &TurnSetup) -> Vec<String> {

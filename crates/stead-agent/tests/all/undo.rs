@@ -69,7 +69,8 @@ fn a_run_with_creates_edits_deletes_and_moves_is_undone_exactly() {
         let (agent, run) = worked(dir.path()).await;
         std::fs::write(dir.path().join("other.txt"), "changed by a person\n").unwrap();
         let plan = agent
-            .undo_runs(agent.owner(), &session("s"), &[run])
+            .undo(agent.owner(), &session("s"))
+            .undo_runs(&[run])
             .await
             .unwrap();
         assert_eq!(plan.obstacles, []);
@@ -102,7 +103,8 @@ fn a_foreign_edit_is_named_and_nothing_at_all_is_undone() {
             }
             let before = contents(dir.path());
             let plan = agent
-                .undo_runs(agent.owner(), &session("s"), &[run])
+                .undo(agent.owner(), &session("s"))
+                .undo_runs(&[run])
                 .await
                 .unwrap();
             let named = plan.obstacles.iter().any(|obstacle| match obstacle {
@@ -125,7 +127,8 @@ fn what_others_put_into_a_directory_of_the_run_stays() {
         let (agent, run) = worked(dir.path()).await;
         std::fs::write(dir.path().join("new/mine.txt"), "keep").unwrap();
         let plan = agent
-            .undo_runs(agent.owner(), &session("s"), std::slice::from_ref(&run))
+            .undo(agent.owner(), &session("s"))
+            .undo_runs(std::slice::from_ref(&run))
             .await
             .unwrap();
         assert_eq!(plan.obstacles, []);
@@ -136,7 +139,8 @@ fn what_others_put_into_a_directory_of_the_run_stays() {
         assert!(!dir.path().join("new/deep").exists());
         // There is nothing left to undo.
         let again = agent
-            .undo_runs(agent.owner(), &session("s"), &[run])
+            .undo(agent.owner(), &session("s"))
+            .undo_runs(&[run])
             .await
             .unwrap();
         assert!(
@@ -156,14 +160,16 @@ fn memory_is_forgotten_when_it_is_old_or_too_much() {
         let images = dir.path().join("agents/main/undo/images");
         let kept = std::fs::read_dir(&images).unwrap().count();
         let dry = agent
-            .collect_garbage(agent.owner(), GcMode::DryRun)
+            .collector(agent.owner())
+            .collect(GcMode::DryRun)
             .await
             .unwrap();
         assert_eq!((dry.runs, dry.kept_bytes), (1, 0));
         // What was kept a moment ago may be about to be referred to.
         assert_eq!(
             agent
-                .collect_garbage(agent.owner(), GcMode::Apply)
+                .collector(agent.owner())
+                .collect(GcMode::Apply)
                 .await
                 .unwrap()
                 .contents,
@@ -171,7 +177,8 @@ fn memory_is_forgotten_when_it_is_old_or_too_much() {
         );
         assert_eq!(std::fs::read_dir(&images).unwrap().count(), kept);
         let plan = agent
-            .undo_runs(agent.owner(), &session("s"), std::slice::from_ref(&run))
+            .undo(agent.owner(), &session("s"))
+            .undo_runs(std::slice::from_ref(&run))
             .await
             .unwrap();
         assert_eq!(
@@ -214,7 +221,8 @@ fn files_and_directories_that_changed_places_change_back() {
                 .for_each(|path| std::fs::write(dir.path().join(path), "mine").unwrap());
             let before = contents(dir.path());
             let plan = agent
-                .undo_runs(agent.owner(), &session("s"), &[report.run])
+                .undo(agent.owner(), &session("s"))
+                .undo_runs(&[report.run])
                 .await
                 .unwrap();
             match foreign {
@@ -239,7 +247,8 @@ fn what_is_no_longer_known_is_said_and_what_was_undone_is_not_mistaken_for_it() 
         let (agent, run) = worked(dir.path()).await;
         std::fs::remove_dir_all(dir.path().join("agents/main/undo/runs")).unwrap();
         let plan = agent
-            .undo_runs(agent.owner(), &session("s"), std::slice::from_ref(&run))
+            .undo(agent.owner(), &session("s"))
+            .undo_runs(std::slice::from_ref(&run))
             .await
             .unwrap();
         assert_eq!(plan.obstacles, [UndoObstacle::Forgotten(run)]);
@@ -256,7 +265,8 @@ fn a_link_that_came_since_is_not_followed() {
         std::fs::create_dir(dir.path().join("theirs")).unwrap();
         std::os::unix::fs::symlink("theirs", dir.path().join("moved")).unwrap();
         let plan = agent
-            .undo_runs(agent.owner(), &session("s"), &[run])
+            .undo(agent.owner(), &session("s"))
+            .undo_runs(&[run])
             .await
             .unwrap();
         assert!(!plan.obstacles.is_empty(), "{plan:?}");

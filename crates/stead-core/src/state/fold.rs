@@ -6,8 +6,8 @@ use super::{
 use crate::session_change::ChangeAuthor;
 use crate::{
     Ask, CallIntent, CallResult, CallState, Decision, DecisionKind, Entry, FoldError, HookRun,
-    Message, ModelReply, Notice, NoticeKind, PendingCall, Run, RunEnd, RunId, SessionChange, SessionStart,
-    SkillActivation, Steer, ToolCall, ToolResult, UserInput,
+    Message, ModelReply, Notice, NoticeKind, PendingCall, Run, RunEnd, RunId, SessionChange,
+    SessionStart, SkillActivation, Steer, ToolCall, ToolResult, UserInput,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;

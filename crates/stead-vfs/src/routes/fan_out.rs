@@ -222,7 +222,7 @@ impl Routes {
                         vfs,
                         at: at.clone(),
                         start: at.clone(),
-                        strategy: strategy,
+                        strategy,
                     });
                 }
             }

@@ -45,7 +45,7 @@ fn no_rule_opens_the_settings_of_a_stead_workspace() {
         assert_eq!(rules.decide(Read, &path(name)).kind, Allow, "{name}");
         let verdict = rules.decide(Write, &path(name));
         assert!(
-            verdict.kind == Deny && verdict.rule.starts_with("protected: "),
+            verdict.kind == Deny && verdict.reason.starts_with("protected: "),
             "{name}: {verdict:?}"
         );
     }

@@ -152,12 +152,12 @@ async fn bench_turns(
     )
     .await?;
     let started = Instant::now();
-    let first = agent.sessionless_turn().await?;
+    let first = agent.sessionless().turn().await?;
     let cold_ms = started.elapsed().as_secs_f64() * 1000.0;
     let mut warm_ms = Vec::with_capacity(rounds);
     for _ in 0..rounds.max(1) {
         let started = Instant::now();
-        agent.sessionless_turn().await?;
+        agent.sessionless().turn().await?;
         warm_ms.push(started.elapsed().as_secs_f64() * 1000.0);
     }
     warm_ms.sort_by(f64::total_cmp);

@@ -283,7 +283,7 @@ fn skill_row(finding: stead::skills::SkillFinding) -> CheckRow {
 
 /// Sections of the prompt that are over their bounds.
 async fn check_prompt(agent: &Arc<Agent>) -> Vec<CheckRow> {
-    let turn = match agent.sessionless_turn().await {
+    let turn = match agent.sessionless().turn().await {
         Ok(turn) => turn,
         Err(stead::agent::AgentError::Workspace(WorkspaceError::Invalid(findings))) => {
             return findings.into_iter().map(CheckRow::from).collect();

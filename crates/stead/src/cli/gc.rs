@@ -27,7 +27,7 @@ pub(crate) async fn gc(
     } else {
         GcMode::Apply
     };
-    let mut collected = agent.collect_garbage(agent.owner(), really).await?;
+    let mut collected = agent.collector(agent.owner()).collect(really).await?;
     if really == GcMode::Apply {
         let swept = agent.place().sweep(agent.owner(), ABANDONED_AFTER).await;
         collected.leftovers = swept.map_err(anyhow::Error::from)?;

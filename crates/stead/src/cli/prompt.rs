@@ -16,7 +16,7 @@ pub(crate) async fn prompt(
     args: &PromptArgs,
 ) -> Result<ExitCode, CliError> {
     let agent = open_agent(common, env, CommandModelUse::NotNeeded).await?;
-    let turn = agent.sessionless_turn().await?;
+    let turn = agent.sessionless().turn().await?;
     if args.json {
         outln!(
             "{}",

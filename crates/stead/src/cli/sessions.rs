@@ -81,7 +81,8 @@ pub(crate) async fn sessions(
                 session.load().await?;
                 let point = session.rewind_point(before)?;
                 let runs = agent
-                    .runs_after(agent.owner(), session.id(), point.before)
+                    .undo(agent.owner(), session.id())
+                    .runs_after(point.before)
                     .await?;
                 for step in undo::undo_all(&agent, session.id(), &runs).await?.steps {
                     outln!("undone: {}", step.path);
@@ -117,8 +118,7 @@ pub(crate) async fn sessions(
             for id in ids {
                 let id = find_session(&agent, &id).await?;
                 agent.sessions().remove(&id).await?;
-                agent.forget_changes(agent.owner(), &id).await?;
-                agent.forget_offloaded(agent.owner(), &id).await?;
+                agent.collector(agent.owner()).forget_session(&id).await?;
                 outln!("removed {id}");
             }
             Ok(ExitCode::SUCCESS)

@@ -30,7 +30,11 @@ pub(crate) async fn tool(
     let parsed: serde_json::Value = serde_json::from_str(&args.args)
         .map_err(|error| CliError::usage(format!("the arguments are not JSON: {error}")))?;
     if args.explain {
-        let verdict = agent.explain(name, parsed).await.map_err(CliError::usage)?;
+        let verdict = agent
+            .sessionless()
+            .explain(name, parsed)
+            .await
+            .map_err(CliError::usage)?;
         let kind = match verdict.kind {
             VerdictKind::Allow => "allow",
             VerdictKind::Ask => "ask",
@@ -48,6 +52,7 @@ pub(crate) async fn tool(
     };
     let signals = Signals::watch()?;
     let called = agent
+        .sessionless()
         .call_tool(
             name,
             parsed,
@@ -121,7 +126,7 @@ fn print_result(called: &SessionlessResult, as_json: bool, style: Style) -> Resu
 
 async fn list(agent: &Arc<Agent>, env: &ProcessEnv, args: &ToolArgs) -> Result<ExitCode, CliError> {
     let style = Style::stdout(env);
-    for spec in agent.sessionless_turn().await?.tools.specs().iter() {
+    for spec in agent.sessionless().turn().await?.tools.specs().iter() {
         if args.json {
             let line = json!({
                 "name": spec.name, "aliases": spec.aliases, "description": spec.description,

@@ -8,7 +8,7 @@ use super::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Arc;
-use stead::agent::{Agent, GcMode, Undo, UndoAction, UndoObstacle, UndoPlan};
+use stead::agent::{Agent, GcMode, UndoAction, UndoHistory, UndoObstacle, UndoPlan};
 use stead::core::{RunId, SessionId};
 use stead::store::RunKey;
 use stead::tools::line_diff;
@@ -35,11 +35,16 @@ pub(crate) async fn undo(
     let runs = [key.run.clone()];
     let undo = agent.undo(agent.owner(), &key.session);
     // The plan is made before anything changes, so that it can be shown with what is there now.
-    let plan = undo.plan(&key.session, &runs).await?;
+    let plan = undo.plan(&runs).await?;
     let shown = describe_plan(&undo, &plan, style, &wanted).await?;
     let done = match wanted.apply {
         GcMode::DryRun => plan,
-        GcMode::Apply => agent.undo_runs(agent.owner(), &key.session, &runs).await?,
+        GcMode::Apply => {
+            agent
+                .undo(agent.owner(), &key.session)
+                .undo_runs(&runs)
+                .await?
+        }
     };
     finish(&key, &done, &shown, &wanted)
 }
@@ -51,7 +56,7 @@ pub(crate) async fn undo_all(
     session: &SessionId,
     runs: &[RunId],
 ) -> Result<UndoPlan, CliError> {
-    let plan = agent.undo_runs(agent.owner(), session, runs).await?;
+    let plan = agent.undo(agent.owner(), session).undo_runs(runs).await?;
     refuse_obstacles(&plan.obstacles)?;
     Ok(plan)
 }
@@ -111,7 +116,7 @@ async fn find_run(agent: &Arc<Agent>, wanted: &UndoRequest<'_>) -> Result<RunKey
 
 /// What the plan does, in words and differences.
 async fn describe_plan(
-    undo: &Undo,
+    undo: &UndoHistory,
     plan: &UndoPlan,
     style: Style,
     wanted: &UndoRequest<'_>,

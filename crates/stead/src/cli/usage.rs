@@ -10,7 +10,7 @@ use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{
-    Agent, RebuildReport, UsageGrouping, UsageLog, UsagePeriod, UsageRow, usage_report,
+    Agent, LoggedUsage, RebuildReport, UsageGrouping, UsagePeriod, UsageRow, usage_report,
 };
 use stead::core::Usd;
 
@@ -42,10 +42,11 @@ pub(crate) async fn usage(
             "--since {since} comes after --until {until}"
         )));
     }
-    let UsageLog {
+    let log = agent.usage(agent.owner());
+    let LoggedUsage {
         mut records,
         unreadable,
-    } = agent.usage(agent.owner()).await?;
+    } = log.read().await?;
     if unreadable > 0 {
         errln!(
             "{unreadable} lines cannot be read and are not counted; `stead usage --rebuild` makes them again"
@@ -54,7 +55,7 @@ pub(crate) async fn usage(
     if let Some(user) = &common.user {
         records.retain(|record| record.user == *user);
     }
-    let (rows, total) = usage_report(&records, args.by.into(), period, |at| agent.date(at));
+    let (rows, total) = usage_report(&records, args.by.into(), period, |at| log.date(at));
     if args.json {
         outln!(
             "{}",
@@ -77,7 +78,7 @@ pub(crate) async fn usage(
 }
 
 async fn rebuild(agent: &Arc<Agent>, args: &UsageArgs) -> Result<ExitCode, CliError> {
-    let RebuildReport { made, kept } = agent.rebuild_usage(agent.owner()).await?;
+    let RebuildReport { made, kept } = agent.usage(agent.owner()).rebuild().await?;
     let place = agent.place().usage(agent.owner()).locate();
     match args.json {
         true => outln!("{}", json!({"made": made, "kept": kept, "file": place})),

@@ -140,28 +140,26 @@ impl ActiveRun<'_> {
 impl crate::Session {
     /// What every hook is told about this session.
     fn hook_input(&self, event: HookEvent, run: Option<RunId>) -> HookInput {
-        self.agent.hook_input(event, (&self.owner, &self.id), run)
+        hook_input(&self.agent, event, (&self.owner, &self.id), run)
     }
 }
 
-impl crate::Agent {
-    /// What every hook is told about a session of `owner`.
-    fn hook_input(
-        &self,
-        event: HookEvent,
-        (owner, session): (&Owner, &SessionId),
-        run: Option<RunId>,
-    ) -> HookInput {
-        HookInput {
-            event,
-            session: session.clone(),
-            run,
-            agent: self.agent_name(),
-            user: owner.user.to_string(),
-            subjects: Vec::new(),
-            outcome: None,
-            call: None,
-            facts: Map::new(),
-        }
+/// What every hook is told about a session of `owner`.
+fn hook_input(
+    agent: &crate::Agent,
+    event: HookEvent,
+    (owner, session): (&Owner, &SessionId),
+    run: Option<RunId>,
+) -> HookInput {
+    HookInput {
+        event,
+        session: session.clone(),
+        run,
+        agent: agent.agents().own_name(),
+        user: owner.user.to_string(),
+        subjects: Vec::new(),
+        outcome: None,
+        call: None,
+        facts: Map::new(),
     }
 }

@@ -6,11 +6,11 @@ use super::super::effect::HookChange;
 use super::super::engine::{HookResults, HookVerdict};
 use super::super::input::HookInput;
 use super::calls::{AfterToolHooks, call_input, refuse_secrets};
-use super::{NO_LIMIT, render_context};
+use super::{NO_LIMIT, hook_input, render_context};
 use crate::halt::Halt;
 use crate::{Agent, ApprovalAnswer, ApprovalQuestion, DelegationBounds, SessionlessResult};
 use std::sync::Arc;
-use stead_core::{Block, CallResult, NoticeLevel, ResultStatus, RunId, SessionId, ToolCall};
+use stead_core::{Block, CallResult, NoticeLevel, Owner, ResultStatus, RunId, SessionId, ToolCall};
 use stead_gate::SessionPermissions;
 use stead_tools::Registry;
 use stead_workspace::HookEvent;
@@ -18,6 +18,7 @@ use stead_workspace::HookEvent;
 /// Asks hooks about one call.
 pub(crate) struct SessionlessHooks {
     agent: Arc<Agent>,
+    owner: Owner,
     run: RunId,
     session: SessionId,
     permissions: SessionPermissions,
@@ -30,7 +31,7 @@ pub(crate) struct SessionlessHooks {
 
 impl SessionlessHooks {
     pub(crate) fn new(
-        agent: &Arc<Agent>,
+        (agent, owner): (&Arc<Agent>, &Owner),
         run: RunId,
         terms: SessionPermissions,
         halt: Halt,
@@ -39,6 +40,7 @@ impl SessionlessHooks {
         let words = Vec::new();
         Self {
             agent: agent.clone(),
+            owner: owner.clone(),
             run,
             session: SessionId::sessionless(),
             permissions: terms,
@@ -71,7 +73,10 @@ impl SessionlessHooks {
             return Ok(call);
         };
         let mut fired = self.fire(input).await;
-        refuse_secrets(self.agent.sessions().redactor(), &mut fired);
+        refuse_secrets(
+            self.agent.place().sessions(&self.owner).redactor(),
+            &mut fired,
+        );
         if let Some(said) = denial(&fired.verdict) {
             return Err(SessionlessResult::new(ResultStatus::Denied, said));
         }
@@ -126,9 +131,9 @@ impl SessionlessHooks {
         let input = self.input_if_listened(HookEvent::AfterToolCall, tools, call);
         let after = AfterToolHooks {
             agent: self.agent.clone(),
-            owner: self.agent.owner().clone(),
+            owner: self.owner.clone(),
             session: self.session.clone(),
-            budget: self.agent.budget(self.agent.owner()),
+            budget: self.agent.budget(&self.owner),
             halt: self.halt.clone(),
             input: input.map(|input| (input, self.delegation_bounds())),
         };
@@ -153,16 +158,17 @@ impl SessionlessHooks {
         if !self.agent.hooks.has_listener(event) {
             return None;
         }
-        let input = self.agent.hook_input(
+        let input = hook_input(
+            &self.agent,
             event,
-            (self.agent.owner(), &self.session),
+            (&self.owner, &self.session),
             Some(self.run.clone()),
         );
         call_input(input, tools, call)
     }
 
     async fn fire(&mut self, input: HookInput) -> HookResults {
-        let owner = self.agent.owner();
+        let owner = &self.owner;
         let asking = HookContext {
             agent: &self.agent,
             owner,

@@ -188,7 +188,7 @@ fn files(agent: &Arc<Agent>) -> Arc<dyn Vfs> {
 
 /// Panics unless each call was judged as the gate judges it.
 async fn check(agent: &Arc<Agent>, case: &Case, door: &Door<'_>, met: &Met) {
-    let tools = agent.sessionless_turn().await.unwrap().tools;
+    let tools = agent.sessionless().turn().await.unwrap().tools;
     let journal = lines(agent, &door.session).await;
     let is_child = door.name != "a run";
     for (index, call) in door.calls.iter().enumerate() {
@@ -252,7 +252,7 @@ async fn say_yes(agent: &Arc<Agent>, id: &SessionId) -> Vec<String> {
 /// Panics unless what was asked about ran after the yes, or is denied by a rule that holds now.
 async fn check_resumed(agent: &Arc<Agent>, case: &Case, door: &Door<'_>) {
     let asked = say_yes(agent, &door.session).await;
-    let tools = agent.sessionless_turn().await.unwrap().tools;
+    let tools = agent.sessionless().turn().await.unwrap().tools;
     let journal = lines(agent, &door.session).await;
     for (index, call) in door.calls.iter().enumerate() {
         let id = format!("c0_{index}");
@@ -304,10 +304,10 @@ async fn check_resumed(agent: &Arc<Agent>, case: &Case, door: &Door<'_>) {
 
 /// Whoever calls one tool, and who only wants to know.
 async fn check_outside(agent: &Arc<Agent>, case: &Case) {
-    let tools = agent.sessionless_turn().await.unwrap().tools;
+    let tools = agent.sessionless().turn().await.unwrap().tools;
     let terms = SessionPermissions {
         mode: case.configured(),
-        grants: agent.grants(agent.owner()).await.unwrap(),
+        grants: agent.grants(agent.owner()).list().await.unwrap(),
         ..SessionPermissions::default()
     };
     for call in &case.calls {
@@ -319,7 +319,10 @@ async fn check_outside(agent: &Arc<Agent>, case: &Case) {
             call,
         )
         .await;
-        let explained = agent.explain(call.name, call.args.clone()).await;
+        let explained = agent
+            .sessionless()
+            .explain(call.name, call.args.clone())
+            .await;
         if let Ok(verdict) = &explained {
             let prepared = oracle::prepare(&tools, call).unwrap();
             assert_eq!(
@@ -329,6 +332,7 @@ async fn check_outside(agent: &Arc<Agent>, case: &Case) {
             );
         }
         let called = agent
+            .sessionless()
             .call_tool(
                 call.name,
                 call.args.clone(),
@@ -364,10 +368,11 @@ async fn through_every_door(case: &Case, met: &Met) {
     if let Some(call) = case.always.and_then(|index| case.calls.get(index)) {
         let ann = ApprovalPolicy::Ask(Arc::new(ForGood));
         agent
+            .sessionless()
             .call_tool(call.name, call.args.clone(), &ann, CancellationToken::new())
             .await;
     }
-    let granted = agent.grants(agent.owner()).await.unwrap();
+    let granted = agent.grants(agent.owner()).list().await.unwrap();
     let mode = case.mode.unwrap_or(case.configured());
     let own = SessionPermissions {
         mode,
@@ -517,7 +522,7 @@ fn every_tool_of_a_session_is_among_those_that_are_drawn() {
         let case = plain();
         lay_out(dir.path(), &case);
         let agent = agent_with_host(dir.path(), caller(&[])).await;
-        let tools = agent.sessionless_turn().await.unwrap().tools.specs();
+        let tools = agent.sessionless().turn().await.unwrap().tools.specs();
         let missing: Vec<&str> = tools
             .iter()
             .map(|spec| spec.name.as_str())

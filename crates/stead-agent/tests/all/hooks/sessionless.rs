@@ -19,6 +19,7 @@ async fn call(scene: &Scene, args: Value, approvals: ApprovalPolicy) -> Sessionl
     scene
         .agent()
         .await
+        .sessionless()
         .call_tool("write_file", args, &approvals, CancellationToken::new())
         .await
 }

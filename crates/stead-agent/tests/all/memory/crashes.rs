@@ -31,10 +31,11 @@ async fn work_to_the_end(dir: &Path, place: &str) {
     let agent = agent(dir, Obedient::quiet()).await;
     for _ in 0..200 {
         agent
-            .run_memory_jobs(&Owner::default(), &hasty())
+            .memory()
+            .work(&Owner::default(), &hasty())
             .await
             .unwrap();
-        let status = agent.memory_status(&Owner::default()).await.unwrap();
+        let status = agent.memory().status(&Owner::default()).await.unwrap();
         assert_eq!(status.dead, Vec::new(), "{place}");
         if status.unmerged == 0 && texts(&read(dir, "MEMORY.md")).len() == FACTS.len() {
             return;
@@ -43,7 +44,7 @@ async fn work_to_the_end(dir: &Path, place: &str) {
     }
     panic!(
         "{place}: never done: {:?}",
-        agent.memory_status(&Owner::default()).await
+        agent.memory().status(&Owner::default()).await
     );
 }
 
@@ -87,7 +88,8 @@ fn a_kill_anywhere_loses_no_fact_and_doubles_none() {
             )
             .await;
             agent
-                .run_memory_jobs(&Owner::default(), &hasty())
+                .memory()
+                .work(&Owner::default(), &hasty())
                 .await
                 .unwrap();
         });
@@ -105,7 +107,8 @@ fn a_kill_anywhere_loses_no_fact_and_doubles_none() {
         )
         .await;
         agent
-            .run_memory_jobs(&Owner::default(), &hasty())
+            .memory()
+            .work(&Owner::default(), &hasty())
             .await
             .unwrap();
     });
@@ -157,15 +160,17 @@ fn several_processes_at_once_do_everything_once() {
             let agent = agent(Path::new(role.get("dir")), Obedient::quiet()).await;
             for _ in 0..5 {
                 agent
-                    .run_memory_jobs(&Owner::default(), &hasty())
+                    .memory()
+                    .work(&Owner::default(), &hasty())
                     .await
                     .unwrap();
                 // At the same time as the others, whatever the queue says.
                 agent
+                    .memory()
                     .flush(&Owner::default(), &crate::support::session("s"), u64::MAX)
                     .await
                     .unwrap();
-                agent.consolidate(&Owner::default(), None).await.unwrap();
+                agent.memory().consolidate(&Owner::default()).await.unwrap();
             }
         });
     }

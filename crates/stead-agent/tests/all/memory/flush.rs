@@ -41,7 +41,8 @@ fn the_reply_is_there_before_anything_is_looked_through() {
             ["prefers tabs, key [redacted]"]
         );
         let fact = agent
-            .memory_list(&Owner::default())
+            .memory()
+            .list(&Owner::default())
             .await
             .unwrap()
             .remove(0);
@@ -129,7 +130,8 @@ fn nothing_is_looked_through_where_it_is_switched_off() {
             say(&agent, "s", "fact: one").await;
             assert_eq!(
                 agent
-                    .run_memory_jobs(&Owner::default(), &hasty())
+                    .memory()
+                    .work(&Owner::default(), &hasty())
                     .await
                     .unwrap()
                     .done,
@@ -188,7 +190,7 @@ fn a_model_that_fails_is_asked_again_and_given_up_in_the_end_which_is_told() {
             work(&agent).await;
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        let status = agent.memory_status(&Owner::default()).await.unwrap();
+        let status = agent.memory().status(&Owner::default()).await.unwrap();
         let dead: Vec<(u32, bool)> = status
             .dead
             .iter()
@@ -226,7 +228,7 @@ async fn assert_each_user_has_a_memory(dir: &std::path::Path, place: Arc<dyn Pla
                 &format!("fact: {round} of {}", &name[..3]),
             )
             .await;
-            agent.run_memory_jobs(&user(name), &hasty()).await.unwrap();
+            agent.memory().work(&user(name), &hasty()).await.unwrap();
         }
     }
     for name in ["ann", "bob/../ann"] {
@@ -309,10 +311,11 @@ fn ten_thousand_facts_are_remembered_each_once_in_bounded_time() {
         let started = Instant::now();
         let options = stead_agent::WorkerOptions::with_limit(Duration::from_secs(300));
         agent
-            .run_memory_jobs(&Owner::default(), &options)
+            .memory()
+            .work(&Owner::default(), &options)
             .await
             .unwrap();
-        agent.consolidate(&Owner::default(), None).await.unwrap();
+        agent.memory().consolidate(&Owner::default()).await.unwrap();
         let took = started.elapsed();
         let days = of_days(&agent, &Owner::default()).await;
         assert_eq!(

@@ -76,7 +76,8 @@ fn a_model_of_no_use_is_done_without() {
             };
             assert_eq!(curated(&agent, &Owner::default()).await, want, "{what}");
             let record = agent
-                .memory_records(&Owner::default(), 1)
+                .memory()
+                .records(&Owner::default(), 1)
                 .await
                 .unwrap()
                 .remove(0);
@@ -126,13 +127,14 @@ fn merges_wait_for_their_time_and_old_days_are_put_away() {
         assert!(read(dir.path(), "memory/archive/2020-01-01.md").contains("- old"));
         assert_eq!(
             agent
-                .memory_status(&Owner::default())
+                .memory()
+                .status(&Owner::default())
                 .await
                 .unwrap()
                 .unmerged,
             2
         );
-        agent.consolidate(&Owner::default(), None).await.unwrap();
+        agent.memory().consolidate(&Owner::default()).await.unwrap();
         assert_eq!(
             curated(&agent, &Owner::default()).await,
             ["old", "one", "two", "three"]
@@ -169,7 +171,7 @@ fn the_agent_saves_and_forgets_and_nothing_is_destroyed() {
             .unwrap();
         work(&agent).await;
         assert_eq!(of_days(&agent, &Owner::default()).await, ["likes tea"]);
-        agent.consolidate(&Owner::default(), None).await.unwrap();
+        agent.memory().consolidate(&Owner::default()).await.unwrap();
         std::fs::write(
             dir.path().join("memory/2026-01-01.md"),
             "- likes teas <!-- stead: id=other -->\n",
@@ -178,6 +180,7 @@ fn the_agent_saves_and_forgets_and_nothing_is_destroyed() {
         let forget = async |query: &str| {
             let args = json!({"query": query});
             let called = agent
+                .sessionless()
                 .call_tool(
                     "memory_forget",
                     args,

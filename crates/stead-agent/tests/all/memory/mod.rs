@@ -239,14 +239,15 @@ pub(super) fn hasty() -> WorkerOptions {
 
 pub(super) async fn work(agent: &Arc<Agent>) {
     agent
-        .run_memory_jobs(&Owner::default(), &hasty())
+        .memory()
+        .work(&Owner::default(), &hasty())
         .await
         .unwrap();
 }
 
 /// The facts of all days, in order.
 pub(super) async fn of_days(agent: &Arc<Agent>, owner: &Owner) -> Vec<String> {
-    let all = agent.memory_list(owner).await.unwrap();
+    let all = agent.memory().list(owner).await.unwrap();
     all.into_iter()
         .filter(|fact| fact.path.starts_with("memory/"))
         .map(|fact| fact.text)
@@ -255,7 +256,7 @@ pub(super) async fn of_days(agent: &Arc<Agent>, owner: &Owner) -> Vec<String> {
 
 /// The facts of curated memory, in order.
 pub(super) async fn curated(agent: &Arc<Agent>, owner: &Owner) -> Vec<String> {
-    let all = agent.memory_list(owner).await.unwrap();
+    let all = agent.memory().list(owner).await.unwrap();
     all.into_iter()
         .filter(|fact| fact.path == "MEMORY.md")
         .map(|fact| fact.text)
@@ -293,7 +294,8 @@ pub(super) fn texts(file: &str) -> Vec<String> {
 /// The system prompt as it is now.
 pub(super) async fn prompt(agent: &Arc<Agent>) -> String {
     agent
-        .sessionless_turn()
+        .sessionless()
+        .turn()
         .await
         .unwrap()
         .prompt

@@ -84,7 +84,7 @@ fn words_of_a_page_are_never_remembered_before_a_person_approves() {
         // Again in a session that goes on, and in one that never saw the page.
         say(&agent, "s", "fact: and coffee").await;
         work(&agent).await;
-        agent.consolidate(&owner, None).await.unwrap();
+        agent.memory().consolidate(&owner).await.unwrap();
 
         let all = remembered(dir.path());
         assert!(!all.contains("evil"), "{all}");
@@ -110,7 +110,7 @@ fn words_of_a_page_are_never_remembered_before_a_person_approves() {
             "{shown:?}"
         );
 
-        let waiting = agent.memory_review(&owner).await.unwrap();
+        let waiting = agent.memory().review(&owner).await.unwrap();
         let wait = |words: &str| waiting.iter().filter(|fact| fact.text == words).count();
         assert_eq!(
             (
@@ -127,6 +127,7 @@ fn words_of_a_page_are_never_remembered_before_a_person_approves() {
         // The agent cannot read them back, and so not launder them.
         for path in ["memory/quarantine", &waiting[0].path] {
             let verdict = agent
+                .sessionless()
                 .explain("read_file", json!({"file_path": path}))
                 .await
                 .unwrap();
@@ -138,11 +139,13 @@ fn words_of_a_page_are_never_remembered_before_a_person_approves() {
         // Only a person lets them through.
         let by_id = FactSelection::Ids(vec![waiting[0].id.clone()]);
         agent
-            .memory_decide(&owner, &by_id, ReviewDecision::Approve, "ann")
+            .memory()
+            .decide(&owner, &by_id, ReviewDecision::Approve, "ann")
             .await
             .unwrap();
         agent
-            .memory_decide(&owner, &FactSelection::All, ReviewDecision::Reject, "ann")
+            .memory()
+            .decide(&owner, &FactSelection::All, ReviewDecision::Reject, "ann")
             .await
             .unwrap();
         work(&agent).await;
@@ -153,7 +156,7 @@ fn words_of_a_page_are_never_remembered_before_a_person_approves() {
             "{memory}"
         );
         assert!(read(dir.path(), "memory/quarantine/rejected.md").contains("rejected_by=ann"));
-        assert_eq!(agent.memory_review(&owner).await.unwrap(), Vec::new());
+        assert_eq!(agent.memory().review(&owner).await.unwrap(), Vec::new());
     });
 }
 
@@ -221,6 +224,7 @@ fn a_session_with_words_from_outside_asks_before_it_changes_what_prompts_are_mad
             // The same call is free where nothing came from outside.
             assert!(
                 agent
+                    .sessionless()
                     .explain(tool, args.clone())
                     .await
                     .unwrap()

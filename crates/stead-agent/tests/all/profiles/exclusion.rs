@@ -66,13 +66,18 @@ fn by_every_name_and_through_every_door_it_is_refused_with_the_profile_as_the_re
                 "{name}"
             );
             assert!(!model.asked()[0].has(name), "{name} was shown");
-            let verdict = agent.explain(name, args.clone()).await.unwrap();
+            let verdict = agent
+                .sessionless()
+                .explain(name, args.clone())
+                .await
+                .unwrap();
             assert_eq!(
                 (verdict.kind, verdict.reason.as_str()),
                 (VerdictKind::Deny, rule.as_str()),
                 "{name}"
             );
             let called = agent
+                .sessionless()
                 .call_tool(
                     name,
                     args.clone(),

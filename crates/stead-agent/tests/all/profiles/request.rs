@@ -273,7 +273,7 @@ fn a_program_gives_profiles_over_those_of_files() {
             .build()
             .await
             .unwrap();
-        let turn = agent.sessionless_turn().await.unwrap();
+        let turn = agent.sessionless().turn().await.unwrap();
         let suffix = turn.prompt.sections.last().unwrap();
         assert_eq!(
             (suffix.title.as_str(), suffix.text.as_str()),
@@ -288,7 +288,11 @@ fn a_program_gives_profiles_over_those_of_files() {
             ),
             (Some(0.1), Some(100), None::<Caching>)
         );
-        let verdict = agent.explain("own_tool", json!({})).await.unwrap();
+        let verdict = agent
+            .sessionless()
+            .explain("own_tool", json!({}))
+            .await
+            .unwrap();
         assert_eq!(
             verdict.reason,
             "the profile scripted (given by the program) excludes own_tool"

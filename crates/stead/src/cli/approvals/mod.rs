@@ -91,7 +91,7 @@ pub(crate) async fn approvals(
         ApprovalsCommand::Rules(of) => rules(common, env, &of).await,
         ApprovalsCommand::Revoke { id, of } => {
             let agent = open_without_model(common, env, &of).await?;
-            let grant = agent.revoke(agent.owner(), &id).await?;
+            let grant = agent.grants(agent.owner()).revoke(&id).await?;
             match of.json {
                 true => outln!("{}", to_json(&grant)?),
                 false => outln!(
@@ -148,7 +148,7 @@ async fn open_questions(
     session: Option<&str>,
 ) -> Result<Vec<OpenQuestion>, CliError> {
     match session {
-        None => Ok(agent.open_approvals(agent.owner()).await?),
+        None => Ok(agent.open_questions(agent.owner()).list().await?),
         Some(text) => {
             let mut session = agent.session(find_session(agent, text).await?);
             session.load().await?;
@@ -211,7 +211,7 @@ async fn rules(
     of: &AgentScopeArgs,
 ) -> Result<ExitCode, CliError> {
     let agent = open_without_model(common, env, of).await?;
-    let grants = agent.grants(agent.owner()).await?;
+    let grants = agent.grants(agent.owner()).list().await?;
     if of.json {
         outln!("{}", to_json(&grants)?);
         return Ok(ExitCode::SUCCESS);

@@ -124,8 +124,8 @@ impl<'a> App<'a> {
 
     /// Begins to work on memory beside the conversation, if there is anything to do for it.
     fn start_memory_worker(&mut self) {
-        let wanted = background::is_enabled(self.env) && self.agent.extracts_facts();
-        self.memory = wanted.then(|| self.agent.spawn_memory_worker(self.agent.owner().clone()));
+        let wanted = background::is_enabled(self.env) && self.agent.memory().extracts_facts();
+        self.memory = wanted.then(|| self.agent.memory().spawn_worker(self.agent.owner().clone()));
     }
 
     /// Runs until the person leaves.

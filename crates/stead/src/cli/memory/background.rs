@@ -20,7 +20,7 @@ pub(crate) fn start_worker(common: &GlobalArgs, env: &ProcessEnv, agent: &Agent)
     let Some(executable) = env
         .executable
         .as_ref()
-        .filter(|_| is_enabled(env) && agent.extracts_facts())
+        .filter(|_| is_enabled(env) && agent.memory().extracts_facts())
     else {
         return;
     };

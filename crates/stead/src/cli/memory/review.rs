@@ -16,7 +16,7 @@ pub(super) async fn list(
     env: &ProcessEnv,
     form: JsonArgs,
 ) -> Result<ExitCode, CliError> {
-    let waiting = agent.memory_review(agent.owner()).await?;
+    let waiting = agent.memory().review(agent.owner()).await?;
     if print_json_if_asked(form, &waiting)? {
         return Ok(ExitCode::SUCCESS);
     }
@@ -58,7 +58,8 @@ pub(super) async fn decide(
         .or_else(|| env.get("USER"))
         .unwrap_or_else(|| "person".to_owned());
     let decided = agent
-        .memory_decide(agent.owner(), &which, review, &by)
+        .memory()
+        .decide(agent.owner(), &which, review, &by)
         .await?;
     let verb = match review {
         ReviewDecision::Approve => "approved",

@@ -7,7 +7,7 @@ use super::super::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Arc;
-use stead::agent::{Agent, LookupResult};
+use stead::agent::{Agent, LookupResult, MemoryFiles};
 use stead::search::{Hit, Query, Ranking};
 
 /// Lines of memory that match, as `path:line`.
@@ -17,7 +17,7 @@ pub(super) async fn search(
     text: &str,
     bounds: &SearchBounds,
 ) -> Result<ExitCode, CliError> {
-    let Some(memory) = agent.memory_files(agent.owner()) else {
+    let Some(memory) = MemoryFiles::for_owner(&agent, agent.owner()) else {
         return Err(CliError::usage(
             "a workspace of this layout keeps no memory",
         ));

@@ -15,7 +15,7 @@ use stead::tools::line_diff;
 const CONTEXT_LINES: usize = 3;
 
 pub(super) async fn status(agent: &Agent, form: JsonArgs) -> Result<ExitCode, CliError> {
-    let status = agent.memory_status(agent.owner()).await?;
+    let status = agent.memory().status(agent.owner()).await?;
     if print_json_if_asked(form, &status)? {
         return Ok(ExitCode::SUCCESS);
     }
@@ -51,7 +51,7 @@ pub(super) async fn list(
     env: &ProcessEnv,
     form: JsonArgs,
 ) -> Result<ExitCode, CliError> {
-    let facts = agent.memory_list(agent.owner()).await?;
+    let facts = agent.memory().list(agent.owner()).await?;
     if print_json_if_asked(form, &facts)? {
         return Ok(ExitCode::SUCCESS);
     }
@@ -71,7 +71,7 @@ pub(super) async fn blame(
     env: &ProcessEnv,
     form: JsonArgs,
 ) -> Result<ExitCode, CliError> {
-    let lines = agent.memory_blame(agent.owner()).await?;
+    let lines = agent.memory().blame(agent.owner()).await?;
     if print_json_if_asked(form, &lines)? {
         return Ok(ExitCode::SUCCESS);
     }
@@ -114,8 +114,8 @@ pub(super) async fn diff(
     number: usize,
     form: JsonArgs,
 ) -> Result<ExitCode, CliError> {
-    let records = agent.memory_records(agent.owner(), number).await?;
-    let memory = agent.memory_status(agent.owner()).await?.memory;
+    let records = agent.memory().records(agent.owner(), number).await?;
+    let memory = agent.memory().status(agent.owner()).await?.memory;
     let shown: Vec<_> = records
         .iter()
         .map(|record| {

@@ -27,6 +27,7 @@ pub(super) async fn flush(
         .filter(|summary| wanted.as_ref().is_none_or(|id| summary.id == *id))
     {
         let flushed = agent
+            .memory()
             .flush(agent.owner(), &summary.id, summary.entries)
             .await?;
         all.facts += flushed.facts;
@@ -43,7 +44,7 @@ pub(super) async fn flush(
 }
 
 pub(super) async fn consolidate(agent: &Agent, form: JsonArgs) -> Result<ExitCode, CliError> {
-    let done = agent.consolidate(agent.owner(), None).await?;
+    let done = agent.memory().consolidate(agent.owner()).await?;
     if print_json_if_asked(form, &done)? {
         return Ok(ExitCode::SUCCESS);
     }
@@ -62,7 +63,8 @@ pub(super) async fn consolidate(agent: &Agent, form: JsonArgs) -> Result<ExitCod
 pub(super) async fn work(agent: &Agent, seconds: u64) -> Result<ExitCode, CliError> {
     let options = WorkerOptions::with_limit(Duration::from_secs(seconds));
     if let Some(worked) = agent
-        .run_memory_jobs_exclusively(agent.owner(), &options)
+        .memory()
+        .work_exclusively(agent.owner(), &options)
         .await?
     {
         outln!("{} jobs done, {} failed", worked.done, worked.failed);

@@ -56,7 +56,12 @@ impl App<'_> {
             self.task_ends = self.subagents.watch_finished();
         }
         // A list that cannot be read is told when somebody asks for it.
-        self.chat.agents = self.agent.switchable_agents().await.unwrap_or_default();
+        self.chat.agents = self
+            .agent
+            .agents()
+            .switchable(self.agent.owner())
+            .await
+            .unwrap_or_default();
         self.session = Some(session);
     }
 
@@ -104,7 +109,8 @@ impl App<'_> {
         }
         let archived = self
             .agent
-            .archive(self.agent.owner(), &self.id, ArchiveTag::Manual)
+            .archive()
+            .save(self.agent.owner(), &self.id, ArchiveTag::Manual)
             .await?;
         Ok(archived.map_or(String::new(), |path| {
             format!("; the last one is archived in {path}")

@@ -32,7 +32,7 @@ impl App<'_> {
     /// Another agent acts from here on, or says which ones there are.
     pub(super) async fn set_agent(&mut self, name: Option<String>) -> Result<(), CliError> {
         let Some(to) = name else {
-            self.chat.agents = self.agent.switchable_agents().await?;
+            self.chat.agents = self.agent.agents().switchable(self.agent.owner()).await?;
             let row = |name: &String| {
                 format!(
                     "{} {name}",

@@ -1,13 +1,14 @@
-//! What a person sees of memory, and does to it.
+//! Memory as people see it, and their decisions about it.
 
-use super::error::MemoryError;
-use super::fact::{Fact, FactSource, normalised};
-use super::fact_document::FactDocument;
-use super::job::{MemoryJob, QUEUE};
-use super::merge_record::MergeRecord;
-use super::owner_memory::{FORGOTTEN, FactFiles, OwnerMemory};
-use super::progress::{MergeProgress, Versioned};
-use crate::Agent;
+use crate::Memory;
+use crate::error::MemoryError;
+use crate::fact::{Fact, FactSource};
+use crate::fact_document::FactDocument;
+use crate::fact_files::FactFiles;
+use crate::job::{MemoryJob, QUEUE};
+use crate::merge_record::MergeRecord;
+use crate::owner_memory::OwnerMemory;
+use crate::progress::{MergeProgress, Versioned};
 use jiff::{Timestamp, ToSpan};
 use serde::Serialize;
 use std::collections::HashSet;
@@ -15,23 +16,21 @@ use stead_core::{Owner, SessionId};
 use stead_store::Documents;
 use stead_vfs::VPath;
 
-/// Jobs that failed for good, as many as are told.
+/// The most dead letters that a status lists.
 const MAX_DEAD: usize = 50;
-/// Candidates that are named when a text fits several facts.
-const MAX_CANDIDATES: usize = 20;
 
-/// A fact, and where it stands.
+/// A fact and its place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LocatedFact {
     /// The file.
     pub path: String,
     /// The line, from 1.
     pub line: usize,
-    /// Its id.
+    /// The id of the fact.
     pub id: String,
-    /// What is remembered.
+    /// The text of the fact.
     pub text: String,
-    /// Where it is from.
+    /// The sources of the fact.
     #[serde(serialize_with = "as_maps")]
     pub sources: Vec<FactSource>,
 }
@@ -47,92 +46,83 @@ fn as_maps<S: serde::Serializer>(sources: &[FactSource], serializer: S) -> Resul
     serializer.collect_seq(maps)
 }
 
-/// A line of curated memory and where it is from.
+/// A line of curated memory with its sources.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BlameLine {
     /// The line, from 1.
     pub line: usize,
-    /// What it says, without its sources.
+    /// The text, without sources.
     pub text: String,
-    /// Where it is from; empty if a person wrote it.
+    /// The sources; empty if a person wrote the line.
     #[serde(serialize_with = "as_maps")]
     pub sources: Vec<FactSource>,
 }
 
-/// How memory stands.
+/// The status of a memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MemoryStatus {
     /// Whether facts are extracted after runs.
     pub flushes: bool,
-    /// The model that is asked, if it is not the agent's own.
+    /// The model that the settings name for memory.
     pub model: Option<String>,
-    /// Where curated memory lies.
+    /// The path of curated memory.
     pub memory: String,
-    /// Facts of the days that were not merged yet.
+    /// The number of facts that were not merged yet.
     pub unmerged: usize,
-    /// Facts that wait for a person.
+    /// The number of quarantined facts.
     pub quarantined: usize,
-    /// Merges so far.
+    /// The number of merges.
     pub merges: u64,
-    /// When the last was.
+    /// The time of the last merge.
     pub merged_at: Option<Timestamp>,
-    /// Jobs that failed for good.
+    /// Jobs that failed at every attempt.
     pub dead: Vec<DeadJob>,
 }
 
-/// A job that failed for good.
+/// A job that failed at every attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeadJob {
-    /// What it was to do.
+    /// The description of the job.
     pub job: String,
-    /// How often it was tried.
+    /// The number of attempts.
     pub attempts: u32,
-    /// Why it failed.
+    /// The last error.
     pub reason: String,
 }
 
-/// What forgetting came to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ForgetResult {
-    /// These lines are no longer remembered.
-    Done(Vec<LocatedFact>),
-    /// The words fit several facts, and nothing was forgotten.
-    Ambiguous(Vec<LocatedFact>),
-    /// Nothing fits.
-    NotFound,
-}
-
-/// What a person says about facts that wait.
+/// A person's decision about quarantined facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReviewDecision {
-    /// They may be remembered.
+    /// Remember them.
     Approve,
-    /// They may not.
+    /// Reject them.
     Reject,
 }
 
-/// Which facts are meant.
+/// A selection of quarantined facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FactSelection {
-    /// All that wait.
+    /// All of them.
     All,
-    /// Those with these ids.
+    /// The facts with these ids.
     Ids(Vec<String>),
 }
 
-impl Agent {
+impl Memory {
     fn review_memory(&self, owner: &Owner) -> Result<OwnerMemory, MemoryError> {
-        self.owner_memory(owner, &SessionId::sessionless())
+        OwnerMemory::of_session(&self.cx, owner, &SessionId::sessionless())
     }
 
-    /// How the memory of `owner` stands.
-    pub async fn memory_status(&self, owner: &Owner) -> Result<MemoryStatus, MemoryError> {
+    /// Returns the status of the memory of `owner`.
+    pub async fn status(&self, owner: &Owner) -> Result<MemoryStatus, MemoryError> {
         let home = self.review_memory(owner)?;
-        let merged: Option<Versioned<MergeProgress>> = home.get(&home.merged_key()).await?;
+        let merged: Option<Versioned<MergeProgress>> =
+            home.documents.get(&home.documents.merged_key()).await?;
         let dead = home
+            .documents
             .state
             .store
-            .dead_letters(&home.state.space, QUEUE, None, MAX_DEAD)
+            .dead_letters(&home.documents.state.space, QUEUE, None, MAX_DEAD)
             .await?;
         let dead = dead.into_iter().map(|dead| DeadJob {
             job: MemoryJob::parse(&dead.payload)
@@ -141,8 +131,8 @@ impl Agent {
             reason: dead.reason,
         });
         Ok(MemoryStatus {
-            flushes: self.workspace().definition.memory_flush_enabled(),
-            model: self.workspace().config().memory.model.clone(),
+            flushes: self.cx.definition().memory_flush_enabled(),
+            model: self.cx.definition().config.memory.model.clone(),
             memory: home.files.memory.to_string(),
             unmerged: home.unmerged_count().await?,
             quarantined: home.files.quarantined_facts().await?.len(),
@@ -152,18 +142,18 @@ impl Agent {
         })
     }
 
-    /// The facts that wait for a person, oldest first.
-    pub async fn memory_review(&self, owner: &Owner) -> Result<Vec<LocatedFact>, MemoryError> {
+    /// Returns the quarantined facts, oldest first.
+    pub async fn review(&self, owner: &Owner) -> Result<Vec<LocatedFact>, MemoryError> {
         self.review_memory(owner)?.files.quarantined_facts().await
     }
 
-    /// The facts that are remembered: curated first, then day by day.
-    pub async fn memory_list(&self, owner: &Owner) -> Result<Vec<LocatedFact>, MemoryError> {
+    /// Returns the remembered facts: first those of curated memory, then day by day.
+    pub async fn list(&self, owner: &Owner) -> Result<Vec<LocatedFact>, MemoryError> {
         self.review_memory(owner)?.files.remembered_facts().await
     }
 
-    /// Every line of curated memory and where it is from.
-    pub async fn memory_blame(&self, owner: &Owner) -> Result<Vec<BlameLine>, MemoryError> {
+    /// Returns every line of curated memory with its sources.
+    pub async fn blame(&self, owner: &Owner) -> Result<Vec<BlameLine>, MemoryError> {
         let files = self.review_memory(owner)?.files;
         let (ledger, _) = files.read(&files.memory).await?;
         let blamed = ledger
@@ -185,8 +175,8 @@ impl Agent {
         Ok(blamed.collect())
     }
 
-    /// The last merges, newest first.
-    pub async fn memory_records(
+    /// Returns the last merges, newest first.
+    pub async fn records(
         &self,
         owner: &Owner,
         limit: usize,
@@ -194,9 +184,9 @@ impl Agent {
         const PAGE: usize = 100;
         let home = self.review_memory(owner)?;
         let listed = Documents::list(
-            &*home.state.store,
-            &home.state.space,
-            &home.record_prefix(),
+            &*home.documents.state.store,
+            &home.documents.state.space,
+            &home.documents.record_prefix(),
             None,
             PAGE,
         )
@@ -204,7 +194,8 @@ impl Agent {
         let mut records = Vec::new();
         for entry in listed.into_iter().rev().take(limit) {
             records.extend(
-                home.get::<MergeRecord>(&entry.key)
+                home.documents
+                    .get::<MergeRecord>(&entry.key)
                     .await?
                     .map(|kept| kept.value),
             );
@@ -212,9 +203,9 @@ impl Agent {
         Ok(records)
     }
 
-    /// Moves facts that wait to the file of their day, or to those that were rejected. `by` is who
-    /// said so.
-    pub async fn memory_decide(
+    /// Moves quarantined facts to the file of their day, or to the rejected ones. `by` is the
+    /// person who decided.
+    pub async fn decide(
         &self,
         owner: &Owner,
         which: &FactSelection,
@@ -235,8 +226,8 @@ impl Agent {
             FactSelection::Ids(ids) => ids.contains(&placed.id),
         };
         let meant: Vec<LocatedFact> = waiting.into_iter().filter(meant).collect();
-        let today = home.files.date(Timestamp::now());
-        let days = i64::from(self.workspace().config().memory.archive_days);
+        let today = home.files.date(self.cx.now());
+        let days = i64::from(self.cx.definition().config.memory.archive_days);
         for placed in &meant {
             let fact = Fact {
                 text: placed.text.clone(),
@@ -248,7 +239,7 @@ impl Agent {
                         .sources
                         .iter()
                         .find_map(|source| source.get("on")?.parse().ok());
-                    // The file of an old day may be put away by now.
+                    // The file of an old day may have been archived.
                     let recent = today.checked_sub(days.days()).unwrap_or(today);
                     let date = said.filter(|date| *date >= recent).unwrap_or(today);
                     (fact.with_note("approved_by", by), home.files.day(date)?)
@@ -257,21 +248,21 @@ impl Agent {
                     (fact.with_note("rejected_by", by), home.files.rejected()?)
                 }
             };
-            // First there, then gone from here: a crash in between leaves both, and the next try
+            // Added before it is removed: a crash in between leaves both, and the next attempt
             // removes one.
             home.files.append(&to, &[fact]).await?;
             home.files.remove_fact(&placed.path, &placed.id).await?;
         }
         if review == ReviewDecision::Approve && !meant.is_empty() {
-            self.enqueue_consolidation(&home).await?;
+            home.enqueue_consolidation().await?;
         }
         Ok(meant)
     }
 }
 
 impl FactFiles {
-    /// The facts that wait for a person, oldest first.
-    pub(super) async fn quarantined_facts(&self) -> Result<Vec<LocatedFact>, MemoryError> {
+    /// Returns the quarantined facts, oldest first.
+    pub(crate) async fn quarantined_facts(&self) -> Result<Vec<LocatedFact>, MemoryError> {
         let mut waiting = Vec::new();
         for date in self.dates("quarantine").await? {
             waiting.extend(self.located_facts(&self.quarantine(date)?).await?);
@@ -279,8 +270,8 @@ impl FactFiles {
         Ok(waiting)
     }
 
-    /// The facts that are remembered: curated first, then day by day.
-    pub(super) async fn remembered_facts(&self) -> Result<Vec<LocatedFact>, MemoryError> {
+    /// Returns the remembered facts: first those of curated memory, then day by day.
+    pub(crate) async fn remembered_facts(&self) -> Result<Vec<LocatedFact>, MemoryError> {
         let mut facts = self.located_facts(&self.memory).await?;
         for date in self.dates("").await? {
             facts.extend(self.located_facts(&self.day(date)?).await?);
@@ -300,85 +291,14 @@ impl FactFiles {
         Ok(placed.collect())
     }
 
-    /// Takes the fact `id` out of a file.
-    async fn remove_fact(&self, path: &str, id: &str) -> Result<(), MemoryError> {
+    /// Removes the fact `id` from a file.
+    pub(crate) async fn remove_fact(&self, path: &str, id: &str) -> Result<(), MemoryError> {
         let path = VPath::parse(path).map_err(|error| MemoryError::Files(error.into()))?;
         self.change(&path, |ledger| {
             let lines = lines_of(ledger, id);
             ledger.remove_lines(&lines);
         })
         .await
-    }
-
-    /// Moves what is remembered under an id, or in words that only one fact has, to what was
-    /// forgotten.
-    pub(crate) async fn forget(
-        &self,
-        query: &str,
-        by: &FactSource,
-    ) -> Result<ForgetResult, MemoryError> {
-        let all = self.remembered_facts().await?;
-        let wanted = normalised(query);
-        let has_id = |placed: &&LocatedFact| {
-            placed
-                .sources
-                .iter()
-                .any(|source| source.id() == query.trim())
-        };
-        let mut found: Vec<LocatedFact> = all.iter().filter(has_id).cloned().collect();
-        if found.is_empty() && !wanted.is_empty() {
-            found = all
-                .iter()
-                .filter(|placed| normalised(&placed.text) == wanted)
-                .cloned()
-                .collect();
-        }
-        if found.is_empty() && !wanted.is_empty() {
-            found = all
-                .iter()
-                .filter(|placed| normalised(&placed.text).contains(&wanted))
-                .cloned()
-                .collect();
-        }
-        // The same fact in the file of its day and in curated memory is one.
-        let texts: HashSet<String> = found
-            .iter()
-            .map(|placed| normalised(&placed.text))
-            .collect();
-        match texts.len() {
-            0 => return Ok(ForgetResult::NotFound),
-            1 => {}
-            _ if found.iter().all(|placed| has_id(&placed)) => {}
-            _ => {
-                found.truncate(MAX_CANDIDATES);
-                return Ok(ForgetResult::Ambiguous(found));
-            }
-        }
-        let kept: Vec<Fact> = found
-            .iter()
-            .map(|placed| Fact {
-                text: placed.text.clone(),
-                sources: placed.sources.clone(),
-            })
-            .map(|fact| {
-                by.0.iter()
-                    .fold(fact, |fact, (key, value)| fact.with_note(key, value))
-            })
-            .collect();
-        let forgotten = self.archive(FORGOTTEN)?;
-        self.change(&forgotten, |ledger| {
-            for fact in &kept {
-                let line = fact.to_string();
-                if !ledger.lines().iter().any(|known| known.trim_end() == line) {
-                    ledger.push(&line);
-                }
-            }
-        })
-        .await?;
-        for placed in &found {
-            self.remove_fact(&placed.path, &placed.id).await?;
-        }
-        Ok(ForgetResult::Done(found))
     }
 }
 

@@ -1,26 +1,26 @@
-//! What was said since the mark, in pieces, each with whether it may be trusted.
+//! The conversation since the mark in pieces, each with its trust level.
 //!
-//! Trust does not depend on how well a model behaves. Before anything came in from outside, all is
-//! trusted. From the first untrusted result on, only what the person typed is: an answer may repeat
-//! what a page told it to, and a file may be one that the agent wrote while it was told so.
+//! Trust does not depend on how a model behaves. Everything before the first untrusted result is
+//! trusted. After it, only text that the person typed is: an answer may repeat untrusted content,
+//! and a file may have been written by the agent because untrusted content told it to.
 
 use std::collections::BTreeMap;
 use stead_core::{Block, CallResult, Entry, JournalLine, ModelReply, text_tokens};
 
-/// Characters of a call's arguments that are shown.
+/// The characters of a call's arguments that are shown.
 const ARGS_CHARS: usize = 500;
-/// Characters of a result that are shown.
+/// The characters of a result that are shown.
 const RESULT_CHARS: usize = 1_000;
-/// Characters of what a person said, or a model answered, that are shown.
+/// The characters of an input or an answer that are shown.
 const SAID_CHARS: usize = 20_000;
-/// How files begin that an input attaches.
+/// The beginning of a text block with an attached file.
 const ATTACHED: &str = "Attached file ";
-/// What a request wraps around a piece, or puts in its place.
+/// The tokens that a request adds to each piece.
 const PIECE_TOKENS: u64 = 24;
 
-/// Who said something.
+/// The author of a piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum TranscriptSpeaker {
+pub(crate) enum TranscriptSpeaker {
     /// The person.
     User,
     /// A file that the person attached.
@@ -32,8 +32,8 @@ pub(super) enum TranscriptSpeaker {
 }
 
 impl TranscriptSpeaker {
-    /// As provenance names it.
-    pub(super) fn name(&self) -> &str {
+    /// The name in the source of a fact.
+    pub(crate) fn name(&self) -> &str {
         match self {
             Self::User => "user",
             Self::Attachment => "file",
@@ -43,39 +43,39 @@ impl TranscriptSpeaker {
     }
 }
 
-/// Whether anybody here vouches for something.
+/// Whether a piece is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TrustLevel {
+pub(crate) enum TrustLevel {
     Trusted,
     Untrusted,
 }
 
-/// Something that was said.
+/// One piece of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct TranscriptPiece {
-    pub(super) seq: u64,
-    pub(super) speaker: TranscriptSpeaker,
-    pub(super) text: String,
-    pub(super) trust: TrustLevel,
+pub(crate) struct TranscriptPiece {
+    pub(crate) seq: u64,
+    pub(crate) speaker: TranscriptSpeaker,
+    pub(crate) text: String,
+    pub(crate) trust: TrustLevel,
 }
 
 /// A part of a session that fits into one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct TranscriptChunk {
-    pub(super) pieces: Vec<TranscriptPiece>,
-    /// The last entry it is about.
-    pub(super) upto: u64,
+pub(crate) struct TranscriptChunk {
+    pub(crate) pieces: Vec<TranscriptPiece>,
+    /// The last entry that it includes.
+    pub(crate) upto: u64,
 }
 
-/// What was said after entry `after`, up to entry `upto`. What was rewound was not said.
-pub(super) fn pieces(lines: &[JournalLine], after: u64, upto: u64) -> Vec<TranscriptPiece> {
+/// Returns the pieces after entry `after`, up to entry `upto`, without what was rewound.
+pub(crate) fn pieces(lines: &[JournalLine], after: u64, upto: u64) -> Vec<TranscriptPiece> {
     let mut pieces = Vec::<TranscriptPiece>::new();
     let mut tools = BTreeMap::<&str, &str>::new();
     let mut tainted = None::<u64>;
     for line in lines {
         let seq = line.seq;
         match &line.entry {
-            // What was taken back later was not said either.
+            // Entries that were rewound later are left out, too.
             Entry::Rewind(rewind) => {
                 pieces.retain(|piece| piece.seq <= rewind.to);
                 tainted = tainted.filter(|seq| *seq <= rewind.to);
@@ -91,7 +91,7 @@ pub(super) fn pieces(lines: &[JournalLine], after: u64, upto: u64) -> Vec<Transc
                 if result.untrusted {
                     tainted = tainted.or(Some(seq));
                 }
-                // A name that no tool has is the model's own word.
+                // A name that no tool has was made up by the model.
                 let tool = tools.get(result.id.as_str()).copied().unwrap_or("a tool");
                 pieces.extend(result_piece(seq, result, tool, tainted));
             }
@@ -182,9 +182,9 @@ fn clipped(text: &str, chars: usize) -> String {
     }
 }
 
-/// The first pieces that come to at most `tokens`; one that is larger alone is cut. None if there
-/// is nothing.
-pub(super) fn first_chunk(
+/// Returns the first pieces that have at most `tokens` together; a single larger piece is cut.
+/// `None` if there are no pieces.
+pub(crate) fn first_chunk(
     pieces: Vec<TranscriptPiece>,
     upto: u64,
     tokens: u64,
@@ -193,7 +193,7 @@ pub(super) fn first_chunk(
     let mut used = 0;
     for mut piece in pieces {
         let cost = text_tokens(&piece.text) + PIECE_TOKENS;
-        // Pieces of one entry stay together: the mark stands between entries.
+        // Pieces of one entry stay together, because a mark is always between entries.
         let same_entry = taken.last().is_some_and(|last| last.seq == piece.seq);
         if used + cost > tokens && !taken.is_empty() && !same_entry {
             let upto = taken.last().map_or(upto, |last| last.seq);
@@ -215,8 +215,8 @@ pub(super) fn first_chunk(
     })
 }
 
-/// The beginning of a text that has at most so many tokens.
-pub(super) fn truncate_to_tokens(text: &str, tokens: u64) -> String {
+/// Returns the beginning of a text with at most `tokens` tokens.
+pub(crate) fn truncate_to_tokens(text: &str, tokens: u64) -> String {
     let mut end = text.len();
     while end > 0 && text_tokens(&text[..end]) > tokens {
         end = text.floor_char_boundary(end / 2);
@@ -225,22 +225,22 @@ pub(super) fn truncate_to_tokens(text: &str, tokens: u64) -> String {
 }
 
 impl TranscriptChunk {
-    /// Whether anything of it came from outside.
-    pub(super) fn has_untrusted(&self) -> bool {
+    /// Whether it has untrusted pieces.
+    pub(crate) fn has_untrusted(&self) -> bool {
         self.pieces
             .iter()
             .any(|piece| piece.trust == TrustLevel::Untrusted)
     }
 
-    /// Whether anything of it can be trusted.
-    pub(super) fn has_trusted(&self) -> bool {
+    /// Whether it has trusted pieces.
+    pub(crate) fn has_trusted(&self) -> bool {
         self.pieces
             .iter()
             .any(|piece| piece.trust == TrustLevel::Trusted)
     }
 
-    /// What the extractor of trusted facts is shown: nothing of what came from outside.
-    pub(super) fn trusted_view(&self) -> String {
+    /// Returns the text for the extraction of trusted facts, without untrusted pieces.
+    pub(crate) fn trusted_view(&self) -> String {
         self.render(|piece| match (piece.trust, &piece.speaker) {
             (TrustLevel::Trusted, _) => piece.text.clone(),
             (TrustLevel::Untrusted, TranscriptSpeaker::Tool(name)) => {
@@ -255,8 +255,8 @@ impl TranscriptChunk {
         })
     }
 
-    /// All of it.
-    pub(super) fn full_view(&self) -> String {
+    /// Returns the text of all pieces.
+    pub(crate) fn full_view(&self) -> String {
         self.render(|piece| piece.text.clone())
     }
 

@@ -1,49 +1,43 @@
-//! Looking through a session: what is new since the mark becomes facts of a day.
+//! Flushing a session: extracting facts from the entries after its mark.
 //!
-//! The order makes a crash harmless at any point. What the model found is on record before the
-//! first fact is written, under the condition that the mark is where it was; the facts have ids and
-//! are written once; the mark moves last, and takes the record with it.
+//! The order makes a crash harmless at any point. The extraction is recorded before the first fact
+//! is written, on condition that the mark did not move; facts have ids and are written once; moving
+//! the mark and deleting the record is the last step.
 
-use super::error::MemoryError;
-use super::extract::{EXTRACT_PROMPT, ExtractionContext};
-use super::fact::Fact;
-use super::owner_memory::OwnerMemory;
-use super::progress::{
-    ExtractedFact, Extraction, FlushMark, Versioned, expected_version, put_change,
+use crate::error::MemoryError;
+use crate::extract::{EXTRACT_PROMPT, ExtractionContext};
+use crate::fact::Fact;
+use crate::owner_memory::OwnerMemory;
+use crate::progress::{
+    ExtractedFact, Extraction, FlushMark, JobDocuments, Versioned, expected_version, put_change,
 };
-use super::transcript::{TranscriptChunk, first_chunk, pieces};
-use crate::Agent;
-use stead_core::{ChainSum, Entry, JournalLine, Owner, SessionId, text_tokens};
+use crate::transcript::{TranscriptChunk, first_chunk, pieces};
+use stead_core::{ChainSum, Entry, JournalLine, text_tokens};
 use stead_store::{DocumentChange, Expected, StoreError};
 
-/// Which part of a question is kept free, for estimates err.
+/// This fraction of a question stays free, because token counts are estimates.
 const SPARE_FRACTION: u64 = 8;
-/// What is shown at least, however small the window.
+/// The smallest part of a session that is shown, however small the context window.
 const MIN_CHUNK_TOKENS: u64 = 64;
-/// How often two workers may get in each other's way before one gives up for now.
+/// How many conflicts with other workers there may be before the job fails.
 const MAX_TRIES: usize = 1_000;
 
-/// What looking through a session came to.
+/// The result of flushing a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct FlushReport {
-    /// Facts that were added to the file of their day.
+    /// The number of facts that were added to the file of their day.
     pub facts: usize,
-    /// Facts that wait for a person.
+    /// The number of facts that were quarantined.
     pub quarantined: usize,
 }
 
-impl Agent {
-    /// Looks through a session up to entry `upto`.
-    pub async fn flush(
-        &self,
-        owner: &Owner,
-        session: &SessionId,
-        upto: u64,
-    ) -> Result<FlushReport, MemoryError> {
-        let home = self.owner_memory(owner, session)?;
-        let lines = match self.parts.place.sessions(owner).read(session).await {
+impl OwnerMemory {
+    /// Extracts the facts of its session up to entry `upto`.
+    pub(crate) async fn flush(&self, upto: u64) -> Result<FlushReport, MemoryError> {
+        let session = &self.session;
+        let lines = match self.cx.sessions(&self.owner).read(session).await {
             Ok(lines) => lines,
-            // Removed since: there is nothing left to look through.
+            // The session was removed in the meantime.
             Err(StoreError::NotFound(_)) => return Ok(FlushReport::default()),
             Err(error) => return Err(error.into()),
         };
@@ -54,18 +48,15 @@ impl Agent {
         let mut flushed = FlushReport::default();
         for _ in 0..MAX_TRIES {
             let mark: Option<Versioned<FlushMark>> =
-                home.get(&OwnerMemory::mark_key(session)).await?;
+                self.documents.get(&JobDocuments::mark_key(session)).await?;
             let from = flush_start(first, mark.as_ref().map(|kept| kept.value));
             if from >= upto {
                 return Ok(flushed);
             }
-            let Some(extraction) = self
-                .next_extraction(owner, &home, session, &lines, (from, upto), &mark)
-                .await?
-            else {
+            let Some(extraction) = self.next_extraction(&lines, (from, upto), &mark).await? else {
                 continue;
             };
-            let written = self.store_facts(&home, &extraction.value).await?;
+            let written = self.store_facts(&extraction.value).await?;
             flushed.facts += written.facts;
             flushed.quarantined += written.quarantined;
             let moved = FlushMark {
@@ -74,35 +65,33 @@ impl Agent {
             };
             let changes = vec![
                 put_change(
-                    OwnerMemory::mark_key(session),
+                    JobDocuments::mark_key(session),
                     &moved,
                     expected_version(&mark),
                 )?,
                 DocumentChange::Delete {
-                    key: OwnerMemory::extraction_key(session),
+                    key: JobDocuments::extraction_key(session),
                     expect: Expected::Version(extraction.version),
                 },
             ];
-            // If not, another worker was faster, with the same facts.
-            home.commit(changes).await?;
+            // On a conflict another worker was faster, with the same facts.
+            self.documents.commit(changes).await?;
         }
-        Err(MemoryError::Contended(home.files.days))
+        Err(MemoryError::Contended(self.files.days.clone()))
     }
 
-    /// What the model found after the mark, on record: from an earlier attempt, or asked for now.
-    /// None if the mark moved in the meantime.
+    /// Returns the next extraction after the mark, which is recorded: that of an earlier attempt,
+    /// or one that is asked for now. `None` if the mark moved in the meantime.
     async fn next_extraction(
         &self,
-        owner: &Owner,
-        home: &OwnerMemory,
-        session: &SessionId,
         lines: &[JournalLine],
         (from, upto): (u64, u64),
         mark: &Option<Versioned<FlushMark>>,
     ) -> Result<Option<Versioned<Extraction>>, MemoryError> {
-        let key = OwnerMemory::extraction_key(session);
+        let session = &self.session;
+        let key = JobDocuments::extraction_key(session);
         let born = lines.first().map_or(ChainSum::START, |line| line.sum);
-        let known: Option<Versioned<Extraction>> = home.get(&key).await?;
+        let known: Option<Versioned<Extraction>> = self.documents.get(&key).await?;
         if let Some(known) = &known
             && known.value.from == from
             && known.value.born == born
@@ -117,8 +106,8 @@ impl Agent {
             .find(|line| line.seq <= last)
             .map(|line| line.at)
             .unwrap_or_default();
-        let date = home.files.date(at);
-        let sessions = self.parts.place.sessions(owner);
+        let date = self.files.date(at);
+        let sessions = self.cx.sessions(&self.owner);
         let about = ExtractionContext {
             session,
             born,
@@ -127,7 +116,7 @@ impl Agent {
             redactor: sessions.redactor(),
         };
         let extraction = match &part {
-            Some(chunk) => self.extract(home, chunk, &about).await?,
+            Some(chunk) => self.extract(chunk, &about).await?,
             None => Extraction {
                 from,
                 upto,
@@ -138,16 +127,17 @@ impl Agent {
             },
         };
         let still = DocumentChange::Check {
-            key: OwnerMemory::mark_key(session),
+            key: JobDocuments::mark_key(session),
             expect: expected_version(mark),
         };
-        home.commit(vec![
-            still,
-            put_change(key.clone(), &extraction, expected_version(&known))?,
-        ])
-        .await?;
-        // Whoever came first: theirs is the one.
-        let kept: Option<Versioned<Extraction>> = home.get(&key).await?;
+        self.documents
+            .commit(vec![
+                still,
+                put_change(key.clone(), &extraction, expected_version(&known))?,
+            ])
+            .await?;
+        // If another worker was faster, its extraction is used.
+        let kept: Option<Versioned<Extraction>> = self.documents.get(&key).await?;
         Ok(kept.filter(|kept| kept.value.from == from && kept.value.born == born))
     }
 
@@ -157,11 +147,7 @@ impl Agent {
         first_chunk(pieces(lines, from, upto), upto, room.max(MIN_CHUNK_TOKENS))
     }
 
-    async fn store_facts(
-        &self,
-        home: &OwnerMemory,
-        extraction: &Extraction,
-    ) -> Result<FlushReport, MemoryError> {
+    async fn store_facts(&self, extraction: &Extraction) -> Result<FlushReport, MemoryError> {
         let facts = |found: &[ExtractedFact]| -> Vec<Fact> {
             found
                 .iter()
@@ -173,24 +159,24 @@ impl Agent {
         };
         let trusted = facts(&extraction.trusted);
         let outside = facts(&extraction.outside);
-        let facts = home
+        let facts = self
             .files
-            .append(&home.files.day(extraction.date)?, &trusted)
+            .append(&self.files.day(extraction.date)?, &trusted)
             .await?;
-        let quarantined = home
+        let quarantined = self
             .files
             .quarantine_facts(extraction.date, &outside)
             .await?;
         if !trusted.is_empty() {
-            // Before the mark moves: a crash in between would leave facts that nobody merges.
-            self.enqueue_consolidation(home).await?;
+            // Before the mark moves: after a crash in between, the facts would never be merged.
+            self.enqueue_consolidation().await?;
         }
         Ok(FlushReport { facts, quarantined })
     }
 }
 
-/// The entry after which a session is looked through. What a fork copied was looked through where
-/// it was said.
+/// Returns the entry after which extraction begins. Entries that a fork copied belong to the
+/// original session.
 fn flush_start(first: &JournalLine, mark: Option<FlushMark>) -> u64 {
     if let Some(mark) = mark.filter(|mark| mark.born == first.sum) {
         return mark.seq;

@@ -1,22 +1,21 @@
-//! From what was said to facts.
+//! Extraction: asking the model for facts, and checking its answer.
 
-use super::credentials::holds_credentials;
-use super::error::MemoryError;
-use super::fact::{FactSource, normalised, one_line, stable_id};
-use super::owner_memory::OwnerMemory;
-use super::progress::{ExtractedFact, Extraction};
-use super::transcript::{TranscriptChunk, TranscriptSpeaker, TrustLevel};
-use crate::Agent;
+use crate::credentials::holds_credentials;
+use crate::error::MemoryError;
+use crate::fact::{FactSource, normalised, one_line, stable_id};
+use crate::owner_memory::OwnerMemory;
+use crate::progress::{ExtractedFact, Extraction};
+use crate::transcript::{TranscriptChunk, TranscriptSpeaker, TrustLevel};
 use jiff::civil::Date;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use stead_core::{ChainSum, Redactor, SessionId};
 
-/// Most facts of one part of a session.
+/// The most facts of one part of a session.
 const MAX_FACTS: usize = 200;
 
-/// What the extractor is told. The material is data to it, whoever wrote it.
-pub(super) const EXTRACT_PROMPT: &str = "\
+/// The system prompt of an extraction. The conversation is data, whoever wrote it.
+pub(crate) const EXTRACT_PROMPT: &str = "\
 You keep the long-term memory of an agent. The message holds a part of a conversation as numbered entries. \
 Find what will still matter in later conversations: who people are and what they prefer, decisions with their reasons, \
 facts about projects and things, promises, dates, corrections of earlier beliefs. Leave out what only matters now, \
@@ -32,36 +31,29 @@ struct ExtractedItem {
     seqs: Vec<u64>,
 }
 
-/// What an extraction is about.
-pub(super) struct ExtractionContext<'a> {
-    pub(super) session: &'a SessionId,
-    pub(super) born: ChainSum,
-    pub(super) from: u64,
-    pub(super) date: Date,
-    pub(super) redactor: &'a Redactor,
+/// The part of a session that facts are extracted from.
+pub(crate) struct ExtractionContext<'a> {
+    pub(crate) session: &'a SessionId,
+    pub(crate) born: ChainSum,
+    pub(crate) from: u64,
+    pub(crate) date: Date,
+    pub(crate) redactor: &'a Redactor,
 }
 
-impl Agent {
-    /// Asks for the facts in a part of a session: once about what can be trusted, and once about
-    /// all of it if something came from outside.
-    pub(super) async fn extract(
+impl OwnerMemory {
+    /// Asks for the facts in a part of a session: once about the trusted content, and once about
+    /// all of it if there is untrusted content.
+    pub(crate) async fn extract(
         &self,
-        home: &OwnerMemory,
         chunk: &TranscriptChunk,
         about: &ExtractionContext<'_>,
     ) -> Result<Extraction, MemoryError> {
         let trusted = match chunk.has_trusted() {
-            true => {
-                self.ask_json(home, EXTRACT_PROMPT, chunk.trusted_view())
-                    .await?
-            }
+            true => self.ask_json(EXTRACT_PROMPT, chunk.trusted_view()).await?,
             false => Vec::new(),
         };
         let outside = match chunk.has_untrusted() {
-            true => {
-                self.ask_json(home, EXTRACT_PROMPT, chunk.full_view())
-                    .await?
-            }
+            true => self.ask_json(EXTRACT_PROMPT, chunk.full_view()).await?,
             false => Vec::new(),
         };
         let trusted = extracted_facts(trusted, chunk, about, TrustLevel::Trusted);
@@ -105,7 +97,7 @@ fn extracted_facts(
     facts.collect()
 }
 
-/// Where a fact is from. What the model says about it counts only as far as it can be.
+/// Returns the source of a fact. Entries that the model cites count only if it was shown them.
 fn fact_source(
     text: &str,
     seqs: &[u64],
@@ -164,7 +156,7 @@ fn fact_source(
     }
 }
 
-/// Whether the extractor of `trust` was shown something.
+/// Whether a piece of trust level `piece` is shown when facts of level `trust` are extracted.
 fn was_shown(piece: TrustLevel, trust: TrustLevel) -> bool {
     piece == TrustLevel::Trusted || trust == TrustLevel::Untrusted
 }

@@ -1,5 +1,5 @@
-//! A small document that many processes change: read, changed and written again until nobody came
-//! between.
+//! Small JSON documents that many processes change: each change is read, modified and written with
+//! compare-and-set, and tried again after a conflict.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -7,12 +7,12 @@ use std::time::Duration;
 use stead_place::OwnerState;
 use stead_store::{DocVersion, Document, DocumentChange, Expected, StoreError};
 
-/// How often others may come between before it is given up.
+/// How many conflicts there may be before a change fails.
 const MAX_TRIES: u32 = 200;
-/// The longest pause between two tries.
+/// The longest pause between two attempts.
 const MAX_PAUSE_MS: u64 = 25;
 
-/// What the document at `key` says; the default if there is none.
+/// Reads the document at `key`, or returns the default if there is none.
 pub(crate) async fn read<B: Default + DeserializeOwned>(
     state: &OwnerState,
     key: &str,
@@ -21,7 +21,8 @@ pub(crate) async fn read<B: Default + DeserializeOwned>(
     found.map_or_else(|| Ok(B::default()), |document| parse(state, key, &document))
 }
 
-/// Changes the document at `key`, or nothing if `act` refuses. `act` may be asked more than once.
+/// Changes the document at `key`. Nothing is written if `act` fails. `act` may be called more than
+/// once.
 pub(crate) async fn update<B, T, E>(
     state: &OwnerState,
     key: &str,
@@ -56,7 +57,7 @@ where
     Err(StoreError::Conflict(key.to_owned()).into())
 }
 
-/// A while, different for everyone who waits.
+/// Returns a random pause, so that waiting processes do not collide again.
 fn random_pause() -> Duration {
     let any = (DocVersion::fresh().0 & u128::from(u64::MAX)) as u64;
     Duration::from_millis(1 + any % MAX_PAUSE_MS)

@@ -1,17 +1,17 @@
-//! What a merge did, kept so that a person can look at it.
+//! The record of a merge, for people to review.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Lines around a change that are kept with it.
+/// The number of lines around a change that are kept.
 const CONTEXT_LINES: usize = 3;
-/// Most bytes of each side that are kept.
+/// The most bytes of each side that are kept.
 const MAX_SHOWN_BYTES: usize = 256 * 1024;
 
 /// One merge into curated memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MergeRecord {
-    /// When.
+    /// The time.
     pub at: Timestamp,
     /// The ids of the facts.
     pub facts: Vec<String>,
@@ -24,17 +24,17 @@ pub struct MergeRecord {
 /// The part of a file that changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MergeDiff {
-    /// Lines before it.
+    /// The number of lines before it.
     pub skipped: usize,
-    /// As it was.
+    /// The text before the merge.
     pub before: String,
-    /// As it became.
+    /// The text after the merge.
     pub after: String,
 }
 
 impl MergeDiff {
-    /// The part in which two texts differ, with a few lines around it.
-    pub(super) fn new(before: &str, after: &str) -> Self {
+    /// Returns the part in which two texts differ, with a few lines around it.
+    pub(crate) fn new(before: &str, after: &str) -> Self {
         let old: Vec<&str> = before.split_inclusive('\n').collect();
         let new: Vec<&str> = after.split_inclusive('\n').collect();
         let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();

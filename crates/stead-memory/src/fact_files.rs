@@ -1,10 +1,8 @@
-//! Where the memory of one owner lies: files that people read, and documents that keep the progress
-//! of jobs.
+//! The files of a memory: curated memory, facts by day, quarantine, archive.
 
-use super::error::MemoryError;
-use super::fact::{Fact, normalised};
-use super::fact_document::FactDocument;
-use crate::Agent;
+use crate::error::MemoryError;
+use crate::fact::{Fact, normalised};
+use crate::fact_document::FactDocument;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use std::collections::HashSet;
@@ -14,80 +12,25 @@ use stead_place::{IsolationScope, OwnerState};
 use stead_vfs::{Expect, FileKind, ReadRange, VPath, Version, Vfs, VfsError};
 use stead_workspace::Definition;
 
-/// Largest memory file that is changed.
+/// The size of the largest memory file that is changed.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
-/// How often a change is tried again when others change the same file.
+/// How many times a change is tried if others change the same file.
 const MAX_TRIES: usize = 50;
-/// The scope of whoever does not keep files by session.
-pub(super) const EVERY_SESSION: &str = "all";
 
 /// The files of a memory.
 #[derive(Debug, Clone)]
-pub(crate) struct FactFiles {
-    pub(super) files: Arc<dyn Vfs>,
-    /// Curated memory.
-    pub(super) memory: VPath,
-    /// The folder of the facts of each day.
-    pub(super) days: VPath,
+pub struct FactFiles {
+    pub(crate) files: Arc<dyn Vfs>,
+    /// The file of curated memory.
+    pub(crate) memory: VPath,
+    /// The folder with a file of facts for each day.
+    pub(crate) days: VPath,
     zone: Option<String>,
 }
 
-/// The memory of one owner.
-#[derive(Debug, Clone)]
-pub(super) struct OwnerMemory {
-    pub(super) files: FactFiles,
-    pub(super) state: OwnerState,
-    /// Whose it is, and the session that is looked through.
-    pub(super) owner: Owner,
-    pub(super) session: SessionId,
-    /// Which of the owner's memories: one for all sessions, or that of one session.
-    pub(super) scope: String,
-}
-
-impl Agent {
-    /// The memory of `owner` that `session` adds to.
-    pub(super) fn owner_memory(
-        &self,
-        owner: &Owner,
-        session: &SessionId,
-    ) -> Result<OwnerMemory, MemoryError> {
-        let place = &self.parts.place;
-        let files = FactFiles::new(
-            &self.workspace().definition,
-            place.files(owner, session, None),
-        )?;
-        let state = self.memory_state(owner);
-        let scope = match self.workspace().config().filesystem.scope {
-            IsolationScope::Session => session.to_string(),
-            IsolationScope::User | IsolationScope::Agent | IsolationScope::Global => {
-                EVERY_SESSION.to_owned()
-            }
-        };
-        Ok(OwnerMemory {
-            files,
-            state,
-            owner: owner.clone(),
-            session: session.clone(),
-            scope,
-        })
-    }
-
-    /// The memory of `owner` under the name of a scope.
-    pub(super) fn owner_memory_of_scope(
-        &self,
-        owner: &Owner,
-        scope: &str,
-    ) -> Result<OwnerMemory, MemoryError> {
-        let session = SessionId::new(scope)
-            .ok()
-            .filter(|_| scope != EVERY_SESSION);
-        self.owner_memory(owner, &session.unwrap_or_else(SessionId::sessionless))
-    }
-}
-
 impl FactFiles {
-    /// The memory in `files`, as the layout places it.
-    pub(crate) fn new(definition: &Definition, files: Arc<dyn Vfs>) -> Result<Self, MemoryError> {
+    /// The memory files in the tree `files`, at the paths of the layout.
+    pub fn new(definition: &Definition, files: Arc<dyn Vfs>) -> Result<Self, MemoryError> {
         let none = || MemoryError::NoMemory(definition.layout.to_string());
         let memory = definition.paths.memory.clone().ok_or_else(none)?;
         let beside = || memory.parent().filter(|folder| !folder.is_root());
@@ -105,7 +48,7 @@ impl FactFiles {
         })
     }
 
-    /// The same memory seen through other files.
+    /// The same paths in another tree.
     pub(crate) fn with_files(&self, files: Arc<dyn Vfs>) -> Self {
         Self {
             files,
@@ -113,7 +56,7 @@ impl FactFiles {
         }
     }
 
-    /// The date at `time`, where the agent is.
+    /// Returns the date of `time` in the time zone of the agent.
     pub(crate) fn date(&self, time: Timestamp) -> Date {
         let zone = self
             .zone
@@ -123,22 +66,22 @@ impl FactFiles {
             .date()
     }
 
-    /// The file of the facts of a day.
+    /// Returns the file of the facts of a day.
     pub(crate) fn day(&self, date: Date) -> Result<VPath, MemoryError> {
         self.at(&format!("{date}.md"))
     }
 
-    /// The file of what was said from outside on a day and waits for approval.
+    /// Returns the file of the quarantined facts of a day.
     pub(crate) fn quarantine(&self, date: Date) -> Result<VPath, MemoryError> {
         self.at(&format!("quarantine/{date}.md"))
     }
 
-    /// Where facts go that a person rejected: out of the agent's reach, as they were before.
+    /// Returns the file of rejected facts, which the agent cannot reach, either.
     pub(crate) fn rejected(&self) -> Result<VPath, MemoryError> {
         self.at("quarantine/rejected.md")
     }
 
-    /// A file of what is no longer in use.
+    /// Returns a file of the archive.
     pub(crate) fn archive(&self, name: &str) -> Result<VPath, MemoryError> {
         self.at(&format!("archive/{name}.md"))
     }
@@ -149,7 +92,7 @@ impl FactFiles {
             .map_err(|error| MemoryError::Files(error.into()))
     }
 
-    /// The dates that have a file in `folder` of the memory, oldest first.
+    /// Returns the dates that have a file in `folder`, oldest first.
     pub(crate) async fn dates(&self, folder: &str) -> Result<Vec<Date>, MemoryError> {
         let folder = if folder.is_empty() {
             self.days.clone()
@@ -167,7 +110,7 @@ impl FactFiles {
         Ok(dates)
     }
 
-    /// The lines of a file and its version; none if there is no file.
+    /// Reads a file and its version; the version is `None` if there is no file.
     pub(crate) async fn read(
         &self,
         path: &VPath,
@@ -215,8 +158,8 @@ impl FactFiles {
         }
     }
 
-    /// Changes a file, and nothing that others do to it at the same time is lost: `change` is asked
-    /// again for the newest content. A content that stays the same is not written.
+    /// Changes a file. If others change it at the same time, `change` is called again with the new
+    /// content. A file that stays the same is not written.
     pub(crate) async fn change<T>(
         &self,
         path: &VPath,
@@ -238,7 +181,7 @@ impl FactFiles {
         Err(MemoryError::Contended(path.clone()))
     }
 
-    /// Writes a file if it still is of this version.
+    /// Writes a file if it still has this version.
     pub(crate) async fn write(
         &self,
         path: &VPath,
@@ -254,7 +197,8 @@ impl FactFiles {
             .await
     }
 
-    /// Adds facts to a file, but none that it or a file of what was put away holds already.
+    /// Adds facts to a file, except those that it contains already or that were forgotten or
+    /// rejected.
     pub(crate) async fn append(&self, path: &VPath, facts: &[Fact]) -> Result<usize, MemoryError> {
         if facts.is_empty() {
             return Ok(0);
@@ -266,7 +210,7 @@ impl FactFiles {
             }
             match self.read(&put_away).await {
                 Ok((ledger, _)) => away.extend(ledger.ids()),
-                // As an agent sees it: what it saves was never there.
+                // The file is hidden from the agent, so for its own saves it counts as empty.
                 Err(MemoryError::Files(VfsError::Denied(_))) => {}
                 Err(error) => return Err(error),
             }
@@ -277,11 +221,8 @@ impl FactFiles {
         })
         .await
     }
-}
 
-impl FactFiles {
-    /// Adds facts to those that wait for a person, but none in words that wait already or were
-    /// rejected.
+    /// Quarantines facts, except those whose text is quarantined already or was rejected.
     pub(crate) async fn quarantine_facts(
         &self,
         date: Date,
@@ -306,10 +247,10 @@ impl FactFiles {
     }
 }
 
-/// Where forgotten facts go.
-pub(super) const FORGOTTEN: &str = "forgotten";
+/// The archive file of forgotten facts.
+pub(crate) const FORGOTTEN: &str = "forgotten";
 
-/// The date that a file is named after.
+/// Returns the date in the name of a file.
 fn date_of(name: &str) -> Option<Date> {
     let date: Date = name.strip_suffix(".md")?.parse().ok()?;
     (format!("{date}.md") == name).then_some(date)

@@ -1,34 +1,34 @@
-//! A file of facts, line by line. What is not one of our facts is a person's, and stays as it is to
-//! the byte.
+//! A file of facts, line by line. Lines that are not facts were written by people and are kept byte
+//! for byte.
 
-use super::fact::Fact;
+use crate::fact::Fact;
 use std::collections::HashSet;
 
-/// The lines of a memory file, each with its line end.
+/// The lines of a memory file, each with its line ending.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FactDocument {
     lines: Vec<String>,
 }
 
 impl FactDocument {
-    /// The lines of `text`.
+    /// Splits `text` into lines.
     pub fn parse(text: &str) -> Self {
         Self {
             lines: text.split_inclusive('\n').map(str::to_owned).collect(),
         }
     }
 
-    /// All lines together.
+    /// Returns the whole text.
     pub fn text(&self) -> String {
         self.lines.concat()
     }
 
-    /// The lines, each with its end.
+    /// Returns the lines, each with its line ending.
     pub fn lines(&self) -> &[String] {
         &self.lines
     }
 
-    /// The facts, each with the index of its line.
+    /// Returns the facts, each with the index of its line.
     pub fn facts(&self) -> impl Iterator<Item = (usize, Fact)> {
         self.lines
             .iter()
@@ -36,14 +36,14 @@ impl FactDocument {
             .filter_map(|(at, line)| Some((at, Fact::parse(line)?)))
     }
 
-    /// The ids of all facts, and of all that went into them.
+    /// Returns the ids of all sources of all facts.
     pub fn ids(&self) -> HashSet<String> {
         self.facts()
             .flat_map(|(_, fact)| fact.ids().map(str::to_owned).collect::<Vec<_>>())
             .collect()
     }
 
-    /// Adds facts at the end, but none whose id is among `known`. Gives how many were added.
+    /// Appends facts, except those whose id is in `known`. Returns how many were added.
     pub fn append<'a>(
         &mut self,
         facts: impl IntoIterator<Item = &'a Fact>,
@@ -60,7 +60,7 @@ impl FactDocument {
         added
     }
 
-    /// Adds one line at the end, with the line end that the file uses.
+    /// Appends one line, with the line ending that the file uses.
     pub fn push(&mut self, line: &str) {
         let end = self.line_end();
         if let Some(last) = self.lines.last_mut()
@@ -71,7 +71,7 @@ impl FactDocument {
         self.lines.push(format!("{line}{end}"));
     }
 
-    /// Puts a fact in the place of the line at `at`, keeping indentation and line end.
+    /// Replaces the line at `at` by a fact, keeping indentation and line ending.
     pub(crate) fn replace(&mut self, at: usize, fact: &Fact) {
         let Some(line) = self.lines.get_mut(at) else {
             return;
@@ -81,7 +81,7 @@ impl FactDocument {
         *line = format!("{indent}{fact}{end}");
     }
 
-    /// Takes out the lines at these indices.
+    /// Removes the lines at `indices` and returns them.
     pub(crate) fn remove_lines(&mut self, indices: &HashSet<usize>) -> Vec<String> {
         let mut taken = Vec::new();
         let mut at = 0;
@@ -111,8 +111,8 @@ impl FactDocument {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fact::FactSource;
     use super::*;
+    use crate::fact::FactSource;
     use proptest::prelude::*;
 
     fn fact(id: &str) -> Fact {

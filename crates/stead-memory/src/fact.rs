@@ -1,39 +1,39 @@
-//! One remembered fact: a bullet of plain Markdown that says where it is from.
+//! One fact: a bullet of plain Markdown with its source in a comment.
 //!
 //! `- Prefers tabs. <!-- stead: id=4f0c… session=s1 seq=3-9 by=user on=2026-11-16 -->`
 //!
-//! A bullet that was made of several facts lists the source of each, separated by ` ; `.
+//! A bullet that was merged from several facts lists all their sources, separated by ` ; `.
 
 use std::fmt;
 use stead_core::Redactor;
 use stead_vfs::ContentHash;
 
-/// Longest fact, in characters.
+/// The length of the longest fact, in characters.
 pub const MAX_FACT_CHARS: usize = 500;
 const OPEN: &str = "<!-- stead: ";
 const CLOSE: &str = "-->";
 const ID_CHARS: usize = 12;
 
-/// A remembered fact.
+/// One line of long-term memory with its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {
-    /// What is remembered, in one line.
+    /// The text, in one line.
     pub text: String,
-    /// Where it is from; never empty.
+    /// The sources; never empty.
     pub sources: Vec<FactSource>,
 }
 
-/// Where a fact is from: keys and values, the id first.
+/// The source of a fact: keys and values, the id first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct FactSource(pub Vec<(String, String)>);
 
 impl FactSource {
-    /// A source with an id of its own. What is noted about it follows with [`Source::with`].
+    /// Creates a source with an id. Other values are added with [`FactSource::with`].
     pub fn new(id: impl Into<String>) -> Self {
         Self(vec![("id".to_owned(), id.into())])
     }
 
-    /// The same with one more note; a key that is there already gets the new value.
+    /// Sets the value of `key`.
     pub fn with(mut self, key: &str, value: impl Into<String>) -> Self {
         let value = value.into();
         match self.0.iter_mut().find(|(known, _)| known == key) {
@@ -43,7 +43,7 @@ impl FactSource {
         self
     }
 
-    /// What is noted under `key`.
+    /// Returns the value of `key`.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0
             .iter()
@@ -51,7 +51,7 @@ impl FactSource {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Its id.
+    /// Returns the id.
     pub fn id(&self) -> &str {
         self.get("id").unwrap_or_default()
     }
@@ -81,7 +81,7 @@ impl fmt::Display for FactSource {
 }
 
 impl Fact {
-    /// A fact with one source; none if nothing is left of its text.
+    /// Creates a fact with one source; `None` if the text is empty after it was cleaned.
     pub fn new(text: &str, source: FactSource, redactor: &Redactor) -> Option<Self> {
         let text = one_line(&redactor.redact(text));
         (!text.is_empty()).then(|| Self {
@@ -90,7 +90,7 @@ impl Fact {
         })
     }
 
-    /// The fact on a line, if the line is a bullet that says where it is from.
+    /// Parses a line; `None` if it is not a bullet with a source.
     pub fn parse(line: &str) -> Option<Self> {
         let bullet = line.trim();
         let rest = ["- ", "* ", "+ "]
@@ -109,17 +109,17 @@ impl Fact {
         })
     }
 
-    /// Its id: that of its first source.
+    /// Returns the id of the fact: that of its first source.
     pub fn id(&self) -> &str {
         self.sources.first().map(FactSource::id).unwrap_or_default()
     }
 
-    /// The ids of all that it was made of.
+    /// Returns the ids of all its sources.
     pub fn ids(&self) -> impl Iterator<Item = &str> {
         self.sources.iter().map(FactSource::id)
     }
 
-    /// The same with a note on every source.
+    /// Sets the value of `key` in every source.
     pub fn with_note(self, key: &str, value: &str) -> Self {
         let sources = self
             .sources
@@ -142,14 +142,15 @@ impl fmt::Display for Fact {
     }
 }
 
-/// An id that only the same parts give again.
+/// Returns an id that depends only on `parts`.
 pub(crate) fn stable_id(parts: &[&str]) -> String {
     let mut id = ContentHash::of(parts.join("\0").as_bytes()).to_string();
     id.truncate(ID_CHARS);
     id
 }
 
-/// The text as one bounded line that can neither end the bullet nor open or close a comment.
+/// Returns the text as one line of limited length that can neither end the bullet nor open or close
+/// a comment.
 pub(crate) fn one_line(text: &str) -> String {
     let printable = text.chars().map(|c| {
         if c.is_control() || is_invisible(c) {
@@ -170,12 +171,13 @@ pub(crate) fn one_line(text: &str) -> String {
         .to_owned()
 }
 
-/// Characters that show nothing and can hide what a line says: marks of direction and of no width.
+/// Whether a character is invisible and could hide text: direction marks and zero-width characters.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// What two facts share that say the same in the same words.
+/// Returns the words of a text in lower case, without punctuation. Facts with equal results are
+/// duplicates.
 pub(crate) fn normalised(text: &str) -> String {
     let letters = text.chars().flat_map(char::to_lowercase);
     let words: String = letters
@@ -184,7 +186,7 @@ pub(crate) fn normalised(text: &str) -> String {
     words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A line without what is noted about its sources: what a model and a search are shown.
+/// Returns a line without its sources, as models and searches see it.
 pub fn without_sources(line: &str) -> &str {
     match Fact::parse(line).and_then(|_| line.rsplit_once(OPEN)) {
         Some((shown, _)) => shown.trim_end(),

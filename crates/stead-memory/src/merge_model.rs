@@ -1,12 +1,11 @@
-//! Asking the model how new facts fit into what is remembered.
+//! Asking the model how to merge new facts into curated memory.
 
-use super::error::MemoryError;
-use super::fact::Fact;
-use super::fact_document::FactDocument;
-use super::merge::{Bullet, DroppedFact, MergeDecision};
-use super::owner_memory::OwnerMemory;
-use super::transcript::truncate_to_tokens;
-use crate::Agent;
+use crate::error::MemoryError;
+use crate::fact::Fact;
+use crate::fact_document::FactDocument;
+use crate::merge::{Bullet, DroppedFact, MergeDecision};
+use crate::owner_memory::OwnerMemory;
+use crate::transcript::truncate_to_tokens;
 use serde::Deserialize;
 use stead_core::text_tokens;
 
@@ -49,16 +48,15 @@ enum DropReason {
     Superseded,
 }
 
-impl Agent {
-    /// Asks how `facts` fit into `memory`.
-    pub(super) async fn decide_merge(
+impl OwnerMemory {
+    /// Asks how to merge `facts` into `memory`.
+    pub(crate) async fn decide_merge(
         &self,
-        home: &OwnerMemory,
         memory: &FactDocument,
         facts: &[Fact],
     ) -> Result<MergeDecision, MemoryError> {
         let (question, ids) = merge_question(memory, facts, self.question_tokens() / 2);
-        let answer: MergeAnswer = self.ask_json(home, MERGE_PROMPT, question).await?;
+        let answer: MergeAnswer = self.ask_json(MERGE_PROMPT, question).await?;
         if answer.bullets.is_empty() && answer.dropped.is_empty() && facts.len() > 1 {
             return Err(MemoryError::Answer("it decides nothing".to_owned()));
         }
@@ -66,8 +64,8 @@ impl Agent {
     }
 }
 
-/// The question, and the ids behind its numbers. What is remembered is shown from its newest end,
-/// as far as it fits.
+/// Returns the question, and the ids of the numbered facts in it. If not all remembered facts fit,
+/// the newest are shown.
 fn merge_question(memory: &FactDocument, facts: &[Fact], tokens: u64) -> (String, Vec<String>) {
     let by_hand: String = memory
         .lines()
@@ -103,7 +101,7 @@ fn merge_question(memory: &FactDocument, facts: &[Fact], tokens: u64) -> (String
     (text, ids)
 }
 
-/// The answer with ids for numbers. A number that stands for nothing is left out.
+/// Translates the numbers of an answer to ids. Unknown numbers are left out.
 fn merge_decision(answer: MergeAnswer, ids: &[String]) -> MergeDecision {
     let id = |number: usize| number.checked_sub(1).and_then(|at| ids.get(at)).cloned();
     let bullets = answer

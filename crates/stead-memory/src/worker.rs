@@ -1,9 +1,10 @@
-//! Who does what was put off: any process that has the time.
+//! The worker that does the jobs of the memory queue.
 
-use super::error::MemoryError;
-use super::job::{MemoryJob, QUEUE};
-use super::progress::{MergeProgress, Versioned};
-use crate::Agent;
+use crate::Memory;
+use crate::error::MemoryError;
+use crate::job::{MemoryJob, QUEUE};
+use crate::owner_memory::{OwnerMemory, memory_state};
+use crate::progress::{MergeProgress, Versioned};
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::Owner;
@@ -14,27 +15,27 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// The lease of the one process that works on its own.
+/// The lease of the process that works exclusively.
 const WORKER_LEASE: &str = "worker";
-/// Longest wait before a job that failed is tried again.
+/// The longest delay before a failed job is tried again.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(3600);
 
-/// How long a worker works, and how it treats jobs.
+/// The limits of a worker.
 #[derive(Debug, Clone)]
 pub struct WorkerOptions {
-    /// No job is begun or gone on with after this.
+    /// The time after which no job is begun or continued.
     pub limit: Duration,
-    /// How long a job stays with a worker that is not heard of (default 60 seconds).
+    /// How long a claimed job stays with a worker that does not renew it (default 60 seconds).
     pub visibility_timeout: Duration,
-    /// How long a job that failed for the first time rests; after that twice as long each time
-    /// (default 30 seconds).
+    /// The delay after the first failure of a job (default 30 seconds); it doubles with each
+    /// failure.
     pub retry_delay: Duration,
-    /// Stops it.
+    /// Stops the worker.
     pub cancel: CancellationToken,
 }
 
 impl WorkerOptions {
-    /// Works for at most `limit`.
+    /// Creates options with a time limit and defaults otherwise.
     pub fn with_limit(limit: Duration) -> Self {
         let hide = Duration::from_secs(60);
         let rest = Duration::from_secs(30);
@@ -47,34 +48,34 @@ impl WorkerOptions {
     }
 }
 
-/// What a worker did.
+/// The result of a worker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct WorkerReport {
-    /// Jobs that are done.
+    /// The number of jobs that are done.
     pub done: u64,
-    /// Jobs that failed, to be tried again.
+    /// The number of jobs that failed and are tried again.
     pub failed: u64,
 }
 
-/// How a job came to its end.
+/// The end of a job.
 enum JobEnd {
     Done,
     Failed(String),
-    /// It is another worker's now.
+    /// Another worker claimed it.
     Lost,
-    /// There is no time left.
+    /// The worker was stopped or its time is over.
     Stopped,
 }
 
-impl Agent {
-    /// Does what was put off for `owner`, until nothing is due.
-    pub async fn run_memory_jobs(
+impl Memory {
+    /// Does the jobs of `owner` until none is due.
+    pub async fn work(
         &self,
         owner: &Owner,
         options: &WorkerOptions,
     ) -> Result<WorkerReport, MemoryError> {
         let end = Instant::now() + options.limit;
-        let state = self.memory_state(owner);
+        let state = memory_state(&*self.cx, owner);
         let mut worked = WorkerReport::default();
         while Instant::now() < end && !options.cancel.is_cancelled() {
             let Some(claimed) = state
@@ -114,13 +115,13 @@ impl Agent {
         Ok(worked)
     }
 
-    /// The same, unless another process is at it for the same owner: then nothing happens.
-    pub async fn run_memory_jobs_exclusively(
+    /// Like [`work`](Self::work), but returns `None` if another process works for the same owner.
+    pub async fn work_exclusively(
         &self,
         owner: &Owner,
         options: &WorkerOptions,
     ) -> Result<Option<WorkerReport>, MemoryError> {
-        let state = self.memory_state(owner);
+        let state = memory_state(&*self.cx, owner);
         let me = format!("{} {:?}", std::process::id(), Instant::now());
         let fence = match state
             .store
@@ -137,28 +138,27 @@ impl Agent {
             AcquireOutcome::Held(_) => return Ok(None),
         };
         let worked = tokio::select! {
-            worked = self.run_memory_jobs(owner, options) => worked.map(Some),
+            worked = self.work(owner, options) => worked.map(Some),
             lost = keep_lease(&state, &fence, options.visibility_timeout) => lost.map(|()| None),
         };
         state.store.release(&state.space, &fence).await?;
         worked
     }
 
-    /// A worker beside what else the process does. It ends when the handle is dropped, and whatever
-    /// it was at is taken up by the next.
-    pub fn spawn_memory_worker(self: &Arc<Self>, owner: Owner) -> MemoryWorker {
-        /// How often it looks for what others put off, or what is due by now.
+    /// Starts a worker in the background. It ends when the handle is dropped; the next worker takes
+    /// over an unfinished job.
+    pub fn spawn_worker(&self, owner: Owner) -> MemoryWorker {
+        /// How often the queue is polled.
         const EVERY: Duration = Duration::from_secs(60);
-        let agent = self.clone();
+        let memory = self.clone();
         let wake = Arc::new(Notify::new());
         let woken = wake.clone();
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             let options = WorkerOptions::with_limit(Duration::from_secs(600));
             loop {
-                // What went wrong is told by `stead memory status`; the queue keeps what was not
-                // done.
-                let _ = agent.run_memory_jobs(&owner, &options).await;
+                // Errors are part of the memory status; unfinished jobs stay in the queue.
+                let _ = memory.work(&owner, &options).await;
                 let _ = tokio::time::timeout(EVERY, woken.notified()).await;
             }
         });
@@ -168,13 +168,7 @@ impl Agent {
         }
     }
 
-    pub(super) fn memory_state(&self, owner: &Owner) -> OwnerState {
-        let mut state = self.parts.place.state(owner);
-        state.space = state.space.within("memory");
-        state
-    }
-
-    /// Does one job, telling the queue from time to time that somebody is at it.
+    /// Does one job and renews the claim on it meanwhile.
     async fn run_job(
         &self,
         owner: &Owner,
@@ -205,13 +199,14 @@ impl Agent {
         match MemoryJob::parse(payload)? {
             MemoryJob::Flush { session, upto } => self.flush(owner, &session, upto).await.map(drop),
             MemoryJob::Consolidate { scope, generation } => {
-                let home = self.owner_memory_of_scope(owner, &scope)?;
-                let merged: Option<Versioned<MergeProgress>> = home.get(&home.merged_key()).await?;
+                let home = OwnerMemory::of_scope(&self.cx, owner, &scope)?;
+                let merged: Option<Versioned<MergeProgress>> =
+                    home.documents.get(&home.documents.merged_key()).await?;
                 if merged.map_or(0, |kept| kept.value.generation) != generation {
-                    // Somebody did it, and saw to whatever came after.
+                    // Another worker did it, and enqueued what follows.
                     return Ok(());
                 }
-                self.consolidate(owner, Some(&scope)).await.map(drop)
+                home.consolidate().await.map(drop)
             }
         }
     }
@@ -231,7 +226,7 @@ async fn keep_lease(
     }
 }
 
-/// A worker beside what else the process does.
+/// A worker in the background.
 #[derive(Debug)]
 pub struct MemoryWorker {
     wake: Arc<Notify>,
@@ -239,7 +234,7 @@ pub struct MemoryWorker {
 }
 
 impl MemoryWorker {
-    /// There is something to do.
+    /// Wakes the worker: there may be a new job.
     pub fn wake(&self) {
         self.wake.notify_one();
     }

@@ -1,7 +1,7 @@
-//! Keys and passwords by their look. Those of the process are removed by value; these are other
-//! people's.
+//! Recognises keys and passwords by their form. The secrets of this process are redacted by value;
+//! these are other secrets.
 
-/// Beginnings of keys that providers hand out, and how long a word must be to be one.
+/// Prefixes of keys that providers issue, and the shortest length of such a key.
 const KEY_PREFIXES: [(&str, usize); 16] = [
     ("sk-", 20),
     ("AKIA", 20),
@@ -21,7 +21,7 @@ const KEY_PREFIXES: [(&str, usize); 16] = [
     ("eyJ", 60),
 ];
 
-/// Words after which a secret follows.
+/// Words that are followed by a secret.
 const SECRET_LABELS: [&str; 7] = [
     "password",
     "passwd",
@@ -32,9 +32,8 @@ const SECRET_LABELS: [&str; 7] = [
     "private key",
 ];
 
-/// Whether a text holds something that looks like a key or a password, which must not be
-/// remembered.
-pub(super) fn holds_credentials(text: &str) -> bool {
+/// Whether a text contains something that looks like a key or a password.
+pub(crate) fn holds_credentials(text: &str) -> bool {
     text.contains("-----BEGIN")
         || text.split(is_separator).any(is_key)
         || names_a_secret(&text.to_lowercase())
@@ -50,7 +49,8 @@ fn is_key(word: &str) -> bool {
         .any(|(start, least)| word.starts_with(start) && word.len() >= *least)
 }
 
-/// `password: x`, `password = x`, `the password is x`; not `the password is kept in the vault`.
+/// Matches `password: x`, `password = x` and `the password is x`, but not `the password is kept in
+/// the vault`.
 fn names_a_secret(text: &str) -> bool {
     SECRET_LABELS.iter().any(|name| {
         text.match_indices(name).any(|(at, _)| {
@@ -66,7 +66,7 @@ fn names_a_secret(text: &str) -> bool {
     })
 }
 
-/// Whether a word is one that nobody says: with digits or signs in it.
+/// Whether a word contains digits or symbols, as words of a language do not.
 fn looks_like_password(word: &str) -> bool {
     let word = word.trim_matches(|c: char| matches!(c, '"' | '\'' | '`' | ',' | '.' | ';'));
     word.len() >= 5 && word.chars().any(|c| !c.is_alphabetic())

@@ -1,59 +1,59 @@
-//! How new facts become part of curated memory. Pure: the same memory, facts and decision give the
-//! same text, and doing it twice is the same as once.
+//! Merging facts into curated memory. The functions are pure: the same memory, facts and decision
+//! give the same text, and applying a decision twice is the same as once.
 
-use super::fact::{Fact, normalised, one_line, without_sources};
-use super::fact_document::FactDocument;
+use crate::fact::{Fact, normalised, one_line, without_sources};
+use crate::fact_document::FactDocument;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 use stead_core::text_tokens;
 
-/// Bytes that a token has at least: the same measure by which a prompt is cut.
+/// The assumed bytes of a token, as in the prompt section of memory.
 const BYTES_PER_TOKEN: u64 = 3;
-/// What a memory begins with that was not there.
+/// The first line of a new memory file.
 const TITLE: &str = "# Memory";
 
-/// What is to become of new facts, and of old ones that they touch. Everything is named by id.
+/// How new facts are merged with remembered ones. All facts are named by id.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct MergeDecision {
-    /// Bullets that say what several facts said.
-    pub(super) bullets: Vec<Bullet>,
-    /// Facts that another one makes needless.
-    pub(super) dropped: Vec<DroppedFact>,
+pub(crate) struct MergeDecision {
+    /// Bullets that replace one or more facts.
+    pub(crate) bullets: Vec<Bullet>,
+    /// Facts that are dropped because of another one.
+    pub(crate) dropped: Vec<DroppedFact>,
 }
 
-/// A bullet, and the facts it stands for.
+/// A bullet, and the facts that it replaces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Bullet {
-    pub(super) text: String,
-    pub(super) from: Vec<String>,
+pub(crate) struct Bullet {
+    pub(crate) text: String,
+    pub(crate) from: Vec<String>,
 }
 
-/// A fact that is needless because of another.
+/// A fact that is dropped because of another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct DroppedFact {
-    pub(super) id: String,
-    pub(super) by: String,
+pub(crate) struct DroppedFact {
+    pub(crate) id: String,
+    pub(crate) by: String,
 }
 
-/// A memory after a merge.
+/// Curated memory after a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct MergeResult {
-    pub(super) memory: FactDocument,
-    /// Bullets that are no longer in it.
-    pub(super) archived: Vec<Fact>,
+pub(crate) struct MergeResult {
+    pub(crate) memory: FactDocument,
+    /// The bullets that were removed from it.
+    pub(crate) archived: Vec<Fact>,
 }
 
-/// A memory while it is changed.
+/// Curated memory during a merge.
 struct MergeState {
     ledger: FactDocument,
-    /// Machine-written bullets with their lines; those that were used up are gone from here.
+    /// The facts with their lines, without those that were replaced.
     bullets: BTreeMap<usize, Fact>,
     removed_lines: HashSet<usize>,
     archived: Vec<Fact>,
 }
 
 impl MergeState {
-    /// The line of the bullet that holds `id`.
+    /// Returns the line of the bullet that contains the fact `id`.
     fn line_of(&self, id: &str) -> Option<usize> {
         self.bullets
             .iter()
@@ -68,7 +68,7 @@ impl MergeState {
         }
     }
 
-    /// Puts one bullet in the place of old ones, or at the end.
+    /// Replaces old bullets by a new one, or appends it.
     fn combine(&mut self, text: String, lines: &[usize], fresh: &[&Fact]) {
         let olds: Vec<Fact> = lines
             .iter()
@@ -94,10 +94,10 @@ impl MergeState {
     }
 }
 
-/// Merges `facts` into the memory `text`. Lines that a person wrote stay as they are. Every fact is
-/// used, or dropped because of another that stays, or added as it is; those in `away` were put away
-/// before. Beyond `max_tokens` the oldest machine-written bullets leave.
-pub(super) fn apply_decision(
+/// Merges `facts` into the memory `text`. Lines that people wrote are not changed. Every fact is
+/// merged, dropped because of another one that stays, or added as it is; facts in `away` were
+/// archived before. If the result exceeds `max_tokens`, the oldest facts are removed.
+pub(crate) fn apply_decision(
     text: &str,
     facts: &[Fact],
     decision: &MergeDecision,
@@ -122,7 +122,29 @@ pub(super) fn apply_decision(
         merge.ledger.push(TITLE);
         merge.ledger.push("");
     }
-    for bullet in &decision.bullets {
+    combine_bullets(&mut merge, &mut fresh, &decision.bullets);
+    // The facts before the merge: a bullet may contain them by now.
+    let is_known = |id: &String| {
+        facts.iter().any(|fact| fact.id() == id) || away.contains(id) || there.contains(id)
+    };
+    drop_facts(&mut merge, &mut fresh, decision, is_known);
+    append_undecided(&mut merge, facts, &fresh);
+    merge.ledger.remove_lines(&merge.removed_lines);
+    let MergeState {
+        mut ledger,
+        mut archived,
+        ..
+    } = merge;
+    archived.extend(trim_to_budget(&mut ledger, max_tokens));
+    MergeResult {
+        memory: ledger,
+        archived,
+    }
+}
+
+/// Replaces facts by the bullets of a decision. A bullet must have at least one new fact.
+fn combine_bullets(merge: &mut MergeState, fresh: &mut BTreeMap<&str, &Fact>, bullets: &[Bullet]) {
+    for bullet in bullets {
         let text = one_line(&bullet.text);
         let new: Vec<&Fact> = bullet
             .from
@@ -142,18 +164,24 @@ pub(super) fn apply_decision(
         lines.dedup();
         merge.combine(text, &lines, &new);
     }
-    // What a bullet stands for is not needless, and what is needless is no reason.
+}
+
+/// Drops the facts that the decision drops. A fact that a bullet replaces is not dropped, and
+/// neither an unknown nor a dropped fact is a reason to drop another.
+fn drop_facts(
+    merge: &mut MergeState,
+    fresh: &mut BTreeMap<&str, &Fact>,
+    decision: &MergeDecision,
+    is_known: impl Fn(&String) -> bool,
+) {
     let used: HashSet<&String> = decision
         .bullets
         .iter()
         .flat_map(|bullet| &bullet.from)
         .collect();
-    let needless: HashSet<&String> = decision.dropped.iter().map(|dropped| &dropped.id).collect();
+    let dropped: HashSet<&String> = decision.dropped.iter().map(|dropped| &dropped.id).collect();
     for DroppedFact { id, by } in &decision.dropped {
-        // As it was before: a bullet may have taken it in by now.
-        let is_known =
-            facts.iter().any(|fact| fact.id() == by) || away.contains(by) || there.contains(by);
-        if used.contains(id) || needless.contains(by) || !is_known {
+        if used.contains(id) || dropped.contains(by) || !is_known(by) {
             continue;
         }
         if fresh.remove(id.as_str()).is_none()
@@ -164,21 +192,9 @@ pub(super) fn apply_decision(
             merge.archive(line);
         }
     }
-    append_undecided(&mut merge, facts, &fresh);
-    merge.ledger.remove_lines(&merge.removed_lines);
-    let MergeState {
-        mut ledger,
-        mut archived,
-        ..
-    } = merge;
-    archived.extend(trim_to_budget(&mut ledger, max_tokens));
-    MergeResult {
-        memory: ledger,
-        archived,
-    }
 }
 
-/// Adds what nobody decided about, but nothing that is said already.
+/// Adds the facts that the decision does not mention, except duplicates.
 fn append_undecided(merge: &mut MergeState, facts: &[Fact], fresh: &BTreeMap<&str, &Fact>) {
     let gone = &merge.removed_lines;
     let lines = merge
@@ -197,7 +213,7 @@ fn append_undecided(merge: &mut MergeState, facts: &[Fact], fresh: &BTreeMap<&st
     }
 }
 
-/// Takes out the oldest machine-written bullets until the rest fits.
+/// Removes the oldest facts until the rest fits.
 fn trim_to_budget(ledger: &mut FactDocument, max_tokens: u64) -> Vec<Fact> {
     let costs: Vec<u64> = ledger
         .lines()
@@ -219,7 +235,7 @@ fn trim_to_budget(ledger: &mut FactDocument, max_tokens: u64) -> Vec<Fact> {
     left
 }
 
-/// What a line takes of a prompt, where nothing of its sources is shown.
+/// Returns the size of a line in the prompt, where sources are not shown.
 fn prompt_tokens(line: &str) -> u64 {
     let shown = without_sources(line);
     text_tokens(shown).max((shown.len() as u64 + 1).div_ceil(BYTES_PER_TOKEN))

@@ -1,10 +1,11 @@
 //! `memory_save` and `memory_forget`: the tools with which an agent changes its memory.
 
-use super::credentials::holds_credentials;
-use super::error::MemoryError;
-use super::fact::{Fact, FactSource, normalised, stable_id};
-use super::owner_memory::FactFiles;
-use super::review::{ForgetResult, LocatedFact};
+use crate::credentials::holds_credentials;
+use crate::error::MemoryError;
+use crate::fact::{Fact, FactSource, normalised, stable_id};
+use crate::fact_files::FactFiles;
+use crate::forget::ForgetResult;
+use crate::review::LocatedFact;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,9 +18,9 @@ use stead_tools::{
 /// The most tags of one fact.
 const MAX_TAGS: usize = 8;
 
-/// Returns the tools for the memory in `files`, which must not be guarded: an agent cannot reach the
-/// quarantine through its own files.
-pub(crate) fn memory_tools(files: FactFiles, redactor: Redactor) -> Vec<Arc<dyn Tool>> {
+/// Returns the tools over the memory in `files`. The tree must not be guarded, because the
+/// quarantine is out of reach of the agent's own files.
+pub fn memory_tools(files: FactFiles, redactor: Redactor) -> Vec<Arc<dyn Tool>> {
     vec![
         typed_tool(MemorySaveTool {
             files: files.clone(),

@@ -1,146 +1,83 @@
-//! Taking back what a run changed.
+//! Undo of the file changes of a run.
 //!
-//! A run's log says of every path what was there before and after each operation. Undo looks only
-//! at the first and the last of these: where the file is still what the run left, it becomes again
-//! what it was. Where it is anything else, someone else changed it since, and nothing at all is
-//! undone.
+//! The log of a run has the state of every path before and after each operation. Undo uses the
+//! first and the last of these: if the file still is as the run left it, it is restored to the
+//! state before the run. If it is anything else, it was changed since, and nothing is undone.
 
-use crate::{Agent, AgentError};
+mod plan;
+
+pub use plan::{UndoAction, UndoObstacle, UndoPlan, UndoStep};
+
+use crate::AgentError;
 use bytes::Bytes;
+use plan::{is_same_state, net_changes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use stead_core::{Entry, Owner, ResultStatus, RunId, SessionId};
-use stead_store::{LockWait, RunKey, UndoLog};
+use stead_place::Place;
+use stead_store::{LockWait, RunKey, Sessions, UndoLog};
 use stead_vfs::{
     ChangeRecord, ContentHash, Expect, FileKind, FileState, ReadRange, VPath, Version, Vfs,
     VfsError,
 };
 
-/// What undoing would do.
-#[derive(Debug, Default)]
-pub struct UndoPlan {
-    /// What would be done, in the order of paths.
-    pub steps: Vec<UndoStep>,
-    /// Why it cannot be done.
-    pub obstacles: Vec<UndoObstacle>,
-    runs: Vec<RunKey>,
-}
-
-/// One path that would be changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UndoStep {
-    /// The path.
-    pub path: VPath,
-    /// What would happen to it.
-    pub action: UndoAction,
-}
-
-/// What happens to a path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum UndoAction {
-    /// A file gets the content it had.
-    Restore {
-        /// The content's hash.
-        hash: String,
-        /// Its permission bits, where known.
-        mode: Option<u32>,
-        /// The version that is there now, if a file is.
-        over: Option<Version>,
-    },
-    /// A file that the run made goes.
-    Remove,
-    /// A directory that the run removed comes back.
-    MakeDirectory,
-    /// A directory that the run made goes, if it is empty by then.
-    RemoveDirectory,
-}
-
-/// Why a path cannot be put back.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum UndoObstacle {
-    /// It is not what the run left.
-    #[error("{0} was changed since, by someone else")]
-    Changed(VPath),
-    /// What a run changed is no longer known.
-    #[error("what run {0} changed is no longer known (`undo:` in agent.yaml bounds it)")]
-    Forgotten(RunId),
-    /// What was there before was not kept.
-    #[error("{path} cannot be put back: {reason}")]
-    NotCaptured {
-        /// The path.
-        path: VPath,
-        /// Why.
-        reason: String,
-    },
-}
-
-/// The files and the log that undo works with.
+/// The changes that the runs of a session made to files, and undo for them.
 #[derive(Debug)]
-pub struct Undo {
+pub struct UndoHistory {
     files: Arc<dyn Vfs>,
     log: Arc<dyn UndoLog>,
+    sessions: Arc<dyn Sessions>,
+    session: SessionId,
 }
 
-impl Agent {
-    /// Undo for a session of `owner`.
-    pub fn undo(&self, owner: &Owner, session: &SessionId) -> Undo {
-        let place = &self.parts.place;
-        Undo {
+impl UndoHistory {
+    pub(crate) fn new(place: &dyn Place, owner: &Owner, session: &SessionId) -> Self {
+        Self {
             files: place.files(owner, session, None),
             log: place.changes(owner),
+            sessions: place.sessions(owner),
+            session: session.clone(),
         }
     }
 
-    /// Takes back what `runs` of a session changed, while nobody else works on it. Nothing is
-    /// changed if the plan has obstacles.
-    pub async fn undo_runs(
-        &self,
-        owner: &Owner,
-        session: &SessionId,
-        runs: &[RunId],
-    ) -> Result<UndoPlan, AgentError> {
+    /// Undoes the changes of `runs`, given oldest first. The session is locked meanwhile. Nothing
+    /// is changed if the returned plan has obstacles.
+    pub async fn undo_runs(&self, runs: &[RunId]) -> Result<UndoPlan, AgentError> {
         let opened = self
-            .parts
-            .place
-            .sessions(owner)
-            .open(session, None, LockWait::No)
+            .sessions
+            .open(&self.session, None, LockWait::No)
             .await?;
-        let undo = self.undo(owner, session);
-        let mut plan = undo.plan(session, runs).await;
-        let forgotten = self.forgotten_runs(owner, session, runs, &undo).await;
+        let mut plan = self.plan(runs).await;
+        let forgotten = self.forgotten_runs(runs).await;
         if let (Ok(plan), Ok(forgotten)) = (&mut plan, forgotten) {
             plan.obstacles
                 .extend(forgotten.into_iter().map(UndoObstacle::Forgotten));
         }
         let undone = match plan {
-            Ok(plan) if plan.obstacles.is_empty() => undo.apply(&plan).await.map(|()| plan),
+            Ok(plan) if plan.obstacles.is_empty() => self.apply(&plan).await.map(|()| plan),
             planned => planned,
         };
         opened.writer.close().await;
         undone
     }
 
-    /// Those of `runs` that changed something, as the journal says, and of which nothing is on
-    /// record.
-    async fn forgotten_runs(
-        &self,
-        owner: &Owner,
-        session: &SessionId,
-        runs: &[RunId],
-        undo: &Undo,
-    ) -> Result<Vec<RunId>, AgentError> {
-        let lines = self.parts.place.sessions(owner).read(session).await?;
-        let intents = lines.iter().filter_map(|line| match &line.entry {
-            Entry::Call(intent) if intent.changes => Some((&intent.run, &intent.id)),
-            _ => None,
+    /// Returns those of `runs` that changed files according to the journal, but whose changes are
+    /// no longer recorded.
+    async fn forgotten_runs(&self, runs: &[RunId]) -> Result<Vec<RunId>, AgentError> {
+        let lines = self.sessions.read(&self.session).await?;
+        let intents = lines.iter().filter_map(|line| {
+            let Entry::Call(intent) = &line.entry else {
+                return None;
+            };
+            intent.changes.then_some((&intent.run, &intent.id))
         });
         let done: BTreeSet<(&RunId, &String)> = lines
             .iter()
-            .filter_map(|line| match &line.entry {
-                Entry::Result(result) if result.status == ResultStatus::Ok => {
-                    Some((&result.run, &result.id))
-                }
-                _ => None,
+            .filter_map(|line| {
+                let Entry::Result(result) = &line.entry else {
+                    return None;
+                };
+                (result.status == ResultStatus::Ok).then_some((&result.run, &result.id))
             })
             .collect();
         let changed: BTreeSet<&RunId> = intents
@@ -149,38 +86,36 @@ impl Agent {
             .collect();
         let mut forgotten = Vec::new();
         for run in runs.iter().filter(|run| changed.contains(run)) {
-            let key = RunKey {
-                session: session.clone(),
-                run: run.clone(),
-            };
-            if undo.log.records(&key).await?.is_empty() {
+            if self.log.records(&self.key(run)).await?.is_empty() {
                 forgotten.push(run.clone());
             }
         }
         Ok(forgotten)
     }
 
-    /// The runs of a session that began after entry `seq`, oldest first.
-    pub async fn runs_after(
-        &self,
-        owner: &Owner,
-        session: &SessionId,
-        seq: u64,
-    ) -> Result<Vec<RunId>, AgentError> {
-        let lines = self.parts.place.sessions(owner).read(session).await?;
+    /// Returns the runs of the session that began after entry `seq`, oldest first.
+    pub async fn runs_after(&self, seq: u64) -> Result<Vec<RunId>, AgentError> {
+        let lines = self.sessions.read(&self.session).await?;
         let inputs = lines
             .into_iter()
             .filter(|line| line.seq > seq)
-            .filter_map(|line| match line.entry {
-                Entry::User(input) => Some(input.run),
-                _ => None,
+            .filter_map(|line| {
+                let Entry::User(input) = line.entry else {
+                    return None;
+                };
+                Some(input.run)
             });
         Ok(inputs.collect())
     }
-}
 
-impl Undo {
-    /// The newest run that changed something, of one session or of any.
+    fn key(&self, run: &RunId) -> RunKey {
+        RunKey {
+            session: self.session.clone(),
+            run: run.clone(),
+        }
+    }
+
+    /// Returns the newest run that changed a file, of `session` or of any session of the owner.
     pub async fn newest(&self, session: Option<&SessionId>) -> Result<Option<RunKey>, AgentError> {
         let runs = self.log.runs().await?.into_iter().map(|run| run.key).rev();
         for key in runs.filter(|key| session.is_none_or(|session| key.session == *session)) {
@@ -191,7 +126,7 @@ impl Undo {
         Ok(None)
     }
 
-    /// The run whose id begins with `text`, if there is exactly one that changed something.
+    /// Returns the recorded runs, of any session of the owner, whose id begins with `text`.
     pub async fn find(&self, text: &str) -> Result<Vec<RunKey>, AgentError> {
         let runs = self.log.runs().await?.into_iter().map(|run| run.key);
         Ok(runs
@@ -199,17 +134,10 @@ impl Undo {
             .collect())
     }
 
-    /// What undoing `runs`, given oldest first, would do.
-    pub async fn plan(&self, session: &SessionId, runs: &[RunId]) -> Result<UndoPlan, AgentError> {
-        let runs: Vec<RunKey> = runs
-            .iter()
-            .map(|run| RunKey {
-                session: session.clone(),
-                run: run.clone(),
-            })
-            .collect();
+    /// Plans undoing `runs`, given oldest first. Nothing is changed.
+    pub async fn plan(&self, runs: &[RunId]) -> Result<UndoPlan, AgentError> {
         let mut plan = UndoPlan {
-            runs,
+            runs: runs.iter().map(|run| self.key(run)).collect(),
             ..UndoPlan::default()
         };
         let mut net_of_all: BTreeMap<String, (FileState, FileState)> = BTreeMap::new();
@@ -247,8 +175,8 @@ impl Undo {
         parsed.collect()
     }
 
-    /// A directory must make room for the file it replaced: nothing may be in it but what goes
-    /// anyway.
+    /// Plans removing a directory that stands where a file was. Anything in it that the plan does
+    /// not remove is an obstacle.
     async fn plan_directory_removal(
         &self,
         plan: &mut UndoPlan,
@@ -285,7 +213,7 @@ impl Undo {
         Ok(())
     }
 
-    /// Adds what is to be done about a path. Gives it back if a directory there must make room
+    /// Adds the steps for one path. Returns the path if a directory must be removed from it
     /// first.
     async fn plan_path(
         &self,
@@ -306,7 +234,7 @@ impl Undo {
             (FileState::Unkept(reason), _) => plan
                 .obstacles
                 .push(UndoObstacle::NotCaptured { path, reason }),
-            // Others may have put something into it, or removed it: neither is ours to judge.
+            // Files that others put into the directory stay, and so does the directory.
             (FileState::Absent, FileState::Directory) if now == FileState::Directory => {
                 step(UndoAction::RemoveDirectory)
             }
@@ -339,13 +267,13 @@ impl Undo {
         Ok(None)
     }
 
-    /// The content that a step would restore; none if it is not kept, or not whole.
+    /// Returns the content that a step would restore; `None` if it is missing or damaged.
     pub async fn saved_content(&self, hash: &str) -> Result<Option<Bytes>, AgentError> {
         let image = self.log.image(hash).await?;
         Ok(image.filter(|image| ContentHash::of(image).to_string() == hash))
     }
 
-    /// The content of a file as it is now; none if there is none.
+    /// Returns the current content of a file; `None` if there is no file.
     pub async fn current_content(&self, path: &VPath) -> Result<Option<Bytes>, AgentError> {
         match self.files.read(path, ReadRange::ALL).await {
             Ok((content, _)) => Ok(Some(content)),
@@ -356,13 +284,13 @@ impl Undo {
         }
     }
 
-    /// Does what the plan says, and forgets the runs' changes. Stopped half-way, it can be done
-    /// again.
+    /// Carries the plan out and deletes the records of its runs. If it is interrupted, it can be
+    /// applied again.
     pub async fn apply(&self, plan: &UndoPlan) -> Result<(), AgentError> {
         let steps = |wanted: fn(&UndoAction) -> bool| {
             plan.steps.iter().filter(move |step| wanted(&step.action))
         };
-        // What was made goes first: a file may stand where a directory was.
+        // Removals first: a file may stand where a directory was.
         for step in steps(|action| *action == UndoAction::Remove) {
             self.files.remove(&step.path).await?;
         }
@@ -397,8 +325,7 @@ impl Undo {
             }
         }
         for run in &plan.runs {
-            // Not merely forgotten: that there is nothing left to undo must be told from not
-            // knowing.
+            // A record stays, so that an undone run differs from one whose changes were forgotten.
             self.log.delete_run(run).await?;
             let line = serde_json::to_string(&ChangeRecord::Undone).unwrap_or_default();
             self.log.record(run, line, Vec::new()).await?;
@@ -410,7 +337,7 @@ impl Undo {
         &self,
         path: &VPath,
     ) -> Result<(FileState, Option<Version>), AgentError> {
-        // Changes were recorded with links followed; one that stands there now leads to another's
+        // Changes were recorded with links followed. A link that is there now leads to another
         // file.
         if self.files.resolve(path).await.is_ok_and(|end| end != *path) {
             return Ok((FileState::Unkept("a link leads elsewhere".to_owned()), None));
@@ -440,56 +367,5 @@ impl Undo {
                 )
             }
         })
-    }
-}
-
-/// What was at each path before the first change and after the last, since anything was taken back.
-fn net_changes(records: &[ChangeRecord]) -> BTreeMap<String, (FileState, FileState)> {
-    let done = records
-        .iter()
-        .rposition(|record| *record == ChangeRecord::Undone)
-        .map_or(0, |at| at + 1);
-    let records = &records[done..];
-    let void: BTreeSet<&str> = records
-        .iter()
-        .filter_map(|record| match record {
-            ChangeRecord::Void { id } => Some(id.as_str()),
-            ChangeRecord::Change { .. } | ChangeRecord::Undone => None,
-        })
-        .collect();
-    let mut net: BTreeMap<String, (FileState, FileState)> = BTreeMap::new();
-    for record in records {
-        let ChangeRecord::Change { id, paths } = record else {
-            continue;
-        };
-        if void.contains(id.as_str()) {
-            continue;
-        }
-        for change in paths {
-            let entry = net.entry(change.path.clone());
-            let first = entry.or_insert_with(|| (change.before.clone(), change.after.clone()));
-            first.1 = change.after.clone();
-        }
-    }
-    net
-}
-
-/// Whether two states are the same for a person: content counts, permission bits where both are
-/// known.
-fn is_same_state(a: &FileState, b: &FileState) -> bool {
-    match (a, b) {
-        (FileState::File { hash: a, mode: m }, FileState::File { hash: b, mode: n }) => {
-            a == b && (m.is_none() || n.is_none() || m.map(|m| m & 0o777) == n.map(|n| n & 0o777))
-        }
-        (FileState::Absent, FileState::Absent) | (FileState::Directory, FileState::Directory) => {
-            true
-        }
-        (
-            FileState::Absent
-            | FileState::Directory
-            | FileState::File { .. }
-            | FileState::Unkept(_),
-            _,
-        ) => false,
     }
 }

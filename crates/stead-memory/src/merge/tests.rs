@@ -1,7 +1,7 @@
 //! Merging, as a person would check it: nothing by hand is touched, no fact is lost, twice is once.
 
-use super::super::fact::FactSource;
 use super::*;
+use crate::fact::FactSource;
 use proptest::prelude::*;
 
 const MUCH: u64 = 100_000;

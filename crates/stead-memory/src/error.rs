@@ -1,38 +1,39 @@
-//! What can go wrong with memory.
+//! Errors of memory.
 
+use stead_core::BudgetExhausted;
 use stead_core::Hint;
 use stead_model::ModelError;
 use stead_store::StoreError;
 use stead_vfs::{VPath, VfsError};
 
-/// Why something could not be remembered, or done to what is remembered.
+/// Why an operation on memory failed.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
     /// The layout has no memory.
     #[error("this workspace has no memory: its layout ({0}) has no place for one")]
     NoMemory(String),
-    /// Nobody can be asked.
+    /// There is no model to ask.
     #[error(
         "there is no model to extract and merge facts: set memory.model in agent.yaml \
          (scripted: and replay: models are not asked)"
     )]
     NoModel,
-    /// The queue, a mark or a journal.
+    /// The queue, a document or a journal cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A memory file.
+    /// A memory file cannot be read or written.
     #[error(transparent)]
     Files(#[from] VfsError),
     /// The model failed.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// Too little of the day's budget is left.
+    /// Too little of the budget is left.
     #[error(transparent)]
-    Budget(#[from] crate::BudgetError),
-    /// The model answered something else than it was asked for.
+    Budget(#[from] BudgetExhausted),
+    /// The model's answer is not what was asked for.
     #[error("the model's answer cannot be used: {0}")]
     Answer(String),
-    /// The model took too long.
+    /// The model did not answer in time.
     #[error("the model did not answer within {0} seconds")]
     Slow(u64),
     /// A memory file is not text.
@@ -43,18 +44,18 @@ pub enum MemoryError {
         /// The line, from 1.
         line: usize,
     },
-    /// A file was changed again and again while it was to be written.
+    /// Others changed a file again and again while it was to be written.
     #[error("{0} is being changed by others all the time; it is tried again later")]
     Contended(VPath),
     /// There is no such fact.
     #[error("there is no fact {0}")]
     NoSuchFact(String),
-    /// What is kept about the progress of a job is not what was written there.
+    /// A document or a job cannot be parsed.
     #[error("what is kept as {key} cannot be read: {cause}")]
     Unreadable {
-        /// The document.
+        /// The key of the document.
         key: String,
-        /// Why.
+        /// The reason.
         cause: String,
     },
 }

@@ -1,0 +1,102 @@
+//! The agent as the context of its long-term memory.
+
+use crate::metered_model::{MeteredError, MeteredModel};
+use crate::model_facts::UNKNOWN_SIDE_WINDOW_TOKENS;
+use crate::{AgentParts, Budget, BudgetError, Purpose};
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use stead_core::{Block, Owner, SessionId};
+use stead_memory::{MemoryContext, MemoryError, MemoryModel, MemoryQuestion};
+use stead_model::Model;
+use stead_place::OwnerState;
+use stead_store::Sessions;
+use stead_vfs::Vfs;
+use stead_workspace::Definition;
+
+/// Models that answer only what they were recorded or written for, and so no question about memory.
+const FIXED_MODELS: [&str; 3] = ["scripted:", "replay:", "none"];
+
+/// Gives memory the files, sessions, state and model of an agent.
+#[derive(Debug)]
+pub(crate) struct AgentMemoryContext {
+    parts: Arc<AgentParts>,
+}
+
+impl AgentMemoryContext {
+    pub(crate) fn new(parts: Arc<AgentParts>) -> Self {
+        Self { parts }
+    }
+
+    /// The model that was set for memory, or else the agent's own.
+    fn asked_model(&self) -> Option<&Arc<dyn Model>> {
+        let own = &self.parts.model;
+        let is_fixed = FIXED_MODELS.iter().any(|kind| own.name().starts_with(kind));
+        let own = Some(own).filter(|_| !is_fixed);
+        self.parts.memory_model.as_ref().or(own)
+    }
+
+    async fn answer(&self, question: MemoryQuestion<'_>) -> Result<String, MemoryError> {
+        let model = self.asked_model().ok_or(MemoryError::NoModel)?;
+        let budget = Budget::outside_runs(&self.parts, question.owner);
+        let metered = MeteredModel::new(&self.parts, &**model, &budget);
+        let tokens = metered.answer_tokens(question.max_answer_tokens);
+        let answer = metered
+            .ask_within(question.system, question.text, tokens, question.timeout)
+            .await
+            .map_err(|error| match error {
+                MeteredError::Budget(BudgetError::Exhausted(error)) => MemoryError::Budget(error),
+                MeteredError::Budget(BudgetError::Store(error)) => MemoryError::Store(error),
+                MeteredError::Model(error) => MemoryError::Model(error),
+                MeteredError::TimedOut(limit) => MemoryError::Slow(limit.as_secs()),
+            })?;
+        // A line that cannot be written is missing in the usage log, and nothing else.
+        let _ = answer
+            .log(
+                &self.parts,
+                (question.owner, question.session),
+                Purpose::Memory,
+            )
+            .await;
+        let text = answer.reply.content.iter().filter_map(|block| match block {
+            Block::Text { text } => Some(text.as_str()),
+            Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
+        });
+        Ok(text.collect())
+    }
+}
+
+impl MemoryContext for AgentMemoryContext {
+    fn definition(&self) -> &Definition {
+        &self.parts.workspace.definition
+    }
+
+    fn files(&self, owner: &Owner, session: &SessionId) -> Arc<dyn Vfs> {
+        self.parts.place.files(owner, session, None)
+    }
+
+    fn state(&self, owner: &Owner) -> OwnerState {
+        self.parts.place.state(owner)
+    }
+
+    fn sessions(&self, owner: &Owner) -> Arc<dyn Sessions> {
+        self.parts.place.sessions(owner)
+    }
+
+    fn model(&self) -> Option<MemoryModel> {
+        let model = self.asked_model()?;
+        Some(MemoryModel {
+            name: model.name().to_owned(),
+            window_tokens: model
+                .facts()
+                .context_window
+                .unwrap_or(UNKNOWN_SIDE_WINDOW_TOKENS),
+        })
+    }
+
+    fn ask<'a>(
+        &'a self,
+        question: MemoryQuestion<'a>,
+    ) -> BoxFuture<'a, Result<String, MemoryError>> {
+        Box::pin(self.answer(question))
+    }
+}
