@@ -29,9 +29,7 @@
 //! let exec = Exec::new("echo $GREETING; echo bye >&2; exit 3", "/").with_timeout(Duration::from_secs(10));
 //! let mut output = Collected(Vec::new());
 //! assert_eq!(host.exec(exec, &mut output).await.unwrap(), ExecOutcome::Exited(3));
-//! assert_eq!(output.0, b"hello
-//! bye
-//! ");
+//! assert_eq!(output.0, b"hello\nbye\n");
 //! # });
 //! ```
 //!

@@ -36,7 +36,7 @@ pub(super) struct TouchedPath {
     pub(super) extent: AccessExtent,
 }
 
-/// The extent of an access: a parsed [`PathScope`](stead_core::PathScope).
+/// The extent of an access: a parsed [`PathScope`].
 #[derive(Debug, Clone)]
 pub(super) enum AccessExtent {
     Content,
