@@ -12,7 +12,7 @@ use stead_core::{AgentId, PermissionMode, Price};
 use stead_model::ModelSettings;
 use stead_place::{FilesystemMode, FilesystemSettings, SessionSettings};
 use stead_shell::CommandRules;
-use stead_vfs::Rule;
+use stead_vfs::{CheckedRule, Rule};
 
 /// The settings of an agent. All are optional.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -52,7 +52,8 @@ pub struct AgentConfig {
     pub undo: UndoSettings,
     /// Which files may be read and written; the first rule that covers a path decides.
     #[serde(deserialize_with = "permissions")]
-    pub permissions: Vec<Rule>,
+    #[schemars(with = "Vec<Rule>")]
+    pub permissions: Vec<CheckedRule>,
     /// What becomes of messages that come while a run goes on.
     pub queue: QueueSettings,
     /// Said first in the prompt, before everything that is read from files.
@@ -323,20 +324,22 @@ fn model<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ModelSetti
     deserializer.deserialize_any(ModelVisitor)
 }
 
-/// Rule by rule, so that what is wrong with one is told at its place in the file.
-fn permissions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Rule>, D::Error> {
+/// Reads and compiles rule by rule, so that an invalid one is reported at its position in the file.
+fn permissions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<CheckedRule>, D::Error> {
     struct RuleSeed(usize);
     impl<'de> serde::de::DeserializeSeed<'de> for RuleSeed {
-        type Value = Rule;
-        fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Rule, D::Error> {
+        type Value = CheckedRule;
+        fn deserialize<D: Deserializer<'de>>(
+            self,
+            deserializer: D,
+        ) -> Result<CheckedRule, D::Error> {
             let rule = Rule::deserialize(deserializer)?;
-            rule.check(self.0).map_err(serde::de::Error::custom)?;
-            Ok(rule)
+            CheckedRule::new(self.0, rule).map_err(serde::de::Error::custom)
         }
     }
     struct RulesVisitor;
     impl<'de> serde::de::Visitor<'de> for RulesVisitor {
-        type Value = Vec<Rule>;
+        type Value = Vec<CheckedRule>;
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             f.write_str("a list of rules, each with `operations`, `paths` and `mode`")
         }
@@ -344,7 +347,7 @@ fn permissions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Rule>, 
             self,
             mut list: A,
         ) -> Result<Self::Value, A::Error> {
-            let mut rules: Vec<Rule> = Vec::new();
+            let mut rules: Vec<CheckedRule> = Vec::new();
             while let Some(rule) = list.next_element_seed(RuleSeed(rules.len()))? {
                 rules.push(rule);
             }

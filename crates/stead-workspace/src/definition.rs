@@ -1,4 +1,4 @@
-//! What a folder says an agent is, whichever layout it has.
+//! The definition of an agent, the same for every layout.
 
 use crate::{
     AgentConfig, AgentSpec, FeatureSwitch, Finding, HookSpec, Layout, ProfileLayer, SourcePosition,
@@ -9,38 +9,38 @@ use std::collections::BTreeMap;
 use stead_skills::SkillFlavor;
 use stead_vfs::{Protected, VPath};
 
-/// An agent as its folder defines it. Every layout comes to this.
+/// An agent as its folder defines it. Every layout is loaded into this type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Definition {
     /// The layout of the folder.
     pub layout: Layout,
-    /// Its settings, whichever files they came from.
+    /// The settings.
     pub config: AgentConfig,
-    /// Where its parts lie.
+    /// The paths of its parts.
     pub paths: WorkspacePaths,
-    /// Agents it defines beside itself, by name.
+    /// Further agents that the folder defines, by name.
     pub agents: BTreeMap<String, AgentSpec>,
-    /// Which of them the main agent is; none = the workspace itself.
+    /// The name of the main agent, if it is one of `agents`.
     pub active: Option<String>,
-    /// The same if nobody asks for another.
+    /// The main agent if the person chooses none.
     pub default_delegate: Option<String>,
     /// Tools that settings other than `tools.json` allow and deny; a tool must pass all lists.
     pub tools: Vec<ToolLists>,
-    /// How tools are named to the model.
+    /// The names under which tools are shown to the model.
     pub surface: Surface,
-    /// Whom to ask when something happens, in that order.
+    /// The hooks, in the order in which they are asked.
     pub hooks: Vec<HookSpec>,
-    /// Parts of the prompt that are fixed by the layout's settings.
+    /// Sections of the prompt that come from settings.
     pub texts: Vec<FixedText>,
-    /// What a person should know. Never an error: a definition with errors is not made.
+    /// Findings that are not errors; with errors there is no definition.
     pub findings: Vec<Finding>,
-    /// Where each setting came from, by key.
+    /// The origin of each setting, by key.
     pub origins: BTreeMap<String, SettingOrigin>,
-    /// Profiles of models that the program gives, over those of files.
+    /// Profiles given by the program; they override those of files.
     pub profiles: Vec<ProfileLayer>,
 }
 
-/// Where the parts of an agent lie in its folder.
+/// The paths of the parts of an agent in its folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkspacePaths {
     /// Files that are shown whole, in order; the first is the persona.
@@ -53,7 +53,7 @@ pub struct WorkspacePaths {
     pub knowledge: Option<VPath>,
     /// Folders of skills, lowest first.
     pub skills: Vec<VPath>,
-    /// How strictly its skills are read.
+    /// The rules that its skills follow.
     pub flavor: SkillFlavor,
     /// Folder of agent definitions that are read again each turn.
     pub subagents: Option<VPath>,
@@ -61,22 +61,22 @@ pub struct WorkspacePaths {
     pub tools: Option<VPath>,
     /// Folder below which `agents/<id>/` holds sessions and other runtime state.
     pub runtime: VPath,
-    /// The file that says who used how much, where it is not with the rest of the runtime state.
+    /// The usage log, if it does not lie with the rest of the runtime state.
     pub usage: Option<VPath>,
-    /// The folder in which conversations are kept for people to read; none = they are not.
+    /// The folder of readable copies of conversations; none = none are written.
     pub conversations: Option<VPath>,
-    /// The list of tasks that outlive conversations; none = there is no place for one.
+    /// The list of tasks that outlive sessions; none = the layout has none.
     pub tasks: Option<VPath>,
-    /// Where files go that are written outside every known folder.
+    /// The folder for new files outside the known ones.
     pub default_dir: Option<VPath>,
-    /// What no rule can open.
+    /// The protected paths.
     pub protected: Protected,
 }
 
 /// A file that is shown whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextFile {
-    /// Where it lies.
+    /// The path.
     pub path: VPath,
     /// The tag around it.
     pub tag: String,
@@ -94,16 +94,16 @@ pub enum ContextRendering {
     Whole,
     /// Without HTML comments, which are for people.
     WithoutComments,
-    /// As notes that the agent keeps itself: at [`crate::order::NOTES`], and only if there are more
-    /// than [`Shown::SHORT_CHARS`] characters of them.
+    /// As notes of the agent, in [`crate::section_order::NOTES`], and only if there are more than
+    /// [`ContextRendering::MAX_EMPTY_NOTE_CHARS`] characters.
     Notes,
 }
 
 impl ContextRendering {
-    /// Notes of so many characters, or fewer, say nothing.
+    /// The maximum length of notes that count as empty.
     pub const MAX_EMPTY_NOTE_CHARS: usize = 20;
 
-    /// What is shown of a file's `text`; none if it is left out.
+    /// Returns what is shown of `text`; none if the file is left out.
     pub fn render(self, text: &str) -> Option<Cow<'_, str>> {
         match self {
             Self::Whole => Some(Cow::Borrowed(text)),
@@ -114,7 +114,7 @@ impl ContextRendering {
     }
 }
 
-/// The text without `<!-- … -->`. One that is not closed is text.
+/// Removes `<!-- … -->`. A comment that is not closed stays.
 fn strip_html_comments(text: &str) -> Cow<'_, str> {
     let mut out = String::new();
     let mut rest = text;
@@ -141,7 +141,7 @@ pub enum Nested {
 }
 
 impl ContextFile {
-    /// A file shown whole under `tag`.
+    /// Creates a file that is shown whole under `tag`.
     pub fn new(path: VPath, tag: impl Into<String>) -> Self {
         Self {
             path,
@@ -151,7 +151,7 @@ impl ContextFile {
         }
     }
 
-    /// A file shown under a tag made of its path: `notes/Style.md` is `<notes_style_md>`.
+    /// Creates a file with a tag made of its path: `notes/Style.md` is shown as `<notes_style_md>`.
     pub fn with_tag_from_path(path: VPath) -> Self {
         let letter = |c: char| if c.is_alphanumeric() { c } else { '_' };
         let tag: String = path.as_str().to_lowercase().chars().map(letter).collect();
@@ -164,12 +164,12 @@ impl ContextFile {
     }
 }
 
-/// A part of the prompt that settings give.
+/// A section of the prompt that comes from settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FixedText {
-    /// What it is about, for listings.
+    /// The title, for listings.
     pub title: String,
-    /// Where it stands among the sections: see [`crate::order`].
+    /// The position among the sections: see [`crate::section_order`].
     pub order: u16,
     /// The file it came from.
     pub source: String,
@@ -179,19 +179,18 @@ pub struct FixedText {
     pub tag: Option<String>,
 }
 
-/// Where a setting came from.
+/// The origin of a setting.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct SettingOrigin {
     /// The file, or what else gave it (`default`, `the flag -m`, a variable).
     pub source: String,
-    /// Where in the file.
+    /// The position in the file.
     #[serde(flatten)]
     pub place: Option<SourcePosition>,
 }
 
 impl Definition {
-    /// Whether facts are extracted from what was said, after each run: as set, or as the layout's
-    /// own users expect.
+    /// Returns whether facts are extracted after each run: as set, or else as the layout does.
     pub fn memory_flush_enabled(&self) -> bool {
         let by_layout = self.layout.def().memory_flush;
         let wanted = self.config.memory.flush.unwrap_or(by_layout);
@@ -200,7 +199,7 @@ impl Definition {
             && !self.config.disable.contains(FeatureSwitch::MemoryHooks)
     }
 
-    /// The agent's own definition, if it is one of [`Definition::agents`].
+    /// Returns the definition of the main agent, if it is one of [`Definition::agents`].
     pub fn active_spec(&self) -> Option<&AgentSpec> {
         self.agents.get(self.active.as_ref()?)
     }

@@ -1,4 +1,4 @@
-//! The same workspace as each of its agents finds it.
+//! Roles: the workspace as one of its agents sees it.
 
 use crate::{
     AgentMode, AgentRole, AgentSpec, AgentToolLists, Definition, FeatureSwitch, FixedText, Policy,
@@ -12,14 +12,14 @@ const GENERAL_PURPOSE: &str = "general-purpose";
 const BUILT_IN: &str = "built in";
 
 impl AgentSpec {
-    /// Whether it is [`general_purpose`], and not an agent of the workspace with its name.
+    /// Returns whether it is [`general_purpose`], and not an agent of the workspace of that name.
     pub fn is_general_purpose(&self) -> bool {
         self.name == GENERAL_PURPOSE && self.source == BUILT_IN
     }
 }
 
-/// The agent that every workspace has to hand work to, unless it is switched off: like the one that
-/// hands it over, with a conversation of its own.
+/// Returns the built-in subagent that every workspace has unless it is switched off. It is like the
+/// agent that delegates to it, with a session of its own.
 pub fn general_purpose() -> AgentSpec {
     AgentSpec {
         name: GENERAL_PURPOSE.to_owned(),
@@ -40,8 +40,8 @@ pub fn general_purpose() -> AgentSpec {
 }
 
 impl Definition {
-    /// The same workspace as `spec` finds it: its words, model, bounds and tools in the place of
-    /// the main agent's.
+    /// Returns the definition in the role of `spec`: its prompt, model, limits and tools replace those
+    /// of the main agent.
     pub fn for_agent(&self, spec: &AgentSpec, part: AgentRole) -> Self {
         let mut role = self.clone();
         role.agents.insert(spec.name.clone(), spec.clone());
@@ -52,14 +52,14 @@ impl Definition {
         role.tools = self.tool_lists_for(spec);
         match part {
             AgentRole::Main => {}
-            // What was learned about a person is for who talks to that person.
+            // Memory about a person is for the agent that talks to that person.
             AgentRole::Child => {
                 role.paths.memory = None;
                 role.paths.daily_facts = None;
                 role.config.memory.flush = Some(false);
                 role.config.system_prompt = None;
                 role.config.description = None;
-                // A command would not see its own files.
+                // A command would not see the files of an isolated subagent.
                 if spec.isolation == SubagentIsolation::Isolated {
                     role.config.disable.0.insert(FeatureSwitch::Shell);
                 }
@@ -104,7 +104,7 @@ impl Definition {
     }
 }
 
-/// A list of tools with those that follow from what else the agent may do.
+/// Adds the tools that the other settings of an agent imply.
 pub(crate) fn with_implied_tools(mut tools: Vec<String>, spec: &AgentSpec) -> Vec<String> {
     let delegates = spec
         .subagents
@@ -134,11 +134,11 @@ pub(crate) fn with_implied_tools(mut tools: Vec<String>, spec: &AgentSpec) -> Ve
     tools
 }
 
-/// The model an agent asks: its own, or that of the workspace with what it sets.
+/// Returns the model of an agent: its own, or that of the workspace with its settings.
 fn model(own: Option<&ModelSettings>, base: Option<&ModelSettings>) -> Option<ModelSettings> {
     match (own, base) {
         (Some(own), _) if own.name.contains(':') => Some(own.clone()),
-        // A name alone is one of the same provider's.
+        // A name without a provider means the provider of the workspace's model.
         (Some(own), Some(base)) if !own.name.is_empty() => {
             let provider = base.name.split(':').next().unwrap_or_default();
             let name = format!("{provider}:{}", own.name);
@@ -157,7 +157,7 @@ fn model(own: Option<&ModelSettings>, base: Option<&ModelSettings>) -> Option<Mo
     }
 }
 
-/// The bounds of an agent: its own, and those of the workspace where it has none.
+/// Returns the limits of an agent; those of the workspace apply where it sets none.
 pub(crate) fn policy(own: &SpecPolicy, base: &Policy) -> Policy {
     Policy {
         max_steps: own.max_steps.unwrap_or(base.max_steps),

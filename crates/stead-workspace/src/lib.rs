@@ -77,9 +77,9 @@ pub use hooks::{
     RunEndFilter,
 };
 pub use layout::{
-    AgentChoice, AgentToolLists, BuiltInSurface, InnerDirs, Layout, LayoutDef, LayoutMark, LoadCx,
-    MarkRank, MarkStrength, ModelUse, OpenOptions, UnknownTools, WorkspaceNameError,
-    check_workspace_name, detect_layout, try_detect_layout,
+    AgentChoice, AgentToolLists, BuiltInSurface, CheckName, InnerDirs, Layout, LayoutDef,
+    LayoutMark, LoadCx, MarkRank, MarkStrength, ModelUse, OpenOptions, UnknownTools,
+    WorkspaceNameError, check_workspace_name, detect_layout, try_detect_layout,
 };
 pub use memory::MemorySettings;
 pub use offload::{OffloadSettings, offload_folder};

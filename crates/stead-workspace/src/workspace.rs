@@ -9,58 +9,58 @@ use crate::{
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use stead_core::{Hint, VerdictKind};
+use stead_core::Hint;
 use stead_place::{DefaultDir, PlaceSettings, SessionPersistence, SurroundingProject};
 use stead_search::Embed;
 use stead_skills::{SkillFlavor, SkillLayer, SkillLibrary, SkillOrigin, SourceError};
-use stead_vfs::{FileKind, Guarded, Protected, Rule, RuleError, Rules, VPath, Vfs, VfsError};
+use stead_vfs::{FileKind, Guarded, Protected, Rules, VPath, Vfs, VfsError};
 
-/// A workspace: its files, and what they say the agent is.
+/// A workspace: its files and the agent they define.
 #[derive(Debug, Clone)]
 pub struct Workspace {
     /// The files it was opened from: everything for a local place, a template for a shared one.
     pub files: Arc<dyn Vfs>,
-    /// What they say the agent is.
+    /// The agent that the files define.
     pub definition: Definition,
-    /// Reads what is needed for every turn.
+    /// The cached reader of files that every turn needs.
     pub reader: Arc<TextReader>,
-    /// Reads skills.
+    /// The cached reader of skills.
     pub library: Arc<SkillLibrary>,
     /// The person's own folder, which has skills for all workspaces.
     pub home: Option<Arc<dyn Vfs>>,
-    /// Where this machine keeps what is derived from places that are not folders.
+    /// The folder of this machine for derived data of places that are not folders.
     pub cache: Option<PathBuf>,
-    /// What tells the meaning of texts to searches, where the settings name it.
+    /// The embedding model of searches, if the settings name one.
     pub embedder: Option<Arc<dyn Embed>>,
     spec_cache: Arc<SpecCache>,
     built_in: Arc<[ProfileLayer]>,
     profiles: Arc<ProfileCache>,
-    /// What the agent may read and write, compiled from its `permissions:`.
+    /// The compiled `permissions:`.
     pub rules: Arc<Rules>,
-    /// The same for what the prompt shows: nobody is asked there, so what asks is left out.
+    /// The rules for what the prompt shows. Nobody can be asked there, so asking denies.
     unattended_rules: Arc<Rules>,
 }
 
-/// Definitions of subagents, by the text they were read from: each is parsed once.
+/// Parsed definitions of subagents with the text they were parsed from.
 type SpecCache = Mutex<HashMap<VPath, (Arc<str>, Option<Arc<AgentSpec>>)>>;
 
-/// Profiles, by the text they were read from: each is parsed once.
+/// Parsed profiles with the text they were parsed from.
 type ProfileCache = Mutex<HashMap<VPath, (Arc<str>, Result<Arc<ParsedProfile>, Vec<Finding>>)>>;
 
-/// Largest definition of a subagent, and largest `tools.json`.
+/// The maximum size of a definition of a subagent, a profile and `tools.json`.
 const MAX_READ_BYTES: u64 = 1024 * 1024;
-/// Most profiles.
+/// The maximum number of profiles.
 const MAX_PROFILES: usize = 100;
-/// Most definitions of subagents in a folder.
+/// The maximum number of subagents in a folder.
 const MAX_SUBAGENTS: usize = 1000;
 
-/// Where the standard says that a project keeps skills for agents of every make.
+/// The folder in which, by the standard, a project keeps skills for all agents.
 const STANDARD_SKILLS: &str = ".agents/skills";
-/// Where skills for all workspaces lie in a person's own folder.
+/// The folders of skills for all workspaces in a person's home.
 const GLOBAL_SKILLS: [&str; 2] = [".stead/skills", STANDARD_SKILLS];
 
-/// Values of variables in `tools.json`, to be kept out of journals. What is wrong with the file is
-/// told by a turn.
+/// Returns the values of variables in `tools.json`, which are redacted in journals. Problems of the
+/// file are reported by the turn setup.
 async fn secrets_of_tools(
     files: &Arc<dyn Vfs>,
     definition: &Definition,
@@ -81,24 +81,12 @@ async fn secrets_of_tools(
     parsed.map(|(config, _)| config.secrets).unwrap_or_default()
 }
 
-/// The rule where nobody can be asked.
-fn without_asking(rule: Rule) -> Rule {
-    let mode = match rule.mode {
-        VerdictKind::Ask => VerdictKind::Deny,
-        mode @ (VerdictKind::Allow | VerdictKind::Deny) => mode,
-    };
-    Rule { mode, ..rule }
-}
-
-/// Why a folder is not a workspace.
+/// Why a workspace cannot be opened or read.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
-    /// Its settings are wrong.
+    /// The settings are invalid.
     #[error("{}", lines(.0))]
     Invalid(Vec<Finding>),
-    /// Its file rules are wrong.
-    #[error("agent.yaml: {0}")]
-    Rules(#[from] RuleError),
     /// A file cannot be read.
     #[error(transparent)]
     Files(#[from] VfsError),
@@ -112,7 +100,7 @@ impl WorkspaceError {
     pub fn hint(&self) -> Option<Hint> {
         match self {
             Self::Skills(error) => error.hint(),
-            Self::Invalid(_) | Self::Rules(_) | Self::Files(_) => None,
+            Self::Invalid(_) | Self::Files(_) => None,
         }
     }
 }
@@ -125,12 +113,12 @@ fn lines(findings: &[Finding]) -> String {
         .join("\n")
 }
 
-/// The agents of a workspace that work can be handed to.
+/// The subagents of a workspace.
 #[derive(Debug, Clone, Default)]
 pub struct SubagentSpecs {
-    /// By name.
+    /// The definitions by name.
     pub specs: BTreeMap<String, Arc<AgentSpec>>,
-    /// Names whose definition cannot be read; `stead check` tells why.
+    /// The names of subagents whose definition is invalid.
     pub broken: BTreeSet<String>,
 }
 
@@ -170,10 +158,9 @@ impl Workspace {
             .and_then(|settings| settings.api_key.clone());
         definition.config.secrets.extend(key);
         let permissions = &definition.config.permissions;
-        let rules = Arc::new(Rules::new(permissions, definition.paths.protected)?);
-        let unasked: Vec<Rule> = permissions.iter().cloned().map(without_asking).collect();
-        let unasked = Arc::new(Rules::new(&unasked, definition.paths.protected)?);
-        let secrets = Arc::new(Rules::new(&[], Protected::NONE)?);
+        let rules = Rules::from_checked(permissions, definition.paths.protected);
+        let unattended = Arc::new(rules.without_asking());
+        let secrets = Arc::new(Rules::from_checked(&[], Protected::NONE));
         let home = options
             .home
             .clone()
@@ -181,20 +168,20 @@ impl Workspace {
         Ok(Self {
             files,
             definition,
-            rules,
+            rules: Arc::new(rules),
             reader: Arc::default(),
             library: Arc::default(),
             home,
             cache: options.cache.clone(),
             embedder: meaning,
-            unattended_rules: unasked,
+            unattended_rules: unattended,
             spec_cache: Arc::default(),
             built_in: built_in_profiles().into(),
             profiles: Arc::default(),
         })
     }
 
-    /// The same workspace as one of its agents finds it.
+    /// Returns the workspace in the role of one of its agents.
     pub fn for_agent(&self, spec: &AgentSpec, part: AgentRole) -> Self {
         Self {
             definition: self.definition.for_agent(spec, part),
@@ -202,7 +189,7 @@ impl Workspace {
         }
     }
 
-    /// `files` as the prompt shows them: what may not be read, or only after asking, is not there.
+    /// Returns `files` as the prompt shows them: without what may not be read, or only after asking.
     pub fn prompt_files(&self, files: &Arc<dyn Vfs>) -> Arc<dyn Vfs> {
         Arc::new(Guarded::with_cached_links(
             files.clone(),
@@ -240,13 +227,13 @@ impl Workspace {
         }
     }
 
-    /// Its settings.
+    /// Returns the settings.
     pub fn config(&self) -> &AgentConfig {
         &self.definition.config
     }
 
-    /// The agents that work can be handed to, as they are now in `files`; those in `own` hide
-    /// others of their name.
+    /// Reads the current subagents in `files`. Those in the folder `own` hide others of the same
+    /// name.
     pub async fn subagents(
         &self,
         files: &dyn Vfs,
@@ -285,7 +272,7 @@ impl Workspace {
                 };
                 match self.cached_spec(id, path, read.text) {
                     Some(spec) => drop(all.specs.insert(id.to_owned(), spec)),
-                    // Nobody else takes its place, who may be allowed more.
+                    // No other agent of this name is used instead: it might be allowed more.
                     None => {
                         all.specs.remove(id);
                         all.broken.insert(id.to_owned());
@@ -320,12 +307,11 @@ impl Workspace {
         spec
     }
 
-    /// Every profile, as they are now in `files`: those that are built in, the workspace's, and
-    /// those that the program gives. `known` says of a tool that is in no table whether there is
-    /// one of that name.
+    /// Returns all current profiles: built in, from `files`, and given by the program. `known` says
+    /// whether a tool exists that is not built in.
     ///
-    /// They say what may not be called, so `files` must be bare: a rule that hides them must not
-    /// undo them.
+    /// Profiles exclude tools, so `files` must not be guarded: a rule that hides a profile must not
+    /// disable it.
     pub async fn profile_cache(
         &self,
         files: &dyn Vfs,
@@ -377,7 +363,7 @@ impl Workspace {
             .collect();
         names.sort();
         if names.len() > MAX_PROFILES {
-            // What is left out might exclude a tool.
+            // A profile that is left out might exclude a tool.
             let words = format!(
                 "{} profiles; there may be {MAX_PROFILES} at most",
                 names.len()
@@ -428,7 +414,7 @@ impl Workspace {
         profile
     }
 
-    /// Which tools `tools.json` leaves, as it is now in `files`; everything if there is none.
+    /// Reads the current `tools.json` in `files`; without one, every tool is allowed.
     pub async fn tools_config(&self, files: &dyn Vfs) -> Result<ToolsConfig, WorkspaceError> {
         let off = self.config().disable.contains(FeatureSwitch::ToolsConfig);
         let Some(path) = self.definition.paths.tools.as_ref().filter(|_| !off) else {
@@ -448,7 +434,7 @@ impl Workspace {
             .map_err(|finding| WorkspaceError::Invalid(vec![finding]))
     }
 
-    /// What is wrong with `tools.json`, strictly.
+    /// Returns the problems of `tools.json`.
     pub async fn check_tools(
         &self,
         files: &dyn Vfs,
@@ -472,8 +458,8 @@ impl Workspace {
         ToolsConfig::check(path.as_str(), &read.text, &known)
     }
 
-    /// Every folder of skills, lowest first: those that all workspaces share, those of the
-    /// standard's own folder, those that were installed, the workspace's, and the user's own.
+    /// Returns the layers of skills, lowest first: those for all workspaces, the standard's folder,
+    /// installed sources, the workspace's own, and the user's own.
     pub async fn skill_layers(
         &self,
         trees: SkillTrees<'_>,
@@ -536,13 +522,13 @@ fn surrounding_project(dir: &Path, layout: Layout) -> Option<SurroundingProject>
     })
 }
 
-/// Where skills are looked for.
+/// The trees in which skills are searched.
 #[derive(Debug)]
 pub struct SkillTrees<'a> {
     /// The workspace.
     pub shared: &'a Arc<dyn Vfs>,
-    /// Where sources are installed.
+    /// The tree in which sources are installed.
     pub installed: &'a Arc<dyn Vfs>,
-    /// Folders that are a user's own.
+    /// The folders of one user.
     pub owner_dirs: Vec<(Arc<dyn Vfs>, VPath)>,
 }

@@ -45,14 +45,37 @@ pub struct Rule {
     pub mode: VerdictKind,
 }
 
-impl Rule {
-    /// Checks whether it can be compiled as the rule at `index`.
-    pub fn check(&self, index: usize) -> Result<(), RuleError> {
-        CompiledRule::new(index, self).map(drop)
+/// A rule together with its compiled form, so that each rule is compiled once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(into = "Rule")]
+pub struct CheckedRule {
+    rule: Rule,
+    compiled: CompiledRule,
+}
+
+impl CheckedRule {
+    /// Compiles the rule at `index` of its list.
+    pub fn new(index: usize, rule: Rule) -> Result<Self, RuleError> {
+        let compiled = CompiledRule::new(index, &rule)?;
+        Ok(Self { rule, compiled })
     }
 }
 
-/// The reason why a rule is invalid.
+impl std::ops::Deref for CheckedRule {
+    type Target = Rule;
+
+    fn deref(&self) -> &Rule {
+        &self.rule
+    }
+}
+
+impl From<CheckedRule> for Rule {
+    fn from(checked: CheckedRule) -> Self {
+        checked.rule
+    }
+}
+
+/// Why a rule is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     /// A list of the rule is empty.
@@ -119,6 +142,24 @@ impl Rules {
             protected,
             rules: rules.collect::<Result<_, _>>()?,
         })
+    }
+
+    /// Returns the rules of an agent whose layout protects `protected`, compiled already.
+    pub fn from_checked(rules: &[CheckedRule], protected: Protected) -> Self {
+        let rules = rules.iter().map(|rule| rule.compiled.clone()).collect();
+        Self { protected, rules }
+    }
+
+    /// Returns the rules for where nobody can be asked: what would ask is denied.
+    pub fn without_asking(&self) -> Self {
+        let mut rules = self.clone();
+        for rule in &mut rules.rules {
+            rule.mode = match rule.mode {
+                VerdictKind::Ask | VerdictKind::Deny => VerdictKind::Deny,
+                VerdictKind::Allow => VerdictKind::Allow,
+            };
+        }
+        rules
     }
 
     /// Returns whether `path` may be read or written, and the rule that decides. Only the name of

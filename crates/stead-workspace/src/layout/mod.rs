@@ -16,8 +16,8 @@ mod table;
 
 pub use openpaw::{WorkspaceNameError, check_workspace_name};
 pub use table::{
-    AgentChoice, AgentToolLists, BuiltInSurface, InnerDirs, Layout, LayoutDef, LayoutMark,
-    MarkRank, MarkStrength, UnknownTools,
+    AgentChoice, AgentToolLists, BuiltInSurface, CheckName, InnerDirs, Layout, LayoutDef,
+    LayoutMark, MarkRank, MarkStrength, UnknownTools,
 };
 
 pub(crate) use openharness::{

@@ -67,7 +67,7 @@ pub struct LayoutDef {
     /// The folders of a workspace that look like workspaces themselves.
     pub inner_dirs: Option<InnerDirs>,
     /// Checks the name of the folder of a new workspace, if the layout restricts it.
-    pub check_name: Option<fn(&str) -> Result<(), WorkspaceNameError>>,
+    pub check_name: Option<CheckName>,
     /// Names at the root that are known to the layout. A new file elsewhere is written to
     /// [`WorkspacePaths::default_dir`](crate::WorkspacePaths::default_dir), if there is one.
     pub top_level_names: &'static [&'static str],
@@ -98,6 +98,9 @@ pub struct LayoutDef {
     /// Reads the settings of a folder.
     pub(crate) load: LoadFn,
 }
+
+/// Checks the name of the folder of a workspace.
+pub type CheckName = fn(&str) -> Result<(), WorkspaceNameError>;
 
 /// Reads the settings of a folder that has the given layout.
 pub(crate) type LoadFn = for<'a> fn(Layout, &'a LoadCx<'a>) -> BoxFuture<'a, Draft<'a>>;

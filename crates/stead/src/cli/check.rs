@@ -128,11 +128,7 @@ async fn run_checks(common: &GlobalArgs, env: &ProcessEnv) -> Result<Vec<CheckRo
         Err(WorkspaceError::Invalid(findings)) => {
             return Ok(findings.into_iter().map(CheckRow::from).collect());
         }
-        Err(
-            error @ (WorkspaceError::Files(_)
-            | WorkspaceError::Rules(_)
-            | WorkspaceError::Skills(_)),
-        ) => {
+        Err(error @ (WorkspaceError::Files(_) | WorkspaceError::Skills(_))) => {
             return Ok(vec![row(CheckGrade::Error, "settings", error.to_string())]);
         }
     };

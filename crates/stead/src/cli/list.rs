@@ -133,11 +133,9 @@ async fn describe_workspace(name: &str, path: &Path, env: &ProcessEnv) -> Option
             (Some(definition.config), failing.collect())
         }
         Err(WorkspaceError::Invalid(findings)) => (None, findings),
-        Err(
-            error @ (WorkspaceError::Rules(_)
-            | WorkspaceError::Files(_)
-            | WorkspaceError::Skills(_)),
-        ) => (None, vec![Finding::error(".", error.to_string())]),
+        Err(error @ (WorkspaceError::Files(_) | WorkspaceError::Skills(_))) => {
+            (None, vec![Finding::error(".", error.to_string())])
+        }
     };
     Some(ListedWorkspace {
         name: name.to_owned(),
