@@ -38,31 +38,31 @@ impl fmt::Debug for AgentParts {
     }
 }
 
-/// What an agent is made of.
+/// The parts of an agent, which [`crate::AgentBuilder`] puts together.
 #[derive(Clone)]
-pub struct AgentParts {
-    /// Its files and settings.
-    pub workspace: Workspace,
-    /// The model it asks.
-    pub model: Arc<dyn Model>,
-    /// The model that extracts and merges what is remembered; none = the same.
-    pub memory_model: Option<Arc<dyn Model>>,
-    /// Settings of each request.
-    pub params: Params,
-    /// The model that writes summaries, if it is another.
-    pub summary_model: Option<Arc<dyn Model>>,
-    /// Where its files and sessions lie.
-    pub place: Arc<dyn Place>,
-    /// Whose sessions they are, unless said otherwise.
-    pub owner: Owner,
-    /// Where its commands run; none = it runs none.
-    pub sandbox: Option<Arc<dyn Sandbox>>,
-    /// What it can do beside what the harness brings.
-    pub tools: Vec<Arc<dyn Tool>>,
+pub(crate) struct AgentParts {
+    /// The workspace: files and settings.
+    pub(crate) workspace: Workspace,
+    /// The model that is asked.
+    pub(crate) model: Arc<dyn Model>,
+    /// The model that extracts and merges facts, if it is not `model`.
+    pub(crate) memory_model: Option<Arc<dyn Model>>,
+    /// The parameters of each request.
+    pub(crate) params: Params,
+    /// The model that writes summaries, if it is not `model`.
+    pub(crate) summary_model: Option<Arc<dyn Model>>,
+    /// Where files and sessions lie.
+    pub(crate) place: Arc<dyn Place>,
+    /// The owner of sessions that are opened without naming one.
+    pub(crate) owner: Owner,
+    /// Where commands run. Without one, there are no commands.
+    pub(crate) sandbox: Option<Arc<dyn Sandbox>>,
+    /// The tools beside those of the features.
+    pub(crate) tools: Vec<Arc<dyn Tool>>,
     /// The folder of the workspace that is worked in.
-    pub working_folder: VPath,
-    /// How models are reached that other agents of the workspace name.
-    pub model_connector: ModelConnector,
+    pub(crate) working_folder: VPath,
+    /// Connects to the models that other agents of the workspace name.
+    pub(crate) model_connector: ModelConnector,
 }
 
 /// The first of `names` that is no tool of this agent and none that is known.
@@ -77,8 +77,8 @@ pub(crate) fn unknown_tool<'a>(
 }
 
 impl Agent {
-    /// Puts an agent together.
-    pub fn new(parts: AgentParts) -> Result<Arc<Self>, AgentError> {
+    /// Returns the agent made of `parts`.
+    pub(crate) fn new(parts: AgentParts) -> Result<Arc<Self>, AgentError> {
         let hooks = Arc::new(Hooks::new(parts.workspace.definition.hooks.clone()));
         let agent = Self::with_hooks(parts, hooks)?;
         agent
@@ -87,7 +87,7 @@ impl Agent {
         Ok(agent)
     }
 
-    /// The same, which asks these hooks.
+    /// Returns the agent made of `parts` that runs `hooks`.
     pub(crate) fn with_hooks(
         parts: AgentParts,
         hooks: Arc<Hooks>,

@@ -43,18 +43,23 @@ mod workspace_agents;
 
 pub use active_agent::BackgroundTaskPolicy;
 pub use active_run::{Listener, RunOptions, RunReport};
-pub use agent::{Agent, AgentParts};
+pub use agent::Agent;
+pub(crate) use agent::AgentParts;
 pub use approvals::{ApprovalError, ApprovalOutcome, ApprovalReply, OpenQuestion};
 pub use approver::{ApprovalAnswer, ApprovalPolicy, ApprovalQuestion, Approver};
 pub use archive::ArchiveTag;
 pub use attach::{attach, fenced};
 pub use budget::{Budget, BudgetError, Reservation};
-pub use builder::{AgentBuilder, BuildError, hook_model, side_model};
+pub use builder::{
+    AGENTSCOPE_FOLDER, AgentBuilder, BuildError, DEFAULT_MODELS, choose_model, open_folder,
+    resolve_model_files,
+};
 pub use compaction::Pinned;
 pub use error::AgentError;
 pub use features::{Contribution, Feature, TurnCx, user_folder};
 pub use gc::{GcMode, GcReport};
-pub use hooks::{Delegate, HookRuntime, Hooks};
+pub(crate) use hooks::HookRuntime;
+pub use hooks::{Delegate, Hooks};
 pub use inbox::{Inbox, QueuedMessage, SendOutcome};
 pub use lookup::{
     EntryText, Lookup, LookupError, LookupResult, MemoryFiles, entry_text, parse_since, parse_until,

@@ -13,18 +13,23 @@ use stead_model::{Model, ModelError, ModelSettings, connect};
 use stead_vfs::{VPath, Vfs};
 use stead_workspace::{AgentRole, AgentSpec, FeatureSwitch, SubagentSpecs, general_purpose};
 
-/// How models are reached that agents of a workspace name.
+/// Connects to the models that settings name.
 #[derive(Clone)]
 pub struct ModelConnector(Arc<ConnectFn>);
 
 type ConnectFn = dyn Fn(&ModelSettings) -> Result<Arc<dyn Model>, ModelError> + Send + Sync;
 
 impl ModelConnector {
-    /// By `connect`.
+    /// Returns a connector that calls `connect`.
     pub fn new(
         connect: impl Fn(&ModelSettings) -> Result<Arc<dyn Model>, ModelError> + Send + Sync + 'static,
     ) -> Self {
         Self(Arc::new(connect))
+    }
+
+    /// Connects to the model that `settings` describe.
+    pub(crate) fn connect(&self, settings: &ModelSettings) -> Result<Arc<dyn Model>, ModelError> {
+        (self.0)(settings)
     }
 }
 
@@ -37,7 +42,7 @@ impl Default for ModelConnector {
 
 impl fmt::Debug for ModelConnector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Models")
+        f.write_str("ModelConnector")
     }
 }
 
@@ -136,7 +141,7 @@ impl Agent {
             && spec.model.as_ref().is_some_and(|own| !own.name.is_empty())
         {
             self.check_model(spec, &settings.name)?;
-            parts.model = (self.parts.model_connector.0)(&settings)?;
+            parts.model = self.parts.model_connector.connect(&settings)?;
             parts.params = settings.params();
         } else if let Some(own) = &spec.model {
             parts.params.temperature = own.temperature.or(parts.params.temperature);

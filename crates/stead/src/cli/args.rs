@@ -1,11 +1,9 @@
 //! Every command and flag, in one table; commands with many of their own have a file each.
 
-mod bench;
 mod sessions;
 mod skills;
 mod workspace;
 
-pub(crate) use bench::{BenchArgs, BenchCommand, BenchCommon, BenchLayers, BenchOp, PlaceArgs};
 pub(crate) use sessions::{ExportFormat, SearchBounds, SessionsArgs, SessionsCommand};
 pub(crate) use skills::{SkillsArgs, SkillsCommand};
 pub(crate) use workspace::{CopyArgs, WorkspaceArgs, WorkspaceCommand};
@@ -176,9 +174,6 @@ pub(crate) enum CliCommand {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// The benchmark's adapter
-    #[command(hide = true)]
-    Bench(BenchArgs),
 }
 
 #[derive(Debug, Args)]

@@ -3,10 +3,8 @@
 use super::args::{CheckArgs, GlobalArgs};
 use super::env::ProcessEnv;
 use super::error::CliError;
-use super::locate::{open_options, with_folder, workspace_dir};
-use super::open_agent::{
-    AgentInputs, NoModel, build_agent, build_sandbox, owner, resolve_model_files, variable,
-};
+use super::locate::{open_options, workspace_dir};
+use super::open_agent::{open_agent, open_workspace, variable};
 use super::print::outln;
 use super::skills::SkillContext;
 use super::style::Style;
@@ -14,14 +12,14 @@ use serde::Serialize;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use stead::agent::Agent;
+use stead::agent::{Agent, BuildError, resolve_model_files};
 use stead::core::{AccessKind, PermissionMode, VerdictKind};
 use stead::model::{ModelSettings, connect, lookup};
-use stead::store::{OsDisk, Sessions};
-use stead::vfs::{LocalVfs, VfsError};
+use stead::store::Sessions;
+use stead::vfs::VfsError;
 use stead::workspace::skills::{Installation, Shadowed, SkillOrigin, SkillProblem};
 use stead::workspace::{
-    Finding, Severity, SourcePosition, Workspace, WorkspaceError, tool_problem,
+    Finding, ModelUse, Severity, SourcePosition, Workspace, WorkspaceError, tool_problem,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -120,21 +118,16 @@ fn print_row(row: &CheckRow, style: Style) {
 /// Everything that can be said about the workspace.
 async fn run_checks(common: &GlobalArgs, env: &ProcessEnv) -> Result<Vec<CheckRow>, CliError> {
     let dir = workspace_dir(common, env)?;
-    let options = with_folder(open_options(common, env)?, &dir);
-    let files = LocalVfs::open(&dir, Arc::new(OsDisk))
-        .map_err(|error| CliError::usage(error.to_string()))?;
-    let workspace = match Workspace::open(Arc::new(files), &options, &|name| env.get(name)).await {
+    let options = open_options(common, env)?;
+    let workspace = match open_workspace(&dir, options, env).await {
         Ok(workspace) => workspace,
-        Err(WorkspaceError::Invalid(findings)) => {
+        Err(BuildError::Workspace(WorkspaceError::Invalid(findings))) => {
             return Ok(findings.into_iter().map(CheckRow::from).collect());
         }
-        Err(
-            error @ (WorkspaceError::Files(_)
-            | WorkspaceError::Rules(_)
-            | WorkspaceError::Skills(_)),
-        ) => {
+        Err(BuildError::Workspace(error)) => {
             return Ok(vec![row(CheckGrade::Error, "settings", error.to_string())]);
         }
+        Err(error) => return Err(error.into()),
     };
     let layout = workspace.definition.layout;
     let mut rows = vec![row(
@@ -163,20 +156,7 @@ async fn run_checks(common: &GlobalArgs, env: &ProcessEnv) -> Result<Vec<CheckRo
     rows.extend(check_skills(common, env).await?);
     rows.extend(check_permissions(&workspace).await);
     rows.extend(check_models(&workspace, &dir, env));
-    let owner = owner(common)?;
-    let sandbox = Some(build_sandbox(&workspace, env));
-    let model = Arc::new(NoModel::for_configured_model(common, env, &dir, &workspace));
-    match build_agent(
-        &dir,
-        workspace,
-        AgentInputs {
-            owner,
-            sandbox,
-            ..AgentInputs::with_model(model)
-        },
-    )
-    .await
-    {
+    match open_agent(common, env, ModelUse::NotNeeded).await {
         Ok(agent) => {
             rows.push(row(CheckGrade::Ok, "filesystem", agent.place().describe()));
             rows.extend(check_prompt(&agent).await);

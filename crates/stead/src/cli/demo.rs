@@ -3,7 +3,6 @@
 use super::args::{DemoArgs, GlobalArgs, OutputFormat};
 use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open_agent::{AgentInputs, build_agent, open_workspace};
 use super::print::outln;
 use super::render::Renderer;
 use super::style::Style;
@@ -13,7 +12,7 @@ use std::sync::Arc;
 use stead::agent::{Agent, RunOptions, RunReport, Session};
 use stead::core::{Block, Event, EventKind, RunOutcome, SessionId};
 use stead::model::ScriptedModel;
-use stead::workspace::OpenOptions;
+use stead::workspace::FeatureSwitch;
 use tokio_util::sync::CancellationToken;
 
 const SCRIPT: &str = include_str!("../demo/script.yaml");
@@ -55,8 +54,13 @@ pub(crate) async fn demo(env: &ProcessEnv, args: &DemoArgs) -> Result<ExitCode, 
 
     let script = SCRIPT.replace("DELAY", if args.fast { "0" } else { READING_SPEED_MS });
     let model = Arc::new(ScriptedModel::parse("demo", &script)?);
-    let workspace = open_workspace(dir, OpenOptions::default(), env).await?;
-    let agent = build_agent(dir, workspace, AgentInputs::with_model(model)).await?;
+    let agent = Agent::builder()
+        .workspace(dir)
+        .model_arc(model)
+        .variables(env.lookup())
+        .disable(FeatureSwitch::Shell)
+        .build()
+        .await?;
     let mut session = agent.session(SessionId::new("demo").map_err(anyhow::Error::from)?);
 
     title(style, "becomes an agent");

@@ -59,4 +59,10 @@ impl ProcessEnv {
             .filter(|value| !value.is_empty())
             .cloned()
     }
+
+    /// Returns the lookup of variables for the parts that outlive this value.
+    pub(crate) fn lookup(&self) -> impl Fn(&str) -> Option<String> + Send + Sync + 'static {
+        let env = self.clone();
+        move |name| env.get(name)
+    }
 }

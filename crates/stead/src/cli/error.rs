@@ -1,7 +1,8 @@
 //! Errors by exit code.
 
+use super::open_agent::no_model_message;
 use std::process::ExitCode;
-use stead::agent::{AgentError, MemoryError};
+use stead::agent::{AgentError, BuildError, MemoryError};
 use stead::model::ModelError;
 use stead::store::StoreError;
 use stead::workspace::{PlaceError, WorkspaceError};
@@ -33,6 +34,21 @@ impl std::fmt::Display for CliError {
         match self {
             Self::Usage(message) => f.write_str(message),
             Self::Failed(error) => write!(f, "{error:#}"),
+        }
+    }
+}
+
+impl From<BuildError> for CliError {
+    fn from(error: BuildError) -> Self {
+        match error {
+            BuildError::NoModel => Self::Usage(no_model_message()),
+            BuildError::Workspace(error) => error.into(),
+            BuildError::Place(error) => error.into(),
+            BuildError::Model(error) => error.into(),
+            BuildError::Agent(error) => error.into(),
+            BuildError::NoWorkspace | BuildError::Name(_) | BuildError::Files(_) => {
+                Self::Usage(error.to_string())
+            }
         }
     }
 }

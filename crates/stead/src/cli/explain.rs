@@ -4,13 +4,12 @@ use super::args::{ExplainArgs, GlobalArgs};
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::locate::{open_options, workspace_dir};
-use super::open_agent::{NoModel, open_workspace, without_model};
+use super::open_agent::{configured_model, open_workspace, without_model};
 use super::print::outln;
 use super::style::Style;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use stead::core::Redactor;
-use stead::model::Model;
 use stead::tools::closest_name;
 use stead::workspace::{ProfileSetting, ResolvedProfile, SettingOrigin, Workspace};
 
@@ -25,7 +24,7 @@ pub(crate) async fn explain(
     let mut settings = serde_json::to_value(workspace.config()).map_err(anyhow::Error::from)?;
     redact(&mut settings, &redactor);
     let profile = ProfileRows::load(
-        &NoModel::for_configured_model(common, env, &dir, &workspace),
+        configured_model(common, env, &dir, &workspace).map(|settings| settings.name),
         &workspace,
     )
     .await?;
@@ -82,9 +81,10 @@ struct ProfileRows {
 type SettingRow = (String, Value, Option<SettingOrigin>);
 
 impl ProfileRows {
-    async fn load(model: &NoModel, workspace: &Workspace) -> Result<Self, CliError> {
+    async fn load(model: Option<String>, workspace: &Workspace) -> Result<Self, CliError> {
+        let model = model.unwrap_or_else(|| "none".to_owned());
         let all = workspace.profile_cache(&*workspace.files, |_| true).await?;
-        let resolved = ResolvedProfile::new(all, model.name());
+        let resolved = ResolvedProfile::new(all, &model);
         if resolved.layers.is_empty() {
             return Ok(Self { rows: Vec::new() });
         }
@@ -95,11 +95,7 @@ impl ProfileRows {
             })
         };
         let applied: Vec<String> = resolved.layers.iter().map(ToString::to_string).collect();
-        let mut rows = vec![(
-            "profiles".to_owned(),
-            json!(applied),
-            from(model.name().to_owned()),
-        )];
+        let mut rows = vec![("profiles".to_owned(), json!(applied), from(model.clone()))];
         for ProfileSetting {
             key,
             value,

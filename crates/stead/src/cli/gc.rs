@@ -3,12 +3,13 @@
 use super::args::{GcArgs, GlobalArgs};
 use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open_agent::{CommandModelUse, open_agent};
+use super::open_agent::open_agent;
 use super::print::outln;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use stead::agent::GcMode;
+use stead::workspace::ModelUse;
 
 /// What looks abandoned may be a slow writer's; after this long it is not.
 const ABANDONED_AFTER: Duration = Duration::from_secs(60 * 60);
@@ -21,7 +22,7 @@ pub(crate) async fn gc(
     env: &ProcessEnv,
     args: &GcArgs,
 ) -> Result<ExitCode, CliError> {
-    let agent = open_agent(common, env, CommandModelUse::NotNeeded).await?;
+    let agent = open_agent(common, env, ModelUse::NotNeeded).await?;
     let really = if args.dry_run {
         GcMode::DryRun
     } else {

@@ -3,11 +3,11 @@
 use super::args::{GlobalArgs, InitArgs};
 use super::env::ProcessEnv;
 use super::error::CliError;
-use super::locate::AGENTSCOPE;
 use super::print::outln;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use stead::agent::AGENTSCOPE_FOLDER;
 use stead::store::OsDisk;
 use stead::vfs::{Expect, LocalVfs, VPath, Vfs, VfsError};
 use stead::workspace::{Layout, check_workspace_name, scaffold, try_detect_layout};
@@ -23,7 +23,7 @@ pub(crate) async fn init(
         .unwrap_or_else(|| PathBuf::from("."));
     let layout = common.layout.unwrap_or_default();
     let dir = match layout {
-        Layout::Agentscope if !dir.ends_with(AGENTSCOPE) => dir.join(AGENTSCOPE),
+        Layout::Agentscope if !dir.ends_with(AGENTSCOPE_FOLDER) => dir.join(AGENTSCOPE_FOLDER),
         Layout::Openpaw => {
             let whole = std::path::absolute(&dir)?;
             let name = whole

@@ -9,14 +9,12 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use stead::agent::AGENTSCOPE_FOLDER;
 use stead::store::OsDisk;
 use stead::vfs::{LocalVfs, Vfs};
 use stead::workspace::{
     Finding, Layout, OpenOptions, Severity, Workspace, WorkspaceError, try_detect_layout,
 };
-
-/// Where AgentScope keeps the workspace of a project.
-const AGENTSCOPE: &str = ".agentscope/workspace";
 
 /// A workspace, as far as it can be opened.
 #[derive(Debug, Serialize)]
@@ -110,7 +108,7 @@ fn folders(dir: &Path) -> Result<Vec<(String, PathBuf)>, CliError> {
 
 /// The workspace in `path`, if it is one.
 async fn describe_workspace(name: &str, path: &Path, env: &ProcessEnv) -> Option<ListedWorkspace> {
-    let inner = path.join(AGENTSCOPE);
+    let inner = path.join(AGENTSCOPE_FOLDER);
     let (path, known) = if inner.is_dir() {
         (inner, Some(Layout::Agentscope))
     } else {

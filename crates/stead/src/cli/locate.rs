@@ -5,9 +5,10 @@ use super::env::ProcessEnv;
 use super::error::CliError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use stead::agent::AGENTSCOPE_FOLDER;
 use stead::store::OsDisk;
 use stead::vfs::{LocalVfs, VPath, Vfs};
-use stead::workspace::{Layout, ModelUse, OpenOptions};
+use stead::workspace::{ModelUse, OpenOptions};
 
 /// What only a workspace has; the nearest folder upward with one of these is it.
 const WORKSPACE_MARKERS: [&str; 5] = [
@@ -19,8 +20,6 @@ const WORKSPACE_MARKERS: [&str; 5] = [
 ];
 /// What a workspace of one file has; other folders may have it too.
 const WEAK_MARKERS: [&str; 2] = ["AGENTS.md", "AGENT.md"];
-/// Where AgentScope keeps a workspace, below the project it is for.
-pub(crate) const AGENTSCOPE: &str = ".agentscope/workspace";
 
 /// The folder the command is about: the flag, a variable, or the nearest workspace from here
 /// upward.
@@ -44,7 +43,7 @@ pub(crate) fn workspace_dir(common: &GlobalArgs, env: &ProcessEnv) -> Result<Pat
         )));
     }
     // A project that is named by its own folder means the workspace in it.
-    let inner = dir.join(AGENTSCOPE);
+    let inner = dir.join(AGENTSCOPE_FOLDER);
     let own = WORKSPACE_MARKERS
         .iter()
         .chain(&WEAK_MARKERS)
@@ -66,7 +65,7 @@ fn nearest_workspace(env: &ProcessEnv) -> Result<Option<PathBuf>, CliError> {
     let folders: Vec<&Path> = folders.collect();
     let marked = |marks: &[&str]| -> Vec<PathBuf> {
         let workspace = |dir: &&Path| {
-            let inner = dir.join(AGENTSCOPE);
+            let inner = dir.join(AGENTSCOPE_FOLDER);
             match marks.iter().any(|mark| dir.join(mark).exists()) {
                 true => Some(openpaw_root(dir.to_path_buf())),
                 false => inner.is_dir().then_some(inner),
@@ -158,33 +157,10 @@ fn platform_files(env: &ProcessEnv) -> Result<Option<Arc<dyn Vfs>>, CliError> {
     Ok(Some(Arc::new(files)))
 }
 
-/// The same for the folder `dir`, which tells its name and perhaps its layout.
-pub(crate) fn with_folder(options: OpenOptions, dir: &Path) -> OpenOptions {
-    let real = dir.canonicalize().ok();
-    let folder = real
-        .as_deref()
-        .and_then(Path::file_name)
-        .and_then(|name| name.to_str())
-        .map(str::to_owned);
-    OpenOptions {
-        layout: options.layout.or_else(|| layout_from_path(dir)),
-        folder,
-        ..options
-    }
-}
-
 /// The person's own folder, if it is not the workspace.
 fn home_files(env: &ProcessEnv, dir: Option<&Path>) -> Option<Arc<dyn Vfs>> {
     let home = env.home()?;
     let is_workspace = dir.and_then(|dir| dir.canonicalize().ok()) == home.canonicalize().ok();
     let files = (!is_workspace).then(|| LocalVfs::open(&home, Arc::new(OsDisk)).ok())??;
     Some(Arc::new(files))
-}
-
-/// The layout that a folder's own place tells.
-fn layout_from_path(dir: &Path) -> Option<Layout> {
-    dir.canonicalize()
-        .ok()?
-        .ends_with(AGENTSCOPE)
-        .then_some(Layout::Agentscope)
 }

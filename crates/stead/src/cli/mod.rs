@@ -2,7 +2,6 @@
 
 mod approvals;
 mod args;
-mod bench;
 mod chat;
 mod check;
 mod demo;
@@ -16,18 +15,15 @@ mod locate;
 mod memory;
 mod models;
 mod open_agent;
-mod place;
 mod print;
 mod prompt;
 mod render;
 mod run;
 mod schema;
-mod search;
 mod sessions;
 mod signals;
 mod skills;
 mod style;
-mod subagents;
 mod tool;
 mod transcript;
 mod undo;
@@ -48,15 +44,8 @@ const MAX_BLOCKING_THREADS: usize = 16;
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
     let env = ProcessEnv::from_process();
-    // One conversation runs fastest on one thread: nothing is handed over and back. Many share all
-    // cores.
-    let mut builder = match &cli.command {
-        CliCommand::Bench(args) if args.command.is_concurrent() => {
-            tokio::runtime::Builder::new_multi_thread()
-        }
-        _ => tokio::runtime::Builder::new_current_thread(),
-    };
-    let runtime = builder
+    // One conversation runs fastest on one thread: nothing is handed over and back.
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .max_blocking_threads(MAX_BLOCKING_THREADS)
         .enable_all()
         .build();
@@ -94,13 +83,11 @@ async fn dispatch(cli: Cli, env: &ProcessEnv) -> Result<ExitCode, CliError> {
             "-C has no meaning for this command (`demo` takes --dir, `list` a folder)",
         ));
     }
-    if (placeless || matches!(cli.command, CliCommand::Init(_) | CliCommand::Bench(_)))
-        && common.user.is_some()
-    {
+    if (placeless || matches!(cli.command, CliCommand::Init(_))) && common.user.is_some() {
         return Err(CliError::usage("-u has no meaning for this command"));
     }
     let given = !common.memory.is_empty() || !common.skills.is_empty();
-    let unopened = placeless || matches!(cli.command, CliCommand::Init(_) | CliCommand::Bench(_));
+    let unopened = placeless || matches!(cli.command, CliCommand::Init(_));
     if unopened && given || placeless && common.layout.is_some() {
         return Err(CliError::usage(
             "--layout, --memory and --skills have no meaning for this command",
@@ -162,6 +149,5 @@ async fn dispatch(cli: Cli, env: &ProcessEnv) -> Result<ExitCode, CliError> {
             print::out(format_args!("{}", String::from_utf8_lossy(&script)));
             Ok(ExitCode::SUCCESS)
         }
-        CliCommand::Bench(args) => bench::bench(env, args.command).await,
     }
 }

@@ -4,13 +4,14 @@ use super::args::{GlobalArgs, ModelsArgs};
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::locate::{open_options, workspace_dir};
-use super::open_agent::{open_workspace, resolve_model_files, variable, without_model};
+use super::open_agent::{open_workspace, variable, without_model};
 use super::print::outln;
 use super::style::Style;
 use super::usage::group_thousands;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use stead::agent::UNKNOWN_WINDOW_TOKENS;
+use stead::agent::resolve_model_files;
 use stead::core::Price;
 use stead::model::{
     Abilities, Ability, KeyNeed, ModelName, ModelSettings, ReportedLimits, connect, known_models,

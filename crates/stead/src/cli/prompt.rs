@@ -3,19 +3,19 @@
 use super::args::{GlobalArgs, PromptArgs};
 use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open_agent::{CommandModelUse, open_agent};
+use super::open_agent::open_agent;
 use super::print::outln;
 use super::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
-use stead::workspace::{Prompt, Section};
+use stead::workspace::{ModelUse, Prompt, Section};
 
 pub(crate) async fn prompt(
     common: &GlobalArgs,
     env: &ProcessEnv,
     args: &PromptArgs,
 ) -> Result<ExitCode, CliError> {
-    let agent = open_agent(common, env, CommandModelUse::NotNeeded).await?;
+    let agent = open_agent(common, env, ModelUse::NotNeeded).await?;
     let turn = agent.sessionless_turn().await?;
     if args.json {
         outln!(

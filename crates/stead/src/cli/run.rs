@@ -4,7 +4,7 @@ use super::args::{GlobalArgs, OutputFormat, RunArgs, RunFlags};
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::memory::background;
-use super::open_agent::{CommandModelUse, open_agent, session_id, with_session_agent};
+use super::open_agent::{open_agent, session_id, with_session_agent};
 use super::print::errln;
 use super::render::Renderer;
 use super::signals::Signals;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use stead::agent::{Agent, AgentError, Pinned, RunOptions, RunReport, Session};
 use stead::core::{RunOutcome, SessionId, SetEntry, SpendAmount};
 use stead::store::StoreError;
-use stead::workspace::Severity;
+use stead::workspace::{ModelUse, Severity};
 
 pub(crate) async fn run(
     common: &GlobalArgs,
@@ -37,7 +37,7 @@ pub(crate) async fn run(
         .with_model(args.turn.model.as_ref())
         .with_agent(args.turn.agent.as_ref());
     let common = &with_session_agent(common, env).await?;
-    let agent = open_agent(common, env, CommandModelUse::Required).await?;
+    let agent = open_agent(common, env, ModelUse::Required).await?;
     warn_inactive_settings(&agent);
     let begin = match input {
         Some(text) => CliRunStart::Input {

@@ -4,7 +4,7 @@ use super::args::{ExportFormat, GlobalArgs, OutputFormat, SearchBounds, Sessions
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::memory::{lookup_error, show_found as show_hits};
-use super::open_agent::{CommandModelUse, open_agent, session_id};
+use super::open_agent::{open_agent, session_id};
 use super::print::outln;
 use super::render::{Renderer, tokens_line};
 use super::signals::Signals;
@@ -18,6 +18,7 @@ use std::sync::Arc;
 use stead::agent::{Agent, GcMode, Pinned, RunOptions};
 use stead::core::{Entry, JournalLine, SessionId, SessionState};
 use stead::store::LockWait;
+use stead::workspace::ModelUse;
 
 pub(crate) async fn sessions(
     common: &GlobalArgs,
@@ -26,11 +27,10 @@ pub(crate) async fn sessions(
 ) -> Result<ExitCode, CliError> {
     let style = Style::stdout(env);
     let (common, needs) = match &command {
-        SessionsCommand::Compact { model, .. } => (
-            &common.with_model(model.as_ref()),
-            CommandModelUse::Required,
-        ),
-        _ => (common, CommandModelUse::NotNeeded),
+        SessionsCommand::Compact { model, .. } => {
+            (&common.with_model(model.as_ref()), ModelUse::Required)
+        }
+        _ => (common, ModelUse::NotNeeded),
     };
     let agent = open_agent(common, env, needs).await?;
     match command {

@@ -3,7 +3,7 @@
 use super::args::{GlobalArgs, ToolArgs};
 use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open_agent::{CommandModelUse, open_agent};
+use super::open_agent::open_agent;
 use super::print::{errln, outln};
 use super::signals::Signals;
 use super::style::Style;
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{Agent, SessionlessResult};
 use stead::core::{Block, NoticeLevel, VerdictKind};
-use stead::workspace::{Handler, HookEvent};
+use stead::workspace::{Handler, HookEvent, ModelUse};
 
 pub(crate) async fn tool(
     common: &GlobalArgs,
@@ -23,7 +23,7 @@ pub(crate) async fn tool(
         mode: args.mode,
         ..common.clone()
     };
-    let agent = open_agent(common, env, CommandModelUse::NotNeeded).await?;
+    let agent = open_agent(common, env, ModelUse::NotNeeded).await?;
     let Some(name) = &args.name else {
         return list(&agent, env, &args).await;
     };
@@ -43,7 +43,7 @@ pub(crate) async fn tool(
         return Ok(ExitCode::SUCCESS);
     }
     let agent = match hooks_use_model(&agent) {
-        true => open_agent(common, env, CommandModelUse::Required).await?,
+        true => open_agent(common, env, ModelUse::Required).await?,
         false => agent,
     };
     let signals = Signals::watch()?;

@@ -3,7 +3,7 @@
 use super::args::{GlobalArgs, UsageArgs, UsageBy};
 use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open_agent::{CommandModelUse, open_agent};
+use super::open_agent::open_agent;
 use super::print::{errln, outln};
 use super::style::Style;
 use serde_json::json;
@@ -13,6 +13,7 @@ use stead::agent::{
     Agent, RebuildReport, UsageGrouping, UsageLog, UsagePeriod, UsageRow, usage_report,
 };
 use stead::core::Usd;
+use stead::workspace::ModelUse;
 
 /// The longest bar, in characters.
 const BAR_CHARS: u64 = 30;
@@ -24,7 +25,7 @@ pub(crate) async fn usage(
     env: &ProcessEnv,
     args: &UsageArgs,
 ) -> Result<ExitCode, CliError> {
-    let agent = open_agent(common, env, CommandModelUse::NotNeeded).await?;
+    let agent = open_agent(common, env, ModelUse::NotNeeded).await?;
     if args.rebuild {
         return rebuild(&agent, args).await;
     }

@@ -5,7 +5,7 @@ use super::{QuestionSelection, answerer, find_question, open_questions, to_json}
 use crate::cli::args::GlobalArgs;
 use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
-use crate::cli::open_agent::{CommandModelUse, open_agent};
+use crate::cli::open_agent::open_agent;
 use crate::cli::print::{errln, outln};
 use crate::cli::run::{RunView, exit_code, resume_command, resume_session};
 use crate::cli::style::Style;
@@ -13,6 +13,7 @@ use serde_json::json;
 use std::process::ExitCode;
 use stead::agent::{ApprovalAnswer, ApprovalOutcome, ApprovalReply, OpenQuestion};
 use stead::core::{SessionChange, SessionId};
+use stead::workspace::ModelUse;
 
 /// Gives one answer to all questions that are meant, which must be of one session, and goes on if
 /// none is left.
@@ -27,7 +28,7 @@ pub(super) async fn answer(
         .with_model(args.turn.model.as_ref())
         .with_agent(args.turn.agent.as_ref());
     // The answer must not depend on a model that can be asked.
-    let agent = open_agent(common, env, CommandModelUse::NotNeeded).await?;
+    let agent = open_agent(common, env, ModelUse::NotNeeded).await?;
     let open = open_questions(&agent, args.session.as_deref()).await?;
     let (session, meant) = select_questions(&open, which)?;
     let replies: Vec<ApprovalReply> = meant
@@ -56,7 +57,7 @@ pub(super) async fn answer(
     }
     let id = session.id().clone();
     drop((session, agent));
-    let agent = open_agent(common, env, CommandModelUse::Required).await?;
+    let agent = open_agent(common, env, ModelUse::Required).await?;
     // Whoever answers does not choose who acts: the question may be that of a subagent.
     let set = args
         .turn

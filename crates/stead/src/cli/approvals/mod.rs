@@ -8,7 +8,7 @@ mod terminal_approver;
 use super::args::GlobalArgs;
 use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open_agent::{CommandModelUse, open_agent};
+use super::open_agent::open_agent;
 use super::print::outln;
 use super::sessions::find_session;
 use super::style::Style;
@@ -18,6 +18,7 @@ use std::io::Read;
 use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{Agent, ApprovalAnswer, OpenQuestion};
+use stead::workspace::ModelUse;
 pub(crate) use terminal_approver::TerminalApprover;
 
 pub(crate) async fn approvals(
@@ -137,7 +138,7 @@ async fn open_without_model(
     open_agent(
         &common.with_agent(of.agent.as_ref()),
         env,
-        CommandModelUse::NotNeeded,
+        ModelUse::NotNeeded,
     )
     .await
 }

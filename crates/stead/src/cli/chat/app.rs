@@ -17,7 +17,7 @@ use crate::cli::args::{ChatArgs, GlobalArgs};
 use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
 use crate::cli::memory::background;
-use crate::cli::open_agent::{CommandModelUse, open_agent, session_id, with_session_agent};
+use crate::cli::open_agent::{open_agent, session_id, with_session_agent};
 use crate::cli::print::{errln, outln};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use runs::{ChatRunStart, FinishedRun};
@@ -28,6 +28,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead::agent::{Agent, ApprovalAnswer, Inbox, MemoryWorker, Pinned, Session, Subagents};
 use stead::core::{SessionId, SetEntry, SpendAmount};
+use stead::workspace::ModelUse;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -83,7 +84,7 @@ impl<'a> App<'a> {
         args: ChatArgs,
     ) -> Result<Self, CliError> {
         let common = &with_session_agent(common.clone(), env).await?;
-        let agent = open_agent(common, env, CommandModelUse::Required).await?;
+        let agent = open_agent(common, env, ModelUse::Required).await?;
         let id = session_id(args.session.as_deref())?;
         let session = load_session(&agent, &id).await?;
         let (person, asks) = ChatApprover::new(answerer(common, env, None));

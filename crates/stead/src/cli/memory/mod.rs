@@ -13,7 +13,7 @@ pub(crate) use search::{lookup_error, print_hits as show_found};
 use super::args::GlobalArgs;
 use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open_agent::{CommandModelUse, open_agent};
+use super::open_agent::open_agent;
 use super::print::outln;
 use super::style::Style;
 use args::{JsonArgs, MemoryCommand, ModelArgs};
@@ -21,6 +21,7 @@ use serde::Serialize;
 use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{Agent, ReviewDecision};
+use stead::workspace::ModelUse;
 
 pub(crate) async fn memory(
     common: &GlobalArgs,
@@ -97,7 +98,7 @@ pub(crate) async fn memory(
 
 /// The agent, for what asks no model.
 async fn open_without_model(common: &GlobalArgs, env: &ProcessEnv) -> Result<Arc<Agent>, CliError> {
-    open_agent(common, env, CommandModelUse::NotNeeded).await
+    open_agent(common, env, ModelUse::NotNeeded).await
 }
 
 /// The agent with its models.
@@ -109,7 +110,7 @@ async fn open_with_model(
     let common = common
         .with_model(args.model.as_ref())
         .with_agent(args.agent.as_ref());
-    open_agent(&common, env, CommandModelUse::Required).await
+    open_agent(&common, env, ModelUse::Required).await
 }
 
 /// Prints JSON if that is wanted. False if it is not.

@@ -5,12 +5,13 @@ use super::super::transcript::Tone;
 use super::{App, SESSIONS_SHOWN};
 use crate::cli::args::GlobalArgs;
 use crate::cli::error::CliError;
-use crate::cli::open_agent::{CommandModelUse, open_agent};
+use crate::cli::open_agent::open_agent;
 use crate::cli::render::tokens_line;
 use std::sync::Arc;
 use stead::agent::{Agent, AgentError, ArchiveTag, Pinned, Session};
 use stead::core::{PlanStage, SessionId};
 use stead::store::StoreError;
+use stead::workspace::ModelUse;
 
 impl App<'_> {
     /// Makes a session the one that is talked to, and shows it.
@@ -82,7 +83,7 @@ impl App<'_> {
             model: Some(name),
             ..self.common.clone()
         };
-        let agent = open_agent(&common, self.env, CommandModelUse::Required).await?;
+        let agent = open_agent(&common, self.env, ModelUse::Required).await?;
         let session = load_session(&agent, &self.id).await?;
         self.agent.sessions().flush().await;
         (self.common, self.agent) = (common, agent);
