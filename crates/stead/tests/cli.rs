@@ -14,6 +14,8 @@ mod execute;
 mod layouts;
 #[path = "cli/list.rs"]
 mod list;
+#[path = "cli/logging.rs"]
+mod logging;
 #[path = "cli/malformed_workspaces.rs"]
 mod malformed_workspaces;
 #[path = "cli/memory.rs"]
@@ -42,6 +44,8 @@ mod skills;
 mod subagent_crashes;
 #[path = "cli/support.rs"]
 mod support;
+#[path = "cli/terminal_output.rs"]
+mod terminal_output;
 #[path = "cli/usage.rs"]
 mod usage;
 #[path = "cli/workspace.rs"]

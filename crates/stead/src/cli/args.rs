@@ -56,6 +56,10 @@ pub(crate) struct GlobalArgs {
     /// Another folder of skills in the workspace; may be repeated
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) skills: Vec<String>,
+    /// Log what the libraries do to standard error; -vv logs more. `RUST_LOG` goes before it, and
+    /// `chat` logs to a file
+    #[arg(short = 'v', long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
     /// The agent of a workspace that defines several; given by the commands that run one.
     #[arg(skip)]
     pub(crate) agent: Option<String>,

@@ -5,7 +5,7 @@ use super::env::ProcessEnv;
 use super::error::CliError;
 use super::locate::{open_options, workspace_dir};
 use super::open_agent::{open_agent, open_workspace, variable};
-use super::print::outln;
+use super::print::{outln, to_json};
 use super::skills::SkillContext;
 use super::style::Style;
 use serde::Serialize;
@@ -75,10 +75,7 @@ pub(crate) async fn check(
         .filter(|row| row.grade == CheckGrade::Error)
         .count();
     if args.json {
-        outln!(
-            "{}",
-            serde_json::to_string(&rows).map_err(anyhow::Error::from)?
-        );
+        outln!("{}", to_json(&rows)?);
     } else {
         let style = Style::stdout(env);
         rows.iter().for_each(|row| print_row(row, style));
@@ -108,11 +105,7 @@ fn print_row(row: &CheckRow, style: Style) {
         .map_or(String::new(), |SourcePosition { line, column }| {
             format!(":{line}:{column}")
         });
-    outln!(
-        "{mark} {}{place}: {}",
-        style.sanitize(&row.about),
-        style.sanitize(&row.message)
-    );
+    outln!("{mark} {}{place}: {}", row.about, row.message);
 }
 
 /// Everything that can be said about the workspace.

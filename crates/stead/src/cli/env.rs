@@ -65,4 +65,18 @@ impl ProcessEnv {
         let env = self.clone();
         move |name| env.get(name)
     }
+
+    /// Returns the environment of a test, without a terminal.
+    #[cfg(test)]
+    pub(crate) fn for_test(variables: BTreeMap<String, String>, folder: PathBuf) -> Self {
+        Self {
+            variables,
+            folder,
+            executable: None,
+            temporary: PathBuf::from("/tmp"),
+            stdin_is_terminal: false,
+            stdout_is_terminal: false,
+            stderr_is_terminal: false,
+        }
+    }
 }

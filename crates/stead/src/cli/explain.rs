@@ -5,7 +5,7 @@ use super::env::ProcessEnv;
 use super::error::CliError;
 use super::locate::{open_options, workspace_dir};
 use super::open_agent::{configured_model, open_workspace, without_model};
-use super::print::outln;
+use super::print::{out_json, outln};
 use super::style::Style;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -48,7 +48,7 @@ pub(crate) async fn explain(
     });
     for (key, value, origin) in set.chain(given) {
         if args.json {
-            outln!("{}", json!({"key": key, "value": value, "origin": origin}));
+            out_json(&json!({"key": key, "value": value, "origin": origin}));
             continue;
         }
         let from = match origin {
@@ -65,7 +65,7 @@ pub(crate) async fn explain(
         outln!(
             "{} = {}  {}",
             style.bold(&key),
-            style.sanitize(&value.to_string()),
+            value.to_string(),
             style.dim(&format!("({from})"))
         );
     }

@@ -4,7 +4,7 @@ use super::args::{GcArgs, GlobalArgs};
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::open_agent::open_agent;
-use super::print::outln;
+use super::print::{outln, to_json};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -42,10 +42,7 @@ pub(crate) async fn gc(
             .map_or(0, |cache| remove_unused_files(&cache.join("search")));
     }
     if args.json {
-        outln!(
-            "{}",
-            serde_json::to_string(&collected).map_err(anyhow::Error::from)?
-        );
+        outln!("{}", to_json(&collected)?);
         return Ok(ExitCode::SUCCESS);
     }
     let verb = if args.dry_run {

@@ -3,7 +3,7 @@
 use super::args::ListArgs;
 use super::env::ProcessEnv;
 use super::error::CliError;
-use super::print::outln;
+use super::print::{outln, to_json};
 use super::style::Style;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -37,10 +37,7 @@ pub(crate) async fn list(env: &ProcessEnv, args: &ListArgs) -> Result<ExitCode, 
         found.extend(describe_workspace(&name, &path, env).await);
     }
     if args.json {
-        outln!(
-            "{}",
-            serde_json::to_string(&found).map_err(anyhow::Error::from)?
-        );
+        outln!("{}", to_json(&found)?);
         return Ok(ExitCode::SUCCESS);
     }
     let style = Style::stdout(env);
@@ -66,12 +63,9 @@ pub(crate) async fn list(env: &ProcessEnv, args: &ListArgs) -> Result<ExitCode, 
             one.name,
             one.layout.as_str()
         );
-        outln!("{state}  {}", style.sanitize(line.trim_end()));
+        outln!("{state}  {}", line.trim_end());
         for problem in &one.problems {
-            outln!(
-                "       {}",
-                style.dim(&style.sanitize(&problem.to_string()))
-            );
+            outln!("       {}", style.dim(&problem.to_string()));
         }
     }
     match found.len() {

@@ -12,6 +12,7 @@ mod gc;
 mod init;
 mod list;
 mod locate;
+mod logging;
 mod memory;
 mod models;
 mod open_agent;
@@ -34,6 +35,7 @@ use args::{Cli, CliCommand};
 use clap::{CommandFactory, Parser};
 use env::ProcessEnv;
 use error::CliError;
+use logging::LogDestination;
 use std::process::ExitCode;
 
 /// Threads for blocking work (syncs, file reads). More would only grow the process: the disk is
@@ -42,8 +44,19 @@ const MAX_BLOCKING_THREADS: usize = 16;
 
 /// Parses the command line and carries it out.
 pub(crate) fn main() -> ExitCode {
-    let cli = Cli::parse();
     let env = ProcessEnv::from_process();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return print_parse_error(&error),
+    };
+    let destination = if matches!(cli.command, CliCommand::Chat(_)) {
+        LogDestination::File
+    } else {
+        LogDestination::Stderr
+    };
+    if let Err(error) = logging::start(cli.common.verbose, &env, destination) {
+        return print_error(&error, &env);
+    }
     // One conversation runs fastest on one thread: nothing is handed over and back.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .max_blocking_threads(MAX_BLOCKING_THREADS)
@@ -60,11 +73,23 @@ pub(crate) fn main() -> ExitCode {
     };
     match outcome {
         Ok(code) => code,
-        Err(error) => {
-            print::errln!("{}: {error}", style::Style::stderr(&env).bad("stead"));
-            error.exit_code()
-        }
+        Err(error) => print_error(&error, &env),
     }
+}
+
+fn print_error(error: &CliError, env: &ProcessEnv) -> ExitCode {
+    print::errln!("{}: {error}", style::Style::stderr(env).bad("stead"));
+    error.exit_code()
+}
+
+/// Prints help and version as they are; an error may quote arguments, so it goes through the sink.
+fn print_parse_error(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() {
+        print::err(format_args!("{}", error.render()));
+    } else {
+        let _ = error.print();
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
 async fn dispatch(cli: Cli, env: &ProcessEnv) -> Result<ExitCode, CliError> {

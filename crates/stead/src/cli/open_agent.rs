@@ -6,7 +6,6 @@ use super::env::ProcessEnv;
 use super::error::CliError;
 use super::locate::{open_options, working_folder, workspace_dir};
 use super::print::errln;
-use super::style::Style;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +29,14 @@ pub(crate) async fn open_agent(
     env: &ProcessEnv,
     model_use: ModelUse,
 ) -> Result<Arc<Agent>, CliError> {
-    Ok(agent_builder(common, env, model_use)?.build().await?)
+    let agent = agent_builder(common, env, model_use)?.build().await?;
+    tracing::info!(
+        place = %agent.place().describe(),
+        layout = %agent.workspace().definition.layout,
+        model = agent.model().name(),
+        "workspace opened"
+    );
+    Ok(agent)
 }
 
 /// Returns the builder with everything that the flags say.
@@ -228,12 +234,12 @@ impl ApproveMode {
             Self::All => ApprovalPolicy::ApproveAll,
             Self::None => ApprovalPolicy::DenyAll,
             Self::Ask if env.stdin_is_terminal && env.stderr_is_terminal => {
-                ApprovalPolicy::Ask(Arc::new(TerminalApprover::new(
-                    answerer(common, env, None),
-                    Style::stderr(env),
-                )))
+                ApprovalPolicy::Ask(Arc::new(TerminalApprover::new(answerer(common, env, None))))
             }
             Self::Ask => ApprovalPolicy::Park,
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@ use super::args::{GlobalArgs, PromptArgs};
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::open_agent::open_agent;
-use super::print::outln;
+use super::print::{out_json, outln};
 use super::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
@@ -18,22 +18,19 @@ pub(crate) async fn prompt(
     let agent = open_agent(common, env, ModelUse::NotNeeded).await?;
     let turn = agent.sessionless_turn().await?;
     if args.json {
-        outln!(
-            "{}",
-            json!(
-                turn.prompt
-                    .sections
-                    .iter()
-                    .map(section_json)
-                    .collect::<Vec<_>>()
-            )
-        );
+        out_json(&json!(
+            turn.prompt
+                .sections
+                .iter()
+                .map(section_json)
+                .collect::<Vec<_>>()
+        ));
         return Ok(ExitCode::SUCCESS);
     }
     let style = Style::stdout(env);
     if !args.summary {
         for part in turn.prompt.parts() {
-            outln!("{}\n", style.sanitize(&part.text));
+            outln!("{}\n", part.text);
         }
         outln!("{}", style.dim("────────"));
     }

@@ -5,7 +5,7 @@ use super::args::GlobalArgs;
 use super::args::OutputFormat;
 use super::env::ProcessEnv;
 use super::error::CliError;
-use super::print::{err, errln, outln, try_out};
+use super::print::{clear_status_line, err, errln, outln, to_json, try_out};
 use super::run::closing_note;
 use super::style::Style;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,8 +23,6 @@ pub(crate) struct Renderer {
     /// printed, so that a pipe never sees an answer that was taken back by a retry.
     live: bool,
     style: Style,
-    /// For standard output.
-    answer: Style,
     progress: bool,
     /// Stops the run when nobody reads it any more.
     cancel: CancellationToken,
@@ -46,7 +44,6 @@ impl Renderer {
             output,
             live: env.stdout_is_terminal,
             style: Style::stderr(env),
-            answer: Style::stdout(env),
             progress: env.stderr_is_terminal,
             cancel,
             state: Mutex::default(),
@@ -69,7 +66,7 @@ impl Renderer {
         match self.output {
             OutputFormat::Events => return Ok(()),
             OutputFormat::Json => {
-                let text = serde_json::to_string(report).map_err(anyhow::Error::from)?;
+                let text = to_json(report)?;
                 outln!("{text}");
                 return Ok(());
             }
@@ -82,10 +79,7 @@ impl Renderer {
         if let Some(text) = closing_note(report, common) {
             errln!("{}", self.style.warn(&text));
         }
-        err(format_args!(
-            "{}",
-            waiting_summary(open, common, self.style)
-        ));
+        err(format_args!("{}", waiting_summary(open, common)));
         if self.progress {
             errln!("{}", self.style.dim(&summary(report)));
         }
@@ -95,7 +89,7 @@ impl Renderer {
     fn show(&self, event: &Event) {
         match self.output {
             OutputFormat::Events => {
-                if let Ok(text) = serde_json::to_string(event) {
+                if let Ok(text) = to_json(event) {
                     self.print(format_args!("{text}\n"));
                 }
             }
@@ -130,18 +124,14 @@ impl Renderer {
             },
             _ => return,
         };
-        self.note(
-            &self
-                .style
-                .dim(&self.style.sanitize(&format!("[{who}] {line}"))),
-        );
+        self.note(&self.style.dim(&format!("[{who}] {line}")));
     }
 
     fn show_text(&self, kind: &EventKind) {
         match kind {
             EventKind::TextDelta { text } if self.live => {
                 self.clear_status();
-                self.print(format_args!("{}", self.answer.sanitize(text)));
+                self.print(format_args!("{}", text));
                 self.lock().is_mid_line = !text.ends_with('\n');
             }
             EventKind::TextDelta { text } => self.lock().answer_text.push_str(text),
@@ -153,7 +143,7 @@ impl Renderer {
                 // on the way.
                 let said = std::mem::take(&mut self.lock().answer_text);
                 if !said.trim().is_empty() {
-                    errln!("{}", self.style.dim(&self.style.sanitize(said.trim())));
+                    errln!("{}", self.style.dim(said.trim()));
                 }
             }
             EventKind::ModelStarted { step } => {
@@ -174,12 +164,7 @@ impl Renderer {
                 let line = self.lock().tools.remove(id).unwrap_or_else(|| name.clone());
                 self.end_line();
                 let ended = outcome_line(*status, preview, *ms);
-                errln!(
-                    "{} {} {}",
-                    self.mark(*status),
-                    self.style.sanitize(&line),
-                    self.style.dim(&self.style.sanitize(&ended))
-                );
+                errln!("{} {} {}", self.mark(*status), line, self.style.dim(&ended));
             }
             EventKind::ModelRetry {
                 attempt,
@@ -189,7 +174,7 @@ impl Renderer {
                 self.lock().answer_text.clear();
                 let seconds = *wait_ms as f64 / 1000.0;
                 let text = format!("attempt {attempt} in {seconds:.1} s: {reason}");
-                self.note(&self.style.warn(&self.style.sanitize(&text)));
+                self.note(&self.style.warn(&text));
             }
             EventKind::Ask {
                 name,
@@ -199,29 +184,21 @@ impl Renderer {
                 ..
             } => {
                 let text = format!("asks: {} ({rule})", call_line(name, args));
-                self.note(&self.style.warn(&self.style.sanitize(&text)));
+                self.note(&self.style.warn(&text));
                 let shown = preview
                     .as_deref()
                     .map(|preview| colour_diff(preview, self.style));
                 shown.iter().for_each(|shown| err(format_args!("{shown}")));
             }
             EventKind::AgentSwitched { from, to, .. } => {
-                self.note(
-                    &self
-                        .style
-                        .dim(&self.style.sanitize(&format!("{from} hands over to {to}"))),
-                );
+                self.note(&self.style.dim(&format!("{from} hands over to {to}")));
             }
             EventKind::Steered { content } => {
                 let said = Message::User {
                     content: content.clone(),
                 }
                 .text();
-                self.note(
-                    &self
-                        .style
-                        .accent(&self.style.sanitize(&format!("you, while it ran: {said}"))),
-                );
+                self.note(&self.style.accent(&format!("you, while it ran: {said}")));
             }
             EventKind::Notice { level, text } => {
                 let text = match level {
@@ -249,16 +226,10 @@ impl Renderer {
                     "context {before_tokens} → {after_tokens} tokens: {}{why}",
                     dropped.describe()
                 );
-                self.note(&self.style.dim(&self.style.sanitize(&text)));
+                self.note(&self.style.dim(&text));
             }
-            EventKind::Todos { todos } => {
-                self.note(&self.style.dim(&self.style.sanitize(&todos_line(todos))))
-            }
-            EventKind::Plan { stage } => self.note(
-                &self
-                    .style
-                    .warn(&self.style.sanitize(&plan_line(stage.as_ref()))),
-            ),
+            EventKind::Todos { todos } => self.note(&self.style.dim(&todos_line(todos))),
+            EventKind::Plan { stage } => self.note(&self.style.warn(&plan_line(stage.as_ref()))),
             EventKind::Mode { to } => {
                 self.note(&self.style.warn(&format!("mode {to} from now on")))
             }
@@ -308,17 +279,14 @@ impl Renderer {
                 .map_or(80, |(columns, _)| usize::from(columns).max(2))
                 - 1;
             let text: String = text.chars().take(width).collect();
-            err(format_args!(
-                "{}",
-                self.style.dim(&self.style.sanitize(&text))
-            ));
+            err(format_args!("{}", self.style.dim(&text)));
             self.lock().status_shown = true;
         }
     }
 
     fn clear_status(&self) {
         if std::mem::take(&mut self.lock().status_shown) {
-            err(format_args!("\r\x1b[K"));
+            clear_status_line();
         }
     }
 

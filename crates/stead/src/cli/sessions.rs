@@ -5,7 +5,7 @@ use super::env::ProcessEnv;
 use super::error::CliError;
 use super::memory::{lookup_error, show_found as show_hits};
 use super::open_agent::{open_agent, session_id};
-use super::print::outln;
+use super::print::{out_json, outln, to_json};
 use super::render::{Renderer, tokens_line};
 use super::signals::Signals;
 use super::style::Style;
@@ -169,26 +169,23 @@ async fn list(
     list.retain(|summary| whose == SessionFilter::All || summary.parent.is_none());
     let left_out = there - list.len();
     if as_json {
-        outln!(
-            "{}",
-            serde_json::to_string(&list).map_err(anyhow::Error::from)?
-        );
+        outln!("{}", to_json(&list)?);
         return Ok(ExitCode::SUCCESS);
     }
     for summary in &list {
         let when = jiff::Timestamp::from_millisecond(summary.updated_ms)
             .map_or(String::new(), |at| format!("{at:.0}"));
         let outcome = match (&summary.damage, summary.outcome) {
-            (Some(_), _) => style.bad("damaged"),
-            (None, Some(outcome)) => outcome.as_str().to_owned(),
-            (None, None) if summary.runs > 0 => style.warn("open"),
-            (None, None) => "empty".to_owned(),
+            (Some(_), _) => style.bad("damaged   "),
+            (None, Some(outcome)) => format!("{:<10}", outcome.as_str()),
+            (None, None) if summary.runs > 0 => style.warn("open      "),
+            (None, None) => "empty     ".to_owned(),
         };
         outln!(
-            "{}  {}  {outcome:<10}  {}",
+            "{}  {}  {outcome}  {}",
             style.accent(summary.id.as_str()),
             style.dim(&when),
-            style.sanitize(&summary.title)
+            summary.title
         );
         let of = summary
             .parent
@@ -227,7 +224,7 @@ async fn show(
     if as_json {
         lines
             .iter()
-            .for_each(|line| outln!("{}", transcript::line_json(line)));
+            .for_each(|line| out_json(&transcript::line_json(line)));
         return Ok(ExitCode::SUCCESS);
     }
     let detail = if full { Detail::Full } else { Detail::Brief };
@@ -253,17 +250,11 @@ async fn search(
             let session = &hit.source;
             let who = hit.voice.as_str();
             let at = hit.at.map(|at| at.to_string());
-            outln!(
-                "{}",
-                json!({"session": session, "seq": hit.place, "at": at, "who": who, "text": hit.text})
+            out_json(
+                &json!({"session": session, "seq": hit.place, "at": at, "who": who, "text": hit.text}),
             );
         } else {
-            outln!(
-                "{}:{} {}",
-                style.accent(&hit.source),
-                hit.place,
-                style.sanitize(&hit.text)
-            );
+            outln!("{}:{} {}", style.accent(&hit.source), hit.place, hit.text);
         }
     }))
 }
@@ -290,7 +281,7 @@ async fn replay(
             .apply(line.seq, &line.entry)
             .map_err(anyhow::Error::from)?;
         if as_json {
-            outln!("{}", transcript::line_json(line));
+            out_json(&transcript::line_json(line));
         }
     }
     if !as_json {
@@ -334,10 +325,7 @@ async fn compact(
     agent.sessions().flush().await;
     match compaction {
         Some(compaction) if as_json => {
-            outln!(
-                "{}",
-                serde_json::to_string(&compaction).map_err(anyhow::Error::from)?
-            );
+            outln!("{}", to_json(&compaction)?);
         }
         Some(compaction) => outln!("{}", transcript::compaction_line(&compaction)),
         None if as_json => outln!("null"),

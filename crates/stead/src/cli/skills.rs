@@ -204,14 +204,10 @@ fn print_installed(
         "{word} {} at {}: {}",
         source.name,
         short_pin(&source.pinned),
-        style.sanitize(&names.join(", "))
+        names.join(", ")
     );
     for problem in fetched.broken_skills() {
-        errln!(
-            "{} {}",
-            Style::stderr(env).warn("left out"),
-            Style::stderr(env).sanitize(&problem)
-        );
+        errln!("{} {}", Style::stderr(env).warn("left out"), problem);
     }
 }
 

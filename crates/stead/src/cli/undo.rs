@@ -3,7 +3,7 @@
 use super::approvals::colour_diff;
 use super::error::CliError;
 use super::open_agent::session_id;
-use super::print::outln;
+use super::print::{out_json, outln};
 use super::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
@@ -173,7 +173,7 @@ fn finish(
         let obstacles: Vec<String> = plan.obstacles.iter().map(ToString::to_string).collect();
         let done = plan.obstacles.is_empty() && wanted.apply == GcMode::Apply;
         let report = json!({"session": key.session, "run": key.run, "steps": shown, "obstacles": obstacles, "undone": done});
-        outln!("{report}");
+        out_json(&report);
         return Ok(ExitCode::from(u8::from(!plan.obstacles.is_empty())));
     }
     match wanted.apply {

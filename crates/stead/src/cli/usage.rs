@@ -4,7 +4,7 @@ use super::args::{GlobalArgs, UsageArgs, UsageBy};
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::open_agent::open_agent;
-use super::print::{errln, outln};
+use super::print::{errln, out_json, outln};
 use super::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
@@ -57,10 +57,7 @@ pub(crate) async fn usage(
     }
     let (rows, total) = usage_report(&records, args.by.into(), period, |at| agent.date(at));
     if args.json {
-        outln!(
-            "{}",
-            json!({"by": args.by.name(), "rows": rows, "total": total})
-        );
+        out_json(&json!({"by": args.by.name(), "rows": rows, "total": total}));
         return Ok(ExitCode::SUCCESS);
     }
     if rows.is_empty() {
@@ -81,7 +78,7 @@ async fn rebuild(agent: &Arc<Agent>, args: &UsageArgs) -> Result<ExitCode, CliEr
     let RebuildReport { made, kept } = agent.rebuild_usage(agent.owner()).await?;
     let place = agent.place().usage(agent.owner()).locate();
     match args.json {
-        true => outln!("{}", json!({"made": made, "kept": kept, "file": place})),
+        true => out_json(&json!({"made": made, "kept": kept, "file": place})),
         false => outln!("{made} calls made again from the journals, {kept} lines kept: {place}"),
     }
     Ok(ExitCode::SUCCESS)
@@ -103,7 +100,7 @@ fn print(style: Style, title: &str, rows: &[UsageRow], total: &UsageRow, bar_cha
     for row in rows {
         let bar = bar_chars.map_or(String::new(), |chars| bar(weight(row), most, chars));
         let line = format!("{}  {}", line(row, width), style.accent(&bar));
-        outln!("{}", style.sanitize(line.trim_end()));
+        outln!("{}", line.trim_end());
     }
     outln!("{}", style.bold(&line(total, width)));
     if total.unpriced_calls > 0 {

@@ -5,7 +5,7 @@ use super::env::ProcessEnv;
 use super::error::CliError;
 use super::locate::{open_options, workspace_dir};
 use super::open_agent::{connect_store, open_workspace, owner, without_model};
-use super::print::{err, errln, outln};
+use super::print::{clear_status_line, err, errln, out_json, outln};
 use super::style::Style;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -369,7 +369,7 @@ fn print_report(
             "bytes": plan.bytes, "skipped": skipped, "sessions": moved.sessions, "sessions_same": moved.same,
             "sessions_differ": moved.differ, "offloaded": moved.offloaded,
         });
-        outln!("{report}");
+        out_json(&report);
         return;
     }
     let style = Style::stdout(env);
@@ -438,13 +438,14 @@ impl CopyProgress {
     fn step(&self) {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         if self.shown {
-            err(format_args!("\r{done}/{} ", self.total));
+            clear_status_line();
+            err(format_args!("{done}/{} ", self.total));
         }
     }
 
     fn end(&self) {
         if self.shown {
-            err(format_args!("\r\x1b[K"));
+            clear_status_line();
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Answers, and the run that goes on once the last question is answered.
 
 use super::args::AnswerArgs;
-use super::{QuestionSelection, answerer, find_question, open_questions, to_json};
+use super::{QuestionSelection, answerer, find_question, open_questions};
 use crate::cli::args::GlobalArgs;
 use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
 use crate::cli::open_agent::open_agent;
-use crate::cli::print::{errln, outln};
+use crate::cli::print::{errln, outln, to_json};
 use crate::cli::run::{RunView, exit_code, resume_command, resume_session};
 use crate::cli::style::Style;
 use serde_json::json;
@@ -136,7 +136,7 @@ fn print_answered(answered: &ApprovalOutcome, session: &SessionId, by: &str, sty
             "allowed from now on: {grant}; `stead approvals revoke {}` takes it back",
             grant.id
         );
-        errln!("{}", style.sanitize(&text));
+        errln!("{}", text);
     }
     match answered.still_open.len() {
         0 => {}

@@ -9,7 +9,7 @@ use super::args::GlobalArgs;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::open_agent::open_agent;
-use super::print::outln;
+use super::print::{outln, to_json};
 use super::sessions::find_session;
 use super::style::Style;
 use args::{AgentScopeArgs, ApprovalsCommand, SessionScopeArgs};
@@ -95,10 +95,7 @@ pub(crate) async fn approvals(
             let grant = agent.revoke(agent.owner(), &id).await?;
             match of.json {
                 true => outln!("{}", to_json(&grant)?),
-                false => outln!(
-                    "revoked {}",
-                    Style::stdout(env).sanitize(&grant.to_string())
-                ),
+                false => outln!("revoked {}", grant.to_string()),
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -221,12 +218,7 @@ async fn rules(
     for grant in &grants {
         let text = format!("{} {}", grant.tool, grant.what);
         let by = format!("allowed by {} at {:.0}", grant.by, grant.at);
-        outln!(
-            "{}  {}  {}",
-            style.accent(&grant.id),
-            style.sanitize(&text),
-            style.dim(&style.sanitize(&by))
-        );
+        outln!("{}  {}  {}", style.accent(&grant.id), text, style.dim(&by));
     }
     if grants.is_empty() {
         outln!("no rules yet; `stead approvals approve ID --always` makes one");
@@ -244,8 +236,4 @@ fn read_text_argument(text: &str) -> Result<String, CliError> {
     let mut read = String::new();
     std::io::stdin().take(MAX_BYTES).read_to_string(&mut read)?;
     Ok(read)
-}
-
-fn to_json(value: &impl serde::Serialize) -> Result<String, CliError> {
-    Ok(serde_json::to_string(value).map_err(anyhow::Error::from)?)
 }

@@ -1,6 +1,6 @@
 //! Styled text broken into rows of a width.
 
-use crate::cli::style::is_unsafe_char;
+use crate::cli::print::is_unsafe_char;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation;

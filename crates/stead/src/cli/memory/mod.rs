@@ -14,7 +14,7 @@ use super::args::GlobalArgs;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::open_agent::open_agent;
-use super::print::outln;
+use super::print::{outln, to_json};
 use super::style::Style;
 use args::{JsonArgs, MemoryCommand, ModelArgs};
 use serde::Serialize;
@@ -116,10 +116,7 @@ async fn open_with_model(
 /// Prints JSON if that is wanted. False if it is not.
 fn print_json_if_asked(form: JsonArgs, value: &impl Serialize) -> Result<bool, CliError> {
     if form.json {
-        outln!(
-            "{}",
-            serde_json::to_string(value).map_err(anyhow::Error::from)?
-        );
+        outln!("{}", to_json(value)?);
     }
     Ok(form.json)
 }

@@ -23,11 +23,8 @@ pub(super) async fn list(
     let style = Style::stdout(env);
     for fact in &waiting {
         let from: Vec<String> = fact.sources.iter().map(describe_source).collect();
-        outln!("{}  {}", style.bold(&fact.id), style.sanitize(&fact.text));
-        outln!(
-            "              {}",
-            style.dim(&style.sanitize(&from.join("; ")))
-        );
+        outln!("{}  {}", style.bold(&fact.id), fact.text);
+        outln!("              {}", style.dim(&from.join("; ")));
     }
     if waiting.is_empty() {
         outln!("nothing waits for you");
@@ -64,10 +61,9 @@ pub(super) async fn decide(
         ReviewDecision::Approve => "approved",
         ReviewDecision::Reject => "rejected",
     };
-    let style = Style::stdout(env);
     decided
         .iter()
-        .for_each(|fact| outln!("{verb}  {}  {}", fact.id, style.sanitize(&fact.text)));
+        .for_each(|fact| outln!("{verb}  {}  {}", fact.id, fact.text));
     if decided.is_empty() {
         outln!("nothing waits for you");
     }

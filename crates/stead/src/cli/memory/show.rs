@@ -58,7 +58,7 @@ pub(super) async fn list(
     let style = Style::stdout(env);
     for fact in &facts {
         let place = style.dim(&format!("{}:{}", fact.path, fact.line));
-        outln!("{}  {}  {place}", fact.id, style.sanitize(&fact.text));
+        outln!("{}  {}  {place}", fact.id, fact.text);
     }
     if facts.is_empty() {
         outln!("nothing is remembered yet");
@@ -83,12 +83,7 @@ pub(super) async fn blame(
         } else {
             from.join("; ")
         };
-        outln!(
-            "{:>4}  {}  {}",
-            line.line,
-            style.sanitize(&line.text),
-            style.dim(&style.sanitize(&from))
-        );
+        outln!("{:>4}  {}  {}", line.line, line.text, style.dim(&from));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -143,7 +138,7 @@ pub(super) async fn diff(
                 record.facts.len()
             ))
         );
-        outln!("{}", style.sanitize(&unified_diff(record, &memory)));
+        outln!("{}", unified_diff(record, &memory));
     }
     if records.is_empty() {
         outln!("nothing was merged yet");
