@@ -228,7 +228,7 @@ pub(crate) struct RunArgs {
     /// What is printed
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) output: OutputFormat,
-    /// Leave no process behind that looks through what was said; the next run's does it
+    /// Do not start the background memory worker after this run
     #[arg(long)]
     pub(crate) no_background: bool,
 }
@@ -239,7 +239,7 @@ pub(crate) struct RunFlags {
     /// The agent, of a workspace that defines several; the session keeps it
     #[arg(short = 'a', long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// The model as provider:model, over the workspace's own setting
+    /// Use this model (provider:model) instead of the workspace's
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
     /// Who answers when a call asks: `ask` asks on a terminal and parks elsewhere
@@ -330,7 +330,7 @@ pub(crate) struct ToolArgs {
     /// The agent, of a workspace that defines several
     #[arg(short = 'a', long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// The model as provider:model, over the workspace's own setting: its profiles hold
+    /// Use this model (provider:model) instead of the workspace's, with its profiles
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
     /// Say what the gate would decide and why, without calling
@@ -353,7 +353,7 @@ pub(crate) struct PromptArgs {
     /// The agent, of a workspace that defines several
     #[arg(short = 'a', long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// The model as provider:model, over the workspace's own setting: its profiles hold
+    /// Use this model (provider:model) instead of the workspace's, with its profiles
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
     /// Only the table of sections
@@ -375,7 +375,7 @@ pub(crate) struct CheckArgs {
 pub(crate) struct ExplainArgs {
     /// The setting, as a path of keys; without it, every one that is set
     pub(crate) key: Option<String>,
-    /// The model as provider:model, over the workspace's own setting: its profiles are shown
+    /// Use this model (provider:model) instead of the workspace's, with its profiles
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
     /// Print JSON

@@ -1,6 +1,7 @@
 //! `stead check`: strict validation of a workspace.
 
 use super::args::{CheckArgs, GlobalArgs};
+use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::locate::{open_options, workspace_dir};
@@ -87,10 +88,6 @@ pub(crate) async fn check(
         outln!("\n{errors}, {warnings}, {later} not active yet");
     }
     Ok(ExitCode::from(if errors > 0 { 2 } else { 0 }))
-}
-
-fn counted(number: usize, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 fn print_row(row: &CheckRow, style: Style) {

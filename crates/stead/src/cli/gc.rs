@@ -1,6 +1,7 @@
 //! `stead gc`: removing what is no longer needed.
 
 use super::args::{GcArgs, GlobalArgs};
+use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::open_agent::open_agent;
@@ -51,12 +52,11 @@ pub(crate) async fn gc(
         "forgotten"
     };
     outln!(
-        "{verb}: {} runs, {} earlier contents ({} KB), offloaded files of {} sessions ({} KB); kept: {} KB; leftovers of \
-         crashes removed: {}",
-        collected.runs,
-        collected.contents,
+        "{verb}: {}, {} ({} KB), offloaded files of {} ({} KB); kept: {} KB; leftovers of crashes removed: {}",
+        counted(collected.runs, "run"),
+        counted(collected.contents, "earlier content"),
         collected.bytes / 1024,
-        collected.offloads,
+        counted(collected.offloads, "session"),
         collected.offloaded_bytes / 1024,
         collected.kept_bytes / 1024,
         collected.leftovers

@@ -1,6 +1,7 @@
 //! `stead list`: the workspaces in a folder, whichever their layout.
 
 use super::args::ListArgs;
+use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::print::{outln, to_json};
@@ -73,8 +74,7 @@ pub(crate) async fn list(env: &ProcessEnv, args: &ListArgs) -> Result<ExitCode, 
             "no workspaces in {}; `stead init NAME` makes one",
             dir.display()
         ),
-        1 => outln!("\n1 workspace in {}", dir.display()),
-        number => outln!("\n{number} workspaces in {}", dir.display()),
+        number => outln!("\n{} in {}", counted(number, "workspace"), dir.display()),
     }
     Ok(ExitCode::SUCCESS)
 }

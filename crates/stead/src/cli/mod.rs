@@ -4,6 +4,7 @@ mod approvals;
 mod args;
 mod chat;
 mod check;
+mod count;
 mod demo;
 mod env;
 mod error;

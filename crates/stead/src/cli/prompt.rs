@@ -1,6 +1,7 @@
 //! `stead prompt`: what the model is told, and where it came from.
 
 use super::args::{GlobalArgs, PromptArgs};
+use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::open_agent::open_agent;
@@ -41,7 +42,7 @@ pub(crate) async fn prompt(
         .iter()
         .map(|spec| spec.name.clone())
         .collect();
-    outln!("\n{} tools: {}", tools.len(), tools.join(", "));
+    outln!("\n{}: {}", counted(tools.len(), "tool"), tools.join(", "));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -3,6 +3,7 @@
 use super::approvals::{colour_diff, waiting_summary};
 use super::args::GlobalArgs;
 use super::args::OutputFormat;
+use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::print::{clear_status_line, err, errln, outln, to_json, try_out};
@@ -377,10 +378,10 @@ pub(crate) fn outcome_line(status: ResultStatus, preview: &str, ms: u64) -> Stri
 
 /// A run's numbers on one line.
 pub(crate) fn summary(report: &RunReport) -> String {
-    let steps = report.steps;
     format!(
-        "session {} · {steps} steps · {}",
+        "session {} · {} · {}",
         report.session,
+        counted(report.steps, "step"),
         tokens_line(&report.usage, report.cost)
     )
 }

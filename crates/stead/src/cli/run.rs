@@ -1,6 +1,7 @@
 //! `stead run`: one input worked to its end.
 
 use super::args::{GlobalArgs, OutputFormat, RunArgs, RunFlags};
+use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::memory::background;
@@ -175,7 +176,8 @@ fn warn_inactive_settings(agent: &Agent) {
         .count();
     if count > 0 {
         errln!(
-            "{count} settings of this workspace have no effect in this version; `stead check` lists them"
+            "{} of this workspace without effect in this version; `stead check` lists them",
+            counted(count, "setting")
         );
     }
 }

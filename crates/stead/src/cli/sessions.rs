@@ -1,6 +1,7 @@
 //! `stead sessions`: what happened, and going back to it.
 
 use super::args::{ExportFormat, GlobalArgs, OutputFormat, SearchBounds, SessionsCommand};
+use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::memory::{lookup_error, show_found as show_hits};
@@ -193,7 +194,7 @@ async fn list(
             .map_or(String::new(), |parent| format!(" · a subagent of {parent}"));
         let numbers = format!(
             "{} · {}{of}",
-            count(summary.runs, "run"),
+            counted(summary.runs, "run"),
             tokens_line(&summary.usage, summary.cost)
         );
         outln!("  {}", style.dim(&numbers));
@@ -203,7 +204,7 @@ async fn list(
             "{}",
             style.dim(&format!(
                 "and {} of subagents (--all)",
-                count(left_out as u64, "session")
+                counted(left_out, "session")
             ))
         );
     }
@@ -294,8 +295,9 @@ async fn replay(
             .filter(|line| matches!(line.entry, Entry::Model(_)))
             .count();
         let text = format!(
-            "replayed {} entries, {models} answers, no model and no tool called",
-            lines.len()
+            "replayed {}, {}, no model and no tool called",
+            counted(lines.len(), "entry"),
+            counted(models, "answer")
         );
         outln!("{}", style.dim(&text));
     }
@@ -356,14 +358,6 @@ async fn export(
         None => super::print::out(format_args!("{text}")),
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn count(n: u64, noun: &str) -> String {
-    if n == 1 {
-        format!("1 {noun}")
-    } else {
-        format!("{n} {noun}s")
-    }
 }
 
 fn first_line(text: &str) -> String {

@@ -5,6 +5,7 @@ mod list;
 mod progress;
 
 use super::args::{GlobalArgs, SkillsCommand};
+use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::print::{errln, outln};
@@ -217,11 +218,6 @@ fn short_pin(pinned: &str) -> String {
         .split_once(':')
         .map_or(("", pinned), |(_, hash)| ("sha256:", hash));
     format!("{kind}{}", hash.chars().take(12).collect::<String>())
-}
-
-/// `1 skill`, `2 skills`.
-fn counted(number: usize, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 /// As a shell takes it: variables are for us to fill in.

@@ -1,5 +1,6 @@
 //! A journal as people read it.
 
+use super::count::counted;
 use super::error::CliError;
 use super::render::{call_line, tokens_line};
 use super::style::Style;
@@ -371,7 +372,7 @@ fn result_lines(result: &ToolResult, style: Style) -> String {
     let shown: Vec<&str> = text.lines().take(BRIEF_LINES).collect();
     let rest = text.lines().count().saturating_sub(BRIEF_LINES);
     let more = if rest > 0 {
-        format!("\n  … {rest} more lines (--full)")
+        format!("\n  … {} (--full)", counted(rest, "more line"))
     } else {
         String::new()
     };
@@ -412,7 +413,7 @@ fn blocks_text(blocks: &[Block]) -> String {
 /// A change of how a session goes on, in words.
 fn change_text(change: &SessionChange) -> String {
     match change {
-        SessionChange::Todos { todos } => format!("{} things to do", todos.len()),
+        SessionChange::Todos { todos } => counted(todos.len(), "todo"),
         SessionChange::Plan {
             plan: Some(PlanStage::Making { file }),
         } => format!("plan mode ({file})"),

@@ -1,6 +1,7 @@
 //! `stead usage`: who used how much, as a table and, in a terminal, as a chart.
 
 use super::args::{GlobalArgs, UsageArgs, UsageBy};
+use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::open_agent::open_agent;
@@ -49,7 +50,8 @@ pub(crate) async fn usage(
     } = agent.usage(agent.owner()).await?;
     if unreadable > 0 {
         errln!(
-            "{unreadable} lines cannot be read and are not counted; `stead usage --rebuild` makes them again"
+            "{} cannot be read and not counted; `stead usage --rebuild` makes the file again",
+            counted(unreadable, "line")
         );
     }
     if let Some(user) = &common.user {
@@ -79,7 +81,11 @@ async fn rebuild(agent: &Arc<Agent>, args: &UsageArgs) -> Result<ExitCode, CliEr
     let place = agent.place().usage(agent.owner()).locate();
     match args.json {
         true => out_json(&json!({"made": made, "kept": kept, "file": place})),
-        false => outln!("{made} calls made again from the journals, {kept} lines kept: {place}"),
+        false => outln!(
+            "{} made again from the journals, {} kept: {place}",
+            counted(made, "call"),
+            counted(kept, "line")
+        ),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -107,8 +113,8 @@ fn print(style: Style, title: &str, rows: &[UsageRow], total: &UsageRow, bar_cha
         outln!(
             "{}",
             style.dim(&format!(
-                "+ {} calls of which nobody knows what they cost",
-                total.unpriced_calls
+                "+ {} at an unknown price",
+                counted(total.unpriced_calls, "call")
             ))
         );
     }

@@ -1,6 +1,7 @@
 //! `stead workspace`: moving a workspace between places.
 
 use super::args::{CopyArgs, GlobalArgs, WorkspaceCommand};
+use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::locate::{open_options, workspace_dir};
@@ -402,14 +403,14 @@ fn print_report(
         outln!("session   {id}");
     }
     outln!(
-        "{} → {}: {} files moved ({} KB), {} deleted, {} unchanged; {} sessions moved, {} unchanged{}",
+        "{} → {}: {} moved ({} KB), {} deleted, {} unchanged; {} moved, {} unchanged{}",
         from.name,
         to.name,
-        count(&[CopyAction::Create, CopyAction::Update]),
+        counted(count(&[CopyAction::Create, CopyAction::Update]), "file"),
         plan.bytes.div_ceil(1024),
         count(&[CopyAction::Delete]),
         plan.unchanged,
-        moved.sessions.len(),
+        counted(moved.sessions.len(), "session"),
         moved.same,
         if how.dry_run {
             " (a dry run: nothing was done)"

@@ -21,20 +21,20 @@ pub(crate) enum MemoryCommand {
         #[command(flatten)]
         bounds: SearchBounds,
     },
-    /// How memory stands: what waits, what was merged, what went wrong
+    /// Show the state of memory: pending facts, merges, failures
     Status(JsonArgs),
-    /// Show the facts that came from outside and wait for you
+    /// Show the facts from untrusted content that wait for you
     #[command(after_help = "Examples:
   stead memory review
-  stead memory approve 4f0c12ab34cd      then it may be remembered
-  stead memory reject --all              none of them may")]
+  stead memory approve 4f0c12ab34cd      it will be remembered
+  stead memory reject --all              none of them will")]
     Review(JsonArgs),
-    /// Let facts that wait be remembered
+    /// Accept pending facts
     #[command(
         after_help = "Examples:\n  stead memory approve 4f0c12ab34cd 77aa01fe2b90\n  stead memory approve --all"
     )]
     Approve(FactSelectionArgs),
-    /// Put facts that wait away
+    /// Reject pending facts
     #[command(after_help = "Example:\n  stead memory reject 4f0c12ab34cd")]
     Reject(FactSelectionArgs),
     /// List the facts that are remembered, with their ids
@@ -53,9 +53,9 @@ pub(crate) enum MemoryCommand {
         #[command(flatten)]
         form: JsonArgs,
     },
-    /// Edit curated memory in $EDITOR; what someone else wrote meanwhile is never lost
+    /// Edit curated memory in $EDITOR; changes made by others meanwhile are kept
     Edit,
-    /// Look through sessions for what to remember, now
+    /// Extract facts from sessions now
     #[command(
         after_help = "Examples:\n  stead memory flush             all sessions\n  stead memory flush -s plan     one of them"
     )]
@@ -75,7 +75,7 @@ pub(crate) enum MemoryCommand {
         #[command(flatten)]
         form: JsonArgs,
     },
-    /// Do what was put off, until nothing is due
+    /// Do the queued memory work until nothing is due
     #[command(hide = true)]
     Work {
         #[command(flatten)]
@@ -100,7 +100,7 @@ pub(crate) struct JsonArgs {
 pub(crate) struct FactSelectionArgs {
     /// The facts, by id
     pub(crate) ids: Vec<String>,
-    /// All that wait
+    /// All pending facts
     #[arg(long)]
     pub(crate) all: bool,
 }
@@ -111,7 +111,7 @@ pub(crate) struct ModelArgs {
     /// The agent, of a workspace that defines several
     #[arg(short = 'a', long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// The agent's model as provider:model; asked unless memory.model is set
+    /// Use this model (provider:model), unless memory.model is set
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 }

@@ -2,6 +2,7 @@
 
 use super::args::JsonArgs;
 use super::print_json_if_asked;
+use crate::cli::count::counted;
 use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
 use crate::cli::print::outln;
@@ -26,13 +27,16 @@ pub(super) async fn status(agent: &Agent, form: JsonArgs) -> Result<ExitCode, Cl
     };
     outln!("curated memory   {}", status.memory);
     outln!("extraction       {on}");
-    outln!("not merged yet   {} facts", status.unmerged);
+    outln!("not merged yet   {}", counted(status.unmerged, "fact"));
     outln!(
-        "waiting for you  {} facts (stead memory review)",
-        status.quarantined
+        "waiting for you  {} (stead memory review)",
+        counted(status.quarantined, "fact")
     );
     match status.merged_at {
-        Some(at) => outln!("merged           {} times, last at {at:.0}", status.merges),
+        Some(at) => outln!(
+            "merged           {}, last at {at:.0}",
+            counted(status.merges, "time")
+        ),
         None => outln!("merged           never"),
     }
     for dead in &status.dead {
@@ -133,9 +137,9 @@ pub(super) async fn diff(
         outln!(
             "{}",
             style.bold(&format!(
-                "{:.0}  {} facts, {by}",
+                "{:.0}  {}, {by}",
                 record.at,
-                record.facts.len()
+                counted(record.facts.len(), "fact")
             ))
         );
         outln!("{}", unified_diff(record, &memory));

@@ -1,8 +1,9 @@
 //! `stead skills list` and `check`.
 
 use super::context::SkillContext;
-use super::{SkillsFormat, counted, is_workspace_owned, short_pin};
+use super::{SkillsFormat, is_workspace_owned, short_pin};
 use crate::cli::args::GlobalArgs;
+use crate::cli::count::counted;
 use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
 use crate::cli::print::{out_json, outln};

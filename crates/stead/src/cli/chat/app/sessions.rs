@@ -4,6 +4,7 @@ use super::super::state::SessionInfo;
 use super::super::transcript::Tone;
 use super::{App, SESSIONS_SHOWN};
 use crate::cli::args::GlobalArgs;
+use crate::cli::count::counted;
 use crate::cli::error::CliError;
 use crate::cli::open_agent::open_agent;
 use crate::cli::render::tokens_line;
@@ -120,8 +121,10 @@ impl App<'_> {
             let here = if summary.id == self.id { "*" } else { " " };
             let numbers = tokens_line(&summary.usage, summary.cost);
             rows.push(format!(
-                "{here} {}  {}\n    {} runs · {numbers}",
-                summary.id, summary.title, summary.runs
+                "{here} {}  {}\n    {} · {numbers}",
+                summary.id,
+                summary.title,
+                counted(summary.runs, "run")
             ));
         }
         match list.len().checked_sub(SESSIONS_SHOWN) {
