@@ -119,8 +119,8 @@ fn doors_to_the_outside_stay_in_their_homes() {
             "std::fs::",
             &[
                 "stead-store/",
-                "stead-search/src/file.rs",
-                "stead-sandbox/src/strays.rs",
+                "stead-search/src/index_file.rs",
+                "stead-sandbox/src/orphans.rs",
                 "stead-vfs/src/local",
                 "stead-model/src/files.rs",
                 "stead/src/cli/",

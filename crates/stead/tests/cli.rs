@@ -32,6 +32,8 @@ mod plan_mode;
 mod profiles;
 #[path = "cli/run_output.rs"]
 mod run_output;
+#[path = "cli/screens.rs"]
+mod screens;
 #[path = "cli/secrets.rs"]
 mod secrets;
 #[path = "cli/session_locks.rs"]

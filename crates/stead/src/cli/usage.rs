@@ -50,7 +50,7 @@ pub(crate) async fn usage(
     } = agent.usage(agent.owner()).await?;
     if unreadable > 0 {
         errln!(
-            "{} cannot be read and not counted; `stead usage --rebuild` makes the file again",
+            "{} cannot be read or counted; `stead usage --rebuild` makes the file again",
             counted(unreadable, "line")
         );
     }

@@ -51,14 +51,19 @@ fn assert_uncontrolled(case: &str, raw: &str) {
     assert!(!rest.contains(bad), "{case}: {rest:?}");
 }
 
-fn json_text(text: &str) -> String {
-    serde_json::to_string(text).unwrap()
+/// The text as a string of YAML, which takes no control characters as they are.
+fn yaml_text(text: &str) -> String {
+    let escape = |c: char| match c {
+        ' '..='~' => c.to_string(),
+        _ => format!("\\u{:04x}", u32::from(c)),
+    };
+    format!("\"{}\"", text.chars().map(escape).collect::<String>())
 }
 
 #[test]
 fn text_from_elsewhere_cannot_control_the_terminal() {
     let folder = Folder::new();
-    let model = folder.script(&format!("- text: {}\n", json_text(HOSTILE)));
+    let model = folder.script(&format!("- text: {}\n", yaml_text(HOSTILE)));
     let show = |case: &str, args: &[&str]| assert_harmless(case, &on_terminal(&folder, args, None));
     show("an answer", &["run", "-m", &model, "-s", "a", "go"]);
     show("an input", &["run", "-m", &model, "-s", "b", HOSTILE]);
@@ -75,7 +80,8 @@ fn text_from_elsewhere_cannot_control_the_terminal() {
         "a report",
         &["run", "-m", &model, "-s", "d", "--output", "json", "go"],
     );
-    show("an argument", &["run", &format!("--{HOSTILE}")]);
+    let wrong = on_terminal(&folder, &["run", &format!("--{HOSTILE}")], None);
+    assert_uncontrolled("an argument", &wrong);
     show("a name", &["sessions", "show", HOSTILE]);
 }
 
@@ -106,7 +112,7 @@ fn a_providers_error_cannot_control_the_terminal() {
 #[test]
 fn broken_files_cannot_control_the_terminal() {
     let folder = Folder::new();
-    folder.put("agent.yaml", &format!("{}: 1\n", json_text(HOSTILE)));
+    folder.put("agent.yaml", &format!("{}: 1\n", yaml_text(HOSTILE)));
     for args in [&["run", "go"][..], &["check"], &["prompt"]] {
         assert_harmless(args[0], &on_terminal(&folder, args, None));
     }
@@ -114,7 +120,7 @@ fn broken_files_cannot_control_the_terminal() {
     std::fs::create_dir(folder.path().join("subagents")).unwrap();
     let definition = format!(
         "---\ndescription: x\n{}: y\n---\nHelp.\n",
-        json_text(HOSTILE)
+        yaml_text(HOSTILE)
     );
     folder.put("subagents/x.md", &definition);
     folder.put("agent.yaml", "name: main\n");
@@ -149,7 +155,7 @@ fn the_name_of_who_answers_cannot_control_the_terminal() {
 #[test]
 fn json_in_a_pipe_escapes_what_could_control_a_terminal() {
     let folder = Folder::new();
-    let model = folder.script(&format!("- text: {}\n", json_text(HOSTILE)));
+    let model = folder.script(&format!("- text: {}\n", yaml_text(HOSTILE)));
     for output in ["events", "json"] {
         let done = folder.run(&["run", "-m", &model, "--output", output, "go"]);
         let done = done.exits(0);

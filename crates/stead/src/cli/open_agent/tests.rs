@@ -71,9 +71,11 @@ async fn describe(dir: &Path, agent: Arc<Agent>) -> Built {
         let input = vec![Block::text("Go.")];
         session.run(input, RunOptions::default()).await.unwrap();
     }
-    // The session is another in each run.
+    // These differ in each run.
     let hook_environment = std::fs::read_to_string(&environment).ok().map(|text| {
-        let lines = text.lines().filter(|line| !line.contains("SESSION"));
+        let lines = text.lines().filter(|line| {
+            !line.starts_with("STEAD_SESSION=") && !line.starts_with("STEAD_EXEC_ID=")
+        });
         lines.collect::<Vec<_>>().join("\n")
     });
     let mut tools: Vec<String> = turn
