@@ -105,7 +105,7 @@ fn print_row(row: &CheckRow, style: Style) {
     outln!("{mark} {}{place}: {}", row.about, row.message);
 }
 
-/// Everything that can be said about the workspace.
+/// Returns the results of all checks.
 async fn run_checks(common: &GlobalArgs, env: &ProcessEnv) -> Result<Vec<CheckRow>, CliError> {
     let dir = workspace_dir(common, env)?;
     let options = open_options(common, env)?;
@@ -157,7 +157,7 @@ async fn run_checks(common: &GlobalArgs, env: &ProcessEnv) -> Result<Vec<CheckRo
     Ok(rows)
 }
 
-/// A permission mode that asks about less than people expect.
+/// Warns about a permission mode that asks less than people expect.
 fn check_mode(workspace: &Workspace) -> Option<CheckRow> {
     let text = "permission_mode: bypass asks about nothing but what rules, approvals and plan mode ask about: commands, \
                 network and changes of an attached project run unasked";
@@ -170,7 +170,7 @@ fn check_mode(workspace: &Workspace) -> Option<CheckRow> {
     }
 }
 
-/// Tools that settings name and nobody has.
+/// Reports tools that settings name and that do not exist.
 fn check_tool_names(workspace: &Workspace) -> Vec<CheckRow> {
     let definition = &workspace.definition;
     let approvals = workspace
@@ -196,7 +196,7 @@ fn check_tool_names(workspace: &Workspace) -> Vec<CheckRow> {
     rows.collect()
 }
 
-/// Skills, strictly: those of the workspace must be right, others are only told about.
+/// Checks skills. Problems of the workspace's own are errors, others are warnings.
 async fn check_skills(common: &GlobalArgs, env: &ProcessEnv) -> Result<Vec<CheckRow>, CliError> {
     let places = SkillContext::open(common, env).await?;
     let catalogue = places.library().catalogue(&places.layers().await?).await;
@@ -251,7 +251,7 @@ fn skill_row(finding: stead::workspace::skills::SkillFinding) -> CheckRow {
     }
 }
 
-/// Sections of the prompt that are over their bounds.
+/// Reports sections of the prompt that were cut.
 async fn check_prompt(agent: &Arc<Agent>) -> Vec<CheckRow> {
     let turn = match agent.sessionless_turn().await {
         Ok(turn) => turn,
@@ -350,7 +350,7 @@ fn check_models(workspace: &Workspace, dir: &Path, env: &ProcessEnv) -> Vec<Chec
     rows
 }
 
-/// The file rules as they were understood, and those that do not do what they seem to.
+/// Reports the file rules, and those that have no effect or a misleading one.
 async fn check_permissions(workspace: &Workspace) -> Vec<CheckRow> {
     let rules = &workspace.rules;
     let mut rows: Vec<CheckRow> = rules
@@ -365,7 +365,8 @@ async fn check_permissions(workspace: &Workspace) -> Vec<CheckRow> {
             .map(|idle| row(CheckGrade::Warning, "agent.yaml", idle)),
     );
     for (path, sentence) in rules.literal_paths() {
-        // Rules are compared with names and with what they lead to, not the other way round.
+        // A rule covers a link and its target, but a rule for a link does not protect the target's
+        // own name.
         if let Ok(end) = workspace.files.resolve(&path).await
             && end != path
             && rules.decide(AccessKind::Read, &end).kind != VerdictKind::Deny
@@ -379,7 +380,7 @@ async fn check_permissions(workspace: &Workspace) -> Vec<CheckRow> {
     rows
 }
 
-/// The first context file that is there: without any the agent is nobody.
+/// Reports the first context file that exists. Without one, the agent has no persona.
 async fn check_persona(workspace: &Workspace) -> CheckRow {
     let files = &workspace.definition.paths.context;
     for file in files {
@@ -417,7 +418,7 @@ async fn check_journals(journals: &dyn Sessions) -> Vec<CheckRow> {
     };
     let mut rows = Vec::new();
     for summary in &list {
-        // The index is derived; only reading every line says whether a journal is whole.
+        // The index is derived; only reading every line shows whether a journal is intact.
         if let Err(error) = journals.read(&summary.id).await {
             rows.push(row(CheckGrade::Error, "sessions", error.to_string()));
         }

@@ -1,4 +1,4 @@
-//! `stead demo`: a tour with a scripted model and everything else real.
+//! `stead demo`: a tour with a scripted model; everything else is real.
 
 use super::args::{DemoArgs, GlobalArgs, OutputFormat};
 use super::env::ProcessEnv;
@@ -16,7 +16,7 @@ use stead::workspace::FeatureSwitch;
 use tokio_util::sync::CancellationToken;
 
 const SCRIPT: &str = include_str!("../demo/script.yaml");
-/// Milliseconds between pieces of text: about reading speed.
+/// Milliseconds between deltas: about reading speed.
 const READING_SPEED_MS: &str = "18";
 
 /// The demo's workspace.
@@ -176,7 +176,7 @@ fn print_narration(style: Style, text: &str) {
     outln!("{} {text}\n", style.accent("you:"));
 }
 
-/// Prints the files of the folder, journals and all.
+/// Prints all files of the folder, including journals.
 fn show_tree(dir: &Path, style: Style) {
     fn walk(dir: &Path, depth: usize, style: Style) {
         let mut entries: Vec<_> = std::fs::read_dir(dir)
@@ -199,7 +199,7 @@ fn show_tree(dir: &Path, style: Style) {
     walk(dir, 0, style);
 }
 
-/// Where the demo's workspace is: a folder that the user named and keeps, or a temporary one.
+/// The folder of the demo's workspace: one that the user named and keeps, or a temporary one.
 enum DemoWorkspace {
     UserFolder(PathBuf),
     Temporary(PathBuf),

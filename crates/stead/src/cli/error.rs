@@ -7,12 +7,12 @@ use stead::model::ModelError;
 use stead::store::StoreError;
 use stead::workspace::{PlaceError, WorkspaceError};
 
-/// Why a command could not be carried out.
+/// The error of a command, which decides its exit code.
 #[derive(Debug)]
 pub(crate) enum CliError {
     /// The command, the settings or a name is wrong: exit code 2.
     Usage(String),
-    /// It was right and still failed: exit code 1.
+    /// The command was valid and failed: exit code 1.
     Failed(anyhow::Error),
 }
 

@@ -111,7 +111,7 @@ impl ProfileRows {
         Ok(Self { rows })
     }
 
-    /// The rows that are asked for.
+    /// Returns the rows that the person asked for.
     fn select(self, key: Option<&str>) -> Result<Vec<SettingRow>, CliError> {
         let Some(key) = key else { return Ok(self.rows) };
         let below = |row: &SettingRow| {
@@ -134,12 +134,12 @@ impl ProfileRows {
     }
 }
 
-/// Whether a key is about profiles.
+/// Whether a key belongs to profiles.
 fn is_profile(key: &str) -> bool {
     ["profile", "profiles"].contains(&key.split('.').next().unwrap_or_default())
 }
 
-/// The agent's own setting that goes before one of a profile, if it is set.
+/// Returns the agent's own setting that overrides one of a profile, if it is set.
 fn overriding_setting(key: &str, workspace: &Workspace) -> Option<&'static str> {
     let config = workspace.config();
     let model = config.model.as_ref();
@@ -171,7 +171,7 @@ fn set_keys(workspace: &Workspace) -> Vec<String> {
         .collect()
 }
 
-/// Where a key, or the nearest that holds it, was set.
+/// Returns where a key, or the nearest key that contains it, was set.
 fn setting_origin(workspace: &Workspace, key: &str) -> Option<SettingOrigin> {
     let mut key = key;
     loop {
@@ -182,7 +182,7 @@ fn setting_origin(workspace: &Workspace, key: &str) -> Option<SettingOrigin> {
     }
 }
 
-/// The key, if there is such a setting.
+/// Returns the key if it names a setting.
 fn require_known_key(key: &str, settings: &Value) -> Result<String, CliError> {
     if value_at(settings, key).is_some() {
         return Ok(key.to_owned());

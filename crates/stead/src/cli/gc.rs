@@ -1,4 +1,4 @@
-//! `stead gc`: removing what is no longer needed.
+//! `stead gc`: removing old before-images and leftovers.
 
 use super::args::{GcArgs, GlobalArgs};
 use super::count::counted;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use stead::agent::GcMode;
 use stead::workspace::ModelUse;
 
-/// What looks abandoned may be a slow writer's; after this long it is not.
+/// The age after which a leftover cannot belong to a slow writer any more.
 const ABANDONED_AFTER: Duration = Duration::from_secs(60 * 60);
 /// A search index of a store that nobody asked for so long is removed; it is made again when it is
 /// needed.
@@ -64,7 +64,7 @@ pub(crate) async fn gc(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Removes what was not used for long from a folder of derived files. Gives the number of files.
+/// Removes derived files that were not used for long. Returns their number.
 fn remove_unused_files(folder: &Path) -> usize {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return 0;

@@ -26,7 +26,7 @@ struct ListedWorkspace {
     agent: Option<String>,
     description: Option<String>,
     model: Option<String>,
-    /// Whether `stead check` finds nothing wrong with its files.
+    /// Whether its files have no errors.
     valid: bool,
     problems: Vec<Finding>,
 }

@@ -1,4 +1,4 @@
-//! Which folder a command is about.
+//! Finding the workspace of a command.
 
 use super::args::GlobalArgs;
 use super::env::ProcessEnv;
@@ -10,7 +10,7 @@ use stead::store::OsDisk;
 use stead::vfs::{LocalVfs, VPath, Vfs};
 use stead::workspace::{ModelUse, OpenOptions};
 
-/// What only a workspace has; the nearest folder upward with one of these is it.
+/// Files that only a workspace has. The nearest folder upward that has one is the workspace.
 const WORKSPACE_MARKERS: [&str; 5] = [
     "agent.yaml",
     ".openharness",
@@ -18,7 +18,7 @@ const WORKSPACE_MARKERS: [&str; 5] = [
     ".deepagents",
     ".mcp",
 ];
-/// What a workspace of one file has; other folders may have it too.
+/// Files that a workspace of one file has. Other folders may have them too.
 const WEAK_MARKERS: [&str; 2] = ["AGENTS.md", "AGENT.md"];
 
 /// The folder the command is about: the flag, a variable, or the nearest workspace from here
@@ -86,7 +86,7 @@ fn nearest_workspace(env: &ProcessEnv) -> Result<Option<PathBuf>, CliError> {
         [only] => Some(only.clone()),
         [] => marked(&WEAK_MARKERS).into_iter().next(),
     };
-    // Messages are shorter without a path.
+    // A relative path keeps messages short.
     Ok(found.map(|found| {
         if found == env.folder {
             PathBuf::from(".")
@@ -96,7 +96,7 @@ fn nearest_workspace(env: &ProcessEnv) -> Result<Option<PathBuf>, CliError> {
     }))
 }
 
-/// Whether a folder belongs to whoever runs this.
+/// Whether a folder belongs to the current user.
 fn is_owned_by_user(dir: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     dir.metadata()
@@ -114,7 +114,7 @@ fn openpaw_root(dir: PathBuf) -> PathBuf {
     }
 }
 
-/// The folder of the workspace that the command was typed in.
+/// Returns the current folder, relative to the workspace.
 pub(crate) fn working_folder(dir: &Path, env: &ProcessEnv) -> VPath {
     let (Ok(dir), Ok(here)) = (dir.canonicalize(), env.folder.canonicalize()) else {
         return VPath::root();
@@ -125,7 +125,7 @@ pub(crate) fn working_folder(dir: &Path, env: &ProcessEnv) -> VPath {
         .unwrap_or(VPath::root())
 }
 
-/// How the workspace is to be opened.
+/// Returns the options that the flags and the environment give.
 pub(crate) fn open_options(common: &GlobalArgs, env: &ProcessEnv) -> Result<OpenOptions, CliError> {
     Ok(OpenOptions {
         layout: common.layout,
@@ -141,7 +141,7 @@ pub(crate) fn open_options(common: &GlobalArgs, env: &ProcessEnv) -> Result<Open
     })
 }
 
-/// What many workspaces share: `$STEAD_PLATFORM`, or `~/.stead/platform` if it is there.
+/// Opens what many workspaces share: `$STEAD_PLATFORM`, or `~/.stead/platform` if it exists.
 fn platform_files(env: &ProcessEnv) -> Result<Option<Arc<dyn Vfs>>, CliError> {
     let (dir, named) = match (env.get("STEAD_PLATFORM"), env.home()) {
         (Some(dir), _) => (PathBuf::from(dir), true),
@@ -157,7 +157,7 @@ fn platform_files(env: &ProcessEnv) -> Result<Option<Arc<dyn Vfs>>, CliError> {
     Ok(Some(Arc::new(files)))
 }
 
-/// The person's own folder, if it is not the workspace.
+/// Opens the home folder, unless it is the workspace.
 fn home_files(env: &ProcessEnv, dir: Option<&Path>) -> Option<Arc<dyn Vfs>> {
     let home = env.home()?;
     let is_workspace = dir.and_then(|dir| dir.canonicalize().ok()) == home.canonicalize().ok();

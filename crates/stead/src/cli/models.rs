@@ -202,7 +202,7 @@ async fn show_model(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is known about one model.
+/// The known facts about one model.
 struct ModelFacts {
     window: Option<SourcedFact<u64>>,
     answer: Option<SourcedFact<u64>>,

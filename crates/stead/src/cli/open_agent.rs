@@ -110,7 +110,7 @@ pub(crate) fn variable(workspace: &Workspace, env: &ProcessEnv, name: &str) -> O
         .or_else(|| env.get(name))
 }
 
-/// Whose sessions and files the command is about.
+/// Returns the owner whose sessions and files the command uses.
 pub(crate) fn owner(common: &GlobalArgs) -> Result<Owner, CliError> {
     match &common.user {
         None => Ok(Owner::default()),
@@ -210,7 +210,7 @@ pub(crate) fn no_model_message() -> String {
     lines.join("\n")
 }
 
-/// The session a flag names, or a new one.
+/// Returns the session that a flag names, or a new one.
 pub(crate) fn session_id(flag: Option<&str>) -> Result<SessionId, CliError> {
     match flag {
         Some(text) => SessionId::new(text)
@@ -228,7 +228,7 @@ impl RunFlags {
 }
 
 impl ApproveMode {
-    /// Who answers: on a terminal a person can.
+    /// Returns how questions are answered: a person is asked only on a terminal.
     pub(crate) fn approvals(self, common: &GlobalArgs, env: &ProcessEnv) -> ApprovalPolicy {
         match self {
             Self::All => ApprovalPolicy::ApproveAll,

@@ -1,4 +1,4 @@
-//! `stead prompt`: what the model is told, and where it came from.
+//! `stead prompt`: the system prompt, and the sources of its sections.
 
 use super::args::{GlobalArgs, PromptArgs};
 use super::count::counted;

@@ -1,4 +1,4 @@
-//! Events as a person or a program reads them.
+//! Showing the events of a run to people and programs.
 
 use super::approvals::{colour_diff, waiting_summary};
 use super::args::GlobalArgs;
@@ -17,7 +17,7 @@ use stead::core::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Prints a run as it goes on.
+/// Prints a run while it is active.
 pub(crate) struct Renderer {
     output: OutputFormat,
     /// A person watches standard output: text is shown as it comes. Otherwise only what is final is
@@ -25,7 +25,7 @@ pub(crate) struct Renderer {
     live: bool,
     style: Style,
     progress: bool,
-    /// Stops the run when nobody reads it any more.
+    /// Cancels the run when the output can no longer be written.
     cancel: CancellationToken,
     state: Mutex<RenderState>,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Renderer {
 struct RenderState {
     is_mid_line: bool,
     status_shown: bool,
-    /// What the model said in this step, where it is not shown as it comes.
+    /// The text of this step, where it is not shown as it arrives.
     answer_text: String,
     tools: std::collections::BTreeMap<String, String>,
 }
@@ -51,13 +51,13 @@ impl Renderer {
         }
     }
 
-    /// The listener that feeds it.
+    /// Returns the listener that feeds the renderer.
     pub(crate) fn listener(self: &Arc<Self>) -> Listener {
         let this = self.clone();
         Arc::new(move |event| this.show(event))
     }
 
-    /// Prints what comes at the end.
+    /// Prints the end of the run.
     pub(crate) fn finish(
         &self,
         report: &RunReport,
@@ -100,7 +100,7 @@ impl Renderer {
         }
     }
 
-    /// What those who work for the agent do, in a line each.
+    /// Shows the events of subagents, a line each.
     fn show_child(&self, who: &str, kind: &EventKind) {
         let line = match kind {
             EventKind::RunStarted { .. } => "began".to_owned(),
@@ -256,7 +256,7 @@ impl Renderer {
         }
     }
 
-    /// Prints what belongs to standard output. If that fails the run is stopped, as Ctrl-C would.
+    /// Prints to standard output. If that fails, the run is cancelled as by Ctrl-C.
     fn print(&self, text: std::fmt::Arguments<'_>) {
         if let Err(error) = try_out(text) {
             if !self.cancel.is_cancelled() && error.kind() != std::io::ErrorKind::BrokenPipe {
@@ -271,11 +271,11 @@ impl Renderer {
         errln!("{text}");
     }
 
-    /// Shows what is going on now, on a line that the next output replaces.
+    /// Shows the current activity on a line that the next output replaces.
     fn status(&self, text: &str) {
         if self.progress {
             self.end_line();
-            // One row only: a status that wraps could not be taken back.
+            // One row only: a status that wraps could not be cleared.
             let width = crossterm::terminal::size()
                 .map_or(80, |(columns, _)| usize::from(columns).max(2))
                 - 1;
@@ -328,7 +328,7 @@ pub(crate) fn call_line(name: &str, args: &serde_json::Value) -> String {
     line.trim_end().to_owned()
 }
 
-/// Things to do on one line.
+/// Returns the todos on one line.
 pub(crate) fn todos_line(todos: &[Todo]) -> String {
     let done = todos
         .iter()
@@ -343,7 +343,7 @@ pub(crate) fn todos_line(todos: &[Todo]) -> String {
     format!("todos {done}/{}{now}", todos.len())
 }
 
-/// How a plan stands, on one line.
+/// Returns the state of the plan on one line.
 pub(crate) fn plan_line(stage: Option<&PlanStage>) -> String {
     match stage {
         Some(PlanStage::Making { file }) => {
@@ -356,7 +356,7 @@ pub(crate) fn plan_line(stage: Option<&PlanStage>) -> String {
     }
 }
 
-/// The end of a call on one line.
+/// Returns the outcome of a call on one line.
 pub(crate) fn outcome_line(status: ResultStatus, preview: &str, ms: u64) -> String {
     let time = if ms >= 1000 {
         format!("{:.1} s", ms as f64 / 1000.0)
@@ -376,7 +376,7 @@ pub(crate) fn outcome_line(status: ResultStatus, preview: &str, ms: u64) -> Stri
     format!("{first} ({time})")
 }
 
-/// A run's numbers on one line.
+/// Returns the summary of a run on one line.
 pub(crate) fn summary(report: &RunReport) -> String {
     format!(
         "session {} · {} · {}",
@@ -386,7 +386,7 @@ pub(crate) fn summary(report: &RunReport) -> String {
     )
 }
 
-/// Tokens and money on one line; a cost that is not known is called so.
+/// Returns tokens and cost on one line.
 pub(crate) fn tokens_line(usage: &Usage, cost: Option<Usd>) -> String {
     let nothing = *usage == Usage::default();
     let unknown = || {

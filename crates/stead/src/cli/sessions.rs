@@ -1,4 +1,4 @@
-//! `stead sessions`: what happened, and going back to it.
+//! `stead sessions`: listing, showing, changing and exporting sessions.
 
 use super::args::{ExportFormat, GlobalArgs, OutputFormat, SearchBounds, SessionsCommand};
 use super::count::counted;
@@ -134,7 +134,7 @@ async fn read_lines(agent: &Arc<Agent>, id: &str) -> Result<Vec<JournalLine>, Cl
         .await?)
 }
 
-/// The session that `text` names: by its id, or by the beginning of it if only one begins so.
+/// Returns the session that `text` names, by its id or a unique beginning of it.
 pub(crate) async fn find_session(agent: &Arc<Agent>, text: &str) -> Result<SessionId, CliError> {
     let exact = session_id(Some(text))?;
     let list = agent.sessions().list().await?;
@@ -150,12 +150,12 @@ pub(crate) async fn find_session(agent: &Arc<Agent>, text: &str) -> Result<Sessi
     }
 }
 
-/// Which sessions are listed.
+/// The sessions that are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SessionFilter {
     /// All of them.
     All,
-    /// Those that people began.
+    /// Only sessions without a parent.
     WithoutSubagents,
 }
 

@@ -1,4 +1,4 @@
-//! `stead tool`: one call, through the same gate.
+//! `stead tool`: calling one tool through the gate.
 
 use super::args::{GlobalArgs, ToolArgs};
 use super::env::ProcessEnv;
@@ -73,7 +73,7 @@ pub(crate) async fn tool(
     Ok(ExitCode::from(u8::from(called.status.is_error())))
 }
 
-/// Whether a hook that is asked about calls asks a model in turn.
+/// Whether a hook that is run for calls uses a model.
 fn hooks_use_model(agent: &Agent) -> bool {
     let about_calls = [
         HookEvent::BeforeToolCall,

@@ -1,4 +1,4 @@
-//! A journal as people read it.
+//! Journals as text for people.
 
 use super::count::counted;
 use super::error::CliError;
@@ -12,12 +12,12 @@ use stead::core::{
     ToolResult,
 };
 
-/// How much is shown.
+/// How much of a journal is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Detail {
-    /// The conversation as it stands, long results clipped.
+    /// The current conversation, with long results cut.
     Brief,
-    /// Everything that ever happened.
+    /// Every entry.
     Full,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn render_terminal(
     }
 }
 
-/// The conversation as it stands, turns numbered as `rewind` and `fork` count them.
+/// The current conversation. Inputs are numbered as `rewind` and `fork` count them.
 fn render_conversation(lines: &[JournalLine], style: Style) -> Result<String, CliError> {
     let state = fold(lines)?;
     let mut out = String::new();
@@ -195,7 +195,7 @@ fn render_journal(lines: &[JournalLine], style: Style) -> String {
     out
 }
 
-/// What came of a hook, in a line, and the arguments it gave.
+/// Returns the outcome of a hook on one line, and the arguments it gave.
 fn hook_line(hook: &HookRun) -> String {
     let HookRun {
         event,
@@ -222,7 +222,7 @@ fn hook_line(hook: &HookRun) -> String {
     )
 }
 
-/// What a compaction did, in a line.
+/// Returns the effect of a compaction on one line.
 pub(crate) fn compaction_line(compaction: &Compaction) -> String {
     let Compaction {
         before_tokens,
@@ -287,9 +287,9 @@ pub(crate) fn render_markdown(id: &str, lines: &[JournalLine]) -> Result<String,
     Ok(out)
 }
 
-/// Whether the machine, in `state`, would have led to `entry`.
+/// Whether the run machine, in `state`, leads to `entry`.
 pub(crate) fn check_expected(state: &SessionState, entry: &Entry) -> Result<(), String> {
-    // Limits are settings of the time; a replay asks about order and kind only.
+    // Limits were settings at that time; a replay checks only order and kind.
     let limits = RunLimits {
         max_steps: u32::MAX,
         repeat_nudge: 0,
@@ -410,7 +410,7 @@ fn blocks_text(blocks: &[Block]) -> String {
         .join("\n")
 }
 
-/// A change of how a session goes on, in words.
+/// Returns a change of session settings as text.
 fn change_text(change: &SessionChange) -> String {
     match change {
         SessionChange::Todos { todos } => counted(todos.len(), "todo"),

@@ -1,4 +1,4 @@
-//! `stead sessions undo`: taking back what a run changed.
+//! `stead sessions undo`: undoing what a run changed.
 
 use super::approvals::colour_diff;
 use super::error::CliError;
@@ -13,12 +13,12 @@ use stead::core::{RunId, SessionId};
 use stead::store::RunKey;
 use stead::tools::line_diff;
 
-/// Contents above this size are not shown as a difference of lines.
+/// Contents above this size are not shown as a diff.
 const MAX_DIFF_BYTES: usize = 1024 * 1024;
-/// Lines around a change that are shown.
+/// The lines of context around a change.
 const CONTEXT_LINES: usize = 2;
 
-/// Which run, and what to do about it.
+/// The run to undo, and whether to do it.
 pub(crate) struct UndoRequest<'a> {
     pub(crate) run: Option<&'a str>,
     pub(crate) session: Option<&'a str>,
@@ -109,7 +109,7 @@ async fn find_run(agent: &Arc<Agent>, wanted: &UndoRequest<'_>) -> Result<RunKey
     }
 }
 
-/// What the plan does, in words and differences.
+/// Returns the plan as lines of text and diffs.
 async fn describe_plan(
     undo: &Undo,
     plan: &UndoPlan,

@@ -1,4 +1,4 @@
-//! `stead usage`: who used how much, as a table and, in a terminal, as a chart.
+//! `stead usage`: tokens and money used, as a table and, in a terminal, as a chart.
 
 use super::args::{GlobalArgs, UsageArgs, UsageBy};
 use super::count::counted;
@@ -142,7 +142,7 @@ fn line(row: &UsageRow, width: usize) -> String {
     )
 }
 
-/// What a bar stands for: money, and tokens where nobody knows the money.
+/// Returns the value of a bar: money, or tokens where the price is unknown.
 fn weight(row: &UsageRow) -> u64 {
     match row.cost.nanos() {
         0 => row.usage.input_tokens + row.usage.output_tokens,
@@ -150,7 +150,7 @@ fn weight(row: &UsageRow) -> u64 {
     }
 }
 
-/// A bar in eighths of a character; what is more than nothing is always seen.
+/// Returns a bar in eighths of a character; a value above zero is always visible.
 fn bar(value: u64, most: u64, chars: u64) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = u128::from(value) * u128::from(chars * 8) / u128::from(most.max(1));
@@ -167,7 +167,7 @@ fn short_key(key: &str) -> String {
     }
 }
 
-/// A number with its thousands apart.
+/// Returns a number with thousands separators.
 pub(crate) fn group_thousands(number: u64) -> String {
     let digits = number.to_string();
     let first = digits.len() % 3;

@@ -27,14 +27,14 @@ struct CopyEnd {
     files: Arc<dyn Vfs>,
     sessions: Arc<dyn Sessions>,
     name: String,
-    /// Where it lies, for what each session has of its own.
+    /// The place, for the files of each session.
     place: Arc<dyn Place>,
     owner: Owner,
     agent: AgentId,
 }
 
 impl CopyEnd {
-    /// The tree as a session sees it.
+    /// Returns the tree as a session sees it.
     fn tree(&self, session: &SessionId) -> Arc<dyn Vfs> {
         self.place.files(&self.owner, session, None)
     }
@@ -73,7 +73,7 @@ pub(crate) async fn workspace(
     copy(common, env, &from, &to, &how).await
 }
 
-/// Which end of a copy.
+/// The source or the destination of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CopySide {
     From,
@@ -93,7 +93,7 @@ impl CopyEnds<'_> {
         Ok(without_model(open_options(self.common, self.env)?))
     }
 
-    /// The workspace the command is about.
+    /// Returns the workspace of the command.
     async fn current_workspace(&self) -> Result<CopyEnd, CliError> {
         self.folder(&workspace_dir(self.common, self.env)?).await
     }
@@ -147,7 +147,7 @@ impl CopyEnds<'_> {
             .await?
             .definition
             .config;
-        // What a person types lies where they type it; what the settings name, in the workspace.
+        // A typed path is relative to the current folder; one of the settings, to the workspace.
         let (base, url) = match (url, config.filesystem.url.as_deref()) {
             (Some(url), _) => (StorePathBase::CurrentDir, url),
             (None, Some(url)) => (StorePathBase::Workspace(&dir), url),
@@ -180,7 +180,7 @@ impl CopyEnds<'_> {
         );
         let place = place.map_err(|error| CliError::usage(error.to_string()))?;
         let own = place.scope_files(&self.owner, &SessionId::sessionless());
-        // What nobody in particular pushes is for all; what they pull is what they see.
+        // Without a user, a push writes the shared template, and a pull reads what everyone sees.
         let files: Arc<dyn Vfs> = match (&self.common.user, side) {
             (Some(_), _) => Arc::new(own),
             (None, CopySide::To) => Arc::new(place.template(&self.owner)),
@@ -213,7 +213,7 @@ impl CopyEnds<'_> {
     }
 }
 
-/// A store that is to be read must be there already.
+/// Returns an error if the store to read does not exist.
 fn require_file(base: StorePathBase<'_>, url: &str) -> Result<(), CliError> {
     match base.file(url) {
         Some(path) if !path.exists() => Err(CliError::usage(format!(
@@ -244,7 +244,7 @@ async fn copy(
     to: &CopyEnd,
     how: &CopyArgs,
 ) -> Result<ExitCode, CliError> {
-    // Which files of the template a user deleted is theirs; a template has none deleted.
+    // Deletions belong to a user's overlay; a template has none.
     let own = common.user.is_some();
     let part = move |path: &VPath| match path.as_str().starts_with(".stead-overlay.") {
         true if !own => Included::No,
@@ -281,7 +281,7 @@ async fn copy(
     Ok(ExitCode::from(u8::from(!moved.differ.is_empty())))
 }
 
-/// What came of the sessions.
+/// The outcome of copying sessions.
 #[derive(Default)]
 struct MovedSessions {
     sessions: Vec<String>,
@@ -333,7 +333,7 @@ async fn copy_sessions(
             }
             Err(error) => return Err(error.into()),
         }
-        // Also of one that was there already: the last time may have been cut short.
+        // Also for a session that exists already: an earlier copy may have been interrupted.
         let folder =
             offload_folder(&VPath::root(), &from.agent).and_then(|folder| folder.join(id.as_str()));
         let folder = folder.map_err(anyhow::Error::from)?;

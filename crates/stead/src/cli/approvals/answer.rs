@@ -1,4 +1,4 @@
-//! Answers, and the run that goes on once the last question is answered.
+//! Answering questions, and resuming the run after the last one.
 
 use super::args::AnswerArgs;
 use super::{QuestionSelection, answerer, find_question, open_questions};
@@ -27,7 +27,7 @@ pub(super) async fn answer(
     let common = &common
         .with_model(args.turn.model.as_ref())
         .with_agent(args.turn.agent.as_ref());
-    // The answer must not depend on a model that can be asked.
+    // Answering must not need a model.
     let agent = open_agent(common, env, ModelUse::NotNeeded).await?;
     let open = open_questions(&agent, args.session.as_deref()).await?;
     let (session, meant) = select_questions(&open, which)?;
@@ -58,7 +58,7 @@ pub(super) async fn answer(
     let id = session.id().clone();
     drop((session, agent));
     let agent = open_agent(common, env, ModelUse::Required).await?;
-    // Whoever answers does not choose who acts: the question may be that of a subagent.
+    // The session decides which agent acts: the question may be a subagent's.
     let set = args
         .turn
         .session_changes()
@@ -91,7 +91,7 @@ fn build_reply(
     }
 }
 
-/// The questions that are meant, and their session.
+/// Returns the selected questions, and their session.
 fn select_questions(
     open: &[OpenQuestion],
     which: &QuestionSelection,

@@ -102,9 +102,9 @@ pub(crate) async fn approvals(
     }
 }
 
-/// Which questions are answered.
+/// The questions to answer.
 enum QuestionSelection {
-    /// Those of a session.
+    /// All of a session.
     All,
     /// These, by the beginnings of their ids.
     Ids(Vec<String>),
@@ -118,7 +118,7 @@ fn question_selection(ids: Vec<String>, all: bool) -> QuestionSelection {
     }
 }
 
-/// Who answers: as told, or else the user, or whoever is logged in.
+/// Returns the name of who answers: as given, or the user of -u, or the login name.
 pub(crate) fn answerer(common: &GlobalArgs, env: &ProcessEnv, by: Option<&String>) -> String {
     let login = || env.get("USER").or_else(|| env.get("LOGNAME"));
     by.or(common.user.as_ref())
@@ -155,7 +155,7 @@ async fn open_questions(
     }
 }
 
-/// The question whose id is `text`, or alone begins so.
+/// Returns the question whose id is `text`, or uniquely begins with it.
 fn find_question(open: &[OpenQuestion], text: &str) -> Result<OpenQuestion, CliError> {
     let exact: Vec<&OpenQuestion> = open.iter().filter(|question| question.id == text).collect();
     let found = match exact.is_empty() {
@@ -231,7 +231,7 @@ fn read_text_argument(text: &str) -> Result<String, CliError> {
     if text != "-" {
         return Ok(text.to_owned());
     }
-    /// More is no answer of a person.
+    /// No answer of a person is longer.
     const MAX_BYTES: u64 = 2 * 1024 * 1024;
     let mut read = String::new();
     std::io::stdin().take(MAX_BYTES).read_to_string(&mut read)?;

@@ -32,7 +32,7 @@ pub(super) fn print_question_line(question: &OpenQuestion, style: Style) {
     );
 }
 
-/// How a question may be answered.
+/// Returns the kinds of answers that a question takes.
 fn allowed_answers(question: &OpenQuestion) -> String {
     question
         .terms
@@ -43,7 +43,7 @@ fn allowed_answers(question: &OpenQuestion) -> String {
         .join(", ")
 }
 
-/// By whom, and until when.
+/// Returns who may answer, and until when.
 fn answer_limits(question: &OpenQuestion) -> String {
     let by = match question.terms.answerers.as_slice() {
         [] => String::new(),
@@ -58,7 +58,7 @@ fn answer_limits(question: &OpenQuestion) -> String {
     format!("{by}{until}")
 }
 
-/// All of a question.
+/// Prints a whole question.
 pub(super) async fn show(
     agent: &Arc<Agent>,
     question: &OpenQuestion,
@@ -100,7 +100,7 @@ pub(super) async fn show(
     Ok(())
 }
 
-/// A preview with the colours of a diff.
+/// Returns a preview in the colours of a diff.
 pub(crate) fn colour_diff(preview: &str, style: Style) -> String {
     let paint = |line: &str| match line.as_bytes().first() {
         Some(b'+') => style.good(line),
@@ -114,9 +114,9 @@ pub(crate) fn colour_diff(preview: &str, style: Style) -> String {
         .collect()
 }
 
-/// What waits after a run has parked, with the commands that answer it.
+/// Returns the pending questions after a run has parked, with the commands that answer them.
 pub(crate) fn waiting_summary(open: &[OpenQuestion], common: &GlobalArgs) -> String {
-    /// More would bury the rest.
+    /// More would hide the rest.
     const MAX_SHOWN: usize = 10;
     let mut text = String::new();
     let flags = agent_flags(common);

@@ -71,7 +71,7 @@ fn question_prompt(question: &ApprovalQuestion) -> String {
     )
 }
 
-/// What a line answers, or what is wrong with it.
+/// Returns the answer that a line gives, or what is wrong with it.
 fn parse_answer(line: &str) -> Result<ApprovalAnswer, String> {
     let line = line.trim();
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));

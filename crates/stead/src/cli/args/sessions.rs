@@ -11,7 +11,7 @@ pub(crate) struct SessionsArgs {
     pub(crate) command: SessionsCommand,
 }
 
-/// What narrows a search.
+/// The bounds of a search.
 #[derive(Debug, Args)]
 pub(crate) struct SearchBounds {
     /// Print JSON, one hit a line
@@ -102,7 +102,7 @@ pub(crate) enum SessionsCommand {
     Compact {
         /// The session
         id: String,
-        /// What the summary must keep above all
+        /// What the summary must keep in any case
         #[arg(long, value_name = "TEXT")]
         focus: Option<String>,
         /// Use this model (provider:model) instead of the workspace's

@@ -1,4 +1,4 @@
-//! The commands about what is remembered.
+//! The commands about long-term memory.
 
 use crate::cli::args::SearchBounds;
 use clap::{Args, Subcommand};
@@ -80,13 +80,13 @@ pub(crate) enum MemoryCommand {
     Work {
         #[command(flatten)]
         model: ModelArgs,
-        /// At most this long
+        /// The most seconds to work
         #[arg(long, default_value_t = 600, value_name = "SECONDS")]
         seconds: u64,
     },
 }
 
-/// How something is printed.
+/// The form of the output.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct JsonArgs {
     /// Print JSON
@@ -94,7 +94,7 @@ pub(crate) struct JsonArgs {
     pub(crate) json: bool,
 }
 
-/// Which facts are meant.
+/// A selection of facts.
 #[derive(Debug, Clone, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct FactSelectionArgs {
@@ -105,10 +105,10 @@ pub(crate) struct FactSelectionArgs {
     pub(crate) all: bool,
 }
 
-/// Which agent and model.
+/// The agent and model to use.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ModelArgs {
-    /// The agent, of a workspace that defines several
+    /// The agent to use, where the workspace defines several
     #[arg(short = 'a', long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
     /// Use this model (provider:model), unless memory.model is set

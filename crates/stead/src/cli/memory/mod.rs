@@ -1,4 +1,4 @@
-//! `stead memory`: what is remembered, where it is from, and what a person says about it.
+//! `stead memory`: showing, reviewing and changing long-term memory.
 
 pub(crate) mod args;
 pub(crate) mod background;
@@ -96,12 +96,12 @@ pub(crate) async fn memory(
     }
 }
 
-/// The agent, for what asks no model.
+/// Opens the agent for commands that ask no model.
 async fn open_without_model(common: &GlobalArgs, env: &ProcessEnv) -> Result<Arc<Agent>, CliError> {
     open_agent(common, env, ModelUse::NotNeeded).await
 }
 
-/// The agent with its models.
+/// Opens the agent with its models.
 async fn open_with_model(
     common: &GlobalArgs,
     env: &ProcessEnv,
@@ -113,7 +113,7 @@ async fn open_with_model(
     open_agent(&common, env, ModelUse::Required).await
 }
 
-/// Prints JSON if that is wanted. False if it is not.
+/// Prints JSON and returns true if the person asked for it.
 fn print_json_if_asked(form: JsonArgs, value: &impl Serialize) -> Result<bool, CliError> {
     if form.json {
         outln!("{}", to_json(value)?);

@@ -1,4 +1,4 @@
-//! What came from outside, and what a person says about it.
+//! Reviewing facts from untrusted content.
 
 use super::args::{FactSelectionArgs, JsonArgs};
 use super::print_json_if_asked;

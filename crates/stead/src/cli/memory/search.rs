@@ -66,7 +66,7 @@ pub(crate) fn print_hits(
 }
 
 impl SearchBounds {
-    /// The question, with one hit more than is shown: the proof that there are more.
+    /// Returns the query, with one hit more than is shown, to see whether there are more.
     pub(crate) fn query(&self, text: &str) -> Query {
         Query {
             since: self.since,

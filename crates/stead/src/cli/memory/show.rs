@@ -1,4 +1,4 @@
-//! What is remembered, line by line.
+//! Showing long-term memory.
 
 use super::args::JsonArgs;
 use super::print_json_if_asked;
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use stead::agent::{Agent, FactSource, MergeRecord};
 use stead::tools::line_diff;
 
-/// Lines around a change that are shown.
+/// The lines of context around a change.
 const CONTEXT_LINES: usize = 3;
 
 pub(super) async fn status(agent: &Agent, form: JsonArgs) -> Result<ExitCode, CliError> {
@@ -92,7 +92,7 @@ pub(super) async fn blame(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Date, session, entry and who, as far as known.
+/// Returns the date, session, entry and speaker, as far as known.
 pub(super) fn describe_source(source: &FactSource) -> String {
     let noted = |key: &str| source.get(key).filter(|value| !value.is_empty());
     let approved = noted("approved_by").map(|by| format!("approved by {by}"));
@@ -150,7 +150,7 @@ pub(super) async fn diff(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The change as a patch.
+/// Returns the change as a patch.
 fn unified_diff(record: &MergeRecord, memory: &str) -> String {
     let before = &record.shown.before;
     let after = &record.shown.after;

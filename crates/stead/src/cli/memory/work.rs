@@ -1,4 +1,4 @@
-//! Doing now what else is done in the background.
+//! Memory work that is otherwise done in the background.
 
 use super::args::JsonArgs;
 use super::print_json_if_asked;

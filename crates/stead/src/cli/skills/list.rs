@@ -16,7 +16,7 @@ use stead::workspace::skills::{
 };
 use unicode_width::UnicodeWidthStr;
 
-/// How much of a description a line shows.
+/// The most characters of a description on a line.
 const SHOWN_CHARS: usize = 72;
 
 pub(super) async fn list(

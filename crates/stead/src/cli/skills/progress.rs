@@ -1,4 +1,4 @@
-//! Waiting for what takes long, saying how far it is, and stopping it.
+//! Progress of long work, which a person can stop.
 
 use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
@@ -8,7 +8,7 @@ use std::future::Future;
 use std::time::Duration;
 use stead::workspace::skills::SkillProgress;
 
-/// What comes of `work`; none if a person stopped it. After a second it is said what is going on.
+/// Returns the result of `work`, or `None` if a person stopped it. Shows progress after a second.
 pub(super) async fn with_progress<T>(
     env: &ProcessEnv,
     progress: &SkillProgress,
