@@ -12,7 +12,7 @@ use futures_util::stream::BoxStream;
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
-use stead_agent::{Agent, GcMode, RunOptions};
+use stead_agent::{Agent, GcMode, RunOptions, open_folder};
 use stead_core::{
     Block, Entry, Media, Owner, Price, Redactor, ResultStatus, Risk, RunOutcome, UserId,
 };
@@ -20,12 +20,10 @@ use stead_model::{Delta, Model, ModelError, Request, ScriptedModel};
 use stead_store::{LockWait, MemoryStore, OsDisk, Store};
 use stead_testkit::{FakeModel, FakeWire, RequestTurn, reply};
 use stead_tools::{Output, Tool};
-use stead_vfs::{
-    Bounds, Case, Expect, GrepMode, GrepQuery, LocalVfs, ReadRange, Syntax, VPath, Vfs,
-};
+use stead_vfs::{Bounds, Case, Expect, GrepMode, GrepQuery, ReadRange, Syntax, VPath, Vfs};
 use stead_workspace::{
     EphemeralPlace, FeatureSwitch, IsolationScope, Layout, LocalPlace, ModelUse, OpenOptions,
-    Place, ScaffoldFile, Workspace, offload_folder, scaffold,
+    Place, ScaffoldFile, offload_folder, scaffold,
 };
 
 /// About 37,000 tokens.
@@ -218,13 +216,13 @@ fn what_is_long_is_readable_and_not_writable_in_every_layout() {
                 std::fs::create_dir_all(dir.path().join(path).parent().unwrap()).unwrap();
                 std::fs::write(dir.path().join(path), content).unwrap();
             }
-            let files = Arc::new(LocalVfs::open(dir.path(), Arc::new(OsDisk)).unwrap());
             let options = OpenOptions {
                 layout: Some(layout),
                 model_use: ModelUse::NotNeeded,
                 ..OpenOptions::default()
             };
-            let workspace = Workspace::open(files, &options, &|_| None).await.unwrap();
+            let opened = open_folder(dir.path(), options.clone(), &|_| None).await;
+            let workspace = opened.unwrap();
             let runtime = workspace.definition.paths.runtime.clone();
             let id = workspace.config().agent_id();
             let folder = offload_folder(&runtime, &id).unwrap().join("s").unwrap();
