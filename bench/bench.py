@@ -199,10 +199,10 @@ def test_session(server, harness, options):
     return found
 
 
-def test_size(_server, harness, _options):
+def test_size(_server, harness, options):
     if harness.is_peer:
         return {}
-    return {"size": [{"mb": os.path.getsize(harness.command[0]) / MB, "foreign": 0.0}]}
+    return {"size": [{"mb": os.path.getsize(options.stead) / MB, "foreign": 0.0}]}
 
 
 # ---- limits of the machine
@@ -474,6 +474,7 @@ def whole_report(results, turn_samples, new_sections, place_samples, limits, har
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--stead", required=True, type=pathlib.Path, help="the release binary")
+    parser.add_argument("--adapter", required=True, type=pathlib.Path, help="the benchmark's adapter to it, stead-bench")
     parser.add_argument("--fake-model", required=True, type=pathlib.Path, help="the model server")
     parser.add_argument("--tests", default=",".join(TESTS))
     parser.add_argument("--harness", help="default: stead, and the peers if their venv exists")
@@ -496,7 +497,7 @@ def parse():
 def main():
     options = parse()
     TMP.mkdir(parents=True, exist_ok=True)
-    harnesses = [make_harness(name, options.stead) for name in options.harness]
+    harnesses = [make_harness(name, options.adapter) for name in options.harness]
     server = Server(options.fake_model)
     results, turn_samples, place_samples, failed = {harness.name: {} for harness in harnesses}, {}, {}, False
     new_sections = {}

@@ -16,7 +16,7 @@ WAVES, WIDTH = 20, 50
 def sample(options, place):
     wait_for_calm()
     with place() as workdir:
-        argv = [str(options.stead), "bench", "children", "--workdir", str(workdir), "--waves", str(WAVES), "--width", str(WIDTH)]
+        argv = [str(options.adapter), "children", "--workdir", str(workdir), "--waves", str(WAVES), "--width", str(WIDTH)]
         out = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=600).stdout
     return json.loads(out)
 

@@ -96,10 +96,10 @@ class Harness:
         return [*self.command, command, "--base-url", server.url, "--workdir", str(workdir), *wire, *map(str, more)]
 
 
-def make_harness(name, stead):
+def make_harness(name, adapter):
     kind = name.split("@")[0]
     if kind == "stead":
-        return Harness(name, [str(stead), "bench"])
+        return Harness(name, [str(adapter)])
     if kind not in TOOLS:
         sys.exit(f"unknown harness {name}; known: {', '.join(TOOLS)}")
     return Harness(name, [str(VENV_PYTHON), str(HERE / "peers" / f"{kind}_adapter.py")])

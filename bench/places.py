@@ -68,7 +68,8 @@ class Bench:
 
     def __init__(self, server, harness, options, servers):
         self.server, self.harness, self.options, self.servers = server, harness, options, servers
-        self.stead = harness.command[0]
+        self.stead = str(options.stead)
+        self.adapter = harness.command[0]
         self.samples = {}
 
     def leaders(self, place):
@@ -88,7 +89,7 @@ class Bench:
     def rates(self, place, layers, ops, clients, **more):
         with Workdir() as workdir:
             self.settle(workdir, place, fresh_id("n"))
-            argv = [self.stead, "bench", "place", "--workdir", workdir, "--layers", layers, "--ops", ",".join(ops)]
+            argv = [self.adapter, "place", "--workdir", workdir, "--layers", layers, "--ops", ",".join(ops)]
             argv += ["--clients", clients, "--ms", 300 if self.options.quick else 1000]
             argv += [text for name, value in more.items() for text in (f"--{name}", value)]
             done = run(None, [*map(str, argv)], self.leaders(place))

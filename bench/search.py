@@ -18,7 +18,7 @@ def measure(options):
     for _ in range(options.reps):
         wait_for_calm()
         with tempfile.TemporaryDirectory(dir=TMP) as folder:
-            argv = [str(options.stead), "bench", "search", "--workdir", folder, "--lines", str(LINES)]
+            argv = [str(options.adapter), "search", "--workdir", folder, "--lines", str(LINES)]
             argv += ["--rounds", str(ROUNDS)]
             out = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=600).stdout
         samples.append(json.loads(out))

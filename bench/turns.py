@@ -52,7 +52,7 @@ def measure(harness, options):
         make(root, kind == "huge")
         for _ in range(options.reps):
             wait_for_calm()
-            argv = [str(options.stead), "bench", "turn", "--workdir", str(root), "--rounds", str(ROUNDS)]
+            argv = [str(options.adapter), "turn", "--workdir", str(root), "--rounds", str(ROUNDS)]
             out = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=300).stdout
             sample = json.loads(out)
             sample["walk_ms"] = bare_walk_ms(root)

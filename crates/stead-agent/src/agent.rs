@@ -45,31 +45,31 @@ impl fmt::Debug for AgentParts {
     }
 }
 
-/// The parts of an agent.
+/// The parts of an agent, which [`crate::AgentBuilder`] puts together.
 #[derive(Clone)]
-pub struct AgentParts {
-    /// The files and settings.
-    pub workspace: Workspace,
-    /// The model that answers.
-    pub model: Arc<dyn Model>,
-    /// The model that extracts and merges facts; `None` means the same one.
-    pub memory_model: Option<Arc<dyn Model>>,
+pub(crate) struct AgentParts {
+    /// The workspace: files and settings.
+    pub(crate) workspace: Workspace,
+    /// The model that is asked.
+    pub(crate) model: Arc<dyn Model>,
+    /// The model that extracts and merges facts, if it is not `model`.
+    pub(crate) memory_model: Option<Arc<dyn Model>>,
     /// The parameters of each request.
-    pub params: Params,
-    /// The model that writes summaries; `None` means the same one.
-    pub summary_model: Option<Arc<dyn Model>>,
-    /// The place of its files and sessions.
-    pub place: Arc<dyn Place>,
-    /// The owner of sessions for which no other is given.
-    pub owner: Owner,
-    /// The sandbox of its commands; `None` means that it runs none.
-    pub sandbox: Option<Arc<dyn Sandbox>>,
-    /// Tools besides those of the harness.
-    pub tools: Vec<Arc<dyn Tool>>,
-    /// The working folder in the workspace.
-    pub working_folder: VPath,
-    /// Connects the models that other agents of the workspace name.
-    pub model_connector: ModelConnector,
+    pub(crate) params: Params,
+    /// The model that writes summaries, if it is not `model`.
+    pub(crate) summary_model: Option<Arc<dyn Model>>,
+    /// Where files and sessions lie.
+    pub(crate) place: Arc<dyn Place>,
+    /// The owner of sessions that are opened without naming one.
+    pub(crate) owner: Owner,
+    /// Where commands run. Without one, there are no commands.
+    pub(crate) sandbox: Option<Arc<dyn Sandbox>>,
+    /// The tools beside those of the features.
+    pub(crate) tools: Vec<Arc<dyn Tool>>,
+    /// The folder of the workspace that is worked in.
+    pub(crate) working_folder: VPath,
+    /// Connects to the models that other agents of the workspace name.
+    pub(crate) model_connector: ModelConnector,
 }
 
 /// Returns the first of `names` that is neither a tool of this agent nor a known tool.
@@ -84,8 +84,8 @@ pub(crate) fn unknown_tool<'a>(
 }
 
 impl Agent {
-    /// Creates an agent.
-    pub fn new(parts: AgentParts) -> Result<Arc<Self>, AgentError> {
+    /// Returns the agent made of `parts`.
+    pub(crate) fn new(parts: AgentParts) -> Result<Arc<Self>, AgentError> {
         let hooks = Arc::new(Hooks::new(parts.workspace.definition.hooks.clone()));
         let agent = Self::with_hooks(parts, hooks)?;
         agent
@@ -94,7 +94,7 @@ impl Agent {
         Ok(agent)
     }
 
-    /// Creates an agent with these hooks.
+    /// Returns the agent made of `parts` that runs `hooks`.
     pub(crate) fn with_hooks(
         parts: AgentParts,
         hooks: Arc<Hooks>,

@@ -45,7 +45,8 @@ mod workspace_agents;
 
 pub use active_agent::BackgroundTaskPolicy;
 pub use active_run::{Listener, RunOptions, RunReport};
-pub use agent::{Agent, AgentParts};
+pub use agent::Agent;
+pub(crate) use agent::AgentParts;
 pub use approvals::{
     ApprovalError, ApprovalOutcome, ApprovalReply, GrantStore, NewGrant, OpenQuestion,
     OpenQuestions,
@@ -54,12 +55,15 @@ pub use approver::{ApprovalAnswer, ApprovalPolicy, ApprovalQuestion, Approver};
 pub use archive::{ArchiveTag, ConversationArchive};
 pub use attach::{attach, fenced};
 pub use budget::{Budget, BudgetError, Reservation};
-pub use builder::{AgentBuilder, BuildError, hook_model, side_model};
+pub use builder::{
+    AgentBuilder, BuildError, DEFAULT_MODELS, choose_model, open_folder, resolve_model_files,
+};
 pub use compaction::Pinned;
 pub use error::{AgentError, StopCause};
 pub use features::{Contribution, Feature, TurnCx, user_folder};
 pub use gc::{Collector, GcMode, GcReport};
-pub use hooks::{Delegate, HookRuntime, HookTask, Hooks};
+pub(crate) use hooks::HookRuntime;
+pub use hooks::{Delegate, HookTask, Hooks};
 pub use inbox::{Inbox, QueuedMessage, SendOutcome};
 pub use lookup::{
     EntryText, Lookup, LookupError, LookupResult, MemoryFiles, entry_text, parse_since, parse_until,

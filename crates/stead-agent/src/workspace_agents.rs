@@ -24,6 +24,11 @@ impl ModelConnector {
     ) -> Self {
         Self(Arc::new(connect))
     }
+
+    /// Connects to the model that `settings` describe.
+    pub(crate) fn connect(&self, settings: &ModelSettings) -> Result<Arc<dyn Model>, ModelError> {
+        (self.0)(settings)
+    }
 }
 
 impl Default for ModelConnector {
@@ -178,7 +183,7 @@ impl WorkspaceAgents {
             && spec.model.as_ref().is_some_and(|own| !own.name.is_empty())
         {
             self.check_model(spec, &settings.name)?;
-            parts.model = (self.parts.model_connector.0)(&settings)?;
+            parts.model = self.parts.model_connector.connect(&settings)?;
             parts.params = settings.params();
         } else if let Some(own) = &spec.model {
             parts.params.temperature = own.temperature.or(parts.params.temperature);

@@ -14,6 +14,8 @@ mod execute;
 mod layouts;
 #[path = "cli/list.rs"]
 mod list;
+#[path = "cli/logging.rs"]
+mod logging;
 #[path = "cli/malformed_workspaces.rs"]
 mod malformed_workspaces;
 #[path = "cli/memory.rs"]
@@ -30,6 +32,8 @@ mod plan_mode;
 mod profiles;
 #[path = "cli/run_output.rs"]
 mod run_output;
+#[path = "cli/screens.rs"]
+mod screens;
 #[path = "cli/secrets.rs"]
 mod secrets;
 #[path = "cli/session_locks.rs"]
@@ -42,6 +46,8 @@ mod skills;
 mod subagent_crashes;
 #[path = "cli/support.rs"]
 mod support;
+#[path = "cli/terminal_output.rs"]
+mod terminal_output;
 #[path = "cli/usage.rs"]
 mod usage;
 #[path = "cli/workspace.rs"]

@@ -136,8 +136,7 @@ fn build_command(
     input: &Value,
 ) -> Result<Command, String> {
     let root = gear
-        .root
-        .as_ref()
+        .root()
         .ok_or("commands cannot be run here: the workspace is no folder of this machine")?;
     let mut command = match program {
         Program::Shell(line) => {
@@ -161,7 +160,7 @@ fn build_command(
     command
         .env_clear()
         .env("PATH", DEFAULT_PATH)
-        .envs(&gear.env);
+        .envs(gear.environment());
     command
         .env("STEAD_WORKSPACE", root)
         .env("STEAD_EVENT", told("event"))

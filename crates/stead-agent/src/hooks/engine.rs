@@ -65,9 +65,9 @@ impl Hooks {
         }
     }
 
-    /// Gives them what they need of this process; the first time counts.
-    pub fn init(&self, gear: HookRuntime) {
-        let _ = self.runtime.set(gear);
+    /// Sets what hooks need from this process. Only the first call has an effect.
+    pub(crate) fn init(&self, runtime: HookRuntime) {
+        let _ = self.runtime.set(runtime);
     }
 
     /// Gives them someone who hands tasks to agents; the first time counts.
@@ -98,8 +98,7 @@ impl Hooks {
         let unequipped = HookRuntime::default();
         let gear = self.runtime.get().unwrap_or(&unequipped);
         let cwd = gear
-            .root
-            .as_ref()
+            .root()
             .map_or(".".into(), |root| root.to_string_lossy());
         let subjects = input.subjects.clone();
         let subjects: Vec<&str> = subjects.iter().map(String::as_str).collect();
@@ -265,7 +264,7 @@ impl fmt::Debug for Hooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hooks")
             .field("specs", &self.specs)
-            .field("gear", &self.runtime)
+            .field("runtime", &self.runtime)
             .finish_non_exhaustive()
     }
 }

@@ -33,7 +33,8 @@ mod points;
 mod runtime;
 
 pub use engine::Hooks;
-pub use runtime::{Delegate, HookRuntime, HookTask};
+pub(crate) use runtime::HookRuntime;
+pub use runtime::{Delegate, HookTask};
 
 pub(crate) use engine::HookResults;
 pub(crate) use points::{HookedReply, PendingHookOutput, SessionlessHooks};

@@ -1,10 +1,10 @@
-//! What hooks need of the process that asks them.
+//! What hooks need from the process that runs them.
 
 use crate::DelegationBounds;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stead_core::Owner;
 use stead_model::{Model, ModelError, ModelSettings};
@@ -31,29 +31,30 @@ pub struct HookTask<'a> {
     pub bounds: &'a DelegationBounds,
 }
 
-/// What hooks need of the process that asks them. What is missing makes those hooks fail that need
-/// it.
+/// What hooks need from the process that runs them. A hook that needs something that is missing
+/// fails.
 #[derive(Clone, Default)]
-pub struct HookRuntime {
-    /// The folder of the workspace on this machine, in which commands are run.
-    pub root: Option<PathBuf>,
+pub(crate) struct HookRuntime {
+    /// The folder of the workspace on this machine, in which commands run.
+    root: Option<PathBuf>,
     /// The environment of commands; nothing else of the process reaches them.
-    pub env: BTreeMap<String, String>,
-    /// Models that hooks name, by hook.
+    environment: BTreeMap<String, String>,
+    /// The models that hooks name, by hook.
     models: BTreeMap<String, Arc<dyn Model>>,
 }
 
 impl HookRuntime {
-    /// Commands run below `root`.
-    pub fn new(root: Option<PathBuf>) -> Self {
+    /// Returns a runtime whose commands run in `root` with `environment`.
+    pub(crate) fn new(root: Option<PathBuf>, environment: BTreeMap<String, String>) -> Self {
         Self {
             root,
-            ..Self::default()
+            environment,
+            models: BTreeMap::new(),
         }
     }
 
-    /// Connects the models that hooks name.
-    pub fn connect_models(
+    /// Connects to the models that `hooks` name.
+    pub(crate) fn connect_models(
         mut self,
         hooks: &[HookSpec],
         connect: impl Fn(&ModelSettings) -> Result<Arc<dyn Model>, ModelError>,
@@ -70,6 +71,14 @@ impl HookRuntime {
         Ok(self)
     }
 
+    pub(super) fn root(&self) -> Option<&Path> {
+        self.root.as_deref()
+    }
+
+    pub(crate) fn environment(&self) -> &BTreeMap<String, String> {
+        &self.environment
+    }
+
     pub(super) fn model(&self, hook: &str) -> Option<&Arc<dyn Model>> {
         self.models.get(hook)
     }
@@ -78,7 +87,7 @@ impl HookRuntime {
 impl fmt::Debug for HookRuntime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Values of variables may be secrets.
-        f.debug_struct("HookGear")
+        f.debug_struct("HookRuntime")
             .field("root", &self.root)
             .finish_non_exhaustive()
     }

@@ -2,19 +2,15 @@
 //! inherited denials.
 
 use crate::subagents::{Says, answers};
-use crate::support::{block_on, journal, listening, results, session, text};
+use crate::support::{block_on, journal, listening, local_place, results, session, text};
 use serde_json::json;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use stead_agent::{Agent, AgentError, AgentParts, ModelConnector, RunOptions};
-use stead_core::{
-    EventKind, Message, Owner, Redactor, ResultStatus, RunOutcome, SessionChange, SetEntry,
-};
-use stead_model::{Model, Params, Request};
-use stead_place::LocalPlace;
+use stead_agent::{Agent, AgentError, ModelConnector, RunOptions};
+use stead_core::{EventKind, Message, Redactor, ResultStatus, RunOutcome, SessionChange, SetEntry};
+use stead_model::{Model, Request};
 use stead_store::{LockWait, OsDisk};
-use stead_vfs::{LocalVfs, VPath};
-use stead_workspace::{OpenOptions, Workspace};
+use stead_workspace::FeatureSwitch;
 
 fn lay_out(dir: &Path) {
     let put = |path: &str, content: &str| {
@@ -117,38 +113,15 @@ fn spoken(message: &Message) -> String {
 }
 
 async fn opened(dir: &Path, model: Arc<dyn Model>) -> Arc<Agent> {
-    let files = Arc::new(LocalVfs::open(dir, Arc::new(OsDisk)).unwrap());
-    let options = OpenOptions {
-        model: Some("openai:gpt-5-mini".to_owned()),
-        ..OpenOptions::default()
-    };
-    let workspace = Workspace::open(files, &options, &|_| None).await.unwrap();
-    let place = LocalPlace::open(
-        dir,
-        workspace.config().agent_id(),
-        Arc::new(OsDisk),
-        Redactor::default(),
-    );
-    let params = workspace
-        .config()
-        .model
-        .as_ref()
-        .map_or_else(Params::default, |settings| settings.params());
     let same = model.clone();
-    let parts = AgentParts {
-        workspace,
-        model,
-        memory_model: None,
-        params,
-        summary_model: None,
-        place: Arc::new(place.unwrap()),
-        owner: Owner::default(),
-        sandbox: None,
-        tools: Vec::new(),
-        working_folder: VPath::root(),
-        model_connector: ModelConnector::new(move |_| Ok(same.clone())),
-    };
-    Agent::new(parts).unwrap()
+    super::support::builder(dir, model)
+        .model("openai:gpt-5-mini")
+        .model_connector(ModelConnector::new(move |_| Ok(same.clone())))
+        .place(local_place(dir, Arc::new(OsDisk), Redactor::default()).await)
+        .disable(FeatureSwitch::Shell)
+        .build()
+        .await
+        .unwrap()
 }
 
 #[test]

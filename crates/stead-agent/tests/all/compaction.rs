@@ -2,15 +2,15 @@
 //! recovery, manual compaction and pinned inputs.
 
 use crate::support::{
-    agent_on, base_url, block_on, in_parallel, journal, listening, model_name, results, session,
-    text,
+    agent_on, base_url, block_on, builder, in_parallel, journal, listening, model_name, results,
+    session, text,
 };
 use serde_json::json;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use stead_agent::{Agent, Pinned, RunOptions};
+use stead_agent::{Agent, ModelConnector, Pinned, RunOptions};
 use stead_core::{Compaction, CompactionCause, Entry, EventKind, JournalLine, Risk, RunOutcome};
 use stead_model::{Model, ModelSettings, Timeouts, connect};
 use stead_store::OsDisk;
@@ -18,6 +18,7 @@ use stead_testkit::{
     FakeAnswer, FakeModel, FakeWire, RecordedRequest, RequestTurn, fail, hang, raw_sse, reply,
 };
 use stead_tools::{Output, Tool};
+use stead_workspace::FeatureSwitch;
 
 use crate::support::TestTool;
 
@@ -567,30 +568,16 @@ fn a_cheaper_model_summarises_in_pieces_that_fit_it() {
         _ => reply().text("done"),
     });
     block_on(async {
-        let files = Arc::new(stead_vfs::LocalVfs::open(dir.path(), Arc::new(OsDisk)).unwrap());
-        let workspace = stead_workspace::Workspace::open(files, &Default::default(), &|_| None)
+        let summaries = windowed(&cheap, FakeWire::Chat, Some(8_000));
+        let model = windowed(&server, FakeWire::Messages, Some(WINDOW));
+        let agent = builder(dir.path(), model)
+            .model_connector(ModelConnector::new(move |_| Ok(summaries.clone())))
+            .configure(|config| config.compaction.model = Some("openai:x".to_owned()))
+            .disable(FeatureSwitch::Shell)
+            .tool(look(1_100))
+            .build()
             .await
             .unwrap();
-        let place = stead_place::LocalPlace::open(
-            dir.path(),
-            workspace.config().agent_id(),
-            Arc::new(OsDisk),
-            Default::default(),
-        );
-        let agent = Agent::new(stead_agent::AgentParts {
-            workspace,
-            model: windowed(&server, FakeWire::Messages, Some(WINDOW)),
-            params: Default::default(),
-            memory_model: None,
-            summary_model: Some(windowed(&cheap, FakeWire::Chat, Some(8_000))),
-            place: Arc::new(place.unwrap()),
-            owner: Default::default(),
-            sandbox: None,
-            tools: vec![look(1_100)],
-            working_folder: stead_vfs::VPath::root(),
-            model_connector: stead_agent::ModelConnector::default(),
-        })
-        .unwrap();
         let report = agent
             .session(session("s"))
             .run(text("look"), RunOptions::default())

@@ -4,15 +4,13 @@ use super::tenants::{in_folder, in_store, template};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
-use stead_agent::{Agent, AgentParts, ApprovalPolicy};
+use stead_agent::{Agent, ApprovalPolicy};
 use stead_core::{Owner, ResultStatus, SessionId};
-use stead_model::Params;
 use stead_place::{IsolationScope, Place};
-use stead_store::{DocVersion, OsDisk, connect};
+use stead_store::{DocVersion, connect};
 use stead_testkit::FakeModel;
 use stead_testkit::servers::{ServerKind, shared};
-use stead_vfs::{LocalVfs, ReadRange, VPath};
-use stead_workspace::{OpenOptions, Workspace};
+use stead_vfs::{ReadRange, VPath};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -20,31 +18,9 @@ const WRITERS: usize = 8;
 const LINES: usize = 10;
 
 async fn agent(folder: &Path, place: Arc<dyn Place>) -> Arc<Agent> {
-    let files = Arc::new(LocalVfs::open(folder, Arc::new(OsDisk)).unwrap());
-    let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None)
-        .await
-        .unwrap();
     let model = super::support::model(&FakeModel::start(Vec::new()), stead_testkit::FakeWire::Chat);
-    let params = Params::default();
-    let owner = Owner::default();
-    let tools = Vec::new();
-    let folder = VPath::root();
-    let memory_model = None;
-    let compactor = None;
-    Agent::new(AgentParts {
-        workspace,
-        model,
-        memory_model,
-        params,
-        summary_model: compactor,
-        place,
-        owner,
-        sandbox: None,
-        tools,
-        working_folder: folder,
-        model_connector: stead_agent::ModelConnector::default(),
-    })
-    .unwrap()
+    let builder = super::support::builder(folder, model).place(place);
+    builder.build().await.unwrap()
 }
 
 async fn append(folder: &Path, places: Vec<Arc<dyn Place>>) {

@@ -2,7 +2,8 @@
 //! permissions, forks, cleanup and secrets.
 
 use crate::support::{
-    TestTool, agent, agent_on, block_on, blocks, journal, model, results, session, text,
+    TestTool, agent, agent_on, block_on, blocks, builder, journal, local_place, model, results,
+    session, text,
 };
 use crate::tenants::{in_folder, in_store, template};
 use base64::Engine;
@@ -11,18 +12,16 @@ use futures_util::stream::BoxStream;
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
-use stead_agent::{Agent, AgentParts, GcMode, RunOptions};
+use stead_agent::{Agent, GcMode, RunOptions, open_folder};
 use stead_core::{Block, Entry, Media, Owner, Redactor, ResultStatus, Risk, RunOutcome, UserId};
-use stead_model::{Delta, Model, ModelError, ModelFacts, Params, Request, ScriptedModel};
+use stead_model::{Delta, Model, ModelError, ModelFacts, Request, ScriptedModel};
 use stead_place::{EphemeralPlace, IsolationScope, LocalPlace, Place};
 use stead_store::{LockWait, MemoryStore, OsDisk, Store};
 use stead_testkit::{FakeModel, FakeWire, RequestTurn, reply};
 use stead_tools::{Output, Tool};
-use stead_vfs::{
-    Bounds, Case, Expect, GrepMode, GrepQuery, LocalVfs, ReadRange, Syntax, VPath, Vfs,
-};
+use stead_vfs::{Bounds, Case, Expect, GrepMode, GrepQuery, ReadRange, Syntax, VPath, Vfs};
 use stead_workspace::{
-    Layout, ModelUse, OpenOptions, ScaffoldFile, Workspace, offload_folder, scaffold,
+    FeatureSwitch, Layout, ModelUse, OpenOptions, ScaffoldFile, offload_folder, scaffold,
 };
 
 /// About 37,000 tokens.
@@ -66,24 +65,13 @@ fn reading(folder: &str) -> String {
 }
 
 async fn agent_at(folder: &Path, place: Arc<dyn Place>, script: &str) -> Arc<Agent> {
-    let files = Arc::new(LocalVfs::open(folder, Arc::new(OsDisk)).unwrap());
-    let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None)
+    builder(folder, scripted(script))
+        .place(place)
+        .disable(FeatureSwitch::Shell)
+        .tool(gives("big", text(&long_text())))
+        .build()
         .await
-        .unwrap();
-    Agent::new(AgentParts {
-        workspace,
-        model: scripted(script),
-        params: Params::default(),
-        memory_model: None,
-        summary_model: None,
-        place,
-        owner: Owner::default(),
-        sandbox: None,
-        tools: vec![gives("big", text(&long_text()))],
-        working_folder: VPath::root(),
-        model_connector: stead_agent::ModelConnector::default(),
-    })
-    .unwrap()
+        .unwrap()
 }
 
 fn p(text: &str) -> VPath {
@@ -226,13 +214,13 @@ fn what_is_long_is_readable_and_not_writable_in_every_layout() {
                 std::fs::create_dir_all(dir.path().join(path).parent().unwrap()).unwrap();
                 std::fs::write(dir.path().join(path), content).unwrap();
             }
-            let files = Arc::new(LocalVfs::open(dir.path(), Arc::new(OsDisk)).unwrap());
             let options = OpenOptions {
                 layout: Some(layout),
                 model_use: ModelUse::NotNeeded,
                 ..OpenOptions::default()
             };
-            let workspace = Workspace::open(files, &options, &|_| None).await.unwrap();
+            let opened = open_folder(dir.path(), options.clone(), &|_| None).await;
+            let workspace = opened.unwrap();
             let runtime = workspace.definition.paths.runtime.clone();
             let id = workspace.config().agent_id();
             let folder = offload_folder(&runtime, &id).unwrap().join("s").unwrap();
@@ -241,19 +229,12 @@ fn what_is_long_is_readable_and_not_writable_in_every_layout() {
             let place: Arc<dyn Place> = Arc::new(place.with_runtime(&runtime));
             let tree = place.files(&Owner::default(), &session("s"), None);
             let guarded = stead_vfs::Guarded::new(tree, workspace.rules.clone());
-            let agent = Agent::new(AgentParts {
-                workspace,
-                model: scripted("- text: Done."),
-                params: Params::default(),
-                memory_model: None,
-                summary_model: None,
-                place,
-                owner: Owner::default(),
-                sandbox: None,
-                tools: Vec::new(),
-                working_folder: VPath::root(),
-                model_connector: stead_agent::ModelConnector::default(),
-            });
+            let agent = builder(dir.path(), scripted("- text: Done."))
+                .open_options(options)
+                .place(place)
+                .disable(FeatureSwitch::Shell)
+                .build()
+                .await;
             let mut session = agent.unwrap().session(session("s"));
             let report = session
                 .run(text(&whole), RunOptions::default())
@@ -744,32 +725,16 @@ fn no_secret_reaches_an_offloaded_file() {
         let dir = template();
         let secret = "sk-very-secret";
         let redactor = Redactor::new([secret.to_owned()]);
-        let place = LocalPlace::open(
-            dir.path(),
-            stead_core::AgentId::main(),
-            Arc::new(OsDisk),
-            redactor,
-        )
-        .unwrap();
-        let files = Arc::new(LocalVfs::open(dir.path(), Arc::new(OsDisk)).unwrap());
-        let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None)
+        let place = local_place(dir.path(), Arc::new(OsDisk), redactor).await;
+        let said = format!("{} {secret} {}", "a ".repeat(50_000), "b ".repeat(50_000));
+        let model = scripted("- calls: [{tool: big, args: {}, id: c1}]\n- text: Done.");
+        let agent = builder(dir.path(), model)
+            .place(place)
+            .disable(FeatureSwitch::Shell)
+            .tool(gives("big", text(&said)))
+            .build()
             .await
             .unwrap();
-        let said = format!("{} {secret} {}", "a ".repeat(50_000), "b ".repeat(50_000));
-        let agent = Agent::new(AgentParts {
-            workspace,
-            model: scripted("- calls: [{tool: big, args: {}, id: c1}]\n- text: Done."),
-            params: Params::default(),
-            memory_model: None,
-            summary_model: None,
-            place: Arc::new(place),
-            owner: Owner::default(),
-            sandbox: None,
-            tools: vec![gives("big", text(&said))],
-            working_folder: VPath::root(),
-            model_connector: stead_agent::ModelConnector::default(),
-        })
-        .unwrap();
         agent
             .session(session("s"))
             .run(text("Go."), RunOptions::default())

@@ -116,11 +116,7 @@ fn lay_out(dir: &Path) {
 }
 
 async fn open(dir: &Path) -> Arc<Agent> {
-    let agent = agent_with_host_and(dir, model(), vec![liar()]).await;
-    agent
-        .hooks()
-        .init(stead_agent::HookRuntime::new(Some(dir.to_owned())));
-    agent
+    agent_with_host_and(dir, model(), vec![liar()]).await
 }
 
 /// What came of every call of a session, but for those that hand work over.

@@ -5,19 +5,17 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use stead_agent::{Agent, AgentParts, RunOptions};
+use stead_agent::{Agent, AgentBuilder, RunOptions, open_folder};
 use stead_core::{
-    Block, Entry, Event, EventKind, JournalLine, Owner, Redactor, Risk, SessionId, SessionState,
-    ToolSpec,
+    Block, Entry, Event, EventKind, JournalLine, Redactor, Risk, SessionId, SessionState, ToolSpec,
 };
 use stead_model::{Model, ModelSettings, Params, Timeouts, connect};
-use stead_place::LocalPlace;
+use stead_place::{LocalPlace, Place};
 use stead_sandbox::{Host, Sandbox};
 use stead_store::{Disk, OsDisk};
 use stead_testkit::{FakeModel, FakeWire};
 use stead_tools::{CallPlan, Output, PlanError, Tool, ToolCx, ToolError};
-use stead_vfs::{LocalVfs, VPath};
-use stead_workspace::{OpenOptions, Workspace};
+use stead_workspace::{FeatureSwitch, ModelUse, OpenOptions};
 
 /// Longer than any of these tests may take; a hang becomes a failure.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
@@ -126,43 +124,40 @@ async fn agent_of(
     tools: Vec<Arc<dyn Tool>>,
     sandbox: Option<Arc<dyn Sandbox>>,
 ) -> Arc<Agent> {
-    let files = Arc::new(LocalVfs::open(dir, disk.clone()).unwrap());
-    let mut workspace = Workspace::open(files, &OpenOptions::default(), &|_| None)
-        .await
-        .unwrap();
-    // What is remembered has tests of its own; here it would only add to what is counted.
-    workspace
-        .definition
-        .config
-        .memory
-        .flush
-        .get_or_insert(false);
-    let place = LocalPlace::open(
-        dir,
-        workspace.config().agent_id(),
-        disk,
-        Redactor::default(),
-    )
-    .unwrap();
-    let place = Arc::new(place);
-    let owner = Owner::default();
-    let folder = VPath::root();
-    let memory_model = None;
-    let compactor = None;
-    Agent::new(AgentParts {
-        workspace,
-        model,
-        memory_model,
-        params,
-        summary_model: compactor,
-        place,
-        owner,
-        sandbox,
-        tools,
-        working_folder: folder,
-        model_connector: stead_agent::ModelConnector::default(),
-    })
-    .unwrap()
+    let place = local_place(dir, disk, Redactor::default()).await;
+    let builder = builder(dir, model)
+        .place(place)
+        .params(params)
+        // Memory has tests of its own; here it would only add to what is counted.
+        .configure(|config| {
+            config.memory.flush.get_or_insert(false);
+        });
+    let builder = tools.into_iter().fold(builder, AgentBuilder::tool);
+    let builder = match sandbox {
+        Some(sandbox) => builder.sandbox(sandbox),
+        None => builder.disable(FeatureSwitch::Shell),
+    };
+    builder.build().await.unwrap()
+}
+
+/// A builder for an agent in `dir`, with nothing else set.
+pub(crate) fn builder(dir: &Path, model: Arc<dyn Model>) -> AgentBuilder {
+    Agent::builder().workspace(dir).model_arc(model)
+}
+
+/// The folder `dir` as the place of its agent, changed through `disk`.
+pub(crate) async fn local_place(
+    dir: &Path,
+    disk: Arc<dyn Disk>,
+    redactor: Redactor,
+) -> Arc<dyn Place> {
+    let options = OpenOptions {
+        model_use: ModelUse::NotNeeded,
+        ..OpenOptions::default()
+    };
+    let workspace = open_folder(dir, options, &|_| None).await.unwrap();
+    let id = workspace.config().agent_id();
+    Arc::new(LocalPlace::open(dir, id, disk, redactor).unwrap())
 }
 
 /// The lines of a session and the state they add up to. Panics if the journal is not sound.

@@ -9,9 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use stead_agent::{Agent, AgentParts, ApprovalPolicy, RunOptions};
+use stead_agent::{Agent, ApprovalPolicy, RunOptions};
 use stead_core::{AgentId, Owner, Redactor, RunOutcome, SessionId};
-use stead_model::Params;
 use stead_place::{
     FilesystemMode, FilesystemSettings, IsolationScope, LocalPlace, Place, StorePlace,
 };
@@ -21,7 +20,7 @@ use stead_vfs::{
     Bounds, Case, Expect, FileKind, GlobQuery, GrepMode, GrepQuery, Guarded, LocalVfs, ReadRange,
     Syntax, VPath, Vfs,
 };
-use stead_workspace::{OpenOptions, Workspace};
+use stead_workspace::FeatureSwitch;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -100,29 +99,14 @@ impl World {
         tenants: [&'static str; 2],
         sessions: usize,
     ) -> Self {
-        let files = Arc::new(LocalVfs::open(folder, Arc::new(OsDisk)).unwrap());
-        let mut workspace = Workspace::open(files, &OpenOptions::default(), &|_| None)
+        let witness = Arc::new(Witness::new(scope, 7));
+        let agent = super::support::builder(folder, witness.clone())
+            .place(place)
+            .disable(FeatureSwitch::Shell)
+            .configure(|config| config.memory.flush = Some(false))
+            .build()
             .await
             .unwrap();
-        workspace.definition.config.memory.flush = Some(false);
-        let witness = Arc::new(Witness::new(scope, 7));
-        let model = witness.clone();
-        let tools = Vec::new();
-        let params = Params::default();
-        let agent = Agent::new(AgentParts {
-            workspace,
-            model,
-            memory_model: None,
-            params,
-            summary_model: None,
-            place,
-            owner: Owner::default(),
-            sandbox: None,
-            tools,
-            working_folder: VPath::root(),
-            model_connector: stead_agent::ModelConnector::default(),
-        })
-        .unwrap();
         let users = names().len();
         let visit = |n: usize, tenant| match scope {
             IsolationScope::Session | IsolationScope::User => Visit {

@@ -1,11 +1,9 @@
-//! Every command and flag, in one table; commands with many of their own have a file each.
+//! All commands and flags; commands with many flags have a file each.
 
-mod bench;
 mod sessions;
 mod skills;
 mod workspace;
 
-pub(crate) use bench::{BenchArgs, BenchCommand, BenchCommon, BenchLayers, BenchOp, PlaceArgs};
 pub(crate) use sessions::{ExportFormat, SearchBounds, SessionsArgs, SessionsCommand};
 pub(crate) use skills::{SkillsArgs, SkillsCommand};
 pub(crate) use workspace::{CopyArgs, WorkspaceArgs, WorkspaceCommand};
@@ -46,22 +44,26 @@ pub(crate) struct GlobalArgs {
     /// The workspace [default: $STEAD_WORKSPACE, or the nearest one from the current folder upward]
     #[arg(short = 'C', long, global = true, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
-    /// Whose sessions and files [default: the workspace's own]
+    /// The user whose sessions and files are used [default: the workspace's own]
     #[arg(short = 'u', long, global = true, value_name = "NAME")]
     pub(crate) user: Option<String>,
-    /// How the workspace is laid out [default: it is detected]
+    /// The layout of the workspace [default: detected]
     #[arg(long, global = true, value_name = "LAYOUT", value_parser = layout)]
     pub(crate) layout: Option<Layout>,
-    /// Another file to show whole in the prompt; may be repeated
+    /// Show this file whole in the prompt; may be repeated
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) memory: Vec<String>,
-    /// Another folder of skills in the workspace; may be repeated
+    /// Also read skills from this folder of the workspace; may be repeated
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) skills: Vec<String>,
-    /// The agent of a workspace that defines several; given by the commands that run one.
+    /// Log what the libraries do to standard error; -vv logs more. `RUST_LOG` goes before it, and
+    /// `chat` logs to a file
+    #[arg(short = 'v', long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// The agent to use, where the workspace defines several. Set by the commands that take one.
     #[arg(skip)]
     pub(crate) agent: Option<String>,
-    /// The model over the workspace's own setting; given by the commands that ask one.
+    /// The model to use instead of the workspace's. Set by the commands that take one.
     #[arg(skip)]
     pub(crate) model: Option<String>,
     /// The permission mode over the workspace's own setting; given by the commands that have no
@@ -70,7 +72,7 @@ pub(crate) struct GlobalArgs {
     pub(crate) mode: Option<PermissionMode>,
 }
 
-/// An amount that is added to a budget: `0.50` is dollars, `50000t` tokens.
+/// Parses an amount that is added to a budget: `0.50` is dollars, `50000t` tokens.
 pub(crate) fn raise(text: &str) -> Result<SpendAmount, String> {
     let given = match text.strip_suffix('t') {
         Some(tokens) => tokens.parse().ok().map(|tokens| SpendAmount {
@@ -97,7 +99,7 @@ fn layout(text: &str) -> Result<Layout, String> {
 }
 
 impl GlobalArgs {
-    /// The same workspace with the agent that a command was given.
+    /// Returns these flags with the agent that a command was given.
     pub(crate) fn with_agent(&self, agent: Option<&String>) -> Self {
         Self {
             agent: agent.cloned(),
@@ -105,7 +107,7 @@ impl GlobalArgs {
         }
     }
 
-    /// The same workspace with the model that a command was given.
+    /// Returns these flags with the model that a command was given.
     pub(crate) fn with_model(&self, model: Option<&String>) -> Self {
         Self {
             model: model.cloned(),
@@ -118,7 +120,7 @@ impl GlobalArgs {
 pub(crate) enum CliCommand {
     /// Make a workspace
     Init(InitArgs),
-    /// Work one input to its end
+    /// Run one input to its end
     Run(RunArgs),
     /// Talk to the agent in the terminal
     Chat(ChatArgs),
@@ -130,7 +132,7 @@ pub(crate) enum CliCommand {
     Prompt(PromptArgs),
     /// Check the workspace strictly
     Check(CheckArgs),
-    /// Say what a setting is, and which file set it
+    /// Show the value of a setting and which file set it
     #[command(
         after_help = "Examples:\n  stead explain policy.max_steps\n  stead explain              every setting that is set\n  stead explain profiles     what is different for the model"
     )]
@@ -148,21 +150,21 @@ pub(crate) enum CliCommand {
     /// Install, list, update, remove, publish or check skills
     #[command(alias = "skill")]
     Skills(SkillsArgs),
-    /// Show, search, review, edit and merge what is remembered across sessions
+    /// Show, search, review, edit and merge long-term memory
     Memory(MemoryArgs),
-    /// List, show and answer calls that wait for a person; rules that answers made
+    /// List, show and answer calls that wait for a person; list and revoke grants
     #[command(alias = "approval")]
     Approvals(ApprovalsArgs),
-    /// Remove what is no longer needed: old before-images, leftovers of crashes
+    /// Remove old before-images and leftovers of crashes
     Gc(GcArgs),
-    /// List the workspaces in a folder, whichever their layout
+    /// List the workspaces in a folder, of any layout
     List(ListArgs),
     /// Show providers and keys, and what is known about models
     #[command(after_help = "Examples:
   stead models                          providers, keys, known models
   stead models ollama:qwen3             window, answer, abilities and price, and who says so")]
     Models(ModelsArgs),
-    /// Show who used how much: tokens and money by day, session, model or user
+    /// Show tokens and money used, by day, session, model or user
     #[command(after_help = "Examples:
   stead usage                           by day
   stead usage --by model --since 2026-03-01
@@ -176,14 +178,11 @@ pub(crate) enum CliCommand {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// The benchmark's adapter
-    #[command(hide = true)]
-    Bench(BenchArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct GcArgs {
-    /// Say what would be removed, and remove nothing
+    /// Show what would be removed, and remove nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Print JSON
@@ -206,18 +205,18 @@ pub(crate) struct InitArgs {
   stead run --plan \"Tidy up the notes\"            look and plan first; nothing is changed before you agree
   stead run -s weekly --resume --raise 0.50       go on after a budget was used up")]
 pub(crate) struct RunArgs {
-    /// What to do; `-` or nothing reads standard input. `@path` attaches a file of the workspace
+    /// The input; `-` or nothing reads standard input. `@path` attaches a file of the workspace
     pub(crate) input: Option<String>,
     /// The session to continue, or the name of a new one
     #[arg(short, long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// Go on with the session without new input
+    /// Resume the session without new input
     #[arg(long, requires = "session", conflicts_with = "input")]
     pub(crate) resume: bool,
     /// Begin in plan mode: nothing but reading is allowed until you agree to a plan
     #[arg(long, conflicts_with = "resume")]
     pub(crate) plan: bool,
-    /// Pin the input: the model is shown it word for word however long the session becomes
+    /// Pin the input, so that the model always sees it word for word
     #[arg(long, conflicts_with = "resume")]
     pub(crate) pin: bool,
     /// With --resume, add to the budget of a run that had used it up: dollars (0.50) or tokens
@@ -226,24 +225,24 @@ pub(crate) struct RunArgs {
     pub(crate) raise: Option<SpendAmount>,
     #[command(flatten)]
     pub(crate) turn: RunFlags,
-    /// What is printed
+    /// The form of the output
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) output: OutputFormat,
-    /// Leave no process behind that looks through what was said; the next run's does it
+    /// Do not start the background memory worker after this run
     #[arg(long)]
     pub(crate) no_background: bool,
 }
 
-/// How a run is carried out.
+/// Flags of commands that run an agent.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RunFlags {
-    /// The agent, of a workspace that defines several; the session keeps it
+    /// The agent to use, where the workspace defines several; the session keeps it
     #[arg(short = 'a', long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// The model as provider:model, over the workspace's own setting
+    /// Use this model (provider:model) instead of the workspace's
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// Who answers when a call asks: `ask` asks on a terminal and parks elsewhere
+    /// How questions are answered: `ask` asks on a terminal and parks elsewhere
     #[arg(long, value_enum, default_value_t = ApproveMode::Ask)]
     pub(crate) approve: ApproveMode,
     /// How freely the agent may act from now on in this session [default, accept_edits, explore,
@@ -257,7 +256,7 @@ pub(crate) struct RunFlags {
 }
 
 impl RunFlags {
-    /// What the flags change of how a session goes on.
+    /// Returns the session settings that the flags change.
     pub(crate) fn session_changes(&self) -> Vec<SetEntry> {
         let mode = self.mode.map(|to| SetEntry {
             change: SessionChange::Mode { to },
@@ -286,9 +285,9 @@ pub(crate) enum OutputFormat {
 pub(crate) enum ApproveMode {
     /// Ask the person at the terminal; elsewhere park
     Ask,
-    /// Yes to every question of this run
+    /// Answer yes to every question of this run
     All,
-    /// No to every question of this run
+    /// Answer no to every question of this run
     None,
 }
 
@@ -308,7 +307,7 @@ pub(crate) struct ChatArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// Where the demo's workspace is made [default: a temporary folder, removed afterwards]
+    /// The folder of the demo's workspace [default: a temporary one, removed afterwards]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
     /// Do not slow the model down to reading speed
@@ -328,20 +327,20 @@ pub(crate) struct ToolArgs {
     /// Its arguments as a JSON object
     #[arg(default_value = "{}")]
     pub(crate) args: String,
-    /// The agent, of a workspace that defines several
+    /// The agent to use, where the workspace defines several
     #[arg(short = 'a', long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// The model as provider:model, over the workspace's own setting: its profiles hold
+    /// Use this model (provider:model) instead of the workspace's, with its profiles
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// Say what the gate would decide and why, without calling
+    /// Show what the gate would decide and why, without calling the tool
     #[arg(long)]
     pub(crate) explain: bool,
     /// The permission mode, over the workspace's own [default, accept_edits, explore, dont_ask,
     /// bypass]
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub(crate) mode: Option<PermissionMode>,
-    /// Who answers when the call asks
+    /// How a question about the call is answered
     #[arg(long, value_enum, default_value_t = ApproveMode::Ask)]
     pub(crate) approve: ApproveMode,
     /// Print JSON
@@ -351,10 +350,10 @@ pub(crate) struct ToolArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct PromptArgs {
-    /// The agent, of a workspace that defines several
+    /// The agent to use, where the workspace defines several
     #[arg(short = 'a', long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// The model as provider:model, over the workspace's own setting: its profiles hold
+    /// Use this model (provider:model) instead of the workspace's, with its profiles
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
     /// Only the table of sections
@@ -374,9 +373,9 @@ pub(crate) struct CheckArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// The setting, as a path of keys; without it, every one that is set
+    /// The setting, as a path of keys [default: every setting that is set]
     pub(crate) key: Option<String>,
-    /// The model as provider:model, over the workspace's own setting: its profiles are shown
+    /// Use this model (provider:model) instead of the workspace's, with its profiles
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
     /// Print JSON
@@ -386,7 +385,7 @@ pub(crate) struct ExplainArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// The folder the workspaces lie in [default: the current one]
+    /// The folder that holds the workspaces [default: the current one]
     pub(crate) dir: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
@@ -413,10 +412,10 @@ pub(crate) enum SettingsFile {
 
 #[derive(Debug, Args)]
 pub(crate) struct UsageArgs {
-    /// What is summed up
+    /// What usage is grouped by
     #[arg(long, value_enum, default_value_t = UsageBy::Day)]
     pub(crate) by: UsageBy,
-    /// The first day, as YYYY-MM-DD, where the agent is
+    /// The first day, as YYYY-MM-DD, in the agent's time zone
     #[arg(long, value_name = "DAY")]
     pub(crate) since: Option<jiff::civil::Date>,
     /// The last day
@@ -425,12 +424,12 @@ pub(crate) struct UsageArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Make the file again from the journals, and show nothing else
+    /// Rebuild the usage file from the journals, and show nothing else
     #[arg(long, conflicts_with_all = ["by", "since", "until"])]
     pub(crate) rebuild: bool,
 }
 
-/// What usage is summed up by.
+/// What usage is grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum UsageBy {
     Day,
@@ -441,7 +440,7 @@ pub(crate) enum UsageBy {
 
 #[derive(Debug, Args)]
 pub(crate) struct ModelsArgs {
-    /// The model, as provider:model; without it, all that are known are listed
+    /// The model, as provider:model [default: list all known models]
     pub(crate) name: Option<String>,
     /// Print JSON
     #[arg(long)]

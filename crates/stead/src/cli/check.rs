@@ -1,27 +1,26 @@
 //! `stead check`: strict validation of a workspace.
 
 use super::args::{CheckArgs, GlobalArgs};
+use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::{CliError, with_hint};
-use super::locate::{open_options, with_folder, workspace_dir};
-use super::open_agent::{
-    AgentInputs, NoModel, build_agent, build_sandbox, owner, resolve_model_files, variable,
-};
-use super::print::outln;
+use super::locate::{open_options, workspace_dir};
+use super::open_agent::{open_agent, open_workspace, variable};
+use super::print::{outln, to_json};
 use super::skills::SkillContext;
 use super::style::Style;
 use serde::Serialize;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use stead::agent::Agent;
+use stead::agent::{Agent, BuildError, resolve_model_files};
 use stead::core::{AccessKind, PermissionMode, VerdictKind};
 use stead::model::{ModelSettings, connect, lookup};
 use stead::skills::{Installation, Shadowed, SkillOrigin, SkillProblem};
-use stead::store::{OsDisk, Sessions};
-use stead::vfs::{LocalVfs, VfsError};
+use stead::store::Sessions;
+use stead::vfs::VfsError;
 use stead::workspace::{
-    Finding, Severity, SourcePosition, Workspace, WorkspaceError, tool_problem,
+    Finding, ModelUse, Severity, SourcePosition, Workspace, WorkspaceError, tool_problem,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -77,10 +76,7 @@ pub(crate) async fn check(
         .filter(|row| row.grade == CheckGrade::Error)
         .count();
     if args.json {
-        outln!(
-            "{}",
-            serde_json::to_string(&rows).map_err(anyhow::Error::from)?
-        );
+        outln!("{}", to_json(&rows)?);
     } else {
         let style = Style::stdout(env);
         rows.iter().for_each(|row| print_row(row, style));
@@ -92,10 +88,6 @@ pub(crate) async fn check(
         outln!("\n{errors}, {warnings}, {later} not active yet");
     }
     Ok(ExitCode::from(if errors > 0 { 2 } else { 0 }))
-}
-
-fn counted(number: usize, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 fn print_row(row: &CheckRow, style: Style) {
@@ -110,27 +102,22 @@ fn print_row(row: &CheckRow, style: Style) {
         .map_or(String::new(), |SourcePosition { line, column }| {
             format!(":{line}:{column}")
         });
-    outln!(
-        "{mark} {}{place}: {}",
-        style.sanitize(&row.about),
-        style.sanitize(&row.message)
-    );
+    outln!("{mark} {}{place}: {}", row.about, row.message);
 }
 
-/// Everything that can be said about the workspace.
+/// Returns the results of all checks.
 async fn run_checks(common: &GlobalArgs, env: &ProcessEnv) -> Result<Vec<CheckRow>, CliError> {
     let dir = workspace_dir(common, env)?;
-    let options = with_folder(open_options(common, env)?, &dir);
-    let files = LocalVfs::open(&dir, Arc::new(OsDisk))
-        .map_err(|error| CliError::usage(error.to_string()))?;
-    let workspace = match Workspace::open(Arc::new(files), &options, &|name| env.get(name)).await {
+    let options = open_options(common, env)?;
+    let workspace = match open_workspace(&dir, options, env).await {
         Ok(workspace) => workspace,
-        Err(WorkspaceError::Invalid(findings)) => {
+        Err(BuildError::Workspace(WorkspaceError::Invalid(findings))) => {
             return Ok(findings.into_iter().map(CheckRow::from).collect());
         }
-        Err(error @ (WorkspaceError::Files(_) | WorkspaceError::Skills(_))) => {
+        Err(BuildError::Workspace(error)) => {
             return Ok(vec![row(CheckGrade::Error, "settings", error.to_string())]);
         }
+        Err(error) => return Err(error.into()),
     };
     let layout = workspace.definition.layout;
     let mut rows = vec![row(
@@ -159,20 +146,7 @@ async fn run_checks(common: &GlobalArgs, env: &ProcessEnv) -> Result<Vec<CheckRo
     rows.extend(check_skills(common, env).await?);
     rows.extend(check_permissions(&workspace).await);
     rows.extend(check_models(&workspace, &dir, env));
-    let owner = owner(common)?;
-    let sandbox = Some(build_sandbox(&workspace, env));
-    let model = Arc::new(NoModel::for_configured_model(common, env, &dir, &workspace));
-    match build_agent(
-        &dir,
-        workspace,
-        AgentInputs {
-            owner,
-            sandbox,
-            ..AgentInputs::with_model(model)
-        },
-    )
-    .await
-    {
+    match open_agent(common, env, ModelUse::NotNeeded).await {
         Ok(agent) => {
             rows.push(row(CheckGrade::Ok, "filesystem", agent.place().describe()));
             rows.extend(check_prompt(&agent).await);
@@ -183,7 +157,7 @@ async fn run_checks(common: &GlobalArgs, env: &ProcessEnv) -> Result<Vec<CheckRo
     Ok(rows)
 }
 
-/// A permission mode that asks about less than people expect.
+/// Warns about a permission mode that asks less than people expect.
 fn check_mode(workspace: &Workspace) -> Option<CheckRow> {
     let text = "permission_mode: bypass asks about nothing but what rules, approvals and plan mode ask about: commands, \
                 network and changes of an attached project run unasked";
@@ -196,7 +170,7 @@ fn check_mode(workspace: &Workspace) -> Option<CheckRow> {
     }
 }
 
-/// Tools that settings name and nobody has.
+/// Reports tools that settings name and that do not exist.
 fn check_tool_names(workspace: &Workspace) -> Vec<CheckRow> {
     let definition = &workspace.definition;
     let approvals = workspace
@@ -222,7 +196,7 @@ fn check_tool_names(workspace: &Workspace) -> Vec<CheckRow> {
     rows.collect()
 }
 
-/// Skills, strictly: those of the workspace must be right, others are only told about.
+/// Checks skills. Problems of the workspace's own are errors, others are warnings.
 async fn check_skills(common: &GlobalArgs, env: &ProcessEnv) -> Result<Vec<CheckRow>, CliError> {
     let places = SkillContext::open(common, env).await?;
     let catalogue = places.library().catalogue(&places.layers().await?).await;
@@ -277,7 +251,7 @@ fn skill_row(finding: stead::skills::SkillFinding) -> CheckRow {
     }
 }
 
-/// Sections of the prompt that are over their bounds.
+/// Reports sections of the prompt that were cut.
 async fn check_prompt(agent: &Arc<Agent>) -> Vec<CheckRow> {
     let turn = match agent.sessionless().turn().await {
         Ok(turn) => turn,
@@ -379,7 +353,7 @@ fn check_models(workspace: &Workspace, dir: &Path, env: &ProcessEnv) -> Vec<Chec
     rows
 }
 
-/// The file rules as they were understood, and those that do not do what they seem to.
+/// Reports the file rules, and those that have no effect or a misleading one.
 async fn check_permissions(workspace: &Workspace) -> Vec<CheckRow> {
     let rules = &workspace.rules;
     let mut rows: Vec<CheckRow> = rules
@@ -394,7 +368,8 @@ async fn check_permissions(workspace: &Workspace) -> Vec<CheckRow> {
             .map(|idle| row(CheckGrade::Warning, "agent.yaml", idle)),
     );
     for (path, sentence) in rules.literal_paths() {
-        // Rules are compared with names and with what they lead to, not the other way round.
+        // A rule covers a link and its target, but a rule for a link does not protect the target's
+        // own name.
         if let Ok(end) = workspace.files.resolve(&path).await
             && end != path
             && rules.decide(AccessKind::Read, &end).kind != VerdictKind::Deny
@@ -408,7 +383,7 @@ async fn check_permissions(workspace: &Workspace) -> Vec<CheckRow> {
     rows
 }
 
-/// The first context file that is there: without any the agent is nobody.
+/// Reports the first context file that exists. Without one, the agent has no persona.
 async fn check_persona(workspace: &Workspace) -> CheckRow {
     let files = &workspace.definition.paths.context;
     for file in files {
@@ -449,7 +424,7 @@ async fn check_journals(journals: &dyn Sessions) -> Vec<CheckRow> {
     };
     let mut rows = Vec::new();
     for summary in &list {
-        // The index is derived; only reading every line says whether a journal is whole.
+        // The index is derived; only reading every line shows whether a journal is intact.
         if let Err(error) = journals.read(&summary.id).await {
             rows.push(row(CheckGrade::Error, "sessions", error.to_string()));
         }

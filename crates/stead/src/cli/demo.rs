@@ -1,9 +1,8 @@
-//! `stead demo`: a tour with a scripted model and everything else real.
+//! `stead demo`: a tour with a scripted model; everything else is real.
 
 use super::args::{DemoArgs, GlobalArgs, OutputFormat};
 use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open_agent::{AgentInputs, build_agent, open_workspace};
 use super::print::outln;
 use super::render::Renderer;
 use super::style::Style;
@@ -13,11 +12,11 @@ use std::sync::Arc;
 use stead::agent::{Agent, RunOptions, RunReport, Session};
 use stead::core::{Block, Event, EventKind, RunOutcome, SessionId};
 use stead::model::ScriptedModel;
-use stead::workspace::OpenOptions;
+use stead::workspace::FeatureSwitch;
 use tokio_util::sync::CancellationToken;
 
 const SCRIPT: &str = include_str!("../demo/script.yaml");
-/// Milliseconds between pieces of text: about reading speed.
+/// Milliseconds between deltas: about reading speed.
 const READING_SPEED_MS: &str = "18";
 
 /// The demo's workspace.
@@ -55,8 +54,13 @@ pub(crate) async fn demo(env: &ProcessEnv, args: &DemoArgs) -> Result<ExitCode, 
 
     let script = SCRIPT.replace("DELAY", if args.fast { "0" } else { READING_SPEED_MS });
     let model = Arc::new(ScriptedModel::parse("demo", &script)?);
-    let workspace = open_workspace(dir, OpenOptions::default(), env).await?;
-    let agent = build_agent(dir, workspace, AgentInputs::with_model(model)).await?;
+    let agent = Agent::builder()
+        .workspace(dir)
+        .model_arc(model)
+        .variables(env.lookup())
+        .disable(FeatureSwitch::Shell)
+        .build()
+        .await?;
     let mut session = agent.session(SessionId::new("demo").map_err(anyhow::Error::from)?);
 
     title(style, "becomes an agent");
@@ -172,7 +176,7 @@ fn print_narration(style: Style, text: &str) {
     outln!("{} {text}\n", style.accent("you:"));
 }
 
-/// Prints the files of the folder, journals and all.
+/// Prints all files of the folder, including journals.
 fn show_tree(dir: &Path, style: Style) {
     fn walk(dir: &Path, depth: usize, style: Style) {
         let mut entries: Vec<_> = std::fs::read_dir(dir)
@@ -195,7 +199,7 @@ fn show_tree(dir: &Path, style: Style) {
     walk(dir, 0, style);
 }
 
-/// Where the demo's workspace is: a folder that the user named and keeps, or a temporary one.
+/// The folder of the demo's workspace: one that the user named and keeps, or a temporary one.
 enum DemoWorkspace {
     UserFolder(PathBuf),
     Temporary(PathBuf),

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 #[derive(Debug, Clone)]
 pub(crate) struct ProcessEnv {
     variables: BTreeMap<String, String>,
-    /// Where the command was typed.
+    /// The current folder.
     pub(crate) folder: PathBuf,
     /// This program.
     pub(crate) executable: Option<PathBuf>,
-    /// Where files lie that nobody needs for long.
+    /// The folder for temporary files.
     pub(crate) temporary: PathBuf,
     pub(crate) stdin_is_terminal: bool,
     pub(crate) stdout_is_terminal: bool,
@@ -36,12 +36,12 @@ impl ProcessEnv {
         }
     }
 
-    /// The person's own folder.
+    /// Returns the home folder.
     pub(crate) fn home(&self) -> Option<PathBuf> {
         self.get("HOME").map(PathBuf::from)
     }
 
-    /// Where this person keeps what can be made again.
+    /// Returns the cache folder of Stead.
     pub(crate) fn cache(&self) -> Option<PathBuf> {
         let named = self
             .get("XDG_CACHE_HOME")
@@ -52,11 +52,31 @@ impl ProcessEnv {
             .map(|cache| cache.join("stead"))
     }
 
-    /// A variable that is set and not empty.
+    /// Returns a variable that is set and not empty.
     pub(crate) fn get(&self, name: &str) -> Option<String> {
         self.variables
             .get(name)
             .filter(|value| !value.is_empty())
             .cloned()
+    }
+
+    /// Returns the lookup of variables for the parts that outlive this value.
+    pub(crate) fn lookup(&self) -> impl Fn(&str) -> Option<String> + Send + Sync + 'static {
+        let env = self.clone();
+        move |name| env.get(name)
+    }
+
+    /// Returns the environment of a test, without a terminal.
+    #[cfg(test)]
+    pub(crate) fn for_test(variables: BTreeMap<String, String>, folder: PathBuf) -> Self {
+        Self {
+            variables,
+            folder,
+            executable: None,
+            temporary: PathBuf::from("/tmp"),
+            stdin_is_terminal: false,
+            stdout_is_terminal: false,
+            stderr_is_terminal: false,
+        }
     }
 }

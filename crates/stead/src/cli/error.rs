@@ -1,8 +1,9 @@
 //! Errors by exit code, and what to do about them.
 
+use super::open_agent::no_model_message;
 use std::fmt::Display;
 use std::process::ExitCode;
-use stead::agent::{AgentError, MemoryError};
+use stead::agent::{AgentError, BuildError, MemoryError};
 use stead::core::Hint;
 use stead::model::ModelError;
 use stead::place::PlaceError;
@@ -10,12 +11,12 @@ use stead::skills::SourceError;
 use stead::store::StoreError;
 use stead::workspace::WorkspaceError;
 
-/// Why a command could not be carried out.
+/// The error of a command, which decides its exit code.
 #[derive(Debug)]
 pub(crate) enum CliError {
     /// The command, the settings or a name is wrong: exit code 2.
     Usage(String),
-    /// It was right and still failed: exit code 1.
+    /// The command was valid and failed: exit code 1.
     Failed(anyhow::Error),
 }
 
@@ -38,6 +39,21 @@ impl std::fmt::Display for CliError {
             Self::Usage(message) => f.write_str(message),
             Self::Failed(error) => {
                 f.write_str(&with_hint(format_args!("{error:#}"), hint_of(error)))
+            }
+        }
+    }
+}
+
+impl From<BuildError> for CliError {
+    fn from(error: BuildError) -> Self {
+        match error {
+            BuildError::NoModel => Self::Usage(no_model_message()),
+            BuildError::Workspace(error) => error.into(),
+            BuildError::Place(error) => error.into(),
+            BuildError::Model(error) => error.into(),
+            BuildError::Agent(error) => error.into(),
+            BuildError::NoWorkspace | BuildError::Name(_) | BuildError::Files(_) => {
+                Self::Usage(error.to_string())
             }
         }
     }

@@ -4,13 +4,12 @@ use super::args::{ExplainArgs, GlobalArgs};
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::locate::{open_options, workspace_dir};
-use super::open_agent::{NoModel, open_workspace, without_model};
-use super::print::outln;
+use super::open_agent::{configured_model, open_workspace, without_model};
+use super::print::{out_json, outln};
 use super::style::Style;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use stead::core::Redactor;
-use stead::model::Model;
 use stead::tools::closest_name;
 use stead::workspace::{ProfileSetting, ResolvedProfile, SettingOrigin, Workspace};
 
@@ -25,7 +24,7 @@ pub(crate) async fn explain(
     let mut settings = serde_json::to_value(workspace.config()).map_err(anyhow::Error::from)?;
     redact(&mut settings, &redactor);
     let profile = ProfileRows::load(
-        &NoModel::for_configured_model(common, env, &dir, &workspace),
+        configured_model(common, env, &dir, &workspace).map(|settings| settings.name),
         &workspace,
     )
     .await?;
@@ -49,7 +48,7 @@ pub(crate) async fn explain(
     });
     for (key, value, origin) in set.chain(given) {
         if args.json {
-            outln!("{}", json!({"key": key, "value": value, "origin": origin}));
+            out_json(&json!({"key": key, "value": value, "origin": origin}));
             continue;
         }
         let from = match origin {
@@ -66,7 +65,7 @@ pub(crate) async fn explain(
         outln!(
             "{} = {}  {}",
             style.bold(&key),
-            style.sanitize(&value.to_string()),
+            value.to_string(),
             style.dim(&format!("({from})"))
         );
     }
@@ -82,9 +81,10 @@ struct ProfileRows {
 type SettingRow = (String, Value, Option<SettingOrigin>);
 
 impl ProfileRows {
-    async fn load(model: &NoModel, workspace: &Workspace) -> Result<Self, CliError> {
+    async fn load(model: Option<String>, workspace: &Workspace) -> Result<Self, CliError> {
+        let model = model.unwrap_or_else(|| "none".to_owned());
         let all = workspace.profile_cache(&*workspace.files, |_| true).await?;
-        let resolved = ResolvedProfile::new(all, model.name());
+        let resolved = ResolvedProfile::new(all, &model);
         if resolved.layers.is_empty() {
             return Ok(Self { rows: Vec::new() });
         }
@@ -95,11 +95,7 @@ impl ProfileRows {
             })
         };
         let applied: Vec<String> = resolved.layers.iter().map(ToString::to_string).collect();
-        let mut rows = vec![(
-            "profiles".to_owned(),
-            json!(applied),
-            from(model.name().to_owned()),
-        )];
+        let mut rows = vec![("profiles".to_owned(), json!(applied), from(model.clone()))];
         for ProfileSetting {
             key,
             value,
@@ -115,7 +111,7 @@ impl ProfileRows {
         Ok(Self { rows })
     }
 
-    /// The rows that are asked for.
+    /// Returns the rows that the person asked for.
     fn select(self, key: Option<&str>) -> Result<Vec<SettingRow>, CliError> {
         let Some(key) = key else { return Ok(self.rows) };
         let below = |row: &SettingRow| {
@@ -138,12 +134,12 @@ impl ProfileRows {
     }
 }
 
-/// Whether a key is about profiles.
+/// Whether a key belongs to profiles.
 fn is_profile(key: &str) -> bool {
     ["profile", "profiles"].contains(&key.split('.').next().unwrap_or_default())
 }
 
-/// The agent's own setting that goes before one of a profile, if it is set.
+/// Returns the agent's own setting that overrides one of a profile, if it is set.
 fn overriding_setting(key: &str, workspace: &Workspace) -> Option<&'static str> {
     let config = workspace.config();
     let model = config.model.as_ref();
@@ -175,7 +171,7 @@ fn set_keys(workspace: &Workspace) -> Vec<String> {
         .collect()
 }
 
-/// Where a key, or the nearest that holds it, was set.
+/// Returns where a key, or the nearest key that contains it, was set.
 fn setting_origin(workspace: &Workspace, key: &str) -> Option<SettingOrigin> {
     let mut key = key;
     loop {
@@ -186,7 +182,7 @@ fn setting_origin(workspace: &Workspace, key: &str) -> Option<SettingOrigin> {
     }
 }
 
-/// The key, if there is such a setting.
+/// Returns the key if it names a setting.
 fn require_known_key(key: &str, settings: &Value) -> Result<String, CliError> {
     if value_at(settings, key).is_some() {
         return Ok(key.to_owned());

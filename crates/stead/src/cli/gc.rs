@@ -1,16 +1,18 @@
-//! `stead gc`: removing what is no longer needed.
+//! `stead gc`: removing old before-images and leftovers.
 
 use super::args::{GcArgs, GlobalArgs};
+use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open_agent::{CommandModelUse, open_agent};
-use super::print::outln;
+use super::open_agent::open_agent;
+use super::print::{outln, to_json};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use stead::agent::GcMode;
+use stead::workspace::ModelUse;
 
-/// What looks abandoned may be a slow writer's; after this long it is not.
+/// The age after which a leftover cannot belong to a slow writer any more.
 const ABANDONED_AFTER: Duration = Duration::from_secs(60 * 60);
 /// A search index of a store that nobody asked for so long is removed; it is made again when it is
 /// needed.
@@ -21,7 +23,7 @@ pub(crate) async fn gc(
     env: &ProcessEnv,
     args: &GcArgs,
 ) -> Result<ExitCode, CliError> {
-    let agent = open_agent(common, env, CommandModelUse::NotNeeded).await?;
+    let agent = open_agent(common, env, ModelUse::NotNeeded).await?;
     let really = if args.dry_run {
         GcMode::DryRun
     } else {
@@ -41,10 +43,7 @@ pub(crate) async fn gc(
             .map_or(0, |cache| remove_unused_files(&cache.join("search")));
     }
     if args.json {
-        outln!(
-            "{}",
-            serde_json::to_string(&collected).map_err(anyhow::Error::from)?
-        );
+        outln!("{}", to_json(&collected)?);
         return Ok(ExitCode::SUCCESS);
     }
     let verb = if args.dry_run {
@@ -53,12 +52,11 @@ pub(crate) async fn gc(
         "forgotten"
     };
     outln!(
-        "{verb}: {} runs, {} earlier contents ({} KB), offloaded files of {} sessions ({} KB); kept: {} KB; leftovers of \
-         crashes removed: {}",
-        collected.runs,
-        collected.contents,
+        "{verb}: {}, {} ({} KB), offloaded files of {} ({} KB); kept: {} KB; leftovers of crashes removed: {}",
+        counted(collected.runs, "run"),
+        counted(collected.contents, "earlier content"),
         collected.bytes / 1024,
-        collected.offloads,
+        counted(collected.offloads, "session"),
         collected.offloaded_bytes / 1024,
         collected.kept_bytes / 1024,
         collected.leftovers
@@ -66,7 +64,7 @@ pub(crate) async fn gc(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Removes what was not used for long from a folder of derived files. Gives the number of files.
+/// Removes derived files that were not used for long. Returns their number.
 fn remove_unused_files(folder: &Path) -> usize {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return 0;

@@ -1,10 +1,11 @@
 //! `stead list`: the workspaces in a folder, whichever their layout.
 
 use super::args::ListArgs;
+use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::locate::nested_workspace;
-use super::print::outln;
+use super::print::{outln, to_json};
 use super::style::Style;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ struct ListedWorkspace {
     agent: Option<String>,
     description: Option<String>,
     model: Option<String>,
-    /// Whether `stead check` finds nothing wrong with its files.
+    /// Whether its files have no errors.
     valid: bool,
     problems: Vec<Finding>,
 }
@@ -37,10 +38,7 @@ pub(crate) async fn list(env: &ProcessEnv, args: &ListArgs) -> Result<ExitCode, 
         found.extend(describe_workspace(&name, &path, env).await);
     }
     if args.json {
-        outln!(
-            "{}",
-            serde_json::to_string(&found).map_err(anyhow::Error::from)?
-        );
+        outln!("{}", to_json(&found)?);
         return Ok(ExitCode::SUCCESS);
     }
     let style = Style::stdout(env);
@@ -66,12 +64,9 @@ pub(crate) async fn list(env: &ProcessEnv, args: &ListArgs) -> Result<ExitCode, 
             one.name,
             one.layout.as_str()
         );
-        outln!("{state}  {}", style.sanitize(line.trim_end()));
+        outln!("{state}  {}", line.trim_end());
         for problem in &one.problems {
-            outln!(
-                "       {}",
-                style.dim(&style.sanitize(&problem.to_string()))
-            );
+            outln!("       {}", style.dim(&problem.to_string()));
         }
     }
     match found.len() {
@@ -79,8 +74,7 @@ pub(crate) async fn list(env: &ProcessEnv, args: &ListArgs) -> Result<ExitCode, 
             "no workspaces in {}; `stead init NAME` makes one",
             dir.display()
         ),
-        1 => outln!("\n1 workspace in {}", dir.display()),
-        number => outln!("\n{number} workspaces in {}", dir.display()),
+        number => outln!("\n{} in {}", counted(number, "workspace"), dir.display()),
     }
     Ok(ExitCode::SUCCESS)
 }

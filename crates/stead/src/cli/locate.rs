@@ -1,4 +1,4 @@
-//! Which folder a command is about.
+//! Finding the workspace of a command.
 
 use super::args::GlobalArgs;
 use super::env::ProcessEnv;
@@ -82,7 +82,7 @@ fn nearest_workspace(env: &ProcessEnv) -> Result<Option<PathBuf>, CliError> {
         [only] => Some(only.clone()),
         [] => marked(MarkStrength::Weak).into_iter().next(),
     };
-    // Messages are shorter without a path.
+    // A relative path keeps messages short.
     Ok(found.map(|found| {
         if found == env.folder {
             PathBuf::from(".")
@@ -92,7 +92,7 @@ fn nearest_workspace(env: &ProcessEnv) -> Result<Option<PathBuf>, CliError> {
     }))
 }
 
-/// Whether a folder belongs to whoever runs this.
+/// Whether a folder belongs to the current user.
 fn is_owned_by_user(dir: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     dir.metadata()
@@ -111,7 +111,7 @@ fn workspace_root(dir: PathBuf) -> PathBuf {
     around.unwrap_or(dir)
 }
 
-/// The folder of the workspace that the command was typed in.
+/// Returns the current folder, relative to the workspace.
 pub(crate) fn working_folder(dir: &Path, env: &ProcessEnv) -> VPath {
     let (Ok(dir), Ok(here)) = (dir.canonicalize(), env.folder.canonicalize()) else {
         return VPath::root();
@@ -122,7 +122,7 @@ pub(crate) fn working_folder(dir: &Path, env: &ProcessEnv) -> VPath {
         .unwrap_or(VPath::root())
 }
 
-/// How the workspace is to be opened.
+/// Returns the options that the flags and the environment give.
 pub(crate) fn open_options(common: &GlobalArgs, env: &ProcessEnv) -> Result<OpenOptions, CliError> {
     Ok(OpenOptions {
         layout: common.layout,
@@ -138,7 +138,7 @@ pub(crate) fn open_options(common: &GlobalArgs, env: &ProcessEnv) -> Result<Open
     })
 }
 
-/// What many workspaces share: `$STEAD_PLATFORM`, or `~/.stead/platform` if it is there.
+/// Opens what many workspaces share: `$STEAD_PLATFORM`, or `~/.stead/platform` if it exists.
 fn platform_files(env: &ProcessEnv) -> Result<Option<Arc<dyn Vfs>>, CliError> {
     let (dir, named) = match (env.get("STEAD_PLATFORM"), env.home()) {
         (Some(dir), _) => (PathBuf::from(dir), true),
@@ -154,24 +154,7 @@ fn platform_files(env: &ProcessEnv) -> Result<Option<Arc<dyn Vfs>>, CliError> {
     Ok(Some(Arc::new(files)))
 }
 
-/// The same for the folder `dir`, which tells its name and perhaps its layout.
-pub(crate) fn with_folder(options: OpenOptions, dir: &Path) -> OpenOptions {
-    let real = dir.canonicalize().ok();
-    let folder = real
-        .as_deref()
-        .and_then(Path::file_name)
-        .and_then(|name| name.to_str())
-        .map(str::to_owned);
-    OpenOptions {
-        layout: options
-            .layout
-            .or_else(|| Layout::from_dir(real.as_deref()?)),
-        folder,
-        ..options
-    }
-}
-
-/// The person's own folder, if it is not the workspace.
+/// Opens the home folder, unless it is the workspace.
 fn home_files(env: &ProcessEnv, dir: Option<&Path>) -> Option<Arc<dyn Vfs>> {
     let home = env.home()?;
     let is_workspace = dir.and_then(|dir| dir.canonicalize().ok()) == home.canonicalize().ok();

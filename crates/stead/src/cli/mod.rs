@@ -2,9 +2,9 @@
 
 mod approvals;
 mod args;
-mod bench;
 mod chat;
 mod check;
+mod count;
 mod demo;
 mod env;
 mod error;
@@ -13,21 +13,19 @@ mod gc;
 mod init;
 mod list;
 mod locate;
+mod logging;
 mod memory;
 mod models;
 mod open_agent;
-mod place;
 mod print;
 mod prompt;
 mod render;
 mod run;
 mod schema;
-mod search;
 mod sessions;
 mod signals;
 mod skills;
 mod style;
-mod subagents;
 mod tool;
 mod transcript;
 mod undo;
@@ -38,6 +36,7 @@ use args::{Cli, CliCommand};
 use clap::{CommandFactory, Parser};
 use env::ProcessEnv;
 use error::CliError;
+use logging::LogDestination;
 use std::process::ExitCode;
 
 /// Threads for blocking work (syncs, file reads). More would only grow the process: the disk is
@@ -46,17 +45,21 @@ const MAX_BLOCKING_THREADS: usize = 16;
 
 /// Parses the command line and carries it out.
 pub(crate) fn main() -> ExitCode {
-    let cli = Cli::parse();
     let env = ProcessEnv::from_process();
-    // One conversation runs fastest on one thread: nothing is handed over and back. Many share all
-    // cores.
-    let mut builder = match &cli.command {
-        CliCommand::Bench(args) if args.command.is_concurrent() => {
-            tokio::runtime::Builder::new_multi_thread()
-        }
-        _ => tokio::runtime::Builder::new_current_thread(),
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return print_parse_error(&error),
     };
-    let runtime = builder
+    let destination = if matches!(cli.command, CliCommand::Chat(_)) {
+        LogDestination::File
+    } else {
+        LogDestination::Stderr
+    };
+    if let Err(error) = logging::start(cli.common.verbose, &env, destination) {
+        return print_error(&error, &env);
+    }
+    // One conversation runs fastest on one thread: nothing is handed over and back.
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .max_blocking_threads(MAX_BLOCKING_THREADS)
         .enable_all()
         .build();
@@ -71,11 +74,23 @@ pub(crate) fn main() -> ExitCode {
     };
     match outcome {
         Ok(code) => code,
-        Err(error) => {
-            print::errln!("{}: {error}", style::Style::stderr(&env).bad("stead"));
-            error.exit_code()
-        }
+        Err(error) => print_error(&error, &env),
     }
+}
+
+fn print_error(error: &CliError, env: &ProcessEnv) -> ExitCode {
+    print::errln!("{}: {error}", style::Style::stderr(env).bad("stead"));
+    error.exit_code()
+}
+
+/// Prints help and version as they are; an error may quote arguments, so it goes through the sink.
+fn print_parse_error(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() {
+        print::err(format_args!("{}", error.render()));
+    } else {
+        let _ = error.print();
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
 async fn dispatch(cli: Cli, env: &ProcessEnv) -> Result<ExitCode, CliError> {
@@ -94,13 +109,11 @@ async fn dispatch(cli: Cli, env: &ProcessEnv) -> Result<ExitCode, CliError> {
             "-C has no meaning for this command (`demo` takes --dir, `list` a folder)",
         ));
     }
-    if (placeless || matches!(cli.command, CliCommand::Init(_) | CliCommand::Bench(_)))
-        && common.user.is_some()
-    {
+    if (placeless || matches!(cli.command, CliCommand::Init(_))) && common.user.is_some() {
         return Err(CliError::usage("-u has no meaning for this command"));
     }
     let given = !common.memory.is_empty() || !common.skills.is_empty();
-    let unopened = placeless || matches!(cli.command, CliCommand::Init(_) | CliCommand::Bench(_));
+    let unopened = placeless || matches!(cli.command, CliCommand::Init(_));
     if unopened && given || placeless && common.layout.is_some() {
         return Err(CliError::usage(
             "--layout, --memory and --skills have no meaning for this command",
@@ -162,6 +175,5 @@ async fn dispatch(cli: Cli, env: &ProcessEnv) -> Result<ExitCode, CliError> {
             print::out(format_args!("{}", String::from_utf8_lossy(&script)));
             Ok(ExitCode::SUCCESS)
         }
-        CliCommand::Bench(args) => bench::bench(env, args.command).await,
     }
 }

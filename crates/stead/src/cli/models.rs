@@ -4,13 +4,14 @@ use super::args::{GlobalArgs, ModelsArgs};
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::locate::{open_options, workspace_dir};
-use super::open_agent::{open_workspace, resolve_model_files, variable, without_model};
-use super::print::outln;
+use super::open_agent::{open_workspace, variable, without_model};
+use super::print::{out_json, outln};
 use super::style::Style;
 use super::usage::group_thousands;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use stead::agent::UNKNOWN_WINDOW_TOKENS;
+use stead::agent::resolve_model_files;
 use stead::core::Price;
 use stead::model::{
     Abilities, Ability, KeyNeed, ModelName, ModelSettings, ReportedLimits, connect, known_models,
@@ -49,9 +50,8 @@ fn list_models(env: &ProcessEnv, args: &ModelsArgs) {
             .or(provider.base_url)
             .unwrap_or("set base_url");
         if args.json {
-            outln!(
-                "{}",
-                json!({"provider": provider.name, "base_url": url, "key": provider.key_variables, "ready": ready})
+            out_json(
+                &json!({"provider": provider.name, "base_url": url, "key": provider.key_variables, "ready": ready}),
             );
         } else {
             let state = match (key, provider.key, provider.key_variables.first()) {
@@ -88,10 +88,9 @@ fn list_models(env: &ProcessEnv, args: &ModelsArgs) {
         let price = info.price;
         if args.json {
             let abilities = ability_names(info.abilities);
-            outln!(
-                "{}",
-                json!({"model": name, "context_tokens": window, "max_output_tokens": output, "price": price,
-                       "abilities": abilities})
+            out_json(
+                &json!({"model": name, "context_tokens": window, "max_output_tokens": output, "price": price,
+                       "abilities": abilities}),
             );
         } else {
             outln!(
@@ -190,17 +189,13 @@ async fn show_model(
         true => {
             let mut facts = facts.json(&name);
             facts["profiles"] = json!(profiles);
-            outln!("{facts}");
+            out_json(&facts);
         }
         false => {
             let style = Style::stdout(env);
             facts.print(&name, unasked.as_deref(), style);
             if !profiles.is_empty() {
-                outln!(
-                    "  {:<10} {}",
-                    "profiles",
-                    style.sanitize(&profiles.join(", "))
-                );
+                outln!("  {:<10} {}", "profiles", profiles.join(", "));
             }
         }
     }

@@ -1,39 +1,37 @@
-//! `stead prompt`: what the model is told, and where it came from.
+//! `stead prompt`: the system prompt, and the sources of its sections.
 
 use super::args::{GlobalArgs, PromptArgs};
+use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open_agent::{CommandModelUse, open_agent};
-use super::print::outln;
+use super::open_agent::open_agent;
+use super::print::{out_json, outln};
 use super::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
-use stead::workspace::{Prompt, Section};
+use stead::workspace::{ModelUse, Prompt, Section};
 
 pub(crate) async fn prompt(
     common: &GlobalArgs,
     env: &ProcessEnv,
     args: &PromptArgs,
 ) -> Result<ExitCode, CliError> {
-    let agent = open_agent(common, env, CommandModelUse::NotNeeded).await?;
+    let agent = open_agent(common, env, ModelUse::NotNeeded).await?;
     let turn = agent.sessionless().turn().await?;
     if args.json {
-        outln!(
-            "{}",
-            json!(
-                turn.prompt
-                    .sections
-                    .iter()
-                    .map(section_json)
-                    .collect::<Vec<_>>()
-            )
-        );
+        out_json(&json!(
+            turn.prompt
+                .sections
+                .iter()
+                .map(section_json)
+                .collect::<Vec<_>>()
+        ));
         return Ok(ExitCode::SUCCESS);
     }
     let style = Style::stdout(env);
     if !args.summary {
         for part in turn.prompt.parts() {
-            outln!("{}\n", style.sanitize(&part.text));
+            outln!("{}\n", part.text);
         }
         outln!("{}", style.dim("────────"));
     }
@@ -44,7 +42,7 @@ pub(crate) async fn prompt(
         .iter()
         .map(|spec| spec.name.clone())
         .collect();
-    outln!("\n{} tools: {}", tools.len(), tools.join(", "));
+    outln!("\n{}: {}", counted(tools.len(), "tool"), tools.join(", "));
     Ok(ExitCode::SUCCESS)
 }
 

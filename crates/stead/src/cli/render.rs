@@ -1,11 +1,12 @@
-//! Events as a person or a program reads them.
+//! Showing the events of a run to people and programs.
 
 use super::approvals::{colour_diff, waiting_summary};
 use super::args::GlobalArgs;
 use super::args::OutputFormat;
+use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
-use super::print::{err, errln, outln, try_out};
+use super::print::{clear_status_line, err, errln, outln, to_json, try_out};
 use super::run::closing_note;
 use super::style::Style;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,17 +18,15 @@ use stead::core::{
 use stead::tools::builtin_tool;
 use tokio_util::sync::CancellationToken;
 
-/// Prints a run as it goes on.
+/// Prints a run while it is active.
 pub(crate) struct Renderer {
     output: OutputFormat,
     /// A person watches standard output: text is shown as it comes. Otherwise only what is final is
     /// printed, so that a pipe never sees an answer that was taken back by a retry.
     live: bool,
     style: Style,
-    /// For standard output.
-    answer: Style,
     progress: bool,
-    /// Stops the run when nobody reads it any more.
+    /// Cancels the run when the output can no longer be written.
     cancel: CancellationToken,
     state: Mutex<RenderState>,
 }
@@ -36,7 +35,7 @@ pub(crate) struct Renderer {
 struct RenderState {
     is_mid_line: bool,
     status_shown: bool,
-    /// What the model said in this step, where it is not shown as it comes.
+    /// The text of this step, where it is not shown as it arrives.
     answer_text: String,
     tools: std::collections::BTreeMap<String, String>,
 }
@@ -47,20 +46,19 @@ impl Renderer {
             output,
             live: env.stdout_is_terminal,
             style: Style::stderr(env),
-            answer: Style::stdout(env),
             progress: env.stderr_is_terminal,
             cancel,
             state: Mutex::default(),
         }
     }
 
-    /// The listener that feeds it.
+    /// Returns the listener that feeds the renderer.
     pub(crate) fn listener(self: &Arc<Self>) -> Listener {
         let this = self.clone();
         Arc::new(move |event| this.show(event))
     }
 
-    /// Prints what comes at the end.
+    /// Prints the end of the run.
     pub(crate) fn finish(
         &self,
         report: &RunReport,
@@ -70,7 +68,7 @@ impl Renderer {
         match self.output {
             OutputFormat::Events => return Ok(()),
             OutputFormat::Json => {
-                let text = serde_json::to_string(report).map_err(anyhow::Error::from)?;
+                let text = to_json(report)?;
                 outln!("{text}");
                 return Ok(());
             }
@@ -83,10 +81,7 @@ impl Renderer {
         if let Some(text) = closing_note(report, common) {
             errln!("{}", self.style.warn(&text));
         }
-        err(format_args!(
-            "{}",
-            waiting_summary(open, common, self.style)
-        ));
+        err(format_args!("{}", waiting_summary(open, common)));
         if self.progress {
             errln!("{}", self.style.dim(&summary(report)));
         }
@@ -96,7 +91,7 @@ impl Renderer {
     fn show(&self, event: &Event) {
         match self.output {
             OutputFormat::Events => {
-                if let Ok(text) = serde_json::to_string(event) {
+                if let Ok(text) = to_json(event) {
                     self.print(format_args!("{text}\n"));
                 }
             }
@@ -106,7 +101,7 @@ impl Renderer {
         }
     }
 
-    /// What those who work for the agent do, in a line each.
+    /// Shows the events of subagents, a line each.
     fn show_child(&self, who: &str, kind: &EventKind) {
         let line = match kind {
             EventKind::RunStarted { .. } => "began".to_owned(),
@@ -131,18 +126,14 @@ impl Renderer {
             },
             _ => return,
         };
-        self.note(
-            &self
-                .style
-                .dim(&self.style.sanitize(&format!("[{who}] {line}"))),
-        );
+        self.note(&self.style.dim(&format!("[{who}] {line}")));
     }
 
     fn show_text(&self, kind: &EventKind) {
         match kind {
             EventKind::TextDelta { text } if self.live => {
                 self.clear_status();
-                self.print(format_args!("{}", self.answer.sanitize(text)));
+                self.print(format_args!("{}", text));
                 self.lock().is_mid_line = !text.ends_with('\n');
             }
             EventKind::TextDelta { text } => self.lock().answer_text.push_str(text),
@@ -154,7 +145,7 @@ impl Renderer {
                 // on the way.
                 let said = std::mem::take(&mut self.lock().answer_text);
                 if !said.trim().is_empty() {
-                    errln!("{}", self.style.dim(&self.style.sanitize(said.trim())));
+                    errln!("{}", self.style.dim(said.trim()));
                 }
             }
             EventKind::ModelStarted { step } => {
@@ -175,12 +166,7 @@ impl Renderer {
                 let line = self.lock().tools.remove(id).unwrap_or_else(|| name.clone());
                 self.end_line();
                 let ended = outcome_line(*status, preview, *ms);
-                errln!(
-                    "{} {} {}",
-                    self.mark(*status),
-                    self.style.sanitize(&line),
-                    self.style.dim(&self.style.sanitize(&ended))
-                );
+                errln!("{} {} {}", self.mark(*status), line, self.style.dim(&ended));
             }
             EventKind::ModelRetry {
                 attempt,
@@ -190,7 +176,7 @@ impl Renderer {
                 self.lock().answer_text.clear();
                 let seconds = *wait_ms as f64 / 1000.0;
                 let text = format!("attempt {attempt} in {seconds:.1} s: {reason}");
-                self.note(&self.style.warn(&self.style.sanitize(&text)));
+                self.note(&self.style.warn(&text));
             }
             EventKind::Ask {
                 name,
@@ -200,29 +186,21 @@ impl Renderer {
                 ..
             } => {
                 let text = format!("asks: {} ({rule})", call_line(name, args));
-                self.note(&self.style.warn(&self.style.sanitize(&text)));
+                self.note(&self.style.warn(&text));
                 let shown = preview
                     .as_deref()
                     .map(|preview| colour_diff(preview, self.style));
                 shown.iter().for_each(|shown| err(format_args!("{shown}")));
             }
             EventKind::AgentSwitched { from, to, .. } => {
-                self.note(
-                    &self
-                        .style
-                        .dim(&self.style.sanitize(&format!("{from} hands over to {to}"))),
-                );
+                self.note(&self.style.dim(&format!("{from} hands over to {to}")));
             }
             EventKind::Steered { content } => {
                 let said = Message::User {
                     content: content.clone(),
                 }
                 .text();
-                self.note(
-                    &self
-                        .style
-                        .accent(&self.style.sanitize(&format!("you, while it ran: {said}"))),
-                );
+                self.note(&self.style.accent(&format!("you, while it ran: {said}")));
             }
             EventKind::Notice { level, text } => {
                 let text = match level {
@@ -250,16 +228,10 @@ impl Renderer {
                     "context {before_tokens} → {after_tokens} tokens: {}{why}",
                     dropped.describe()
                 );
-                self.note(&self.style.dim(&self.style.sanitize(&text)));
+                self.note(&self.style.dim(&text));
             }
-            EventKind::Todos { todos } => {
-                self.note(&self.style.dim(&self.style.sanitize(&todos_line(todos))))
-            }
-            EventKind::Plan { stage } => self.note(
-                &self
-                    .style
-                    .warn(&self.style.sanitize(&plan_line(stage.as_ref()))),
-            ),
+            EventKind::Todos { todos } => self.note(&self.style.dim(&todos_line(todos))),
+            EventKind::Plan { stage } => self.note(&self.style.warn(&plan_line(stage.as_ref()))),
             EventKind::Mode { to } => {
                 self.note(&self.style.warn(&format!("mode {to} from now on")))
             }
@@ -285,7 +257,7 @@ impl Renderer {
         }
     }
 
-    /// Prints what belongs to standard output. If that fails the run is stopped, as Ctrl-C would.
+    /// Prints to standard output. If that fails, the run is cancelled as by Ctrl-C.
     fn print(&self, text: std::fmt::Arguments<'_>) {
         if let Err(error) = try_out(text) {
             if !self.cancel.is_cancelled() && error.kind() != std::io::ErrorKind::BrokenPipe {
@@ -300,26 +272,23 @@ impl Renderer {
         errln!("{text}");
     }
 
-    /// Shows what is going on now, on a line that the next output replaces.
+    /// Shows the current activity on a line that the next output replaces.
     fn status(&self, text: &str) {
         if self.progress {
             self.end_line();
-            // One row only: a status that wraps could not be taken back.
+            // One row only: a status that wraps could not be cleared.
             let width = crossterm::terminal::size()
                 .map_or(80, |(columns, _)| usize::from(columns).max(2))
                 - 1;
             let text: String = text.chars().take(width).collect();
-            err(format_args!(
-                "{}",
-                self.style.dim(&self.style.sanitize(&text))
-            ));
+            err(format_args!("{}", self.style.dim(&text)));
             self.lock().status_shown = true;
         }
     }
 
     fn clear_status(&self) {
         if std::mem::take(&mut self.lock().status_shown) {
-            err(format_args!("\r\x1b[K"));
+            clear_status_line();
         }
     }
 
@@ -359,7 +328,7 @@ pub(crate) fn call_line(name: &str, args: &serde_json::Value) -> String {
     line.trim_end().to_owned()
 }
 
-/// Things to do on one line.
+/// Returns the todos on one line.
 pub(crate) fn todos_line(todos: &[Todo]) -> String {
     let done = todos
         .iter()
@@ -374,7 +343,7 @@ pub(crate) fn todos_line(todos: &[Todo]) -> String {
     format!("todos {done}/{}{now}", todos.len())
 }
 
-/// How a plan stands, on one line.
+/// Returns the state of the plan on one line.
 pub(crate) fn plan_line(stage: Option<&PlanStage>) -> String {
     match stage {
         Some(PlanStage::Making { file }) => {
@@ -387,7 +356,7 @@ pub(crate) fn plan_line(stage: Option<&PlanStage>) -> String {
     }
 }
 
-/// The end of a call on one line.
+/// Returns the outcome of a call on one line.
 pub(crate) fn outcome_line(status: ResultStatus, preview: &str, ms: u64) -> String {
     let time = if ms >= 1000 {
         format!("{:.1} s", ms as f64 / 1000.0)
@@ -407,17 +376,17 @@ pub(crate) fn outcome_line(status: ResultStatus, preview: &str, ms: u64) -> Stri
     format!("{first} ({time})")
 }
 
-/// A run's numbers on one line.
+/// Returns the summary of a run on one line.
 pub(crate) fn summary(report: &RunReport) -> String {
-    let steps = report.steps;
     format!(
-        "session {} · {steps} steps · {}",
+        "session {} · {} · {}",
         report.session,
+        counted(report.steps, "step"),
         tokens_line(&report.usage, report.cost)
     )
 }
 
-/// Tokens and money on one line; a cost that is not known is called so.
+/// Returns tokens and cost on one line.
 pub(crate) fn tokens_line(usage: &Usage, cost: Option<Usd>) -> String {
     let nothing = *usage == Usage::default();
     let unknown = || {

@@ -1,10 +1,11 @@
-//! `stead run`: one input worked to its end.
+//! `stead run`: running one input to its end.
 
 use super::args::{GlobalArgs, OutputFormat, RunArgs, RunFlags};
+use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::memory::background;
-use super::open_agent::{CommandModelUse, open_agent, session_id, with_session_agent};
+use super::open_agent::{open_agent, session_id, with_session_agent};
 use super::print::errln;
 use super::render::Renderer;
 use super::signals::Signals;
@@ -14,14 +15,14 @@ use std::sync::Arc;
 use stead::agent::{Agent, AgentError, Pinned, RunOptions, RunReport, Session};
 use stead::core::{RunOutcome, SessionId, SetEntry, SpendAmount};
 use stead::store::StoreError;
-use stead::workspace::Severity;
+use stead::workspace::{ModelUse, Severity};
 
 pub(crate) async fn run(
     common: &GlobalArgs,
     env: &ProcessEnv,
     args: RunArgs,
 ) -> Result<ExitCode, CliError> {
-    // The parser does not say it where an input stands in the way of --resume.
+    // clap does not report this if an input conflicts with --resume.
     if args.raise.is_some() && !args.resume {
         return Err(CliError::usage(
             "--raise adds to the budget of a run that is taken up again: give --resume, too",
@@ -37,7 +38,7 @@ pub(crate) async fn run(
         .with_model(args.turn.model.as_ref())
         .with_agent(args.turn.agent.as_ref());
     let common = &with_session_agent(common, env).await?;
-    let agent = open_agent(common, env, CommandModelUse::Required).await?;
+    let agent = open_agent(common, env, ModelUse::Required).await?;
     warn_inactive_settings(&agent);
     let begin = match input {
         Some(text) => CliRunStart::Input {
@@ -66,7 +67,7 @@ pub(crate) async fn run(
     Ok(exit_code(&report))
 }
 
-/// What a run begins with.
+/// The start of a run.
 enum CliRunStart {
     Input { text: String, pin: Pinned },
     Resume(SpendAmount),
@@ -75,13 +76,13 @@ enum CliRunStart {
 /// How a run is carried out and shown.
 pub(crate) struct RunView {
     pub(crate) turn: RunFlags,
-    /// What is printed; none = nothing.
+    /// The form of the output; `None` prints nothing.
     pub(crate) output: Option<OutputFormat>,
-    /// What the person changes of how the session goes on.
+    /// The session settings that the person changes.
     pub(crate) session_changes: Vec<SetEntry>,
 }
 
-/// Goes on with a session that was parked, as `stead run --resume` does.
+/// Resumes a parked session, as `stead run --resume` does.
 pub(crate) async fn resume_session(
     common: &GlobalArgs,
     env: &ProcessEnv,
@@ -150,7 +151,7 @@ async fn execute_run(
     Ok(report)
 }
 
-/// Says that subagents wait for a person, which their parent need not know.
+/// Tells the person that subagents wait for a decision. Their parent need not know.
 fn print_waiting_subagents(report: &RunReport, common: &GlobalArgs) {
     let count = report.waiting.len();
     if let Some(first) = report.waiting.first() {
@@ -166,7 +167,7 @@ fn print_waiting_subagents(report: &RunReport, common: &GlobalArgs) {
     }
 }
 
-/// Says that settings have no effect yet: one of them may be a guard that someone relies on.
+/// Warns about settings without effect: someone may rely on one of them.
 fn warn_inactive_settings(agent: &Agent) {
     let findings = &agent.workspace().definition.findings;
     let count = findings
@@ -175,7 +176,8 @@ fn warn_inactive_settings(agent: &Agent) {
         .count();
     if count > 0 {
         errln!(
-            "{count} settings of this workspace have no effect in this version; `stead check` lists them"
+            "{} of this workspace without effect in this version; `stead check` lists them",
+            counted(count, "setting")
         );
     }
 }
@@ -213,7 +215,7 @@ fn read_input(env: &ProcessEnv, argument: Option<&str>) -> Result<String, CliErr
     Ok(text)
 }
 
-/// What a person is told after a run that did not simply complete, with a command that goes on.
+/// Returns the message after a run that did not complete, with the command that resumes it.
 pub(crate) fn closing_note(report: &RunReport, common: &GlobalArgs) -> Option<String> {
     let reason = report.reason.as_deref().unwrap_or("");
     let command = resume_command(&report.session, common);
@@ -231,12 +233,12 @@ pub(crate) fn closing_note(report: &RunReport, common: &GlobalArgs) -> Option<St
     }
 }
 
-/// The command that goes on with a session.
+/// Returns the command that resumes a session.
 pub(crate) fn resume_command(session: &SessionId, common: &GlobalArgs) -> String {
     format!("stead run -s {session} --resume{}", agent_flags(common))
 }
 
-/// The flags that lead another command to the same agent.
+/// Returns the flags that make another command use the same agent.
 pub(crate) fn agent_flags(common: &GlobalArgs) -> String {
     let mut command = String::new();
     let dir = common
@@ -256,7 +258,7 @@ pub(crate) fn agent_flags(common: &GlobalArgs) -> String {
     command
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 fn shell_quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@+,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,11 +1,12 @@
-//! `stead sessions`: what happened, and going back to it.
+//! `stead sessions`: listing, showing, changing and exporting sessions.
 
 use super::args::{ExportFormat, GlobalArgs, OutputFormat, SearchBounds, SessionsCommand};
+use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::memory::{lookup_error, show_found as show_hits};
-use super::open_agent::{CommandModelUse, open_agent, session_id};
-use super::print::outln;
+use super::open_agent::{open_agent, session_id};
+use super::print::{out_json, outln, to_json};
 use super::render::{Renderer, tokens_line};
 use super::signals::Signals;
 use super::style::Style;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use stead::agent::{Agent, GcMode, Pinned, RunOptions};
 use stead::core::{Entry, JournalLine, SessionId, SessionState};
 use stead::store::LockWait;
+use stead::workspace::ModelUse;
 
 pub(crate) async fn sessions(
     common: &GlobalArgs,
@@ -26,11 +28,10 @@ pub(crate) async fn sessions(
 ) -> Result<ExitCode, CliError> {
     let style = Style::stdout(env);
     let (common, needs) = match &command {
-        SessionsCommand::Compact { model, .. } => (
-            &common.with_model(model.as_ref()),
-            CommandModelUse::Required,
-        ),
-        _ => (common, CommandModelUse::NotNeeded),
+        SessionsCommand::Compact { model, .. } => {
+            (&common.with_model(model.as_ref()), ModelUse::Required)
+        }
+        _ => (common, ModelUse::NotNeeded),
     };
     let agent = open_agent(common, env, needs).await?;
     match command {
@@ -133,7 +134,7 @@ async fn read_lines(agent: &Arc<Agent>, id: &str) -> Result<Vec<JournalLine>, Cl
         .await?)
 }
 
-/// The session that `text` names: by its id, or by the beginning of it if only one begins so.
+/// Returns the session that `text` names, by its id or a unique beginning of it.
 pub(crate) async fn find_session(agent: &Arc<Agent>, text: &str) -> Result<SessionId, CliError> {
     let exact = session_id(Some(text))?;
     let list = agent.sessions().list().await?;
@@ -149,12 +150,12 @@ pub(crate) async fn find_session(agent: &Arc<Agent>, text: &str) -> Result<Sessi
     }
 }
 
-/// Which sessions are listed.
+/// The sessions that are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SessionFilter {
     /// All of them.
     All,
-    /// Those that people began.
+    /// Only sessions without a parent.
     WithoutSubagents,
 }
 
@@ -169,26 +170,23 @@ async fn list(
     list.retain(|summary| whose == SessionFilter::All || summary.parent.is_none());
     let left_out = there - list.len();
     if as_json {
-        outln!(
-            "{}",
-            serde_json::to_string(&list).map_err(anyhow::Error::from)?
-        );
+        outln!("{}", to_json(&list)?);
         return Ok(ExitCode::SUCCESS);
     }
     for summary in &list {
         let when = jiff::Timestamp::from_millisecond(summary.updated_ms)
             .map_or(String::new(), |at| format!("{at:.0}"));
         let outcome = match (&summary.damage, summary.outcome) {
-            (Some(_), _) => style.bad("damaged"),
-            (None, Some(outcome)) => outcome.as_str().to_owned(),
-            (None, None) if summary.runs > 0 => style.warn("open"),
-            (None, None) => "empty".to_owned(),
+            (Some(_), _) => style.bad("damaged   "),
+            (None, Some(outcome)) => format!("{:<10}", outcome.as_str()),
+            (None, None) if summary.runs > 0 => style.warn("open      "),
+            (None, None) => "empty     ".to_owned(),
         };
         outln!(
-            "{}  {}  {outcome:<10}  {}",
+            "{}  {}  {outcome}  {}",
             style.accent(summary.id.as_str()),
             style.dim(&when),
-            style.sanitize(&summary.title)
+            summary.title
         );
         let of = summary
             .parent
@@ -196,7 +194,7 @@ async fn list(
             .map_or(String::new(), |parent| format!(" · a subagent of {parent}"));
         let numbers = format!(
             "{} · {}{of}",
-            count(summary.runs, "run"),
+            counted(summary.runs, "run"),
             tokens_line(&summary.usage, summary.cost)
         );
         outln!("  {}", style.dim(&numbers));
@@ -206,7 +204,7 @@ async fn list(
             "{}",
             style.dim(&format!(
                 "and {} of subagents (--all)",
-                count(left_out as u64, "session")
+                counted(left_out, "session")
             ))
         );
     }
@@ -227,7 +225,7 @@ async fn show(
     if as_json {
         lines
             .iter()
-            .for_each(|line| outln!("{}", transcript::line_json(line)));
+            .for_each(|line| out_json(&transcript::line_json(line)));
         return Ok(ExitCode::SUCCESS);
     }
     let detail = if full { Detail::Full } else { Detail::Brief };
@@ -253,17 +251,11 @@ async fn search(
             let session = &hit.source;
             let who = hit.voice.as_str();
             let at = hit.at.map(|at| at.to_string());
-            outln!(
-                "{}",
-                json!({"session": session, "seq": hit.place, "at": at, "who": who, "text": hit.text})
+            out_json(
+                &json!({"session": session, "seq": hit.place, "at": at, "who": who, "text": hit.text}),
             );
         } else {
-            outln!(
-                "{}:{} {}",
-                style.accent(&hit.source),
-                hit.place,
-                style.sanitize(&hit.text)
-            );
+            outln!("{}:{} {}", style.accent(&hit.source), hit.place, hit.text);
         }
     }))
 }
@@ -290,7 +282,7 @@ async fn replay(
             .apply(line.seq, &line.entry)
             .map_err(anyhow::Error::from)?;
         if as_json {
-            outln!("{}", transcript::line_json(line));
+            out_json(&transcript::line_json(line));
         }
     }
     if !as_json {
@@ -303,8 +295,9 @@ async fn replay(
             .filter(|line| matches!(line.entry, Entry::Model(_)))
             .count();
         let text = format!(
-            "replayed {} entries, {models} answers, no model and no tool called",
-            lines.len()
+            "replayed {}, {}, no model and no tool called",
+            counted(lines.len(), "entry"),
+            counted(models, "answer")
         );
         outln!("{}", style.dim(&text));
     }
@@ -334,10 +327,7 @@ async fn compact(
     agent.sessions().flush().await;
     match compaction {
         Some(compaction) if as_json => {
-            outln!(
-                "{}",
-                serde_json::to_string(&compaction).map_err(anyhow::Error::from)?
-            );
+            outln!("{}", to_json(&compaction)?);
         }
         Some(compaction) => outln!("{}", transcript::compaction_line(&compaction)),
         None if as_json => outln!("null"),
@@ -368,14 +358,6 @@ async fn export(
         None => super::print::out(format_args!("{text}")),
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn count(n: u64, noun: &str) -> String {
-    if n == 1 {
-        format!("1 {noun}")
-    } else {
-        format!("{n} {noun}s")
-    }
 }
 
 fn first_line(text: &str) -> String {

@@ -5,6 +5,7 @@ mod list;
 mod progress;
 
 use super::args::{GlobalArgs, SkillsCommand};
+use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::{CliError, with_hint};
 use super::print::{errln, outln};
@@ -33,7 +34,7 @@ pub(crate) async fn skills(
     }
 }
 
-/// How something is printed.
+/// The form of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SkillsFormat {
     Text,
@@ -41,7 +42,7 @@ enum SkillsFormat {
 }
 
 impl SkillsFormat {
-    /// What the flag `--json` says.
+    /// Returns the form that `--json` chooses.
     fn of(json: bool) -> Self {
         if json { Self::Json } else { Self::Text }
     }
@@ -120,7 +121,7 @@ async fn update(
             Some(Ok((fetched, installed))) => {
                 print_installed(env, installation.source(&known.name)?, &fetched, installed)
             }
-            // The others may still be fetched.
+            // Other sources may still be fetched.
             Some(Err(error)) => {
                 failed += 1;
                 errln!(
@@ -204,18 +205,14 @@ fn print_installed(
         "{word} {} at {}: {}",
         source.name,
         short_pin(&source.pinned),
-        style.sanitize(&names.join(", "))
+        names.join(", ")
     );
     for problem in fetched.broken_skills() {
-        errln!(
-            "{} {}",
-            Style::stderr(env).warn("left out"),
-            Style::stderr(env).sanitize(&problem)
-        );
+        errln!("{} {}", Style::stderr(env).warn("left out"), problem);
     }
 }
 
-/// Enough of a commit or hash to tell it from others.
+/// Returns the first characters of a commit or hash.
 fn short_pin(pinned: &str) -> String {
     let (kind, hash) = pinned
         .split_once(':')
@@ -223,12 +220,7 @@ fn short_pin(pinned: &str) -> String {
     format!("{kind}{}", hash.chars().take(12).collect::<String>())
 }
 
-/// `1 skill`, `2 skills`.
-fn counted(number: usize, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
-}
-
-/// As a shell takes it: variables are for us to fill in.
+/// Expands the variables in a value as a shell would.
 fn shell_quote(text: &str) -> String {
     if text.contains(['$', ' ', '#', '?', '&', '*']) {
         format!("'{text}'")
@@ -237,7 +229,7 @@ fn shell_quote(text: &str) -> String {
     }
 }
 
-/// Whether what is wrong in a layer is for the workspace's owner to put right.
+/// Whether the workspace's owner can correct problems in a layer.
 fn is_workspace_owned(layer: &SkillOrigin) -> bool {
     match layer {
         SkillOrigin::Workspace | SkillOrigin::User => true,

@@ -1,42 +1,32 @@
 //! Colour where it helps, plain text when piped.
 
 use super::env::ProcessEnv;
-use std::borrow::Cow;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
 
-/// Colours for one stream.
+/// The styles of one stream. Text that they paint carries marks which only the sink of
+/// [`print`](super::print) turns into escape sequences.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Style {
     colour: bool,
-    terminal: bool,
 }
 
 impl Style {
     pub(crate) fn stdout(env: &ProcessEnv) -> Self {
         Self {
             colour: env.stdout_is_terminal && env.get("NO_COLOR").is_none(),
-            terminal: env.stdout_is_terminal,
         }
     }
 
     pub(crate) fn stderr(env: &ProcessEnv) -> Self {
         Self {
             colour: env.stderr_is_terminal && env.get("NO_COLOR").is_none(),
-            terminal: env.stderr_is_terminal,
         }
-    }
-
-    /// Text from elsewhere as a terminal may be given it: nothing a model or a file says can
-    /// command the terminal, or be read there as something else. A pipe gets the text as it is.
-    pub(crate) fn sanitize(self, text: &str) -> Cow<'_, str> {
-        if self.terminal && text.contains(is_unsafe_char) {
-            return Cow::Owned(text.replace(is_unsafe_char, "\u{fffd}"));
-        }
-        Cow::Borrowed(text)
     }
 
     fn paint(self, code: &str, text: &str) -> String {
         if self.colour {
-            format!("\x1b[{code}m{text}\x1b[0m")
+            StyleKey::of_process().paint(code, text)
         } else {
             text.to_owned()
         }
@@ -67,42 +57,40 @@ impl Style {
     }
 }
 
-/// Whether a character commands a terminal, or makes it show what follows in another order.
-pub(crate) fn is_unsafe_char(c: char) -> bool {
-    let commands = c.is_control() && !matches!(c, '\n' | '\t');
-    let reorders = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    commands || reorders
-}
+/// The secret of this process that tells marks of its own styles from text that looks like them.
+/// No text from elsewhere can hold it.
+pub(crate) struct StyleKey(String);
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Characters that no text uses: Unicode reserves them for use inside a program.
+const MARK_START: char = '\u{fdd0}';
+const MARK_END: char = '\u{fdd1}';
 
-    #[test]
-    fn a_terminal_is_neither_commanded_nor_deceived_and_a_pipe_gets_what_there_is() {
-        let terminal = Style {
-            colour: false,
-            terminal: true,
-        };
-        let table = [
-            ("two lines\n\tand a tab", "two lines\n\tand a tab"),
-            (
-                "\u{1b}[2J and \u{9b}2J, \r and \u{7}",
-                "\u{fffd}[2J and \u{fffd}2J, \u{fffd} and \u{fffd}",
-            ),
-            ("rm \u{202e}fdp.x\u{2066}", "rm \u{fffd}fdp.x\u{fffd}"),
-            ("שלום, 👩\u{200d}💻", "שלום, 👩\u{200d}💻"),
-        ];
-        for (text, shown) in table {
-            assert_eq!(terminal.sanitize(text), shown);
-            assert_eq!(
-                Style {
-                    colour: false,
-                    terminal: false
-                }
-                .sanitize(text),
-                text
-            );
-        }
+static PROCESS_KEY: LazyLock<StyleKey> =
+    LazyLock::new(|| StyleKey(format!("{:016x}", RandomState::new().hash_one("style"))));
+
+impl StyleKey {
+    pub(crate) fn of_process() -> &'static Self {
+        &PROCESS_KEY
+    }
+
+    /// Returns `text` between the marks of the style `code`.
+    pub(crate) fn paint(&self, code: &str, text: &str) -> String {
+        let key = &self.0;
+        format!("{MARK_START}{key}{code}{MARK_END}{text}{MARK_START}{key}0{MARK_END}")
+    }
+
+    /// Returns the code of the mark that `text` begins with, and the text after it.
+    pub(crate) fn strip_mark<'a>(&self, text: &'a str) -> Option<(&'a str, &'a str)> {
+        let rest = text
+            .strip_prefix(MARK_START)?
+            .strip_prefix(self.0.as_str())?;
+        let (code, after) = rest.split_once(MARK_END)?;
+        let is_code = !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_digit());
+        is_code.then_some((code, after))
+    }
+
+    /// Whether `c` begins or ends a mark.
+    pub(crate) fn is_delimiter(c: char) -> bool {
+        matches!(c, MARK_START | MARK_END)
     }
 }

@@ -1,10 +1,10 @@
-//! `stead tool`: one call, through the same gate.
+//! `stead tool`: calling one tool through the gate.
 
 use super::args::{GlobalArgs, ToolArgs};
 use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open_agent::{CommandModelUse, open_agent};
-use super::print::{errln, outln};
+use super::open_agent::open_agent;
+use super::print::{errln, out_json, outln};
 use super::signals::Signals;
 use super::style::Style;
 use serde_json::json;
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{Agent, SessionlessResult};
 use stead::core::{Block, NoticeLevel, VerdictKind};
-use stead::workspace::{Handler, HookEvent};
+use stead::workspace::{Handler, HookEvent, ModelUse};
 
 pub(crate) async fn tool(
     common: &GlobalArgs,
@@ -23,7 +23,7 @@ pub(crate) async fn tool(
         mode: args.mode,
         ..common.clone()
     };
-    let agent = open_agent(common, env, CommandModelUse::NotNeeded).await?;
+    let agent = open_agent(common, env, ModelUse::NotNeeded).await?;
     let Some(name) = &args.name else {
         return list(&agent, env, &args).await;
     };
@@ -41,13 +41,17 @@ pub(crate) async fn tool(
             VerdictKind::Deny => "deny",
         };
         match args.json {
-            true => outln!("{}", json!({"verdict": kind, "rule": verdict.reason})),
+            true => out_json(&json!({
+                "verdict": kind,
+                "rule": verdict.reason,
+                "rules": verdict.rules,
+            })),
             false => outln!("{kind}: {}", verdict.reason),
         }
         return Ok(ExitCode::SUCCESS);
     }
     let agent = match hooks_use_model(&agent) {
-        true => open_agent(common, env, CommandModelUse::Required).await?,
+        true => open_agent(common, env, ModelUse::Required).await?,
         false => agent,
     };
     let signals = Signals::watch()?;
@@ -62,20 +66,23 @@ pub(crate) async fn tool(
         .await;
     for (level, text) in called.notices.iter().filter(|_| !args.json) {
         let style = Style::stderr(env);
-        let text = style.sanitize(text);
         errln!(
             "{}",
             match level {
-                NoticeLevel::Info => style.dim(&text),
-                NoticeLevel::Warning => style.warn(&text),
+                NoticeLevel::Info => style.dim(text),
+                NoticeLevel::Warning => style.warn(text),
             }
         );
     }
-    print_result(&called, args.json, Style::stdout(env))?;
+    if args.json {
+        print_json(&called);
+    } else {
+        print_content(&called);
+    }
     Ok(ExitCode::from(u8::from(called.status.is_error())))
 }
 
-/// Whether a hook that is asked about calls asks a model in turn.
+/// Whether a hook that is run for calls uses a model.
 fn hooks_use_model(agent: &Agent) -> bool {
     let about_calls = [
         HookEvent::BeforeToolCall,
@@ -92,19 +99,19 @@ fn hooks_use_model(agent: &Agent) -> bool {
     })
 }
 
-fn print_result(called: &SessionlessResult, as_json: bool, style: Style) -> Result<(), CliError> {
-    if as_json {
-        let mut line = json!({"status": called.status, "content": called.content});
-        if !called.notices.is_empty() {
-            let told = called
-                .notices
-                .iter()
-                .map(|(level, text)| json!({"level": level, "text": text}));
-            line["told"] = told.collect();
-        }
-        outln!("{line}");
-        return Ok(());
+fn print_json(called: &SessionlessResult) {
+    let mut line = json!({"status": called.status, "content": called.content});
+    if !called.notices.is_empty() {
+        let told = called
+            .notices
+            .iter()
+            .map(|(level, text)| json!({"level": level, "text": text}));
+        line["told"] = told.collect();
     }
+    out_json(&line);
+}
+
+fn print_content(called: &SessionlessResult) {
     for block in &called.content {
         let text = match block {
             Block::Text { text } => text.clone(),
@@ -114,14 +121,12 @@ fn print_result(called: &SessionlessResult, as_json: bool, style: Style) -> Resu
             Block::Thinking(thinking) => thinking.text.clone(),
             Block::ToolCall(call) => call.name.clone(),
         };
-        let text = style.sanitize(&text);
         if called.status.is_error() {
-            errln!("{text}")
+            errln!("{text}");
         } else {
-            outln!("{text}")
+            outln!("{text}");
         }
     }
-    Ok(())
 }
 
 async fn list(agent: &Arc<Agent>, env: &ProcessEnv, args: &ToolArgs) -> Result<ExitCode, CliError> {
@@ -132,10 +137,11 @@ async fn list(agent: &Arc<Agent>, env: &ProcessEnv, args: &ToolArgs) -> Result<E
                 "name": spec.name, "aliases": spec.aliases, "description": spec.description,
                 "parameters": *spec.parameters, "effect": spec.risk.effect,
             });
-            outln!("{line}");
+            out_json(&line);
         } else {
             let first = spec.description.split(". ").next().unwrap_or("");
-            outln!("{:<24} {first}", style.bold(&spec.name));
+            let name = format!("{:<24}", spec.name);
+            outln!("{} {first}", style.bold(&name));
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -1,9 +1,9 @@
-//! A journal as people read it.
+//! Journals as text for people.
 
+use super::count::counted;
 use super::error::CliError;
 use super::render::{call_line, tokens_line};
 use super::style::Style;
-use serde_json::Value;
 use std::fmt::Write;
 use stead::agent::fenced;
 use stead::core::{
@@ -12,12 +12,12 @@ use stead::core::{
     ToolResult,
 };
 
-/// How much is shown.
+/// How much of a journal is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Detail {
-    /// The conversation as it stands, long results clipped.
+    /// The current conversation, with long results cut.
     Brief,
-    /// Everything that ever happened.
+    /// Every entry.
     Full,
 }
 
@@ -40,94 +40,13 @@ pub(crate) fn render_terminal(
     detail: Detail,
     style: Style,
 ) -> Result<String, CliError> {
-    // Made safe entry by entry, before our own colours are added.
-    let safe: Vec<JournalLine> = lines
-        .iter()
-        .map(|line| sanitize_line(line, style))
-        .collect();
     match detail {
-        Detail::Brief => render_conversation(&safe, style),
-        Detail::Full => Ok(render_journal(&safe, style)),
+        Detail::Brief => render_conversation(lines, style),
+        Detail::Full => Ok(render_journal(lines, style)),
     }
 }
 
-/// A line whose words cannot command the terminal.
-fn sanitize_line(line: &JournalLine, style: Style) -> JournalLine {
-    let mut line = line.clone();
-    let clean = |text: &mut String| *text = style.sanitize(text).into_owned();
-    let clean_all = |content: &mut Vec<Block>| {
-        content
-            .iter_mut()
-            .for_each(|block| sanitize_block(block, style))
-    };
-    match &mut line.entry {
-        Entry::User(input) => clean_all(&mut input.content),
-        Entry::Model(reply) => {
-            clean(&mut reply.model);
-            clean_all(&mut reply.content);
-        }
-        Entry::Call(intent) => [&mut intent.id, &mut intent.tool]
-            .into_iter()
-            .for_each(clean),
-        Entry::Result(result) => {
-            clean(&mut result.id);
-            clean_all(&mut result.content);
-        }
-        Entry::Ask(ask) => [&mut ask.id, &mut ask.rule].into_iter().for_each(clean),
-        Entry::Decision(decision) => {
-            [&mut decision.id, &mut decision.by]
-                .into_iter()
-                .chain(&mut decision.words)
-                .for_each(clean);
-        }
-        Entry::Steer(steer) => clean_all(&mut steer.content),
-        Entry::Notice(notice) => clean(&mut notice.text),
-        Entry::End(end) => end.reason.iter_mut().for_each(clean),
-        // What can be deceiving of these is made safe where it is shown.
-        Entry::Session(_)
-        | Entry::Set(_)
-        | Entry::Pin(_)
-        | Entry::Compaction(_)
-        | Entry::Hook(_)
-        | Entry::Rewind(_) => {}
-    }
-    line
-}
-
-fn sanitize_block(block: &mut Block, style: Style) {
-    let clean = |text: &mut String| *text = style.sanitize(text).into_owned();
-    match block {
-        Block::Text { text } => clean(text),
-        Block::ToolCall(call) => {
-            clean(&mut call.name);
-            call.args = sanitize_value(std::mem::take(&mut call.args), style);
-        }
-        Block::Thinking(thinking) => clean(&mut thinking.text),
-        Block::Media(_) => {}
-    }
-}
-
-fn sanitize_value(value: Value, style: Style) -> Value {
-    match value {
-        Value::String(text) => Value::String(style.sanitize(&text).into_owned()),
-        Value::Array(items) => items
-            .into_iter()
-            .map(|item| sanitize_value(item, style))
-            .collect(),
-        Value::Object(fields) => fields
-            .into_iter()
-            .map(|(key, value)| {
-                (
-                    style.sanitize(&key).into_owned(),
-                    sanitize_value(value, style),
-                )
-            })
-            .collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) => value,
-    }
-}
-
-/// The conversation as it stands, turns numbered as `rewind` and `fork` count them.
+/// The current conversation. Inputs are numbered as `rewind` and `fork` count them.
 fn render_conversation(lines: &[JournalLine], style: Style) -> Result<String, CliError> {
     let state = fold(lines)?;
     let mut out = String::new();
@@ -249,9 +168,7 @@ fn render_journal(lines: &[JournalLine], style: Style) -> String {
                 style.accent("you, while it ran:"),
                 blocks_text(&steer.content)
             ),
-            Entry::Set(set) => style
-                .sanitize(&format!("{} set {}", set.by, change_text(&set.change)))
-                .into_owned(),
+            Entry::Set(set) => format!("{} set {}", set.by, change_text(&set.change)),
             Entry::Pin(pin) => format!(
                 "entry {} {}",
                 pin.seq,
@@ -263,13 +180,9 @@ fn render_journal(lines: &[JournalLine], style: Style) -> String {
             ),
             Entry::Compaction(compaction) => {
                 let summary = compaction.view.summary.as_deref().unwrap_or("");
-                format!(
-                    "{}\n{}",
-                    compaction_line(compaction),
-                    style.sanitize(summary)
-                )
+                format!("{}\n{}", compaction_line(compaction), summary)
             }
-            Entry::Hook(hook) => style.sanitize(&hook_line(hook)).into_owned(),
+            Entry::Hook(hook) => hook_line(hook),
             Entry::Rewind(rewind) => format!("rewound to entry {}", rewind.to),
             Entry::End(end) => format!(
                 "run ended: {} {}",
@@ -282,7 +195,7 @@ fn render_journal(lines: &[JournalLine], style: Style) -> String {
     out
 }
 
-/// What came of a hook, in a line, and the arguments it gave.
+/// Returns the outcome of a hook on one line, and the arguments it gave.
 fn hook_line(hook: &HookRun) -> String {
     let HookRun {
         event,
@@ -309,7 +222,7 @@ fn hook_line(hook: &HookRun) -> String {
     )
 }
 
-/// What a compaction did, in a line.
+/// Returns the effect of a compaction on one line.
 pub(crate) fn compaction_line(compaction: &Compaction) -> String {
     let Compaction {
         before_tokens,
@@ -374,9 +287,9 @@ pub(crate) fn render_markdown(id: &str, lines: &[JournalLine]) -> Result<String,
     Ok(out)
 }
 
-/// Whether the machine, in `state`, would have led to `entry`.
+/// Whether the run machine, in `state`, leads to `entry`.
 pub(crate) fn check_expected(state: &SessionState, entry: &Entry) -> Result<(), String> {
-    // Limits are settings of the time; a replay asks about order and kind only.
+    // Limits were settings at that time; a replay checks only order and kind.
     let limits = RunLimits {
         max_steps: u32::MAX,
         repeat_nudge: 0,
@@ -459,7 +372,7 @@ fn result_lines(result: &ToolResult, style: Style) -> String {
     let shown: Vec<&str> = text.lines().take(BRIEF_LINES).collect();
     let rest = text.lines().count().saturating_sub(BRIEF_LINES);
     let more = if rest > 0 {
-        format!("\n  … {rest} more lines (--full)")
+        format!("\n  … {} (--full)", counted(rest, "more line"))
     } else {
         String::new()
     };
@@ -497,10 +410,10 @@ fn blocks_text(blocks: &[Block]) -> String {
         .join("\n")
 }
 
-/// A change of how a session goes on, in words.
+/// Returns a change of session settings as text.
 fn change_text(change: &SessionChange) -> String {
     match change {
-        SessionChange::Todos { todos } => format!("{} things to do", todos.len()),
+        SessionChange::Todos { todos } => counted(todos.len(), "todo"),
         SessionChange::Plan {
             plan: Some(PlanStage::Making { file }),
         } => format!("plan mode ({file})"),

@@ -1,9 +1,9 @@
-//! `stead sessions undo`: taking back what a run changed.
+//! `stead sessions undo`: undoing what a run changed.
 
 use super::approvals::colour_diff;
 use super::error::CliError;
 use super::open_agent::session_id;
-use super::print::outln;
+use super::print::{out_json, outln};
 use super::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
@@ -13,12 +13,12 @@ use stead::core::{RunId, SessionId};
 use stead::store::RunKey;
 use stead::tools::line_diff;
 
-/// Contents above this size are not shown as a difference of lines.
+/// Contents above this size are not shown as a diff.
 const MAX_DIFF_BYTES: usize = 1024 * 1024;
-/// Lines around a change that are shown.
+/// The lines of context around a change.
 const CONTEXT_LINES: usize = 2;
 
-/// Which run, and what to do about it.
+/// The run to undo, and whether to do it.
 pub(crate) struct UndoRequest<'a> {
     pub(crate) run: Option<&'a str>,
     pub(crate) session: Option<&'a str>,
@@ -114,7 +114,7 @@ async fn find_run(agent: &Arc<Agent>, wanted: &UndoRequest<'_>) -> Result<RunKey
     }
 }
 
-/// What the plan does, in words and differences.
+/// Returns the plan as lines of text and diffs.
 async fn describe_plan(
     undo: &UndoHistory,
     plan: &UndoPlan,
@@ -178,7 +178,7 @@ fn finish(
         let obstacles: Vec<String> = plan.obstacles.iter().map(ToString::to_string).collect();
         let done = plan.obstacles.is_empty() && wanted.apply == GcMode::Apply;
         let report = json!({"session": key.session, "run": key.run, "steps": shown, "obstacles": obstacles, "undone": done});
-        outln!("{report}");
+        out_json(&report);
         return Ok(ExitCode::from(u8::from(!plan.obstacles.is_empty())));
     }
     match wanted.apply {

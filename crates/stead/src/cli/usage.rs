@@ -1,10 +1,11 @@
-//! `stead usage`: who used how much, as a table and, in a terminal, as a chart.
+//! `stead usage`: tokens and money used, as a table and, in a terminal, as a chart.
 
 use super::args::{GlobalArgs, UsageArgs, UsageBy};
+use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open_agent::{CommandModelUse, open_agent};
-use super::print::{errln, outln};
+use super::open_agent::open_agent;
+use super::print::{errln, out_json, outln};
 use super::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
@@ -13,6 +14,7 @@ use stead::agent::{
     Agent, LoggedUsage, RebuildReport, UsageGrouping, UsagePeriod, UsageRow, usage_report,
 };
 use stead::core::Usd;
+use stead::workspace::ModelUse;
 
 /// The longest bar, in characters.
 const BAR_CHARS: u64 = 30;
@@ -24,7 +26,7 @@ pub(crate) async fn usage(
     env: &ProcessEnv,
     args: &UsageArgs,
 ) -> Result<ExitCode, CliError> {
-    let agent = open_agent(common, env, CommandModelUse::NotNeeded).await?;
+    let agent = open_agent(common, env, ModelUse::NotNeeded).await?;
     if args.rebuild {
         return rebuild(&agent, args).await;
     }
@@ -49,7 +51,8 @@ pub(crate) async fn usage(
     } = log.read().await?;
     if unreadable > 0 {
         errln!(
-            "{unreadable} lines cannot be read and are not counted; `stead usage --rebuild` makes them again"
+            "{} cannot be read or counted; `stead usage --rebuild` makes the file again",
+            counted(unreadable, "line")
         );
     }
     if let Some(user) = &common.user {
@@ -57,10 +60,7 @@ pub(crate) async fn usage(
     }
     let (rows, total) = usage_report(&records, args.by.into(), period, |at| log.date(at));
     if args.json {
-        outln!(
-            "{}",
-            json!({"by": args.by.name(), "rows": rows, "total": total})
-        );
+        out_json(&json!({"by": args.by.name(), "rows": rows, "total": total}));
         return Ok(ExitCode::SUCCESS);
     }
     if rows.is_empty() {
@@ -81,8 +81,12 @@ async fn rebuild(agent: &Arc<Agent>, args: &UsageArgs) -> Result<ExitCode, CliEr
     let RebuildReport { made, kept } = agent.usage(agent.owner()).rebuild().await?;
     let place = agent.place().usage(agent.owner()).locate();
     match args.json {
-        true => outln!("{}", json!({"made": made, "kept": kept, "file": place})),
-        false => outln!("{made} calls made again from the journals, {kept} lines kept: {place}"),
+        true => out_json(&json!({"made": made, "kept": kept, "file": place})),
+        false => outln!(
+            "{} made again from the journals, {} kept: {place}",
+            counted(made, "call"),
+            counted(kept, "line")
+        ),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -103,15 +107,15 @@ fn print(style: Style, title: &str, rows: &[UsageRow], total: &UsageRow, bar_cha
     for row in rows {
         let bar = bar_chars.map_or(String::new(), |chars| bar(weight(row), most, chars));
         let line = format!("{}  {}", line(row, width), style.accent(&bar));
-        outln!("{}", style.sanitize(line.trim_end()));
+        outln!("{}", line.trim_end());
     }
     outln!("{}", style.bold(&line(total, width)));
     if total.unpriced_calls > 0 {
         outln!(
             "{}",
             style.dim(&format!(
-                "+ {} calls of which nobody knows what they cost",
-                total.unpriced_calls
+                "+ {} at an unknown price",
+                counted(total.unpriced_calls, "call")
             ))
         );
     }
@@ -139,7 +143,7 @@ fn line(row: &UsageRow, width: usize) -> String {
     )
 }
 
-/// What a bar stands for: money, and tokens where nobody knows the money.
+/// Returns the value of a bar: money, or tokens where the price is unknown.
 fn weight(row: &UsageRow) -> u64 {
     match row.cost.nanos() {
         0 => row.usage.input_tokens + row.usage.output_tokens,
@@ -147,7 +151,7 @@ fn weight(row: &UsageRow) -> u64 {
     }
 }
 
-/// A bar in eighths of a character; what is more than nothing is always seen.
+/// Returns a bar in eighths of a character; a value above zero is always visible.
 fn bar(value: u64, most: u64, chars: u64) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = u128::from(value) * u128::from(chars * 8) / u128::from(most.max(1));
@@ -164,7 +168,7 @@ fn short_key(key: &str) -> String {
     }
 }
 
-/// A number with its thousands apart.
+/// Returns a number with thousands separators.
 pub(crate) fn group_thousands(number: u64) -> String {
     let digits = number.to_string();
     let first = digits.len() % 3;

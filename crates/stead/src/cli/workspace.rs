@@ -1,11 +1,12 @@
 //! `stead workspace`: moving a workspace between places.
 
 use super::args::{CopyArgs, GlobalArgs, WorkspaceCommand};
+use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::locate::{open_options, workspace_dir};
 use super::open_agent::{connect_store, open_workspace, owner, without_model};
-use super::print::{err, errln, outln};
+use super::print::{clear_status_line, err, errln, out_json, outln};
 use super::style::Style;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -25,14 +26,14 @@ struct CopyEnd {
     files: Arc<dyn Vfs>,
     sessions: Arc<dyn Sessions>,
     name: String,
-    /// Where it lies, for what each session has of its own.
+    /// The place, for the files of each session.
     place: Arc<dyn Place>,
     owner: Owner,
     agent: AgentId,
 }
 
 impl CopyEnd {
-    /// The tree as a session sees it.
+    /// Returns the tree as a session sees it.
     fn tree(&self, session: &SessionId) -> Arc<dyn Vfs> {
         self.place.files(&self.owner, session, None)
     }
@@ -71,7 +72,7 @@ pub(crate) async fn workspace(
     copy(common, env, &from, &to, &how).await
 }
 
-/// Which end of a copy.
+/// The source or the destination of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CopySide {
     From,
@@ -91,7 +92,7 @@ impl CopyEnds<'_> {
         Ok(without_model(open_options(self.common, self.env)?))
     }
 
-    /// The workspace the command is about.
+    /// Returns the workspace of the command.
     async fn current_workspace(&self) -> Result<CopyEnd, CliError> {
         self.folder(&workspace_dir(self.common, self.env)?).await
     }
@@ -145,7 +146,7 @@ impl CopyEnds<'_> {
             .await?
             .definition
             .config;
-        // What a person types lies where they type it; what the settings name, in the workspace.
+        // A typed path is relative to the current folder; one of the settings, to the workspace.
         let (base, url) = match (url, config.filesystem.url.as_deref()) {
             (Some(url), _) => (StorePathBase::CurrentDir, url),
             (None, Some(url)) => (StorePathBase::Workspace(&dir), url),
@@ -178,7 +179,7 @@ impl CopyEnds<'_> {
         );
         let place = place.map_err(|error| CliError::usage(error.to_string()))?;
         let own = place.scope_files(&self.owner, &SessionId::sessionless());
-        // What nobody in particular pushes is for all; what they pull is what they see.
+        // Without a user, a push writes the shared template, and a pull reads what everyone sees.
         let files: Arc<dyn Vfs> = match (&self.common.user, side) {
             (Some(_), _) => Arc::new(own),
             (None, CopySide::To) => Arc::new(place.template(&self.owner)),
@@ -211,7 +212,7 @@ impl CopyEnds<'_> {
     }
 }
 
-/// A store that is to be read must be there already.
+/// Returns an error if the store to read does not exist.
 fn require_file(base: StorePathBase<'_>, url: &str) -> Result<(), CliError> {
     match base.file(url) {
         Some(path) if !path.exists() => Err(CliError::usage(format!(
@@ -242,7 +243,7 @@ async fn copy(
     to: &CopyEnd,
     how: &CopyArgs,
 ) -> Result<ExitCode, CliError> {
-    // Which files of the template a user deleted is theirs; a template has none deleted.
+    // Deletions belong to a user's overlay; a template has none.
     let own = common.user.is_some();
     let part = move |path: &VPath| match path.as_str().starts_with(".stead-overlay.") {
         true if !own => Included::No,
@@ -279,7 +280,7 @@ async fn copy(
     Ok(ExitCode::from(u8::from(!moved.differ.is_empty())))
 }
 
-/// What came of the sessions.
+/// The outcome of copying sessions.
 #[derive(Default)]
 struct MovedSessions {
     sessions: Vec<String>,
@@ -331,7 +332,7 @@ async fn copy_sessions(
             }
             Err(error) => return Err(error.into()),
         }
-        // Also of one that was there already: the last time may have been cut short.
+        // Also for a session that exists already: an earlier copy may have been interrupted.
         let folder =
             offload_folder(&VPath::root(), &from.agent).and_then(|folder| folder.join(id.as_str()));
         let folder = folder.map_err(anyhow::Error::from)?;
@@ -368,7 +369,7 @@ fn print_report(
             "bytes": plan.bytes, "skipped": skipped, "sessions": moved.sessions, "sessions_same": moved.same,
             "sessions_differ": moved.differ, "offloaded": moved.offloaded,
         });
-        outln!("{report}");
+        out_json(&report);
         return;
     }
     let style = Style::stdout(env);
@@ -401,14 +402,14 @@ fn print_report(
         outln!("session   {id}");
     }
     outln!(
-        "{} → {}: {} files moved ({} KB), {} deleted, {} unchanged; {} sessions moved, {} unchanged{}",
+        "{} → {}: {} moved ({} KB), {} deleted, {} unchanged; {} moved, {} unchanged{}",
         from.name,
         to.name,
-        count(&[CopyAction::Create, CopyAction::Update]),
+        counted(count(&[CopyAction::Create, CopyAction::Update]), "file"),
         plan.bytes.div_ceil(1024),
         count(&[CopyAction::Delete]),
         plan.unchanged,
-        moved.sessions.len(),
+        counted(moved.sessions.len(), "session"),
         moved.same,
         if how.dry_run {
             " (a dry run: nothing was done)"
@@ -437,13 +438,14 @@ impl CopyProgress {
     fn step(&self) {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         if self.shown {
-            err(format_args!("\r{done}/{} ", self.total));
+            clear_status_line();
+            err(format_args!("{done}/{} ", self.total));
         }
     }
 
     fn end(&self) {
         if self.shown {
-            err(format_args!("\r\x1b[K"));
+            clear_status_line();
         }
     }
 }

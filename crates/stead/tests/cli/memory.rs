@@ -90,7 +90,7 @@ fn merging_by_hand_needs_no_model_and_shows_what_it_changed() {
     let run = |args: &[&str]| done(&mut folder.command(args));
     let merged = run(&["memory", "consolidate", "-m", &model]).exits(0).out;
     assert!(
-        merged.starts_with("1 facts merged") && merged.contains("without a model"),
+        merged.starts_with("1 fact merged") && merged.contains("without a model"),
         "{merged}"
     );
     let diff = run(&["memory", "diff"]).exits(0).out;

@@ -201,7 +201,7 @@ fn offloaded_files_go_with_their_session() {
             .run(&["gc"])
             .exits(0)
             .out
-            .contains("offloaded files of 1 sessions")
+            .contains("offloaded files of 1 session ")
     );
     assert!(!folder.has("agents/main/offload/f"));
 }

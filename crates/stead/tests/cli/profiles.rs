@@ -225,8 +225,8 @@ fn a_workspace_of_another_layout_has_its_profiles_with_what_else_is_ours() {
             .out
     };
     assert!(
-        tools("openai:x").contains("1 tools: read_file")
-            && tools("gemini:x").contains("1 tools: Read")
+        tools("openai:x").contains("1 tool: read_file")
+            && tools("gemini:x").contains("1 tool: Read")
     );
 }
 

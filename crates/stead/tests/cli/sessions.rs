@@ -346,7 +346,7 @@ fn memory_and_sessions_are_searched_ranked_and_within_dates() {
         run(&["memory", "search", "heron", "--since", "soon"])
             .exits(2)
             .err
-            .contains("this is no date")
+            .contains("this is not a date")
     );
     assert!(
         run(&["memory", "search", " "])

@@ -196,7 +196,7 @@ fn usage_is_written_per_call_summed_up_and_made_again_from_the_journals() {
         &format!("{only_alice}{{\"torn\": \n"),
     );
     let torn = folder.run(&["usage"]).exits(0);
-    assert!(torn.err.contains("1 lines cannot be read"), "{torn:?}");
+    assert!(torn.err.contains("1 line cannot be read"), "{torn:?}");
     let rebuilt = folder
         .run(&["usage", "--rebuild", "--json"])
         .exits(0)

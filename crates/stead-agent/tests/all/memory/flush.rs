@@ -110,7 +110,7 @@ fn nothing_is_looked_through_where_it_is_switched_off() {
                 model.clone(),
                 Arc::new(OsDisk),
                 Vec::new(),
-                |config| match off {
+                move |config| match off {
                     "flush" => config.memory.flush = Some(false),
                     "hooks" => drop(
                         config

@@ -5,20 +5,19 @@ mod flush;
 mod merge;
 mod untrusted;
 
-use crate::support::text;
+use crate::support::{builder, text};
 use futures_util::stream::BoxStream;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use stead_agent::{Agent, AgentParts, FactDocument, RunOptions, RunReport, WorkerOptions};
+use stead_agent::{Agent, AgentBuilder, FactDocument, RunOptions, RunReport, WorkerOptions};
 use stead_core::{AgentId, Block, Message, Owner, Redactor, SessionId, StopReason, Usage};
-use stead_model::{Delta, Model, ModelError, ModelFacts, Params, Reply, Request};
+use stead_model::{Delta, Model, ModelError, ModelFacts, Reply, Request};
 use stead_place::{LocalPlace, Place};
 use stead_store::{Disk, OsDisk};
 use stead_tools::Tool;
-use stead_vfs::{LocalVfs, VPath};
-use stead_workspace::{AgentConfig, OpenOptions, Workspace};
+use stead_workspace::{AgentConfig, FeatureSwitch};
 
 /// What a test's model says to a conversation.
 type Talk = dyn Fn(&Request) -> Vec<Block> + Send + Sync;
@@ -166,7 +165,7 @@ pub(super) async fn agent_of(
     model: Arc<Obedient>,
     disk: Arc<dyn Disk>,
     tools: Vec<Arc<dyn Tool>>,
-    change: impl FnOnce(&mut AgentConfig),
+    change: impl FnOnce(&mut AgentConfig) + Send + 'static,
 ) -> Arc<Agent> {
     let place = LocalPlace::open(
         dir,
@@ -183,32 +182,18 @@ pub(super) async fn agent_at(
     place: Arc<dyn Place>,
     model: Arc<Obedient>,
     tools: Vec<Arc<dyn Tool>>,
-    change: impl FnOnce(&mut AgentConfig),
+    change: impl FnOnce(&mut AgentConfig) + Send + 'static,
 ) -> Arc<Agent> {
-    let files = Arc::new(LocalVfs::open(dir, Arc::new(OsDisk)).unwrap());
-    let mut workspace = Workspace::open(files, &OpenOptions::default(), &|_| None)
-        .await
-        .unwrap();
-    workspace.definition.config.memory.consolidate_minutes = 0;
-    workspace.definition.config.timezone = Some("UTC".to_owned());
-    change(&mut workspace.definition.config);
-    let params = Params::default();
-    let owner = Owner::default();
-    let folder = VPath::root();
-    Agent::new(AgentParts {
-        workspace,
-        model,
-        memory_model: None,
-        params,
-        summary_model: None,
-        place,
-        owner,
-        sandbox: None,
-        tools,
-        working_folder: folder,
-        model_connector: stead_agent::ModelConnector::default(),
-    })
-    .unwrap()
+    let builder = builder(dir, model)
+        .place(place)
+        .disable(FeatureSwitch::Shell)
+        .configure(|config| {
+            config.memory.consolidate_minutes = 0;
+            config.timezone = Some("UTC".to_owned());
+        })
+        .configure(change);
+    let builder = tools.into_iter().fold(builder, AgentBuilder::tool);
+    builder.build().await.unwrap()
 }
 
 pub(super) async fn say(agent: &Arc<Agent>, session: &str, words: &str) -> RunReport {

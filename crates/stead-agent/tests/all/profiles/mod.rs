@@ -6,20 +6,16 @@ mod exclusion;
 mod request;
 
 use crate::subagents::{Says, answers};
-use crate::support::results;
+use crate::support::{builder, results};
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use serde_json::Value;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use stead_agent::{Agent, AgentParts, ModelConnector};
-use stead_core::{Entry, JournalLine, Message, Owner, Redactor, ResultStatus};
+use stead_agent::{Agent, ModelConnector};
+use stead_core::{Entry, JournalLine, Message, ResultStatus};
 use stead_model::{Delta, Model, ModelError, ModelFacts, Params, Request};
-use stead_place::LocalPlace;
 use stead_sandbox::Host;
-use stead_store::OsDisk;
-use stead_vfs::{LocalVfs, VPath};
-use stead_workspace::{OpenOptions, Workspace};
 
 /// A workspace of these files.
 pub(crate) fn workspace(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -113,28 +109,6 @@ impl Model for Named {
 
 /// An agent in `dir` that asks `model`; those that others of its agents name are found in `more`.
 pub(crate) async fn agent(dir: &Path, model: Arc<dyn Model>, more: Vec<Arc<Named>>) -> Arc<Agent> {
-    let files = Arc::new(LocalVfs::open(dir, Arc::new(OsDisk)).unwrap());
-    let mut workspace = Workspace::open(files, &OpenOptions::default(), &|_| None)
-        .await
-        .unwrap();
-    workspace
-        .definition
-        .config
-        .memory
-        .flush
-        .get_or_insert(false);
-    let params = workspace
-        .config()
-        .model
-        .as_ref()
-        .map_or_else(Params::default, |settings| settings.params());
-    let place = LocalPlace::open(
-        dir,
-        workspace.config().agent_id(),
-        Arc::new(OsDisk),
-        Redactor::default(),
-    )
-    .unwrap();
     let main = model.clone();
     let models = ModelConnector::new(move |settings| {
         let found = more
@@ -143,20 +117,15 @@ pub(crate) async fn agent(dir: &Path, model: Arc<dyn Model>, more: Vec<Arc<Named
             .map(|model| model.clone() as Arc<dyn Model>);
         Ok(found.unwrap_or_else(|| main.clone()))
     });
-    Agent::new(AgentParts {
-        workspace,
-        model,
-        memory_model: None,
-        params,
-        summary_model: None,
-        place: Arc::new(place),
-        owner: Owner::default(),
-        sandbox: Some(Arc::new(Host::new([]))),
-        tools: Vec::new(),
-        working_folder: VPath::root(),
-        model_connector: models,
-    })
-    .unwrap()
+    builder(dir, model)
+        .model_connector(models)
+        .sandbox(Arc::new(Host::new([])))
+        .configure(|config| {
+            config.memory.flush.get_or_insert(false);
+        })
+        .build()
+        .await
+        .unwrap()
 }
 
 /// A call of a task.

@@ -1,18 +1,19 @@
-//! Answers, and the run that goes on once the last question is answered.
+//! Answering questions, and resuming the run after the last one.
 
 use super::args::AnswerArgs;
-use super::{QuestionSelection, answerer, find_question, open_questions, to_json};
+use super::{QuestionSelection, answerer, find_question, open_questions};
 use crate::cli::args::GlobalArgs;
 use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
-use crate::cli::open_agent::{CommandModelUse, open_agent};
-use crate::cli::print::{errln, outln};
+use crate::cli::open_agent::open_agent;
+use crate::cli::print::{errln, outln, to_json};
 use crate::cli::run::{RunView, exit_code, resume_command, resume_session};
 use crate::cli::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
 use stead::agent::{ApprovalAnswer, ApprovalOutcome, ApprovalReply, OpenQuestion};
 use stead::core::{SessionChange, SessionId};
+use stead::workspace::ModelUse;
 
 /// Gives one answer to all questions that are meant, which must be of one session, and goes on if
 /// none is left.
@@ -26,8 +27,8 @@ pub(super) async fn answer(
     let common = &common
         .with_model(args.turn.model.as_ref())
         .with_agent(args.turn.agent.as_ref());
-    // The answer must not depend on a model that can be asked.
-    let agent = open_agent(common, env, CommandModelUse::NotNeeded).await?;
+    // Answering must not need a model.
+    let agent = open_agent(common, env, ModelUse::NotNeeded).await?;
     let open = open_questions(&agent, args.session.as_deref()).await?;
     let (session, meant) = select_questions(&open, which)?;
     let replies: Vec<ApprovalReply> = meant
@@ -56,8 +57,8 @@ pub(super) async fn answer(
     }
     let id = session.id().clone();
     drop((session, agent));
-    let agent = open_agent(common, env, CommandModelUse::Required).await?;
-    // Whoever answers does not choose who acts: the question may be that of a subagent.
+    let agent = open_agent(common, env, ModelUse::Required).await?;
+    // The session decides which agent acts: the question may be a subagent's.
     let set = args
         .turn
         .session_changes()
@@ -90,7 +91,7 @@ fn build_reply(
     }
 }
 
-/// The questions that are meant, and their session.
+/// Returns the selected questions, and their session.
 fn select_questions(
     open: &[OpenQuestion],
     which: &QuestionSelection,
@@ -135,7 +136,7 @@ fn print_answered(answered: &ApprovalOutcome, session: &SessionId, by: &str, sty
             "allowed from now on: {grant}; `stead approvals revoke {}` takes it back",
             grant.id
         );
-        errln!("{}", style.sanitize(&text));
+        errln!("{}", text);
     }
     match answered.still_open.len() {
         0 => {}

@@ -11,7 +11,7 @@ pub(crate) struct ApprovalsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ApprovalsCommand {
-    /// List the questions that wait, of all sessions
+    /// List the pending questions of all sessions
     #[command(
         after_help = "Examples:\n  stead approvals list\n  stead approvals list -s weekly --json        one session, for programs"
     )]
@@ -24,7 +24,7 @@ pub(crate) enum ApprovalsCommand {
         #[command(flatten)]
         place: SessionScopeArgs,
     },
-    /// Let calls run as they are
+    /// Approve calls as they are
     #[command(after_help = "Examples:
   stead approvals approve call_1
   stead approvals approve call_1 --always      and do not ask about such calls again
@@ -33,7 +33,7 @@ pub(crate) enum ApprovalsCommand {
         /// The calls, or the beginnings of their ids
         #[arg(required_unless_present = "all", value_name = "ID")]
         ids: Vec<String>,
-        /// All that wait in the session
+        /// All pending questions of the session
         #[arg(long, requires = "session", conflicts_with = "ids")]
         all: bool,
         /// Make a rule: calls like these (these commands, this folder, this tool) are not asked
@@ -43,7 +43,7 @@ pub(crate) enum ApprovalsCommand {
         #[command(flatten)]
         answer: AnswerArgs,
     },
-    /// Let a call run with other arguments
+    /// Approve a call with other arguments
     #[command(
         after_help = "Example:\n  stead approvals edit call_1 '{\"file_path\": \"a.txt\", \"content\": \"hello\"}'"
     )]
@@ -55,7 +55,7 @@ pub(crate) enum ApprovalsCommand {
         #[command(flatten)]
         answer: AnswerArgs,
     },
-    /// Do not let calls run, and say why
+    /// Reject calls, with a reason
     #[command(
         after_help = "Examples:\n  stead approvals reject call_1 --reason \"use the staging database\"\n  stead approvals reject --all -s weekly"
     )]
@@ -63,16 +63,16 @@ pub(crate) enum ApprovalsCommand {
         /// The calls, or the beginnings of their ids
         #[arg(required_unless_present = "all", value_name = "ID")]
         ids: Vec<String>,
-        /// All that wait in the session
+        /// All pending questions of the session
         #[arg(long, requires = "session", conflicts_with = "ids")]
         all: bool,
-        /// Why, in words for the model
+        /// The reason, as the model will read it
         #[arg(long, value_name = "WORDS")]
         reason: Option<String>,
         #[command(flatten)]
         answer: AnswerArgs,
     },
-    /// Give the result of a call yourself; it does not run
+    /// Give the result of a call instead of running it
     #[command(after_help = "Examples:
   stead approvals respond call_1 \"the colour is blue\"
   ./carry-it-out | stead approvals respond call_1 -")]
@@ -84,10 +84,10 @@ pub(crate) enum ApprovalsCommand {
         #[command(flatten)]
         answer: AnswerArgs,
     },
-    /// List what `--always` allowed
+    /// List the grants that `--always` made
     #[command(after_help = "Example:\n  stead approvals rules --json")]
     Rules(AgentScopeArgs),
-    /// Take a rule back: from the next run on its calls ask again
+    /// Revoke a grant: its calls ask again from the next run on
     #[command(after_help = "Example:\n  stead approvals revoke 3fa9")]
     Revoke {
         /// The rule, or the beginning of its id
@@ -97,7 +97,7 @@ pub(crate) enum ApprovalsCommand {
     },
 }
 
-/// Whose questions, and in which form.
+/// Which questions are shown, and in which form.
 #[derive(Debug, Args)]
 pub(crate) struct SessionScopeArgs {
     /// Only those of this session
@@ -107,10 +107,10 @@ pub(crate) struct SessionScopeArgs {
     pub(crate) of: AgentScopeArgs,
 }
 
-/// Which agent, and in which form.
+/// The agent, and the form of the output.
 #[derive(Debug, Args)]
 pub(crate) struct AgentScopeArgs {
-    /// The agent, of a workspace that defines several
+    /// The agent to use, where the workspace defines several
     #[arg(short = 'a', long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
     /// Print JSON
@@ -118,25 +118,25 @@ pub(crate) struct AgentScopeArgs {
     pub(crate) json: bool,
 }
 
-/// How an answer is given, and what follows.
+/// How an answer is given, and whether the run resumes.
 #[derive(Debug, Args)]
 pub(crate) struct AnswerArgs {
-    /// The session, where ids alone do not tell
+    /// The session, where the id of a call is ambiguous
     #[arg(short, long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// Who answers [default: the user of -u, or your login name]
+    /// The name of who answers [default: the user of -u, or your login name]
     #[arg(long, value_name = "NAME")]
     pub(crate) by: Option<String>,
     /// The hash of the arguments you saw (`show --json`); the answer is refused if they are others
     /// by now
     #[arg(long, value_name = "HASH")]
     pub(crate) hash: Option<String>,
-    /// Leave the run parked; `stead run -s SESSION --resume` goes on
+    /// Leave the run parked; `stead run -s SESSION --resume` resumes it
     #[arg(long)]
     pub(crate) no_resume: bool,
     #[command(flatten)]
     pub(crate) turn: RunFlags,
-    /// What is printed of the run that goes on
+    /// The form of the resumed run's output
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) output: OutputFormat,
     /// Print one JSON object: what was answered, what still waits, and how the run ended

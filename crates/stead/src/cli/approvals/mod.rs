@@ -8,8 +8,8 @@ mod terminal_approver;
 use super::args::GlobalArgs;
 use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open_agent::{CommandModelUse, open_agent};
-use super::print::outln;
+use super::open_agent::open_agent;
+use super::print::{outln, to_json};
 use super::sessions::find_session;
 use super::style::Style;
 use args::{AgentScopeArgs, ApprovalsCommand, SessionScopeArgs};
@@ -18,6 +18,7 @@ use std::io::Read;
 use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{Agent, ApprovalAnswer, OpenQuestion};
+use stead::workspace::ModelUse;
 pub(crate) use terminal_approver::TerminalApprover;
 
 pub(crate) async fn approvals(
@@ -94,19 +95,16 @@ pub(crate) async fn approvals(
             let grant = agent.grants(agent.owner()).revoke(&id).await?;
             match of.json {
                 true => outln!("{}", to_json(&grant)?),
-                false => outln!(
-                    "revoked {}",
-                    Style::stdout(env).sanitize(&grant.to_string())
-                ),
+                false => outln!("revoked {}", grant.to_string()),
             }
             Ok(ExitCode::SUCCESS)
         }
     }
 }
 
-/// Which questions are answered.
+/// The questions to answer.
 enum QuestionSelection {
-    /// Those of a session.
+    /// All of a session.
     All,
     /// These, by the beginnings of their ids.
     Ids(Vec<String>),
@@ -120,7 +118,7 @@ fn question_selection(ids: Vec<String>, all: bool) -> QuestionSelection {
     }
 }
 
-/// Who answers: as told, or else the user, or whoever is logged in.
+/// Returns the name of who answers: as given, or the user of -u, or the login name.
 pub(crate) fn answerer(common: &GlobalArgs, env: &ProcessEnv, by: Option<&String>) -> String {
     let login = || env.get("USER").or_else(|| env.get("LOGNAME"));
     by.or(common.user.as_ref())
@@ -137,7 +135,7 @@ async fn open_without_model(
     open_agent(
         &common.with_agent(of.agent.as_ref()),
         env,
-        CommandModelUse::NotNeeded,
+        ModelUse::NotNeeded,
     )
     .await
 }
@@ -157,7 +155,7 @@ async fn open_questions(
     }
 }
 
-/// The question whose id is `text`, or alone begins so.
+/// Returns the question whose id is `text`, or uniquely begins with it.
 fn find_question(open: &[OpenQuestion], text: &str) -> Result<OpenQuestion, CliError> {
     let exact: Vec<&OpenQuestion> = open.iter().filter(|question| question.id == text).collect();
     let found = match exact.is_empty() {
@@ -220,12 +218,7 @@ async fn rules(
     for grant in &grants {
         let text = format!("{} {}", grant.tool, grant.what);
         let by = format!("allowed by {} at {:.0}", grant.by, grant.at);
-        outln!(
-            "{}  {}  {}",
-            style.accent(&grant.id),
-            style.sanitize(&text),
-            style.dim(&style.sanitize(&by))
-        );
+        outln!("{}  {}  {}", style.accent(&grant.id), text, style.dim(&by));
     }
     if grants.is_empty() {
         outln!("no rules yet; `stead approvals approve ID --always` makes one");
@@ -238,13 +231,9 @@ fn read_text_argument(text: &str) -> Result<String, CliError> {
     if text != "-" {
         return Ok(text.to_owned());
     }
-    /// More is no answer of a person.
+    /// No answer of a person is longer.
     const MAX_BYTES: u64 = 2 * 1024 * 1024;
     let mut read = String::new();
     std::io::stdin().take(MAX_BYTES).read_to_string(&mut read)?;
     Ok(read)
-}
-
-fn to_json(value: &impl serde::Serialize) -> Result<String, CliError> {
-    Ok(serde_json::to_string(value).map_err(anyhow::Error::from)?)
 }

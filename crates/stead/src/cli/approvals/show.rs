@@ -1,9 +1,8 @@
 //! Questions as a person reads them.
 
-use super::to_json;
 use crate::cli::args::GlobalArgs;
 use crate::cli::error::CliError;
-use crate::cli::print::outln;
+use crate::cli::print::{outln, to_json};
 use crate::cli::render::call_line;
 use crate::cli::run::agent_flags;
 use crate::cli::style::Style;
@@ -19,21 +18,21 @@ pub(super) fn print_question_line(question: &OpenQuestion, style: Style) {
     outln!(
         "{}  {}  {}",
         style.accent(&question.id),
-        style.sanitize(&call),
+        call,
         style.dim(&session)
     );
     let takes = allowed_answers(question);
     outln!(
         "  {}",
-        style.dim(&style.sanitize(&format!(
+        style.dim(&format!(
             "{} · {takes}{}",
             question.rule,
             answer_limits(question)
-        )))
+        ))
     );
 }
 
-/// How a question may be answered.
+/// Returns the kinds of answers that a question takes.
 fn allowed_answers(question: &OpenQuestion) -> String {
     question
         .terms
@@ -44,7 +43,7 @@ fn allowed_answers(question: &OpenQuestion) -> String {
         .join(", ")
 }
 
-/// By whom, and until when.
+/// Returns who may answer, and until when.
 fn answer_limits(question: &OpenQuestion) -> String {
     let by = match question.terms.answerers.as_slice() {
         [] => String::new(),
@@ -59,7 +58,7 @@ fn answer_limits(question: &OpenQuestion) -> String {
     format!("{by}{until}")
 }
 
-/// All of a question.
+/// Prints a whole question.
 pub(super) async fn show(
     agent: &Arc<Agent>,
     question: &OpenQuestion,
@@ -88,29 +87,26 @@ pub(super) async fn show(
         );
     }
     let args = serde_json::to_string_pretty(&question.args).map_err(anyhow::Error::from)?;
-    outln!("\n{}", style.sanitize(&args));
+    outln!("\n{}", args);
     if let Some(preview) = &question.terms.preview {
         outln!("\n{}", colour_diff(preview, style).trim_end());
     }
     if let Some(always) = always {
         outln!(
             "\n{}",
-            style.dim(&style.sanitize(&format!("--always would allow {} {always}", question.tool)))
+            style.dim(&format!("--always would allow {} {always}", question.tool))
         );
     }
     Ok(())
 }
 
-/// A preview with the colours of a diff.
+/// Returns a preview in the colours of a diff.
 pub(crate) fn colour_diff(preview: &str, style: Style) -> String {
-    let paint = |line: &str| {
-        let safe = style.sanitize(line);
-        match line.as_bytes().first() {
-            Some(b'+') => style.good(&safe),
-            Some(b'-') => style.bad(&safe),
-            Some(b'@') => style.accent(&safe),
-            Some(_) | None => safe.into_owned(),
-        }
+    let paint = |line: &str| match line.as_bytes().first() {
+        Some(b'+') => style.good(line),
+        Some(b'-') => style.bad(line),
+        Some(b'@') => style.accent(line),
+        Some(_) | None => line.to_owned(),
     };
     preview
         .lines()
@@ -118,19 +114,15 @@ pub(crate) fn colour_diff(preview: &str, style: Style) -> String {
         .collect()
 }
 
-/// What waits after a run has parked, with the commands that answer it.
-pub(crate) fn waiting_summary(open: &[OpenQuestion], common: &GlobalArgs, style: Style) -> String {
-    /// More would bury the rest.
+/// Returns the pending questions after a run has parked, with the commands that answer them.
+pub(crate) fn waiting_summary(open: &[OpenQuestion], common: &GlobalArgs) -> String {
+    /// More would hide the rest.
     const MAX_SHOWN: usize = 10;
     let mut text = String::new();
     let flags = agent_flags(common);
     for question in open.iter().take(MAX_SHOWN) {
         let call = call_line(&question.tool, &question.args);
-        text.push_str(&format!(
-            "waits: {} {}\n",
-            question.id,
-            style.sanitize(&call)
-        ));
+        text.push_str(&format!("waits: {} {}\n", question.id, call));
         for kind in question.terms.allowed() {
             let rest = match kind {
                 DecisionKind::Approve | DecisionKind::Reject => "",

@@ -1,6 +1,5 @@
 //! Questions on a terminal, one line each.
 
-use crate::cli::style::Style;
 use futures_util::future::BoxFuture;
 use stead::agent::{ApprovalAnswer, ApprovalQuestion, Approver};
 use stead::core::DecisionKind;
@@ -8,12 +7,11 @@ use stead::core::DecisionKind;
 /// The person at the terminal.
 pub(crate) struct TerminalApprover {
     name: String,
-    style: Style,
 }
 
 impl TerminalApprover {
-    pub(crate) fn new(name: String, style: Style) -> Self {
-        Self { name, style }
+    pub(crate) fn new(name: String) -> Self {
+        Self { name }
     }
 }
 
@@ -25,7 +23,7 @@ impl Approver for TerminalApprover {
     fn answer<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(async move {
             loop {
-                let prompt = self.style.sanitize(&question_prompt(question)).into_owned();
+                let prompt = question_prompt(question);
                 let read = move || {
                     crate::cli::print::err(format_args!("{prompt}"));
                     let mut line = String::new();
@@ -73,7 +71,7 @@ fn question_prompt(question: &ApprovalQuestion) -> String {
     )
 }
 
-/// What a line answers, or what is wrong with it.
+/// Returns the answer that a line gives, or what is wrong with it.
 fn parse_answer(line: &str) -> Result<ApprovalAnswer, String> {
     let line = line.trim();
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));

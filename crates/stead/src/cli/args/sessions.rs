@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
-const NO_DATE: &str = "this is no date; write 2026-11-16 or 2026-11-16T09:30:00Z";
+const NO_DATE: &str = "this is not a date; write 2026-11-16 or 2026-11-16T09:30:00Z";
 
 #[derive(Debug, Args)]
 pub(crate) struct SessionsArgs {
@@ -11,7 +11,7 @@ pub(crate) struct SessionsArgs {
     pub(crate) command: SessionsCommand,
 }
 
-/// What narrows a search.
+/// The bounds of a search.
 #[derive(Debug, Args)]
 pub(crate) struct SearchBounds {
     /// Print JSON, one hit a line
@@ -20,10 +20,10 @@ pub(crate) struct SearchBounds {
     /// At most this many hits
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=300))]
     pub(crate) limit: u16,
-    /// Only from this day on: 2026-11-16, or a moment
+    /// From this day on (2026-11-16), or from this moment (2026-11-16T09:30:00Z)
     #[arg(long, value_name = "DAY", value_parser = since)]
     pub(crate) since: Option<jiff::Timestamp>,
-    /// Only up to this day, which counts
+    /// Until this day (inclusive)
     #[arg(long, value_name = "DAY", value_parser = until)]
     pub(crate) until: Option<jiff::Timestamp>,
 }
@@ -38,9 +38,9 @@ fn until(text: &str) -> Result<jiff::Timestamp, String> {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
-    /// What there is, newest first; those of subagents only with --all
+    /// List sessions, newest first
     List {
-        /// Those of subagents, too
+        /// Include subagent sessions
         #[arg(short, long)]
         all: bool,
         /// Print JSON
@@ -65,62 +65,69 @@ pub(crate) enum SessionsCommand {
         #[command(flatten)]
         bounds: SearchBounds,
     },
-    /// Copy a session, whole or up to the point before a turn
+    /// Copy a session into a new one, whole or up to an input
+    #[command(after_help = "Examples:
+  stead sessions show weekly                        the inputs are numbered
+  stead sessions fork weekly --to weekly-2          copy all of it
+  stead sessions fork weekly --before 3             copy what came before input 3")]
     Fork {
         /// The session
         id: String,
-        /// The turn (as `show` numbers them) before which the copy ends
+        /// Copy only what came before this input (as `show` numbers them)
         #[arg(long, value_name = "TURN")]
         before: Option<usize>,
         /// The name of the new session
         #[arg(long, value_name = "ID")]
         to: Option<String>,
     },
-    /// Continue from the point before a turn; nothing is erased
+    /// Return a session to the point before an input; the journal keeps what came after
+    #[command(after_help = "Examples:
+  stead sessions show weekly                        the inputs are numbered
+  stead sessions rewind weekly --before 3           forget input 3 and what followed
+  stead sessions rewind weekly --before 3 --files   restore the files as well")]
     Rewind {
         /// The session
         id: String,
-        /// The turn (as `show` numbers them)
+        /// The input (as `show` numbers them)
         #[arg(long, value_name = "TURN")]
         before: usize,
-        /// Take back what was done to files since then, too; refused if someone else changed them
+        /// Also restore the files that were changed since; refused if someone else changed them
         #[arg(long)]
         files: bool,
     },
-    /// Make the context of a session smaller: a summary stands for all but the newest messages;
-    /// nothing is erased
+    /// Summarise all but the newest messages of a session; the journal keeps them
     #[command(after_help = "Examples:
   stead sessions compact weekly
   stead sessions compact weekly --focus 'the decisions about the database'")]
     Compact {
         /// The session
         id: String,
-        /// What the summary must keep above all
+        /// What the summary must keep in any case
         #[arg(long, value_name = "TEXT")]
         focus: Option<String>,
-        /// The model as provider:model, over the workspace's own setting
+        /// Use this model (provider:model) instead of the workspace's
         #[arg(short, long, value_name = "MODEL")]
         model: Option<String>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Pin an input: the model is shown it word for word however long the session becomes
+    /// Pin an input, so that the model always sees it word for word
     Pin {
         /// The session
         id: String,
-        /// The turn (as `show` numbers them)
+        /// The input (as `show` numbers them)
         #[arg(long, value_name = "TURN")]
         turn: usize,
-        /// No longer
+        /// Unpin
         #[arg(long)]
         off: bool,
     },
-    /// Take back what a run did to files; refused if someone else changed them since
+    /// Undo what a run did to files; refused if someone else changed them since
     #[command(after_help = "Examples:
-  stead sessions undo --dry-run          what taking back the newest run would change
-  stead sessions undo -s weekly          take back the newest run of that session
-  stead sessions undo r01a1e1c2          that run; the beginning of its id will do")]
+  stead sessions undo --dry-run          show what undoing the newest run would change
+  stead sessions undo -s weekly          undo the newest run of that session
+  stead sessions undo r01a1e1c2          undo that run; the beginning of its id is enough")]
     Undo {
         /// The run [default: the newest that changed a file]
         run: Option<String>,
@@ -143,6 +150,9 @@ pub(crate) enum SessionsCommand {
         json: bool,
     },
     /// Write a session as Markdown or JSON
+    #[command(after_help = "Examples:
+  stead sessions export weekly                      Markdown, to standard output
+  stead sessions export weekly --format json -f weekly.json")]
     Export {
         /// The session
         id: String,

@@ -22,13 +22,13 @@ pub(crate) enum SkillsCommand {
 A secret is named, never written: ${VARIABLE} is kept, its value is not (quote it, or the shell fills
 it in). What is installed lies in .stead/skills/, and .stead/skills.json says where it came from.")]
     Add {
-        /// Where from: URL[#REV], a path, or the URL of a store
+        /// The source: URL[#REV], a path, or the URL of a store
         source: String,
-        /// What to call it [default: the last part of its address]
+        /// The name of the source [default: the last part of its address]
         #[arg(long)]
         name: Option<String>,
     },
-    /// Which skills there are, from where, which are hidden by others, and what is wrong
+    /// List skills with their sources, hidden duplicates and problems
     List {
         /// Print JSON
         #[arg(long)]

@@ -44,10 +44,10 @@ pub(crate) enum WorkspaceCommand {
     },
 }
 
-/// How a workspace is moved.
+/// The flags of a copy.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct CopyArgs {
-    /// Say what would be done, and do nothing
+    /// Show what would be done, and do nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// The agent in the store [default: name in the workspace's agent.yaml]

@@ -17,7 +17,7 @@ use crate::cli::args::{ChatArgs, GlobalArgs};
 use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
 use crate::cli::memory::background;
-use crate::cli::open_agent::{CommandModelUse, open_agent, session_id, with_session_agent};
+use crate::cli::open_agent::{open_agent, session_id, with_session_agent};
 use crate::cli::print::{errln, outln};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use runs::{ChatRunStart, FinishedRun};
@@ -28,11 +28,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead::agent::{Agent, ApprovalAnswer, Inbox, MemoryWorker, Pinned, Session, Subagents};
 use stead::core::{SessionId, SetEntry, SpendAmount};
+use stead::workspace::ModelUse;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// How long a run may take to wind up once the person has left.
+/// How long a run may take to end after the person has left.
 const EXIT_GRACE: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(100);
 /// The exit code of an interface that was left while a run went on, or by a signal.
@@ -65,13 +66,13 @@ pub(super) struct App<'a> {
     questions: mpsc::Receiver<PendingQuestion>,
     reply: Option<oneshot::Sender<ApprovalAnswer>>,
     leaving: ExitState,
-    /// Looks through what was said, beside the conversation.
+    /// Extracts and merges memory in the background.
     memory: Option<MemoryWorker>,
-    /// What the next run changes of how the session goes on.
+    /// The session settings that the next run changes.
     session_changes: Vec<SetEntry>,
-    /// Those who work for the session, also while a run has it.
+    /// The subagents of the session, also while a run owns it.
     subagents: Arc<Subagents>,
-    /// Tells when one of them is done.
+    /// Notified when one of them is done.
     task_ends: watch::Receiver<u64>,
 }
 
@@ -83,7 +84,7 @@ impl<'a> App<'a> {
         args: ChatArgs,
     ) -> Result<Self, CliError> {
         let common = &with_session_agent(common.clone(), env).await?;
-        let agent = open_agent(common, env, CommandModelUse::Required).await?;
+        let agent = open_agent(common, env, ModelUse::Required).await?;
         let id = session_id(args.session.as_deref())?;
         let session = load_session(&agent, &id).await?;
         let (person, asks) = ChatApprover::new(answerer(common, env, None));
@@ -169,7 +170,7 @@ impl<'a> App<'a> {
                 () = self.feed.filled() => self.drain_events(),
                 Some(asked) = self.questions.recv(), if self.reply.is_none() => {
                     self.drain_events();
-                    // Whoever asked may have gone on without an answer.
+                    // The run may have continued without an answer.
                     if !asked.reply.is_closed() {
                         self.reply = Some(asked.reply);
                         self.chat.ask(asked.question);
@@ -181,7 +182,7 @@ impl<'a> App<'a> {
                 Ok(()) = self.task_ends.changed(), if idle => self.on_task_end(),
                 Some(finished) = self.runs.join_next(), if waiting => self.on_finished(finished).await,
                 found = self.lookups.join_next(), if !self.lookups.is_empty() => {
-                    // One that was overtaken by another is an error, and of no interest.
+                    // A lookup that a newer one replaced ends with an error, which is ignored.
                     if let Some(Ok((query, found))) = found {
                         let commands = self.chat.offer_paths(&query, found);
                         self.run_commands(commands).await;
@@ -207,7 +208,7 @@ impl<'a> App<'a> {
             errln!("hooks were not told that the session is left: {error}");
         }
         self.agent.sessions().flush().await;
-        // What is not done yet goes on in a process of its own.
+        // Unfinished memory work continues in a process of its own.
         if self.memory.take().is_some() && self.chat.info.turns > 0 {
             background::start_worker(&self.common, self.env, &self.agent);
         }
@@ -254,7 +255,7 @@ impl<'a> App<'a> {
             }
             ChatCommand::Answer(answer) => {
                 if let Some(reply) = self.reply.take() {
-                    // A run that ended in the meantime asks no more.
+                    // A run that has ended meanwhile no longer asks.
                     let _ = reply.send(answer);
                 }
             }
@@ -323,7 +324,7 @@ impl<'a> App<'a> {
         for event in self.feed.take() {
             self.chat.on_event(&event);
         }
-        // Whoever asked goes on without an answer: something else was said, or the run is over.
+        // The run continues without an answer: another message came, or the run ended.
         if self.reply.as_ref().is_some_and(oneshot::Sender::is_closed) {
             self.reply = None;
             self.chat.question = None;

@@ -10,7 +10,7 @@ pub(super) struct PendingQuestion {
     pub(super) reply: oneshot::Sender<ApprovalAnswer>,
 }
 
-/// The person in front of the screen.
+/// Asks the person in front of the screen.
 pub(super) struct ChatApprover {
     name: String,
     questions: mpsc::Sender<PendingQuestion>,
@@ -38,7 +38,7 @@ impl Approver for ChatApprover {
     fn answer<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(async move {
             let (reply, answer) = oneshot::channel();
-            // An interface that is gone can be asked again later, by whoever resumes.
+            // If the interface is gone, the question is asked again when the run is resumed.
             match self
                 .questions
                 .send(PendingQuestion {

@@ -10,11 +10,11 @@ use tokio_util::sync::CancellationToken;
 /// At most this many paths are offered.
 const MAX_PATHS: usize = 50;
 
-/// What the word before the cursor could become.
+/// The kind of completion that the word before the cursor takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CompletionKind {
     Command,
-    /// What a command takes.
+    /// An argument of a command.
     Argument(&'static str),
     /// A path that begins like this.
     Path(String),
@@ -47,16 +47,16 @@ pub(super) fn completion_target(
 /// Something that can be completed to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Completion {
-    /// What stands in the input, the leading `/` or `@` included.
+    /// The text for the input, including the leading `/` or `@`.
     pub(super) text: String,
-    /// What follows once it is chosen: a space where the word is whole.
+    /// The text after it: a space if the word is complete.
     pub(super) suffix: &'static str,
     pub(super) help: &'static str,
 }
 
 /// The commands that begin like `word`.
 pub(super) fn complete_command(word: &str) -> Vec<Completion> {
-    // One that is typed whole goes before those that it begins.
+    // A command that is typed completely goes before longer ones.
     let (whole, others): (Vec<_>, Vec<_>) = SLASH_COMMANDS
         .iter()
         .filter(|slash| slash.name.starts_with(word))
@@ -72,7 +72,7 @@ pub(super) fn complete_command(word: &str) -> Vec<Completion> {
         .collect()
 }
 
-/// What fits a command and begins like `word`.
+/// Returns the arguments of a command that begin with `word`.
 pub(super) fn complete_argument(command: &str, word: &str, agents: &[String]) -> Vec<Completion> {
     let names: Vec<String> = match command {
         "/agent" => agents.to_vec(),
@@ -112,7 +112,7 @@ pub(super) struct CompletionPopup {
     pub(super) start: usize,
     pub(super) completions: Vec<Completion>,
     pub(super) selected: usize,
-    /// Whether Tab has put the chosen one into the input already.
+    /// Whether Tab has already inserted the chosen one.
     pub(super) cycling: bool,
 }
 
@@ -126,7 +126,7 @@ impl CompletionPopup {
         })
     }
 
-    /// What is left of a list of paths when more of the word was typed.
+    /// Returns the paths that still match after more of the word was typed.
     pub(super) fn narrowed(self, query: &str) -> Option<Self> {
         let (dir, name) = query.rsplit_once('/').unwrap_or(("", query));
         let fits = |choice: &Completion| {

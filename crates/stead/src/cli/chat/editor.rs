@@ -1,4 +1,4 @@
-//! The input: text of several lines, a cursor, and what was said before.
+//! The input: text of several lines, a cursor, and a history.
 
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 use unicode_width::UnicodeWidthStr;
@@ -23,7 +23,7 @@ pub(super) struct Editor {
     recalled: Option<RecalledInput>,
 }
 
-/// An entry of the history in place of the draft, which comes back after the newest.
+/// An entry of the history shown instead of the draft, which returns after the newest entry.
 #[derive(Debug, PartialEq, Eq)]
 struct RecalledInput {
     at: usize,
@@ -43,7 +43,7 @@ impl Editor {
         self.text.is_empty()
     }
 
-    /// Adds an input of earlier to the history.
+    /// Adds an earlier input to the history.
     pub(super) fn push_history(&mut self, input: &str) {
         if !input.trim().is_empty() && self.history.last().is_none_or(|last| last != input) {
             self.history.push(input.to_owned());
@@ -59,7 +59,7 @@ impl Editor {
         text
     }
 
-    /// Empties the input for good.
+    /// Discards the input.
     pub(super) fn clear(&mut self) {
         self.set(String::new());
         self.recalled = None;
@@ -75,7 +75,7 @@ impl Editor {
             .collect();
         self.text.insert_str(self.cursor, &clean);
         self.cursor += clean.len();
-        // What was inserted may join the grapheme after it.
+        // The inserted text may join the grapheme after it.
         while !self.is_boundary(self.cursor) {
             self.cursor += 1;
         }

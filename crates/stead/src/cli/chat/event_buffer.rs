@@ -27,7 +27,7 @@ impl EventBuffer {
         self.filled.notified().await;
     }
 
-    /// All that waits, in order.
+    /// Returns all buffered events, in order.
     pub(super) fn take(&self) -> Vec<Event> {
         std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner))
     }

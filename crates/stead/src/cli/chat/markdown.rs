@@ -82,7 +82,7 @@ fn parser(source: &str) -> Parser<'_> {
     )
 }
 
-/// Where the outermost blocks lie. Each begins at the start of a line.
+/// Returns the ranges of the outermost blocks. Each begins at the start of a line.
 fn blocks(source: &str) -> Vec<Range<usize>> {
     let mut depth = 0_usize;
     let mut found: Vec<Range<usize>> = Vec::new();

@@ -96,10 +96,10 @@ pub(super) const SLASH_COMMANDS: [SlashCommand; 16] = [
     },
 ];
 
-/// What was typed, understood.
+/// A parsed input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ParsedInput {
-    /// Not a command: to be said to the agent.
+    /// Not a command: a message for the agent.
     Input,
     Help,
     Status,
@@ -107,7 +107,7 @@ pub(super) enum ParsedInput {
     Queue(Option<QueueMode>),
     /// Something the application does.
     Run(ChatCommand),
-    /// A command nobody knows, or one that needs something else.
+    /// An unknown command, or one with a wrong argument.
     Invalid(String),
 }
 

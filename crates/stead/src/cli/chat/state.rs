@@ -13,16 +13,16 @@ use stead::agent::{ApprovalAnswer, ApprovalQuestion, Inbox};
 use stead::core::{Block, PermissionMode, RunOutcome, SessionState, SpendAmount, Todo, Usage, Usd};
 use stead::workspace::QueueMode;
 
-/// What the application is to do.
+/// A command to the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ChatCommand {
     /// Begin a run with this input.
     Send(String),
     /// Hand this to the run that goes on.
     SendToRun(String),
-    /// Take up the run that was interrupted or parked.
+    /// Resume the run that was interrupted or parked.
     Resume,
-    /// Take up the run that used up its budget, with so much more to spend.
+    /// Resume the run that used up its budget, with this much more to spend.
     Raise(SpendAmount),
     /// Stop the run.
     Cancel,
@@ -38,30 +38,30 @@ pub(super) enum ChatCommand {
     Sessions(Option<String>),
     /// Continue before a turn, or list them.
     Rewind(Option<usize>),
-    /// Another permission mode, or say which one holds.
+    /// Change the permission mode, or show it.
     Mode(Option<PermissionMode>),
-    /// Another agent acts, or say which ones there are.
+    /// Switch to another agent, or list the agents.
     Agent(Option<String>),
     /// Plan mode on or off.
     Plan(PlanModeSwitch),
-    /// Make the context smaller, keeping this above all.
+    /// Compact the context, keeping this above all.
     Compact(Option<String>),
     /// Pin the input of a turn, or the newest.
     Pin(Option<usize>),
-    /// Pin it no longer.
+    /// Unpin it.
     Unpin(usize),
     /// Leave; a run that goes on is cancelled.
     Quit,
 }
 
-/// Whether plan mode is to be on.
+/// Whether plan mode is turned on or off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PlanModeSwitch {
     On,
     Off,
 }
 
-/// The session in numbers, and how it stands.
+/// The facts about the session that the footer and /status show.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SessionInfo {
     pub(super) session: String,
@@ -80,7 +80,7 @@ pub(super) struct SessionInfo {
     pub(super) todos: Vec<Todo>,
 }
 
-/// Whether a run goes on.
+/// Whether a run is active.
 #[derive(Debug, PartialEq)]
 pub(super) enum ChatPhase {
     Idle,
@@ -94,7 +94,7 @@ pub(super) struct RunningState {
     pub(super) activity: Activity,
 }
 
-/// What a run is busy with.
+/// What a run is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Activity {
     Waiting,
@@ -108,21 +108,21 @@ pub(super) enum Activity {
     Cancelling,
 }
 
-/// All that the screen shows.
+/// The state of the screen.
 #[derive(Debug)]
 pub(super) struct Chat {
     items: Vec<ChatItem>,
     next_id: u64,
-    /// Where the items of the current step begin: a retry takes its text back.
+    /// The first item of the current step: a retry removes its text.
     step_start: usize,
     pub(super) editor: Editor,
     pub(super) popup: Option<CompletionPopup>,
     /// Tab was pressed before the paths to complete with were found.
     tab_pending: bool,
     pub(super) phase: ChatPhase,
-    /// What was said while a run goes on.
+    /// The messages sent while a run is active.
     pub(super) inbox: Arc<Inbox>,
-    /// Tasks that are worked on in the background.
+    /// The number of background tasks.
     pub(super) tasks: usize,
     /// The agents that can be talked to.
     pub(super) agents: Vec<String>,
@@ -191,7 +191,7 @@ impl Chat {
         }
     }
 
-    /// A run has gone on for this long.
+    /// Sets how long the run has taken.
     pub(super) fn tick(&mut self, so_far: Duration) {
         if let ChatPhase::Running(run) = &mut self.phase {
             run.elapsed = so_far;
@@ -332,7 +332,7 @@ impl Chat {
         )
     }
 
-    /// How full the context is: `12,400 of 200,000 (6%)`.
+    /// Returns how full the context is: `12,400 of 200,000 (6%)`.
     pub(super) fn context(&self) -> Option<String> {
         let (used, window) = self.info.context?;
         Some(match window {
@@ -358,7 +358,7 @@ impl Chat {
     }
 }
 
-/// What a person typed of a message.
+/// Returns the part of a message that the person typed.
 pub(super) fn typed_text(content: &[Block]) -> String {
     match transcript::user_item(content) {
         ItemBody::User { text, .. } => text,
@@ -366,7 +366,7 @@ pub(super) fn typed_text(content: &[Block]) -> String {
     }
 }
 
-/// What becomes of a message in this mode.
+/// Returns how a message is handled in this mode.
 fn describe_queue_mode(mode: QueueMode) -> &'static str {
     match mode {
         QueueMode::Collect => "what is said during a run is one input after it",

@@ -14,7 +14,7 @@ use std::io::{self, Stdout};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// How often the reading thread looks whether anybody still listens.
+/// How often the reading thread checks whether the receiver still exists.
 const POLL: Duration = Duration::from_millis(100);
 const MAX_WAITING_KEYS: usize = 256;
 
@@ -84,7 +84,7 @@ fn restore_on_panic() {
     }));
 }
 
-/// What is typed, read by a thread of its own until the receiver is dropped.
+/// Returns what is typed. A thread of its own reads it until the receiver is dropped.
 pub(super) fn read_keys() -> mpsc::Receiver<io::Result<Event>> {
     let (sender, receiver) = mpsc::channel(MAX_WAITING_KEYS);
     std::thread::spawn(move || {

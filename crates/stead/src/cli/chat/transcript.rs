@@ -1,10 +1,10 @@
-//! What the screen shows of a conversation.
+//! A conversation as items of the screen.
 
 use crate::cli::render::call_line;
 use serde_json::Value;
 use stead::core::{Block, Message, ResultStatus, SessionState};
 
-/// One thing on the screen. The id never changes, the revision does with every change of the body.
+/// One item of the screen. The id never changes; the revision changes with the body.
 #[derive(Debug, PartialEq)]
 pub(super) struct ChatItem {
     pub(super) id: u64,
@@ -14,7 +14,7 @@ pub(super) struct ChatItem {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ItemBody {
-    /// What the person said, and the names of what was attached.
+    /// An input of the person, and the names of attached files.
     User {
         text: String,
         attached: Vec<String>,
@@ -25,7 +25,7 @@ pub(super) enum ItemBody {
     Note(Tone, String),
 }
 
-/// How a note is meant.
+/// The tone of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
     /// Said by the interface itself.
@@ -51,7 +51,7 @@ impl CallItem {
     }
 }
 
-/// How far a call has come.
+/// The stage of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum CallStage {
     /// It waits for a person because of this rule, and would do this.
@@ -75,7 +75,7 @@ pub(super) enum Details {
     Shown,
 }
 
-/// How much of a result of earlier is shown.
+/// The most characters shown of an earlier result.
 const PREVIEW_CHARS: usize = 400;
 
 /// The conversation of a session as it stands.
@@ -117,7 +117,7 @@ pub(super) fn session_items(state: &SessionState) -> Vec<ItemBody> {
     bodies
 }
 
-/// What a person said: the first text is theirs, the rest was attached.
+/// Returns an input as an item: the first text is the person's, the rest was attached.
 pub(super) fn user_item(content: &[Block]) -> ItemBody {
     let mut blocks = content.iter();
     let text = match blocks.next() {

@@ -1,4 +1,4 @@
-//! Drawing. What is drawn is decided by the state and the size of the screen, nothing else.
+//! Drawing. The picture depends only on the state and the size of the screen.
 
 use super::markdown;
 use super::state::{Activity, Chat, ChatPhase, RunningState, typed_text};
@@ -29,18 +29,18 @@ const WARN: Style = Style::new().fg(Color::Yellow);
 const BAD: Style = Style::new().fg(Color::Red);
 const ACCENT: Style = Style::new().fg(Color::Cyan);
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
-/// How long each picture of the spinner is shown.
+/// How long each frame of the spinner is shown.
 const SPINNER_STEP_MS: u128 = 100;
 const MAX_POPUP_ROWS: u16 = 8;
-/// Ids up to this length are shown whole in the footer, of others so many characters.
+/// Ids up to this length are shown whole in the footer; longer ones are cut to it.
 const MAX_ID_CHARS: usize = 20;
 const SHORT_ID_CHARS: usize = 8;
-/// Messages that wait and are shown.
+/// The most queued messages that are shown.
 const MAX_QUEUED_ROWS: usize = 5;
-/// Rows of a running tool's output that are shown.
+/// The most rows of a running tool's output that are shown.
 const OUTPUT_ROWS: usize = 12;
 
-/// Draws the interface, keeping what it has rendered while it still fits.
+/// Draws the interface, and caches rendered items.
 #[derive(Debug)]
 pub(super) struct ChatView {
     colours: Colours,
@@ -52,13 +52,13 @@ pub(super) struct ChatView {
 /// An item as rows.
 #[derive(Debug, Default)]
 struct RenderedItem {
-    /// What it was rendered from: the item, its revision, and its mark.
+    /// The item, revision and mark it was rendered from.
     key: (u64, u64, CallMark),
     stream: markdown::StreamingMarkdown,
     rows: Vec<Line<'static>>,
 }
 
-/// Where the parts go.
+/// The areas of the screen.
 struct ScreenAreas {
     transcript: Rect,
     status: Rect,
@@ -84,7 +84,7 @@ impl ChatView {
         let input_width = usize::from(area.width.saturating_sub(PROMPT_COLUMNS));
         let (input_rows, cursor) = chat.editor.rows(input_width);
         let mut status = status_rows(chat, usize::from(area.width));
-        // Last, for they are what may be left out where there is little room.
+        // Last, because they are left out first where space is short.
         status.extend(todos::todo_rows(&chat.info.todos, usize::from(area.width)));
         let areas = areas(area, status.len(), input_rows.len());
         self.draw_transcript(areas.transcript, frame.buffer_mut(), chat);
@@ -111,7 +111,7 @@ impl ChatView {
         let total: usize = self.rendered.iter().map(|item| item.rows.len()).sum();
         let height = usize::from(area.height);
         if chat.scroll > 0 {
-            // What is being read stays where it is while more comes below it.
+            // The visible part stays in place while text is added below it.
             chat.scroll += total.saturating_sub(self.total_rows);
         }
         self.total_rows = total;
@@ -189,7 +189,7 @@ impl ChatView {
     }
 }
 
-/// Whether a call is the one that Ctrl-O is about.
+/// Whether Ctrl-O would open this call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum CallMark {
     Selected,
@@ -355,7 +355,7 @@ fn call_rows(call: &CallItem, mark: CallMark, width: usize) -> Vec<Line<'static>
     rows
 }
 
-/// What a call would do, in the colours of a diff.
+/// The preview of a call, in the colours of a diff.
 fn preview_rows(preview: &str, width: usize) -> Vec<Line<'static>> {
     let inner = width.saturating_sub(4);
     let style = |line: &str| match line.as_bytes().first() {
@@ -409,7 +409,7 @@ fn detail_rows(call: &CallItem, width: usize) -> Vec<Line<'static>> {
     )
 }
 
-/// What is going on: the question, the run, and what is queued.
+/// The status rows: the question, the run, and queued messages.
 fn status_rows(chat: &Chat, width: usize) -> Vec<Line<'static>> {
     let mut rows = Vec::new();
     if let Some(question) = &chat.question {
@@ -448,7 +448,7 @@ fn status_rows(chat: &Chat, width: usize) -> Vec<Line<'static>> {
     rows
 }
 
-/// What waits to be said, and how it will be.
+/// The queued messages, and how they will be delivered.
 fn queued_rows(inbox: &Inbox, width: usize) -> Vec<Line<'static>> {
     let mode = inbox.mode();
     let waiting = inbox.queued();

@@ -1,12 +1,12 @@
 //! Styled text broken into rows of a width.
 
-use crate::cli::style::is_unsafe_char;
+use crate::cli::print::is_unsafe_char;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-/// What a tab stands for: terminals have no tabs inside a cell grid.
+/// The replacement of a tab: a grid of cells has no tabs.
 const TAB: &str = "    ";
 
 /// A piece of text in one style.
@@ -96,7 +96,7 @@ impl RowBuilder {
                     self.place(grapheme, style);
                 }
             }
-            // A terminal would obey them, and they have no width to count.
+            // Control characters have no width, and a terminal would obey them.
             (deceiving, _) if deceiving.contains(is_unsafe_char) => {}
             (_, LineBreak::Words) => self.word.push((grapheme.to_owned(), style)),
             (_, LineBreak::Anywhere) => self.place(grapheme, style),

@@ -1,4 +1,4 @@
-//! The commands about what is remembered.
+//! The commands about long-term memory.
 
 use crate::cli::args::SearchBounds;
 use clap::{Args, Subcommand};
@@ -21,20 +21,20 @@ pub(crate) enum MemoryCommand {
         #[command(flatten)]
         bounds: SearchBounds,
     },
-    /// How memory stands: what waits, what was merged, what went wrong
+    /// Show the state of memory: pending facts, merges, failures
     Status(JsonArgs),
-    /// Show the facts that came from outside and wait for you
+    /// Show the facts from untrusted content that wait for you
     #[command(after_help = "Examples:
   stead memory review
-  stead memory approve 4f0c12ab34cd      then it may be remembered
-  stead memory reject --all              none of them may")]
+  stead memory approve 4f0c12ab34cd      it will be remembered
+  stead memory reject --all              none of them will")]
     Review(JsonArgs),
-    /// Let facts that wait be remembered
+    /// Accept pending facts
     #[command(
         after_help = "Examples:\n  stead memory approve 4f0c12ab34cd 77aa01fe2b90\n  stead memory approve --all"
     )]
     Approve(FactSelectionArgs),
-    /// Put facts that wait away
+    /// Reject pending facts
     #[command(after_help = "Example:\n  stead memory reject 4f0c12ab34cd")]
     Reject(FactSelectionArgs),
     /// List the facts that are remembered, with their ids
@@ -53,9 +53,9 @@ pub(crate) enum MemoryCommand {
         #[command(flatten)]
         form: JsonArgs,
     },
-    /// Edit curated memory in $EDITOR; what someone else wrote meanwhile is never lost
+    /// Edit curated memory in $EDITOR; changes made by others meanwhile are kept
     Edit,
-    /// Look through sessions for what to remember, now
+    /// Extract facts from sessions now
     #[command(
         after_help = "Examples:\n  stead memory flush             all sessions\n  stead memory flush -s plan     one of them"
     )]
@@ -75,18 +75,18 @@ pub(crate) enum MemoryCommand {
         #[command(flatten)]
         form: JsonArgs,
     },
-    /// Do what was put off, until nothing is due
+    /// Do the queued memory work until nothing is due
     #[command(hide = true)]
     Work {
         #[command(flatten)]
         model: ModelArgs,
-        /// At most this long
+        /// The most seconds to work
         #[arg(long, default_value_t = 600, value_name = "SECONDS")]
         seconds: u64,
     },
 }
 
-/// How something is printed.
+/// The form of the output.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct JsonArgs {
     /// Print JSON
@@ -94,24 +94,24 @@ pub(crate) struct JsonArgs {
     pub(crate) json: bool,
 }
 
-/// Which facts are meant.
+/// A selection of facts.
 #[derive(Debug, Clone, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct FactSelectionArgs {
     /// The facts, by id
     pub(crate) ids: Vec<String>,
-    /// All that wait
+    /// All pending facts
     #[arg(long)]
     pub(crate) all: bool,
 }
 
-/// Which agent and model.
+/// The agent and model to use.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ModelArgs {
-    /// The agent, of a workspace that defines several
+    /// The agent to use, where the workspace defines several
     #[arg(short = 'a', long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// The agent's model as provider:model; asked unless memory.model is set
+    /// Use this model (provider:model), unless memory.model is set
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! A process of its own that does what was put off, so that nobody waits for it.
+//! The background process that does queued memory work.
 
 use crate::cli::args::GlobalArgs;
 use crate::cli::env::ProcessEnv;
@@ -6,10 +6,10 @@ use std::process::Stdio;
 use stead::agent::Agent;
 use tokio::process::Command;
 
-/// The variable that keeps commands from leaving a process behind.
+/// The variable that turns the background process off.
 const BACKGROUND_VARIABLE: &str = "STEAD_BACKGROUND";
 
-/// Whether a process may be left behind.
+/// Whether a background process may be started.
 pub(crate) fn is_enabled(env: &ProcessEnv) -> bool {
     env.get(BACKGROUND_VARIABLE).as_deref() != Some("0")
 }

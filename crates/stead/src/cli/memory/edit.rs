@@ -60,7 +60,8 @@ fn private_copy(env: &ProcessEnv, path: &VPath, text: &[u8]) -> Result<PathBuf, 
     Ok(copy)
 }
 
-/// What an editor makes of a file. The setting may hold arguments, so a shell takes it apart.
+/// Opens a file in the editor and returns its new content. `$EDITOR` may have arguments, so a shell
+/// runs it.
 async fn run_editor(editor: &str, copy: &Path) -> Result<Vec<u8>, CliError> {
     let status = Command::new("sh")
         .arg("-c")

@@ -1,4 +1,4 @@
-//! `stead memory`: what is remembered, where it is from, and what a person says about it.
+//! `stead memory`: showing, reviewing and changing long-term memory.
 
 pub(crate) mod args;
 pub(crate) mod background;
@@ -13,14 +13,15 @@ pub(crate) use search::{lookup_error, print_hits as show_found};
 use super::args::GlobalArgs;
 use super::env::ProcessEnv;
 use super::error::CliError;
-use super::open_agent::{CommandModelUse, open_agent};
-use super::print::outln;
+use super::open_agent::open_agent;
+use super::print::{outln, to_json};
 use super::style::Style;
 use args::{JsonArgs, MemoryCommand, ModelArgs};
 use serde::Serialize;
 use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{Agent, ReviewDecision};
+use stead::workspace::ModelUse;
 
 pub(crate) async fn memory(
     common: &GlobalArgs,
@@ -95,12 +96,12 @@ pub(crate) async fn memory(
     }
 }
 
-/// The agent, for what asks no model.
+/// Opens the agent for commands that ask no model.
 async fn open_without_model(common: &GlobalArgs, env: &ProcessEnv) -> Result<Arc<Agent>, CliError> {
-    open_agent(common, env, CommandModelUse::NotNeeded).await
+    open_agent(common, env, ModelUse::NotNeeded).await
 }
 
-/// The agent with its models.
+/// Opens the agent with its models.
 async fn open_with_model(
     common: &GlobalArgs,
     env: &ProcessEnv,
@@ -109,16 +110,13 @@ async fn open_with_model(
     let common = common
         .with_model(args.model.as_ref())
         .with_agent(args.agent.as_ref());
-    open_agent(&common, env, CommandModelUse::Required).await
+    open_agent(&common, env, ModelUse::Required).await
 }
 
-/// Prints JSON if that is wanted. False if it is not.
+/// Prints JSON and returns true if the person asked for it.
 fn print_json_if_asked(form: JsonArgs, value: &impl Serialize) -> Result<bool, CliError> {
     if form.json {
-        outln!(
-            "{}",
-            serde_json::to_string(value).map_err(anyhow::Error::from)?
-        );
+        outln!("{}", to_json(value)?);
     }
     Ok(form.json)
 }

@@ -1,4 +1,4 @@
-//! What came from outside, and what a person says about it.
+//! Reviewing facts from untrusted content.
 
 use super::args::{FactSelectionArgs, JsonArgs};
 use super::print_json_if_asked;
@@ -23,11 +23,8 @@ pub(super) async fn list(
     let style = Style::stdout(env);
     for fact in &waiting {
         let from: Vec<String> = fact.sources.iter().map(describe_source).collect();
-        outln!("{}  {}", style.bold(&fact.id), style.sanitize(&fact.text));
-        outln!(
-            "              {}",
-            style.dim(&style.sanitize(&from.join("; ")))
-        );
+        outln!("{}  {}", style.bold(&fact.id), fact.text);
+        outln!("              {}", style.dim(&from.join("; ")));
     }
     if waiting.is_empty() {
         outln!("nothing waits for you");
@@ -65,10 +62,9 @@ pub(super) async fn decide(
         ReviewDecision::Approve => "approved",
         ReviewDecision::Reject => "rejected",
     };
-    let style = Style::stdout(env);
     decided
         .iter()
-        .for_each(|fact| outln!("{verb}  {}  {}", fact.id, style.sanitize(&fact.text)));
+        .for_each(|fact| outln!("{verb}  {}  {}", fact.id, fact.text));
     if decided.is_empty() {
         outln!("nothing waits for you");
     }

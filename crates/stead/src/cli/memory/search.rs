@@ -2,7 +2,7 @@
 
 use super::super::args::SearchBounds;
 use super::super::error::CliError;
-use super::super::print::{errln, outln};
+use super::super::print::{errln, out_json, outln};
 use super::super::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
@@ -31,18 +31,12 @@ pub(super) async fn search(
         let path = memory.path(&hit.source);
         let date = hit.at.map(|at| at.strftime("%Y-%m-%d").to_string());
         if bounds.json {
-            outln!(
-                "{}",
-                json!({"path": path, "line": hit.place, "date": date, "text": hit.text, "score": hit.score})
+            out_json(
+                &json!({"path": path, "line": hit.place, "date": date, "text": hit.text, "score": hit.score}),
             );
         } else {
             let date = date.map_or(String::new(), |date| style.dim(&format!(" ({date})")));
-            outln!(
-                "{}:{}{date} {}",
-                style.accent(path),
-                hit.place,
-                style.sanitize(&hit.text)
-            );
+            outln!("{}:{}{date} {}", style.accent(path), hit.place, hit.text);
         }
     }))
 }
@@ -72,7 +66,7 @@ pub(crate) fn print_hits(
 }
 
 impl SearchBounds {
-    /// The question, with one hit more than is shown: the proof that there are more.
+    /// Returns the query, with one hit more than is shown, to see whether there are more.
     pub(crate) fn query(&self, text: &str) -> Query {
         Query {
             since: self.since,

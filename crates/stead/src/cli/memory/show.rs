@@ -1,7 +1,8 @@
-//! What is remembered, line by line.
+//! Showing long-term memory.
 
 use super::args::JsonArgs;
 use super::print_json_if_asked;
+use crate::cli::count::counted;
 use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
 use crate::cli::print::outln;
@@ -11,7 +12,7 @@ use std::process::ExitCode;
 use stead::agent::{Agent, FactSource, MergeRecord};
 use stead::tools::line_diff;
 
-/// Lines around a change that are shown.
+/// The lines of context around a change.
 const CONTEXT_LINES: usize = 3;
 
 pub(super) async fn status(agent: &Agent, form: JsonArgs) -> Result<ExitCode, CliError> {
@@ -26,13 +27,16 @@ pub(super) async fn status(agent: &Agent, form: JsonArgs) -> Result<ExitCode, Cl
     };
     outln!("curated memory   {}", status.memory);
     outln!("extraction       {on}");
-    outln!("not merged yet   {} facts", status.unmerged);
+    outln!("not merged yet   {}", counted(status.unmerged, "fact"));
     outln!(
-        "waiting for you  {} facts (stead memory review)",
-        status.quarantined
+        "waiting for you  {} (stead memory review)",
+        counted(status.quarantined, "fact")
     );
     match status.merged_at {
-        Some(at) => outln!("merged           {} times, last at {at:.0}", status.merges),
+        Some(at) => outln!(
+            "merged           {}, last at {at:.0}",
+            counted(status.merges, "time")
+        ),
         None => outln!("merged           never"),
     }
     for dead in &status.dead {
@@ -58,7 +62,7 @@ pub(super) async fn list(
     let style = Style::stdout(env);
     for fact in &facts {
         let place = style.dim(&format!("{}:{}", fact.path, fact.line));
-        outln!("{}  {}  {place}", fact.id, style.sanitize(&fact.text));
+        outln!("{}  {}  {place}", fact.id, fact.text);
     }
     if facts.is_empty() {
         outln!("nothing is remembered yet");
@@ -83,17 +87,12 @@ pub(super) async fn blame(
         } else {
             from.join("; ")
         };
-        outln!(
-            "{:>4}  {}  {}",
-            line.line,
-            style.sanitize(&line.text),
-            style.dim(&style.sanitize(&from))
-        );
+        outln!("{:>4}  {}  {}", line.line, line.text, style.dim(&from));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Date, session, entry and who, as far as known.
+/// Returns the date, session, entry and speaker, as far as known.
 pub(super) fn describe_source(source: &FactSource) -> String {
     let noted = |key: &str| source.get(key).filter(|value| !value.is_empty());
     let approved = noted("approved_by").map(|by| format!("approved by {by}"));
@@ -138,12 +137,12 @@ pub(super) async fn diff(
         outln!(
             "{}",
             style.bold(&format!(
-                "{:.0}  {} facts, {by}",
+                "{:.0}  {}, {by}",
                 record.at,
-                record.facts.len()
+                counted(record.facts.len(), "fact")
             ))
         );
-        outln!("{}", style.sanitize(&unified_diff(record, &memory)));
+        outln!("{}", unified_diff(record, &memory));
     }
     if records.is_empty() {
         outln!("nothing was merged yet");
@@ -151,7 +150,7 @@ pub(super) async fn diff(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The change as a patch.
+/// Returns the change as a patch.
 fn unified_diff(record: &MergeRecord, memory: &str) -> String {
     let before = &record.shown.before;
     let after = &record.shown.after;

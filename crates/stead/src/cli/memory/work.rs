@@ -1,7 +1,8 @@
-//! Doing now what else is done in the background.
+//! Memory work that is otherwise done in the background.
 
 use super::args::JsonArgs;
 use super::print_json_if_asked;
+use crate::cli::count::counted;
 use crate::cli::error::CliError;
 use crate::cli::open_agent::session_id;
 use crate::cli::print::outln;
@@ -35,8 +36,8 @@ pub(super) async fn flush(
     }
     if !print_json_if_asked(form, &all)? {
         outln!(
-            "{} facts remembered, {} wait for you (stead memory review)",
-            all.facts,
+            "{} remembered, {} waiting for you (stead memory review)",
+            counted(all.facts, "fact"),
             all.quarantined
         );
     }
@@ -49,10 +50,10 @@ pub(super) async fn consolidate(agent: &Agent, form: JsonArgs) -> Result<ExitCod
         return Ok(ExitCode::SUCCESS);
     }
     outln!(
-        "{} facts merged, {} put away, {} old days archived",
-        done.facts,
+        "{} merged, {} put away, {} archived",
+        counted(done.facts, "fact"),
         done.archived,
-        done.days
+        counted(done.days, "old day")
     );
     if let Some(reason) = &done.fallback {
         outln!("without a model: {reason}");
@@ -67,7 +68,11 @@ pub(super) async fn work(agent: &Agent, seconds: u64) -> Result<ExitCode, CliErr
         .work_exclusively(agent.owner(), &options)
         .await?
     {
-        outln!("{} jobs done, {} failed", worked.done, worked.failed);
+        outln!(
+            "{} done, {} failed",
+            counted(worked.done, "job"),
+            worked.failed
+        );
     } else {
         outln!("another process is at it");
     }

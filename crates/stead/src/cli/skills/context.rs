@@ -22,7 +22,8 @@ pub(crate) struct SkillContext {
     shared_files: Arc<dyn Vfs>,
     /// A user's own part of it.
     user_files: Option<Arc<dyn Vfs>>,
-    /// Where sources are installed: the user's view if there is a user, otherwise everybody's.
+    /// The tree that sources are installed in: the user's own if there is a user, otherwise the
+    /// shared one.
     pub(crate) installed_files: Arc<dyn Vfs>,
 }
 
@@ -50,7 +51,7 @@ impl SkillContext {
         })
     }
 
-    /// What reads skills.
+    /// Returns the reader of skills.
     pub(crate) fn library(&self) -> &SkillLibrary {
         &self.workspace.library
     }
@@ -83,7 +84,7 @@ impl SkillContext {
         variable(&self.workspace, env, name)
     }
 
-    /// Where a path of a layer is, for people.
+    /// Returns the path of a file in a layer, as shown to people.
     pub(crate) fn display_path(&self, files: &Arc<dyn Vfs>, path: &VPath) -> String {
         let is_home = self
             .workspace

@@ -1,11 +1,12 @@
 //! `stead skills list` and `check`.
 
 use super::context::SkillContext;
-use super::{SkillsFormat, counted, is_workspace_owned, short_pin};
+use super::{SkillsFormat, is_workspace_owned, short_pin};
 use crate::cli::args::GlobalArgs;
+use crate::cli::count::counted;
 use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
-use crate::cli::print::outln;
+use crate::cli::print::{out_json, outln};
 use crate::cli::style::Style;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -15,7 +16,7 @@ use stead::skills::{
 };
 use unicode_width::UnicodeWidthStr;
 
-/// How much of a description a line shows.
+/// The most characters of a description on a line.
 const SHOWN_CHARS: usize = 72;
 
 pub(super) async fn list(
@@ -27,7 +28,7 @@ pub(super) async fn list(
     let catalogue = places.library().catalogue(&places.layers().await?).await;
     let installation = Installation::open(places.installed_files.clone()).await?;
     match form {
-        SkillsFormat::Json => outln!("{}", as_json(&places, &catalogue, installation.sources())),
+        SkillsFormat::Json => out_json(&as_json(&places, &catalogue, installation.sources())),
         SkillsFormat::Text => print_skills(env, &places, &catalogue, installation.sources()),
     }
     Ok(ExitCode::SUCCESS)
@@ -107,10 +108,10 @@ fn print_skills(
         .unwrap_or(0);
     for skill in catalogue.skills() {
         let pad = " ".repeat(width - skill.name().width());
-        let name = style.bold(&style.sanitize(skill.name()));
+        let name = style.bold(skill.name());
         let layer = skill.origin.to_string();
         let origin = places.display_path(&skill.files, &skill.dir);
-        outln!("{name}{pad}  {layer:<18}  {}", style.sanitize(&origin));
+        outln!("{name}{pad}  {layer:<18}  {}", origin);
         let description = skill
             .header
             .description
@@ -121,11 +122,7 @@ fn print_skills(
             Some((end, _)) => format!("{}…", &description[..end]),
             None => description,
         };
-        outln!(
-            "{}  {}",
-            " ".repeat(width),
-            style.dim(&style.sanitize(&clipped))
-        );
+        outln!("{}  {}", " ".repeat(width), style.dim(&clipped));
     }
     for source in sources {
         let rev = source
@@ -138,20 +135,20 @@ fn print_skills(
         outln!(
             "source {}: {kind} {} at {pinned}",
             style.bold(&source.name),
-            style.sanitize(&from)
+            from
         );
     }
     for Shadowed { skill, by, by_dir } in &catalogue.shadowed {
         let hidden = places.display_path(&skill.files, &skill.dir);
         let text = format!("{hidden} ({}): {by_dir} ({by}) is used", skill.origin);
-        outln!("{} {}", style.warn("hidden"), style.sanitize(&text));
+        outln!("{} {}", style.warn("hidden"), text);
     }
     for finding in &catalogue.findings {
         let mark = match finding.consequence {
             Consequence::Used => style.warn("warning"),
             Consequence::Skipped => style.bad("skipped"),
         };
-        outln!("{mark} {}", style.sanitize(&finding.to_string()));
+        outln!("{mark} {}", finding.to_string());
     }
 }
 
@@ -180,9 +177,8 @@ pub(super) async fn check(
                 .map(|(source, skill)| json!({"source": source, "skill": skill}))
                 .collect();
             let problems: Vec<Value> = findings.iter().map(finding_json).collect();
-            outln!(
-                "{}",
-                json!({"skills": catalogue.skills().len(), "problems": problems, "changed": changed})
+            out_json(
+                &json!({"skills": catalogue.skills().len(), "problems": problems, "changed": changed}),
             );
         }
         SkillsFormat::Text => print_checked(env, &catalogue, &findings, &changed),
@@ -207,13 +203,13 @@ fn print_checked(
             warnings += 1;
             style.warn("warning")
         };
-        outln!("{mark} {}", style.sanitize(&finding.to_string()));
+        outln!("{mark} {}", finding.to_string());
     }
     for (source, skill) in changed {
         let text = format!(
             "{skill} of {source} is not as it was installed; `stead skills update {source}` renews it"
         );
-        outln!("{} {}", style.warn("warning"), style.sanitize(&text));
+        outln!("{} {}", style.warn("warning"), text);
     }
     let skills = counted(catalogue.skills().len(), "skill");
     let errors = counted(errors, "error");

@@ -1,14 +1,14 @@
-//! Waiting for what takes long, saying how far it is, and stopping it.
+//! Progress of long work, which a person can stop.
 
 use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
-use crate::cli::print::err;
+use crate::cli::print::{clear_status_line, err};
 use crate::cli::signals::Signals;
 use std::future::Future;
 use std::time::Duration;
 use stead::skills::SkillProgress;
 
-/// What comes of `work`; none if a person stopped it. After a second it is said what is going on.
+/// Returns the result of `work`, or `None` if a person stopped it. Shows progress after a second.
 pub(super) async fn with_progress<T>(
     env: &ProcessEnv,
     progress: &SkillProgress,
@@ -21,7 +21,7 @@ pub(super) async fn with_progress<T>(
         tokio::select! {
             done = &mut work => {
                 if env.stderr_is_terminal && !said.is_empty() {
-                    err(format_args!("\r\x1b[K"));
+                    clear_status_line();
                 }
                 return Ok(Some(done));
             }
@@ -29,7 +29,8 @@ pub(super) async fn with_progress<T>(
             () = tokio::time::sleep(Duration::from_secs(1)) => {
                 let now = progress.describe();
                 if env.stderr_is_terminal {
-                    err(format_args!("\r\x1b[K{now} …"));
+                    clear_status_line();
+                    err(format_args!("{now} …"));
                 } else if now != said {
                     err(format_args!("{now} …\n"));
                 }

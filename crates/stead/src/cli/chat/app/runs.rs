@@ -1,4 +1,4 @@
-//! The run that goes on: what begins it, what is said meanwhile, what comes after it.
+//! Starting runs, sending messages to them, and ending them.
 
 use super::super::state::ChatPhase;
 use super::super::transcript::Tone;
@@ -16,7 +16,7 @@ use stead::workspace::{DropPolicy, QueueSettings};
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
-/// What begins a run.
+/// The start of a run.
 pub(super) enum ChatRunStart {
     Input(Vec<Block>),
     Resume {
@@ -34,7 +34,7 @@ pub(super) struct FinishedRun {
     report: Result<FinishedWork, AgentError>,
 }
 
-/// What came to its end.
+/// The outcome of a run.
 enum FinishedWork {
     Run(RunOutcome),
     Compacted,
@@ -62,7 +62,7 @@ impl App<'_> {
             wait: self.args.turn.wait(),
             settings: std::mem::take(&mut self.session_changes),
             inbox: Some(self.chat.inbox.clone()),
-            // They go on while the person does; their end wakes the session.
+            // They continue after the run; their end wakes the session.
             background_tasks: BackgroundTaskPolicy::Detach,
             ..RunOptions::default()
         };

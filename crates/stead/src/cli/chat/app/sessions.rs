@@ -4,19 +4,21 @@ use super::super::state::SessionInfo;
 use super::super::transcript::Tone;
 use super::{App, SESSIONS_SHOWN};
 use crate::cli::args::GlobalArgs;
+use crate::cli::count::counted;
 use crate::cli::error::CliError;
-use crate::cli::open_agent::{CommandModelUse, open_agent};
+use crate::cli::open_agent::open_agent;
 use crate::cli::render::tokens_line;
 use std::sync::Arc;
 use stead::agent::{Agent, AgentError, ArchiveTag, Pinned, Session};
 use stead::core::{PlanStage, SessionId};
 use stead::store::StoreError;
+use stead::workspace::ModelUse;
 
 impl App<'_> {
     /// Makes a session the one that is talked to, and shows it.
     pub(super) async fn switch_session(&mut self, session: Session) {
         if *session.id() != self.id {
-            // What was said to the other one is not said to this one, and how was for that one.
+            // Messages queued for the other session, and its queue mode, do not apply to this one.
             self.chat.restore_queued_input();
             self.chat
                 .inbox
@@ -36,7 +38,7 @@ impl App<'_> {
         self.attach_session(session).await;
     }
 
-    /// What flags say holds from the next run on.
+    /// Applies the flags from the next run on.
     pub(super) fn apply_flags(&mut self) {
         let turn = &self.args.turn;
         let info = &mut self.chat.info;
@@ -46,7 +48,7 @@ impl App<'_> {
         }
     }
 
-    /// Has the session while no run does. Those who work for another one are stopped.
+    /// Stores the session while no run owns it. Subagents of another session are stopped.
     pub(super) async fn attach_session(&mut self, session: Session) {
         if !Arc::ptr_eq(&self.subagents, session.subagents()) {
             if let Some(words) = self.stop_tasks().await {
@@ -55,7 +57,7 @@ impl App<'_> {
             self.subagents = session.subagents().clone();
             self.task_ends = self.subagents.watch_finished();
         }
-        // A list that cannot be read is told when somebody asks for it.
+        // An unreadable list is reported when it is asked for.
         self.chat.agents = self
             .agent
             .agents()
@@ -65,7 +67,7 @@ impl App<'_> {
         self.session = Some(session);
     }
 
-    /// Stops those who work in the background; what a person is told of it, if anybody did.
+    /// Stops background tasks, and returns a message about them if there were any.
     pub(super) async fn stop_tasks(&mut self) -> Option<String> {
         let working = self.subagents.running_count();
         self.subagents.stop().await;
@@ -87,7 +89,7 @@ impl App<'_> {
             model: Some(name),
             ..self.common.clone()
         };
-        let agent = open_agent(&common, self.env, CommandModelUse::Required).await?;
+        let agent = open_agent(&common, self.env, ModelUse::Required).await?;
         let session = load_session(&agent, &self.id).await?;
         self.agent.sessions().flush().await;
         (self.common, self.agent) = (common, agent);
@@ -125,8 +127,10 @@ impl App<'_> {
             let here = if summary.id == self.id { "*" } else { " " };
             let numbers = tokens_line(&summary.usage, summary.cost);
             rows.push(format!(
-                "{here} {}  {}\n    {} runs · {numbers}",
-                summary.id, summary.title, summary.runs
+                "{here} {}  {}\n    {} · {numbers}",
+                summary.id,
+                summary.title,
+                counted(summary.runs, "run")
             ));
         }
         match list.len().checked_sub(SESSIONS_SHOWN) {
@@ -203,7 +207,7 @@ pub(super) async fn load_session(
     }
 }
 
-/// How full the context is, once something was said.
+/// Returns how full the context is, once there is a message.
 fn context_of(session: &Session) -> Option<(u64, Option<u64>)> {
     let used = session.state().used_tokens(0);
     (used > 0).then(|| (used, session.window()))

@@ -1,4 +1,4 @@
-//! What a person changes of how the session goes on: the permission mode, plan mode, the agent.
+//! Changing settings of the session: the permission mode, plan mode, the agent.
 
 use super::super::state::PlanModeSwitch;
 use super::super::transcript::Tone;
@@ -9,7 +9,7 @@ use crate::cli::render::plan_line;
 use stead::core::{PermissionMode, SessionChange};
 
 impl App<'_> {
-    /// Another permission mode from here on, or says which one holds.
+    /// Changes the permission mode, or shows it.
     pub(super) async fn set_mode(&mut self, mode: Option<PermissionMode>) -> Result<(), CliError> {
         let Some(to) = mode else {
             let all = PermissionMode::ALL.map(PermissionMode::as_str).join(", ");
@@ -17,7 +17,7 @@ impl App<'_> {
             self.chat.note(Tone::Info, text);
             return Ok(());
         };
-        // What was said last counts.
+        // The last change wins.
         self.args.turn.mode = None;
         self.session_changes
             .retain(|set| !matches!(set.change, SessionChange::Mode { .. }));
@@ -29,7 +29,7 @@ impl App<'_> {
         .await
     }
 
-    /// Another agent acts from here on, or says which ones there are.
+    /// Switches to another agent, or lists the agents.
     pub(super) async fn set_agent(&mut self, name: Option<String>) -> Result<(), CliError> {
         let Some(to) = name else {
             self.chat.agents = self.agent.agents().switchable(self.agent.owner()).await?;
@@ -81,7 +81,7 @@ impl App<'_> {
         self.apply_change(change, "/plan", words).await
     }
 
-    /// Changes how the session goes on, and says `words`.
+    /// Changes settings of the session, and shows `words`.
     async fn apply_change(
         &mut self,
         change: SessionChange,

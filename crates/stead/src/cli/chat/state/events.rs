@@ -1,4 +1,4 @@
-//! What the events of a run change on the screen.
+//! Applying the events of a run to the screen.
 
 use super::super::transcript::{self, CallItem, CallStage, Details, ItemBody, Tone};
 use super::{Activity, Chat, ChatPhase};
@@ -249,7 +249,7 @@ impl Chat {
         }
     }
 
-    /// What those who work for the agent do, in a line each.
+    /// Shows the events of subagents, a line each.
     fn on_child_event(&mut self, who: &str, kind: &EventKind) {
         match kind {
             EventKind::RunStarted { .. } => self.note(Tone::Info, format!("[{who}] began")),

@@ -1,4 +1,4 @@
-//! What keys and pasted text change, and what they command.
+//! Handling keys and pasted text.
 
 use super::super::complete::{self, CompletionKind, CompletionPopup};
 use super::super::editor::CursorMove;
@@ -248,7 +248,7 @@ impl Chat {
             (ParsedInput::Input, ChatPhase::Idle) if self.inbox.is_empty() => {
                 self.submit_text(text)
             }
-            // What waits for a moment of silence is said together with it.
+            // Messages that wait for a pause are sent together with it.
             (ParsedInput::Input, ChatPhase::Idle | ChatPhase::Running(_)) => {
                 vec![ChatCommand::SendToRun(text)]
             }

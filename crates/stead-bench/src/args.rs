@@ -1,9 +1,11 @@
-//! The hidden commands that benchmarks run.
+//! The command line of the adapter.
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
-#[derive(Debug, Args)]
+/// Runs the work that the benchmark measures
+#[derive(Debug, Parser)]
+#[command(name = "stead-bench")]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
     pub(crate) command: BenchCommand,
@@ -144,4 +146,21 @@ pub(crate) enum BenchOp {
     List,
     /// An entry to a session's journal
     Append,
+}
+
+impl BenchCommand {
+    /// Whether many sessions or clients work at once.
+    pub(crate) fn is_concurrent(&self) -> bool {
+        match self {
+            Self::Many { .. } | Self::Hold { .. } => true,
+            Self::Place(args) => args.clients > 1,
+            Self::Run { .. }
+            | Self::Dump { .. }
+            | Self::Turn { .. }
+            | Self::Search { .. }
+            | Self::Children { .. }
+            | Self::Save { .. }
+            | Self::Restore { .. } => false,
+        }
+    }
 }

@@ -1,21 +1,16 @@
 //! What a subagent costs beside its model, for `bench/`.
 
-use super::env::ProcessEnv;
-use super::error::CliError;
-use super::open_agent::{AgentInputs, build_agent, open_workspace};
-use super::print::outln;
 use futures_util::stream::{self, BoxStream, StreamExt};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::path::Path;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use stead::agent::{Agent, RunOptions};
 use stead::core::{Block, Message, RunOutcome, SessionId, StopReason, ToolCall, Usage};
 use stead::model::{Delta, Model, ModelError, ModelFacts, Reply, Request};
-use stead::workspace::{FeatureSwitch, OpenOptions};
+use stead::workspace::FeatureSwitch;
 
 /// What begins the session that hands work over.
 const LEAD_INPUT: &str = "hand over";
@@ -89,36 +84,29 @@ impl Model for WaveModel {
     }
 }
 
-/// Runs `waves` × `width` subagents, then as many sessions that nobody hands work to. Prints a JSON
-/// object.
-pub(crate) async fn bench_children(
-    env: &ProcessEnv,
-    workdir: &Path,
-    waves: usize,
-    width: usize,
-) -> Result<ExitCode, CliError> {
-    let mut workspace = open_workspace(workdir, OpenOptions::default(), env).await?;
-    let config = &mut workspace.definition.config;
-    let many = u32::try_from(width).unwrap_or(u32::MAX).max(1);
-    (
-        config.policy.max_concurrent_subagents,
-        config.policy.parallel_tool_calls,
-    ) = (many, many);
-    (
-        config.policy.max_steps,
-        config.policy.repeat_nudge,
-        config.policy.repeat_end,
-    ) = (u32::MAX, 0, 0);
-    config
-        .disable
-        .0
-        .extend([FeatureSwitch::Compaction, FeatureSwitch::MemoryHooks]);
+/// Measures `waves` × `width` subagents, then as many sessions without a parent.
+pub(crate) async fn measure(workdir: &Path, waves: usize, width: usize) -> anyhow::Result<Value> {
     let model = Arc::new(WaveModel {
         waves,
         width,
         warm_kb: AtomicU64::new(0),
     });
-    let agent = build_agent(workdir, workspace, AgentInputs::with_model(model.clone())).await?;
+    let at_once = u32::try_from(width).unwrap_or(u32::MAX).max(1);
+    let agent = Agent::builder()
+        .workspace(workdir)
+        .model_arc(model.clone())
+        .disable(FeatureSwitch::Shell)
+        .disable(FeatureSwitch::Compaction)
+        .disable(FeatureSwitch::MemoryHooks)
+        .configure(move |config| {
+            config.policy.max_concurrent_subagents = at_once;
+            config.policy.parallel_tool_calls = at_once;
+            config.policy.max_steps = u32::MAX;
+            config.policy.repeat_nudge = 0;
+            config.policy.repeat_end = 0;
+        })
+        .build()
+        .await?;
     let begun = Instant::now();
     run(&agent, LEAD_INPUT).await?;
     let child_s = begun.elapsed().as_secs_f64();
@@ -135,25 +123,19 @@ pub(crate) async fn bench_children(
     let count = (waves * width).max(1) as f64;
     let growth_kb = last_kb.saturating_sub(model.warm_kb.load(Ordering::Relaxed));
     let per = |seconds: f64| seconds * 1000.0 / count;
-    outln!(
-        "{}",
-        json!({"children": waves * width, "child_ms": per(child_s), "session_ms": per(session_s), "growth_kb": growth_kb})
-    );
-    Ok(ExitCode::SUCCESS)
+    Ok(
+        json!({"children": waves * width, "child_ms": per(child_s), "session_ms": per(session_s), "growth_kb": growth_kb}),
+    )
 }
 
-async fn run(agent: &Arc<Agent>, input: &str) -> Result<(), CliError> {
+async fn run(agent: &Arc<Agent>, input: &str) -> anyhow::Result<()> {
     let report = agent
         .session(SessionId::fresh())
         .run(vec![Block::text(input)], RunOptions::default())
         .await?;
     match report.outcome {
         RunOutcome::Completed => Ok(()),
-        outcome => Err(CliError::Failed(anyhow::anyhow!(
-            "it ended as {}: {:?}",
-            outcome.as_str(),
-            report.reason
-        ))),
+        outcome => anyhow::bail!("the run ended as {}: {:?}", outcome.as_str(), report.reason),
     }
 }
 

@@ -1,16 +1,13 @@
 //! How many operations per second a place carries out, for `bench/`.
 
-use super::args::{BenchLayers, BenchOp, PlaceArgs};
-use super::env::ProcessEnv;
-use super::error::CliError;
-use super::open_agent::{connect_store, open_place, open_workspace};
-use super::print::outln;
+use crate::args::{BenchLayers, BenchOp, PlaceArgs};
+use serde_json::{Map, Value};
 use std::path::Path;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use stead::agent::open_folder;
 use stead::core::{Entry, Owner, Redactor, RunId, SessionId, UserInput};
-use stead::place::{FilesystemMode, StorePathBase};
+use stead::place::{FilesystemMode, StorePathBase, connect_store, open_place};
 use stead::store::{
     FileSessions, FileUndoLog, OsDisk, RunKey, Sessions, Space, StoreSessions, StoreUndoLog,
     UndoLog,
@@ -18,18 +15,22 @@ use stead::store::{
 use stead::vfs::{
     ContentHash, Expect, Guarded, LocalVfs, ReadRange, Recorded, StoreVfs, VPath, Version, Vfs,
 };
-use stead::workspace::{OpenOptions, Workspace};
+use stead::workspace::{ModelUse, OpenOptions, Workspace};
 use tokio::task::JoinSet;
 
-/// Prints a JSON object: operations per second, by name of the operation.
-pub(crate) async fn bench_place(env: &ProcessEnv, args: &PlaceArgs) -> Result<ExitCode, CliError> {
-    let workspace = open_workspace(&args.workdir, OpenOptions::default(), env).await?;
+/// Measures operations per second, by name of the operation.
+pub(crate) async fn measure(args: &PlaceArgs) -> anyhow::Result<Value> {
+    let options = OpenOptions {
+        model_use: ModelUse::NotNeeded,
+        ..OpenOptions::default()
+    };
+    let workspace = open_folder(&args.workdir, options, &|_| None).await?;
     let target = open_target(args, &workspace).await?;
     let mut clients = Vec::new();
     for number in 0..args.clients {
         clients.push(BenchClient::new(&target, number, args)?);
     }
-    let mut rates = serde_json::Map::new();
+    let mut rates = Map::new();
     if args
         .ops
         .iter()
@@ -46,8 +47,7 @@ pub(crate) async fn bench_place(env: &ProcessEnv, args: &PlaceArgs) -> Result<Ex
         rates.insert(format!("{op:?}").to_lowercase(), per_second.into());
     }
     target.sessions.flush().await;
-    outln!("{}", serde_json::Value::Object(rates));
-    Ok(ExitCode::SUCCESS)
+    Ok(Value::Object(rates))
 }
 
 /// What is measured.
@@ -58,7 +58,7 @@ struct BenchTarget {
 }
 
 /// The place that the settings of the workspace name, with the layers that were asked for.
-async fn open_target(args: &PlaceArgs, workspace: &Workspace) -> Result<BenchTarget, CliError> {
+async fn open_target(args: &PlaceArgs, workspace: &Workspace) -> anyhow::Result<BenchTarget> {
     let run = RunKey {
         session: SessionId::fresh(),
         run: RunId::fresh(),
@@ -76,7 +76,7 @@ async fn open_target(args: &PlaceArgs, workspace: &Workspace) -> Result<BenchTar
             })
         }
         BenchLayers::Agent => {
-            let place = open_place(dir, workspace, Vec::new()).await?;
+            let place = open_place(&workspace.place_settings(dir), Redactor::default()).await?;
             let files = recorded(
                 place.files(&owner, &run.session, None),
                 place.changes(&owner),
@@ -93,14 +93,14 @@ async fn open_target(args: &PlaceArgs, workspace: &Workspace) -> Result<BenchTar
 async fn open_bare_target(
     dir: &Path,
     workspace: &Workspace,
-) -> Result<(BenchTarget, Arc<dyn UndoLog>), CliError> {
+) -> anyhow::Result<(BenchTarget, Arc<dyn UndoLog>)> {
     let settings = &workspace.config().filesystem;
     let agent = workspace.config().agent_id();
     let disk = Arc::new(OsDisk);
     let redactor = Redactor::default();
     match settings.mode {
         FilesystemMode::Local => {
-            let files = Arc::new(LocalVfs::open(dir, disk.clone()).map_err(anyhow::Error::from)?);
+            let files = Arc::new(LocalVfs::open(dir, disk.clone())?);
             let changes = Arc::new(FileUndoLog::new(dir, &agent, disk.clone()));
             let sessions = Arc::new(FileSessions::new(dir, agent, disk, redactor));
             Ok((BenchTarget { files, sessions }, changes))
@@ -129,9 +129,9 @@ async fn open_bare_target(
 async fn run_clients<F>(
     clients: Vec<BenchClient>,
     work: impl Fn(BenchClient) -> F,
-) -> Result<(Vec<BenchClient>, u64), CliError>
+) -> anyhow::Result<(Vec<BenchClient>, u64)>
 where
-    F: Future<Output = Result<(BenchClient, u64), CliError>> + Send + 'static,
+    F: Future<Output = anyhow::Result<(BenchClient, u64)>> + Send + 'static,
 {
     let mut tasks = JoinSet::new();
     for client in clients {
@@ -140,7 +140,7 @@ where
     let mut clients = Vec::new();
     let mut sum = 0;
     while let Some(done) = tasks.join_next().await {
-        let (client, count) = done.map_err(anyhow::Error::from)??;
+        let (client, count) = done??;
         clients.push(client);
         sum += count;
     }
@@ -158,8 +158,8 @@ struct BenchClient {
 }
 
 impl BenchClient {
-    fn new(target: &BenchTarget, number: usize, args: &PlaceArgs) -> Result<Self, CliError> {
-        let path = |text: String| VPath::parse(&text).map_err(anyhow::Error::from);
+    fn new(target: &BenchTarget, number: usize, args: &PlaceArgs) -> anyhow::Result<Self> {
+        let path = |text: String| VPath::parse(&text);
         let directory = path(format!("{}/{number}", SessionId::fresh()))?;
         let files = (0..args.files)
             .map(|file| path(format!("{directory}/{file:04}.txt")))
@@ -185,7 +185,7 @@ impl BenchClient {
         content
     }
 
-    async fn fill(mut self) -> Result<(Self, u64), CliError> {
+    async fn fill(mut self) -> anyhow::Result<(Self, u64)> {
         for file in self.files.clone() {
             let content = self.next_content();
             self.versions
@@ -199,19 +199,18 @@ impl BenchClient {
         path: &VPath,
         content: Vec<u8>,
         expect: Expect,
-    ) -> Result<Version, CliError> {
+    ) -> anyhow::Result<Version> {
         Ok(self
             .target
             .files
             .write(path, content.into(), expect)
-            .await
-            .map_err(anyhow::Error::from)?)
+            .await?)
     }
 
     /// Does `op` again and again for as long as `span`; says how often.
-    async fn repeat(mut self, op: BenchOp, span: Duration) -> Result<(Self, u64), CliError> {
+    async fn repeat(mut self, op: BenchOp, span: Duration) -> anyhow::Result<(Self, u64)> {
         let files = self.target.files.clone();
-        let new = VPath::parse(&format!("{}-new", self.directory)).map_err(anyhow::Error::from)?;
+        let new = VPath::parse(&format!("{}-new", self.directory))?;
         let mut opened = match op {
             BenchOp::Append => Some(
                 self.target
@@ -230,9 +229,7 @@ impl BenchClient {
             match op {
                 BenchOp::Write => {
                     let content = self.next_content();
-                    let path = new
-                        .join(&format!("{:016x}", self.written))
-                        .map_err(anyhow::Error::from)?;
+                    let path = new.join(&format!("{:016x}", self.written))?;
                     self.write(&path, content, Expect::Absent).await?;
                 }
                 BenchOp::Overwrite => {
@@ -242,27 +239,18 @@ impl BenchClient {
                 }
                 BenchOp::Read => {
                     let read = files.read(&self.files[at], ReadRange::ALL).await;
-                    ensure_correct(
-                        read.map_err(anyhow::Error::from)?.0.len() == self.content.len(),
-                    )?;
+                    ensure_correct(read?.0.len() == self.content.len())?;
                 }
                 BenchOp::Stat => {
-                    let stat = files
-                        .stat(&self.files[at])
-                        .await
-                        .map_err(anyhow::Error::from)?;
+                    let stat = files.stat(&self.files[at]).await?;
                     ensure_correct(stat.size == self.content.len() as u64)?;
                 }
                 BenchOp::List => {
-                    let listed = files
-                        .list(&self.directory)
-                        .await
-                        .map_err(anyhow::Error::from)?;
+                    let listed = files.list(&self.directory).await?;
                     ensure_correct(listed.len() == self.files.len())?;
                 }
                 BenchOp::Append => {
-                    let text =
-                        String::from_utf8(self.next_content()).map_err(anyhow::Error::from)?;
+                    let text = String::from_utf8(self.next_content())?;
                     let entry = Entry::User(UserInput::text(RunId::fresh(), text));
                     if let Some(opened) = &mut opened {
                         opened.writer.append(vec![entry]).await?;
@@ -279,13 +267,11 @@ impl BenchClient {
 }
 
 /// A wrong answer is fast: it must not be counted.
-fn ensure_correct(is_right: bool) -> Result<(), CliError> {
+fn ensure_correct(is_right: bool) -> anyhow::Result<()> {
     if is_right {
         Ok(())
     } else {
-        Err(CliError::Failed(anyhow::anyhow!(
-            "an operation gave a wrong answer"
-        )))
+        Err(anyhow::anyhow!("an operation gave a wrong answer"))
     }
 }
 

@@ -1,12 +1,9 @@
 //! How long a search takes among many lines, for `bench/`.
 
-use super::error::CliError;
-use super::print::outln;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::Instant;
-use stead::search::{Index, IndexError, Query, SearchSource, SearchSourceKind, SourceLine};
+use stead::search::{Index, Query, SearchSource, SearchSourceKind, SourceLine};
 
 /// Lines of one source.
 const SOURCE_LINES: usize = 1000;
@@ -45,17 +42,11 @@ impl PseudoRandom {
     }
 }
 
-/// Fills an index in `workdir` with `lines` lines and asks it `rounds` questions. Prints a JSON
-/// object.
-pub(crate) async fn bench_search(
-    workdir: &Path,
-    lines: usize,
-    rounds: usize,
-) -> Result<ExitCode, CliError> {
-    let failed = |error: IndexError| CliError::Failed(error.into());
+/// Fills an index in `workdir` with `lines` lines and measures `rounds` queries.
+pub(crate) async fn measure(workdir: &Path, lines: usize, rounds: usize) -> anyhow::Result<Value> {
     let path = workdir.join("bench-search.sqlite");
     let _ = std::fs::remove_file(&path);
-    let index = Index::open(&path).await.map_err(failed)?;
+    let index = Index::open(&path).await?;
     let mut numbers = PseudoRandom(7);
     let begun = Instant::now();
     for source in 0..lines.div_ceil(SOURCE_LINES) {
@@ -69,8 +60,7 @@ pub(crate) async fn bench_search(
                 "1",
                 &lines,
             )
-            .await
-            .map_err(failed)?;
+            .await?;
     }
     let fill_s = begun.elapsed().as_secs_f64();
     let mut taken_ms = Vec::with_capacity(rounds);
@@ -82,15 +72,11 @@ pub(crate) async fn bench_search(
             words
         };
         let begun = Instant::now();
-        index.search(&Query::new(query)).await.map_err(failed)?;
+        index.search(&Query::new(query)).await?;
         taken_ms.push(begun.elapsed().as_secs_f64() * 1000.0);
     }
     taken_ms.sort_by(f64::total_cmp);
     let at = |part: f64| taken_ms[((taken_ms.len() - 1) as f64 * part) as usize];
     let bytes = std::fs::metadata(&path)?.len();
-    outln!(
-        "{}",
-        json!({"fill_s": fill_s, "p50_ms": at(0.5), "p99_ms": at(0.99), "bytes": bytes})
-    );
-    Ok(ExitCode::SUCCESS)
+    Ok(json!({"fill_s": fill_s, "p50_ms": at(0.5), "p99_ms": at(0.99), "bytes": bytes}))
 }
