@@ -151,7 +151,7 @@ impl CallGate<'_> {
         conversation: &GateContext<'_>,
     ) -> Admission {
         let verdict = ask_if_client_executes(
-            prepared.spec().executor,
+            prepared.spec(),
             judge(self.gate, &conversation.permissions, &judged),
         );
         let session = conversation

@@ -210,7 +210,7 @@ impl Sessionless {
         Ok(match judged {
             Ok(call) => {
                 let verdict = judge(gate.gate, &outside.permissions, &call);
-                ask_if_client_executes(prepared.spec().executor, verdict)
+                ask_if_client_executes(prepared.spec(), verdict)
             }
             Err(error) => Verdict::deny(
                 RuleId::new(RuleSource::Path, "unresolved"),

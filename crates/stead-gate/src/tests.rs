@@ -614,6 +614,7 @@ fn a_grant_does_not_outlive_the_rule_it_answered() {
     };
     let write = CallFacts {
         args: json!({"file_path": "notes/a"}),
+        named_paths: vec!["notes/a".to_owned()],
         ..call("write_file", ToolEffect::Writes)
     };
     for (approval, expected) in [

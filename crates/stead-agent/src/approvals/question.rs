@@ -5,7 +5,7 @@ use crate::admission::{CallGate, resolved_paths};
 use std::time::Duration;
 use stead_core::{
     AccessKind, AskTerms, DecisionKind, PathAccess, PathScope, RuleId, RuleSource, ToolCall,
-    Verdict, VerdictKind,
+    ToolSpec, Verdict, VerdictKind,
 };
 use stead_gate::GrantScope;
 use stead_tools::{CallPlan, Executor, PlanView, PreparedCall, Registry};
@@ -89,10 +89,10 @@ impl CallGate<'_> {
 
 /// Returns the verdict on a call as a person is asked about it: calls that the client executes are
 /// asked about even if they are allowed.
-pub(crate) fn ask_if_client_executes(executor: Executor, verdict: Verdict) -> Verdict {
-    match (executor, verdict.kind) {
+pub(crate) fn ask_if_client_executes(spec: &ToolSpec, verdict: Verdict) -> Verdict {
+    match (spec.executor, verdict.kind) {
         (Executor::Client, VerdictKind::Allow) => {
-            Verdict::ask(RuleId::new(RuleSource::Tool, "client"), CLIENT_EXECUTES)
+            Verdict::ask(RuleId::new(RuleSource::Tool, &spec.name), CLIENT_EXECUTES)
         }
         (Executor::Client, VerdictKind::Ask | VerdictKind::Deny) | (Executor::Harness, _) => {
             verdict

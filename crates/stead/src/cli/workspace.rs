@@ -18,8 +18,10 @@ use stead::agent::copy_offloaded;
 use stead::core::{AgentId, Owner, Redactor, SessionId};
 use stead::place::{LocalPlace, Place, StorePathBase, StorePlace};
 use stead::store::{ImportOutcome, OsDisk, Sessions, StoreError};
-use stead::vfs::{CopyAction, CopyPlan, Included, Overlay, StoreVfs, VPath, Vfs, is_secret};
-use stead::workspace::{Definition, OpenOptions, offload_folder};
+use stead::vfs::{
+    CopyAction, CopyPlan, Included, Overlay, StoreVfs, VPath, Vfs, VfsError, is_secret,
+};
+use stead::workspace::{Definition, Layout, OpenOptions, offload_folder};
 
 /// One end of a copy: a tree and its sessions.
 struct CopyEnd {
@@ -116,7 +118,11 @@ impl CopyEnds<'_> {
             )));
         }
         let agent = workspace.config().agent_id();
-        let open = || LocalPlace::open(dir, agent.clone(), Arc::new(OsDisk), Redactor::default());
+        let open = || {
+            let place =
+                LocalPlace::open(dir, agent.clone(), Arc::new(OsDisk), Redactor::default())?;
+            Ok::<_, VfsError>(place.with_private_paths(Layout::private_paths()))
+        };
         let failed = |error| CliError::usage(format!("{name}: {error}"));
         let place = open().map_err(failed)?;
         let files = place
@@ -177,7 +183,9 @@ impl CopyEnds<'_> {
             &settings,
             Redactor::default(),
         );
-        let place = place.map_err(|error| CliError::usage(error.to_string()))?;
+        let place = place
+            .map_err(|error| CliError::usage(error.to_string()))?
+            .with_private_paths(&Layout::private_paths());
         let own = place.scope_files(&self.owner, &SessionId::sessionless());
         // Without a user, a push writes the shared template, and a pull reads what everyone sees.
         let files: Arc<dyn Vfs> = match (&self.common.user, side) {

@@ -442,33 +442,33 @@ fn help_lists_the_commands() {
 
     Commands:
       init         Make a workspace
-      run          Work one input to its end
+      run          Run one input to its end
       chat         Talk to the agent in the terminal
       demo         Watch a scripted agent work on a real workspace; needs no key and no network
       tool         Call one tool through the same gate as the agent
       prompt       Show the assembled prompt, section by section
       check        Check the workspace strictly
-      explain      Say what a setting is, and which file set it
+      explain      Show the value of a setting and which file set it
       schema       Print the JSON schema of a settings file, for editors
       sessions     List, show, search, fork, rewind, undo, replay, export or remove sessions
       workspace    Move a workspace between places: a folder, a store
       skills       Install, list, update, remove, publish or check skills
-      memory       Show, search, review, edit and merge what is remembered across sessions
-      approvals    List, show and answer calls that wait for a person; rules that answers made
-      gc           Remove what is no longer needed: old before-images, leftovers of crashes
-      list         List the workspaces in a folder, whichever their layout
+      memory       Show, search, review, edit and merge long-term memory
+      approvals    List, show and answer calls that wait for a person; list and revoke grants
+      gc           Remove old before-images and leftovers of crashes
+      list         List the workspaces in a folder, of any layout
       models       Show providers and keys, and what is known about models
-      usage        Show who used how much: tokens and money by day, session, model or user
+      usage        Show tokens and money used, by day, session, model or user
       completions  Print completions for a shell
       help         Print this message or the help of the given subcommand(s)
 
     Options:
       -C, --workspace <DIR>  The workspace [default: $STEAD_WORKSPACE, or the nearest one from the
                              current folder upward]
-      -u, --user <NAME>      Whose sessions and files [default: the workspace's own]
-          --layout <LAYOUT>  How the workspace is laid out [default: it is detected]
-          --memory <FILE>    Another file to show whole in the prompt; may be repeated
-          --skills <DIR>     Another folder of skills in the workspace; may be repeated
+      -u, --user <NAME>      The user whose sessions and files are used [default: the workspace's own]
+          --layout <LAYOUT>  The layout of the workspace [default: detected]
+          --memory <FILE>    Show this file whole in the prompt; may be repeated
+          --skills <DIR>     Also read skills from this folder of the workspace; may be repeated
       -v, --verbose...       Log what the libraries do to standard error; -vv logs more. `RUST_LOG` goes
                              before it, and `chat` logs to a file
       -h, --help             Print help
