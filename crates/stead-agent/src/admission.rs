@@ -44,7 +44,7 @@ pub(crate) struct AskedCall {
 
 /// The outcome of admission.
 pub(crate) enum Admission {
-    Run(AdmittedCall),
+    Run(Box<AdmittedCall>),
     Ask(Box<AskedCall>),
     Refuse(ResultStatus, String),
 }
@@ -169,8 +169,8 @@ impl CallGate<'_> {
                     args_hash: hash.clone(),
                 };
         match verdict.kind {
-            _ if verdict.is_allowed() => Admission::Run(self.admitted(call, prepared)),
-            VerdictKind::Ask if approved => Admission::Run(self.admitted(call, prepared)),
+            _ if verdict.is_allowed() => Admission::Run(Box::new(self.admitted(call, prepared))),
+            VerdictKind::Ask if approved => Admission::Run(Box::new(self.admitted(call, prepared))),
             VerdictKind::Ask => {
                 if let Some(why) = prepared.plan().refusal(view).await {
                     return Admission::Refuse(ResultStatus::Error, why);

@@ -141,7 +141,7 @@ impl Sessionless {
             prepared,
             facts: judged,
         } = match gate.admit(tools, &*files, &run, pending, outside).await {
-            Admission::Run(ready) => return Ok(ready),
+            Admission::Run(ready) => return Ok(*ready),
             Admission::Refuse(status, text) => return Err(SessionlessResult::new(status, text)),
             Admission::Ask(asked) => *asked,
         };
@@ -154,7 +154,7 @@ impl Sessionless {
             )
             .await?;
         match gate.admit(tools, &*files, &run, pending, outside).await {
-            Admission::Run(ready) => Ok(ready),
+            Admission::Run(ready) => Ok(*ready),
             Admission::Refuse(status, text) => Err(SessionlessResult::new(status, text)),
             Admission::Ask(asked) => Err(SessionlessResult::new(
                 ResultStatus::Denied,

@@ -78,11 +78,11 @@ impl ActiveRun<'_> {
             };
             match admitted {
                 Admission::Run(ready) if ready.prepared.spec().risk.parallel_safe => {
-                    together.push(ready)
+                    together.push(*ready)
                 }
                 Admission::Run(ready) => {
                     self.run_batch(std::mem::take(&mut together)).await?;
-                    self.run_batch(vec![ready]).await?;
+                    self.run_batch(vec![*ready]).await?;
                 }
                 Admission::Ask(asked) => {
                     asks = true;

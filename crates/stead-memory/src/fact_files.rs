@@ -7,8 +7,6 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use std::collections::HashSet;
 use std::sync::Arc;
-use stead_core::{Owner, SessionId};
-use stead_place::{IsolationScope, OwnerState};
 use stead_vfs::{Expect, FileKind, ReadRange, VPath, Version, Vfs, VfsError};
 use stead_workspace::Definition;
 

@@ -1,5 +1,7 @@
 //! The place for tests of the shell parser and the command rules; one module per subject.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 #[path = "all/bash_oracle.rs"]
 mod bash_oracle;
 #[path = "all/rule_bypasses.rs"]

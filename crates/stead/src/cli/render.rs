@@ -133,7 +133,7 @@ impl Renderer {
         match kind {
             EventKind::TextDelta { text } if self.live => {
                 self.clear_status();
-                self.print(format_args!("{}", text));
+                self.print(format_args!("{text}"));
                 self.lock().is_mid_line = !text.ends_with('\n');
             }
             EventKind::TextDelta { text } => self.lock().answer_text.push_str(text),
