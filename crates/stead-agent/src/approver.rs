@@ -20,7 +20,7 @@ pub struct ApprovalQuestion {
     pub rule: String,
     /// How it may be answered, by whom and until when, and what would happen.
     pub terms: AskTerms,
-    /// What [`Answer::Always`] would allow; none if it cannot be said.
+    /// What `Answer::Always` would allow; none if it cannot be said.
     pub always_scope: Option<GrantScope>,
 }
 

@@ -49,7 +49,7 @@ impl Session {
     }
 
     /// Tells the model of tasks that have ended since, and works on what comes of it: a run that
-    /// nobody gave an input. An error if there is no news ([`Session::has_news`]), or a run is
+    /// nobody gave an input. An error if there is no news ([`Session::has_finished_tasks`]), or a run is
     /// open.
     pub async fn wake(&mut self, options: RunOptions) -> Result<RunReport, AgentError> {
         self.start_run(RunTrigger::Wake, options).await

@@ -1,6 +1,6 @@
 //! Command lines: what they would run, what only reads, and what the rules say of it.
 //!
-//! Nothing here runs anything. [`parse`] turns a command line into [`Part`]s, one per command that
+//! Nothing here runs anything. [`parse`] turns a command line into [`CommandPart`]s, one per command that
 //! would run anywhere in it; [`judge`] puts them to [`CommandRules`]. What cannot be read for
 //! certain is never allowed. This decides what a person is asked, not what a process can do: that
 //! is the sandbox's part.
@@ -11,8 +11,8 @@
 //!
 //! let rules: CommandRules = serde_json::from_str(r#"{"allow": ["cargo test *"], "deny": ["rm *"]}"#)?;
 //! assert_eq!(judge(&rules, "cargo test -p core").kind, VerdictKind::Allow);
-//! assert_eq!(judge(&rules, "cargo test; timeout 5 sh -c 'rm -r src'").rule, "commands.deny: rm *");
-//! assert_eq!(judge(&rules, "cargo test $(curl x.org)").rule, "no rule allows `curl`");
+//! assert_eq!(judge(&rules, "cargo test; timeout 5 sh -c 'rm -r src'").reason, "commands.deny: rm *");
+//! assert_eq!(judge(&rules, "cargo test $(curl x.org)").reason, "no rule allows `curl`");
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
@@ -54,7 +54,7 @@ const MAX_DEPTH: usize = 100;
 /// Commands in one command line.
 const MAX_PARTS: usize = 200;
 
-/// What a command line would run. It never fails: what cannot be told is [`Script::unclear`].
+/// What a command line would run. It never fails: what cannot be told is [`ShellScript::ambiguity`].
 pub fn parse(command: &str) -> ShellScript {
     parse_within(command, 0)
 }

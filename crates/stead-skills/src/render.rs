@@ -45,7 +45,7 @@ impl Catalogue {
         self.available_skills_via(DEFAULT_TOOL_NAME, max_bytes)
     }
 
-    /// Like [`Catalogue::available`], for a surface that calls `load_skill` `tool`.
+    /// Like [`Catalogue::available_skills`], for a surface that calls `load_skill` `tool`.
     pub fn available_skills_via(&self, tool: &str, max_bytes: usize) -> Option<SkillPrompt> {
         if self.is_empty() {
             return None;

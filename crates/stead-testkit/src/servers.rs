@@ -2,10 +2,10 @@
 //! private ones that a test may stop, kill and freeze.
 //!
 //! ```no_run
-//! use stead_testkit::servers::{Kind, Server, shared};
+//! use stead_testkit::servers::{ServerKind, TestServer, shared};
 //!
-//! let url = shared(Kind::Redis);
-//! let mut own = Server::start(Kind::Redis);
+//! let url = shared(ServerKind::Redis);
+//! let mut own = TestServer::start(ServerKind::Redis);
 //! own.kill();
 //! own.start_again();
 //! # drop(url);

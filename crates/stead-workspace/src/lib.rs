@@ -20,8 +20,8 @@
 //! # Ok::<(), stead_vfs::VfsError>(()) }).unwrap();
 //! ```
 //!
-//! - [`AgentConfig`]: the settings. [`Document`]: any settings file, whose values know their place.
-//! - [`Section`], [`Prompt`]: what the model is told. [`Reader`]: files that are read for every
+//! - [`AgentConfig`]: the settings. `Document`: any settings file, whose values know their place.
+//! - [`Section`], [`Prompt`]: what the model is told. `Reader`: files that are read for every
 //!   turn.
 
 mod agent_spec;

@@ -4,7 +4,7 @@
 //! same name is a thin layer over it.
 //!
 //! ```
-//! use stead::{Agent, Output, Risk, RunOptions, SessionId, ToolCx, ToolError, function};
+//! use stead::{Agent, Output, Risk, RunOptions, SessionId, ToolCx, ToolError, function_tool};
 //!
 //! #[derive(serde::Deserialize, schemars::JsonSchema)]
 //! struct Words {
@@ -24,7 +24,7 @@
 //! let agent = Agent::builder()
 //!     .workspace(folder)
 //!     .model_of(stead::model::ScriptedModel::parse("demo", script).unwrap())
-//!     .tool(function("count_words", "Counts the words of a text.", Risk::READS, count))
+//!     .tool(function_tool("count_words", "Counts the words of a text.", Risk::READS, count))
 //!     .build()
 //!     .await
 //!     .unwrap();

@@ -315,7 +315,7 @@ impl Session {
         }))
     }
 
-    /// What [`Answer::Always`] to the question about `id` would allow; none if it cannot be said.
+    /// What `Answer::Always` to the question about `id` would allow; none if it cannot be said.
     pub async fn always_scope(&self, id: &str) -> Result<Option<GrantScope>, AgentError> {
         let pending = self
             .state

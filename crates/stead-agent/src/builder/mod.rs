@@ -36,7 +36,7 @@ const HOOK_VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR
 /// use stead_agent::{Agent, RunOptions};
 /// use stead_core::SessionId;
 /// use stead_model::ScriptedModel;
-/// use stead_workspace::Switch;
+/// use stead_workspace::FeatureSwitch;
 ///
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let folder = dir.path();
@@ -50,7 +50,7 @@ const HOOK_VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR
 ///     .model_of(ScriptedModel::parse("demo", script).unwrap())
 ///     .context_file("SOUL.md")
 ///     .memory_tokens(4000)
-///     .disable(Switch::Subagents)
+///     .disable(FeatureSwitch::Subagents)
 ///     .build()
 ///     .await
 ///     .unwrap();

@@ -292,7 +292,7 @@ impl AnswerGate {
             .expect("self holds the sender");
     }
 
-    /// As [`Gate::arrived`] for tests without a runtime. Panics when it takes longer than
+    /// As `Gate::arrived` for tests without a runtime. Panics when it takes longer than
     /// `deadline`.
     pub fn wait_arrived(&self, count: usize, deadline: Duration) {
         let end = Instant::now() + deadline;

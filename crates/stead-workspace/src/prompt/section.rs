@@ -9,7 +9,7 @@ pub struct Section {
     pub title: String,
     /// The feature that contributes it.
     pub owner: &'static str,
-    /// Where it stands: see [`crate::order`].
+    /// Where it stands: see `crate::order`.
     pub order: u16,
     /// The files it came from.
     pub sources: Vec<String>,
