@@ -9,7 +9,7 @@ pub use folder::open_folder;
 pub use models::{DEFAULT_MODELS, choose_model, resolve_model_files};
 
 use crate::{Agent, AgentParts, HookRuntime, ModelConnector};
-use models::{AgentModels, GivenModel, ModelSources, VariableLookup};
+use models::{AgentModels, GivenModel, ModelSources, SharedVariables};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,7 +76,7 @@ pub struct AgentBuilder {
     lists: Option<ToolLists>,
     owner: Owner,
     working_folder: Option<VPath>,
-    variables: Option<VariableLookup>,
+    variables: Option<SharedVariables>,
     sandbox: Option<Arc<dyn Sandbox>>,
     place: Option<Arc<dyn Place>>,
     slow_store: Option<SlowStoreNotice>,

@@ -11,7 +11,7 @@ use stead_model::{
 use stead_workspace::{ModelUse, Workspace};
 
 /// A lookup of variables by name.
-pub(super) type VariableLookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+pub(super) type SharedVariables = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// The models used when only a provider's key is set, by the variable of the key.
 pub const DEFAULT_MODELS: [(&str, &str); 3] = [
@@ -139,7 +139,7 @@ pub(super) struct ModelSources<'a> {
     pub(super) name: Option<&'a str>,
     pub(super) model_use: ModelUse,
     /// The process's variables.
-    pub(super) process: &'a VariableLookup,
+    pub(super) process: &'a SharedVariables,
     /// The connector that replaces the usual way to connect.
     pub(super) connector: Option<ModelConnector>,
 }
@@ -158,7 +158,7 @@ pub(super) struct AgentModels {
 
 impl ModelSources<'_> {
     /// Returns a variable of the folder's own `.env`, or else of the process.
-    pub(super) fn lookup(&self) -> VariableLookup {
+    pub(super) fn lookup(&self) -> SharedVariables {
         let own = self.workspace.config().variables.clone();
         let process = self.process.clone();
         Arc::new(move |name| own.get(name).cloned().or_else(|| process(name)))
@@ -256,7 +256,7 @@ impl ModelSources<'_> {
     }
 
     /// Returns the keys of every model that the workspace names, so that none is ever recorded.
-    fn configured_secrets(&self, lookup: &VariableLookup) -> Vec<String> {
+    fn configured_secrets(&self, lookup: &SharedVariables) -> Vec<String> {
         let config = self.workspace.config();
         let agents = self.workspace.definition.agents.values();
         let named = config
