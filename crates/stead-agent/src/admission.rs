@@ -3,7 +3,7 @@
 use crate::approvals::ask_if_client_executes;
 use crate::prompt_sources::PromptSources as Prompts;
 use crate::untrusted_records::SessionRecords;
-use crate::{Agent, AgentParts, CallFacts, GateRules, Session, TaintedWrite};
+use crate::{Agent, AgentParts, CallFacts, GateRules, TaintedWrite};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use stead_core::{
 };
 use stead_gate::{CommandFacts, RuleMatch, SessionPermissions, judge};
 use stead_place::PROJECT;
-use stead_tools::{Executor, PreparedCall, Registry};
+use stead_tools::{Executor, PreparedCall, Registry, SessionView};
 use stead_vfs::{Guarded, VPath, Vfs, VfsError};
 
 /// What the gate must know about the conversation that a call is part of.
@@ -23,8 +23,8 @@ pub(crate) struct GateContext<'a> {
     pub(crate) permissions: SessionPermissions,
     /// The journal entry that first brought in untrusted content.
     pub(crate) tainted_since: Option<u64>,
-    /// The session; none for a call outside of one.
-    pub(crate) session: Option<&'a Session>,
+    /// The part of the session's state that tools see.
+    pub(crate) view: SessionView,
 }
 
 /// A call that may run.
@@ -35,17 +35,14 @@ pub(crate) struct AdmittedCall {
     pub(crate) untrusted: bool,
 }
 
-/// A call that waits for a person.
-pub(crate) struct AskedCall {
-    pub(crate) ask: Ask,
-    pub(crate) prepared: PreparedCall,
-    pub(crate) facts: CallFacts,
-}
-
 /// The outcome of admission.
 pub(crate) enum Admission {
     Run(Box<AdmittedCall>),
-    Ask(Box<AskedCall>),
+    /// The call waits for a person.
+    Ask(Box<Ask>),
+    /// A person or client gave this result in place of the call.
+    Respond(String),
+    /// The call does not run, for this reason.
     Refuse(ResultStatus, String),
 }
 
@@ -128,16 +125,16 @@ impl CallGate<'_> {
                 };
             }
         };
-        let judged = match self
+        let facts = match self
             .call_facts((tools, files), &prepared, conversation)
             .await
         {
-            Ok(judged) => judged,
+            Ok(facts) => facts,
             Err(error) => {
                 return Admission::Refuse(ResultStatus::Denied, format!("denied: {error}"));
             }
         };
-        self.decide((files, run), (call, state), prepared, judged, conversation)
+        self.decide((files, run), (call, state), prepared, facts, conversation)
             .await
     }
 
@@ -147,18 +144,14 @@ impl CallGate<'_> {
         (files, run): (&dyn Vfs, &RunId),
         (call, state): (ToolCall, CallState),
         prepared: PreparedCall,
-        judged: CallFacts,
+        facts: CallFacts,
         conversation: &GateContext<'_>,
     ) -> Admission {
         let verdict = ask_if_client_executes(
             prepared.spec(),
-            judge(self.gate, &conversation.permissions, &judged),
+            judge(self.gate, &conversation.permissions, &facts),
         );
-        let session = conversation
-            .session
-            .map(Session::session_view)
-            .unwrap_or_default();
-        let view = prepared.view(files, &session);
+        let view = prepared.view(files, &conversation.view);
         let hash = match prepared.plan().subject(view).await {
             Some(subject) => args_hash(&Value::from(vec![call.args.clone(), Value::from(subject)])),
             None => args_hash(&call.args),
@@ -175,7 +168,7 @@ impl CallGate<'_> {
                 if let Some(why) = prepared.plan().refusal(view).await {
                     return Admission::Refuse(ResultStatus::Error, why);
                 }
-                let terms = self.ask_terms(view, &prepared, &judged).await;
+                let terms = self.ask_terms(view, &prepared, &facts).await;
                 let ask = Ask {
                     run: run.clone(),
                     id: call.id,
@@ -184,11 +177,7 @@ impl CallGate<'_> {
                     rules: verdict.rules,
                     terms,
                 };
-                Admission::Ask(Box::new(AskedCall {
-                    ask,
-                    prepared,
-                    facts: judged,
-                }))
+                Admission::Ask(Box::new(ask))
             }
             VerdictKind::Deny | VerdictKind::Allow => {
                 Admission::Refuse(ResultStatus::Denied, format!("denied: {}", verdict.reason))
@@ -210,14 +199,14 @@ impl CallGate<'_> {
         let excluded = tools.exclusion(&spec.name).map(|(_, why)| why.to_owned());
         let mut accesses = plan.accesses().to_vec();
         let mut command = None;
-        if let Some((judged, looks)) = plan.command().map(|line| self.judge_command(line)) {
-            let below = looks.ask_about_folders(&workspace.rules, files).await?;
-            let ruled = below.map_or(judged.rule_match, RuleMatch::Matched);
+        if let Some((command_facts, reads)) = plan.command().map(|line| self.judge_command(line)) {
+            let folder_verdict = reads.ask_about_folders(&workspace.rules, files).await?;
+            let rule_match = folder_verdict.map_or(command_facts.rule_match, RuleMatch::Matched);
             command = Some(CommandFacts {
-                rule_match: ruled,
-                ..judged
+                rule_match,
+                ..command_facts
             });
-            accesses.extend(looks.named_paths);
+            accesses.extend(reads.named_paths);
         }
         Ok(CallFacts {
             tool: spec.name.clone(),
@@ -313,9 +302,7 @@ fn settled_by_answer(state: &CallState) -> Option<Admission> {
             let text = format!("denied: {by} said no to this call{why}");
             Some(Admission::Refuse(ResultStatus::Denied, text))
         }
-        CallState::Responded { words, .. } => {
-            Some(Admission::Refuse(ResultStatus::Ok, words.clone()))
-        }
+        CallState::Responded { words, .. } => Some(Admission::Respond(words.clone())),
         CallState::New
         | CallState::Asked { .. }
         | CallState::Approved { .. }

@@ -58,11 +58,11 @@ pub(crate) struct AgentParts {
     pub(crate) params: Params,
     /// The model that writes summaries, if it is not `model`.
     pub(crate) summary_model: Option<Arc<dyn Model>>,
-    /// Where files and sessions lie.
+    /// The place of files and sessions.
     pub(crate) place: Arc<dyn Place>,
     /// The owner of sessions that are opened without naming one.
     pub(crate) owner: Owner,
-    /// Where commands run. Without one, there are no commands.
+    /// Where commands run; `None` if there are no commands.
     pub(crate) sandbox: Option<Arc<dyn Sandbox>>,
     /// The tools beside those of the features.
     pub(crate) tools: Vec<Arc<dyn Tool>>,
@@ -136,27 +136,27 @@ impl Agent {
         }))
     }
 
-    /// A session of the usual owner. Nothing is read or written until it is used.
+    /// Returns a session of the default owner. Nothing is read or written until it is used.
     pub fn session(self: &Arc<Self>, id: SessionId) -> Session {
         self.session_of(self.parts.owner.clone(), id)
     }
 
-    /// A session of `owner`, who sees nothing of other owners.
+    /// Returns a session of `owner`, which sees nothing of other owners.
     pub fn session_of(self: &Arc<Self>, owner: Owner, id: SessionId) -> Session {
         Session::new(self.clone(), owner, id)
     }
 
-    /// The sessions of the usual owner.
+    /// Returns the sessions of the default owner.
     pub fn sessions(&self) -> Arc<dyn Sessions> {
         self.parts.place.sessions(&self.parts.owner)
     }
 
-    /// The place of its files and sessions.
+    /// Returns the place of the files and sessions.
     pub fn place(&self) -> &Arc<dyn Place> {
         &self.parts.place
     }
 
-    /// The usual owner: that of sessions for which no other is given.
+    /// Returns the default owner, to whom sessions belong for which no other is given.
     pub fn owner(&self) -> &Owner {
         &self.parts.owner
     }
@@ -244,7 +244,7 @@ impl Agent {
         Memory::new(Arc::new(AgentMemoryContext::new(self.parts.clone())))
     }
 
-    /// Turns and tool calls of the usual owner outside any session.
+    /// Turn setups and tool calls of the default owner outside any session.
     pub fn sessionless(self: &Arc<Self>) -> Sessionless {
         Sessionless::new(self.clone(), self.parts.owner.clone())
     }

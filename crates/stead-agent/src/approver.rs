@@ -1,4 +1,4 @@
-//! Who answers when the gate says Ask.
+//! Who answers when the gate decides to ask.
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -10,56 +10,56 @@ use stead_gate::GrantScope;
 /// A question about one call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApprovalQuestion {
-    /// The call.
+    /// The id of the call.
     pub id: String,
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
-    /// The arguments the answer will be bound to.
+    /// The arguments, which the answer is valid for.
     pub args: Value,
     /// The rule that asks.
     pub rule: String,
-    /// How it may be answered, by whom and until when, and what would happen.
+    /// How the question may be answered, by whom and until when, with a preview of the call.
     pub terms: AskTerms,
-    /// What `Answer::Always` would allow; none if it cannot be said.
+    /// What [`ApprovalAnswer::Always`] would allow; `None` if that answer is not possible.
     pub always_scope: Option<GrantScope>,
 }
 
 /// A person's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApprovalAnswer {
-    /// Run it.
+    /// The call runs.
     Yes,
-    /// Do not, and tell the model why.
+    /// The call does not run, and the model is told why.
     No {
-        /// Why.
+        /// The reason.
         reason: Option<String>,
     },
-    /// Run it, and do not ask about calls like it any more.
+    /// The call runs, and a grant allows calls like it from now on.
     Always,
-    /// Run it with these arguments.
+    /// The call runs with these arguments.
     Edit(Value),
-    /// Do not run it: this is its result.
+    /// The call does not run; this text is its result.
     Respond(String),
-    /// Not now: the run parks, and can be answered from anywhere.
+    /// The run parks; the question can be answered later by another process.
     Later,
 }
 
 impl ApprovalAnswer {
-    /// A plain no.
+    /// Returns a refusal without a reason.
     pub fn no() -> Self {
         Self::No { reason: None }
     }
 }
 
-/// Someone who can be asked while the run waits.
+/// Answers questions while the run waits.
 pub trait Approver: Send + Sync {
-    /// Who this is, for the journal.
+    /// Returns the name that is recorded in the journal.
     fn name(&self) -> String;
 
     /// Answers a question.
     fn answer<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, ApprovalAnswer>;
 
-    /// Answers all questions of a step, in their order. They take effect together.
+    /// Answers all questions of a step, in their order. The answers take effect together.
     fn answers<'a>(
         &'a self,
         questions: &'a [ApprovalQuestion],
@@ -77,40 +77,40 @@ pub trait Approver: Send + Sync {
 /// How questions of a run are answered.
 #[derive(Clone, Default)]
 pub enum ApprovalPolicy {
-    /// Yes to everything asked in this run.
+    /// Approves every call that asks in this run.
     ApproveAll,
-    /// No to everything asked in this run.
+    /// Refuses every call that asks in this run.
     DenyAll,
-    /// Nobody is here: park.
+    /// Parks the run.
     #[default]
     Park,
-    /// Ask this person.
+    /// Asks this approver.
     Ask(Arc<dyn Approver>),
 }
 
 impl fmt::Debug for ApprovalPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::ApproveAll => "All",
-            Self::DenyAll => "None",
+            Self::ApproveAll => "ApproveAll",
+            Self::DenyAll => "DenyAll",
             Self::Park => "Park",
-            Self::Ask(_) => "Person",
+            Self::Ask(_) => "Ask",
         })
     }
 }
 
 impl ApprovalPolicy {
-    /// The answers in the order of the questions, and who gave them.
+    /// Returns the answers in the order of the questions, and the name of who gave them.
     pub(crate) async fn answers(
         &self,
         questions: &[ApprovalQuestion],
     ) -> (Vec<ApprovalAnswer>, String) {
-        let same = |answer: ApprovalAnswer| vec![answer; questions.len()];
+        let repeat = |answer: ApprovalAnswer| vec![answer; questions.len()];
         match self {
-            Self::ApproveAll => (same(ApprovalAnswer::Yes), "--approve all".to_owned()),
-            Self::DenyAll => (same(ApprovalAnswer::no()), "--approve none".to_owned()),
-            Self::Park => (same(ApprovalAnswer::Later), String::new()),
-            Self::Ask(person) => (person.answers(questions).await, person.name()),
+            Self::ApproveAll => (repeat(ApprovalAnswer::Yes), "--approve all".to_owned()),
+            Self::DenyAll => (repeat(ApprovalAnswer::no()), "--approve none".to_owned()),
+            Self::Park => (repeat(ApprovalAnswer::Later), String::new()),
+            Self::Ask(approver) => (approver.answers(questions).await, approver.name()),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use stead_core::{Block, JournalLine, Message, Owner, SessionId, SessionState};
 use stead_vfs::{Expect, ReadRange, VPath, Vfs, VfsError};
 
-/// The number of conversations that may end in the same microsecond.
+/// The most conversations that may end in the same microsecond.
 const MAX_SAME_TIMESTAMP: usize = 100;
 /// The largest archive that is read to find out which session it is of.
 const MAX_READ_BYTES: u64 = 64 * 1024 * 1024;
@@ -51,6 +51,7 @@ struct Archive {
     seq: u64,
 }
 
+/// A message of an archive.
 #[derive(Debug, Serialize)]
 struct ArchivedMessage {
     timestamp: Timestamp,
@@ -60,6 +61,7 @@ struct ArchivedMessage {
     tool_call_id: Option<String>,
 }
 
+/// A tool call of an archived message.
 #[derive(Debug, Serialize)]
 struct ArchivedCall {
     id: String,
@@ -79,8 +81,8 @@ impl<'a> ConversationArchive<'a> {
     }
 
     /// Saves the conversation of a session and returns the path of the Markdown file; `None` if the
-    /// layout does not keep conversations, or nothing was said. Saving the same point of a session
-    /// twice writes it once.
+    /// layout does not keep conversations, or the conversation is empty. Saving the same point of a
+    /// session twice writes it once.
     pub async fn save(
         &self,
         owner: &Owner,
@@ -103,9 +105,9 @@ impl<'a> ConversationArchive<'a> {
         let started = archive.conversation_id.clone();
         let file =
             |id: &str, kind: &str| folder.join(&format!("{id}.{kind}")).map_err(VfsError::from);
-        for twin in 1..=MAX_SAME_TIMESTAMP {
-            if twin > 1 {
-                archive.conversation_id = format!("{started}-{twin}");
+        for attempt in 1..=MAX_SAME_TIMESTAMP {
+            if attempt > 1 {
+                archive.conversation_id = format!("{started}-{attempt}");
             }
             let json = file(&archive.conversation_id, "json")?;
             let text = format!("{:#}\n", serde_json::json!(archive));
@@ -155,7 +157,7 @@ async fn is_same_archive(
     Ok(found["session_key"] == archive.session_key && found["seq"] == archive.seq)
 }
 
-/// Returns the conversation as an archive; `None` if nothing was said.
+/// Returns the conversation as an archive; `None` if it is empty.
 fn archive(
     session: &SessionId,
     workspace: &str,
@@ -186,6 +188,7 @@ fn archive(
     })
 }
 
+/// Adds the archived form of `message` to `out`: one message, or one for each result of a call.
 fn push_messages(message: &Message, timestamp: Timestamp, out: &mut Vec<ArchivedMessage>) {
     let plain = |role, content| ArchivedMessage {
         timestamp,
@@ -211,16 +214,17 @@ fn push_messages(message: &Message, timestamp: Timestamp, out: &mut Vec<Archived
             });
         }
         Message::Tool { results } => {
-            let of = |id: &str, content: &[Block]| ArchivedMessage {
+            let result = |id: &str, content: &[Block]| ArchivedMessage {
                 tool_call_id: Some(id.to_owned()),
                 ..plain("tool", plain_text(content))
             };
-            out.extend(results.iter().map(|result| of(&result.id, &result.content)));
+            out.extend(results.iter().map(|one| result(&one.id, &one.content)));
         }
     }
 }
 
-/// Returns the text of blocks, without thinking and calls; media by name.
+/// Returns the text of blocks, with media by name. The layout that keeps archives has no thinking
+/// in them, and calls in a field of their own.
 fn plain_text(blocks: &[Block]) -> String {
     let parts = blocks.iter().filter_map(|block| match block {
         Block::Text { text } => Some(text.clone()),
@@ -233,9 +237,10 @@ fn plain_text(blocks: &[Block]) -> String {
     parts.collect::<Vec<String>>().join("\n")
 }
 
+/// Returns the archive as Markdown.
 fn render_markdown(archive: &Archive, timezone: Option<&str>) -> String {
     let time = |at: Timestamp| match timezone.and_then(|zone| at.in_tz(zone).ok()) {
-        Some(there) => there.strftime("%Y-%m-%d %H:%M:%S %Z").to_string(),
+        Some(local) => local.strftime("%Y-%m-%d %H:%M:%S %Z").to_string(),
         None => at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
     };
     let mut out = format!(
@@ -250,27 +255,27 @@ fn render_markdown(archive: &Archive, timezone: Option<&str>) -> String {
     if let Some(summary) = &archive.summary {
         let _ = write!(out, "\n## Summary\n\n{summary}\n");
     }
-    for said in &archive.messages {
-        let who = match said.role {
+    for message in &archive.messages {
+        let speaker = match message.role {
             "human" => "User",
             "ai" => "Agent",
             _ => "Tool Result",
         };
         let _ = write!(out, "\n---\n\n");
-        if !said.content.is_empty() || said.tool_calls.is_empty() {
+        if !message.content.is_empty() || message.tool_calls.is_empty() {
             let _ = write!(
                 out,
-                "**[{who}]** {}\n\n{}\n",
-                time(said.timestamp),
-                said.content
+                "**[{speaker}]** {}\n\n{}\n",
+                time(message.timestamp),
+                message.content
             );
         }
-        for call in &said.tool_calls {
+        for call in &message.tool_calls {
             let _ = write!(
                 out,
                 "\n**[Tool Call: {}]** {}\n\n```json\n{:#}\n```\n",
                 call.name,
-                time(said.timestamp),
+                time(message.timestamp),
                 call.args
             );
         }

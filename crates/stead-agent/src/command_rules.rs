@@ -13,12 +13,12 @@ use stead_vfs::{Rules, VPath, Vfs, VfsError};
 pub(crate) struct CommandReads {
     /// The paths that it names.
     pub(crate) named_paths: Vec<PathAccess>,
-    /// The folders whose content it may show, where only the reading was allowed.
+    /// The folders whose content it may show, if it is allowed only because it is read-only.
     pub(crate) folders: Vec<PathAccess>,
 }
 
 impl CallGate<'_> {
-    /// The walls behind which its commands run.
+    /// Returns the isolation of commands.
     fn isolation(&self) -> Isolation {
         let sandbox = self.parts.sandbox.as_ref();
         sandbox.map_or(Isolation::NONE, |sandbox| sandbox.isolation())
@@ -27,32 +27,33 @@ impl CallGate<'_> {
     /// Judges a command. The paths that it reads are left to the file rules.
     pub(crate) fn judge_command(&self, line: &CommandLine) -> (CommandFacts, CommandReads) {
         let judgement = stead_shell::judge(&self.parts.workspace.config().commands, &line.text);
-        let reads = if judgement.reads.is_some() {
+        let read_only = if judgement.reads.is_some() {
             ReadOnlyStatus::Yes
         } else {
             ReadOnlyStatus::Unknown
         };
-        let mut looks = CommandReads::default();
-        let ruled = match_rules(&judgement, &line.cwd, &mut looks);
+        let mut paths = CommandReads::default();
+        let rule_match = match_rules(&judgement, &line.cwd, &mut paths);
         (
             CommandFacts {
                 text: line.text.clone(),
-                rule_match: ruled,
+                rule_match,
                 isolation: self.isolation(),
-                read_only: reads,
+                read_only,
             },
-            looks,
+            paths,
         )
     }
 }
 
-fn match_rules(judgement: &CommandVerdict, folder: &str, looks: &mut CommandReads) -> RuleMatch {
+/// Returns what the rules say about a command, and adds the paths that it would read to `paths`.
+fn match_rules(judgement: &CommandVerdict, folder: &str, paths: &mut CommandReads) -> RuleMatch {
     let verdict = Verdict {
         kind: judgement.kind,
         rules: judgement.rules.clone(),
         reason: judgement.reason.clone(),
     };
-    let ruled = match judgement.kind {
+    let rule_match = match judgement.kind {
         VerdictKind::Deny => return RuleMatch::Matched(verdict),
         VerdictKind::Ask if !judgement.rules.is_empty() => RuleMatch::Matched(verdict),
         VerdictKind::Ask => RuleMatch::NoMatch(judgement.reason.clone()),
@@ -69,15 +70,15 @@ fn match_rules(judgement: &CommandVerdict, folder: &str, looks: &mut CommandRead
                 false => continue,
             }
         };
-        let access = |reach| PathAccess {
+        let access = |scope| PathAccess {
             path: inside.to_string(),
             kind: AccessKind::Read,
-            scope: reach,
+            scope,
         };
-        looks.named_paths.push(access(PathScope::Content));
+        paths.named_paths.push(access(PathScope::Content));
         match part.depth {
             ReadDepth::Below if part.is_allowed_as_read_only() => {
-                looks.folders.push(access(PathScope::Tree))
+                paths.folders.push(access(PathScope::Tree))
             }
             ReadDepth::Below | ReadDepth::Names | ReadDepth::Repository => {}
         }
@@ -88,17 +89,18 @@ fn match_rules(judgement: &CommandVerdict, folder: &str, looks: &mut CommandRead
         .any(|part| part.is_allowed_as_read_only() && part.depth == ReadDepth::Repository)
     {
         let path = VPath::root().to_string();
-        looks.folders.push(PathAccess {
+        paths.folders.push(PathAccess {
             path,
             kind: AccessKind::Read,
             scope: PathScope::Tree,
         });
     }
-    ruled
+    rule_match
 }
 
 impl CommandReads {
-    /// What the file rules say of what lies below: a person may still let it be shown.
+    /// Applies the file rules to everything in the folders. A refusal becomes a question, which a
+    /// person may allow.
     pub(crate) async fn ask_about_folders(
         &self,
         rules: &Rules,
@@ -121,7 +123,7 @@ impl CommandReads {
     }
 }
 
-/// A file that a command names, as a path of the workspace; none if it lies elsewhere.
+/// Returns a path of a command as a path of the workspace; `None` if it is outside.
 fn workspace_path(folder: &str, path: &str) -> Option<VPath> {
     if path.starts_with('/') {
         return None;

@@ -1,11 +1,12 @@
 //! Errors of agents and sessions. How a *run* ended is not an error but an outcome.
 
 use crate::{ApprovalError, TaskRecordError};
+use std::fmt;
 use stead_core::{BudgetExhausted, FoldError, Hint, SessionId};
 use stead_store::StoreError;
 use stead_tools::RegistryError;
 use stead_vfs::VfsError;
-use stead_workspace::WorkspaceError;
+use stead_workspace::{HookEvent, WorkspaceError};
 
 /// Why a request was stopped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,7 +24,7 @@ pub enum StopCause {
     #[error("another process took the session over")]
     TakenOver,
     /// A tool stopped it.
-    #[error("a tool stopped it")]
+    #[error("a tool stopped it: {reason}")]
     Tool {
         /// The message of the tool.
         reason: String,
@@ -31,6 +32,42 @@ pub enum StopCause {
     /// Too little of the budget is left.
     #[error("the budget is used up")]
     Budget(BudgetExhausted),
+}
+
+/// A request that a hook stopped.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("hook {hook} {action}: {reason}")]
+pub struct HookStop {
+    /// The hook.
+    pub hook: String,
+    /// What the hook did.
+    pub action: HookAction,
+    /// The reason that the hook gave.
+    pub reason: String,
+}
+
+/// How a hook stopped a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HookAction {
+    /// It refused the beginning of the run.
+    RefusedStart,
+    /// It refused at this event.
+    Refused(HookEvent),
+    /// It dropped the answer of the model.
+    DroppedAnswer,
+    /// It asked for the end of the run.
+    EndedRun,
+}
+
+impl fmt::Display for HookAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RefusedStart => f.write_str("refused to begin"),
+            Self::Refused(event) => write!(f, "said no at {}", event.as_str()),
+            Self::DroppedAnswer => f.write_str("dropped the model's answer"),
+            Self::EndedRun => f.write_str("ended the run"),
+        }
+    }
 }
 
 /// Why a request to an agent or a session failed.
@@ -87,9 +124,7 @@ pub enum AgentError {
         model: String,
     },
     /// A budget was to be raised, but none is set.
-    #[error(
-        "there is nothing to raise: agent.yaml sets no budget in this unit (0.50 is dollars, 50000t tokens)"
-    )]
+    #[error("there is nothing to raise: agent.yaml sets no budget in this unit")]
     NoBudget,
     /// The budget of a run was to be raised, but the run has not ended.
     #[error(
@@ -113,8 +148,8 @@ pub enum AgentError {
     Model(#[from] stead_model::ModelError),
     /// An agent of the workspace names a model that is a file.
     #[error(
-        "agent {agent}: its model {model} is a file, which only the workspace's own model may be (agent.yaml, -m): give \
-         it a model of a provider"
+        "agent {agent}: its model {model} is a file, which only the workspace's own model may be: give it \
+         a model of a provider"
     )]
     FileAsModel {
         /// The agent.
@@ -131,8 +166,8 @@ pub enum AgentError {
         reason: String,
     },
     /// A hook stopped the request.
-    #[error("{0}")]
-    Hook(String),
+    #[error(transparent)]
+    Hook(#[from] HookStop),
     /// The request was stopped before it was done.
     #[error("stopped before it was done: {0}")]
     Stopped(StopCause),
@@ -157,22 +192,29 @@ impl AgentError {
             Self::Approval(error) => error.hint(),
             Self::NoSuchTool { .. } => Some(Hint::ListTools),
             Self::AgentRemoved(_) => Some(Hint::ChooseAgent),
+            Self::NoBudget => Some(Hint::OtherUnit),
+            Self::FileAsModel { .. } => Some(Hint::SetWorkspaceModel),
+            Self::Stopped(StopCause::Budget(_)) => Some(Hint::RaiseBudget),
             Self::Files(_)
             | Self::Tools(_)
             | Self::NoSuchAgent { .. }
             | Self::NoFinishedTasks(_)
             | Self::TaskRecords(_)
             | Self::NoPrice { .. }
-            | Self::NoBudget
             | Self::RunStillOpen(_)
             | Self::EntryRejected(_)
             | Self::NothingToResume(_)
             | Self::RunOpen(_)
             | Self::Model(_)
-            | Self::FileAsModel { .. }
             | Self::InputBlocked { .. }
             | Self::Hook(_)
-            | Self::Stopped(_)
+            | Self::Stopped(
+                StopCause::Cancelled
+                | StopCause::Interrupted
+                | StopCause::TimedOut
+                | StopCause::TakenOver
+                | StopCause::Tool { .. },
+            )
             | Self::NoSuchTurn { .. } => None,
         }
     }

@@ -1,4 +1,4 @@
-//! Messages that come while a run goes on, and what becomes of them.
+//! The inbox of a session: messages that arrive during a run, and how they are handled.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,8 +8,8 @@ use stead_workspace::{DropPolicy, QueueMode, QueueSettings};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Takes messages for a session while a run of it goes on. Whoever runs the session gives it to the
-/// run ([`RunOptions::inbox`](crate::RunOptions)) and asks it for the next input afterwards.
+/// Takes messages for a session during a run. The caller gives it to the run
+/// ([`RunOptions::inbox`](crate::RunOptions)) and asks it for the next input afterwards.
 #[derive(Debug)]
 pub struct Inbox {
     state: Mutex<InboxState>,
@@ -19,47 +19,48 @@ pub struct Inbox {
 #[derive(Debug)]
 struct InboxState {
     settings: QueueSettings,
-    /// What came and was not taken, oldest first.
+    /// Messages that were not taken yet, oldest first.
     waiting: VecDeque<Vec<Block>>,
-    /// What a run was told already and is an input of its own afterwards, oldest first.
+    /// Messages that a run has already seen and that become inputs of their own afterwards, oldest
+    /// first.
     backlog: VecDeque<Vec<Block>>,
-    /// A line of each message that was dropped, oldest first.
+    /// One line for each dropped message, oldest first.
     digest: VecDeque<String>,
-    /// How many more were dropped of which there is no line.
+    /// The number of dropped messages without a line.
     dropped_without_line: usize,
-    /// When the newest came.
+    /// The time at which the newest message arrived.
     last_arrival: Option<Instant>,
 }
 
-/// A message that waits.
+/// A message in the inbox.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueuedMessage {
-    /// What was said.
+    /// The content.
     pub content: Vec<Block>,
-    /// Whether a run was told already, and it is an input of its own afterwards.
+    /// Whether a run has already seen it; it still becomes an input of its own afterwards.
     pub already_shown: bool,
 }
 
-/// What became of a message.
+/// What happened to a message that was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendOutcome {
-    /// It waits.
+    /// It was added.
     Queued,
-    /// It waits, and the oldest one no longer does.
+    /// It was added, and the oldest message was dropped.
     ReplacedOldest,
-    /// It was refused: too many wait, or nothing was said.
+    /// It was refused, because the inbox is full or the message is empty.
     Refused,
 }
 
-/// Characters of a dropped message that are kept.
+/// The most characters of a dropped message in its line.
 const DIGEST_CHARS: usize = 120;
-/// Dropped messages of which a line is kept.
+/// The most lines for dropped messages.
 const MAX_DIGEST: usize = 50;
 
 impl Inbox {
-    /// An empty one.
+    /// Creates an empty inbox.
     pub fn new(settings: QueueSettings) -> Self {
-        let held = InboxState {
+        let state = InboxState {
             settings,
             waiting: VecDeque::new(),
             backlog: VecDeque::new(),
@@ -68,91 +69,90 @@ impl Inbox {
             last_arrival: None,
         };
         Self {
-            state: Mutex::new(held),
+            state: Mutex::new(state),
             arrived: Notify::new(),
         }
     }
 
-    /// How messages are handled.
+    /// Returns how messages are handled.
     pub fn mode(&self) -> QueueMode {
         self.lock().settings.mode
     }
 
-    /// Handles messages otherwise from here on.
+    /// Changes how messages are handled.
     pub fn set_mode(&self, mode: QueueMode) {
         self.lock().settings.mode = mode;
         self.arrived.notify_waiters();
     }
 
-    /// How messages are handled, and how many may wait.
+    /// Returns the settings.
     pub fn settings(&self) -> QueueSettings {
         self.lock().settings.clone()
     }
 
-    /// How many messages wait.
+    /// Returns the number of messages.
     pub fn len(&self) -> usize {
         self.lock().len()
     }
 
-    /// What waits, oldest first.
+    /// Returns the messages, oldest first.
     pub fn queued(&self) -> Vec<QueuedMessage> {
-        let held = self.lock();
-        let told = held.backlog.iter().map(|content| QueuedMessage {
+        let state = self.lock();
+        let seen = state.backlog.iter().map(|content| QueuedMessage {
             content: content.clone(),
             already_shown: true,
         });
-        told.chain(held.waiting.iter().map(|content| QueuedMessage {
+        seen.chain(state.waiting.iter().map(|content| QueuedMessage {
             content: content.clone(),
             already_shown: false,
         }))
         .collect()
     }
 
-    /// Takes back all that waits, oldest first: nobody will be told of it. Lines of messages that
-    /// were dropped before are forgotten.
+    /// Removes and returns all messages, oldest first. The lines of dropped messages are discarded.
     pub fn drain(&self) -> Vec<QueuedMessage> {
-        let mut held = self.lock();
-        held.take_dropped_notice();
-        let told = std::mem::take(&mut held.backlog)
+        let mut state = self.lock();
+        state.take_dropped_notice();
+        let seen = std::mem::take(&mut state.backlog)
             .into_iter()
             .map(|content| QueuedMessage {
                 content,
                 already_shown: true,
             });
-        let rest = std::mem::take(&mut held.waiting)
+        let rest = std::mem::take(&mut state.waiting)
             .into_iter()
             .map(|content| QueuedMessage {
                 content,
                 already_shown: false,
             });
-        told.chain(rest).collect()
+        seen.chain(rest).collect()
     }
 
-    /// Whether none waits.
+    /// Whether the inbox is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Takes a message in.
+    /// Adds a message.
     pub fn send(&self, content: Vec<Block>) -> SendOutcome {
         if content.is_empty() {
             return SendOutcome::Refused;
         }
-        let sent = self.lock().enqueue(content);
-        if sent != SendOutcome::Refused {
+        let outcome = self.lock().enqueue(content);
+        if outcome != SendOutcome::Refused {
             self.arrived.notify_waiters();
         }
-        sent
+        outcome
     }
 
-    /// The next input, once a run is over; none if nothing waits. Messages that are collected are
-    /// waited for until nobody said anything for a moment.
+    /// Returns the next input after a run; `None` if there are no messages. In `collect` mode it
+    /// waits until no message arrived for the configured pause.
     pub async fn next_input(&self) -> Option<Vec<Block>> {
         loop {
-            let came = self.arrived.notified();
-            tokio::pin!(came);
-            // Registered before the look, as below.
-            came.as_mut().enable();
+            let arrived = self.arrived.notified();
+            tokio::pin!(arrived);
+            // Registered before the state is checked, as in `wait_until`.
+            arrived.as_mut().enable();
             let until = match self.lock().next_input() {
                 NextInput::Input(content) => return Some(content),
                 NextInput::Nothing => return None,
@@ -160,65 +160,66 @@ impl Inbox {
             };
             tokio::select! {
                 () = tokio::time::sleep_until(until) => {}
-                // It may be handled otherwise by now.
-                () = came => {}
+                // The mode may have changed.
+                () = arrived => {}
             }
         }
     }
 
-    /// Whether a message waits that goes into the run.
+    /// Whether there are steering messages for the run.
     pub(crate) fn has_steering(&self) -> bool {
         self.lock().has_steering()
     }
 
-    /// Returns when a message came that goes into the run.
+    /// Waits until there are steering messages.
     pub(crate) async fn wait_for_steering(&self) {
         self.wait_until(InboxState::has_steering).await;
     }
 
-    /// What goes into the run.
+    /// Takes the steering messages, joined into one.
     pub(crate) fn take_steering(&self) -> Option<Vec<Block>> {
-        let mut held = self.lock();
-        if !held.has_steering() {
+        let mut state = self.lock();
+        if !state.has_steering() {
             return None;
         }
-        let all: Vec<Vec<Block>> = held.waiting.drain(..).collect();
-        if held.settings.mode == QueueMode::SteerBacklog {
-            held.backlog.extend(all.iter().cloned());
+        let messages: Vec<Vec<Block>> = state.waiting.drain(..).collect();
+        if state.settings.mode == QueueMode::SteerBacklog {
+            state.backlog.extend(messages.iter().cloned());
         }
-        let dropped = held.take_dropped_notice();
-        Some(join_messages(dropped, all))
+        let dropped = state.take_dropped_notice();
+        Some(join_messages(dropped, messages))
     }
 
-    /// Takes back what went into a run and did not arrive there.
+    /// Returns messages that the run took but could not record.
     pub(crate) fn return_steering(&self, content: Vec<Block>) {
-        let mut held = self.lock();
-        // What is an input of its own afterwards waits already.
-        if held.settings.mode != QueueMode::SteerBacklog {
-            held.waiting.push_front(content);
+        let mut state = self.lock();
+        // In this mode the messages are in the backlog already.
+        if state.settings.mode != QueueMode::SteerBacklog {
+            state.waiting.push_front(content);
         }
     }
 
-    /// Whether a message waits that ends the run.
+    /// Whether there is a message that ends the run.
     pub(crate) fn has_interrupt(&self) -> bool {
         self.lock().has_interrupt()
     }
 
-    /// Returns when a message came that ends the run.
+    /// Waits until there is a message that ends the run.
     pub(crate) async fn wait_for_interrupt(&self) {
         self.wait_until(InboxState::has_interrupt).await;
     }
 
-    async fn wait_until(&self, so: impl Fn(&InboxState) -> bool) {
+    async fn wait_until(&self, condition: impl Fn(&InboxState) -> bool) {
         loop {
-            let came = self.arrived.notified();
-            tokio::pin!(came);
-            // Registered before the look, or a message between the two would be missed.
-            came.as_mut().enable();
-            if so(&self.lock()) {
+            let arrived = self.arrived.notified();
+            tokio::pin!(arrived);
+            // Registered before the state is checked: a message in between would be missed
+            // otherwise.
+            arrived.as_mut().enable();
+            if condition(&self.lock()) {
                 return;
             }
-            came.await;
+            arrived.await;
         }
     }
 
@@ -227,7 +228,7 @@ impl Inbox {
     }
 }
 
-/// What comes after a run.
+/// What follows a run.
 enum NextInput {
     Input(Vec<Block>),
     WaitUntil(Instant),
@@ -260,7 +261,7 @@ impl InboxState {
         if !full {
             return SendOutcome::Queued;
         }
-        // What a run was told already need not be summed up.
+        // Messages that a run has already seen are dropped without a line.
         if self.backlog.pop_front().is_none()
             && let Some(oldest) = self.waiting.pop_front()
             && self.settings.drop == DropPolicy::Summarize
@@ -293,14 +294,14 @@ impl InboxState {
                 self.waiting.len()
             }
             QueueMode::Followup => 1,
-            // One left behind would steer or end the very run that the other begins.
+            // A remaining message would steer or end the run that this input starts.
             QueueMode::Steer | QueueMode::SteerBacklog | QueueMode::Interrupt => self.waiting.len(),
         };
         let taken = self.waiting.drain(..taken).collect();
         NextInput::Input(join_messages(self.take_dropped_notice(), taken))
     }
 
-    /// What is said of messages that were dropped; none if none was. It is said once.
+    /// Returns the notice about dropped messages, once; `None` if none was dropped.
     fn take_dropped_notice(&mut self) -> Option<String> {
         let lines = std::mem::take(&mut self.digest);
         let forgotten = std::mem::take(&mut self.dropped_without_line);
@@ -309,8 +310,8 @@ impl InboxState {
         }
         let lines: Vec<String> = lines.iter().map(|line| format!("\n- {line}")).collect();
         let count = lines.len() + forgotten;
-        let all = lines.concat();
-        let what = match count {
+        let list = lines.concat();
+        let summary = match count {
             1 => "1 earlier message was".to_owned(),
             _ => format!("{count} earlier messages were"),
         };
@@ -319,19 +320,19 @@ impl InboxState {
         } else {
             String::new()
         };
-        Some(format!("[{what} left out.{newest}]{all}"))
+        Some(format!("[{summary} left out.{newest}]{list}"))
     }
 }
 
-/// Messages as one, in the form of one: first all that was said, and before it what is said of
-/// those that were dropped; then what was attached.
-fn join_messages(dropped: Option<String>, all: Vec<Vec<Block>>) -> Vec<Block> {
-    let mut said = Vec::from_iter(dropped);
+/// Joins messages into one: the notice about dropped messages and all texts as one block, then all
+/// attachments.
+fn join_messages(dropped: Option<String>, messages: Vec<Vec<Block>>) -> Vec<Block> {
+    let mut texts = Vec::from_iter(dropped);
     let mut attached = Vec::new();
-    for content in all {
+    for content in messages {
         let mut blocks = content.into_iter();
         match blocks.next() {
-            Some(Block::Text { text }) => said.push(text),
+            Some(Block::Text { text }) => texts.push(text),
             Some(other @ (Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_))) => {
                 attached.push(other)
             }
@@ -339,10 +340,11 @@ fn join_messages(dropped: Option<String>, all: Vec<Vec<Block>>) -> Vec<Block> {
         }
         attached.extend(blocks);
     }
-    let said = (!said.is_empty()).then(|| Block::text(said.join("\n\n")));
-    said.into_iter().chain(attached).collect()
+    let text = (!texts.is_empty()).then(|| Block::text(texts.join("\n\n")));
+    text.into_iter().chain(attached).collect()
 }
 
+/// Returns the line for a dropped message.
 fn digest_line(content: &[Block]) -> String {
     let text = Message::User {
         content: content.to_vec(),

@@ -1,50 +1,37 @@
-//! The driver: it does what the pure Run machine says, and records what came of it.
+//! The driver: it carries out what the pure run machine of `stead-core` decides, and records the
+//! results.
 //!
-//! An [`Agent`] is shared by all its sessions and holds nothing of any of them. A [`Session`] is
-//! owned by one task at a time; between runs it keeps the conversation in memory and nothing open.
+//! An [`Agent`] is shared by all its sessions and holds the state of none. A [`Session`] is owned
+//! by one task at a time; between runs it keeps the conversation in memory and nothing open.
 
-mod active_agent;
-mod active_run;
 mod admission;
 mod agent;
 mod approvals;
 mod approver;
 mod archive;
-mod attach;
 mod budget;
 mod builder;
 mod command_rules;
-mod compaction;
-mod driver;
 mod error;
 mod features;
 mod gc;
-mod halt;
 mod hooks;
 mod inbox;
 mod lookup;
 mod memory;
 mod metered_model;
-mod model_call;
 mod model_facts;
 mod offload;
 mod prompt_sources;
-mod run_trigger;
+mod run;
 mod session;
-mod sessionless;
-mod settings;
 mod shared_document;
-mod steering;
 mod subagents;
-mod tool_calls;
-mod turn_setup;
 mod undo;
 mod untrusted_records;
 mod usage;
 mod workspace_agents;
 
-pub use active_agent::BackgroundTaskPolicy;
-pub use active_run::{Listener, RunOptions, RunReport};
 pub use agent::Agent;
 pub(crate) use agent::AgentParts;
 pub use approvals::{
@@ -53,13 +40,11 @@ pub use approvals::{
 };
 pub use approver::{ApprovalAnswer, ApprovalPolicy, ApprovalQuestion, Approver};
 pub use archive::{ArchiveTag, ConversationArchive};
-pub use attach::{attach, fenced};
 pub use budget::{Budget, BudgetError, Reservation};
 pub use builder::{
     AgentBuilder, BuildError, DEFAULT_MODELS, choose_model, open_folder, resolve_model_files,
 };
-pub use compaction::Pinned;
-pub use error::{AgentError, StopCause};
+pub use error::{AgentError, HookAction, HookStop, StopCause};
 pub use features::{Contribution, Feature, TurnCx, user_folder};
 pub use gc::{Collector, GcMode, GcReport};
 pub(crate) use hooks::HookRuntime;
@@ -70,8 +55,11 @@ pub use lookup::{
 };
 pub use model_facts::UNKNOWN_WINDOW_TOKENS;
 pub use offload::copy_offloaded;
-pub use session::{RewindPoint, Session};
-pub use sessionless::{Sessionless, SessionlessResult};
+pub use run::{
+    BackgroundTaskPolicy, INTERRUPTED, Listener, RunOptions, RunReport, Sessionless,
+    SessionlessResult, TurnSetup,
+};
+pub use session::{Pinned, RewindPoint, Session, attach, fenced};
 pub use stead_gate::{
     CallFacts, CommandFacts, GateRules, Grant, GrantScope, ReadOnlyStatus, RuleMatch,
     SessionPermissions, TaintedWrite, judge,
@@ -82,12 +70,10 @@ pub use stead_memory::{
     MemoryStatus, MemoryWorker, MergeDiff, MergeRecord, ReviewDecision, WorkerOptions,
     WorkerReport, without_sources,
 };
-pub use steering::INTERRUPTED;
 pub use subagents::{
     DelegationBounds, Subagents, TaskRecord, TaskRecordError, TaskRequest, TaskStatus, TaskWait,
     WaitingTask,
 };
-pub use turn_setup::TurnSetup;
 pub use undo::{UndoAction, UndoHistory, UndoObstacle, UndoPlan, UndoStep};
 pub use usage::{
     LoggedUsage, Purpose, RebuildReport, UsageGrouping, UsageLog, UsagePeriod, UsageRecord,

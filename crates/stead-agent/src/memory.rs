@@ -13,7 +13,7 @@ use stead_store::Sessions;
 use stead_vfs::Vfs;
 use stead_workspace::Definition;
 
-/// Models that answer only what they were recorded or written for, and so no question about memory.
+/// Models with fixed answers, which cannot answer questions about memory.
 const FIXED_MODELS: [&str; 3] = ["scripted:", "replay:", "none"];
 
 /// Gives memory the files, sessions, state and model of an agent.
@@ -27,7 +27,7 @@ impl AgentMemoryContext {
         Self { parts }
     }
 
-    /// The model that was set for memory, or else the agent's own.
+    /// Returns the model that was set for memory, or else the agent's own.
     fn asked_model(&self) -> Option<&Arc<dyn Model>> {
         let own = &self.parts.model;
         let is_fixed = FIXED_MODELS.iter().any(|kind| own.name().starts_with(kind));
@@ -49,7 +49,7 @@ impl AgentMemoryContext {
                 MeteredError::Model(error) => MemoryError::Model(error),
                 MeteredError::TimedOut(limit) => MemoryError::Slow(limit.as_secs()),
             })?;
-        // A line that cannot be written is missing in the usage log, and nothing else.
+        // If the usage cannot be logged, the answer still counts.
         let _ = answer
             .log(
                 &self.parts,

@@ -1,6 +1,6 @@
 //! Prices and token limits of models: from settings, from the model, or from its endpoint.
 
-use crate::{AgentParts, Session};
+use crate::AgentParts;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use stead_core::{Price, Usage, Usd};
@@ -8,7 +8,7 @@ use stead_model::{Caching, Model, Reply, ReportedLimits};
 use tokio::sync::OnceCell;
 
 /// The endpoint is asked for its limits only when the context is larger than this.
-const ASK_ENDPOINT_ABOVE_TOKENS: u64 = 6_000;
+pub(crate) const ASK_ENDPOINT_ABOVE_TOKENS: u64 = 6_000;
 /// The context window that is assumed for a conversation if it is not known. A request that turns
 /// out too long is compacted and sent again, so this can be a common size.
 pub const UNKNOWN_WINDOW_TOKENS: u64 = 128_000;
@@ -100,24 +100,5 @@ impl ModelLimits {
                 .and_then(|report| report.max_output_tokens)
         };
         self.model.facts().max_output_tokens.or_else(reported)
-    }
-}
-
-impl Session {
-    /// The context window in tokens, if it is known by now: from a refusal by the provider, from
-    /// settings or the built-in table, or from what the endpoint reported.
-    pub fn window(&self) -> Option<u64> {
-        self.state
-            .window
-            .or_else(|| self.agent.model_limits.context_window())
-    }
-
-    /// The context window in tokens. If it is unknown and the context has grown, the endpoint is
-    /// asked; if that does not know it either, [`UNKNOWN_WINDOW_TOKENS`] is assumed.
-    pub async fn window_or_default(&self) -> u64 {
-        if self.window().is_none() && self.state.used_tokens(0) > ASK_ENDPOINT_ABOVE_TOKENS {
-            self.agent.model_limits.ask_endpoint().await;
-        }
-        self.window().unwrap_or(UNKNOWN_WINDOW_TOKENS)
     }
 }

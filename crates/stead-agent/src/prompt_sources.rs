@@ -1,56 +1,57 @@
-//! The files that later prompts are made from. Who writes them speaks to every later session, so a
-//! session that took in words from outside asks first.
+//! The files from which later prompts are made. A change to them affects every later session, so a
+//! tainted session must ask first.
 
 use stead_core::{AccessKind, Owner, PathAccess};
 use stead_vfs::VPath;
 use stead_workspace::{Nested, WorkspacePaths};
 
-/// Where skills lie in every layout.
+/// The folders of skills in every layout.
 const STANDARD_SKILLS: [&str; 1] = [".agents/skills"];
 
-/// What of the workspace a prompt is made from.
+/// The paths of a workspace from which prompts are made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PromptSources {
     paths: Vec<VPath>,
-    /// Names that count in every folder.
+    /// Lower-case names of files that are prompt sources in every folder.
     nested: Vec<String>,
-    /// The folder with a user's own versions of all these.
+    /// The folder with a user's own versions of these files.
     user_folder: Option<VPath>,
 }
 
 impl PromptSources {
-    /// Of an agent whose parts lie as `tree` says, for sessions of `owner`.
-    pub(crate) fn new(tree: &WorkspacePaths, owner: &Owner) -> Self {
-        let context = tree.context.iter().map(|file| file.path.clone());
+    /// Creates the prompt sources of a workspace for sessions of `owner`.
+    pub(crate) fn new(paths: &WorkspacePaths, owner: &Owner) -> Self {
+        let context = paths.context.iter().map(|file| file.path.clone());
         let parts = [
-            &tree.memory,
-            &tree.daily_facts,
-            &tree.knowledge,
-            &tree.subagents,
+            &paths.memory,
+            &paths.daily_facts,
+            &paths.knowledge,
+            &paths.subagents,
         ];
         let parts = parts.into_iter().flatten().cloned();
         let shared = STANDARD_SKILLS
             .iter()
             .filter_map(|path| VPath::parse(path).ok());
-        let paths = context
+        let sources = context
             .chain(parts)
-            .chain(tree.skills.iter().cloned())
+            .chain(paths.skills.iter().cloned())
             .chain(shared)
             .collect();
-        let nested = tree.context.iter().filter(|file| match file.nested {
+        let nested = paths.context.iter().filter(|file| match file.nested {
             Nested::Yes => true,
             Nested::No => false,
         });
         let nested = nested.map(|file| file.path.name().to_lowercase()).collect();
         let user = owner.user.as_str();
         Self {
-            paths,
+            paths: sources,
             nested,
             user_folder: VPath::parse(user).ok().filter(|path| path.as_str() == user),
         }
     }
 
-    /// The first of the accesses that would change such a file, as it was named.
+    /// Returns the path, as the call names it, of the first access that would change a prompt
+    /// source. `resolved` follows links.
     pub(crate) fn first_changed<'a>(
         &self,
         accesses: &'a [PathAccess],
@@ -59,14 +60,14 @@ impl PromptSources {
         let changing = accesses
             .iter()
             .filter(|access| access.kind == AccessKind::Write);
-        let mut hit = changing.filter(|access| {
+        let mut changed = changing.filter(|access| {
             let named = VPath::parse(&access.path).ok();
-            let ways = [named, resolved(&access.path)];
-            // A path that is none is nobody's to vouch for.
-            ways.iter().flatten().next().is_none()
-                || ways.iter().flatten().any(|path| self.covers(path))
+            let candidates = [named, resolved(&access.path)];
+            // An invalid path counts as a prompt source.
+            candidates.iter().flatten().next().is_none()
+                || candidates.iter().flatten().any(|path| self.covers(path))
         });
-        hit.next().map(|access| access.path.as_str())
+        changed.next().map(|access| access.path.as_str())
     }
 
     fn covers(&self, path: &VPath) -> bool {
@@ -81,7 +82,7 @@ impl PromptSources {
     }
 }
 
-/// Whether one lies in the other, whatever the case of their letters: some places do not tell it.
+/// Whether one path contains the other. Case is ignored, because some file systems ignore it.
 fn overlap(one: &VPath, other: &VPath) -> bool {
     let one = one.as_str().to_lowercase();
     let other = other.as_str().to_lowercase();
@@ -95,7 +96,7 @@ fn overlap(one: &VPath, other: &VPath) -> bool {
     inside(&one, &other) || inside(&other, &one)
 }
 
-/// The path below `folder`.
+/// Returns `path` relative to `folder`; `None` if it is not inside.
 fn relative_to(folder: &VPath, path: &VPath) -> Option<VPath> {
     let rest = path
         .as_str()
@@ -111,7 +112,7 @@ mod tests {
     use stead_workspace::{AgentConfig, OpenOptions, Workspace};
 
     #[tokio::test]
-    async fn only_changes_of_what_prompts_are_made_from_are_told() {
+    async fn only_changes_of_prompt_sources_are_reported() {
         let files = std::sync::Arc::new(stead_vfs::StoreVfs::in_memory());
         let workspace = Workspace::open(files, &OpenOptions::default(), &|_| None)
             .await
@@ -121,16 +122,16 @@ mod tests {
             user: UserId::new("ann").unwrap(),
             ..Owner::default()
         };
-        let standing = PromptSources::new(&workspace.definition.paths, &owner);
-        let touched = |path: &str, kind| {
+        let prompt_sources = PromptSources::new(&workspace.definition.paths, &owner);
+        let is_reported = |path: &str, kind| {
             let access = PathAccess {
                 path: path.to_owned(),
                 kind,
                 scope: PathScope::Content,
             };
-            standing.first_changed(&[access], |_| None).is_some()
+            prompt_sources.first_changed(&[access], |_| None).is_some()
         };
-        let told = [
+        let sources = [
             "MEMORY.md",
             "memory.MD",
             "memory/2026-11-16.md",
@@ -144,9 +145,9 @@ mod tests {
             ".",
             "../x",
         ];
-        for path in told {
-            assert!(touched(path, AccessKind::Write), "{path}");
-            assert!(!touched(path, AccessKind::Read), "{path}");
+        for path in sources {
+            assert!(is_reported(path, AccessKind::Write), "{path}");
+            assert!(!is_reported(path, AccessKind::Read), "{path}");
         }
         for path in [
             "notes.md",
@@ -155,15 +156,15 @@ mod tests {
             "memory2/x.md",
             "docs/knowledge/a.md",
         ] {
-            assert!(!touched(path, AccessKind::Write), "{path}");
+            assert!(!is_reported(path, AccessKind::Write), "{path}");
         }
-        // A link leads there.
+        // A link to a prompt source counts as that file.
         let link = [PathAccess {
             path: "link".to_owned(),
             kind: AccessKind::Write,
             scope: PathScope::Content,
         }];
-        let leads = standing.first_changed(&link, |_| VPath::parse("MEMORY.md").ok());
-        assert_eq!(leads, Some("link"));
+        let changed = prompt_sources.first_changed(&link, |_| VPath::parse("MEMORY.md").ok());
+        assert_eq!(changed, Some("link"));
     }
 }

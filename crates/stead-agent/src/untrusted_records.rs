@@ -8,7 +8,7 @@ use stead_store::Sessions;
 use stead_vfs::VPath;
 use stead_workspace::WorkspacePaths;
 
-/// The folders of a workspace that hold what was said in sessions.
+/// The folders of a workspace that hold the records of sessions.
 pub(crate) struct SessionRecords {
     folders: Vec<VPath>,
 }

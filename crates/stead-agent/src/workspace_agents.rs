@@ -223,33 +223,38 @@ impl Delegate for SubagentDelegate {
                 prompt,
                 bounds,
             } = task;
-            let home = self.0.upgrade().ok_or("the agent is gone")?;
-            let words = |error: AgentError| error.to_string();
+            let workspace_agent = self.0.upgrade().ok_or("the agent is gone")?;
+            let to_text = |error: AgentError| error.to_string();
             let id = SessionId::fresh();
-            let files = home
+            let files = workspace_agent
                 .workspace()
-                .prompt_files(&home.parts.place.files(owner, &id, None));
-            let specs = home.agents().specs(owner, &files).await.map_err(words)?;
+                .prompt_files(&workspace_agent.parts.place.files(owner, &id, None));
+            let specs = workspace_agent
+                .agents()
+                .specs(owner, &files)
+                .await
+                .map_err(to_text)?;
             let spec = specs
                 .get(agent)
                 .ok_or_else(|| format!("there is no agent {agent:?}"))?;
-            let parts = home.agents().parts_for(spec, AgentRole::Child);
-            let parts = parts.map_err(words)?;
-            let role = Agent::with_hooks(parts, Arc::new(Hooks::new(Vec::new()))).map_err(words)?;
+            let parts = workspace_agent.agents().parts_for(spec, AgentRole::Child);
+            let parts = parts.map_err(to_text)?;
+            let role =
+                Agent::with_hooks(parts, Arc::new(Hooks::new(Vec::new()))).map_err(to_text)?;
             let files = child_files(spec)?;
-            let named = TaskIdentity {
+            let identity = TaskIdentity {
                 task: "hook".to_owned(),
                 agent: spec.name.clone(),
                 label: None,
             };
-            let spawned = bounds.clone().into_spawned(named, files);
+            let origin = bounds.clone().into_spawned(identity, files);
             // The role is its own workspace agent, so that its subagents have no hooks either.
-            let mut session =
-                Session::with_agent(role.clone(), role, owner.clone(), id, Some(spawned));
+            let mut session = Session::of_subagent(role.clone(), role, owner.clone(), id)
+                .with_origin(Some(origin));
             let report = session
                 .run(vec![Block::text(prompt)], RunOptions::default())
                 .await
-                .map_err(words)?;
+                .map_err(to_text)?;
             match report.outcome {
                 RunOutcome::Completed => Ok(report.text),
                 outcome => Err(format!(

@@ -25,14 +25,14 @@ pub(crate) struct BenchCommon {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
-    /// One session to its final text
+    /// Run one session to its final text
     Run {
         #[command(flatten)]
         common: BenchCommon,
         #[arg(long)]
         prompt: String,
     },
-    /// The same, then one line per message
+    /// Run one session, then print one line per message
     Dump {
         #[command(flatten)]
         common: BenchCommon,
@@ -41,21 +41,21 @@ pub(crate) enum BenchCommand {
         #[arg(long, default_value_t = 600)]
         clip: usize,
     },
-    /// Many sessions at once
+    /// Run many sessions at the same time
     Many {
         #[command(flatten)]
         common: BenchCommon,
         #[arg(long)]
         prompts_file: PathBuf,
     },
-    /// What turns begin with, again and again
+    /// Measure the setup of turns
     Turn {
         #[arg(long)]
         workdir: PathBuf,
         #[arg(long, default_value_t = 20)]
         rounds: usize,
     },
-    /// Questions to an index of many lines
+    /// Measure queries on an index of many lines
     Search {
         #[arg(long)]
         workdir: PathBuf,
@@ -64,7 +64,7 @@ pub(crate) enum BenchCommand {
         #[arg(long, default_value_t = 400)]
         rounds: usize,
     },
-    /// Subagents in waves, with a model that takes no time
+    /// Measure subagents in waves, with a model that takes no time
     Children {
         #[arg(long)]
         workdir: PathBuf,
@@ -73,7 +73,7 @@ pub(crate) enum BenchCommand {
         #[arg(long, default_value_t = 50)]
         width: usize,
     },
-    /// Many sessions, kept live
+    /// Keep many sessions open
     Hold {
         #[command(flatten)]
         common: BenchCommon,
@@ -89,14 +89,14 @@ pub(crate) enum BenchCommand {
         #[arg(long)]
         messages: usize,
     },
-    /// Load it again
+    /// Load a session of N messages
     Restore {
         #[command(flatten)]
         common: BenchCommon,
         #[arg(long)]
         dir: PathBuf,
     },
-    /// Operations per second in the place that a workspace names
+    /// Measure operations per second in the place that a workspace names
     Place(PlaceArgs),
 }
 
@@ -108,28 +108,28 @@ pub(crate) struct PlaceArgs {
     pub(crate) layers: BenchLayers,
     #[arg(long, value_enum, value_delimiter = ',', required = true)]
     pub(crate) ops: Vec<BenchOp>,
-    /// How many work at once, each in a directory of its own
+    /// The number of parallel clients, each in its own directory
     #[arg(long, default_value_t = 1)]
     pub(crate) clients: usize,
-    /// How long each operation is measured
+    /// The number of milliseconds for which each operation is measured
     #[arg(long, default_value_t = 1000)]
     pub(crate) ms: u64,
-    /// Bytes of every file and journal line
+    /// The size of every file and journal line in bytes
     #[arg(long, default_value_t = 4096)]
     pub(crate) bytes: usize,
-    /// Files in each directory
+    /// The number of files in each directory
     #[arg(long, default_value_t = 100)]
     pub(crate) files: usize,
 }
 
-/// What lies between an operation and the place.
+/// The layers between an operation and the place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BenchLayers {
-    /// Nothing
+    /// No layers
     Bare,
-    /// The memory of undo
+    /// The undo log
     Recorded,
-    /// All that an agent's tools go through
+    /// All layers that an agent's tools use
     Agent,
 }
 
@@ -138,18 +138,18 @@ pub(crate) enum BenchLayers {
 pub(crate) enum BenchOp {
     /// A new file
     Write,
-    /// A file of known version
+    /// A write to a file of known version
     Overwrite,
     Read,
     Stat,
-    /// A whole directory
+    /// A listing of a directory
     List,
-    /// An entry to a session's journal
+    /// An append to a session's journal
     Append,
 }
 
 impl BenchCommand {
-    /// Whether many sessions or clients work at once.
+    /// Whether many sessions or clients work at the same time.
     pub(crate) fn is_concurrent(&self) -> bool {
         match self {
             Self::Many { .. } | Self::Hold { .. } => true,

@@ -47,7 +47,7 @@ pub(crate) async fn save(dir: &Path, messages: usize) -> anyhow::Result<Value> {
     Ok(json!({"save_s": saved, "append_s": appended, "bytes": opened.writer.position().bytes}))
 }
 
-/// Three messages: a question, a call, a result.
+/// Returns three messages: a question, a call, a result.
 fn exchange_entries(turn: usize) -> anyhow::Result<Vec<Entry>> {
     let run = RunId::new(format!("run{turn}"))?;
     let id = format!("call_{turn}");

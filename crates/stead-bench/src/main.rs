@@ -31,7 +31,7 @@ fn main() -> anyhow::Result<ExitCode> {
         .build()?;
     raise_file_limit();
     let outcome = runtime.block_on(dispatch(command));
-    // Blocking work that has not ended has nobody left to report to.
+    // Nothing waits for blocking work that is still running.
     runtime.shutdown_background();
     outcome
 }
@@ -76,7 +76,7 @@ async fn dispatch(command: BenchCommand) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A thousand sessions at once need more than the usual 1,024 open files.
+/// Raises the limit on open files: a thousand sessions need more than the usual 1,024.
 fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);

@@ -1,4 +1,4 @@
-//! How many operations per second a place carries out, for `bench/`.
+//! Measuring operations per second in a place, for `bench/`.
 
 use crate::args::{BenchLayers, BenchOp, PlaceArgs};
 use serde_json::{Map, Value};
@@ -50,14 +50,14 @@ pub(crate) async fn measure(args: &PlaceArgs) -> anyhow::Result<Value> {
     Ok(Value::Object(rates))
 }
 
-/// What is measured.
+/// The place that is measured.
 #[derive(Clone)]
 struct BenchTarget {
     files: Arc<dyn Vfs>,
     sessions: Arc<dyn Sessions>,
 }
 
-/// The place that the settings of the workspace name, with the layers that were asked for.
+/// Opens the place that the settings of the workspace name, with the selected layers.
 async fn open_target(args: &PlaceArgs, workspace: &Workspace) -> anyhow::Result<BenchTarget> {
     let run = RunKey {
         session: SessionId::fresh(),
@@ -125,7 +125,7 @@ async fn open_bare_target(
     }
 }
 
-/// Lets all clients work at once; gives them back, with the number of operations they did together.
+/// Runs all clients in parallel. Returns them with the total number of operations.
 async fn run_clients<F>(
     clients: Vec<BenchClient>,
     work: impl Fn(BenchClient) -> F,
@@ -147,7 +147,7 @@ where
     Ok((clients, sum))
 }
 
-/// One who works in a directory of its own.
+/// A client that works in its own directory.
 struct BenchClient {
     target: BenchTarget,
     directory: VPath,
@@ -175,7 +175,7 @@ impl BenchClient {
         })
     }
 
-    /// A content that nobody wrote yet.
+    /// Returns a content that was not written before.
     fn next_content(&mut self) -> Vec<u8> {
         self.written += 1;
         let stamp = format!("{:016x}", self.written);
@@ -207,7 +207,7 @@ impl BenchClient {
             .await?)
     }
 
-    /// Does `op` again and again for as long as `span`; says how often.
+    /// Repeats `op` for `span`, and returns the number of repetitions.
     async fn repeat(mut self, op: BenchOp, span: Duration) -> anyhow::Result<(Self, u64)> {
         let files = self.target.files.clone();
         let new = VPath::parse(&format!("{}-new", self.directory))?;
@@ -266,7 +266,7 @@ impl BenchClient {
     }
 }
 
-/// A wrong answer is fast: it must not be counted.
+/// Fails if a result is wrong: wrong results may be fast and must not be counted.
 fn ensure_correct(is_right: bool) -> anyhow::Result<()> {
     if is_right {
         Ok(())
@@ -275,7 +275,7 @@ fn ensure_correct(is_right: bool) -> anyhow::Result<()> {
     }
 }
 
-/// Text that no store can make smaller by much.
+/// Returns text that no store can compress by much.
 fn incompressible_text(bytes: usize) -> Vec<u8> {
     let mut text = String::with_capacity(bytes + 64);
     let mut hash = ContentHash::of(b"bench");

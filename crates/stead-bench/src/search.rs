@@ -1,15 +1,15 @@
-//! How long a search takes among many lines, for `bench/`.
+//! Measuring searches among many lines, for `bench/`.
 
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
 use stead::search::{Index, Query, SearchSource, SearchSourceKind, SourceLine};
 
-/// Lines of one source.
+/// The number of lines of one source.
 const SOURCE_LINES: usize = 1000;
 const VOCABULARY: u64 = 20_000;
 
-/// Numbers that look random and are the same each time.
+/// A pseudo-random generator with a fixed sequence.
 struct PseudoRandom(u64);
 
 impl PseudoRandom {
@@ -21,7 +21,7 @@ impl PseudoRandom {
         self.0 >> 33
     }
 
-    /// A word as texts have them: a few everywhere, most of them rare.
+    /// Returns a word with a realistic distribution: a few are frequent, most are rare.
     fn word(&mut self) -> String {
         let even = self.next() % 1_000_000;
         let rank = (VOCABULARY as f64).powf(even as f64 / 1e6) as u64;

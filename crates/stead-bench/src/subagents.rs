@@ -1,4 +1,4 @@
-//! What a subagent costs beside its model, for `bench/`.
+//! Measuring the cost of subagents besides their models, for `bench/`.
 
 use futures_util::stream::{self, BoxStream, StreamExt};
 use serde_json::{Value, json};
@@ -12,17 +12,17 @@ use stead::core::{Block, Message, RunOutcome, SessionId, StopReason, ToolCall, U
 use stead::model::{Delta, Model, ModelError, ModelFacts, Reply, Request};
 use stead::workspace::FeatureSwitch;
 
-/// What begins the session that hands work over.
+/// The input of the parent session.
 const LEAD_INPUT: &str = "hand over";
-/// After so many waves everything that is kept for good is there.
+/// The number of waves after which all long-lived state exists.
 const WARM_WAVES: usize = 5;
 
-/// Hands `width` tasks over, `waves` times; whoever is given one is done at once.
+/// A model that delegates `width` tasks in each of `waves` waves; subagents finish at once.
 #[derive(Debug)]
 struct WaveModel {
     waves: usize,
     width: usize,
-    /// Resident memory after some waves.
+    /// The resident memory after the warm-up waves.
     warm_kb: AtomicU64,
 }
 
@@ -139,7 +139,7 @@ async fn run(agent: &Arc<Agent>, input: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Memory of this process that is in use.
+/// Returns the resident memory of this process.
 fn resident_kb() -> u64 {
     const PAGE_KB: u64 = 4;
     let pages = std::fs::read_to_string("/proc/self/statm").ok();

@@ -120,14 +120,13 @@ impl fmt::Display for BudgetExhausted {
         match unit {
             BudgetUnit::Usd => write!(
                 f,
-                "the budget of this {span} is used up: {} of {} is gone ({key}), and the next call takes {} or more; \
-                 --raise 0.50 adds half a dollar",
+                "the budget of this {span} is used up: {} of {} is gone ({key}), and the next call takes {} or more",
                 gone.usd, limit.usd, needed.usd
             ),
             BudgetUnit::Tokens => write!(
                 f,
                 "the budget of this {span} is used up: {} of {} tokens are gone ({key}), and the next call takes {} \
-                 or more; --raise 50000t adds 50000",
+                 or more",
                 gone.tokens, limit.tokens, needed.tokens
             ),
         }
@@ -424,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_the_limit_the_amounts_and_the_way_on() {
+    fn a_refusal_names_the_limit_and_the_amounts() {
         let estimate = CallEstimate {
             input_tokens: 1_000,
             answer_tokens: 500,
@@ -436,7 +435,7 @@ mod tests {
         assert_eq!(
             said,
             "the budget of this run is used up: 1900 of 2000 tokens are gone (budget.run_tokens), and the next call \
-             takes 1256 or more; --raise 50000t adds 50000"
+             takes 1256 or more"
         );
         let by_money = BudgetAccount {
             scope: BudgetScope::Day,
@@ -446,7 +445,7 @@ mod tests {
         assert_eq!(
             said,
             "the budget of this day is used up: $0.4990 of $0.5000 is gone (budget.day_usd), and the next call takes \
-             $0.0066 or more; --raise 0.50 adds half a dollar"
+             $0.0066 or more"
         );
     }
 }

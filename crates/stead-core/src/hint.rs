@@ -23,8 +23,26 @@ pub enum Hint {
     ListGrants,
     /// Revoke a grant.
     RevokeGrant,
+    /// Revoke the grant with this id.
+    RevokeGrantById(String),
+    /// Approve all calls from the start.
+    ApproveAll,
+    /// Add to the budget that is used up.
+    RaiseBudget,
+    /// Give the amount in the other unit: dollars or tokens.
+    OtherUnit,
+    /// Derive the record of usage from the journals again.
+    RebuildUsage,
+    /// Set the model of the workspace instead of the agent's.
+    SetWorkspaceModel,
+    /// List the model providers.
+    ListProviders,
+    /// List the workspaces of a folder.
+    ListWorkspaces,
     /// List the facts of memory and those that wait for review.
     ListFacts,
+    /// Review the facts in quarantine.
+    ReviewFacts,
     /// Update the source of skills with this name, or give the new one another name.
     UpdateSource(String),
     /// Give the source of skills a name.

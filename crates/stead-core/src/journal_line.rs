@@ -31,11 +31,12 @@ impl ChainSum {
         Self(sum)
     }
 
+    /// Parses a checksum in the form in which it is printed; any other form is a changed line.
     fn parse(hex: &str) -> Option<Self> {
         u64::from_str_radix(hex, 16)
             .ok()
-            .filter(|_| hex.len() == SUM_HEX_CHARS)
             .map(|n| Self(n.to_be_bytes()))
+            .filter(|sum| sum.to_string() == hex)
     }
 }
 
@@ -281,13 +282,15 @@ mod tests {
         );
         assert_eq!(decode_line(text, sum), Err(LineError::Checksum));
         for i in 0..text.len() {
-            let mut bytes = text.as_bytes().to_vec();
-            bytes[i] ^= 1;
-            if let Ok(changed) = std::str::from_utf8(&bytes) {
-                assert!(
-                    decode_line(changed, ChainSum::START).is_err(),
-                    "flip at {i} unnoticed: {changed}"
-                );
+            for bit in 0..8 {
+                let mut bytes = text.as_bytes().to_vec();
+                bytes[i] ^= 1 << bit;
+                if let Ok(changed) = std::str::from_utf8(&bytes) {
+                    assert!(
+                        decode_line(changed, ChainSum::START).is_err(),
+                        "flip at {i} unnoticed: {changed}"
+                    );
+                }
             }
             if text.is_char_boundary(i) {
                 assert!(
@@ -295,6 +298,14 @@ mod tests {
                     "cut at {i} unnoticed"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn a_checksum_has_one_form() {
+        assert!(ChainSum::parse("00000000000000af").is_some());
+        for hex in ["00000000000000AF", "+0000000000000af", "af", ""] {
+            assert_eq!(ChainSum::parse(hex), None, "{hex}");
         }
     }
 

@@ -21,6 +21,7 @@
 //! - [`ContextView`], [`ContextBudget`], [`CompactionPlan`]: the context and its compaction.
 //! - [`BudgetAccount`], [`CallEstimate`], [`Usage`], [`Price`], [`Usd`]: usage, cost and budgets.
 //! - [`Event`]: what listeners are told while a run goes on.
+//! - [`YamlValue`], [`YamlDocument`]: YAML with the order and the positions of its keys.
 //! - [`SessionId`], [`AgentId`], [`RunId`], [`Owner`]: identifiers that are safe in paths and keys.
 
 mod ask;
@@ -43,6 +44,7 @@ mod tool;
 mod usage;
 mod variables;
 mod verdict;
+mod yaml;
 
 pub use ask::{Ask, AskTerms, Decision, DecisionKind};
 pub use budget::{
@@ -77,3 +79,4 @@ pub use tool::{
 pub use usage::{Price, StopReason, Usage, Usd};
 pub use variables::{Substitution, UnsetVariable, VariableLookup, VariableSyntax, substitute};
 pub use verdict::{RuleId, RuleSource, Verdict, VerdictKind};
+pub use yaml::{SourcePosition, YamlDocument, YamlError, YamlErrorKind, YamlValue};

@@ -47,6 +47,24 @@ impl Block {
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
     }
+
+    /// Returns the text, if it is a text block.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text { text } => Some(text),
+            Self::Media(_) | Self::Thinking(_) | Self::ToolCall(_) => None,
+        }
+    }
+
+    /// Returns the block as plain text: a call as `name {arguments}`, media as `[type name]`.
+    pub fn plain_text(&self) -> String {
+        match self {
+            Self::Text { text } => text.clone(),
+            Self::Media(media) => format!("[{}]", media.label()),
+            Self::Thinking(thinking) => thinking.text.clone(),
+            Self::ToolCall(call) => format!("{} {}", call.name, call.args),
+        }
+    }
 }
 
 /// Bytes with a media type, as base64 text.
@@ -77,6 +95,14 @@ impl Media {
             name,
             file: None,
             tokens: None,
+        }
+    }
+
+    /// Returns the type and the name, if there is one: `image/png chart.png`.
+    pub fn label(&self) -> String {
+        match &self.name {
+            Some(name) => format!("{} {name}", self.mime),
+            None => self.mime.clone(),
         }
     }
 }
@@ -147,10 +173,7 @@ impl Message {
             Self::User { content } | Self::Assistant { content } => content.iter().collect(),
             Self::Tool { results } => results.iter().flat_map(|r| &r.content).collect(),
         };
-        let texts = blocks.into_iter().filter_map(|b| match b {
-            Block::Text { text } => Some(text.as_str()),
-            Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
-        });
+        let texts = blocks.into_iter().filter_map(Block::as_text);
         texts.collect::<Vec<_>>().join("\n\n")
     }
 

@@ -251,7 +251,7 @@ fn complaint(state: &SessionState) -> Option<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 25 / 16))]
 
     /// Whatever a model, a person or a crash does, every provider accepts the history, and
     /// replaying the journal gives the same state.

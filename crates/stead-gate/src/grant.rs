@@ -1,4 +1,4 @@
-//! What a person allowed for good: a narrow rule, made by answering a question with "always".
+//! Grants: narrow permissions that a person gave for good by answering a question with "always".
 
 use super::CallFacts;
 use serde::{Deserialize, Serialize};
@@ -7,44 +7,44 @@ use stead_core::{RuleId, ToolEffect};
 
 use stead_vfs::VPath;
 
-/// A call that need not be asked about any more.
+/// A permission for calls that would otherwise ask.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
-    /// By which it is revoked.
+    /// The id by which the grant is revoked.
     pub id: String,
     /// The tool, by canonical name.
     pub tool: String,
-    /// Which of its calls.
+    /// The calls that the grant allows.
     #[serde(flatten)]
     pub what: GrantScope,
-    /// Why it was asked, for people who look through their grants.
+    /// The reason why the call asked, for people who review their grants.
     #[serde(default)]
     pub rule: String,
     /// The rules that asked. The grant answers no other rule; with none, only the permission mode.
     #[serde(default)]
     pub rules: Vec<RuleId>,
-    /// Who allowed it.
+    /// The person who gave the grant.
     pub by: String,
-    /// When.
+    /// The time at which it was given.
     pub at: jiff::Timestamp,
 }
 
-/// Which calls of a tool are allowed.
+/// The calls of a tool that a grant allows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "allows", content = "only", rename_all = "snake_case")]
 pub enum GrantScope {
-    /// Commands whose parts are all like one of these patterns.
+    /// Command lines with parts that each match one of these patterns.
     Commands(Vec<String>),
-    /// Those that name only what lies below this folder.
+    /// Calls that name only paths below this folder.
     Folder(String),
-    /// Those that name only this file.
+    /// Calls that name only this file.
     File(String),
-    /// All of them.
+    /// All calls.
     Calls,
 }
 
 impl GrantScope {
-    /// Whether a call of the tool is among those that are allowed.
+    /// Whether the scope includes a call.
     fn covers(&self, call: &CallFacts) -> bool {
         match self {
             Self::Commands(patterns) => call
@@ -61,8 +61,8 @@ impl GrantScope {
         }
     }
 
-    /// The narrowest rule that makes calls like this one free; none where no rule should: a person
-    /// must see each.
+    /// Returns the narrowest scope that includes calls like this one; none if a person must see
+    /// each of them.
     pub fn offer(call: &CallFacts) -> Option<Self> {
         if call.tainted_write.is_some() || call.always_asks.is_some() {
             return None;
@@ -70,7 +70,7 @@ impl GrantScope {
         if let Some(command) = &call.command {
             return Self::commands(&command.text);
         }
-        // Nobody knows what it would run.
+        // It is unknown what the call would run.
         if call.effect == ToolEffect::Executes {
             return None;
         }
@@ -84,14 +84,14 @@ impl GrantScope {
             return Some(Self::Calls);
         };
         let offered = match first.parent()? {
-            // A folder of the root would be the whole workspace.
+            // The folder of a file at the root would be the whole workspace.
             root if root.is_root() => Self::File(first.to_string()),
             folder => Self::Folder(folder.to_string()),
         };
         offered.covers(call).then_some(offered)
     }
 
-    /// The rule for commands like this one: each of its parts by itself.
+    /// Returns the scope for commands like this one, with one pattern for each part.
     fn commands(command: &str) -> Option<Self> {
         Some(stead_shell::suggest_rules(command))
             .filter(|patterns| !patterns.is_empty())
@@ -111,26 +111,27 @@ impl fmt::Display for GrantScope {
 }
 
 impl Grant {
-    /// Whether a call is among those it allows.
+    /// Whether the grant allows a call.
     pub fn covers(&self, call: &CallFacts) -> bool {
         self.tool == call.tool && self.what.covers(call)
     }
 
-    /// Whether it answers all of the rules that ask. Where none asks, the question is the permission
-    /// mode's, which every grant answers.
+    /// Whether the grant answers all rules that ask. Without such rules the permission mode asks,
+    /// which every grant answers.
     pub(super) fn answers(&self, asking: &[RuleId]) -> bool {
         asking.iter().all(|rule| self.rules.contains(rule))
     }
 }
 
-/// Whether a call names files, and only such as `fit`, by their names and by where they really lie.
+/// Whether a call names files, and all of them satisfy `fit`, by their names and by their resolved
+/// paths.
 fn names_only(call: &CallFacts, fit: impl Fn(&VPath) -> bool) -> bool {
     let named = &call.named_paths;
     let fits = |path: &String| VPath::parse(path).is_ok_and(|path| fit(&path));
     !named.is_empty() && named.iter().all(fits) && call.resolved_paths.iter().all(&fit)
 }
 
-/// Whether `path` lies in `folder`; the folder itself does not.
+/// Whether `path` is below `folder`. The folder itself is not.
 fn is_strictly_below(folder: &str, path: &VPath) -> bool {
     VPath::parse(folder).is_ok_and(|folder| folder.contains(path) && folder != *path)
 }

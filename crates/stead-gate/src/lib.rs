@@ -1,9 +1,9 @@
-//! The gate: the one function that says Allow, Ask or Deny for a call, and why.
+//! The gate: the function that decides Allow, Ask or Deny for a call, with a reason.
 //!
-//! Whoever calls (a model, a subagent, a hook, the command line), [`judge`] decides. It goes
-//! through the layers in order, and each can only narrow: what binds from above, the lists of
-//! tools, the rules for files, those for commands, approvals, and last the permission mode, which
-//! speaks where no rule does. The verdict names whatever decided.
+//! [`judge`] decides for all callers: models, subagents, hooks and the command line. It applies
+//! layers in order, and each can only narrow: the ceiling of the session, the tool lists, the file
+//! rules, the command rules, approvals, and finally the permission mode, which decides where no
+//! rule does. The verdict names the deciding rules.
 
 mod grant;
 mod mode;
@@ -23,102 +23,102 @@ use stead_sandbox::Isolation;
 use stead_vfs::VPath;
 use stead_workspace::{Approval, ToolLists};
 
-/// What is judged: a call, and what the rules for files and commands say about all it would touch.
+/// The facts about a call, with the verdicts of the file and command rules on everything it would
+/// touch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallFacts {
     /// The tool's canonical name.
     pub tool: String,
-    /// What the tool is to the harness.
+    /// The tool kind.
     pub kind: ToolKind,
-    /// The canonical name of a tool whose rules hold for this one too.
+    /// The canonical name of a tool whose rules also apply to this one.
     pub follows_rules_of: Option<String>,
-    /// The strongest thing it can do.
+    /// The strongest effect of the tool.
     pub effect: ToolEffect,
-    /// Its arguments.
+    /// The arguments.
     pub args: Value,
-    /// Whether the lists of tools leave it out.
+    /// Whether the tool lists leave the tool out.
     pub unlisted: bool,
-    /// Why it may never be called by the model that is asked, if so.
+    /// The reason why the tool may never be called for the current model, if there is one.
     pub excluded: Option<String>,
-    /// The file rules' verdict ([`stead_vfs::judge`]); none if it touches no files.
+    /// The verdict of the file rules ([`stead_vfs::judge`]); none if the call touches no files.
     pub file_verdict: Option<Verdict>,
-    /// The paths that its arguments name.
+    /// The paths that the arguments name.
     pub named_paths: Vec<String>,
-    /// The resolved paths of all it touches.
+    /// The resolved paths of everything that the call touches.
     pub resolved_paths: Vec<VPath>,
-    /// What the rules for commands say, if it runs one.
+    /// The facts about the command, if the call runs one.
     pub command: Option<CommandFacts>,
-    /// What may be done to an attached project, if the call would change something in it.
+    /// The access to the attached project, if the call would change something in it.
     pub project: Option<ProjectAccess>,
-    /// What later prompts are made from and the call would change, if its session took in words
-    /// from outside.
+    /// The prompt source that the call would change, if its session is tainted.
     pub tainted_write: Option<TaintedWrite>,
-    /// Why it always asks, whatever the mode, if it does.
+    /// The reason why the call always asks, in any mode, if it does.
     pub always_asks: Option<String>,
 }
 
-/// What the rules for commands say about a command.
+/// The facts about a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandFacts {
-    /// As it was written.
+    /// The command line as it was written.
     pub text: String,
-    /// What decided: a rule, or none.
+    /// The deciding rule, if there is one.
     pub rule_match: RuleMatch,
-    /// The walls it would run behind.
+    /// The isolation that the command would run in.
     pub isolation: Isolation,
-    /// Whether all of it only reads, for certain.
+    /// Whether the command certainly only reads.
     pub read_only: ReadOnlyStatus,
 }
 
 /// Whether a rule decides about a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RuleMatch {
-    /// One does.
+    /// A rule decides.
     Matched(Verdict),
-    /// None does, and this is why: a part that no rule covers, or one that cannot be read.
+    /// No rule decides, for this reason: a part that no rule covers, or one that cannot be parsed.
     NoMatch(String),
 }
 
 /// Whether something only reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadOnlyStatus {
-    /// Nothing else.
+    /// It certainly only reads.
     Yes,
-    /// Perhaps, and perhaps not.
+    /// It may do more.
     Unknown,
 }
 
-/// A change that would let words from outside speak to later sessions.
+/// A change by which untrusted content could reach the prompts of later sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaintedWrite {
-    /// The result that first brought them in.
+    /// The number of the entry that first brought in untrusted content.
     pub seq: u64,
-    /// What would be changed, as the call names it.
+    /// The path that would be changed, as the call names it.
     pub path: String,
 }
 
-/// The rules of an agent that are about tools.
+/// The rules of an agent about tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GateRules {
-    /// Tools whose calls wait for a person, by canonical name.
+    /// The approvals by canonical tool name.
     pub approvals: BTreeMap<String, Approval>,
 }
 
-/// What binds one session beside the rules of its agent.
+/// The permissions of one session, in addition to the rules of its agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionPermissions {
-    /// Its permission mode.
+    /// The permission mode.
     pub mode: PermissionMode,
-    /// What binds it from above.
+    /// The restrictions inherited from the parent.
     pub ceiling: PermissionCeiling,
-    /// What people allowed for good.
+    /// The grants.
     pub grants: Vec<Grant>,
-    /// Tools that its own lists deny, and so to those who work for it.
+    /// The tools that the agent's own lists deny, and thereby also to its subagents.
     pub denied_tools: Vec<String>,
 }
 
 impl SessionPermissions {
-    /// What binds those who work for it.
+    /// Returns the ceiling of the session's subagents.
     pub fn ceiling_for_subagents(&self) -> PermissionCeiling {
         let modes = std::iter::once(self.mode)
             .chain(self.ceiling.modes.iter().copied())
@@ -137,7 +137,8 @@ impl SessionPermissions {
     }
 }
 
-/// Judges a call. Pure: the same call, rules and terms give the same verdict, whoever asks.
+/// Judges a call. The function is pure: the same call, rules and permissions give the same verdict
+/// for every caller.
 pub fn judge(rules: &GateRules, terms: &SessionPermissions, call: &CallFacts) -> Verdict {
     let flagged = [
         call.tainted_write.as_ref().map(tainted_write_verdict),
@@ -196,8 +197,8 @@ pub fn judge(rules: &GateRules, terms: &SessionPermissions, call: &CallFacts) ->
     verdict
 }
 
-/// The strictest verdict, with the rules and reasons of all verdicts that agree with it. Without
-/// any verdict nothing is allowed.
+/// Returns the strictest verdict, with the rules and reasons of all verdicts that agree with it.
+/// Without any verdict the call is denied.
 fn strictest(all: impl Iterator<Item = Verdict>) -> Verdict {
     let all: Vec<Verdict> = all.collect();
     let kind = all
@@ -224,7 +225,7 @@ fn strictest(all: impl Iterator<Item = Verdict>) -> Verdict {
     }
 }
 
-/// What plan mode says, where it refuses.
+/// Returns the verdict of plan mode, if it refuses.
 fn plan_mode_verdict(file: &str, call: &CallFacts) -> Option<Verdict> {
     let reads = match (&call.command, call.effect) {
         (Some(command), _) => command.read_only == ReadOnlyStatus::Yes,
@@ -240,7 +241,8 @@ fn plan_mode_verdict(file: &str, call: &CallFacts) -> Option<Verdict> {
     })
 }
 
-/// What is denied to those above is denied below them.
+/// Returns the verdict of the ceiling: tools that are denied to the parent are denied to its
+/// subagents.
 fn ceiling_verdict(ceiling: &PermissionCeiling, call: &CallFacts) -> Option<Verdict> {
     let lists = ToolLists {
         allow: None,
@@ -249,7 +251,7 @@ fn ceiling_verdict(ceiling: &PermissionCeiling, call: &CallFacts) -> Option<Verd
     (!lists.allows(&call.tool)).then(|| {
         Verdict::deny(
             RuleId::new(RuleSource::Ceiling, &call.tool),
-            format!("{} is denied to who handed the work over", call.tool),
+            format!("{} is denied to the parent agent", call.tool),
         )
     })
 }
@@ -263,8 +265,8 @@ fn approval_verdict(rules: &GateRules, call: &CallFacts) -> Option<Verdict> {
     Some(Verdict::ask(approval_rule(name, approval), reason))
 }
 
-/// The id of an approval: all of its settings are part of it, so that a grant given under other
-/// conditions, or by another person than is now required, does not answer it.
+/// Returns the id of an approval. All of its settings are part of the id, so that a grant that was
+/// given under other conditions, or by another person than is now required, does not answer it.
 fn approval_rule(tool: &str, approval: &Approval) -> RuleId {
     let settings = serde_json::to_value(approval).unwrap_or_default();
     RuleId::new(
@@ -287,13 +289,13 @@ fn tainted_write_verdict(TaintedWrite { seq, path }: &TaintedWrite) -> Verdict {
     Verdict::ask(
         RuleId::new(RuleSource::Taint, path),
         format!(
-            "tainted: entry {seq} brought in words from outside, and later prompts are made from {path:?}"
+            "tainted: entry {seq} brought in untrusted content, and {path:?} is part of later prompts"
         ),
     )
 }
 
 impl CallFacts {
-    /// A call of what is not here and may never be called.
+    /// Returns the facts about a call of an excluded tool.
     pub fn of_excluded_tool(tool: &str, why: &str) -> Self {
         Self {
             tool: tool.to_owned(),
@@ -315,12 +317,12 @@ impl CallFacts {
 }
 
 impl GateRules {
-    /// How a question about a call is to be answered.
+    /// Returns the approval that applies to a call.
     pub fn approval(&self, call: &CallFacts) -> Option<&Approval> {
         self.matching_approval(call).map(|(_, approval)| approval)
     }
 
-    /// The entry that asks about a call, and the tool it is for.
+    /// Returns the approval that asks about a call, and the tool it is for.
     fn matching_approval<'a, 'c>(&'a self, call: &'c CallFacts) -> Option<(&'c str, &'a Approval)> {
         let names = [Some(call.tool.as_str()), call.follows_rules_of.as_deref()]
             .into_iter()
@@ -331,7 +333,7 @@ impl GateRules {
 }
 
 impl CommandFacts {
-    /// The verdict of a rule that narrows.
+    /// Returns the verdict of a rule that narrows.
     fn rule_verdict(&self) -> Option<Verdict> {
         match &self.rule_match {
             RuleMatch::Matched(verdict) => Some(verdict.clone()),

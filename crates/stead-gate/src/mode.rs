@@ -18,12 +18,12 @@ enum CallAction {
     Command(ReadOnlyStatus),
 }
 
-/// The id of what a permission mode says.
+/// Returns the rule id of a permission mode.
 pub(super) fn rule(mode: PermissionMode) -> RuleId {
     RuleId::new(RuleSource::Mode, mode)
 }
 
-/// The verdict of `mode` on a call.
+/// Returns the verdict of `mode` on a call.
 pub(super) fn mode_verdict(mode: PermissionMode, call: &CallFacts) -> Verdict {
     let action = call_action(call);
     let (kind, why) = match mode {

@@ -7,7 +7,7 @@ use stead_core::PermissionMode as Mode;
 use stead_sandbox::Access;
 use stead_workspace::ApprovalCondition;
 
-/// A verdict of the file rules, whose rule has the sentence as its id.
+/// Returns a verdict of the file rules with `text` as the rule's id.
 fn ruled(kind: VerdictKind, text: &str) -> Verdict {
     Verdict::new(kind, RuleId::new(RuleSource::Permissions, text), text)
 }
@@ -147,7 +147,7 @@ fn always_is_offered_as_narrowly_as_can_be_and_never_for_what_must_be_seen() {
     };
     let folder = GrantScope::Folder("a".into());
     let file = GrantScope::File("b.txt".into());
-    // The folder itself is not below it: a rule about its files does not free deleting it.
+    // The folder itself is not below it: a grant for its files does not allow deleting it.
     for (path, in_folder, is_file) in [
         ("a/x", true, false),
         ("a/b/c", true, false),
@@ -206,7 +206,7 @@ fn the_strictest_rule_decides_and_is_named() {
     );
 }
 
-/// What each mode says about each kind of call, for people to read: `snapshots/`.
+/// Shows the verdict of each mode on each kind of call: `snapshots/`.
 #[test]
 fn the_table_of_verdicts_is_as_it_was() {
     let by = |kind| RuleMatch::Matched(ruled(kind, "commands"));
@@ -478,7 +478,7 @@ fn what_was_granted_answers_a_question_and_nothing_else() {
     );
 }
 
-/// Anything that rules, people and modes could say in favour of a call, or against it.
+/// Generates rules, permissions and calls.
 fn circumstances() -> impl Strategy<Value = (GateRules, SessionPermissions, CallFacts)> {
     let kind = || {
         sample::select(vec![

@@ -59,21 +59,21 @@ impl OwnerMemory {
     /// Merges all new facts into curated memory, and archives the files of old days.
     pub(crate) async fn consolidate(&self) -> Result<ConsolidationReport, MemoryError> {
         let mut done = ConsolidationReport::default();
-        let mut fresh = Vec::new();
+        let mut new_facts = Vec::new();
         for _ in 0..MAX_BATCHES {
             let merged: Option<Versioned<MergeProgress>> =
                 self.documents.get(&self.documents.merged_key()).await?;
-            if fresh.is_empty() {
-                fresh = self.unmerged_facts().await?;
+            if new_facts.is_empty() {
+                new_facts = self.unmerged_facts().await?;
             }
-            let Some(plan) = self.next_plan(&merged, &fresh, &mut done).await? else {
-                if fresh.is_empty() {
+            let Some(plan) = self.next_plan(&merged, &new_facts, &mut done).await? else {
+                if new_facts.is_empty() {
                     done.days = self
                         .archive_old_days(self.cx.definition().config.memory.archive_days)
                         .await?;
                     return Ok(done);
                 }
-                fresh.clear();
+                new_facts.clear();
                 continue;
             };
             done.fallback = plan.value.by.clone().err();
@@ -88,7 +88,7 @@ impl OwnerMemory {
                 .ids();
             let is_wanted =
                 |fact: &&Fact| planned.contains(fact.id()) && !forgotten.contains(fact.id());
-            let facts: Vec<Fact> = fresh
+            let facts: Vec<Fact> = new_facts
                 .iter()
                 .map(|(_, fact)| fact)
                 .filter(is_wanted)
@@ -96,9 +96,9 @@ impl OwnerMemory {
                 .collect();
             let plan = self.apply_plan(plan, &facts, &mut done).await?;
             match self.finish_plan(&merged, plan).await? {
-                true => fresh.retain(|(_, fact)| !planned.contains(fact.id())),
+                true => new_facts.retain(|(_, fact)| !planned.contains(fact.id())),
                 // Another worker was faster, so the list of new facts is out of date.
-                false => fresh.clear(),
+                false => new_facts.clear(),
             }
         }
         Err(MemoryError::Contended(self.files.memory.clone()))
@@ -109,20 +109,20 @@ impl OwnerMemory {
     async fn next_plan(
         &self,
         merged: &Option<Versioned<MergeProgress>>,
-        fresh: &[(Date, Fact)],
+        new_facts: &[(Date, Fact)],
         done: &mut ConsolidationReport,
     ) -> Result<Option<Versioned<MergePlan>>, MemoryError> {
-        let generation = merged.as_ref().map_or(0, |kept| kept.value.generation);
+        let generation = merged.as_ref().map_or(0, |stored| stored.value.generation);
         let known: Option<Versioned<MergePlan>> =
             self.documents.get(&self.documents.plan_key()).await?;
-        let current = |kept: &Versioned<MergePlan>| kept.value.generation == generation;
+        let current = |stored: &Versioned<MergePlan>| stored.value.generation == generation;
         if let Some(known) = known.as_ref().filter(|known| current(known)) {
             return Ok(Some(known.clone()));
         }
-        if fresh.is_empty() {
+        if new_facts.is_empty() {
             return Ok(None);
         }
-        let batch = self.batch(fresh);
+        let batch = self.batch(new_facts);
         let facts: Vec<Fact> = batch.iter().map(|(_, fact)| fact.clone()).collect();
         // A model that just failed is not asked again at once.
         let decided = match &done.fallback {
@@ -161,21 +161,21 @@ impl OwnerMemory {
             ])
             .await?;
         // If another worker was faster, its plan is used.
-        let kept: Option<Versioned<MergePlan>> =
+        let stored: Option<Versioned<MergePlan>> =
             self.documents.get(&self.documents.plan_key()).await?;
-        Ok(kept.filter(current))
+        Ok(stored.filter(current))
     }
 
     /// Returns the oldest new facts that fit into one question.
-    fn batch<'a>(&self, fresh: &'a [(Date, Fact)]) -> &'a [(Date, Fact)] {
-        let most = self.question_tokens() / 2;
+    fn batch<'a>(&self, new_facts: &'a [(Date, Fact)]) -> &'a [(Date, Fact)] {
+        let limit = self.question_tokens() / 2;
         let mut used = 0;
         let fits = |(_, fact): &&(Date, Fact)| {
             used += text_tokens(&fact.text) + 10;
-            used <= most
+            used <= limit
         };
-        let count = fresh.iter().take(MAX_BATCH).take_while(fits).count();
-        &fresh[..count.max(1)]
+        let count = new_facts.iter().take(MAX_BATCH).take_while(fits).count();
+        &new_facts[..count.max(1)]
     }
 
     /// Writes curated memory as planned, after archiving the bullets that leave it.
@@ -186,30 +186,30 @@ impl OwnerMemory {
         done: &mut ConsolidationReport,
     ) -> Result<Versioned<MergePlan>, MemoryError> {
         let max_tokens = u64::from(self.cx.definition().config.memory.max_tokens);
-        let put_away = self
+        let archive = self
             .files
             .archive(&format!("MEMORY-{}", plan.value.month))?;
         for _ in 0..MAX_TRIES {
             let (before, version) = self.files.read(&self.files.memory).await?;
-            let away = self.files.read(&put_away).await?.0.ids();
+            let archived_ids = self.files.read(&archive).await?.0.ids();
             let applied = apply_decision(
                 &before.text(),
                 facts,
                 &plan.value.decision,
-                &away,
+                &archived_ids,
                 max_tokens,
             );
             if applied.memory == before {
                 return Ok(plan);
             }
             let shown = MergeDiff::new(&before.text(), &applied.memory.text());
-            let Some(noted) = self.record_diff(&plan, shown).await? else {
+            let Some(recorded) = self.record_diff(&plan, shown).await? else {
                 return Ok(plan);
             };
-            plan = noted;
+            plan = recorded;
             self.files
-                .change(&put_away, |ledger| {
-                    ledger.append(&applied.archived, &ledger.ids())
+                .change(&archive, |document| {
+                    document.append(&applied.archived, &document.ids())
                 })
                 .await?;
             match self
@@ -252,9 +252,9 @@ impl OwnerMemory {
         {
             return Ok(None);
         }
-        let kept: Option<Versioned<MergePlan>> =
+        let stored: Option<Versioned<MergePlan>> =
             self.documents.get(&self.documents.plan_key()).await?;
-        Ok(kept.filter(|kept| kept.value.generation == value.generation))
+        Ok(stored.filter(|stored| stored.value.generation == value.generation))
     }
 
     /// Marks the facts of a plan as merged, records the merge and deletes the plan. Returns false
@@ -289,7 +289,7 @@ impl OwnerMemory {
                 self.documents.get(&self.documents.day_key(date)).await?;
             let mut all = known
                 .as_ref()
-                .map(|kept| kept.value.0.clone())
+                .map(|stored| stored.value.0.clone())
                 .unwrap_or_default();
             all.extend(ids);
             changes.push(put_change(

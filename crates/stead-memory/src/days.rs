@@ -14,26 +14,26 @@ use stead_vfs::VfsError;
 impl OwnerMemory {
     /// Returns the facts of all days that were not merged yet, oldest first.
     pub(crate) async fn unmerged_facts(&self) -> Result<Vec<(Date, Fact)>, MemoryError> {
-        let mut fresh = Vec::new();
+        let mut unmerged = Vec::new();
         for date in self.files.dates("").await? {
-            fresh.extend(
+            unmerged.extend(
                 self.unmerged_facts_of(date)
                     .await?
                     .into_iter()
                     .map(|fact| (date, fact)),
             );
         }
-        Ok(fresh)
+        Ok(unmerged)
     }
 
     /// Returns the facts of one day that were not merged yet.
     async fn unmerged_facts_of(&self, date: Date) -> Result<Vec<Fact>, MemoryError> {
         let merged: Option<Versioned<MergedDay>> =
             self.documents.get(&self.documents.day_key(date)).await?;
-        let merged = merged.map(|kept| kept.value.0).unwrap_or_default();
-        let (ledger, _) = self.files.read(&self.files.day(date)?).await?;
+        let merged = merged.map(|stored| stored.value.0).unwrap_or_default();
+        let (document, _) = self.files.read(&self.files.day(date)?).await?;
         let mut seen = HashSet::new();
-        let facts = ledger.facts().map(|(_, fact)| fact);
+        let facts = document.facts().map(|(_, fact)| fact);
         Ok(facts
             .filter(|fact| !merged.contains(fact.id()) && seen.insert(fact.id().to_owned()))
             .collect())
@@ -68,8 +68,8 @@ impl OwnerMemory {
                 // The day was archived before, and facts were added later.
                 Err(VfsError::Exists(_)) => {
                     let (late, _) = self.files.read(&from).await?;
-                    let add = |ledger: &mut FactDocument| {
-                        let there: HashSet<String> = ledger
+                    let add = |document: &mut FactDocument| {
+                        let there: HashSet<String> = document
                             .lines()
                             .iter()
                             .map(|line| line.trim().to_owned())
@@ -78,7 +78,7 @@ impl OwnerMemory {
                             .iter()
                             .filter(|line| !there.contains(line.trim()))
                             .for_each(|line| {
-                                ledger.push(line.trim_end_matches(['\r', '\n']));
+                                document.push(line.trim_end_matches(['\r', '\n']));
                             });
                     };
                     self.files.change(&to, add).await?;

@@ -66,11 +66,11 @@ impl MemoryError {
         match self {
             Self::NoSuchFact(_) => Some(Hint::ListFacts),
             Self::Store(error) => error.hint(),
+            Self::Budget(_) => Some(Hint::RaiseBudget),
             Self::NoMemory(_)
             | Self::NoModel
             | Self::Files(_)
             | Self::Model(_)
-            | Self::Budget(_)
             | Self::Answer(_)
             | Self::Slow(_)
             | Self::NotText { .. }

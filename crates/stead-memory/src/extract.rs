@@ -14,7 +14,8 @@ use stead_core::{ChainSum, Redactor, SessionId};
 /// The most facts of one part of a session.
 const MAX_FACTS: usize = 200;
 
-/// The system prompt of an extraction. The conversation is data, whoever wrote it.
+/// The system prompt of an extraction. It treats the conversation as data and never as
+/// instructions.
 pub(crate) const EXTRACT_PROMPT: &str = "\
 You keep the long-term memory of an agent. The message holds a part of a conversation as numbered entries. \
 Find what will still matter in later conversations: who people are and what they prefer, decisions with their reasons, \

@@ -137,26 +137,26 @@ mod tests {
             ),
         ];
         for (text, want) in table {
-            let mut ledger = FactDocument::parse(text);
-            let known = ledger.ids();
-            ledger.append([&fact("a"), &fact("a")], &known);
-            assert_eq!(ledger.text(), want, "{text:?}");
+            let mut document = FactDocument::parse(text);
+            let known = document.ids();
+            document.append([&fact("a"), &fact("a")], &known);
+            assert_eq!(document.text(), want, "{text:?}");
         }
     }
 
     #[test]
     fn a_fact_in_the_place_of_another_keeps_the_shape_of_the_line() {
-        let mut ledger = FactDocument::parse("# A\r\n  - old <!-- stead: id=a -->\r\nend");
-        ledger.replace(1, &fact("b"));
+        let mut document = FactDocument::parse("# A\r\n  - old <!-- stead: id=a -->\r\nend");
+        document.replace(1, &fact("b"));
         assert_eq!(
-            ledger.text(),
+            document.text(),
             "# A\r\n  - fact b <!-- stead: id=b -->\r\nend"
         );
         assert_eq!(
-            ledger.remove_lines(&HashSet::from([1])),
+            document.remove_lines(&HashSet::from([1])),
             ["  - fact b <!-- stead: id=b -->\r\n"]
         );
-        assert_eq!(ledger.text(), "# A\r\nend");
+        assert_eq!(document.text(), "# A\r\nend");
     }
 
     proptest! {
@@ -169,9 +169,9 @@ mod tests {
         ) {
             let text = lines.join(end) + if last { end } else { "" };
             prop_assert!(FactDocument::parse(&text).text() == text);
-            let mut ledger = FactDocument::parse(&text);
-            ledger.append([&fact("new")], &HashSet::new());
-            let after = ledger.text();
+            let mut document = FactDocument::parse(&text);
+            document.append([&fact("new")], &HashSet::new());
+            let after = document.text();
             prop_assert!(after.starts_with(&text));
             prop_assert_eq!(FactDocument::parse(&after).ids().contains("new"), true);
         }

@@ -183,13 +183,13 @@ impl FactFiles {
     pub(crate) async fn write(
         &self,
         path: &VPath,
-        ledger: &FactDocument,
+        document: &FactDocument,
         version: Option<Version>,
     ) -> Result<Version, VfsError> {
         self.files
             .write(
                 path,
-                ledger.text().into(),
+                document.text().into(),
                 version.map_or(Expect::Absent, Expect::Version),
             )
             .await
@@ -201,21 +201,21 @@ impl FactFiles {
         if facts.is_empty() {
             return Ok(0);
         }
-        let mut away: HashSet<String> = HashSet::new();
-        for put_away in [self.archive(FORGOTTEN)?, self.rejected()?] {
-            if put_away == *path {
+        let mut excluded: HashSet<String> = HashSet::new();
+        for excluded_file in [self.archive(FORGOTTEN)?, self.rejected()?] {
+            if excluded_file == *path {
                 continue;
             }
-            match self.read(&put_away).await {
-                Ok((ledger, _)) => away.extend(ledger.ids()),
+            match self.read(&excluded_file).await {
+                Ok((document, _)) => excluded.extend(document.ids()),
                 // The file is hidden from the agent, so for its own saves it counts as empty.
                 Err(MemoryError::Files(VfsError::Denied(_))) => {}
                 Err(error) => return Err(error),
             }
         }
-        self.change(path, |ledger| {
-            let known = ledger.ids().union(&away).cloned().collect();
-            ledger.append(facts, &known)
+        self.change(path, |document| {
+            let known = document.ids().union(&excluded).cloned().collect();
+            document.append(facts, &known)
         })
         .await
     }
@@ -226,9 +226,9 @@ impl FactFiles {
         date: Date,
         facts: &[Fact],
     ) -> Result<usize, MemoryError> {
-        let mut said: HashSet<String> = HashSet::new();
+        let mut known_texts: HashSet<String> = HashSet::new();
         for path in [self.rejected()?, self.quarantine(date)?] {
-            said.extend(
+            known_texts.extend(
                 self.read(&path)
                     .await?
                     .0
@@ -236,12 +236,12 @@ impl FactFiles {
                     .map(|(_, fact)| normalised(&fact.text)),
             );
         }
-        let news: Vec<Fact> = facts
+        let new_facts: Vec<Fact> = facts
             .iter()
-            .filter(|fact| said.insert(normalised(&fact.text)))
+            .filter(|fact| known_texts.insert(normalised(&fact.text)))
             .cloned()
             .collect();
-        self.append(&self.quarantine(date)?, &news).await
+        self.append(&self.quarantine(date)?, &new_facts).await
     }
 }
 

@@ -49,7 +49,7 @@ impl OwnerMemory {
         for _ in 0..MAX_TRIES {
             let mark: Option<Versioned<FlushMark>> =
                 self.documents.get(&JobDocuments::mark_key(session)).await?;
-            let from = flush_start(first, mark.as_ref().map(|kept| kept.value));
+            let from = flush_start(first, mark.as_ref().map(|stored| stored.value));
             if from >= upto {
                 return Ok(flushed);
             }
@@ -137,16 +137,23 @@ impl OwnerMemory {
             ])
             .await?;
         // If another worker was faster, its extraction is used.
-        let kept: Option<Versioned<Extraction>> = self.documents.get(&key).await?;
-        Ok(kept.filter(|kept| kept.value.from == from && kept.value.born == born))
+        let stored: Option<Versioned<Extraction>> = self.documents.get(&key).await?;
+        Ok(stored.filter(|stored| stored.value.from == from && stored.value.born == born))
     }
 
+    /// Returns the next part of the session that fits into one question.
     fn next_chunk(&self, lines: &[JournalLine], from: u64, upto: u64) -> Option<TranscriptChunk> {
-        let most = self.question_tokens();
-        let room = most.saturating_sub(text_tokens(EXTRACT_PROMPT) + most / SPARE_FRACTION);
-        first_chunk(pieces(lines, from, upto), upto, room.max(MIN_CHUNK_TOKENS))
+        let limit = self.question_tokens();
+        let chunk_tokens =
+            limit.saturating_sub(text_tokens(EXTRACT_PROMPT) + limit / SPARE_FRACTION);
+        first_chunk(
+            pieces(lines, from, upto),
+            upto,
+            chunk_tokens.max(MIN_CHUNK_TOKENS),
+        )
     }
 
+    /// Writes the facts of an extraction to the files.
     async fn store_facts(&self, extraction: &Extraction) -> Result<FlushReport, MemoryError> {
         let facts = |found: &[ExtractedFact]| -> Vec<Fact> {
             found

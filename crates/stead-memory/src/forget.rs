@@ -32,28 +32,32 @@ impl FactFiles {
             ForgetResult::Done(found) => found,
             other @ (ForgetResult::Ambiguous(_) | ForgetResult::NotFound) => return Ok(other),
         };
-        let kept: Vec<Fact> = found
+        let forgotten: Vec<Fact> = found
             .iter()
-            .map(|placed| Fact {
-                text: placed.text.clone(),
-                sources: placed.sources.clone(),
+            .map(|located| Fact {
+                text: located.text.clone(),
+                sources: located.sources.clone(),
             })
             .map(|fact| {
                 by.0.iter()
                     .fold(fact, |fact, (key, value)| fact.with_note(key, value))
             })
             .collect();
-        self.change(&self.archive(FORGOTTEN)?, |ledger| {
-            for fact in &kept {
+        self.change(&self.archive(FORGOTTEN)?, |document| {
+            for fact in &forgotten {
                 let line = fact.to_string();
-                if !ledger.lines().iter().any(|known| known.trim_end() == line) {
-                    ledger.push(&line);
+                if !document
+                    .lines()
+                    .iter()
+                    .any(|known| known.trim_end() == line)
+                {
+                    document.push(&line);
                 }
             }
         })
         .await?;
-        for placed in &found {
-            self.remove_fact(&placed.path, &placed.id).await?;
+        for located in &found {
+            self.remove_fact(&located.path, &located.id).await?;
         }
         Ok(ForgetResult::Done(found))
     }
@@ -64,11 +68,11 @@ impl FactFiles {
 fn matching_facts(all: &[LocatedFact], query: &str) -> ForgetResult {
     let wanted = normalised(query);
     let matching = |is_match: &dyn Fn(&LocatedFact) -> bool| -> Vec<LocatedFact> {
-        let found = all.iter().filter(|placed| is_match(placed));
+        let found = all.iter().filter(|located| is_match(located));
         found.cloned().collect()
     };
-    let has_id = |placed: &LocatedFact| {
-        let mut ids = placed.sources.iter().map(FactSource::id);
+    let has_id = |located: &LocatedFact| {
+        let mut ids = located.sources.iter().map(FactSource::id);
         ids.any(|id| id == query.trim())
     };
     let by_id = matching(&has_id);
@@ -78,14 +82,14 @@ fn matching_facts(all: &[LocatedFact], query: &str) -> ForgetResult {
     if wanted.is_empty() {
         return ForgetResult::NotFound;
     }
-    let mut found = matching(&|placed| normalised(&placed.text) == wanted);
+    let mut found = matching(&|located| normalised(&located.text) == wanted);
     if found.is_empty() {
-        found = matching(&|placed| normalised(&placed.text).contains(&wanted));
+        found = matching(&|located| normalised(&located.text).contains(&wanted));
     }
     // The same text in the file of a day and in curated memory counts as one fact.
     let texts: HashSet<String> = found
         .iter()
-        .map(|placed| normalised(&placed.text))
+        .map(|located| normalised(&located.text))
         .collect();
     match texts.len() {
         0 => ForgetResult::NotFound,

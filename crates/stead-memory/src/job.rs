@@ -58,7 +58,7 @@ impl OwnerMemory {
     pub(crate) async fn enqueue_consolidation(&self) -> Result<(), MemoryError> {
         let merged: Option<Versioned<MergeProgress>> =
             self.documents.get(&self.documents.merged_key()).await?;
-        let merged = merged.map(|kept| kept.value).unwrap_or_default();
+        let merged = merged.map(|stored| stored.value).unwrap_or_default();
         let job = MemoryJob::Consolidate {
             scope: self.documents.scope.clone(),
             generation: merged.generation,

@@ -45,7 +45,7 @@ pub(crate) struct MergeResult {
 
 /// Curated memory during a merge.
 struct MergeState {
-    ledger: FactDocument,
+    document: FactDocument,
     /// The facts with their lines, without those that were replaced.
     bullets: BTreeMap<usize, Fact>,
     removed_lines: HashSet<usize>,
@@ -69,14 +69,14 @@ impl MergeState {
     }
 
     /// Replaces old bullets by a new one, or appends it.
-    fn combine(&mut self, text: String, lines: &[usize], fresh: &[&Fact]) {
-        let olds: Vec<Fact> = lines
+    fn combine(&mut self, text: String, lines: &[usize], new_facts: &[&Fact]) {
+        let replaced: Vec<Fact> = lines
             .iter()
             .filter_map(|line| self.bullets.remove(line))
             .collect();
-        let sources = olds
+        let sources = replaced
             .iter()
-            .chain(fresh.iter().copied())
+            .chain(new_facts.iter().copied())
             .flat_map(|fact| fact.sources.clone());
         let fact = Fact {
             sources: sources.collect(),
@@ -84,77 +84,83 @@ impl MergeState {
         };
         match lines.split_first() {
             Some((first, rest)) => {
-                self.ledger.replace(*first, &fact);
+                self.document.replace(*first, &fact);
                 self.removed_lines.extend(rest);
             }
-            None => self.ledger.push(&fact.to_string()),
+            None => self.document.push(&fact.to_string()),
         }
         self.archived
-            .extend(olds.into_iter().filter(|old| old.text != fact.text));
+            .extend(replaced.into_iter().filter(|old| old.text != fact.text));
     }
 }
 
 /// Merges `facts` into the memory `text`. Lines that people wrote are not changed. Every fact is
-/// merged, dropped because of another one that stays, or added as it is; facts in `away` were
-/// archived before. If the result exceeds `max_tokens`, the oldest facts are removed.
+/// merged, dropped because of another one that stays, or added as it is; facts in `archived_ids`
+/// were archived before. If the result exceeds `max_tokens`, the oldest facts are removed.
 pub(crate) fn apply_decision(
     text: &str,
     facts: &[Fact],
     decision: &MergeDecision,
-    away: &HashSet<String>,
+    archived_ids: &HashSet<String>,
     max_tokens: u64,
 ) -> MergeResult {
-    let ledger = FactDocument::parse(text);
-    let old: BTreeMap<usize, Fact> = ledger.facts().collect();
-    let there = ledger.ids();
-    let mut fresh: BTreeMap<&str, &Fact> = facts
+    let document = FactDocument::parse(text);
+    let bullets: BTreeMap<usize, Fact> = document.facts().collect();
+    let known_ids = document.ids();
+    let mut new_facts: BTreeMap<&str, &Fact> = facts
         .iter()
-        .filter(|fact| !there.contains(fact.id()) && !away.contains(fact.id()))
+        .filter(|fact| !known_ids.contains(fact.id()) && !archived_ids.contains(fact.id()))
         .map(|fact| (fact.id(), fact))
         .collect();
     let mut merge = MergeState {
-        ledger,
-        bullets: old,
+        document,
+        bullets,
         removed_lines: HashSet::new(),
         archived: Vec::new(),
     };
-    if merge.ledger.lines().is_empty() && !fresh.is_empty() {
-        merge.ledger.push(TITLE);
-        merge.ledger.push("");
+    if merge.document.lines().is_empty() && !new_facts.is_empty() {
+        merge.document.push(TITLE);
+        merge.document.push("");
     }
-    combine_bullets(&mut merge, &mut fresh, &decision.bullets);
+    combine_bullets(&mut merge, &mut new_facts, &decision.bullets);
     // The facts before the merge: a bullet may contain them by now.
     let is_known = |id: &String| {
-        facts.iter().any(|fact| fact.id() == id) || away.contains(id) || there.contains(id)
+        facts.iter().any(|fact| fact.id() == id)
+            || archived_ids.contains(id)
+            || known_ids.contains(id)
     };
-    drop_facts(&mut merge, &mut fresh, decision, is_known);
-    append_undecided(&mut merge, facts, &fresh);
-    merge.ledger.remove_lines(&merge.removed_lines);
+    drop_facts(&mut merge, &mut new_facts, decision, is_known);
+    append_undecided(&mut merge, facts, &new_facts);
+    merge.document.remove_lines(&merge.removed_lines);
     let MergeState {
-        mut ledger,
+        mut document,
         mut archived,
         ..
     } = merge;
-    archived.extend(trim_to_budget(&mut ledger, max_tokens));
+    archived.extend(trim_to_budget(&mut document, max_tokens));
     MergeResult {
-        memory: ledger,
+        memory: document,
         archived,
     }
 }
 
 /// Replaces facts by the bullets of a decision. A bullet must have at least one new fact.
-fn combine_bullets(merge: &mut MergeState, fresh: &mut BTreeMap<&str, &Fact>, bullets: &[Bullet]) {
+fn combine_bullets(
+    merge: &mut MergeState,
+    new_facts: &mut BTreeMap<&str, &Fact>,
+    bullets: &[Bullet],
+) {
     for bullet in bullets {
         let text = one_line(&bullet.text);
         let new: Vec<&Fact> = bullet
             .from
             .iter()
-            .filter_map(|id| fresh.get(id.as_str()).copied())
+            .filter_map(|id| new_facts.get(id.as_str()).copied())
             .collect();
         if text.is_empty() || new.is_empty() {
             continue;
         }
-        fresh.retain(|id, _| !new.iter().any(|fact| fact.id() == *id));
+        new_facts.retain(|id, _| !new.iter().any(|fact| fact.id() == *id));
         let mut lines: Vec<usize> = bullet
             .from
             .iter()
@@ -170,7 +176,7 @@ fn combine_bullets(merge: &mut MergeState, fresh: &mut BTreeMap<&str, &Fact>, bu
 /// neither an unknown nor a dropped fact is a reason to drop another.
 fn drop_facts(
     merge: &mut MergeState,
-    fresh: &mut BTreeMap<&str, &Fact>,
+    new_facts: &mut BTreeMap<&str, &Fact>,
     decision: &MergeDecision,
     is_known: impl Fn(&String) -> bool,
 ) {
@@ -184,7 +190,7 @@ fn drop_facts(
         if used.contains(id) || dropped.contains(by) || !is_known(by) {
             continue;
         }
-        if fresh.remove(id.as_str()).is_none()
+        if new_facts.remove(id.as_str()).is_none()
             && let Some(line) = merge
                 .line_of(id)
                 .filter(|line| merge.line_of(by) != Some(*line))
@@ -195,27 +201,30 @@ fn drop_facts(
 }
 
 /// Adds the facts that the decision does not mention, except duplicates.
-fn append_undecided(merge: &mut MergeState, facts: &[Fact], fresh: &BTreeMap<&str, &Fact>) {
-    let gone = &merge.removed_lines;
+fn append_undecided(merge: &mut MergeState, facts: &[Fact], new_facts: &BTreeMap<&str, &Fact>) {
+    let removed = &merge.removed_lines;
     let lines = merge
-        .ledger
+        .document
         .lines()
         .iter()
         .enumerate()
-        .filter(|(at, _)| !gone.contains(at));
-    let mut said: HashSet<String> = lines
+        .filter(|(at, _)| !removed.contains(at));
+    let mut known_texts: HashSet<String> = lines
         .map(|(_, line)| normalised(without_sources(line)))
         .collect();
-    for fact in facts.iter().filter(|fact| fresh.contains_key(fact.id())) {
-        if said.insert(normalised(&fact.text)) {
-            merge.ledger.push(&fact.to_string());
+    for fact in facts
+        .iter()
+        .filter(|fact| new_facts.contains_key(fact.id()))
+    {
+        if known_texts.insert(normalised(&fact.text)) {
+            merge.document.push(&fact.to_string());
         }
     }
 }
 
 /// Removes the oldest facts until the rest fits.
-fn trim_to_budget(ledger: &mut FactDocument, max_tokens: u64) -> Vec<Fact> {
-    let costs: Vec<u64> = ledger
+fn trim_to_budget(document: &mut FactDocument, max_tokens: u64) -> Vec<Fact> {
+    let costs: Vec<u64> = document
         .lines()
         .iter()
         .map(|line| prompt_tokens(line))
@@ -223,7 +232,7 @@ fn trim_to_budget(ledger: &mut FactDocument, max_tokens: u64) -> Vec<Fact> {
     let mut total: u64 = costs.iter().sum();
     let mut leaving = HashSet::new();
     let mut left = Vec::new();
-    for (at, fact) in ledger.facts() {
+    for (at, fact) in document.facts() {
         if total <= max_tokens {
             break;
         }
@@ -231,7 +240,7 @@ fn trim_to_budget(ledger: &mut FactDocument, max_tokens: u64) -> Vec<Fact> {
         leaving.insert(at);
         left.push(fact);
     }
-    ledger.remove_lines(&leaving);
+    document.remove_lines(&leaving);
     left
 }
 

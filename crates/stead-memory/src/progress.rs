@@ -65,9 +65,10 @@ pub(crate) struct Versioned<T> {
 }
 
 /// Returns the version that a change expects.
-pub(crate) fn expected_version<T>(kept: &Option<Versioned<T>>) -> Expected {
-    kept.as_ref()
-        .map_or(Expected::Absent, |kept| Expected::Version(kept.version))
+pub(crate) fn expected_version<T>(stored: &Option<Versioned<T>>) -> Expected {
+    stored
+        .as_ref()
+        .map_or(Expected::Absent, |stored| Expected::Version(stored.version))
 }
 
 /// The documents of one memory of an owner: marks, extractions, plans, records.

@@ -115,14 +115,14 @@ impl Memory {
 
     /// Returns the status of the memory of `owner`.
     pub async fn status(&self, owner: &Owner) -> Result<MemoryStatus, MemoryError> {
-        let home = self.review_memory(owner)?;
+        let memory = self.review_memory(owner)?;
         let merged: Option<Versioned<MergeProgress>> =
-            home.documents.get(&home.documents.merged_key()).await?;
-        let dead = home
+            memory.documents.get(&memory.documents.merged_key()).await?;
+        let dead = memory
             .documents
             .state
             .store
-            .dead_letters(&home.documents.state.space, QUEUE, None, MAX_DEAD)
+            .dead_letters(&memory.documents.state.space, QUEUE, None, MAX_DEAD)
             .await?;
         let dead = dead.into_iter().map(|dead| DeadJob {
             job: MemoryJob::parse(&dead.payload)
@@ -133,11 +133,12 @@ impl Memory {
         Ok(MemoryStatus {
             flushes: self.cx.definition().memory_flush_enabled(),
             model: self.cx.definition().config.memory.model.clone(),
-            memory: home.files.memory.to_string(),
-            unmerged: home.unmerged_count().await?,
-            quarantined: home.files.quarantined_facts().await?.len(),
-            merges: merged.as_ref().map_or(0, |kept| kept.value.generation),
-            merged_at: merged.and_then(|kept| Timestamp::from_millisecond(kept.value.at_ms).ok()),
+            memory: memory.files.memory.to_string(),
+            unmerged: memory.unmerged_count().await?,
+            quarantined: memory.files.quarantined_facts().await?.len(),
+            merges: merged.as_ref().map_or(0, |stored| stored.value.generation),
+            merged_at: merged
+                .and_then(|stored| Timestamp::from_millisecond(stored.value.at_ms).ok()),
             dead: dead.collect(),
         })
     }
@@ -155,23 +156,24 @@ impl Memory {
     /// Returns every line of curated memory with its sources.
     pub async fn blame(&self, owner: &Owner) -> Result<Vec<BlameLine>, MemoryError> {
         let files = self.review_memory(owner)?.files;
-        let (ledger, _) = files.read(&files.memory).await?;
-        let blamed = ledger
-            .lines()
-            .iter()
-            .enumerate()
-            .map(|(at, line)| match Fact::parse(line) {
-                Some(fact) => BlameLine {
-                    line: at + 1,
-                    text: format!("- {}", fact.text),
-                    sources: fact.sources,
-                },
-                None => BlameLine {
-                    line: at + 1,
-                    text: line.trim_end().to_owned(),
-                    sources: Vec::new(),
-                },
-            });
+        let (document, _) = files.read(&files.memory).await?;
+        let blamed =
+            document
+                .lines()
+                .iter()
+                .enumerate()
+                .map(|(at, line)| match Fact::parse(line) {
+                    Some(fact) => BlameLine {
+                        line: at + 1,
+                        text: format!("- {}", fact.text),
+                        sources: fact.sources,
+                    },
+                    None => BlameLine {
+                        line: at + 1,
+                        text: line.trim_end().to_owned(),
+                        sources: Vec::new(),
+                    },
+                });
         Ok(blamed.collect())
     }
 
@@ -182,11 +184,11 @@ impl Memory {
         limit: usize,
     ) -> Result<Vec<MergeRecord>, MemoryError> {
         const PAGE: usize = 100;
-        let home = self.review_memory(owner)?;
+        let memory = self.review_memory(owner)?;
         let listed = Documents::list(
-            &*home.documents.state.store,
-            &home.documents.state.space,
-            &home.documents.record_prefix(),
+            &*memory.documents.state.store,
+            &memory.documents.state.space,
+            &memory.documents.record_prefix(),
             None,
             PAGE,
         )
@@ -194,10 +196,11 @@ impl Memory {
         let mut records = Vec::new();
         for entry in listed.into_iter().rev().take(limit) {
             records.extend(
-                home.documents
+                memory
+                    .documents
                     .get::<MergeRecord>(&entry.key)
                     .await?
-                    .map(|kept| kept.value),
+                    .map(|stored| stored.value),
             );
         }
         Ok(records)
@@ -212,51 +215,51 @@ impl Memory {
         review: ReviewDecision,
         by: &str,
     ) -> Result<Vec<LocatedFact>, MemoryError> {
-        let home = self.review_memory(owner)?;
-        let waiting = home.files.quarantined_facts().await?;
+        let memory = self.review_memory(owner)?;
+        let waiting = memory.files.quarantined_facts().await?;
         if let FactSelection::Ids(ids) = which
             && let Some(unknown) = ids
                 .iter()
-                .find(|id| !waiting.iter().any(|placed| placed.id == **id))
+                .find(|id| !waiting.iter().any(|located| located.id == **id))
         {
             return Err(MemoryError::NoSuchFact(unknown.clone()));
         }
-        let meant = |placed: &LocatedFact| match which {
+        let selected = |located: &LocatedFact| match which {
             FactSelection::All => true,
-            FactSelection::Ids(ids) => ids.contains(&placed.id),
+            FactSelection::Ids(ids) => ids.contains(&located.id),
         };
-        let meant: Vec<LocatedFact> = waiting.into_iter().filter(meant).collect();
-        let today = home.files.date(self.cx.now());
+        let selected: Vec<LocatedFact> = waiting.into_iter().filter(selected).collect();
+        let today = memory.files.date(self.cx.now());
         let days = i64::from(self.cx.definition().config.memory.archive_days);
-        for placed in &meant {
+        for located in &selected {
             let fact = Fact {
-                text: placed.text.clone(),
-                sources: placed.sources.clone(),
+                text: located.text.clone(),
+                sources: located.sources.clone(),
             };
             let (fact, to) = match review {
                 ReviewDecision::Approve => {
-                    let said = placed
+                    let noted_date = located
                         .sources
                         .iter()
                         .find_map(|source| source.get("on")?.parse().ok());
                     // The file of an old day may have been archived.
                     let recent = today.checked_sub(days.days()).unwrap_or(today);
-                    let date = said.filter(|date| *date >= recent).unwrap_or(today);
-                    (fact.with_note("approved_by", by), home.files.day(date)?)
+                    let date = noted_date.filter(|date| *date >= recent).unwrap_or(today);
+                    (fact.with_note("approved_by", by), memory.files.day(date)?)
                 }
                 ReviewDecision::Reject => {
-                    (fact.with_note("rejected_by", by), home.files.rejected()?)
+                    (fact.with_note("rejected_by", by), memory.files.rejected()?)
                 }
             };
             // Added before it is removed: a crash in between leaves both, and the next attempt
             // removes one.
-            home.files.append(&to, &[fact]).await?;
-            home.files.remove_fact(&placed.path, &placed.id).await?;
+            memory.files.append(&to, &[fact]).await?;
+            memory.files.remove_fact(&located.path, &located.id).await?;
         }
-        if review == ReviewDecision::Approve && !meant.is_empty() {
-            home.enqueue_consolidation().await?;
+        if review == ReviewDecision::Approve && !selected.is_empty() {
+            memory.enqueue_consolidation().await?;
         }
-        Ok(meant)
+        Ok(selected)
     }
 }
 
@@ -280,30 +283,30 @@ impl FactFiles {
     }
 
     async fn located_facts(&self, path: &VPath) -> Result<Vec<LocatedFact>, MemoryError> {
-        let (ledger, _) = self.read(path).await?;
-        let placed = ledger.facts().map(|(at, fact)| LocatedFact {
+        let (document, _) = self.read(path).await?;
+        let located = document.facts().map(|(at, fact)| LocatedFact {
             path: path.to_string(),
             line: at + 1,
             id: fact.id().to_owned(),
             text: fact.text,
             sources: fact.sources,
         });
-        Ok(placed.collect())
+        Ok(located.collect())
     }
 
     /// Removes the fact `id` from a file.
     pub(crate) async fn remove_fact(&self, path: &str, id: &str) -> Result<(), MemoryError> {
         let path = VPath::parse(path).map_err(|error| MemoryError::Files(error.into()))?;
-        self.change(&path, |ledger| {
-            let lines = lines_of(ledger, id);
-            ledger.remove_lines(&lines);
+        self.change(&path, |document| {
+            let lines = lines_of(document, id);
+            document.remove_lines(&lines);
         })
         .await
     }
 }
 
-fn lines_of(ledger: &FactDocument, id: &str) -> HashSet<usize> {
-    ledger
+fn lines_of(document: &FactDocument, id: &str) -> HashSet<usize> {
+    document
         .facts()
         .filter(|(_, fact)| fact.id() == id)
         .map(|(at, _)| at)

@@ -120,8 +120,8 @@ impl TypedTool for MemorySaveTool {
                 .await
                 .map_err(to_tool_error)?;
             return Ok(Output::text(format!(
-                "Noted as {id}, and held back until a person approves it (`stead memory review`): since entry {seq} \
-                 this session holds words from outside that nobody vouches for."
+                "Noted as {id}, and held in quarantine until a person approves it: since entry {seq} \
+                 this session contains untrusted content."
             )));
         }
         let files = self.files.with_files(cx.vfs.clone());

@@ -3,16 +3,20 @@
 //! Trust does not depend on how a model behaves. Everything before the first untrusted result is
 //! trusted. After it, only text that the person typed is: an answer may repeat untrusted content,
 //! and a file may have been written by the agent because untrusted content told it to.
+//!
+//! Unlike the transcript for summaries, results and arguments are cut short, harness messages,
+//! thinking and media are left out, and every piece keeps its entry and trust level: facts come from
+//! what people and the agent say, and need a source.
 
 use std::collections::BTreeMap;
 use stead_core::{Block, CallResult, Entry, JournalLine, ModelReply, text_tokens};
 
-/// The characters of a call's arguments that are shown.
+/// The most characters of a call's arguments that are shown.
 const ARGS_CHARS: usize = 500;
-/// The characters of a result that are shown.
+/// The most characters of a result that are shown.
 const RESULT_CHARS: usize = 1_000;
-/// The characters of an input or an answer that are shown.
-const SAID_CHARS: usize = 20_000;
+/// The most characters of an input or an answer that are shown.
+const MESSAGE_CHARS: usize = 20_000;
 /// The beginning of a text block with an attached file.
 const ATTACHED: &str = "Attached file ";
 /// The tokens that a request adds to each piece.
@@ -91,7 +95,7 @@ pub(crate) fn pieces(lines: &[JournalLine], after: u64, upto: u64) -> Vec<Transc
                 if result.untrusted {
                     tainted = tainted.or(Some(seq));
                 }
-                // A name that no tool has was made up by the model.
+                // A call without intent was refused; its name may be made up by the model.
                 let tool = tools.get(result.id.as_str()).copied().unwrap_or("a tool");
                 pieces.extend(result_piece(seq, result, tool, tainted));
             }
@@ -118,6 +122,7 @@ fn trust_level(tainted: Option<u64>) -> TrustLevel {
     }
 }
 
+/// Returns the pieces of an input: typed text is always trusted, attached files are not.
 fn input_pieces(seq: u64, content: &[Block], tainted: Option<u64>) -> Vec<TranscriptPiece> {
     let piece = |block: &Block| match block {
         Block::Text { text } if text.starts_with(ATTACHED) => Some(TranscriptPiece {
@@ -129,7 +134,7 @@ fn input_pieces(seq: u64, content: &[Block], tainted: Option<u64>) -> Vec<Transc
         Block::Text { text } => Some(TranscriptPiece {
             seq,
             speaker: TranscriptSpeaker::User,
-            text: clipped(text, SAID_CHARS),
+            text: clipped(text, MESSAGE_CHARS),
             trust: TrustLevel::Trusted,
         }),
         Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
@@ -137,9 +142,10 @@ fn input_pieces(seq: u64, content: &[Block], tainted: Option<u64>) -> Vec<Transc
     content.iter().filter_map(piece).collect()
 }
 
+/// Returns the piece of a model's reply, with its calls.
 fn reply_piece(seq: u64, reply: &ModelReply, tainted: Option<u64>) -> Option<TranscriptPiece> {
-    let said = reply.content.iter().filter_map(|block| match block {
-        Block::Text { text } => Some(clipped(text, SAID_CHARS)),
+    let parts = reply.content.iter().filter_map(|block| match block {
+        Block::Text { text } => Some(clipped(text, MESSAGE_CHARS)),
         Block::ToolCall(call) => Some(format!(
             "[calls {} {}]",
             call.name,
@@ -147,7 +153,7 @@ fn reply_piece(seq: u64, reply: &ModelReply, tainted: Option<u64>) -> Option<Tra
         )),
         Block::Media(_) | Block::Thinking(_) => None,
     });
-    let text = said.collect::<Vec<_>>().join("\n");
+    let text = parts.collect::<Vec<_>>().join("\n");
     (!text.trim().is_empty()).then(|| TranscriptPiece {
         seq,
         speaker: TranscriptSpeaker::Agent,
@@ -175,6 +181,7 @@ fn result_piece(
     })
 }
 
+/// Returns the beginning of a text.
 fn clipped(text: &str, chars: usize) -> String {
     match text.char_indices().nth(chars) {
         None => text.to_owned(),

@@ -1,17 +1,25 @@
 //! A model over HTTP: any wire, streamed or whole.
 
+mod answer;
+mod client;
+mod error;
+
+pub(crate) use self::client::{client, is_loopback};
+pub(crate) use self::error::network_error;
+
+use self::answer::{AnswerPhase, HttpAnswer, Streaming};
+use self::client::{headers, headers_for};
+use self::error::{answer_too_long, config_error};
 use crate::classify::{classify, retry_after};
 use crate::reported_limits::{LimitsQuery, UrlBase};
-use crate::sse::SseParser;
-use crate::wire::{self, Decoder, Wire, WireMode};
+use crate::wire::{self, Wire, WireMode};
 use crate::{Delta, Model, ModelError, ModelFacts, Reply, ReportedLimits, Request, Timeouts};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Response, Url};
 use std::borrow::Cow;
-use std::collections::VecDeque;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
 use stead_core::Redactor;
 use tokio::time::Instant;
@@ -20,11 +28,6 @@ use tokio::time::Instant;
 const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 /// The maximum size of an error body that is read.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
-/// The number of idle connections kept per host.
-const MAX_IDLE_CONNECTIONS: usize = 64;
-/// The time that a finished answer waits for the end of its HTTP body, without which the connection
-/// could not be reused. The end comes with the last event or right after it.
-const DRAIN_MS: u64 = 20;
 /// The time that an endpoint may take to describe a model.
 const DESCRIBE_SECONDS: u64 = 3;
 /// The maximum size of a description; some endpoints list hundreds of models at once.
@@ -162,12 +165,8 @@ impl HttpModel {
                 .await
                 .map(AnswerPhase::Whole);
         }
-        Ok(AnswerPhase::Streaming(Streaming {
-            response,
-            parser: SseParser::default(),
-            decoder: self.wire.decoder(),
-            received_bytes: 0,
-        }))
+        let streaming = Streaming::new(response, self.wire.decoder());
+        Ok(AnswerPhase::Streaming(streaming))
     }
 
     /// Asks the endpoint for the model's limits in every known way until one gives the window.
@@ -293,181 +292,15 @@ impl Model for HttpModel {
 
     fn stream<'a>(&'a self, request: &'a Request) -> BoxStream<'a, Result<Delta, ModelError>> {
         let deadline = Instant::now() + self.limits.total;
-        let answer = HttpAnswer {
-            model: self,
-            request,
-            deadline,
-            phase: AnswerPhase::New,
-            ready: VecDeque::new(),
-        };
-        Box::pin(stream::unfold(answer, |mut answer| async move {
+        let answer = HttpAnswer::new(self, request, deadline);
+        Box::pin(stream::unfold(answer, move |mut answer| async move {
             let item = answer.next().await?;
             let item = item.map_err(|error| {
-                error.map_message(|words| answer.model.redactor.redact(&words).into_owned())
+                error.map_message(|words| self.redactor.redact(&words).into_owned())
             });
             Some((item, answer))
         }))
     }
-}
-
-/// An answer in progress.
-struct HttpAnswer<'a> {
-    model: &'a HttpModel,
-    request: &'a Request,
-    deadline: Instant,
-    phase: AnswerPhase,
-    ready: VecDeque<Delta>,
-}
-
-enum AnswerPhase {
-    New,
-    Streaming(Streaming),
-    Whole(Reply),
-    Ended,
-}
-
-struct Streaming {
-    response: Response,
-    parser: SseParser,
-    decoder: Box<dyn Decoder>,
-    received_bytes: usize,
-}
-
-impl HttpAnswer<'_> {
-    async fn next(&mut self) -> Option<Result<Delta, ModelError>> {
-        loop {
-            if let Some(delta) = self.ready.pop_front() {
-                return Some(Ok(delta));
-            }
-            match self.advance().await {
-                Ok(AnswerPhase::Ended) if self.ready.is_empty() => return None,
-                Ok(phase) => self.phase = phase,
-                Err(error) => return Some(Err(error)),
-            }
-        }
-    }
-
-    /// Performs the next step. The phase is `Ended` meanwhile, and stays so after a failure.
-    async fn advance(&mut self) -> Result<AnswerPhase, ModelError> {
-        match std::mem::replace(&mut self.phase, AnswerPhase::Ended) {
-            AnswerPhase::New => self.model.open(self.request, self.deadline).await,
-            AnswerPhase::Streaming(streaming) => self.read(streaming).await,
-            AnswerPhase::Whole(reply) => {
-                self.ready.extend(reply.deltas());
-                self.finish_with(reply);
-                Ok(AnswerPhase::Ended)
-            }
-            AnswerPhase::Ended => Ok(AnswerPhase::Ended),
-        }
-    }
-
-    async fn read(&mut self, mut streaming: Streaming) -> Result<AnswerPhase, ModelError> {
-        let chunk = self
-            .model
-            .with_timeout(self.deadline, streaming.response.chunk())
-            .await?
-            .map_err(network_error)?;
-        let Streaming {
-            response,
-            mut parser,
-            mut decoder,
-            mut received_bytes,
-        } = streaming;
-        let mut deltas = Vec::new();
-        let mut sink = |event: &str, data: &str| decoder.push(event, data, &mut deltas);
-        let ended = chunk.is_none();
-        match chunk {
-            Some(chunk) => {
-                received_bytes += chunk.len();
-                if received_bytes > MAX_ANSWER_BYTES {
-                    return Err(answer_too_long());
-                }
-                parser.push(&chunk, &mut sink)?;
-            }
-            None => {
-                std::mem::take(&mut parser).finish(&mut sink)?;
-                decoder.finish(&mut deltas)?;
-            }
-        }
-        for delta in deltas {
-            match delta {
-                Delta::Done(reply) => {
-                    if !ended {
-                        drain(response).await;
-                    }
-                    self.finish_with(*reply);
-                    return Ok(AnswerPhase::Ended);
-                }
-                delta @ (Delta::Text(_)
-                | Delta::Thinking(_)
-                | Delta::CallStarted { .. }
-                | Delta::CallArgs { .. }
-                | Delta::Retry { .. }) => self.ready.push_back(delta),
-            }
-        }
-        if ended {
-            Err(ModelError::Cut)
-        } else {
-            Ok(AnswerPhase::Streaming(Streaming {
-                response,
-                parser,
-                decoder,
-                received_bytes,
-            }))
-        }
-    }
-
-    fn finish_with(&mut self, reply: Reply) {
-        let reply = Reply {
-            model: self.model.facts.name.to_string(),
-            ..reply
-        };
-        self.ready.push_back(Delta::Done(Box::new(reply)));
-    }
-}
-
-/// Reads an answer's HTTP body to its end, if that is near.
-async fn drain(mut response: Response) {
-    let rest = async { while let Ok(Some(_)) = response.chunk().await {} };
-    let _ = tokio::time::timeout(Duration::from_millis(DRAIN_MS), rest).await;
-}
-
-pub(crate) fn client(url: &Url, connect_timeout: Duration) -> Result<Client, ModelError> {
-    let builder = Client::builder()
-        .user_agent(concat!("stead/", env!("CARGO_PKG_VERSION")))
-        .tcp_nodelay(true)
-        .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS)
-        .connect_timeout(connect_timeout)
-        // A redirect would send the key to another host.
-        .redirect(reqwest::redirect::Policy::none())
-        .tls_backend_preconfigured(
-            tls(url).map_err(|error| ModelError::Config(format!("TLS: {error}")))?,
-        );
-    let builder = if is_loopback(url) {
-        builder.no_proxy()
-    } else {
-        builder
-    };
-    builder
-        .build()
-        .map_err(|error| ModelError::Config(format!("HTTP client: {}", error_chain(&error))))
-}
-
-/// Returns the TLS configuration. For `http:` it is an empty one that trusts no certificate and is
-/// cheap to create.
-fn tls(url: &Url) -> Result<rustls::ClientConfig, rustls::Error> {
-    use rustls_platform_verifier::BuilderVerifierExt;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?;
-    let mut config = match url.scheme() {
-        "https" => builder.with_platform_verifier()?.with_no_client_auth(),
-        _ => builder
-            .with_root_certificates(rustls::RootCertStore::empty())
-            .with_no_client_auth(),
-    };
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(config)
 }
 
 fn content_type(response: &Response) -> &[u8] {
@@ -477,43 +310,9 @@ fn content_type(response: &Response) -> &[u8] {
         .map_or(&b""[..], HeaderValue::as_bytes)
 }
 
-/// Returns whether the response is a web page, which no model endpoint sends.
+/// Whether the response is a web page, which no model endpoint sends.
 pub(crate) fn is_web_page(response: &Response) -> bool {
     content_type(response).starts_with(b"text/html")
-}
-
-/// Returns whether `url` points at this machine.
-pub(crate) fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost"
-        || host
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|ip| ip.is_loopback())
-}
-
-fn headers(wire: &dyn Wire, mode: WireMode, key: Option<&str>) -> Result<HeaderMap, &'static str> {
-    let accept = match mode {
-        WireMode::Stream => "text/event-stream",
-        WireMode::Whole => "application/json",
-    };
-    let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(ACCEPT, HeaderValue::from_static(accept));
-    for (name, value) in wire.headers(key) {
-        let secret = key.is_some_and(|key| value.contains(key));
-        let mut value = HeaderValue::from_str(&value)
-            .map_err(|_| "the key has characters that no header may have")?;
-        value.set_sensitive(secret);
-        headers.insert(HeaderName::from_static(name), value);
-    }
-    Ok(headers)
-}
-
-/// Returns the headers for another content type of the response.
-fn headers_for(headers: &HeaderMap, accept: &'static str) -> HeaderMap {
-    let mut headers = headers.clone();
-    headers.insert(ACCEPT, HeaderValue::from_static(accept));
-    headers
 }
 
 pub(crate) fn parse_seconds(name: &str, field: &str, seconds: f64) -> Result<Duration, ModelError> {
@@ -526,40 +325,6 @@ pub(crate) fn parse_seconds(name: &str, field: &str, seconds: f64) -> Result<Dur
             &format!("timeouts.{field} must be more than 0, not {seconds}"),
         )),
     }
-}
-
-fn config_error(name: &str, problem: &str) -> ModelError {
-    ModelError::Config(format!("{name}: {problem}"))
-}
-
-fn answer_too_long() -> ModelError {
-    ModelError::Protocol(format!("the answer has more than {MAX_ANSWER_BYTES} bytes"))
-}
-
-pub(crate) fn network_error(error: reqwest::Error) -> ModelError {
-    let kind = if error.is_timeout() {
-        ModelError::TimedOut
-    } else {
-        ModelError::Network
-    };
-    // The URL may hold a key.
-    kind(error_chain(&error.without_url()))
-}
-
-/// Formats an error with its causes: the outermost alone ("error sending request") explains
-/// nothing.
-fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let cause_words = cause.to_string();
-        if !words.contains(&cause_words) {
-            words.push_str(": ");
-            words.push_str(&cause_words);
-        }
-        next = cause.source();
-    }
-    words
 }
 
 #[cfg(test)]

@@ -64,4 +64,5 @@ pub use providers::{KeyNeed, Provider, providers};
 pub use reported_limits::ReportedLimits;
 pub use scripted::ScriptedModel;
 pub use settings::{ModelSettings, Timeouts};
+pub use sse::{EventSink, SseParser};
 pub use tape::{Recorder, Replay};

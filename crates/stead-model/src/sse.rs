@@ -9,8 +9,24 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Takes bytes in pieces of any size and returns whole events, independent of where the pieces are
 /// split.
+///
+/// ```
+/// use stead_model::SseParser;
+///
+/// let mut events = Vec::new();
+/// let mut sink = |event: &str, data: &str| {
+///     events.push(format!("{event}: {data}"));
+///     Ok(())
+/// };
+/// let mut parser = SseParser::default();
+/// parser.push(b"event: delta\nda", &mut sink)?;
+/// parser.push(b"ta: hello\n\n", &mut sink)?;
+/// parser.finish(&mut sink)?;
+/// assert_eq!(events, ["delta: hello"]);
+/// # Ok::<(), stead_model::ModelError>(())
+/// ```
 #[derive(Debug, Default)]
-pub(crate) struct SseParser {
+pub struct SseParser {
     line: Vec<u8>,
     event: String,
     data: String,
@@ -20,11 +36,11 @@ pub(crate) struct SseParser {
 }
 
 /// Receives one event: its name (empty if it has none) and its data.
-pub(crate) type EventSink<'a> = &'a mut dyn FnMut(&str, &str) -> Result<(), ModelError>;
+pub type EventSink<'a> = &'a mut dyn FnMut(&str, &str) -> Result<(), ModelError>;
 
 impl SseParser {
     /// Takes the next bytes and passes every event that they complete to `sink`.
-    pub(crate) fn push(&mut self, mut bytes: &[u8], sink: EventSink<'_>) -> Result<(), ModelError> {
+    pub fn push(&mut self, mut bytes: &[u8], sink: EventSink<'_>) -> Result<(), ModelError> {
         while let Some((&first, rest)) = bytes.split_first() {
             if std::mem::take(&mut self.after_cr) && first == b'\n' {
                 bytes = rest;
@@ -43,7 +59,7 @@ impl SseParser {
 
     /// Ends the stream. An event without its closing blank line still counts: servers forget the
     /// line, and an incomplete JSON text cannot be mistaken for a complete one.
-    pub(crate) fn finish(mut self, sink: EventSink<'_>) -> Result<(), ModelError> {
+    pub fn finish(mut self, sink: EventSink<'_>) -> Result<(), ModelError> {
         if !self.line.is_empty() {
             self.end_line(sink)?;
         }

@@ -18,7 +18,7 @@ pub enum PlaceError {
         /// The store of the sessions.
         sessions: String,
     },
-    /// The settings cannot be carried out.
+    /// The settings cannot be applied.
     #[error("{0}")]
     Settings(String),
     /// The folder cannot be opened.

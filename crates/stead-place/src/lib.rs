@@ -1,4 +1,4 @@
-//! Where the tree of a workspace lies, and whose it is.
+//! The place of a workspace: its file tree, sessions and other state, for each owner.
 //!
 //! A [`Place`] gives each owner a file tree, sessions, an undo log, durable state, a search index
 //! and a usage log. There are three: [`LocalPlace`] is a folder of this machine, [`StorePlace`] is a

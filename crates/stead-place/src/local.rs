@@ -121,7 +121,7 @@ impl LocalPlace {
         }
     }
 
-    /// Sets who shares what is written.
+    /// Sets the scope in which written files are shared.
     pub fn with_scope(self, scope: IsolationScope) -> Self {
         Self { scope, ..self }
     }

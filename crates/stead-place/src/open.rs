@@ -1,4 +1,4 @@
-//! From settings to the place they name.
+//! Opening the place that settings name.
 
 use crate::store_url::{StorePathBase, connect_store};
 use crate::template::hide_paths;
@@ -37,7 +37,7 @@ pub struct PlaceSettings {
     pub offload: Option<VPath>,
     /// Whether sessions outlive the process.
     pub persistence: SessionPersistence,
-    /// The project that the workspace lies in, attached where the settings name none.
+    /// The project that contains the workspace, attached where the settings name none.
     pub surrounding_project: Option<SurroundingProject>,
     /// The folder for derived data of places that are not folders; none = keep it in memory.
     pub cache: Option<PathBuf>,
@@ -48,7 +48,7 @@ pub struct PlaceSettings {
 pub struct DefaultDir {
     /// The folder.
     pub dir: VPath,
-    /// Names at the root that are known: what begins with one of them is written where it says.
+    /// The known names at the root. A path that starts with one of them is not moved.
     pub known_names: &'static [&'static str],
 }
 
@@ -62,7 +62,7 @@ pub enum SessionPersistence {
     Ephemeral,
 }
 
-/// A project that a workspace lies in.
+/// A project that contains a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SurroundingProject {
     /// The folder of the project.
@@ -92,7 +92,7 @@ impl PlaceSettings {
     }
 }
 
-/// Opens the place that `settings` name. No journal ever holds what `redactor` removes.
+/// Opens the place that `settings` name. Journals are redacted by `redactor`.
 pub async fn open_place(
     settings: &PlaceSettings,
     redactor: Redactor,
@@ -187,7 +187,7 @@ fn attach_project(
     })
 }
 
-/// Attaches the project that the workspace in `dir` lies in, without the workspace itself.
+/// Attaches the project that contains the workspace in `dir`, without the workspace itself.
 fn attach_surrounding(place: LocalPlace, dir: &Path, project: &SurroundingProject) -> LocalPlace {
     if dir.join(PROJECT).exists() {
         return place;
@@ -201,8 +201,8 @@ fn attach_surrounding(place: LocalPlace, dir: &Path, project: &SurroundingProjec
         .with_project_dir(project.dir.clone())
 }
 
-/// Refuses a project that holds the workspace or lies in it: files that the rules protect would be
-/// reachable under another name.
+/// Refuses a project that contains the workspace or is inside it: files that the rules protect
+/// would be reachable under another name.
 fn refuse_overlap(dir: &Path, project: &Path) -> Result<(), PlaceError> {
     let refused = |text: String| Err(PlaceError::Settings(text));
     if dir.join(PROJECT).exists() {

@@ -13,14 +13,14 @@ use stead_vfs::{VPath, Vfs, VfsError};
 /// The folder of the tree in which an attached project appears.
 pub const PROJECT: &str = "project";
 
-/// Where the tree of a workspace lies: the same tree and the same answers, on a local disk or in a
-/// store that many machines share.
+/// The place of a workspace's tree. The behaviour is the same on a local disk and in a store that
+/// many machines share.
 pub trait Place: Debug + Send + Sync {
     /// Returns the sessions of `owner`.
     fn sessions(&self, owner: &Owner) -> Arc<dyn Sessions>;
 
-    /// Returns the tree as a session of `owner` sees it. A place that can refuses changes once
-    /// `fence` is no longer current.
+    /// Returns the tree as a session of `owner` sees it. A place with
+    /// fencing refuses changes once `fence` is stale.
     fn files(
         &self,
         owner: &Owner,
@@ -28,8 +28,8 @@ pub trait Place: Debug + Send + Sync {
         fence: Option<&FencingToken>,
     ) -> Arc<dyn Vfs>;
 
-    /// Returns the folder of this machine that `path` is for a session of `owner`, with links
-    /// followed. None where no single folder holds that tree: commands cannot run there.
+    /// Returns the local directory behind `path` for a session of `owner`, with links followed, or
+    /// `None` if no single directory holds that tree: commands cannot run there.
     fn local_dir(&self, owner: &Owner, session: &SessionId, path: &VPath) -> Option<PathBuf>;
 
     /// Returns the log of file changes from which runs of `owner` are undone.
@@ -59,7 +59,7 @@ pub trait Place: Debug + Send + Sync {
     /// Returns the kind of place.
     fn kind(&self) -> PlaceKind;
 
-    /// Describes the place for people: its kind and what tells it from others.
+    /// Describes the place for people: its kind and its address.
     fn describe(&self) -> String;
 }
 

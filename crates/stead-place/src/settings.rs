@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Where the tree of the workspace lies.
+/// The place of the workspace's tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FilesystemSettings {
@@ -13,7 +13,7 @@ pub struct FilesystemSettings {
     pub project: Option<Project>,
     /// With `store`: where, as `postgres://…`, `mysql://…`, `redis://…` or `sqlite:FILE`.
     pub url: Option<String>,
-    /// Who shares what is written (default `user`).
+    /// The scope in which written files are shared (default `user`).
     pub scope: IsolationScope,
     /// With `store`: keeps several installations of one agent apart.
     pub namespace: Option<String>,
@@ -69,24 +69,24 @@ impl Project {
     }
 }
 
-/// Who shares what an agent writes.
+/// The scope in which the files that an agent writes are shared.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum IsolationScope {
-    /// Nobody: each session has its own.
+    /// One session: each session has its own files.
     Session,
     /// The sessions of one user.
     #[default]
     User,
     /// All users of the agent.
     Agent,
-    /// Everybody, across agents.
+    /// All users of all agents.
     Global,
 }
 
-/// Where sessions are kept, if not with the files.
+/// The place of sessions, if they are not stored with the files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SessionSettings {

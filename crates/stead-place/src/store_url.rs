@@ -1,4 +1,4 @@
-//! From the URL of a store to a connection.
+//! Connecting to a store by its URL.
 
 use crate::PlaceError;
 use std::path::{Component, Path, PathBuf};

@@ -1,9 +1,6 @@
 //! Running commands directly on the machine.
 
-use crate::{
-    Exec, ExecLimits, ExecOutcome, Isolation, OutputSink, Sandbox, SandboxError, SandboxKind,
-    capture,
-};
+use crate::{Exec, ExecLimits, ExecOutcome, Isolation, OutputSink, Sandbox, SandboxError, capture};
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -100,10 +97,6 @@ impl fmt::Debug for Host {
 }
 
 impl Sandbox for Host {
-    fn kind(&self) -> SandboxKind {
-        SandboxKind::Host
-    }
-
     fn describe(&self) -> String {
         let shell = self.shell.file_name().unwrap_or_default().display();
         format!("with `{shell}` on this machine, outside any sandbox")

@@ -48,5 +48,5 @@ pub use capture::{ExecLimits, capture};
 pub use host::Host;
 pub use process_tree::EXEC_ID_ENV;
 pub use run_with_input::{CommandOutput, run_with_input};
-pub use sandbox::{Access, Exec, ExecOutcome, Isolation, Sandbox, SandboxError, SandboxKind};
+pub use sandbox::{Access, Exec, ExecOutcome, Isolation, Sandbox, SandboxError};
 pub use sink::{OutputSink, SinkState};

@@ -11,9 +11,6 @@ use tokio_util::sync::CancellationToken;
 
 /// Runs commands.
 pub trait Sandbox: Debug + Send + Sync {
-    /// Returns the kind of the sandbox.
-    fn kind(&self) -> SandboxKind;
-
     /// Describes where and in which shell a command runs, as text that follows "Commands run ".
     fn describe(&self) -> String;
 
@@ -31,13 +28,6 @@ pub trait Sandbox: Debug + Send + Sync {
         exec: Exec,
         sink: &'a mut dyn OutputSink,
     ) -> BoxFuture<'a, Result<ExecOutcome, SandboxError>>;
-}
-
-/// The kinds of sandboxes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SandboxKind {
-    /// No sandbox: the machine itself.
-    Host,
 }
 
 /// The walls that commands run behind, one for each kind of resource.

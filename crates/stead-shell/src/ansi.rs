@@ -1,10 +1,10 @@
-//! `$'…'`.
+//! ANSI-C quoting: `$'…'`.
 
-/// The text of `$'…'` and its length in bytes with the quotes, if `rest` (what follows `$'`) has an
-/// end.
+/// Decodes `$'…'`, where `rest` is the text after `$'`. Returns the text and its length in bytes
+/// with the closing quote, or none if the quote is not closed.
 ///
-/// The text is `None` where it holds an escape that bash treats in a way of its own (control
-/// characters, bytes).
+/// The text is `None` if it contains an escape that bash treats specially (control characters,
+/// bytes).
 pub(super) fn decode(rest: &str) -> Option<(Option<String>, usize)> {
     let mut text = Some(String::new());
     let mut chars = rest.char_indices();
@@ -22,7 +22,7 @@ pub(super) fn decode(rest: &str) -> Option<(Option<String>, usize)> {
     }
 }
 
-/// The character of an escape; the outer `None` is the end of the text.
+/// Decodes one escape. The outer `None` means the end of the text.
 fn escape(chars: &mut std::str::CharIndices<'_>) -> Option<Option<char>> {
     let (_, c) = chars.next()?;
     Some(match c {
@@ -37,7 +37,7 @@ fn escape(chars: &mut std::str::CharIndices<'_>) -> Option<Option<char>> {
     })
 }
 
-/// Up to `most` digits more; only what comes to a visible ASCII character is decoded.
+/// Reads at most `most` digits. Only visible ASCII characters are decoded.
 fn number(
     chars: &mut std::str::CharIndices<'_>,
     radix: u32,

@@ -1,19 +1,18 @@
-//! A second reading, by tree-sitter's grammar of bash.
+//! A second parse, by tree-sitter's grammar of bash.
 //!
-//! Two readers that were written apart seldom make the same mistake: where they see different
-//! commands, the script is unclear.
+//! Two independent parsers rarely make the same mistake: where they find different commands, the
+//! script is ambiguous.
 
 use super::script::Ambiguity;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use tree_sitter::{Node, ParseOptions, Parser, Tree};
 
-/// How often the grammar may report progress, which it does every hundred operations: far more than
-/// any command line within the bounds needs, and an end to one that was made to take forever.
+/// The maximum number of progress reports of the grammar, one for every hundred operations. It is
+/// far more than any valid command line needs, and stops one that was crafted to take forever.
 const MAX_PROGRESS: usize = 50_000;
 
-/// Whether the grammar finds the names of commands exactly at `names`; if not, what it finds and
-/// where.
+/// Checks that the grammar finds command names exactly at `names`.
 pub(super) fn cross_check(source: &str, names: &[usize]) -> Result<(), Ambiguity> {
     let Some(tree) = parse(source) else {
         return Err(Ambiguity {
@@ -55,7 +54,7 @@ fn parse(source: &str) -> Option<Tree> {
     )
 }
 
-/// Where the names of commands begin.
+/// Returns the offsets of all command names.
 fn command_starts(tree: &Tree) -> Result<BTreeSet<usize>, Ambiguity> {
     let mut names = BTreeSet::new();
     let mut cursor = tree.walk();

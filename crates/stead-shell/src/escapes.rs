@@ -1,4 +1,4 @@
-//! What the last `*` of an allow rule does not cover (`data/escapes.txt`).
+//! The words that the last `*` of an allow rule does not cover (`data/escapes.txt`).
 
 use super::script::{CommandPart, ShellWord};
 use super::wrappers::base_name;
@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 const TABLE: &str = include_str!("../data/escapes.txt");
 
-/// One line of the table.
+/// A row of the table.
 struct EscapeRow {
     name: &'static str,
     sub: Option<&'static str>,
@@ -25,13 +25,13 @@ enum EscapeKind {
     Awk,
 }
 
-/// The first word of a part, after as many as a rule names, by which it may do more than its rule
-/// says. Words that are not known may be any.
+/// Returns the first word of a part, after the `named` words of the rule, that makes the command do
+/// more than the rule says. A word with an unknown value may be any word.
 pub(super) fn find_escape(part: &CommandPart, named: usize) -> Option<&ShellWord> {
     let name = part.name().map(base_name)?;
     let given = part.words.get(1..)?;
     let rows = rows_of(name).or_else(|| rows_of(versionless(name)))?;
-    // Without a script its code comes from its input.
+    // Without a script, the program comes from standard input.
     let tells = |word: &ShellWord| {
         matches!(
             word.known(),
@@ -57,12 +57,12 @@ pub(super) fn find_escape(part: &CommandPart, named: usize) -> Option<&ShellWord
         .and_then(|at| given.get(at))
 }
 
-/// A command's words after its name.
+/// The words of a command after its name.
 struct CommandArguments<'a> {
     words: &'a [ShellWord],
-    /// Where the first one stands that is no option.
+    /// The index of the first word that is not an option.
     sub: usize,
-    /// How many words the rule names, the name included.
+    /// The number of words that the rule names, including the command.
     named: usize,
 }
 
@@ -98,14 +98,14 @@ impl CommandArguments<'_> {
             || mine().any(is_never)
     }
 
-    /// Whether the rule names what the row does and no word more, and this word comes after it.
+    /// Whether the rule names exactly the words of the row, and the word at `at` comes after them.
     fn rule_ends_at_row(&self, row: &EscapeRow, at: usize) -> bool {
         let length = if row.sub.is_some() { self.sub + 2 } else { 1 };
         self.named <= length && at + 2 > length
     }
 
-    /// Whether a word is a script: the first that is no option and no value of one of the letters
-    /// `valued`, or what belongs to `-e`.
+    /// Whether a word is a script: the first that is neither an option nor the value of one of the
+    /// letters `valued`, or the value of `-e`.
     fn is_program(&self, at: usize, valued: &str) -> bool {
         let gives =
             |at: usize| matches_word("-e", self.word(at)) || self.word(at).starts_with("--e");
@@ -137,7 +137,7 @@ impl CommandArguments<'_> {
     }
 }
 
-/// The rows of each command.
+/// The rows by command.
 static ROWS: LazyLock<HashMap<&'static str, Vec<EscapeRow>>> = LazyLock::new(|| {
     let mut rows: HashMap<&str, Vec<EscapeRow>> = HashMap::new();
     for row in TABLE.lines().filter_map(EscapeRow::parse) {
@@ -185,12 +185,12 @@ fn is_option(word: &ShellWord) -> bool {
     word.known().is_some_and(|word| word.starts_with('-'))
 }
 
-/// `python3.12` is a python.
+/// Removes the version of a name: `python3.12` becomes `python`.
 fn versionless(name: &str) -> &str {
     name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-')
 }
 
-/// Whether a word is what a pattern of the table is about.
+/// Whether a word matches a pattern of the table.
 fn matches_word(pattern: &str, word: &str) -> bool {
     let option = |word: &str| word.split('=').next().unwrap_or_default().to_owned();
     match (pattern.strip_prefix("--"), pattern.strip_prefix('-')) {
@@ -212,13 +212,14 @@ fn matches_word(pattern: &str, word: &str) -> bool {
     }
 }
 
-/// `tar xIf PROGRAM FILE`: letters without a dash.
+/// Whether a word is a group of letters without a dash that contains the option, as in `tar xIf
+/// PROGRAM FILE`.
 fn is_bundled(pattern: &str, word: &str) -> bool {
     let letter = pattern.strip_prefix('-').filter(|letter| letter.len() == 1);
     letter.is_some_and(|letter| !word.starts_with('-') && word.contains(letter))
 }
 
-/// Whether a script of sed is one that surely neither runs nor writes anything.
+/// Whether a sed script certainly neither runs nor writes anything.
 fn plain_sed(script: &str) -> bool {
     script.split([';', '\n']).all(|command| {
         let command = command.trim_start_matches(|c: char| c.is_ascii_digit() || " $,!~".contains(c)).trim_end();
@@ -237,7 +238,7 @@ fn plain_sed(script: &str) -> bool {
     })
 }
 
-/// Whether a script of awk is one that surely neither runs nor writes anything.
+/// Whether an awk script certainly neither runs nor writes anything.
 fn plain_awk(script: &str) -> bool {
     !["system", "getline", "|", ">", "@", "\\"]
         .iter()

@@ -1,10 +1,10 @@
-//! Expansions: what begins with `$` or a backtick.
+//! Expansions, which start with `$` or a backtick.
 
 use super::ansi;
 use super::parser::{ParseResult, ShellParser, WordBuilder, name_length};
 use super::script::{UnknownCause, slice};
 
-/// Whether `$` stands in double quotes or the like.
+/// Whether a `$` is in double quotes or a similar context.
 #[derive(Clone, Copy)]
 pub(super) enum Quoting {
     Bare,
@@ -12,7 +12,7 @@ pub(super) enum Quoting {
 }
 
 impl ShellParser<'_> {
-    /// `$` and what belongs to it.
+    /// Parses `$` and the expansion after it.
     pub(super) fn dollar(&mut self, text: &mut WordBuilder, quoting: Quoting) -> ParseResult<()> {
         match (self.byte(1), quoting) {
             (Some(b'('), _) if self.byte(2) == Some(b'(') => {
@@ -78,8 +78,8 @@ impl ShellParser<'_> {
         read.map(drop)
     }
 
-    /// What stands in `$((…))` or `((…))`. A name in it may hold a text that runs commands when it
-    /// is evaluated.
+    /// Parses the inside of `$((…))` or `((…))`. A variable in it may contain text that runs
+    /// commands when it is evaluated.
     pub(super) fn arithmetic(&mut self) -> ParseResult<()> {
         let mut open = 0_usize;
         loop {
@@ -122,7 +122,7 @@ impl ShellParser<'_> {
         }
     }
 
-    /// What stands in `${…}`.
+    /// Parses the inside of `${…}`.
     fn parameter(&mut self) -> ParseResult<()> {
         if matches!(self.byte(0), Some(b' ' | b'\t' | b'\n' | b'|')) {
             self.mark_ambiguous("`${ …;}` runs commands in some shells");

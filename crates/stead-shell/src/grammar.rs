@@ -6,17 +6,18 @@ use super::script::{
     WordValue, slice,
 };
 
-/// Operators of redirection, longer ones first.
+/// The redirection operators, longer ones first.
 const REDIRECTS: [&str; 12] = [
     "&>>", "<<<", "<<-", "&>", "<<", "<&", "<>", ">>", ">|", ">&", "<", ">",
 ];
-/// Words that mean something only where a command begins.
+/// The reserved words that have a meaning only at the start of a command.
 const STRAY: [&str; 9] = [
     "then", "elif", "else", "fi", "do", "done", "esac", "in", "}",
 ];
 
 impl ShellParser<'_> {
-    /// Commands up to one of `until`, which is taken and returned; with none, up to the end.
+    /// Parses commands up to one of `until`, which is consumed and returned; without any, up to the
+    /// end.
     pub(super) fn list(&mut self, until: &[&'static str]) -> ParseResult<&'static str> {
         loop {
             self.skip_blank_lines()?;
@@ -136,7 +137,7 @@ impl ShellParser<'_> {
         self.redirects_of_group()
     }
 
-    /// What `{ …; } > file` and the like redirect counts as a part without words.
+    /// Parses the redirections of `{ …; } > file` and similar groups, as a part without words.
     fn redirects_of_group(&mut self) -> ParseResult<()> {
         let start = self.at;
         let mut redirects = Vec::new();
@@ -251,8 +252,8 @@ impl ShellParser<'_> {
         self.function_body(name, start)
     }
 
-    /// A function changes what its name means: it is a part of its own, and so is all that it would
-    /// run.
+    /// Parses the body of a function. A function changes the meaning of its name, so it is a part
+    /// of its own, and so are all commands in it.
     fn function_body(&mut self, name: ShellWord, start: usize) -> ParseResult<()> {
         self.push_part(
             vec![ShellWord::plain("function"), name],
@@ -270,7 +271,7 @@ impl ShellParser<'_> {
         self.with_depth(Self::command)
     }
 
-    /// `[[ … ]]`, whose operators are no operators of the shell.
+    /// Parses `[[ … ]]`, in which the shell's operators have other meanings.
     fn condition(&mut self) -> ParseResult<()> {
         let start = self.at;
         self.names.push(start);
@@ -335,7 +336,7 @@ impl ShellParser<'_> {
         self.push_part(words, assignments, redirects, start)
     }
 
-    /// `name ()`.
+    /// Parses `name ()`.
     fn function(&mut self, words: Vec<ShellWord>, start: usize) -> ParseResult<()> {
         self.at += 1;
         self.skip_blanks()?;
@@ -454,14 +455,14 @@ impl ShellParser<'_> {
     }
 }
 
-/// Whether a loop may set this variable without that changing what commands do.
+/// Whether a loop may set this variable without changing what commands do.
 fn is_harmless(name: &str) -> bool {
     name.bytes()
         .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
         && !name.contains("proxy")
 }
 
-/// `1`, `-`, `1-`.
+/// Whether a redirection target is a descriptor: `1`, `-`, `1-`.
 fn is_descriptor(target: &str) -> bool {
     target == "-" || {
         let digits = target.strip_suffix('-').unwrap_or(target);

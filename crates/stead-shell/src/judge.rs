@@ -10,7 +10,7 @@ use super::wrappers::base_name;
 use super::{PatternError, parse};
 use stead_core::{RuleId, RuleSource, VerdictKind};
 
-/// What may stand before the command of git.
+/// The options of git before its subcommand.
 const GIT: OptionSpec = OptionSpec {
     flags: "pP",
     valued: "Cc",
@@ -33,25 +33,25 @@ const GIT: OptionSpec = OptionSpec {
     ],
 };
 
-/// What the rules say of a command line.
+/// The verdict of the rules on a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandVerdict {
-    /// The strictest of its parts; what is unclear is at least asked.
+    /// The strictest decision of all parts. An ambiguous line is at least asked about.
     pub kind: VerdictKind,
     /// The rules that decided; empty if no rule covers the line.
     pub rules: Vec<RuleId>,
     /// A sentence that explains the decision.
     pub reason: String,
-    /// Each part and what was said of it.
+    /// The verdicts on the parts.
     pub parts: Vec<PartVerdict>,
-    /// What it reads, if all it does for certain is read.
+    /// The paths that the command reads, if it certainly only reads.
     pub reads: Option<Vec<String>>,
 }
 
-/// What the rules say of one part.
+/// The verdict of the rules on one part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartVerdict {
-    /// As it is written.
+    /// The part as it is written.
     pub command: String,
     /// The decision.
     pub kind: VerdictKind,
@@ -59,9 +59,10 @@ pub struct PartVerdict {
     pub rule: Option<RuleId>,
     /// A sentence that explains the decision.
     pub reason: String,
-    /// What it reads, if all it does for certain is read: the caller puts these to the file rules.
+    /// The paths that the part reads, if it certainly only reads. The caller checks them against
+    /// the file rules.
     pub reads: Vec<String>,
-    /// How far it looks into folders.
+    /// How deep the part reads into folders.
     pub depth: ReadDepth,
 }
 
@@ -72,12 +73,12 @@ impl PartVerdict {
     }
 }
 
-/// The rule that allows commands which only read.
+/// Returns the id of the rule that allows commands which only read.
 fn read_only_rule() -> RuleId {
     RuleId::new(RuleSource::CommandReads, "allow")
 }
 
-/// Puts a command line to the rules.
+/// Judges a command line by the rules.
 pub fn judge(rules: &CommandRules, command: &str) -> CommandVerdict {
     let script = parse(command);
     let reads = reads_of(&script);
@@ -111,7 +112,7 @@ pub fn judge(rules: &CommandRules, command: &str) -> CommandVerdict {
     }
 }
 
-/// Whether a command line would be allowed if these patterns were the only rules. Bad patterns
+/// Whether a command line would be allowed if these patterns were the only rules. Invalid patterns
 /// allow nothing.
 pub fn allows(patterns: &[String], command: &str) -> bool {
     let allow: Result<Vec<CommandPattern>, PatternError> = patterns
@@ -127,14 +128,14 @@ pub fn allows(patterns: &[String], command: &str) -> bool {
     })
 }
 
-/// What a decision rests on: a rule, or none and why.
+/// The basis of a decision: a rule, or the reason why there is none.
 struct CommandBasis {
     rule: Option<RuleId>,
     reason: String,
 }
 
 impl CommandBasis {
-    /// The pattern of one of the lists.
+    /// Returns the basis for a pattern of one of the lists.
     fn pattern(list: &str, pattern: &CommandPattern) -> Self {
         let text = pattern.text();
         Self {
@@ -169,7 +170,7 @@ fn verdict(
     let strictest = parts.iter().map(|part| part.kind).max();
     let of_kind = |kind| {
         let of_kind = || parts.iter().filter(|part| part.kind == kind);
-        // A part that a rule decides goes first: permission modes never overrule a rule.
+        // A part that a rule decides comes first: permission modes never override a rule.
         let part = of_kind()
             .find(|part| part.rule.is_some())
             .or_else(|| of_kind().next());
@@ -221,7 +222,7 @@ fn judge_part(rules: &CommandRules, policy: ReadPolicy, part: &CommandPart) -> P
     if let Some(pattern) = find(&rules.ask, PatternMatch::Yes) {
         return said(VerdictKind::Ask, CommandBasis::pattern("ask", &pattern));
     }
-    // A guess at what may run is no reason to ask: the part it stands behind is judged itself.
+    // A guess about what may run is no reason to ask: the part that would run it is judged itself.
     if part.invocation == Invocation::BehindCommand {
         return said(
             VerdictKind::Allow,
@@ -254,7 +255,8 @@ fn judge_part(rules: &CommandRules, policy: ReadPolicy, part: &CommandPart) -> P
     }
 }
 
-/// `git -C x push` is a `git push` to rules that deny or ask.
+/// Returns the part without git's options, so that `git -C x push` is a `git push` for rules that
+/// deny or ask.
 fn without_git_options(part: &CommandPart) -> Option<CommandPart> {
     let [name, arguments @ ..] = part.words.as_slice() else {
         return None;
@@ -271,7 +273,7 @@ fn without_git_options(part: &CommandPart) -> Option<CommandPart> {
     })
 }
 
-/// Whether an allow rule covers all that a part does, beyond its words.
+/// Whether an allow rule covers everything that a part does, beyond its words.
 fn covers(pattern: &CommandPattern, part: &CommandPart) -> bool {
     if pattern.is_everything() {
         let values = part.assignments.iter().map(|assignment| &assignment.value);
@@ -322,8 +324,8 @@ fn denial_reason(rules: &CommandRules, part: &CommandPart) -> String {
     }
 }
 
-/// Whether every part runs in the folder where the command line began: elsewhere a relative path
-/// means another file.
+/// Whether every part runs in the folder in which the command line starts: elsewhere a relative
+/// path means another file.
 fn stays_in_start_folder(script: &ShellScript) -> bool {
     let moves = |part: &CommandPart| {
         part.words

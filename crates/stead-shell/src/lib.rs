@@ -1,9 +1,9 @@
-//! Command lines: what they would run, what only reads, and what the rules say of it.
+//! Parsing command lines, and judging them by rules.
 //!
-//! Nothing here runs anything. [`parse`] turns a command line into [`CommandPart`]s, one per command that
-//! would run anywhere in it; [`judge`] puts them to [`CommandRules`]. What cannot be read for
-//! certain is never allowed. This decides what a person is asked, not what a process can do: that
-//! is the sandbox's part.
+//! Nothing here runs anything. [`parse`] turns a command line into [`CommandPart`]s, one for each
+//! command that would run anywhere in it; [`judge`] applies [`CommandRules`] to them. A command line
+//! that cannot be parsed with certainty is never allowed. The verdict decides whether a person is
+//! asked; what a process can do is limited by the sandbox.
 //!
 //! ```
 //! use stead_core::VerdictKind;
@@ -47,19 +47,20 @@ pub use suggest::suggest_rules;
 
 use parser::ShellParser;
 
-/// A longer command line is not read.
+/// The maximum length of a command line that is parsed.
 const MAX_BYTES: usize = 64 * 1024;
-/// Commands inside of commands.
+/// The maximum nesting depth of commands.
 const MAX_DEPTH: usize = 100;
-/// Commands in one command line.
+/// The maximum number of commands in a command line.
 const MAX_PARTS: usize = 200;
 
-/// What a command line would run. It never fails: what cannot be told is [`ShellScript::ambiguity`].
+/// Parses a command line into the commands it would run. This never fails: what cannot be
+/// determined is in [`ShellScript::ambiguity`].
 pub fn parse(command: &str) -> ShellScript {
     parse_within(command, 0)
 }
 
-/// Parses what stands inside of `level` wrappers.
+/// Parses a command line inside `level` wrappers.
 fn parse_within(command: &str, level: usize) -> ShellScript {
     if command.len() > MAX_BYTES {
         let mut script = ShellScript::default();
@@ -91,8 +92,8 @@ fn parse_within(command: &str, level: usize) -> ShellScript {
     wrappers::expand_wrappers(script, level)
 }
 
-/// Control characters, and those that look like nothing or like a blank, which is not what a shell
-/// takes them for.
+/// Whether a character is a control character, or one that is invisible or looks like a blank,
+/// which a shell does not treat as a blank.
 fn is_hidden(c: char) -> bool {
     match c {
         '\n' | '\t' | ' ' => false,

@@ -1,21 +1,21 @@
-//! The options before what a wrapper runs.
+//! The options between a wrapper and the command it runs.
 
 use super::script::ShellWord;
 
-/// Which options a command takes, as far as they may stand before its operands.
+/// The options of a command that may come before its operands.
 pub(super) struct OptionSpec {
-    /// Letters without a value.
+    /// The letters of options without a value.
     pub(super) flags: &'static str,
-    /// Letters with one.
+    /// The letters of options with a value.
     pub(super) valued: &'static str,
-    /// Names without a value.
+    /// The names of long options without a value.
     pub(super) long: &'static [&'static str],
-    /// Names with one.
+    /// The names of long options with a value.
     pub(super) long_valued: &'static [&'static str],
 }
 
 impl OptionSpec {
-    /// What follows the options, or nothing if an option is not known.
+    /// Returns the words after the options, or none if an option is unknown.
     pub(super) fn operands<'w>(&self, words: &'w [ShellWord]) -> Option<&'w [ShellWord]> {
         let mut rest = words;
         while let [word, after @ ..] = rest {
@@ -31,7 +31,7 @@ impl OptionSpec {
         Some(rest)
     }
 
-    /// How many words a long option takes.
+    /// Returns the number of words that a long option takes.
     fn long(&self, text: &str) -> Option<usize> {
         let (name, value) = text
             .split_once('=')
@@ -44,7 +44,7 @@ impl OptionSpec {
         }
     }
 
-    /// How many words a cluster of letters takes.
+    /// Returns the number of words that a cluster of letters takes.
     fn short(&self, letters: &str) -> Option<usize> {
         for (at, letter) in letters.char_indices() {
             if self.valued.contains(letter) {

@@ -1,7 +1,7 @@
 //! Words: quoting, expansions, here-documents.
 //!
-//! A word is read as bash reads it, byte by byte. Whatever bash would treat in a way that is not
-//! modelled here either ends the reading (`Err`) or leaves a doubt in the script, never a guess.
+//! A word is parsed as bash does it, byte by byte. Syntax that is not modelled here either fails
+//! (`Err`) or marks the script as ambiguous; it is never guessed.
 
 use super::expansion::Quoting;
 use super::script::{
@@ -11,19 +11,20 @@ use super::{MAX_DEPTH, MAX_PARTS};
 
 pub(super) type ParseResult<T> = Result<T, Ambiguity>;
 
-/// A position in a command line, and what was found before it.
+/// A position in a command line, and the parts found before it.
 pub(super) struct ShellParser<'a> {
     pub(super) source: &'a str,
     pub(super) at: usize,
-    /// Where this reading ends; less than the source inside of backticks and here-documents.
+    /// The end of the text to parse, which is less than the source inside backticks and
+    /// here-documents.
     pub(super) end: usize,
     depth: usize,
     pub(super) script: ShellScript,
-    /// Where the names of commands begin.
+    /// The offsets of command names.
     pub(super) names: Vec<usize>,
-    /// Here-documents whose bodies begin after the next line break.
+    /// The here-documents with bodies that start after the next line break.
     pub(super) pending_heredocs: Vec<Heredoc>,
-    /// How many of them belong to commands around this one.
+    /// The number of them that belong to enclosing commands.
     outer_heredocs: usize,
 }
 
@@ -31,7 +32,7 @@ pub(super) struct Heredoc {
     pub(super) delimiter: String,
     pub(super) body: HeredocBody,
     pub(super) tabs: HeredocTabs,
-    /// Part and redirection.
+    /// The indices of the part and the redirection.
     pub(super) owner: Option<(usize, usize)>,
 }
 
@@ -42,14 +43,14 @@ pub(super) enum HeredocBody {
     Expanded,
 }
 
-/// What becomes of the tabs before its lines.
+/// Whether the tabs before its lines are removed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum HeredocTabs {
     Kept,
     Stripped,
 }
 
-/// A text in the making.
+/// A word that is being built.
 #[derive(Default)]
 pub(super) struct WordBuilder {
     pub(super) known: String,
@@ -105,7 +106,7 @@ impl<'a> ShellParser<'a> {
         self.script.mark_ambiguous(reason, self.at);
     }
 
-    /// Takes a part in and gives its here-documents an owner.
+    /// Adds a part and sets it as the owner of its here-documents.
     pub(super) fn push(&mut self, part: CommandPart) -> ParseResult<()> {
         if self.script.parts.len() >= MAX_PARTS {
             return self.error(format!("more than {MAX_PARTS} commands"));
@@ -126,7 +127,7 @@ impl<'a> ShellParser<'a> {
         Ok(())
     }
 
-    /// Reads something that stands inside of something else.
+    /// Parses a nested construct.
     pub(super) fn nested<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> ParseResult<T>,
@@ -147,7 +148,7 @@ impl<'a> ShellParser<'a> {
         result
     }
 
-    /// A level that shares its lines, and so its here-documents, with what is around it.
+    /// Parses a level that shares its lines, and so its here-documents, with the enclosing one.
     pub(super) fn with_depth<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> ParseResult<T>,
@@ -161,7 +162,7 @@ impl<'a> ShellParser<'a> {
         result
     }
 
-    /// Over blanks, comments and joined lines.
+    /// Skips blanks, comments and line continuations.
     pub(super) fn skip_blanks(&mut self) -> ParseResult<()> {
         loop {
             match self.byte(0) {
@@ -173,7 +174,7 @@ impl<'a> ShellParser<'a> {
         }
     }
 
-    /// Over blanks and line breaks.
+    /// Skips blanks and line breaks.
     pub(super) fn skip_blank_lines(&mut self) -> ParseResult<()> {
         loop {
             self.skip_blanks()?;
@@ -184,8 +185,8 @@ impl<'a> ShellParser<'a> {
         }
     }
 
-    /// Over `\` and a line break, which bash drops before it reads anything: between words only,
-    /// for elsewhere it would join what looks like two things.
+    /// Skips `\` and a line break, which bash removes before parsing. This is supported between
+    /// words only: elsewhere it would join two apparent words.
     fn joined_line(&mut self) -> ParseResult<()> {
         let before = self
             .at
@@ -256,7 +257,8 @@ impl<'a> ShellParser<'a> {
         Ok(())
     }
 
-    /// The unquoted text up to the next blank or operator: only that can be a reserved word.
+    /// Returns the unquoted text up to the next blank or operator. Only this can be a reserved
+    /// word.
     pub(super) fn peek_bare(&self) -> &'a str {
         let rest = self.rest();
         let length = rest
@@ -265,7 +267,7 @@ impl<'a> ShellParser<'a> {
         slice(rest, 0..length)
     }
 
-    /// The word here, or nothing if an operator, a line break or the end is.
+    /// Parses the next word. Returns none at an operator, a line break or the end.
     pub(super) fn word(&mut self) -> ParseResult<Option<ShellWord>> {
         let start = self.at;
         let mut text = WordBuilder::default();
@@ -316,7 +318,7 @@ impl<'a> ShellParser<'a> {
         self.literal(text)
     }
 
-    /// A `!` that an interactive shell would replace by an earlier command.
+    /// Marks a `!` that an interactive shell would replace by an earlier command.
     fn history(&mut self) {
         if !matches!(
             self.byte(1),
@@ -350,7 +352,8 @@ impl<'a> ShellParser<'a> {
         self.expandable(text, Some(b'"'))
     }
 
-    /// Text in which `$`, backticks and some escapes count, up to `close` or the end.
+    /// Parses text in which `$`, backticks and some escapes have a meaning, up to `close` or the
+    /// end.
     fn expandable(&mut self, text: &mut WordBuilder, close: Option<u8>) -> ParseResult<()> {
         loop {
             match (self.byte(0), self.byte(1)) {
@@ -384,7 +387,7 @@ impl<'a> ShellParser<'a> {
     }
 }
 
-/// The length of the variable name that `text` begins with.
+/// Returns the length of the variable name at the start of `text`.
 pub(super) fn name_length(text: &str) -> usize {
     match text.bytes().next() {
         Some(b'a'..=b'z' | b'A'..=b'Z' | b'_') => text

@@ -4,12 +4,12 @@ use super::script::{CommandPart, ShellWord};
 use super::wrappers::base_name;
 use serde::{Deserialize, Serialize};
 
-/// Which commands a rule is about.
+/// A pattern for the commands that a rule covers.
 ///
-/// Words as a command has them. A last word `*` stands for any further words, also none (`git:*` is
-/// `git *`); `*` inside of a word for any text within that word; a quoted word is taken as it is.
-/// `*` alone is every command. In a rule that allows, the last `*` does not cover words by which a
-/// command runs others (`data/escapes.txt`).
+/// A pattern consists of words. A last word `*` matches any further words, or none (`git:*` is
+/// `git *`); `*` inside a word matches any text within that word; a quoted word is literal. `*` alone
+/// matches every command. In a rule that allows, the last `*` does not match words that make a
+/// command run other programs (`data/escapes.txt`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -19,30 +19,30 @@ pub struct CommandPattern {
     tail: PatternTail,
 }
 
-/// Why a text is no pattern.
+/// Why a text is not a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// It has no words.
+    /// The pattern has no words.
     #[error(
         "a command pattern needs at least one word, such as `git status *`; `*` alone is every command"
     )]
     Empty,
-    /// A quote is left open.
+    /// A quote is not closed.
     #[error("`{0}`: a quote is not closed")]
     OpenQuote(String),
-    /// It holds what joins commands, redirects or expands.
+    /// The pattern contains a character that joins commands, redirects or expands.
     #[error(
         "`{text}`: `{found}` is no part of one command; each command of a line is judged alone, so write one pattern per command, or quote the word"
     )]
     NotAWord {
         /// The pattern.
         text: String,
-        /// What it holds.
+        /// The character.
         found: char,
     },
 }
 
-/// Pieces of a word between its `*`s.
+/// The pieces of a word between its `*`s.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct PatternWord(Vec<String>);
 
@@ -52,11 +52,11 @@ enum PatternTail {
     Any,
 }
 
-/// Whether a pattern is about a part.
+/// Whether a pattern matches a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PatternMatch {
     Yes,
-    /// It depends on words that are not known.
+    /// It depends on words with unknown values.
     Maybe,
     No,
 }
@@ -64,14 +64,14 @@ pub(super) enum PatternMatch {
 /// How a command's name is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NameComparison {
-    /// As it is written: `./ls` may be anything.
+    /// As it is written: `./ls` may be any program.
     Exact,
-    /// `/bin/rm` is `rm`.
+    /// By its last component: `/bin/rm` is `rm`.
     Base,
 }
 
 impl CommandPattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     pub fn new(text: &str) -> Result<Self, PatternError> {
         let mut words = split(text)?;
         let mut tail = PatternTail::None;
@@ -100,17 +100,17 @@ impl CommandPattern {
         })
     }
 
-    /// As it was written.
+    /// Returns the pattern as it was written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether it is `*`, every command.
+    /// Whether the pattern is `*`, which matches every command.
     pub fn is_everything(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// How many words it names.
+    /// Returns the number of words that the pattern names.
     pub(super) fn word_count(&self) -> usize {
         self.words.len()
     }

@@ -1,4 +1,4 @@
-//! Whether a command only reads, and what.
+//! Checking whether a command only reads, and which paths.
 
 use super::read_table::{Operands, OptionValue, ReadCommandEntry};
 use super::script::{CommandPart, RedirectKind, ShellWord};
@@ -6,37 +6,37 @@ use super::script::{CommandPart, RedirectKind, ShellWord};
 /// Whether a part only reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadOnlyCheck {
-    /// It does, and at most this: files and folders. `.` is the current folder.
+    /// The part only reads, at most these files and folders. `.` is the current folder.
     Yes {
-        /// As they are written, each once.
+        /// The paths as they are written, without duplicates.
         paths: Vec<String>,
-        /// How far it looks into folders.
+        /// How deep the part reads into folders.
         depth: ReadDepth,
     },
-    /// It may do more.
+    /// The part may do more.
     No {
-        /// What of it.
+        /// The word or redirection that may do more.
         why: String,
     },
-    /// What it reads is not known before it runs.
+    /// The paths that the part reads are unknown before it runs.
     Unclear {
-        /// Which word.
+        /// The word with the unknown value.
         why: String,
     },
 }
 
-/// How far a command looks into the folders that it reads.
+/// How deep a command reads into folders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadDepth {
-    /// Names in them at most.
+    /// At most the names in them.
     Names,
-    /// Whatever lies below them.
+    /// Everything below them.
     Below,
-    /// Whatever the repository holds, in whichever folder of it.
+    /// Everything in the repository, in any of its folders.
     Repository,
 }
 
-/// Commands of git that show names, numbers and messages, not what files hold.
+/// The git commands that show names, numbers and messages, but no contents of files.
 const GIT_NAMES: [&str; 16] = [
     "status",
     "rev-parse",
@@ -56,16 +56,16 @@ const GIT_NAMES: [&str; 16] = [
     "worktree",
 ];
 
-/// `[` and `test`; not `-v`, which evaluates an index.
+/// The operators of `[` and `test`, without `-v`, which evaluates an index.
 const TESTS: [&str; 28] = [
     "-e", "-f", "-d", "-r", "-w", "-x", "-s", "-L", "-h", "-p", "-S", "-z", "-n", "-eq", "-ne",
     "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef", "-a", "=", "!=", "==", "!", "]",
 ];
-/// Options of git that may stand before its command.
+/// The options of git that may come before its subcommand.
 const GIT_OPTIONS: [&str; 3] = ["--no-pager", "-P", "--no-optional-locks"];
 
-/// Whether a part only reads: the command, its options and its redirections are all in the table.
-/// In doubt it is no read.
+/// Checks whether a part only reads: the command, its options and its redirections must all be in
+/// the table. In doubt it does not.
 pub fn check_read_only(part: &CommandPart) -> ReadOnlyCheck {
     if let Some(assignment) = part.assignments.first() {
         return no(format!("it sets `{}`", assignment.name));
@@ -112,7 +112,7 @@ pub fn check_read_only(part: &CommandPart) -> ReadOnlyCheck {
     }
 }
 
-/// How far a command of the table looks. In doubt, below.
+/// Returns how deep a command of the table reads. In doubt, everything below.
 fn read_depth(words: &[&str]) -> ReadDepth {
     let option = |letters: &str| {
         let has = |word: &str| {
@@ -163,7 +163,7 @@ fn unclear(word: &ShellWord) -> ReadOnlyCheck {
     }
 }
 
-/// The words without the options of git that change nothing here.
+/// Returns the words without the options of git that have no effect here.
 fn plain_git<'w>(words: &[&'w str]) -> Vec<&'w str> {
     match words {
         ["git", rest @ ..] => {
@@ -179,7 +179,7 @@ fn plain_git<'w>(words: &[&'w str]) -> Vec<&'w str> {
     }
 }
 
-/// What a command reads, or why it may do more.
+/// Returns the paths that a command reads, or the reason why it may do more.
 fn operands(words: &[&str]) -> Result<Vec<String>, String> {
     let name = words.first().copied().unwrap_or_default();
     let Some((entry, count)) = ReadCommandEntry::find(words) else {
@@ -204,9 +204,9 @@ fn operands(words: &[&str]) -> Result<Vec<String>, String> {
 #[derive(Default)]
 struct ReadArguments<'w> {
     operands: Vec<&'w str>,
-    /// Files that options name.
+    /// The files that options name.
     paths: Vec<String>,
-    /// `-e`, `-f` and the like: then the first operand is no pattern.
+    /// Whether `-e`, `-f` or a similar option was given: then the first operand is not a pattern.
     pattern: PatternSource,
 }
 
@@ -337,7 +337,7 @@ impl<'w> ReadArguments<'w> {
     }
 }
 
-/// `10,20p`, `$p`, `5q`.
+/// Whether a sed script only prints lines by number: `10,20p`, `$p`, `5q`.
 fn is_line_script(script: &str) -> bool {
     !script.is_empty()
         && script

@@ -1,28 +1,28 @@
-//! `data/reads.txt`: commands that only read, and how far.
+//! `data/reads.txt`: commands that only read, and what they read.
 
 const TABLE: &str = include_str!("../data/reads.txt");
 
-/// One command of the table.
+/// A command of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ReadCommandEntry {
     pub(super) operands: Operands,
     options: Vec<&'static str>,
 }
 
-/// What the words are that are no options.
+/// The meaning of the words that are not options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operands {
-    /// There are none.
+    /// There are no operands.
     None,
     /// Text.
     Text,
-    /// Files; with none it reads its input.
+    /// Files; without any, the command reads standard input.
     Paths,
-    /// Files or folders; with none it reads the current folder.
+    /// Files or folders; without any, the command reads the current folder.
     PathsOrHere,
     /// At most one file: a second one would be written.
     OnePath,
-    /// A pattern, then files or folders; with none it may read the current folder.
+    /// A pattern, then files or folders; without any, the command may read the current folder.
     Pattern,
     /// `+FORMAT`.
     Format,
@@ -36,20 +36,20 @@ pub(super) enum Operands {
     Revisions,
 }
 
-/// How an option is written in a command, and what it is followed by.
+/// The value that an option takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OptionValue {
     Nothing,
     /// A value, attached or as the next word.
     Text,
-    /// The same, and it is a file that is read.
+    /// A file that is read, attached or as the next word.
     Path,
     /// A value only after `=`.
     Attached,
 }
 
 impl ReadCommandEntry {
-    /// The entry for the first words of a command, and how many of them name it.
+    /// Returns the entry for the first words of a command, and the number of words that name it.
     pub(super) fn find(words: &[&str]) -> Option<(Self, usize)> {
         (1..=words.len().min(3)).rev().find_map(|count| {
             let name = words.get(..count)?.join(" ");
@@ -69,8 +69,8 @@ impl ReadCommandEntry {
         entry
     }
 
-    /// What a long option, or a whole word of an expression, takes; nothing if it is not in the
-    /// table.
+    /// Returns the value of a long option, or of a whole word of an expression; none if it is not
+    /// in the table.
     pub(super) fn word(&self, word: &str) -> Option<OptionValue> {
         self.options.iter().find_map(|option| {
             let (name, takes) = suffix(option);
@@ -78,7 +78,7 @@ impl ReadCommandEntry {
         })
     }
 
-    /// What a letter takes.
+    /// Returns the value of the option with this letter.
     pub(super) fn letter(&self, letter: char) -> Option<OptionValue> {
         self.options
             .iter()
@@ -89,7 +89,7 @@ impl ReadCommandEntry {
             })
     }
 
-    /// Whether `-5` is a number of lines.
+    /// Whether `-5` is a number of lines for the command.
     pub(super) fn takes_number(&self) -> bool {
         self.options.contains(&"-#")
     }

@@ -3,30 +3,31 @@
 use super::pattern::CommandPattern;
 use serde::{Deserialize, Serialize};
 
-/// Which commands run unasked, which ask, which are refused. Deny beats ask, ask beats allow, and
-/// what no rule allows asks. A command line is allowed only if each command in it is.
+/// The rules for commands: which run without asking, which ask, and which are refused. Deny
+/// overrides ask, ask overrides allow, and a command that no rule allows asks. A command line is
+/// allowed only if each command in it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CommandRules {
-    /// Whether commands that only read run unasked.
+    /// Whether commands that only read run without asking.
     pub reads: ReadPolicy,
-    /// These run unasked: `git status *`, `npm test`.
+    /// Commands that run without asking: `git status *`, `npm test`.
     pub allow: Vec<CommandPattern>,
-    /// These ask, whatever `allow` says.
+    /// Commands that ask, even if `allow` lists them.
     pub ask: Vec<CommandPattern>,
-    /// These are refused, also inside of `sh -c`, `timeout`, `xargs` and the like.
+    /// Commands that are refused, also inside `sh -c`, `timeout`, `xargs` and similar wrappers.
     pub deny: Vec<CommandPattern>,
 }
 
-/// What becomes of commands that only read.
+/// The treatment of commands that only read.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum ReadPolicy {
-    /// They ask like any other.
+    /// They ask like any other command.
     #[default]
     Ask,
-    /// They run unasked, if the file rules let what they read be read.
+    /// They run without asking, if the file rules allow reading the files they read.
     Allow,
 }

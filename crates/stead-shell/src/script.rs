@@ -1,74 +1,73 @@
-//! What a command line comes to.
+//! The commands of a command line.
 
 use std::ops::Range;
 
-/// Everything that a command line would run, as far as that can be told without running it.
+/// All commands that a command line would run, as far as that can be determined without running it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ShellScript {
-    /// Every command in it, wherever it stands. What a substitution runs comes before the command
-    /// that uses it, what a wrapper or a here-document runs after it.
+    /// All commands in the line. The commands of a substitution come before the command that uses
+    /// it, those of a wrapper or a here-document after it.
     pub parts: Vec<CommandPart>,
-    /// Why this reading is not certain. Then `parts` are those that were found, and there may be
-    /// others.
+    /// The reason why the result is not certain. Then there may be more commands than `parts`.
     pub ambiguity: Option<Ambiguity>,
 }
 
-/// Why a command line cannot be read for certain, and where.
+/// Why a command line cannot be parsed with certainty, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason} (at byte {at})")]
 pub struct Ambiguity {
-    /// In words.
+    /// The reason.
     pub reason: String,
-    /// The byte of the command line.
+    /// The byte offset in the command line.
     pub at: usize,
 }
 
-/// One simple command; without words it only assigns or redirects.
+/// One simple command. A part without words only assigns or redirects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandPart {
     /// The command's name and its arguments.
     pub words: Vec<ShellWord>,
     /// `NAME=value` before the name.
     pub assignments: Vec<Assignment>,
-    /// In their order.
+    /// The redirections in order.
     pub redirects: Vec<Redirect>,
-    /// How it comes to run.
+    /// How the part comes to run.
     pub invocation: Invocation,
-    /// As it is written.
+    /// The part as it is written.
     pub source: String,
 }
 
 /// How a part comes to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Invocation {
-    /// It stands in the command line.
+    /// The part is written in the command line.
     Direct,
     /// Another part, such as `timeout` or `sh -c`, runs it. Both must be allowed.
     Wrapped,
-    /// Another part that counts as a command of its own, such as `sudo`, runs it, or may. Only
-    /// rules that deny or ask look here.
+    /// Another part that counts as a command of its own, such as `sudo`, runs it, or may run it.
+    /// Only rules that deny or ask consider it.
     BehindCommand,
 }
 
-/// One word after all quoting.
+/// One word after quote removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellWord {
-    /// As it is written.
+    /// The word as it is written.
     pub source: String,
-    /// What the command gets.
+    /// The value that the command gets.
     pub value: WordValue,
 }
 
-/// What a word comes to.
+/// The value of a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WordValue {
-    /// Exactly this one word.
+    /// Exactly this word.
     Known(String),
-    /// Only running it tells; it may be any number of words.
+    /// The value is known only when the command runs; it may be any number of words.
     Unknown(UnknownCause),
 }
 
-/// What a word waits for.
+/// Why the value of a word is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnknownCause {
     /// `$x`, `${x…}`.
@@ -85,7 +84,7 @@ pub enum UnknownCause {
     Tilde,
     /// An escape of `$'…'` that is not decoded here.
     Escape,
-    /// What the command reads: the words that `xargs` and `find -exec` add.
+    /// Input of the command: the words that `xargs` and `find -exec` add.
     Input,
 }
 
@@ -94,20 +93,20 @@ pub enum UnknownCause {
 pub struct Assignment {
     /// The variable.
     pub name: String,
-    /// What it is set to.
+    /// The value of the variable.
     pub value: WordValue,
 }
 
 /// One redirection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redirect {
-    /// What it does.
+    /// The kind of redirection.
     pub kind: RedirectKind,
     /// The file, descriptor, text or delimiter after the operator.
     pub target: ShellWord,
 }
 
-/// What a redirection does.
+/// The kind of a redirection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RedirectKind {
     /// `<`.
@@ -116,14 +115,14 @@ pub enum RedirectKind {
     Write,
     /// `2>&1`, `<&3`, `>&-`: no file is opened.
     Duplicate,
-    /// `<<`, with its body if nothing in that is expanded.
+    /// `<<`, with its body if nothing in it is expanded.
     Heredoc(Option<String>),
     /// `<<<`.
     Text,
 }
 
 impl ShellWord {
-    /// A word that is its own source.
+    /// Creates a word that equals its source.
     pub(super) fn plain(text: impl Into<String>) -> Self {
         let text = text.into();
         Self {
@@ -139,7 +138,7 @@ impl ShellWord {
         }
     }
 
-    /// The word, if it is known.
+    /// Returns the value, if it is known.
     pub fn known(&self) -> Option<&str> {
         match &self.value {
             WordValue::Known(text) => Some(text),
@@ -164,12 +163,12 @@ impl CommandPart {
         }
     }
 
-    /// A part of which nothing is known but that it runs.
+    /// Creates a part about which nothing is known except that it runs.
     pub(super) fn unknown_command(reach: Invocation) -> Self {
         Self::new(vec![ShellWord::unknown("…", UnknownCause::Input)], reach)
     }
 
-    /// The command's name, if it is known.
+    /// Returns the command's name, if it is known.
     pub fn name(&self) -> Option<&str> {
         self.words.first().and_then(ShellWord::known)
     }
@@ -181,7 +180,7 @@ impl CommandPart {
 }
 
 impl Redirect {
-    /// Whether it may change a file or reach the network (`/dev/tcp/…`).
+    /// Whether the part may change a file or reach the network (`/dev/tcp/…`).
     pub fn writes(&self) -> bool {
         match (&self.kind, self.target.known()) {
             (RedirectKind::Write, target) => target != Some("/dev/null"),
@@ -195,7 +194,7 @@ impl Redirect {
 }
 
 impl ShellScript {
-    /// Notes why the reading is uncertain; the first reason stands.
+    /// Marks the script as ambiguous. The first reason is kept.
     pub(super) fn mark_ambiguous(&mut self, reason: impl Into<String>, at: usize) {
         if self.ambiguity.is_none() {
             self.ambiguity = Some(Ambiguity {
@@ -206,7 +205,7 @@ impl ShellScript {
     }
 }
 
-/// The text of a place in the source, or nothing if it is no such place.
+/// Returns the text of a range of the source, or an empty text if the range is invalid.
 pub(super) fn slice(source: &str, place: Range<usize>) -> &str {
     source.get(place).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The rule that "always" makes.
+//! The rules for an "always" answer.
 
 use super::escapes::find_escape;
 use super::parse;
@@ -6,10 +6,10 @@ use super::pattern::CommandPattern;
 use super::script::{CommandPart, Invocation, ShellWord};
 use super::wrappers::base_name;
 
-/// A longer list is no narrow rule.
+/// The maximum number of rules: a longer list is not narrow.
 const MAX_RULES: usize = 5;
 
-/// Tools whose second word says what they do.
+/// The tools with subcommands.
 const TOOLS: [&str; 40] = [
     "git",
     "cargo",
@@ -52,7 +52,7 @@ const TOOLS: [&str; 40] = [
     "systemctl",
     "deno",
 ];
-/// What of these tools runs whatever follows, or changes what the tool itself runs.
+/// The subcommands that run whatever follows, or change what the tool itself runs.
 const UNBOUNDED: [&str; 19] = [
     "exec",
     "x",
@@ -74,7 +74,7 @@ const UNBOUNDED: [&str; 19] = [
     "tool",
     "rebase",
 ];
-/// Where the third word says it: `npm run build`.
+/// The subcommands that have subcommands of their own: `npm run build`.
 const GROUPS: [(&str, &str); 8] = [
     ("npm", "run"),
     ("pnpm", "run"),
@@ -85,7 +85,7 @@ const GROUPS: [(&str, &str); 8] = [
     ("gh", "issue"),
     ("git", "stash"),
 ];
-/// Where a second word of its own is too much: `docker run IMAGE ANYTHING`.
+/// The subcommands that are too broad by themselves: `docker run IMAGE ANYTHING`.
 const RUNNERS: [(&str, &str); 9] = [
     ("docker", "run"),
     ("podman", "run"),
@@ -97,8 +97,7 @@ const RUNNERS: [(&str, &str); 9] = [
     ("deno", "run"),
     ("nix", "run"),
 ];
-/// Commands that nobody should allow once and for all by one key: they run what they are given, or
-/// destroy.
+/// The commands that are never suggested, because they run what they are given, or destroy.
 const NEVER_SUGGESTED: [&str; 111] = [
     "sh",
     "bash",
@@ -213,8 +212,9 @@ const NEVER_SUGGESTED: [&str; 111] = [
     "mapfile",
 ];
 
-/// Narrow allow rules, one per command, under which this command line would be allowed; none if
-/// there are no such rules, or only such as nobody should make by one key.
+/// Returns narrow allow rules, one for each command, under which this command line would be
+/// allowed. The list is empty if there are none, or only rules that nobody should make with one
+/// key.
 pub fn suggest_rules(command: &str) -> Vec<String> {
     let script = parse(command);
     if script.ambiguity.is_some() {
@@ -236,7 +236,7 @@ pub fn suggest_rules(command: &str) -> Vec<String> {
     }
 }
 
-/// Whether a rule covers what a part may be made to run.
+/// Whether a rule covers everything that a part may be made to run.
 fn covers(rule: &str, part: &CommandPart) -> bool {
     CommandPattern::new(rule).is_ok_and(|rule| find_escape(part, rule.word_count()).is_none())
 }
@@ -268,7 +268,7 @@ fn rule_for(part: &CommandPart) -> Option<String> {
     }
 }
 
-/// `python3.12`, `ruby3`.
+/// Whether a name is an interpreter with a version: `python3.12`, `ruby3`.
 fn is_interpreter(name: &str) -> bool {
     let stem =
         base_name(name).trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');

@@ -1,9 +1,9 @@
-//! What is found in a command line, word by word.
+//! Parsing command lines, word by word.
 
 use super::*;
 
-/// A script in one line: parts with their words; unknown words as `?`, what is set before,
-/// redirections and reach after, doubts last.
+/// Returns a script on one line: parts with their words; unknown words as `?`, assignments before,
+/// redirections and invocation after, ambiguity last.
 fn shown(command: &str) -> String {
     let script = parse(command);
     let mut parts: Vec<String> = script.parts.iter().map(shown_part).collect();

@@ -8,27 +8,27 @@ use super::script::{
 };
 use super::{MAX_PARTS, parse_within};
 
-/// Wrappers inside of wrappers.
+/// The maximum nesting depth of wrappers.
 const MAX_WRAPPERS: usize = 16;
-/// Where the options of a wrapper are not known, so many of its words are tried as the beginning of
-/// a command.
+/// The maximum number of words that are tried as the start of a command, where the options of a
+/// wrapper are unknown.
 const MAX_GUESSES: usize = 24;
 
-/// What a wrapper runs.
+/// A command that a wrapper runs.
 enum WrappedCommand {
     Command(CommandPart),
     Script(String, Invocation),
-    /// It may not be what it looks like.
+    /// The command may not be what it looks like.
     Ambiguous(&'static str),
 }
 
-/// What some shells know and others read as something else.
+/// Syntax that some shells support and others parse differently.
 const DIALECT: [&str; 19] = [
     "$'", "$\"", "$[", "&>", "|&", "<<<", "<(", ">(", "[[", "((", "=(", "+=", ";&", "eval",
     "function", "coproc", "select", "time", "${",
 ];
 
-/// Adds what wrappers run after them.
+/// Adds the commands that wrappers run, after the wrappers.
 pub(super) fn expand_wrappers(script: ShellScript, level: usize) -> ShellScript {
     let mut out = ShellScript {
         parts: Vec::new(),
@@ -213,7 +213,7 @@ const WATCH: OptionSpec = OptionSpec {
     long_valued: &["interval"],
 };
 
-/// Wrappers whose command simply follows their options.
+/// Returns the options of wrappers with a command that simply follows them.
 fn prefix_options(name: &str) -> Option<OptionSpec> {
     match name {
         "command" => Some(letters("p", "")),
@@ -242,7 +242,7 @@ fn prefix_options(name: &str) -> Option<OptionSpec> {
     }
 }
 
-/// The words as a command, with assignments before it.
+/// Returns the words as a command, with assignments before it.
 fn command(words: &[ShellWord]) -> Vec<WrappedCommand> {
     let is_assignment = |word: &&ShellWord| word.known().and_then(split_assignment).is_some();
     let count = words.iter().take_while(is_assignment).count();
@@ -280,8 +280,8 @@ fn unknown_command() -> WrappedCommand {
     WrappedCommand::Command(CommandPart::unknown_command(Invocation::Wrapped))
 }
 
-/// Where the command begins is not known: anything may run, and rules that deny see each
-/// possibility.
+/// Returns an unknown command, because its start is unknown, and every possible command for the
+/// rules that deny.
 fn unknown_command_and_guesses(words: &[ShellWord]) -> Vec<WrappedCommand> {
     std::iter::once(unknown_command())
         .chain(guesses(words))
@@ -297,8 +297,8 @@ fn guesses(words: &[ShellWord]) -> impl Iterator<Item = WrappedCommand> {
     })
 }
 
-/// Words that are put together and read again. If some are not known, anything may run, and rules
-/// that deny see what stands before those.
+/// Joins the words and parses them again. If some are unknown, any command may run, and rules that
+/// deny see the words before those.
 fn reparse_joined(words: &[ShellWord], reach: Invocation) -> Vec<WrappedCommand> {
     let known: Vec<&str> = words.iter().map_while(ShellWord::known).collect();
     let text = known.join(" ");
@@ -322,7 +322,7 @@ fn trap(words: &[ShellWord]) -> Vec<WrappedCommand> {
     }
 }
 
-/// Adds a doubt if a plain shell may read a text in another way than bash does.
+/// Marks an ambiguity if a plain shell may parse a text differently than bash.
 fn mark_dialect_ambiguity(mut inside: Vec<WrappedCommand>) -> Vec<WrappedCommand> {
     let differs = |inside: &WrappedCommand| match inside {
         WrappedCommand::Script(text, _) => DIALECT.iter().any(|mark| text.contains(mark)),
@@ -336,7 +336,7 @@ fn mark_dialect_ambiguity(mut inside: Vec<WrappedCommand>) -> Vec<WrappedCommand
     inside
 }
 
-/// `sh -c TEXT`, `bash -lc TEXT`, `bash <<END`.
+/// Returns the commands of `sh -c TEXT`, `bash -lc TEXT`, `bash <<END`.
 fn shell(part: &CommandPart, words: &[ShellWord]) -> Vec<WrappedCommand> {
     let mut takes_text = false;
     let mut rest = words;
@@ -388,7 +388,7 @@ fn shell(part: &CommandPart, words: &[ShellWord]) -> Vec<WrappedCommand> {
     }
 }
 
-/// `find … -exec COMMAND {} ;` and its kin.
+/// Returns the commands of `find … -exec COMMAND {} ;` and similar options.
 fn find(words: &[ShellWord]) -> Vec<WrappedCommand> {
     let runs = |word: &ShellWord| {
         matches!(
@@ -435,7 +435,7 @@ fn xargs(words: &[ShellWord]) -> Vec<WrappedCommand> {
     ))]
 }
 
-/// What `-I` says is replaced by what was read.
+/// Returns the text that `-I` replaces by the input.
 fn replacement(options: &[ShellWord]) -> Option<&str> {
     let at = options
         .iter()
@@ -461,7 +461,7 @@ fn env(words: &[ShellWord]) -> Vec<WrappedCommand> {
     match ENV.operands(words) {
         Some(rest) => command(rest),
         None => {
-            // `-S` splits its text by rules of its own, which are near to those of a shell.
+            // `-S` splits its text by its own rules, which are similar to those of a shell.
             let texts = words.iter().filter_map(ShellWord::known).map(|text| {
                 text.strip_prefix("--split-string=")
                     .or(text.strip_prefix("-S"))
@@ -479,7 +479,8 @@ fn env(words: &[ShellWord]) -> Vec<WrappedCommand> {
     }
 }
 
-/// Whoever allows `sudo X` means just that; rules that deny see X.
+/// Returns the command of `sudo`. An allow rule for `sudo X` covers just that; rules that deny see
+/// X.
 fn sudo(words: &[ShellWord]) -> Vec<WrappedCommand> {
     let Some(rest) = SUDO.operands(words) else {
         return guesses(words).collect();

@@ -1,9 +1,13 @@
 //! The YAML of a front matter as a tree whose nodes know their position.
 //!
-//! This is a dialect of its own, and not the YAML of settings files: every scalar is text (a skill
-//! called `1.10` is not a number), and what the standard's reference validator refuses (flow style,
-//! tags, anchors, tabs between tokens, uneven indentation) is noted beside the tree. So one parser
-//! serves both strict validation and lenient loading.
+//! This is apart from `stead_core::YamlValue`, the tree of settings files and task lists, because
+//! it is a dialect of its own, and lenient by design:
+//!
+//! - Every scalar is a text: a skill called `1.10` or `no` has that name, not a number or a boolean.
+//! - What the standard's reference validator refuses (flow style, tags, anchors, tabs between tokens,
+//!   uneven indentation) is noted beside the tree. So one parser serves both strict validation and
+//!   lenient loading.
+//! - Lines of quoted texts may lack their indentation, as in many published skills.
 
 use crate::problem::{SkillProblem, TextPosition};
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StructureStyle};
@@ -322,7 +326,7 @@ impl SkillYamlBuilder<'_> {
         }
     }
 
-    /// Merges the entries of another map that `<<` names, if it is a map.
+    /// Notes each `<<` (merge) that is not followed by a map.
     fn note_merges(&mut self, entries: &[(SkillYamlNode, SkillYamlNode)]) {
         let merges = entries.iter().filter(|(key, value)| {
             key.text() == Some("<<") && !matches!(value.value, SkillYamlValue::Map(_))

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use stead_store::{Disk, OsDisk};
 
-/// The real disk with one fault planned. Operations are counted from 1.
+/// The real disk with one planned fault. Operations are counted from 1.
 #[derive(Debug)]
 pub struct FaultDisk {
     plan: FaultPlan,
@@ -30,23 +30,23 @@ enum FaultPlan {
     KillAt(usize, KillPoint),
 }
 
-/// Where in the Nth operation the process dies.
+/// The moment of the Nth operation at which the process dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KillPoint {
-    /// Before anything of it is done.
+    /// Before the operation.
     Before,
-    /// In the middle: half of the data of a write; before, for everything else.
+    /// In the middle of a write, after half of the data; before any other operation.
     Torn,
-    /// When all of it is done.
+    /// After the operation.
     After,
 }
 
 impl KillPoint {
-    /// All of them.
+    /// All kill points.
     pub const ALL: [Self; 3] = [Self::Before, Self::Torn, Self::After];
 }
 
-/// The error that a failing operation gives.
+/// The error of a failing operation.
 #[derive(Debug, Clone, Copy)]
 pub enum Fault {
     /// An error of this kind.
@@ -76,10 +76,10 @@ impl Fault {
     }
 }
 
-/// One operation that was asked for.
+/// A requested operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskOp {
-    /// Which.
+    /// The kind of operation.
     pub kind: DiskOpKind,
     /// The name of the file or directory; of a rename, the target.
     pub name: PathBuf,
@@ -92,11 +92,11 @@ pub enum DiskOpKind {
     Create,
     /// Data is written.
     Write,
-    /// Data or entries are brought to stable storage.
+    /// Data or entries are flushed to stable storage.
     Sync,
     /// A file's permission bits are set.
     SetMode,
-    /// A file is cut.
+    /// A file is truncated.
     SetLen,
     /// Something is renamed.
     Rename,
@@ -106,11 +106,11 @@ pub enum DiskOpKind {
     CreateDir,
 }
 
-/// What is to happen to the operation at hand.
+/// What happens to the current operation.
 enum OpFate {
     Do,
     Fail(io::Error),
-    /// Half of the data, then this.
+    /// Half of the data is written, then this happens.
     Tear(TornWrite),
     DoAndDie,
 }
@@ -121,38 +121,38 @@ enum TornWrite {
 }
 
 impl FaultDisk {
-    /// A disk that only counts.
+    /// Creates a disk that only counts.
     pub fn counting() -> Self {
         Self::new(FaultPlan::None)
     }
 
-    /// The `n`th operation fails and does nothing; the others work.
+    /// Creates a disk on which the `n`th operation fails without effect; the others succeed.
     pub fn fail_at(n: usize, fault: impl Into<Fault>) -> Self {
         Self::new(FaultPlan::FailAt(n, fault.into()))
     }
 
-    /// The `n`th operation and all after it fail and do nothing.
+    /// Creates a disk on which the `n`th operation and all later ones fail without effect.
     pub fn fail_from(n: usize, fault: impl Into<Fault>) -> Self {
         Self::new(FaultPlan::FailFrom(n, fault.into()))
     }
 
-    /// The `n`th operation writes half of its data and fails with `ENOSPC`; if it is not a write,
-    /// it only fails.
+    /// Creates a disk on which the `n`th operation writes half of its data and fails with `ENOSPC`;
+    /// an operation that is not a write only fails.
     pub fn tear_at(n: usize) -> Self {
         Self::new(FaultPlan::TearAt(n))
     }
 
-    /// The process is killed (`SIGKILL`) at the `n`th operation.
+    /// Creates a disk that kills the process (`SIGKILL`) at the `n`th operation.
     pub fn kill_at(n: usize, point: KillPoint) -> Self {
         Self::new(FaultPlan::KillAt(n, point))
     }
 
-    /// How many operations were asked for so far, the failed ones included.
+    /// Returns the number of requested operations, including failed ones.
     pub fn count(&self) -> usize {
         self.lock().len()
     }
 
-    /// The operations that were asked for so far, in order.
+    /// Returns the requested operations in order.
     pub fn ops(&self) -> Vec<DiskOp> {
         self.lock().clone()
     }
@@ -203,7 +203,7 @@ impl FaultDisk {
         }
     }
 
-    /// Does an operation that cannot be torn.
+    /// Performs an operation that cannot be torn.
     fn whole<T>(
         &self,
         kind: DiskOpKind,
@@ -223,7 +223,7 @@ impl FaultDisk {
     }
 }
 
-/// `SIGKILL` to this process: no destructor runs, no buffer is flushed.
+/// Sends `SIGKILL` to this process: no destructor runs, no buffer is flushed.
 fn die() -> ! {
     kill_process(getpid(), Signal::KILL).expect("a process may kill itself");
     loop {
@@ -231,7 +231,7 @@ fn die() -> ! {
     }
 }
 
-/// The name of an open file, for messages.
+/// Returns the name of an open file, for messages.
 fn name_of(file: &File) -> PathBuf {
     let link = format!("/proc/self/fd/{}", file.as_raw_fd());
     let path = std::fs::read_link(link).unwrap_or_default();
@@ -311,7 +311,7 @@ mod tests {
     use std::os::fd::AsFd;
     use stead_store::open_dir;
 
-    /// A replacement of `a` by `new`: create, write, rename.
+    /// Replaces `a` by `new`: create, write, rename.
     fn replace(disk: &FaultDisk, dir: &Path) -> (io::Result<()>, String, usize) {
         std::fs::write(dir.join("a"), "old").unwrap();
         let open = open_dir(dir).unwrap();

@@ -31,6 +31,7 @@ mod lossy;
 mod model;
 mod pty;
 mod reexec;
+mod rounds;
 pub mod servers;
 pub mod store_suite;
 pub mod vfs_suite;
@@ -43,3 +44,4 @@ pub use model::{
 };
 pub use pty::Pty;
 pub use reexec::{Child, ChildExit, ChildRole, Death, child_role};
+pub use rounds::rounds;

@@ -1,12 +1,12 @@
-//! A line to a server on which answers get lost.
+//! A proxy that loses the answers of a server.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// A proxy in front of a server. What a client asks always arrives; the answers can be lost, and
-/// the connection with them, so that the client cannot know what became of its request.
+/// A proxy in front of a server. Requests always arrive; answers can be lost together with the
+/// connection, so that the client cannot know whether its request was executed.
 #[derive(Debug)]
 pub struct LossyProxy {
     address: SocketAddr,
@@ -21,7 +21,8 @@ struct LossyProxyState {
 }
 
 impl LossyProxy {
-    /// A line to `server`, such as `127.0.0.1:6379`. Nothing is lost until asked for.
+    /// Creates a proxy to `server`, such as `127.0.0.1:6379`. Nothing is lost until [`Self::lose`]
+    /// is called.
     pub fn to(server: &str) -> Self {
         let server: SocketAddr = server.parse().expect("an address and a port");
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
@@ -35,8 +36,7 @@ impl LossyProxy {
                 if shared.closed.load(Ordering::SeqCst) {
                     return;
                 }
-                // A server that is down closes the connection at once, as it does without a line
-                // between.
+                // A server that is down closes the connection at once, as it does without a proxy.
                 if let (Ok(client), Ok(server)) = (client, TcpStream::connect(server)) {
                     join(client, server, &shared);
                 }
@@ -45,18 +45,17 @@ impl LossyProxy {
         Self { address, state }
     }
 
-    /// Where it is called.
+    /// Returns the address of the proxy.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Loses the next `count` answers. An answer is what the server sends first after this was
-    /// called.
+    /// Loses the next `count` answers. An answer is what the server sends first after this call.
     pub fn lose(&self, count: usize) {
         self.state.to_lose.store(count, Ordering::SeqCst);
     }
 
-    /// How many answers were lost.
+    /// Returns the number of lost answers.
     pub fn lost(&self) -> usize {
         self.state.lost.load(Ordering::SeqCst)
     }

@@ -1,4 +1,4 @@
-//! A command on a pseudo-terminal: keys in, a screen out.
+//! A command on a pseudo-terminal: keys go in, a screen comes out.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A command whose terminal we hold. It answers the queries that terminal libraries make (cursor
-/// position, device attributes). The command is killed when this is dropped.
+/// A command on a terminal that the test controls. The terminal answers the queries that terminal
+/// libraries make (cursor position, device attributes). The command is killed when this is dropped.
 pub struct Pty {
     master: Arc<File>,
     child: Child,
@@ -40,14 +40,14 @@ impl std::fmt::Debug for Pty {
 }
 
 const POLL_MS: i64 = 20;
-/// The least that a program may be waiting for, and what a terminal says to it.
+/// The shortest query that a program may wait for, and the answer of a terminal.
 const DEVICE_ATTRIBUTES: (&[u8], &[u8]) = (b"\x1b[c", b"\x1b[?62;22c");
 const CURSOR_POSITION: &[u8] = b"\x1b[6n";
 const LONGEST_QUERY_BYTES: usize = 4;
 
 impl Pty {
-    /// Starts `command` (arguments, directory and variables as set on it) on a new terminal that
-    /// controls it.
+    /// Starts `command` (with its arguments, directory and variables) on a new controlling
+    /// terminal.
     pub fn spawn(command: &Command, rows: u16, columns: u16) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
             .expect("a pseudo-terminal");
@@ -69,7 +69,7 @@ impl Pty {
             .stderr(stdio())
             .spawn()
             .expect("util-linux has setsid");
-        // Ours must go, or the end of the command would not end the terminal.
+        // This end must be closed, or the end of the command would not end the terminal.
         drop(slave);
 
         let master = Arc::new(File::from(master));
@@ -93,29 +93,29 @@ impl Pty {
         }
     }
 
-    /// The command's process id, to send it signals.
+    /// Returns the command's process id, for signals.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Types this, for example `"hello\r"` or `"\x1b[A"`.
+    /// Sends keys, for example `"hello\r"` or `"\x1b[A"`.
     pub fn send(&self, keys: &str) {
         (&*self.master)
             .write_all(keys.as_bytes())
             .expect("the terminal takes keys");
     }
 
-    /// What the screen shows: its lines without trailing blanks.
+    /// Returns the lines of the screen without trailing blanks.
     pub fn screen(&self) -> String {
         self.with(|seen| seen.terminal.screen().contents())
     }
 
-    /// Row and column of the cursor, from 0.
+    /// Returns row and column of the cursor, from 0.
     pub fn cursor(&self) -> (u16, u16) {
         self.with(|seen| seen.terminal.screen().cursor_position())
     }
 
-    /// Every byte the command has written, scrolled off or not.
+    /// Returns every byte that the command has written, including text that scrolled off.
     pub fn raw(&self) -> String {
         self.with(|seen| String::from_utf8_lossy(&seen.raw).into_owned())
     }
@@ -136,7 +136,8 @@ impl Pty {
         });
     }
 
-    /// Waits until the screen satisfies `done`; `what` names it in the panic at the deadline.
+    /// Waits until the screen satisfies `done`; `what` names the condition in the panic at the
+    /// deadline.
     pub fn wait_until(&self, what: &str, deadline: Duration, done: impl Fn(&str) -> bool) {
         let end = Instant::now() + deadline;
         loop {
@@ -164,7 +165,7 @@ impl Pty {
         let end = Instant::now() + deadline;
         loop {
             if let Some(status) = self.child.try_wait().expect("a child can be waited for") {
-                // What it wrote last is still on its way.
+                // The last output may not be read yet.
                 self.finish_reading();
                 return status;
             }
@@ -211,8 +212,8 @@ fn size(rows: u16, columns: u16) -> Winsize {
     }
 }
 
-/// The command through `setsid --ctty`: making a terminal the controlling one takes a step between
-/// fork and exec, which safe Rust cannot do itself. It execs, so the process keeps its id.
+/// Returns the command as run by `setsid --ctty`: setting the controlling terminal takes a step
+/// between fork and exec, which safe Rust cannot do. It calls exec, so the process keeps its id.
 fn on_terminal(command: &Command) -> Command {
     let mut through = Command::new("setsid");
     through
@@ -232,7 +233,7 @@ fn on_terminal(command: &Command) -> Command {
     through
 }
 
-/// Reads until the terminal ends, or until `stop` is set and nothing more comes.
+/// Reads until the terminal ends, or until `stop` is set and nothing more arrives.
 fn read(mut master: &File, seen: &Mutex<PtyScreen>, stop: &AtomicBool) {
     let mut buffer = [0; 16 * 1024];
     let wait = Timespec {
@@ -269,7 +270,7 @@ fn read(mut master: &File, seen: &Mutex<PtyScreen>, stop: &AtomicBool) {
     }
 }
 
-/// What a terminal says to the queries in `bytes` that end after the first `known` of them.
+/// Returns the answers to the queries in `bytes` that end after the first `known` bytes.
 fn answers(bytes: &[u8], known: usize, (row, column): (u16, u16)) -> Vec<u8> {
     let cursor = format!("\x1b[{};{}R", row + 1, column + 1);
     let mut out = Vec::new();

@@ -33,33 +33,33 @@ pub struct Child {
     output: Option<[JoinHandle<String>; 2]>,
 }
 
-/// What the parent told the child.
+/// The variables that the parent gave the child.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChildRole(BTreeMap<String, String>);
 
-/// How a child ended, and what it printed.
+/// The end of a child, with its output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChildExit {
-    /// How it died.
+    /// The cause of its death.
     pub death: Death,
-    /// Its standard output.
+    /// The standard output.
     pub stdout: String,
-    /// Its standard error.
+    /// The standard error.
     pub stderr: String,
 }
 
-/// How a process died.
+/// The cause of a process's death.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Death {
-    /// It exited with this code.
+    /// The process exited with this code.
     Exit(i32),
-    /// This signal ended it.
+    /// The process was ended by this signal.
     Signal(i32),
-    /// It was still running at the deadline and was killed.
+    /// The process was still running at the deadline and was killed.
     TimedOut,
 }
 
-/// In a child: what the parent told it. In any other process: none.
+/// Returns the variables from the parent in a child process, and none in any other process.
 pub fn child_role() -> Option<ChildRole> {
     #[expect(
         clippy::disallowed_methods,
@@ -72,7 +72,7 @@ pub fn child_role() -> Option<ChildRole> {
 }
 
 impl ChildRole {
-    /// The variable of this name. Panics if the parent did not give it.
+    /// Returns the variable with this name. Panics if the parent did not set it.
     pub fn get(&self, name: &str) -> &str {
         self.0
             .get(name)
@@ -117,17 +117,17 @@ impl Child {
         }
     }
 
-    /// Its process id.
+    /// Returns the process id.
     pub fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// Kills it with `SIGKILL`.
+    /// Kills the child with `SIGKILL`.
     pub fn kill(&mut self) {
         self.process.kill().expect("a child may be killed");
     }
 
-    /// Waits until it has ended, at most as long as `deadline`. Panics if it knows no such test.
+    /// Waits until the child has ended, at most for `deadline`. Panics if there is no such test.
     pub fn wait(mut self, deadline: Duration) -> ChildExit {
         let end = Instant::now() + deadline;
         let death = loop {

@@ -33,7 +33,7 @@ pub enum ServerKind {
 }
 
 impl ServerKind {
-    /// Its name for `scripts/servers.sh`.
+    /// Returns the name for `scripts/servers.sh`.
     fn name(self) -> &'static str {
         match self {
             Self::Redis => "redis",
@@ -42,7 +42,8 @@ impl ServerKind {
         }
     }
 
-    /// What asks it to end. To PostgreSQL, `SIGTERM` means to wait until every client has left.
+    /// Returns the signal that ends the server. PostgreSQL waits on `SIGTERM` until every client
+    /// has left.
     fn stop_signal(self) -> Signal {
         match self {
             Self::Redis | Self::Mysql => Signal::TERM,
@@ -51,10 +52,11 @@ impl ServerKind {
     }
 }
 
-/// The URL of the server that all tests share.
+/// Returns the URL of the server that all tests share.
 ///
 /// # Panics
-/// If there is none. A test that lacks its server fails; it does not skip.
+///
+/// If there is none. A test without its server fails; it is not skipped.
 pub fn shared(kind: ServerKind) -> String {
     let variable = format!("STEAD_TEST_{}_URL", kind.name().to_uppercase());
     #[expect(
@@ -67,8 +69,7 @@ pub fn shared(kind: ServerKind) -> String {
     })
 }
 
-/// A server of one's own, on a port and with data of its own. Ended, and its data removed, when
-/// dropped.
+/// A private server with its own port and data. Dropping it ends the server and removes the data.
 #[derive(Debug)]
 pub struct TestServer {
     kind: ServerKind,
@@ -78,7 +79,7 @@ pub struct TestServer {
 }
 
 impl TestServer {
-    /// A new one that answers.
+    /// Starts a new server and waits until it answers.
     pub fn start(kind: ServerKind) -> Self {
         let folder = TempDir::with_prefix("stead-").expect("a temporary folder");
         let mut server = Self {
@@ -91,13 +92,13 @@ impl TestServer {
         server
     }
 
-    /// Where it answers. The same for all its life.
+    /// Returns the URL of the server, which stays the same.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Starts it again, on the same port and data, after [`Self::stop`] or [`Self::kill`]. Returns
-    /// when it answers.
+    /// Restarts the server on the same port and data, after [`Self::stop`] or [`Self::kill`].
+    /// Returns when it answers.
     pub fn start_again(&mut self) {
         assert!(self.process.is_none(), "{} still runs", self.kind.name());
         let name = self.kind.name();
@@ -110,7 +111,7 @@ impl TestServer {
             .stderr(log)
             .spawn()
             .expect("scripts/servers.sh can be run");
-        // The script looks here to see whether there is still something to wait for.
+        // The script checks this file to see whether the server still runs.
         std::fs::write(self.file("pid"), process.id().to_string()).expect("a pid file");
         self.process = Some(process);
         let asked = Command::new(SCRIPT)
@@ -129,7 +130,7 @@ impl TestServer {
             .to_owned();
     }
 
-    /// Ends it as an administrator would.
+    /// Stops the server regularly.
     pub fn stop(&mut self) {
         let signal = self.kind.stop_signal();
         let Some(process) = &mut self.process else {
@@ -150,7 +151,7 @@ impl TestServer {
         self.process = None;
     }
 
-    /// `SIGKILL` to all its processes.
+    /// Sends `SIGKILL` to all processes of the server.
     pub fn kill(&mut self) {
         self.signal_all(Signal::KILL);
         if let Some(mut process) = self.process.take() {
@@ -158,12 +159,12 @@ impl TestServer {
         }
     }
 
-    /// Freezes it: connections stay open, and nothing answers.
+    /// Freezes the server: connections stay open, and nothing answers.
     pub fn pause(&self) {
         self.signal_all(Signal::STOP);
     }
 
-    /// Lets it go on after [`Self::pause`].
+    /// Continues the server after [`Self::pause`].
     pub fn resume(&self) {
         self.signal_all(Signal::CONT);
     }
@@ -177,8 +178,8 @@ impl TestServer {
     fn signal_all(&self, signal: Signal) {
         let Some(process) = &self.process else { return };
         send(process.id(), signal);
-        // PostgreSQL has a process for each client. Those that came after the first look are found
-        // by the second.
+        // PostgreSQL has a process for each client. The second pass finds those that were started
+        // during the first.
         for _ in 0..2 {
             descendants(process.id())
                 .into_iter()
@@ -202,7 +203,7 @@ fn send(pid: u32, signal: Signal) {
     let _ = kill_process(pid, signal);
 }
 
-/// All processes below `root`.
+/// Returns all processes below `root`.
 fn descendants(root: u32) -> Vec<u32> {
     let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
     let pairs: Vec<(u32, u32)> = processes

@@ -1,4 +1,4 @@
-//! Turns a model's arguments into what a tool's schema says.
+//! Converts a model's arguments to the form that a tool's schema describes.
 
 use crate::closest_name;
 use jsonschema::Validator;
@@ -9,7 +9,7 @@ use stead_core::ArgumentAliases;
 
 /// Errors that one message lists; the first ones usually explain the rest.
 const MAX_ERRORS: usize = 3;
-/// A longer value is not repeated to the model that sent it.
+/// The maximum length of a value that is quoted in an error to the model.
 const MAX_SHOWN_VALUE_BYTES: usize = 80;
 
 /// Checks the arguments of one tool.
@@ -252,7 +252,7 @@ fn allows(schema: &Value, kind: &str) -> bool {
     }
 }
 
-/// Returns what a value of the wrong type stands for, where there is no doubt.
+/// Returns the value that a value of the wrong type stands for, where it is unambiguous.
 fn coerced_value(given: &Value, schema: &Value) -> Option<Value> {
     match given {
         Value::String(text) if !allows(schema, "string") => match text.trim() {

@@ -1,4 +1,4 @@
-//! What one call would do, computed before anything happens.
+//! The effects of one call, computed before anything happens.
 
 use crate::{SessionView, Surface, ToolError};
 use futures_util::future::BoxFuture;

@@ -13,23 +13,23 @@ use stead_core::{ArgumentAliases, Executor, OutputLength, Risk, TitleForm, ToolK
 pub struct ToolIdentity {
     /// The canonical, snake_case name.
     pub name: &'static str,
-    /// What the tool is to the harness.
+    /// The tool kind.
     pub kind: ToolKind,
-    /// Other names under which it may be called or listed.
+    /// Further names under which the tool may be called or listed.
     pub aliases: &'static [&'static str],
-    /// Names under which lists and rules of other harnesses mean it, but it cannot be called.
+    /// Names of the tool in lists and rules of other harnesses, under which it cannot be called.
     pub listed_as: &'static [&'static str],
     /// The name on the title surface, if it has one. It is one of the aliases.
     pub title: Option<&'static str>,
     /// The tool whose rules hold for this one too.
     pub follows_rules_of: Option<&'static str>,
-    /// The arguments that say what a call is about. For tools of kind [`ToolKind::FileWrite`] they
-    /// are the paths that the call changes.
+    /// The arguments that identify what a call is about. For tools of kind [`ToolKind::FileWrite`]
+    /// they are the paths that the call changes.
     pub subject_arguments: &'static [&'static str],
 }
 
 impl ToolIdentity {
-    /// A tool with one name.
+    /// Creates the identity of a tool with one name.
     pub const fn new(name: &'static str, kind: ToolKind) -> Self {
         Self {
             name,
@@ -72,7 +72,7 @@ impl ToolIdentity {
         }
     }
 
-    /// Returns the identity with the arguments that say what a call is about.
+    /// Returns the identity with the arguments that identify what a call is about.
     pub const fn subject(self, arguments: &'static [&'static str]) -> Self {
         Self {
             subject_arguments: arguments,

@@ -157,7 +157,7 @@ struct PlanExit {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PlanExitArgs {
-    /// What the plan comes to, in a line or two, for the person who is asked.
+    /// A summary of the plan in a line or two, for the person who is asked.
     #[serde(default)]
     #[expect(dead_code, reason = "the person reads it in the question")]
     summary: Option<String>,

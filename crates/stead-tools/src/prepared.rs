@@ -1,4 +1,4 @@
-//! A call that is ready to be judged and carried out.
+//! A call that is ready to be judged and executed.
 
 use crate::{CallPlan, Output, PlanError, PlanView, SessionView, Surface, Tool, ToolCx, ToolError};
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub struct PreparedCall {
 }
 
 impl PreparedCall {
-    /// A call of `tool` with arguments that fit its schema.
+    /// Creates a call of `tool` with arguments that fit its schema.
     pub(crate) fn new(
         tool: Arc<dyn Tool>,
         args: Value,
@@ -34,8 +34,8 @@ impl PreparedCall {
         })
     }
 
-    /// A call that will be refused because lists leave the tool out. Its arguments were not checked,
-    /// so its plan says only which command it would run, if that can be told.
+    /// Creates a call that will be refused because the tool is filtered out. Its arguments were not
+    /// checked, so its plan names only the command it would run, if there is one.
     pub fn of_filtered_out(tool: Arc<dyn Tool>, args: Value) -> Self {
         let plan = tool.plan(args.clone()).unwrap_or_default();
         Self {

@@ -1,4 +1,4 @@
-//! Long texts as a model is shown them: where the text is stored, and its two ends.
+//! Long texts as they are shown to a model: where the text is stored, and its two ends.
 
 use crate::files::{GREP_FILES, READ_FILE};
 use crate::{Registry, Surface, ToolIdentity};
@@ -57,7 +57,7 @@ pub(crate) enum StoredExtent<'a> {
     Nothing,
 }
 
-/// What a long text is.
+/// The kind of a long text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PreviewKind {
     /// The result of a tool.

@@ -12,14 +12,14 @@ use stead_core::ToolSpec;
 #[derive(Clone)]
 pub struct Registry {
     tools: BTreeMap<String, RegisteredTool>,
-    /// From every other name to the canonical one.
+    /// Every other name with the canonical one.
     aliases: BTreeMap<String, String>,
     specs: Arc<[ToolSpec]>,
     /// Tools that lists left out, by every name.
     filtered_out: BTreeMap<String, Arc<dyn Tool>>,
-    /// Why tools may never be called, by canonical name.
+    /// The reasons why tools may never be called, by canonical name.
     excluded: BTreeMap<String, String>,
-    /// How tools are named to the model.
+    /// The names under which tools are shown to the model.
     surface: Surface,
     /// Compiled schemas, shared by all registries that are made from this one.
     checkers: CheckerCache,
@@ -29,7 +29,7 @@ pub struct Registry {
 struct RegisteredTool {
     tool: Arc<dyn Tool>,
     checker: Arc<ArgumentChecker>,
-    /// How the model is shown the tool, if not as it is.
+    /// The form in which the tool is shown to the model, if it is another.
     title: Option<Arc<TitledTool>>,
     /// The description that replaces the tool's own, if there is one.
     description: Option<Arc<str>>,
@@ -53,7 +53,7 @@ pub enum RegistryError {
     Alias {
         /// The alias.
         alias: String,
-        /// One tool.
+        /// The name of one tool.
         first: String,
         /// The other tool.
         second: String,
@@ -61,12 +61,12 @@ pub enum RegistryError {
 }
 
 impl Registry {
-    /// A registry of `tools`. A tool's own name goes before another's alias.
+    /// Creates a registry of `tools`. A tool's own name overrides another's alias.
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, RegistryError> {
         Self::build(BTreeMap::new(), CheckerCache::default(), tools)
     }
 
-    /// A registry of the tools in `named` and of `tools`.
+    /// Creates a registry of the tools in `named` and of `tools`.
     fn build(
         mut named: BTreeMap<String, RegisteredTool>,
         checkers: CheckerCache,
@@ -131,8 +131,8 @@ impl Registry {
         }
     }
 
-    /// Returns the same tools, where those in `descriptions` (by any of their names) have another
-    /// description.
+    /// Returns the registry with other descriptions for the tools in `descriptions`, by any of
+    /// their names.
     pub fn with_descriptions(mut self, descriptions: &BTreeMap<String, String>) -> Self {
         for (name, text) in descriptions {
             let Some(canonical) = self.canonical(name).map(str::to_owned) else {

@@ -102,6 +102,18 @@ impl HomeVfs {
         }
     }
 
+    /// Calls the inner file system with the real path of `path`.
+    async fn at_real_path<T>(
+        &self,
+        path: &VPath,
+        call: impl for<'p> FnOnce(&'p dyn Vfs, &'p VPath) -> BoxFuture<'p, Result<T, VfsError>>,
+    ) -> Result<T, VfsError> {
+        let lies = self.real_path(path).await?;
+        call(&*self.inner, lies.path())
+            .await
+            .map_err(|error| self.map_error(&lies, error))
+    }
+
     fn map_error(&self, lies: &RealPath, error: VfsError) -> VfsError {
         rebase::error(error, |path| self.as_requested(lies, path))
     }
@@ -121,23 +133,11 @@ impl HomeVfs {
 
 impl Vfs for HomeVfs {
     fn stat<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Stat, VfsError>> {
-        Box::pin(async move {
-            let lies = self.real_path(path).await?;
-            self.inner
-                .stat(lies.path())
-                .await
-                .map_err(|error| self.map_error(&lies, error))
-        })
+        Box::pin(self.at_real_path(path, move |inner, real| inner.stat(real)))
     }
 
     fn list<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Vec<DirEntry>, VfsError>> {
-        Box::pin(async move {
-            let lies = self.real_path(path).await?;
-            self.inner
-                .list(lies.path())
-                .await
-                .map_err(|error| self.map_error(&lies, error))
-        })
+        Box::pin(self.at_real_path(path, move |inner, real| inner.list(real)))
     }
 
     fn read<'a>(
@@ -145,13 +145,7 @@ impl Vfs for HomeVfs {
         path: &'a VPath,
         range: ReadRange,
     ) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
-        Box::pin(async move {
-            let lies = self.real_path(path).await?;
-            self.inner
-                .read(lies.path(), range)
-                .await
-                .map_err(|error| self.map_error(&lies, error))
-        })
+        Box::pin(self.at_real_path(path, move |inner, real| inner.read(real, range)))
     }
 
     fn read_lines<'a>(
@@ -159,13 +153,7 @@ impl Vfs for HomeVfs {
         path: &'a VPath,
         range: LineRange,
     ) -> BoxFuture<'a, Result<LineWindow, VfsError>> {
-        Box::pin(async move {
-            let lies = self.real_path(path).await?;
-            self.inner
-                .read_lines(lies.path(), range)
-                .await
-                .map_err(|error| self.map_error(&lies, error))
-        })
+        Box::pin(self.at_real_path(path, move |inner, real| inner.read_lines(real, range)))
     }
 
     fn write<'a>(
@@ -174,13 +162,7 @@ impl Vfs for HomeVfs {
         data: Bytes,
         expect: Expect,
     ) -> BoxFuture<'a, Result<Version, VfsError>> {
-        Box::pin(async move {
-            let lies = self.real_path(path).await?;
-            self.inner
-                .write(lies.path(), data, expect)
-                .await
-                .map_err(|error| self.map_error(&lies, error))
-        })
+        Box::pin(self.at_real_path(path, move |inner, real| inner.write(real, data, expect)))
     }
 
     fn write_stream<'a>(
@@ -198,13 +180,7 @@ impl Vfs for HomeVfs {
     }
 
     fn remove<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
-        Box::pin(async move {
-            let lies = self.real_path(path).await?;
-            self.inner
-                .remove(lies.path())
-                .await
-                .map_err(|error| self.map_error(&lies, error))
-        })
+        Box::pin(self.at_real_path(path, move |inner, real| inner.remove(real)))
     }
 
     fn rename<'a>(&'a self, from: &'a VPath, to: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
@@ -217,23 +193,11 @@ impl Vfs for HomeVfs {
     }
 
     fn mkdir<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<(), VfsError>> {
-        Box::pin(async move {
-            let lies = self.real_path(path).await?;
-            self.inner
-                .mkdir(lies.path())
-                .await
-                .map_err(|error| self.map_error(&lies, error))
-        })
+        Box::pin(self.at_real_path(path, move |inner, real| inner.mkdir(real)))
     }
 
     fn set_mode<'a>(&'a self, path: &'a VPath, mode: u32) -> BoxFuture<'a, Result<(), VfsError>> {
-        Box::pin(async move {
-            let lies = self.real_path(path).await?;
-            self.inner
-                .set_mode(lies.path(), mode)
-                .await
-                .map_err(|error| self.map_error(&lies, error))
-        })
+        Box::pin(self.at_real_path(path, move |inner, real| inner.set_mode(real, mode)))
     }
 
     fn walk<'a>(
@@ -261,13 +225,7 @@ impl Vfs for HomeVfs {
     }
 
     fn resolve<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<VPath, VfsError>> {
-        Box::pin(async move {
-            let lies = self.real_path(path).await?;
-            self.inner
-                .resolve(lies.path())
-                .await
-                .map_err(|error| self.map_error(&lies, error))
-        })
+        Box::pin(self.at_real_path(path, move |inner, real| inner.resolve(real)))
     }
 
     fn search(&self) -> &dyn Search {

@@ -423,7 +423,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(48))]
+        #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 3 / 16))]
         /// Sizes cover several strides; known checkpoints must never change the content of a
         /// window.
         #[test]

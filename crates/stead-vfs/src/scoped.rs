@@ -52,6 +52,26 @@ impl Scoped {
         Ok(full)
     }
 
+    /// Like [`Self::resolve_within`] for a path that must be a file, so not the root.
+    async fn resolve_file(&self, path: &VPath) -> Result<VPath, VfsError> {
+        if path.is_root() {
+            return Err(VfsError::IsDirectory(path.clone()));
+        }
+        self.resolve_within(path).await
+    }
+
+    /// Calls the inner file system with the path of a file in it.
+    async fn at_file<T>(
+        &self,
+        path: &VPath,
+        call: impl for<'p> FnOnce(&'p dyn Vfs, &'p VPath) -> BoxFuture<'p, Result<T, VfsError>>,
+    ) -> Result<T, VfsError> {
+        let full = self.resolve_file(path).await?;
+        call(&*self.inner, &full)
+            .await
+            .map_err(|e| self.map_error(e))
+    }
+
     /// Like [`Self::resolve_within`] for the name itself, which may be a link to anywhere.
     async fn resolve_entry(&self, path: &VPath) -> Result<VPath, VfsError> {
         let Some(parent) = path.parent() else {
@@ -131,16 +151,7 @@ impl Vfs for Scoped {
         path: &'a VPath,
         range: ReadRange,
     ) -> BoxFuture<'a, Result<(Bytes, Version), VfsError>> {
-        Box::pin(async move {
-            if path.is_root() {
-                return Err(VfsError::IsDirectory(path.clone()));
-            }
-            let full = self.resolve_within(path).await?;
-            self.inner
-                .read(&full, range)
-                .await
-                .map_err(|e| self.map_error(e))
-        })
+        Box::pin(self.at_file(path, move |inner, full| inner.read(full, range)))
     }
 
     fn read_lines<'a>(
@@ -148,16 +159,7 @@ impl Vfs for Scoped {
         path: &'a VPath,
         range: LineRange,
     ) -> BoxFuture<'a, Result<LineWindow, VfsError>> {
-        Box::pin(async move {
-            if path.is_root() {
-                return Err(VfsError::IsDirectory(path.clone()));
-            }
-            let full = self.resolve_within(path).await?;
-            self.inner
-                .read_lines(&full, range)
-                .await
-                .map_err(|e| self.map_error(e))
-        })
+        Box::pin(self.at_file(path, move |inner, full| inner.read_lines(full, range)))
     }
 
     fn write<'a>(
@@ -166,16 +168,7 @@ impl Vfs for Scoped {
         data: Bytes,
         expect: Expect,
     ) -> BoxFuture<'a, Result<Version, VfsError>> {
-        Box::pin(async move {
-            if path.is_root() {
-                return Err(VfsError::IsDirectory(path.clone()));
-            }
-            let full = self.resolve_within(path).await?;
-            self.inner
-                .write(&full, data, expect)
-                .await
-                .map_err(|e| self.map_error(e))
-        })
+        Box::pin(self.at_file(path, move |inner, full| inner.write(full, data, expect)))
     }
 
     fn write_stream<'a>(
@@ -184,10 +177,7 @@ impl Vfs for Scoped {
         source: BoxStream<'a, Bytes>,
     ) -> BoxFuture<'a, Result<Version, VfsError>> {
         Box::pin(async move {
-            if path.is_root() {
-                return Err(VfsError::IsDirectory(path.clone()));
-            }
-            let full = self.resolve_within(path).await?;
+            let full = self.resolve_file(path).await?;
             self.inner
                 .write_stream(&full, source)
                 .await
@@ -232,16 +222,7 @@ impl Vfs for Scoped {
     }
 
     fn set_mode<'a>(&'a self, path: &'a VPath, mode: u32) -> BoxFuture<'a, Result<(), VfsError>> {
-        Box::pin(async move {
-            if path.is_root() {
-                return Err(VfsError::IsDirectory(path.clone()));
-            }
-            let full = self.resolve_within(path).await?;
-            self.inner
-                .set_mode(&full, mode)
-                .await
-                .map_err(|e| self.map_error(e))
-        })
+        Box::pin(self.at_file(path, move |inner, full| inner.set_mode(full, mode)))
     }
 
     fn walk<'a>(

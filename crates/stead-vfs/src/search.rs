@@ -138,6 +138,25 @@ pub struct GrepQuery {
     pub mode: GrepMode,
 }
 
+impl GrepQuery {
+    /// Creates a search for a regular expression in all files below `root`, whose results are the
+    /// matching lines alone.
+    pub fn new(pattern: impl Into<String>, root: VPath) -> Self {
+        Self {
+            pattern: pattern.into(),
+            syntax: Syntax::Regex,
+            case: Case::Sensitive,
+            root,
+            glob: None,
+            file_type: None,
+            mode: GrepMode::Content {
+                before: 0,
+                after: 0,
+            },
+        }
+    }
+}
+
 /// The syntax of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {

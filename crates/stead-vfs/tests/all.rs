@@ -36,8 +36,8 @@ use std::path::Path;
 use std::sync::Arc;
 use stead_store::OsDisk;
 use stead_vfs::{
-    Bounds, Case, Expect, FileSearchError, GlobQuery, GrepMode, GrepQuery, LineRange, LocalVfs,
-    ReadRange, Search, Syntax, VPath, Vfs, VfsError,
+    Bounds, Expect, FileSearchError, GlobQuery, GrepQuery, LineRange, LocalVfs, ReadRange, Search,
+    VPath, Vfs, VfsError,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -108,18 +108,7 @@ fn bounds() -> Bounds {
 }
 
 fn grep_for(pattern: &str, root: &str) -> GrepQuery {
-    GrepQuery {
-        pattern: pattern.into(),
-        syntax: Syntax::Regex,
-        case: Case::Sensitive,
-        root: p(root),
-        glob: None,
-        file_type: None,
-        mode: GrepMode::Content {
-            before: 0,
-            after: 0,
-        },
-    }
+    GrepQuery::new(pattern, p(root))
 }
 
 const WINDOW: LineRange = LineRange {

@@ -1,116 +1,115 @@
-//! The definition of one agent among those of a workspace: front matter and a prompt.
+//! The definition of one agent of a workspace: front matter and a prompt.
 
 use crate::FixedText;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stead_model::ModelSettings;
 
-/// What an agent may be used for.
+/// The uses that an agent allows.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum AgentMode {
-    /// As the main agent of a session, or to switch to.
+    /// The agent can be the main agent of a session, and can be switched to.
     #[default]
     Primary,
-    /// To delegate to.
+    /// The agent can be delegated to.
     Subagent,
-    /// As both.
+    /// Both.
     All,
 }
 
 impl AgentMode {
-    /// Whether it can be the main agent of a session.
+    /// Whether the agent can be the main agent of a session.
     pub fn is_primary(self) -> bool {
         matches!(self, Self::Primary | Self::All)
     }
 
-    /// Whether it can be delegated to.
+    /// Whether the agent can be delegated to.
     pub fn is_subagent(self) -> bool {
         matches!(self, Self::Subagent | Self::All)
     }
 }
 
-/// An agent of a workspace, whichever layout defines it.
+/// An agent of a workspace, the same for every layout.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AgentSpec {
-    /// Its name: that of its file.
+    /// The agent's name, which is the name of its file.
     pub name: String,
-    /// Its file, from the root of the workspace.
+    /// The agent's file, from the root of the workspace.
     pub source: String,
-    /// What it may be used for.
+    /// The uses that the agent allows.
     pub mode: AgentMode,
-    /// What it is for, in a line.
+    /// A one-line description of the agent's purpose.
     pub description: Option<String>,
-    /// The model it asks; none = that of the workspace, or of the agent that delegates to it.
+    /// The agent's model; none = the model of the workspace, or of the agent that delegates to it.
     pub model: Option<ModelSettings>,
-    /// What the model is reminded of after a switch to it.
+    /// The reminder that the model is sent after a switch to the agent.
     pub system_reminder: Option<String>,
-    /// Tools it may use, as written; none = no restriction.
+    /// The tools that the agent may use, as written; none = no restriction.
     pub tools: Option<Vec<String>>,
-    /// Tools it may not use, as written.
+    /// The tools that the agent may not use, as written.
     pub denied_tools: Vec<String>,
-    /// Skills it may use; none = all.
+    /// The skills that the agent may use; none = all.
     pub skills: Option<Vec<String>>,
-    /// Actions it may use; none = all.
+    /// The actions that the agent may use; none = all.
     pub actions: Option<Vec<String>>,
-    /// Tool servers it may use; none = all.
+    /// The tool servers that the agent may use; none = all.
     pub servers: Option<Vec<String>>,
-    /// Agents it may switch to.
+    /// The agents that the agent may switch to.
     pub switch_targets: Vec<String>,
-    /// Agents it may delegate to; none = every subagent.
+    /// The agents that the agent may delegate to; none = every subagent.
     pub subagents: Option<Vec<String>>,
-    /// Bounds of its runs, where they differ from the workspace's.
+    /// The limits of the agent's runs, where they differ from the workspace's.
     pub policy: SpecPolicy,
-    /// Whether it is left out of what the model is told.
+    /// Whether the agent is hidden from the model.
     pub hidden: bool,
-    /// Whether what it works on is its own or its parent's.
+    /// Whether the agent works on its own files or on its parent's.
     pub isolation: SubagentIsolation,
-    /// Its prompt.
+    /// The agent's prompt.
     pub prompt: String,
-    /// What is said beside it or in its place, where the layout composes prompts; empty = its
-    /// prompt alone.
+    /// Further prompt texts, for layouts that compose prompts; empty = the prompt alone.
     pub texts: Vec<FixedText>,
-    /// Whether it works in the background unless told otherwise.
+    /// Whether the agent's tasks run in the background by default.
     pub background: bool,
-    /// What its result must look like: a JSON schema.
+    /// The JSON schema of the agent's result.
     pub result_schema: Option<Value>,
 }
 
-/// As what an agent of a workspace acts.
+/// The role in which an agent of a workspace acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AgentRole {
-    /// As the main agent of a session.
+    /// The main agent of a session.
     Main,
-    /// For another agent, which hands it a task.
+    /// A subagent that works on a task of another agent.
     Child,
 }
 
-/// Bounds of an agent's runs; those left out are the workspace's.
+/// The limits of an agent's runs. The workspace's limits apply where a field is none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SpecPolicy {
-    /// Model calls at most.
+    /// The maximum number of model calls.
     pub max_steps: Option<u32>,
-    /// Seconds for a whole run.
+    /// The time limit of a run, in seconds.
     pub run_timeout_seconds: Option<u64>,
-    /// Seconds for one tool call.
+    /// The time limit of a tool call, in seconds.
     pub tool_timeout_seconds: Option<u64>,
-    /// Whether calls of one step may run side by side.
+    /// Whether the calls of one step may run in parallel.
     pub parallel_tool_calls: Option<bool>,
-    /// How many subagents may run at once.
+    /// The maximum number of subagents that run at the same time.
     pub max_concurrent_subagents: Option<u32>,
 }
 
-/// Whose files a subagent works on.
+/// The files that a subagent works on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum SubagentIsolation {
-    /// Its own.
+    /// A copy of its own.
     #[default]
     Isolated,
-    /// Its parent's.
+    /// The files of its parent.
     Shared,
-    /// A workspace of its own that lies at this path.
+    /// A workspace of its own at this path.
     Folder(String),
 }

@@ -1,4 +1,4 @@
-//! `approvals:`: tools whose calls wait for a person.
+//! `approvals:`: tools with calls that wait for a person.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -8,29 +8,30 @@ use stead_core::DecisionKind;
 use stead_shell::CommandPart;
 use stead_vfs::VPath;
 
-/// Whether, when and how the calls of a tool wait for a person.
+/// The rule by which the calls of a tool wait for a person.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(with = "BoolOrApproval")]
 pub struct Approval {
-    /// Whether they do at all.
+    /// Whether calls wait for a person.
     pub asks: bool,
-    /// Answers that may be given; none listed = approve and reject.
+    /// The decisions that a person may make; empty = approve and reject.
     pub decisions: Vec<DecisionKind>,
-    /// Only calls whose arguments are like this ask.
+    /// The condition on the arguments; other calls do not ask.
     pub when: ApprovalCondition,
-    /// Who may answer; none listed = whoever can open the session.
+    /// The people who may decide; empty = everyone who can open the session.
     pub by: Vec<String>,
-    /// Hours after which it counts as rejected; none = never.
+    /// The number of hours after which a question counts as rejected; none = never.
     pub expires_hours: Option<u32>,
 }
 
-/// Patterns that arguments must all fit, by parameter: `file_path: src/*`. `*` stands for any text.
+/// Patterns by parameter that the arguments must all match: `file_path: src/*`. `*` matches any
+/// text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct ApprovalCondition(pub BTreeMap<String, String>);
 
 impl Approval {
-    /// One that asks about every call.
+    /// Returns an approval that asks about every call.
     pub fn always() -> Self {
         Self {
             asks: true,
@@ -38,13 +39,13 @@ impl Approval {
         }
     }
 
-    /// Whether a call with these arguments waits for a person. `lies` is where the paths among them
-    /// really lie.
+    /// Whether a call with these arguments waits for a person. `lies` are the resolved paths of the
+    /// arguments.
     pub fn covers(&self, args: &Value, lies: &[VPath]) -> bool {
         self.asks && self.when.matches(args, lies)
     }
 
-    /// What is wrong with it, and the key it is about.
+    /// Returns the first problem of the approval with the key it is about.
     pub(crate) fn problem(&self, tool: &str) -> Option<(String, String)> {
         let key = format!("approvals.{tool}");
         if self.expires_hours == Some(0) {
@@ -57,7 +58,7 @@ impl Approval {
     }
 }
 
-/// Whether a part of a command line is like a pattern, however the line is written.
+/// Whether any command of a command line matches a pattern, independent of how the line is written.
 fn command_matches(name: &str, pattern: &str, line: &str) -> bool {
     let part_is_like = |part: &CommandPart| {
         let words: Vec<&str> = part
@@ -70,12 +71,12 @@ fn command_matches(name: &str, pattern: &str, line: &str) -> bool {
     COMMAND_PARAMETERS.contains(&name) && stead_shell::parse(line).parts.iter().any(part_is_like)
 }
 
-/// Parameters that hold a command line.
+/// The parameters that contain a command line.
 const COMMAND_PARAMETERS: [&str; 2] = ["command", "cmd"];
 
 impl ApprovalCondition {
-    /// Whether `args` are like this. One that is left out is like nothing; a path is what it means,
-    /// however it is written.
+    /// Whether `args` match all patterns. A missing argument does not match; paths are compared
+    /// after they are resolved.
     pub fn matches(&self, args: &Value, lies: &[VPath]) -> bool {
         self.0.iter().all(|(name, pattern)| {
             args.get(name).is_some_and(|value| match value {
@@ -93,7 +94,7 @@ impl ApprovalCondition {
     }
 }
 
-/// Whether `text` is like `pattern`, in which `*` stands for any text.
+/// Whether `text` matches `pattern`, in which `*` matches any text.
 fn matches_wildcard(pattern: &str, text: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else {
         return pattern == text;
@@ -112,27 +113,27 @@ fn matches_wildcard(pattern: &str, text: &str) -> bool {
     left.ends_with(last)
 }
 
-/// As it is written.
+/// An approval as the settings write it.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only its schema is used")]
 enum BoolOrApproval {
-    /// All calls, or none.
+    /// All calls ask, or none.
     Yes(bool),
-    /// Which, and how.
+    /// The calls that ask, and how.
     Terms(ApprovalOptions),
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct ApprovalOptions {
-    /// Answers that may be given (default `approve` and `reject`).
+    /// The decisions that a person may make (default `approve` and `reject`).
     decisions: Vec<DecisionKind>,
-    /// Only calls whose arguments are like this ask.
+    /// Only calls with arguments that match these patterns ask.
     when: ApprovalCondition,
-    /// Who may answer.
+    /// The people who may decide (default: everyone who can open the session).
     by: Vec<String>,
-    /// Hours after which it counts as rejected.
+    /// The number of hours after which a question counts as rejected (default: never).
     expires_hours: Option<u32>,
 }
 

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stead_core::{BudgetScope, BudgetUnit, SpendAmount, SpendLimit, Usd, budget_setting_name};
 
-/// The most that may be spent, in dollars and in tokens. What is left out is not limited.
+/// The limits on spending, in dollars and in tokens. A limit that is left out does not apply.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct BudgetSettings {
@@ -27,7 +27,7 @@ pub struct BudgetSettings {
 }
 
 impl BudgetSettings {
-    /// The limits of a span.
+    /// Returns the limits of a scope.
     pub fn cap(&self, span: BudgetScope) -> SpendLimit {
         match span {
             BudgetScope::Run => SpendLimit {
@@ -45,12 +45,12 @@ impl BudgetSettings {
         }
     }
 
-    /// Whether anything is limited.
+    /// Whether there is any limit.
     pub fn has_limit(&self) -> bool {
         *self != Self::default()
     }
 
-    /// Whether adding `raise` would change anything.
+    /// Whether adding `raise` would change any limit.
     pub fn accepts_raise(&self, raise: SpendAmount) -> bool {
         let caps = || SPANS.into_iter().map(|span| self.cap(span));
         let money = raise.usd == Usd::default() || caps().any(|cap| cap.usd.is_some());
@@ -58,7 +58,7 @@ impl BudgetSettings {
         money && tokens
     }
 
-    /// The first setting that limits money.
+    /// Returns the first setting that limits money.
     pub fn first_money_limit(&self) -> Option<String> {
         let limited = |span: &BudgetScope| self.cap(*span).usd.is_some();
         SPANS
@@ -67,7 +67,7 @@ impl BudgetSettings {
             .map(|span| budget_setting_name(span, BudgetUnit::Usd))
     }
 
-    /// What is wrong with them, and the key it is about.
+    /// Returns the first problem of the limits with the key it is about.
     pub(crate) fn problem(&self, off: &DisabledFeatures) -> Option<(String, String)> {
         let day = self.cap(BudgetScope::Day);
         if day.is_limited() && off.contains(FeatureSwitch::SessionPersistence) {

@@ -1,26 +1,26 @@
-//! `client_tools:`: tools that whoever runs the agent carries out.
+//! `client_tools:`: tools that the client executes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stead_core::{Risk, ToolEffect, ToolSpec};
 
-/// Longest name that every provider takes.
+/// The maximum length of a tool name that every provider accepts.
 const MAX_NAME_BYTES: usize = 64;
 
-/// A tool that whoever runs the agent carries out: its calls wait, and the result is answered.
+/// A tool that the client executes: its calls wait until the client answers with a result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClientToolSettings {
-    /// Its name: letters, digits, `_` and `-`.
+    /// The tool's name: letters, digits, `_` and `-`.
     pub name: String,
-    /// What the model is told about it.
+    /// The description of the tool for the model.
     pub description: String,
-    /// JSON schema of its arguments (default: none are taken).
+    /// The JSON schema of the arguments (default: no arguments).
     #[serde(default = "nothing")]
     pub parameters: Value,
-    /// The strongest thing it does, for the permission mode: `reads`, `writes` (default), `network`
-    /// or `executes`.
+    /// The strongest effect of the tool, for the permission mode: `reads`, `writes` (default),
+    /// `network` or `executes`.
     #[serde(default = "writes")]
     pub effect: ToolEffect,
 }
@@ -34,7 +34,7 @@ fn writes() -> ToolEffect {
 }
 
 impl ClientToolSettings {
-    /// As the model and the gate see it.
+    /// Returns the specification for the model and the gate.
     pub fn spec(&self) -> ToolSpec {
         let risk = Risk {
             effect: self.effect,
@@ -44,7 +44,7 @@ impl ClientToolSettings {
         ToolSpec::new(&self.name, &self.description, risk).with_parameters(self.parameters.clone())
     }
 
-    /// What is wrong with them, and the key it is about.
+    /// Returns the first problem of the tools with the key it is about.
     pub(crate) fn problem(all: &[Self]) -> Option<(String, String)> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         for (at, tool) in all.iter().enumerate() {

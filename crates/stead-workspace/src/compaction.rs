@@ -3,25 +3,26 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// When the context is full, and what is left out then. `compaction: off` leaves nothing out ever.
+/// When the context is compacted, and how much of it is kept. `compaction: off` never compacts.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CompactionSettings {
-    /// Whether anything is left out at all (default true).
+    /// Whether the context is compacted (default true).
     pub enabled: bool,
-    /// When: up to 1, a part of the window; above, tokens (default 0.8).
+    /// The size at which the context is compacted: up to 1, a fraction of the window; above, tokens
+    /// (default 0.8).
     pub trigger: f64,
-    /// How much of the newest messages stays as it is: up to 1, a part of the window; above, tokens
-    /// (default 0.2).
+    /// How much of the newest messages is kept unchanged: up to 1, a fraction of the window; above,
+    /// tokens (default 0.2).
     pub keep: f64,
-    /// Also when there are so many messages; left out, their number does not matter.
+    /// The number of messages at which the context is compacted too (default: no limit).
     pub messages: Option<u32>,
-    /// The model that writes summaries; left out, the agent's own, which reads most of it from its
-    /// cache.
+    /// The model that writes summaries (default: the agent's own, which has most of the text in its
+    /// cache).
     pub model: Option<String>,
-    /// What it is told, in place of the built-in words.
+    /// The prompt for summaries, in place of the built-in one.
     pub prompt: Option<String>,
-    /// Seconds a summary may take (default 180); after that older messages are left out without
-    /// one.
+    /// The time limit of a summary, in seconds (default 180). After that, older messages are left
+    /// out without a summary.
     pub timeout_seconds: u64,
 }
 
@@ -40,7 +41,7 @@ impl Default for CompactionSettings {
 }
 
 impl CompactionSettings {
-    /// What is wrong with them, and the key it is about.
+    /// Returns the first problem of the settings with the key it is about.
     pub(crate) fn problem(&self) -> Option<(&'static str, String)> {
         let amount = |key: &'static str, value: f64| {
             let wrong = !value.is_finite() || value <= 0.0;
@@ -72,13 +73,13 @@ impl CompactionSettings {
             })
     }
 
-    /// Tokens that may be used of `window` before something is left out.
+    /// Returns how many tokens of `window` may be used before the context is compacted.
     pub fn trigger_tokens(&self, window: u64) -> u64 {
         share_of(self.trigger, window).min(window)
     }
 
-    /// Tokens of the newest messages that stay as they are: never so many that nothing can be left
-    /// out.
+    /// Returns how many tokens of the newest messages are kept. The rest always leaves something to
+    /// compact.
     pub fn keep_tokens(&self, window: u64) -> u64 {
         share_of(self.keep, window).min(self.trigger_tokens(window) / 2)
     }
@@ -94,8 +95,13 @@ fn share_of(amount: f64, window: u64) -> u64 {
 
 impl<'de> Deserialize<'de> for CompactionSettings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        /// The settings as a map.
         #[derive(Deserialize)]
-        #[serde(deny_unknown_fields, default)]
+        #[serde(
+            remote = "CompactionSettings",
+            deny_unknown_fields,
+            default = "CompactionSettings::default"
+        )]
         struct CompactionFields {
             enabled: bool,
             trigger: f64,
@@ -104,28 +110,6 @@ impl<'de> Deserialize<'de> for CompactionSettings {
             model: Option<String>,
             prompt: Option<String>,
             timeout_seconds: u64,
-        }
-        impl Default for CompactionFields {
-            fn default() -> Self {
-                let CompactionSettings {
-                    enabled,
-                    trigger,
-                    keep,
-                    messages,
-                    model,
-                    prompt,
-                    timeout_seconds,
-                } = CompactionSettings::default();
-                Self {
-                    enabled,
-                    trigger,
-                    keep,
-                    messages,
-                    model,
-                    prompt,
-                    timeout_seconds,
-                }
-            }
         }
         struct CompactionVisitor;
         impl<'de> serde::de::Visitor<'de> for CompactionVisitor {
@@ -155,26 +139,7 @@ impl<'de> Deserialize<'de> for CompactionSettings {
                 self,
                 map: A,
             ) -> Result<Self::Value, A::Error> {
-                let CompactionFields {
-                    enabled,
-                    trigger,
-                    keep,
-                    messages,
-                    model,
-                    prompt,
-                    timeout_seconds,
-                } = CompactionFields::deserialize(serde::de::value::MapAccessDeserializer::new(
-                    map,
-                ))?;
-                Ok(CompactionSettings {
-                    enabled,
-                    trigger,
-                    keep,
-                    messages,
-                    model,
-                    prompt,
-                    timeout_seconds,
-                })
+                CompactionFields::deserialize(serde::de::value::MapAccessDeserializer::new(map))
             }
         }
         deserializer.deserialize_any(CompactionVisitor)

@@ -1,4 +1,4 @@
-//! `agent.yaml`: every key typed, unknown keys refused with their place.
+//! `agent.yaml`: every key is typed; unknown keys are errors with their position.
 
 use crate::{
     Approval, BudgetSettings, ClientToolSettings, CompactionSettings, DisabledFeatures,
@@ -18,93 +18,92 @@ use stead_vfs::{CheckedRule, Rule};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentConfig {
-    /// The agent's id; its sessions lie under `agents/<name>/`. Default `main`.
+    /// The agent's id; its sessions are stored under `agents/<name>/` (default `main`).
     #[schemars(with = "Option<String>")]
     pub name: Option<AgentId>,
-    /// What it is for, in a line.
+    /// A one-line description of the agent's purpose.
     pub description: Option<String>,
     /// The model: `provider:model`, or a map of settings with `name:`, or with `provider:` and
     /// `model:`.
     #[serde(deserialize_with = "model")]
     #[schemars(with = "Option<ModelNameOrSettings>")]
     pub model: Option<ModelSettings>,
-    /// Bounds of a run.
+    /// The limits of a run.
     pub policy: Policy,
-    /// Dollars per million tokens by `provider:model`, over the built-in table.
+    /// Dollars per million tokens by `provider:model`. These prices override the built-in table.
     pub prices: BTreeMap<String, Price>,
-    /// Tools whose calls wait for a person: `write_file: true`, or a map that says when, how and by
-    /// whom.
+    /// Tools with calls that wait for a person: `write_file: true`, or a map that says when, how
+    /// and by whom.
     pub approvals: BTreeMap<String, Approval>,
-    /// Tools that whoever runs the agent carries out: their calls wait, and `respond` gives the
-    /// result.
+    /// Tools that the client executes: their calls wait, and `respond` gives the result.
     pub client_tools: Vec<ClientToolSettings>,
-    /// How freely it may act: `default`, `accept_edits`, `explore`, `dont_ask` or `bypass`.
+    /// The permission mode: `default`, `accept_edits`, `explore`, `dont_ask` or `bypass`.
     pub permission_mode: PermissionMode,
-    /// Which commands may run, must be asked about, or never run.
+    /// The rules for commands: which are allowed, asked about or denied.
     pub commands: CommandRules,
-    /// Where plans lie.
+    /// The folder of plans.
     pub plan: PlanSettings,
-    /// Where the tree lies.
+    /// The place of the tree.
     pub filesystem: FilesystemSettings,
-    /// Where sessions are kept, if not with the tree.
+    /// The place of sessions, if they are not stored with the tree.
     pub sessions: SessionSettings,
-    /// How long, and in how much space, it is kept what runs changed.
+    /// How long, and in how much space, changes of runs are kept for undo.
     pub undo: UndoSettings,
-    /// Which files may be read and written; the first rule that covers a path decides.
+    /// The rules for reading and writing files. The first rule that matches a path decides.
     #[serde(deserialize_with = "permissions")]
     #[schemars(with = "Vec<Rule>")]
     pub permissions: Vec<CheckedRule>,
-    /// What becomes of messages that come while a run goes on.
+    /// How messages that arrive during a run are handled.
     pub queue: QueueSettings,
-    /// Said first in the prompt, before everything that is read from files.
+    /// The first text of the prompt, before everything that is read from files.
     pub system_prompt: Option<String>,
-    /// Files that are shown whole in the prompt, beside `AGENTS.md`.
+    /// Files that are shown whole in the prompt, in addition to `AGENTS.md`.
     pub context_files: Vec<String>,
-    /// Which skills there are, and how the model is told of them.
+    /// The sources of skills, and how they are shown to the model.
     pub skills: SkillSettings,
-    /// What is remembered across sessions.
+    /// The settings of long-term memory.
     pub memory: MemorySettings,
     /// How memory and sessions are searched.
     pub search: SearchSettings,
-    /// When the context is full, and what is left out then.
+    /// When the context is compacted, and how much of it is kept.
     pub compaction: CompactionSettings,
-    /// The most that may be spent.
+    /// The limits on spending.
     pub budget: BudgetSettings,
-    /// When a text is too long for the conversation and goes to a file.
+    /// The length at which a text is moved from the conversation to a file.
     pub offload: OffloadSettings,
-    /// What commands are given.
+    /// The environment of commands.
     pub execute: ExecuteSettings,
-    /// How tools are named to the model; left out, the layout decides.
+    /// The names under which tools are shown to the model (default: as the layout does).
     pub surface: Option<Surface>,
-    /// The time zone of its dates and schedules, by its IANA name: `Europe/Paris`. Default: the
-    /// machine's.
+    /// The time zone of dates and schedules, by its IANA name: `Europe/Paris` (default: the
+    /// machine's).
     pub timezone: Option<String>,
-    /// Parts of the harness that are switched off.
+    /// The features that are switched off.
     pub disable: DisabledFeatures,
-    /// Values that came from `${VAR}`, to be kept out of journals and logs.
+    /// The values of variables, which are redacted in journals and logs.
     #[serde(skip)]
     pub secrets: Vec<String>,
-    /// Variables of the workspace's own `.env`.
+    /// The variables of the workspace's `.env`.
     #[serde(skip)]
     pub variables: BTreeMap<String, String>,
 }
 
-/// Which skills there are, and how the model is told of them.
+/// The sources of skills, and how they are shown to the model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SkillSettings {
-    /// `catalogue` (names and descriptions; default) or `full` (whole bodies). Left out, the layout
-    /// decides.
+    /// `catalogue` (names and descriptions; default) or `full` (whole bodies). The layout decides
+    /// if it is left out.
     pub mode: Option<SkillMode>,
-    /// More folders of skills in the workspace, later ones going before earlier ones.
+    /// Further folders of skills in the workspace. Later ones override earlier ones.
     pub dirs: Vec<String>,
 }
 
-/// How the model is told of skills.
+/// How skills are shown to the model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SkillMode {
-    /// Names and descriptions; bodies on demand.
+    /// Names and descriptions; the model loads bodies when it needs them.
     #[default]
     Catalogue,
     /// Whole bodies.
@@ -127,7 +126,7 @@ impl AgentConfig {
         Ok(Self { secrets, ..config })
     }
 
-    /// The settings in `document`, into which variables were put.
+    /// Returns the settings in `document`, in which variables are already replaced.
     pub fn from_document(document: &SettingsDocument) -> Result<Self, Finding> {
         let mut config: Self = document.deserialize_into()?;
         let joined = config
@@ -144,12 +143,12 @@ impl AgentConfig {
         }
     }
 
-    /// The agent's id.
+    /// Returns the agent's id.
     pub fn agent_id(&self) -> AgentId {
         self.name.clone().unwrap_or_else(AgentId::main)
     }
 
-    /// What is wrong with the settings as a whole, and the key it is about.
+    /// Returns the first problem of the settings as a whole with the key it is about.
     pub(crate) fn problem(&self) -> Option<(String, String)> {
         let zero = [
             (self.policy.max_steps == 0, "policy.max_steps"),
@@ -270,7 +269,7 @@ impl AgentConfig {
     }
 }
 
-/// What is wrong with the name of a time zone, if it is none.
+/// Returns the problem of the name of a time zone, if it is not a valid one.
 pub(crate) fn timezone_problem(name: &str) -> Option<String> {
     if jiff::tz::TimeZone::get(name).is_ok() {
         return None;
@@ -287,7 +286,7 @@ pub(crate) fn timezone_problem(name: &str) -> Option<String> {
     ))
 }
 
-/// What `model:` takes.
+/// The forms of `model:`.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only its schema is used")]
@@ -364,191 +363,4 @@ fn permissions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Checked
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use stead_core::VerdictKind;
-
-    fn parse(text: &str) -> Result<AgentConfig, Vec<Finding>> {
-        AgentConfig::parse(text, &|name| {
-            (name == "KEY").then(|| "sk-123456".to_owned())
-        })
-    }
-
-    #[test]
-    fn nothing_and_comments_mean_defaults() {
-        for text in ["", "# only a comment\n", "\u{feff}\n"] {
-            assert_eq!(parse(text).unwrap(), AgentConfig::default());
-        }
-    }
-
-    #[test]
-    fn a_model_may_be_named_in_two_parts_but_not_twice() {
-        let name = |text: &str| {
-            parse(text)
-                .map(|config| config.model.unwrap().name)
-                .map_err(|all| all[0].to_string())
-        };
-        assert_eq!(
-            name("model: {provider: ollama, model: 'qwen3:8b'}").as_deref(),
-            Ok("ollama:qwen3:8b")
-        );
-        let table = [
-            (
-                "model:\n  name: a:b\n  provider: a",
-                "agent.yaml:3:3: model.provider: either `name`, or",
-            ),
-            (
-                "model:\n  name: a:b\n  model: b",
-                "agent.yaml:3:3: model.model: either `name`, or",
-            ),
-            (
-                "model:\n  provider: a",
-                "agent.yaml:2:3: model.provider: which model of a?",
-            ),
-            (
-                "model:\n  model: b",
-                "agent.yaml:2:3: model.model: whose model is b?",
-            ),
-            (
-                "model:\n  name: a:b\n  abilities: [flying]",
-                "agent.yaml:3:15: ",
-            ),
-        ];
-        for (text, start) in table {
-            let message = name(text).unwrap_err();
-            assert!(message.starts_with(start), "{text:?}: {message}");
-        }
-    }
-
-    #[test]
-    fn a_model_is_a_name_or_a_map_and_variables_become_secrets() {
-        let config =
-            parse("model: {name: 'openai:gpt', api_key: '${KEY}', base_url: '${URL:-http://x}'}")
-                .unwrap();
-        let model = config.model.unwrap();
-        assert_eq!(
-            (model.api_key.as_deref(), model.base_url.as_deref()),
-            (Some("sk-123456"), Some("http://x"))
-        );
-        assert_eq!(config.secrets, vec!["sk-123456".to_owned()]);
-        let missing = parse("model: ${A}${B}").unwrap_err();
-        assert_eq!(missing.len(), 2);
-        assert!(
-            missing[1]
-                .to_string()
-                .starts_with("agent.yaml:1:1: the variable B is not set"),
-            "{}",
-            missing[1]
-        );
-    }
-
-    #[test]
-    fn a_time_zone_is_one_of_iana() {
-        assert_eq!(
-            parse("timezone: America/Denver")
-                .unwrap()
-                .timezone
-                .as_deref(),
-            Some("America/Denver")
-        );
-        let error = parse("name: a\ntimezone: America/Denvr").unwrap_err()[0].to_string();
-        assert!(
-            error.starts_with("agent.yaml:2:1: timezone: there is no time zone"),
-            "{error}"
-        );
-        assert!(error.ends_with("did you mean `America/Denver`?"), "{error}");
-    }
-
-    #[test]
-    fn permissions_are_strict_and_tell_rule_and_place() {
-        let good = "permissions:\n- {operations: [read, write], paths: ['**/*.{key,pem}'], mode: deny}\n- operations: [write]\n  paths: [docs/**]\n  mode: ask\n";
-        let rules = parse(good).unwrap().permissions;
-        assert_eq!(
-            (rules.len(), rules[1].paths[0].as_str(), rules[1].mode),
-            (2, "docs/**", VerdictKind::Ask)
-        );
-        let with_variable = "permissions: [{operations: [read], paths: ['${KEY}/x'], mode: deny}]";
-        assert_eq!(
-            parse(with_variable).unwrap().permissions[0].paths,
-            ["sk-123456/x"]
-        );
-        assert_eq!(parse("permissions:\n").unwrap().permissions, []);
-        for (rule, said) in [
-            (
-                "{operations: [read], paths: ['[a'], mode: deny}",
-                "permissions[1]: \"[a\" is not a pattern",
-            ),
-            (
-                "{operations: [], paths: [a], mode: deny}",
-                "permissions[1]: `operations` is empty",
-            ),
-            (
-                "{operations: [read], paths: [], mode: deny}",
-                "permissions[1]: `paths` is empty",
-            ),
-            ("{operations: [read], paths: [a]}", "mode"),
-            ("{operations: [reed], paths: [a], mode: deny}", "reed"),
-            ("{operations: [read], paths: [a], mode: forbid}", "forbid"),
-            (
-                "{operations: [read], path: [a], mode: deny}",
-                "did you mean `paths`",
-            ),
-        ] {
-            let text = format!(
-                "name: main\npermissions:\n- {{operations: [read], paths: [b], mode: allow}}\n- {rule}\n"
-            );
-            let error = parse(&text).unwrap_err()[0].to_string();
-            assert!(
-                error.starts_with("agent.yaml:4:") && error.contains(said),
-                "{rule}: {error}"
-            );
-        }
-    }
-
-    #[test]
-    fn settings_of_memory_that_make_no_sense_are_refused_with_their_place() {
-        let set =
-            parse("memory: {flush: false, model: 'openai:gpt-5-mini', consolidate_minutes: 0}")
-                .unwrap()
-                .memory;
-        let want = MemorySettings {
-            flush: Some(false),
-            model: Some("openai:gpt-5-mini".to_owned()),
-            consolidate_minutes: 0,
-            ..MemorySettings::default()
-        };
-        assert_eq!(set, want);
-        let table = [
-            (
-                "memory:\n  archive_days: 0",
-                "agent.yaml:2:3: memory.archive_days must be at least 1",
-            ),
-            (
-                "memory:\n  model: gpt",
-                "agent.yaml:2:3: memory.model: \"gpt\" is no model name",
-            ),
-            ("memory:\n  flsh: true", "agent.yaml:2:3: "),
-        ];
-        for (text, start) in table {
-            let message = parse(text).unwrap_err()[0].to_string();
-            assert!(message.starts_with(start), "{text:?}: {message}");
-        }
-    }
-
-    #[test]
-    fn a_mistake_is_reported_with_its_place_and_the_nearest_key() {
-        let error = parse("name: main\npolicy:\n  max_step: 3\n").unwrap_err()[0].to_string();
-        assert!(error.starts_with("agent.yaml:3:"), "{error}");
-        assert!(error.contains("did you mean `max_steps`"), "{error}");
-        for bad in [
-            "policy: {max_steps: 0}",
-            "name: ../x",
-            "name: [",
-            "model: 5",
-            "- a\n- b",
-            "policy: {max_steps: -1}",
-        ] {
-            assert!(parse(bad).is_err(), "{bad} was accepted");
-        }
-    }
-}
+mod tests;

@@ -16,7 +16,7 @@ pub struct Definition {
     pub layout: Layout,
     /// The settings.
     pub config: AgentConfig,
-    /// The paths of its parts.
+    /// The paths of the agent's parts.
     pub paths: WorkspacePaths,
     /// Further agents that the folder defines, by name.
     pub agents: BTreeMap<String, AgentSpec>,
@@ -43,7 +43,7 @@ pub struct Definition {
 /// The paths of the parts of an agent in its folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkspacePaths {
-    /// Files that are shown whole, in order; the first is the persona.
+    /// The files that are shown whole, in order; the first is the persona.
     pub context: Vec<ContextFile>,
     /// Curated memory, shown within a budget.
     pub memory: Option<VPath>,
@@ -53,15 +53,15 @@ pub struct WorkspacePaths {
     pub knowledge: Option<VPath>,
     /// Folders of skills, lowest first.
     pub skills: Vec<VPath>,
-    /// The rules that its skills follow.
+    /// The rules that the skills follow.
     pub flavor: SkillFlavor,
-    /// Folder of agent definitions that are read again each turn.
+    /// The folder of agent definitions, which is read again for each turn.
     pub subagents: Option<VPath>,
-    /// Tools allowed and denied, read again each turn.
+    /// The file of allowed and denied tools, which is read again for each turn.
     pub tools: Option<VPath>,
-    /// Folder below which `agents/<id>/` holds sessions and other runtime state.
+    /// The folder below which `agents/<id>/` holds sessions and other runtime state.
     pub runtime: VPath,
-    /// The usage log, if it does not lie with the rest of the runtime state.
+    /// The usage log, if it is not stored with the other runtime state.
     pub usage: Option<VPath>,
     /// The folder of readable copies of conversations; none = none are written.
     pub conversations: Option<VPath>,
@@ -78,23 +78,23 @@ pub struct WorkspacePaths {
 pub struct ContextFile {
     /// The path.
     pub path: VPath,
-    /// The tag around it.
+    /// The tag that encloses the text.
     pub tag: String,
     /// Whether files of the same name in folders below, down to the working folder, are shown too.
     pub nested: Nested,
-    /// How its text is shown.
+    /// How the text is shown.
     pub rendering: ContextRendering,
 }
 
 /// How the text of a context file is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ContextRendering {
-    /// As it is.
+    /// The text as it is.
     #[default]
     Whole,
-    /// Without HTML comments, which are for people.
+    /// The text without HTML comments, which are for people.
     WithoutComments,
-    /// As notes of the agent, in [`crate::section_order::NOTES`], and only if there are more than
+    /// The text as notes of the agent, in [`crate::section_order::NOTES`], if it has more than
     /// [`ContextRendering::MAX_EMPTY_NOTE_CHARS`] characters.
     Notes,
 }
@@ -114,7 +114,7 @@ impl ContextRendering {
     }
 }
 
-/// Removes `<!-- … -->`. A comment that is not closed stays.
+/// Removes `<!-- … -->`. A comment that is not closed is kept.
 fn strip_html_comments(text: &str) -> Cow<'_, str> {
     let mut out = String::new();
     let mut rest = text;
@@ -131,12 +131,12 @@ fn strip_html_comments(text: &str) -> Cow<'_, str> {
     Cow::Owned(out + rest)
 }
 
-/// Whether a context file has siblings in folders below.
+/// Whether files of the same name in subfolders are shown too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nested {
     /// Only this file.
     No,
-    /// One in every folder down to the working folder.
+    /// The file of that name in every folder down to the working folder.
     Yes,
 }
 
@@ -171,18 +171,18 @@ pub struct FixedText {
     pub title: String,
     /// The position among the sections: see [`crate::section_order`].
     pub order: u16,
-    /// The file it came from.
+    /// The file that the text came from.
     pub source: String,
-    /// The text; if `tag` is set it is enclosed in it.
+    /// The text, which is enclosed in `tag` if it is set.
     pub text: String,
-    /// The tag around it.
+    /// The tag that encloses the text.
     pub tag: Option<String>,
 }
 
 /// The origin of a setting.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct SettingOrigin {
-    /// The file, or what else gave it (`default`, `the flag -m`, a variable).
+    /// The file, or another source (`default`, a flag, a variable).
     pub source: String,
     /// The position in the file.
     #[serde(flatten)]
@@ -190,7 +190,7 @@ pub struct SettingOrigin {
 }
 
 impl Definition {
-    /// Returns whether facts are extracted after each run: as set, or else as the layout does.
+    /// Whether facts are extracted after each run: the setting, or the default of the layout.
     pub fn memory_flush_enabled(&self) -> bool {
         let by_layout = self.layout.def().memory_flush;
         let wanted = self.config.memory.flush.unwrap_or(by_layout);

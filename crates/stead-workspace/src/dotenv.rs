@@ -1,11 +1,12 @@
-//! `.env`: variables for one workspace, never put into the environment of the process.
+//! `.env`: the variables of one workspace. They are never added to the environment of the process.
 
 use crate::{Finding, Severity, SourcePosition};
 use std::collections::BTreeMap;
 
-/// Reads `NAME=value` lines: `#` begins a comment, `export` is skipped, quotes are taken off; in
-/// double quotes `\n`, `\"` and `\\` are read. The last line that sets a name wins; a line that
-/// sets none is a finding.
+/// Parses `NAME=value` lines: `#` starts a comment, `export` is skipped, quotes are removed; in
+/// double quotes the escapes `
+/// `, `\"` and `\\` are read. The last line that sets a name wins; a line that sets no name is a
+/// finding.
 pub fn parse_dotenv(file: &str, text: &str) -> (BTreeMap<String, String>, Vec<Finding>) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut variables = BTreeMap::new();

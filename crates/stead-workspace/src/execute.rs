@@ -4,19 +4,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What commands are given beside the few variables that every program needs.
+/// The environment of commands, in addition to the few variables that every program needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ExecuteSettings {
     /// Variables and their values: `CI: "1"`.
     pub env: BTreeMap<String, String>,
     /// Variables of the process, or of the workspace's `.env`, that commands may see:
-    /// `[GITHUB_TOKEN]`. Their values are kept out of journals and results.
+    /// `[GITHUB_TOKEN]`. Their values are redacted in journals and results.
     pub pass: Vec<String>,
 }
 
 impl ExecuteSettings {
-    /// What is wrong with them, and the key it is about.
+    /// Returns the first problem of the settings with the key it is about.
     pub(crate) fn problem(&self) -> Option<(String, String)> {
         let passed = self
             .pass
@@ -37,8 +37,9 @@ impl ExecuteSettings {
         ))
     }
 
-    /// What every command sees: of `process` those named in `usual`, of `lookup` those that are
-    /// passed, and those that are set, the later ones going before the earlier ones.
+    /// Returns the environment of every command: the variables of `process` named in `usual`, the
+    /// passed variables from `lookup`, and the variables that are set. Later ones override earlier
+    /// ones.
     pub fn environment(
         &self,
         usual: &[&str],
@@ -55,7 +56,7 @@ impl ExecuteSettings {
         usual.chain(passed).chain(self.env.clone()).collect()
     }
 
-    /// The values that are passed, to be kept out of journals.
+    /// Returns the values of the passed variables, which are redacted in journals.
     pub fn secrets(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
         self.pass.iter().filter_map(|name| lookup(name)).collect()
     }

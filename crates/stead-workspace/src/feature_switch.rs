@@ -1,49 +1,50 @@
-//! Parts of the harness that can be switched off.
+//! The parts of the harness that can be switched off.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Parts of the harness that can be switched off.
+/// A part of the harness that can be switched off.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum FeatureSwitch {
-    /// What is loaded from the workspace into the prompt.
+    /// The prompt sections that are loaded from the workspace.
     WorkspaceContext,
-    /// Extracting and consolidating memories on its own.
+    /// The automatic extraction and consolidation of facts.
     MemoryHooks,
-    /// The tools to search and save memories, and those to look into earlier sessions.
+    /// The tools that search and save memories, and those that look into earlier sessions.
     MemoryTools,
-    /// Subagents, their list and the tools to use them.
+    /// Subagents: their list and the tools that use them.
     Subagents,
-    /// Merging skills anew each turn; without it they stay as they were when the agent was opened.
+    /// Loading skills again for each turn; without it, skills stay as they were when the agent was
+    /// opened.
     DynamicSkills,
     /// Reading `tools.json`.
     ToolsConfig,
-    /// Keeping sessions; without it they end with the process.
+    /// Storing sessions; without it, they end with the process.
     SessionPersistence,
     /// The file tools.
     FilesystemTools,
-    /// The tool to run commands.
+    /// The tool that runs commands.
     Shell,
-    /// Making room when the context is full.
+    /// Compaction of a full context.
     Compaction,
-    /// Moving long results and messages, and media, to files.
+    /// Moving long results, long messages and media to files.
     Offload,
     /// Attaching files that an input names as `@path`.
     AtPaths,
-    /// The list of things to do, and the tool that keeps it.
+    /// The todo list and its tool.
     Todos,
-    /// The tools for tasks that outlive conversations.
+    /// The tools for tasks that outlive sessions.
     Tasks,
     /// The tools of plan mode.
     PlanMode,
 }
 
 impl FeatureSwitch {
-    /// All of them.
+    /// All switches.
     pub const ALL: [Self; 15] = [
         Self::WorkspaceContext,
         Self::MemoryHooks,
@@ -63,13 +64,13 @@ impl FeatureSwitch {
     ];
 }
 
-/// What is switched off.
+/// The set of switches that are off.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct DisabledFeatures(pub BTreeSet<FeatureSwitch>);
 
 impl DisabledFeatures {
-    /// Whether `switch` is among them.
+    /// Whether `switch` is off.
     pub fn contains(&self, switch: FeatureSwitch) -> bool {
         self.0.contains(&switch)
     }

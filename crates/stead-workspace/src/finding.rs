@@ -1,75 +1,99 @@
-//! What is wrong, doubtful or not yet active in a workspace, and where.
+//! Problems of a workspace, and where they are.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::fmt;
+use stead_core::{Hint, SourcePosition};
 
-/// Something that a person should know about a file of the workspace.
+/// A problem of a workspace, or a setting without effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// How bad it is.
+    /// How severe the problem is.
     pub severity: Severity,
-    /// The file, from the root of the workspace.
-    pub file: String,
-    /// Where in it.
+    /// The file or the option with the problem.
+    #[serde(rename = "file")]
+    pub source: FindingSource,
+    /// The position in the file.
     #[serde(flatten)]
     pub place: SourcePosition,
-    /// What is wrong and what to do about it.
+    /// The description of the problem.
     pub message: String,
+    /// The next step for a person, where the message does not say it.
+    #[serde(skip)]
+    pub hint: Option<Hint>,
 }
 
-/// How bad a finding is.
+/// The file or the option that a finding is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FindingSource {
+    /// A file, by its path from the root of the workspace.
+    File(String),
+    /// An option that the workspace was opened with.
+    Option(OpenOption),
+}
+
+/// An option of [`OpenOptions`](crate::OpenOptions) that findings can be about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenOption {
+    /// The main agent.
+    Agent,
+    /// The additional context files.
+    ContextFiles,
+    /// The additional folders of skills.
+    Skills,
+}
+
+/// How severe a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// It is understood, and has no effect in this version.
+    /// A setting that is known and has no effect in this version.
     Inactive,
-    /// It works, though perhaps not as meant.
+    /// Something that works, though perhaps not as intended.
     Warning,
-    /// It breaks a rule; the agent runs all the same, without what is wrong. `stead check` fails on
-    /// it.
+    /// An error that does not stop the agent: it runs without the faulty part. A validation of the
+    /// workspace fails.
     NonFatal,
-    /// The workspace is not opened because of it.
+    /// An error that keeps the workspace from being opened.
     Error,
 }
 
-/// A line and a column, both from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct SourcePosition {
-    /// The line.
-    pub line: u64,
-    /// The column, in characters.
-    pub column: u64,
-}
-
-impl SourcePosition {
-    /// Where a file begins.
-    pub const START: Self = Self { line: 1, column: 1 };
-}
-
 impl Finding {
-    /// A finding about the whole of `file`.
-    pub fn new(severity: Severity, file: impl Into<String>, message: impl Into<String>) -> Self {
+    /// Creates a finding about a whole file or an option.
+    pub fn new(
+        severity: Severity,
+        source: impl Into<FindingSource>,
+        message: impl Into<String>,
+    ) -> Self {
         Self {
             severity,
-            file: file.into(),
+            source: source.into(),
             place: SourcePosition::START,
             message: message.into(),
+            hint: None,
         }
     }
 
-    /// An error about the whole of `file`.
-    pub fn error(file: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new(Severity::Error, file, message)
+    /// Creates an error about a whole file or an option.
+    pub fn error(source: impl Into<FindingSource>, message: impl Into<String>) -> Self {
+        Self::new(Severity::Error, source, message)
     }
 
-    /// The same at `place`.
+    /// Returns the finding with its position in the file.
     pub fn with_position(self, place: SourcePosition) -> Self {
         Self { place, ..self }
+    }
+
+    /// Returns the finding with a next step for a person.
+    pub fn with_hint(self, hint: Hint) -> Self {
+        Self {
+            hint: Some(hint),
+            ..self
+        }
     }
 }
 
 impl Severity {
-    /// As it is printed.
+    /// Returns the word that is printed for the severity.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Inactive => "not active yet",
@@ -80,22 +104,68 @@ impl Severity {
     }
 }
 
+impl FindingSource {
+    /// Returns the path of the file, if the finding is about one.
+    pub fn file(&self) -> Option<&str> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Option(_) => None,
+        }
+    }
+}
+
+impl From<OpenOption> for FindingSource {
+    fn from(option: OpenOption) -> Self {
+        Self::Option(option)
+    }
+}
+
+impl From<String> for FindingSource {
+    fn from(file: String) -> Self {
+        Self::File(file)
+    }
+}
+
+impl From<&String> for FindingSource {
+    fn from(file: &String) -> Self {
+        Self::File(file.clone())
+    }
+}
+
+impl From<&str> for FindingSource {
+    fn from(file: &str) -> Self {
+        Self::File(file.to_owned())
+    }
+}
+
+impl fmt::Display for FindingSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::File(path) => path,
+            Self::Option(OpenOption::Agent) => "option agent",
+            Self::Option(OpenOption::ContextFiles) => "option context files",
+            Self::Option(OpenOption::Skills) => "option skills",
+        })
+    }
+}
+
+impl Serialize for FindingSource {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            severity,
-            file,
-            place: SourcePosition { line, column },
-            message,
-        } = self;
-        match severity {
-            Severity::Error | Severity::NonFatal => write!(f, "{file}:{line}:{column}: {message}"),
+        let SourcePosition { line, column } = self.place;
+        match &self.source {
+            FindingSource::File(path) => write!(f, "{path}:{line}:{column}: ")?,
+            FindingSource::Option(_) => write!(f, "{}: ", self.source)?,
+        }
+        match self.severity {
+            Severity::Error | Severity::NonFatal => f.write_str(&self.message),
             Severity::Warning | Severity::Inactive => {
-                write!(
-                    f,
-                    "{file}:{line}:{column}: {}: {message}",
-                    severity.as_str()
-                )
+                write!(f, "{}: {}", self.severity.as_str(), self.message)
             }
         }
     }

@@ -12,13 +12,13 @@ const GENERAL_PURPOSE: &str = "general-purpose";
 const BUILT_IN: &str = "built in";
 
 impl AgentSpec {
-    /// Returns whether it is [`general_purpose`], and not an agent of the workspace of that name.
+    /// Whether the agent is [`general_purpose`], and not an agent of the workspace with that name.
     pub fn is_general_purpose(&self) -> bool {
         self.name == GENERAL_PURPOSE && self.source == BUILT_IN
     }
 }
 
-/// Returns the built-in subagent that every workspace has unless it is switched off. It is like the
+/// Returns the built-in subagent that every workspace has unless it is switched off. It equals the
 /// agent that delegates to it, with a session of its own.
 pub fn general_purpose() -> AgentSpec {
     AgentSpec {

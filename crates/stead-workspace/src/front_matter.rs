@@ -2,19 +2,19 @@
 
 use crate::{Finding, SettingsDocument};
 
-/// A Markdown file taken apart.
+/// A Markdown file, split into front matter and body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrontMatter<'a> {
-    /// The YAML; none if the file does not begin with `---`.
+    /// The YAML; none if the file does not start with `---`.
     pub yaml: Option<&'a str>,
     /// The Markdown.
     pub body: &'a str,
-    /// The line the Markdown begins at, from 1.
+    /// The line number at which the Markdown starts.
     pub body_line: u64,
 }
 
 impl<'a> FrontMatter<'a> {
-    /// Takes `text` of `file` apart. A front matter that is not closed is an error.
+    /// Splits the `text` of `file`. A front matter that is not closed is an error.
     pub fn split(file: &str, text: &'a str) -> Result<Self, Finding> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut lines = text.split_inclusive('\n');
@@ -44,7 +44,7 @@ impl<'a> FrontMatter<'a> {
         ))
     }
 
-    /// The YAML as settings of `file`; empty if there is none.
+    /// Parses the YAML as settings of `file`. Without YAML the settings are empty.
     pub fn parse_document(&self, file: &str) -> Result<SettingsDocument, Finding> {
         SettingsDocument::parse_yaml_at(file, self.yaml.unwrap_or_default(), 2)
     }

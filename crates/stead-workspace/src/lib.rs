@@ -1,8 +1,8 @@
-//! A directory becomes an agent, read from plain files.
+//! Opens a directory of plain files as an agent.
 //!
-//! A folder is opened as a [`Workspace`]: its [`Layout`] is detected, and whichever it is, the
-//! module of that layout gives one [`Definition`] of the agent. What is wrong is a [`Finding`] with
-//! its file, line and column.
+//! A folder is opened as a [`Workspace`]: its [`Layout`] is detected, and the module of that layout
+//! loads the folder into one [`Definition`] of the agent. Problems are [`Finding`]s with their file,
+//! line and column.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -20,9 +20,9 @@
 //! # Ok::<(), stead_vfs::VfsError>(()) }).unwrap();
 //! ```
 //!
-//! - [`AgentConfig`]: the settings. `Document`: any settings file, whose values know their place.
-//! - [`Section`], [`Prompt`]: what the model is told. `Reader`: files that are read for every
-//!   turn.
+//! - [`AgentConfig`]: the settings. [`SettingsDocument`]: any settings file, with the position of
+//!   each value.
+//! - [`Section`], [`Prompt`]: the system prompt. [`TextReader`]: files that are read for every turn.
 
 mod agent_spec;
 mod approval;
@@ -69,7 +69,7 @@ pub use definition::{
 pub use dotenv::parse_dotenv;
 pub use execute::ExecuteSettings;
 pub use feature_switch::{DisabledFeatures, FeatureSwitch};
-pub use finding::{Finding, Severity, SourcePosition};
+pub use finding::{Finding, FindingSource, OpenOption, Severity};
 pub use for_agent::general_purpose;
 pub use front_matter::FrontMatter;
 pub use hooks::{
@@ -86,8 +86,8 @@ pub use offload::{OffloadSettings, offload_folder};
 pub use plan::PlanSettings;
 pub use policy::{Policy, UndoSettings};
 pub use profile::{
-    GeneralPurpose, Profile, ProfileFile, ProfileKey, ProfileLayer, ProfileSetting, ProfileSource,
-    ResolvedProfile, merge as merge_profiles,
+    GeneralPurpose, Profile, ProfileFile, ProfileKey, ProfileKeyError, ProfileLayer,
+    ProfileSetting, ProfileSource, ResolvedProfile, merge as merge_profiles,
 };
 pub use prompt::{Prompt, Section, SectionCut, SectionGroup, element, enclose, escape_xml};
 pub use queue::{DropPolicy, QueueMode, QueueSettings};
@@ -95,6 +95,7 @@ pub use scaffold::{ScaffoldFile, scaffold};
 pub use schema::{agent_schema, profile_schema, tools_schema};
 pub use search::{ConfiguredEmbedder, SearchSettings};
 pub use settings_document::SettingsDocument;
+pub use stead_core::SourcePosition;
 pub use stead_tools::Surface;
 use stead_tools::closest_name;
 pub use text_reader::{Excerpt, ReadWindow, TextReader};

@@ -1,19 +1,20 @@
-//! Settings of what is remembered across sessions.
+//! The settings of long-term memory.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stead_model::ModelName;
 
-/// What is remembered across sessions.
+/// The settings of long-term memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MemorySettings {
-    /// Tokens of `MEMORY.md` in the prompt (default 8000); the newest are kept.
+    /// The maximum number of tokens of `MEMORY.md` in the prompt (default 8000); the newest are
+    /// kept.
     pub max_tokens: u32,
-    /// Whether facts are extracted from what was said, after each run. Left out, the layout
-    /// decides.
+    /// Whether facts are extracted from the conversation after each run. The layout decides if it
+    /// is left out.
     pub flush: Option<bool>,
-    /// The model that extracts and merges facts, as `provider:model`; left out, the agent's own.
+    /// The model that extracts and merges facts, as `provider:model` (default: the agent's own).
     pub model: Option<String>,
     /// Minutes between two merges of new facts into `MEMORY.md` (default 30, 0 = after every
     /// extraction).
@@ -35,7 +36,7 @@ impl Default for MemorySettings {
 }
 
 impl MemorySettings {
-    /// What is wrong with them, and the key it is about.
+    /// Returns the first problem of the settings with the key it is about.
     pub(crate) fn problem(&self) -> Option<(&'static str, String)> {
         if self.archive_days == 0 {
             return Some((

@@ -5,25 +5,26 @@ use serde::{Deserialize, Serialize};
 use stead_core::AgentId;
 use stead_vfs::{PathError, VPath};
 
-/// A result that is no longer than its own preview is not worth a file.
+/// The minimum for the limits: a text that is no longer than its preview is not worth a file.
 const MIN_TOKENS: u64 = 1_000;
 
-/// The folder that holds what the sessions of `agent` have offloaded, one folder each, where
-/// runtime state lies below `runtime`.
+/// Returns the folder of the texts that sessions of `agent` have offloaded, with one subfolder for
+/// each session. `runtime` is the folder of runtime state.
 pub fn offload_folder(runtime: &VPath, agent: &AgentId) -> Result<VPath, PathError> {
     runtime.join(&format!("agents/{agent}/offload"))
 }
 
-/// When a text is too long for the conversation, so that a file holds it and the conversation only
-/// its two ends.
+/// The length at which a text is moved to a file; the conversation keeps its two ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OffloadSettings {
-    /// Tokens of one tool's result (default 20000); never more than a quarter of the window.
+    /// The maximum number of tokens of a tool's result (default 20000); never more than a quarter
+    /// of the window.
     pub tool_result_tokens: u64,
-    /// Tokens of one message of a person (default 50000); never more than 0.4 of the window.
+    /// The maximum number of tokens of a person's message (default 50000); never more than 0.4 of
+    /// the window.
     pub user_message_tokens: u64,
-    /// Megabytes that the files of one session may take (default 512).
+    /// The maximum size of the files of one session, in megabytes (default 512).
     pub max_mb: u64,
 }
 
@@ -38,7 +39,7 @@ impl Default for OffloadSettings {
 }
 
 impl OffloadSettings {
-    /// What is wrong with them, and the key it is about.
+    /// Returns the first problem of the settings with the key it is about.
     pub(crate) fn problem(&self) -> Option<(&'static str, String)> {
         let least = |key: &'static str, value: u64, least: u64, hint: &str| {
             (value < least).then(|| (key, format!("{key} must be at least {least}{hint}")))
@@ -61,19 +62,19 @@ impl OffloadSettings {
         .or_else(|| least("offload.max_mb", self.max_mb, 1, ""))
     }
 
-    /// Tokens that a result may have where `window` tokens fit into a request.
+    /// Returns the maximum number of tokens of a result, for a model with this window.
     pub fn result_limit(&self, window: Option<u64>) -> u64 {
         self.tool_result_tokens
             .min(window.map_or(u64::MAX, |window| window / 4))
     }
 
-    /// Tokens that a message of a person may have where `window` tokens fit into a request.
+    /// Returns the maximum number of tokens of a person's message, for a model with this window.
     pub fn message_limit(&self, window: Option<u64>) -> u64 {
         self.user_message_tokens
             .min(window.map_or(u64::MAX, |window| window / 5 * 2))
     }
 
-    /// Bytes that the files of one session may take.
+    /// Returns the maximum size of the files of one session, in bytes.
     pub fn max_bytes(&self) -> u64 {
         self.max_mb.saturating_mul(1024 * 1024)
     }

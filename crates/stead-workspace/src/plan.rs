@@ -1,10 +1,10 @@
-//! Settings of plan mode.
+//! The settings of plan mode.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stead_vfs::VPath;
 
-/// Where plans lie.
+/// The settings of plan mode.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PlanSettings {
@@ -21,13 +21,13 @@ impl Default for PlanSettings {
 }
 
 impl PlanSettings {
-    /// The file of the plan.
+    /// Returns the path of the plan.
     pub fn file(&self) -> VPath {
         let folder = VPath::parse(&self.directory).unwrap_or(VPath::root());
         folder.join("PLAN.md").unwrap_or(folder)
     }
 
-    /// What is wrong with them, and the key it is about.
+    /// Returns the first problem of the settings with the key it is about.
     pub(crate) fn problem(&self) -> Option<(&'static str, String)> {
         let wrong = VPath::parse(&self.directory).err()?;
         Some(("plan.directory", format!("plan.directory: {wrong}")))

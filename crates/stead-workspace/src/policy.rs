@@ -1,31 +1,35 @@
-//! Bounds of runs, and of what is kept about them.
+//! The limits of runs, and of what is kept for undo.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stead_core::RunLimits;
 
-/// Bounds of a run.
+/// The limits of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Policy {
-    /// Model calls at most (default 200).
+    /// The maximum number of model calls (default 200).
     pub max_steps: u32,
-    /// Seconds for a whole run (default 3600).
+    /// The time limit of a run, in seconds (default 3600).
     pub run_timeout_seconds: u64,
-    /// Seconds for one tool call (default 120).
+    /// The time limit of a tool call, in seconds (default 120).
     pub tool_timeout_seconds: u64,
-    /// How many parallel-safe calls of one step run at once (default 8; 1 = one after another).
+    /// The maximum number of parallel-safe calls of one step that run at the same time (default 8;
+    /// 1 = sequential).
     pub parallel_tool_calls: u32,
-    /// Rounds of the same calls with the same results until the model is told (default 3, 0 =
-    /// never).
+    /// The number of identical rounds (same calls, same results) after which the model is warned
+    /// (default 3, 0 = never).
     pub repeat_nudge: u32,
-    /// Rounds of the same calls with the same results until the run ends (default 6, 0 = never).
+    /// The number of identical rounds (same calls, same results) after which the run ends (default
+    /// 6, 0 = never).
     pub repeat_end: u32,
-    /// How many subagents of one session work at once (default 8); more wait.
+    /// The maximum number of subagents of one session that work at the same time (default 8);
+    /// further ones wait.
     pub max_concurrent_subagents: u32,
-    /// Through how many hands a task may go (default 3).
+    /// The maximum depth of delegation (default 3).
     pub max_subagent_depth: u32,
-    /// Seconds after which a subagent that is waited for goes on in the background (default 600).
+    /// The number of seconds after which a subagent in the foreground continues in the background
+    /// (default 600).
     pub subagent_timeout_seconds: u64,
 }
 
@@ -47,7 +51,7 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The part that the Run machine enforces.
+    /// Returns the limits that the run machine enforces.
     pub fn limits(&self) -> RunLimits {
         RunLimits {
             max_steps: self.max_steps,
@@ -57,13 +61,13 @@ impl Policy {
     }
 }
 
-/// How long, and in how much space, it is kept what runs changed.
+/// How long, and in how much space, changes of runs are kept for undo.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct UndoSettings {
-    /// Days (default 30).
+    /// The maximum age in days (default 30).
     pub keep_days: u32,
-    /// Megabytes (default 1024).
+    /// The maximum size in megabytes (default 1024).
     pub max_mb: u64,
 }
 

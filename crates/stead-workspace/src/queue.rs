@@ -1,26 +1,27 @@
-//! Settings of what becomes of messages that come while a run goes on.
+//! The settings for messages that arrive during a run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Messages that may wait at most: they are held in memory.
+/// The maximum of `cap`: waiting messages are held in memory.
 const MAX_CAP: u32 = 1_000;
-/// The longest silence that can be waited for.
+/// The maximum of `debounce_ms`.
 const MAX_DEBOUNCE_MS: u64 = 3_600_000;
 
-/// What becomes of messages that come while a run goes on.
+/// How messages that arrive during a run are handled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct QueueSettings {
-    /// How they are handled (default `collect`).
+    /// The mode (default `collect`).
     pub mode: QueueMode,
-    /// Milliseconds of silence after which collected messages are taken as one (default 1000).
+    /// The number of milliseconds without messages after which collected messages become one input
+    /// (default 1000).
     pub debounce_ms: u64,
-    /// Messages that may wait (default 20).
+    /// The maximum number of waiting messages (default 20).
     pub cap: u32,
-    /// What becomes of more than that (default `summarize`).
+    /// How messages above that number are handled (default `summarize`).
     #[serde(alias = "drop_policy")]
     pub drop: DropPolicy,
 }
@@ -37,7 +38,7 @@ impl Default for QueueSettings {
 }
 
 impl QueueSettings {
-    /// What is wrong with them, and the key it is about.
+    /// Returns the first problem of the settings with the key it is about.
     pub(crate) fn problem(&self) -> Option<(&'static str, String)> {
         if !(1..=MAX_CAP).contains(&self.cap) {
             return Some((
@@ -55,38 +56,39 @@ impl QueueSettings {
     }
 }
 
-/// How a message that comes while a run goes on is handled.
+/// How a message that arrives during a run is handled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueMode {
-    /// All that came are one input, once the run is done and nobody said anything for a moment.
+    /// All messages become one input after the run, once no more arrive for a moment.
     #[default]
     Collect,
-    /// Each is an input of its own, one after another.
+    /// Each message becomes an input of its own, one after another.
     Followup,
-    /// It goes into the next step of the run; calls of this step that were not begun are skipped.
+    /// The message goes into the next step of the run; calls of this step that were not started are
+    /// skipped.
     Steer,
-    /// The same, and it is an input of its own afterwards.
+    /// Like `Steer`, and the message is an input of its own afterwards.
     SteerBacklog,
-    /// The model call and the tools are cancelled now; it is the next input.
+    /// The model call and the tools are cancelled at once, and the message is the next input.
     Interrupt,
 }
 
-/// What becomes of messages that are more than may wait.
+/// How messages above the maximum number are handled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DropPolicy {
-    /// The oldest is dropped.
+    /// The oldest message is dropped.
     Old,
-    /// The newest is refused.
+    /// The newest message is refused.
     New,
-    /// The oldest is dropped, and a line of it is kept.
+    /// The oldest message is dropped, and one line of it is kept.
     #[default]
     Summarize,
 }
 
 impl QueueMode {
-    /// All of them.
+    /// All modes.
     pub const ALL: [Self; 5] = [
         Self::Collect,
         Self::Followup,
@@ -95,7 +97,7 @@ impl QueueMode {
         Self::Interrupt,
     ];
 
-    /// The name used in settings and commands.
+    /// Returns the name used in settings and commands.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Collect => "collect",

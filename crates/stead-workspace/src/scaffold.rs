@@ -25,7 +25,7 @@ mod tests {
             .filter(|file| file.path == "agent.yaml")
         {
             crate::AgentConfig::parse(file.content, &|_| None).unwrap();
-            // With every comment taken off, too: what we suggest must work.
+            // The suggested settings must be valid, too, when their comment signs are removed.
             let on: Vec<String> = file
                 .content
                 .lines()

@@ -1,9 +1,9 @@
-//! Lines that say when something is done, as cron has them.
+//! Cron expressions.
 
 use croner::parser::{CronParser, Seconds, Year};
 
-/// What is wrong with a schedule, if it is none: five fields, minute to weekday, of which 0 and 7
-/// are Sunday.
+/// Returns the problem of a cron expression, if it is not a valid one. It has five fields, from
+/// minute to weekday; 0 and 7 are Sunday.
 pub(crate) fn schedule_problem(text: &str) -> Option<String> {
     let fields = text.split_whitespace().count();
     if fields != 5 {

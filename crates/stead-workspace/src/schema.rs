@@ -4,7 +4,7 @@ use crate::tool_lists::ToolsFile;
 use crate::{AgentConfig, ProfileFile};
 use serde_json::Value;
 
-/// The schema of `agent.yaml`.
+/// Returns the schema of `agent.yaml`.
 pub fn agent_schema() -> Value {
     titled(
         schemars::schema_for!(AgentConfig),
@@ -12,7 +12,7 @@ pub fn agent_schema() -> Value {
     )
 }
 
-/// The schema of `tools.json`.
+/// Returns the schema of `tools.json`.
 pub fn tools_schema() -> Value {
     titled(
         schemars::schema_for!(ToolsFile),
@@ -20,7 +20,7 @@ pub fn tools_schema() -> Value {
     )
 }
 
-/// The schema of a file of `profiles/`.
+/// Returns the schema of a file in `profiles/`.
 pub fn profile_schema() -> Value {
     let mut schema = schemars::schema_for!(ProfileFile);
     schema.insert("required".to_owned(), serde_json::json!(["for"]));

@@ -1,4 +1,4 @@
-//! How memory and sessions are searched.
+//! The settings for searching memory and sessions.
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -11,20 +11,20 @@ use stead_search::{Embed, EmbedError};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SearchSettings {
-    /// What tells the meaning of texts, beside their words: `provider:model`, or a map of settings
-    /// with `name:`. Left out, words alone are ranked, and no key is needed.
+    /// The embedding model, which ranks texts by meaning: `provider:model`, or a map of settings
+    /// with `name:`. Without it, texts are ranked by words alone, and no key is needed.
     #[serde(deserialize_with = "embedding")]
     #[schemars(with = "Option<EmbeddingNameOrSettings>")]
     pub embedding: Option<EmbeddingSettings>,
 }
 
 impl SearchSettings {
-    /// What is wrong with them: the key, and why.
+    /// Returns the first problem of the settings with the key it is about.
     pub(crate) fn problem(&self) -> Option<(&'static str, String)> {
         Some(("search.embedding", self.embedding.as_ref()?.problem()?))
     }
 
-    /// Who tells the meaning of texts.
+    /// Returns the embedding model, if the settings name one.
     pub(crate) fn embedder(&self, env: EnvLookup<'_>) -> Option<ConfiguredEmbedder> {
         self.embedding
             .as_ref()
@@ -32,7 +32,7 @@ impl SearchSettings {
     }
 }
 
-/// A name by itself, or settings with a name.
+/// The forms of `embedding:`.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only its schema is used")]
@@ -70,8 +70,8 @@ fn embedding<'de, D: Deserializer<'de>>(
     deserializer.deserialize_any(EmbeddingVisitor)
 }
 
-/// Tells the meaning of texts by asking an endpoint. One that cannot be asked is no reason not to
-/// open a workspace: searches go by words, and say why.
+/// An embedding model behind an endpoint. A workspace is opened even if the endpoint cannot be
+/// used: searches then rank by words and report why.
 #[derive(Debug)]
 pub struct ConfiguredEmbedder {
     name: String,

@@ -1,33 +1,33 @@
-//! Where sections stand in the prompt: what changes seldom comes first, so that the beginning of a
-//! request stays the same from turn to turn.
+//! The positions of sections in the prompt. Sections that change rarely come first, so that the
+//! start of a request stays the same from turn to turn and can be cached.
 
-/// What the harness says of itself.
+/// The description of the harness.
 pub const BASE: u16 = 100;
-/// What the agent is for, in a line.
+/// The one-line description of the agent's purpose.
 pub const PURPOSE: u16 = 110;
 /// The agent's own prompt.
 pub const PERSONA: u16 = 120;
-/// How to use knowledge.
+/// Instructions for using knowledge.
 pub const DOMAIN_KNOWLEDGE: u16 = 200;
-/// How to recall.
+/// Instructions for recalling memories.
 pub const MEMORY_RECALL: u16 = 210;
-/// How to remember.
+/// Instructions for saving memories.
 pub const MEMORY_PERSISTENCE: u16 = 220;
-/// Where files lie.
+/// The description of the workspace's files.
 pub const WORKSPACE: u16 = 230;
-/// Where commands run.
+/// The description of the place where commands run.
 pub const COMMANDS: u16 = 240;
-/// How to keep the things to do.
+/// Instructions for the todo list.
 pub const TODOS: u16 = 250;
-/// When to make a plan first.
+/// Instructions for plan mode.
 pub const PLAN_MODE: u16 = 260;
-/// Files shown whole; within it the persona's come first.
+/// Files shown whole; the files of the persona come first.
 pub const CONTEXT: u16 = 300;
 /// Curated memory.
 pub const MEMORY: u16 = 400;
-/// Knowledge: its entry, and a list of the rest.
+/// Knowledge: the main file, and a list of the others.
 pub const KNOWLEDGE: u16 = 500;
-/// More files shown whole.
+/// Further files shown whole.
 pub const MORE_CONTEXT: u16 = 600;
 /// Skills.
 pub const SKILLS: u16 = 700;
@@ -39,9 +39,9 @@ pub const SWITCHES: u16 = 740;
 pub const SUBAGENTS: u16 = 760;
 /// Notes that the agent keeps itself.
 pub const NOTES: u16 = 800;
-/// From here on, sections change from turn to turn.
+/// The first position of sections that change from turn to turn.
 pub const VOLATILE: u16 = 900;
-/// Date, system and session.
+/// The date, the system and the session.
 pub const SESSION: u16 = 900;
-/// What the profile of a model says last.
+/// The prompt suffix of the model's profile.
 pub const SUFFIX: u16 = 950;

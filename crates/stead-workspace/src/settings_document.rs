@@ -1,14 +1,14 @@
 //! A settings file, YAML or JSON, as values that know their place.
 
-use crate::finding::{Finding, Severity, SourcePosition};
+use crate::finding::{Finding, Severity};
 use crate::strict_value::StrictValue;
-use serde::de::{DeserializeOwned, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use serde_saphyr::Spanned;
 use std::collections::BTreeMap;
-use std::fmt;
-use stead_core::{Substitution, UnsetVariable, VariableSyntax, substitute};
+use stead_core::{
+    SourcePosition, Substitution, UnsetVariable, VariableSyntax, YamlDocument, YamlError,
+    YamlErrorKind, substitute,
+};
 
 /// A settings file: its values, and where each of them stands.
 ///
@@ -28,34 +28,21 @@ impl SettingsDocument {
 
     /// Reads YAML that begins at line `first` of its file, such as front matter.
     pub fn parse_yaml_at(file: &str, text: &str, first: u64) -> Result<Self, Finding> {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let below = |spot: SourcePosition| SourcePosition {
-            line: spot.line + first - 1,
-            ..spot
+        let in_file = |position: SourcePosition| SourcePosition {
+            line: position.line + first - 1,
+            ..position
         };
-        let mut places = BTreeMap::new();
-        let nothing = text
-            .lines()
-            .all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'));
-        let value = if nothing {
-            Value::Object(Map::new())
-        } else {
-            let node: Spanned<LocatedNode> = serde_saphyr::from_str(text).map_err(|error| {
-                let spot = error
-                    .location()
-                    .map_or(SourcePosition::START, |at| SourcePosition {
-                        line: at.line(),
-                        column: at.column(),
-                    });
-                Finding::error(file, yaml_error_message(&error)).with_position(below(spot))
-            })?;
-            node.value.into_value(String::new(), &mut places)
-        };
-        places.values_mut().for_each(|spot| *spot = below(*spot));
+        let mut document: YamlDocument = text.parse().map_err(|error: YamlError| {
+            Finding::error(file, simplify_parser_message(error.message))
+                .with_position(in_file(error.position))
+        })?;
+        for position in document.positions.values_mut() {
+            *position = in_file(*position);
+        }
         Ok(Self {
             file: file.to_owned(),
-            value,
-            positions: places,
+            value: document.value.into(),
+            positions: document.positions,
         })
     }
 
@@ -84,26 +71,22 @@ impl SettingsDocument {
                 Finding::error(file, format!("not JSON: {message}")).with_position(spot)
             })?,
         };
-        let mut places = BTreeMap::new();
-        // JSON is YAML; its parser knows places, and keys that stand there twice. Where else it
-        // does not agree, places are not known.
-        match serde_saphyr::from_str::<Spanned<LocatedNode>>(&plain) {
-            Ok(node) => drop(node.value.into_value(String::new(), &mut places)),
-            Err(error) if error.without_snippet().to_string().contains("duplicate") => {
-                let at = error
-                    .location()
-                    .map_or(SourcePosition::START, |at| SourcePosition {
-                        line: at.line(),
-                        column: at.column(),
-                    });
-                return Err(Finding::error(file, "this key stands here twice").with_position(at));
-            }
-            Err(_) => {}
-        }
+        // JSON is YAML, whose parser knows positions and finds duplicate keys. Where it refuses the
+        // text for another reason, there are no positions.
+        let positions = match plain.parse::<YamlDocument>() {
+            Ok(document) => document.positions,
+            Err(error) => match error.kind {
+                YamlErrorKind::DuplicateKey => {
+                    return Err(Finding::error(file, "this key stands here twice")
+                        .with_position(error.position));
+                }
+                YamlErrorKind::Syntax => BTreeMap::new(),
+            },
+        };
         Ok(Self {
             file: file.to_owned(),
             value,
-            positions: places,
+            positions,
         })
     }
 
@@ -230,103 +213,6 @@ impl SettingsDocument {
     }
 }
 
-/// A value as the parser gives it, with places.
-enum LocatedNode {
-    Scalar(Value),
-    List(Vec<Spanned<LocatedNode>>),
-    Map(Vec<(Spanned<String>, Spanned<LocatedNode>)>),
-}
-
-impl LocatedNode {
-    /// The plain value; the place of everything in it is noted.
-    fn into_value(self, path: String, places: &mut BTreeMap<String, SourcePosition>) -> Value {
-        match self {
-            Self::Scalar(value) => value,
-            Self::List(items) => {
-                let item = |(i, item): (usize, Spanned<Self>)| {
-                    let at = format!("{path}[{i}]");
-                    places.insert(at.clone(), position_of(&item));
-                    item.value.into_value(at, places)
-                };
-                Value::Array(items.into_iter().enumerate().map(item).collect())
-            }
-            Self::Map(fields) => {
-                let field = |(key, value): (Spanned<String>, Spanned<Self>)| {
-                    let at = if path.is_empty() {
-                        key.value.clone()
-                    } else {
-                        format!("{path}.{}", key.value)
-                    };
-                    places.insert(at.clone(), position_of(&key));
-                    (key.value, value.value.into_value(at, places))
-                };
-                Value::Object(fields.into_iter().map(field).collect())
-            }
-        }
-    }
-}
-
-fn position_of<T>(at: &Spanned<T>) -> SourcePosition {
-    SourcePosition {
-        line: at.referenced.line().max(1),
-        column: at.referenced.column().max(1),
-    }
-}
-
-impl<'de> Deserialize<'de> for LocatedNode {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct LocatedNodeVisitor;
-        impl<'de> Visitor<'de> for LocatedNodeVisitor {
-            type Value = LocatedNode;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a value")
-            }
-            fn visit_bool<E>(self, value: bool) -> Result<LocatedNode, E> {
-                Ok(LocatedNode::Scalar(value.into()))
-            }
-            fn visit_i64<E>(self, value: i64) -> Result<LocatedNode, E> {
-                Ok(LocatedNode::Scalar(value.into()))
-            }
-            fn visit_u64<E>(self, value: u64) -> Result<LocatedNode, E> {
-                Ok(LocatedNode::Scalar(value.into()))
-            }
-            fn visit_f64<E>(self, value: f64) -> Result<LocatedNode, E> {
-                Ok(LocatedNode::Scalar(value.into()))
-            }
-            fn visit_str<E>(self, value: &str) -> Result<LocatedNode, E> {
-                Ok(LocatedNode::Scalar(value.into()))
-            }
-            fn visit_unit<E>(self) -> Result<LocatedNode, E> {
-                Ok(LocatedNode::Scalar(Value::Null))
-            }
-            fn visit_none<E>(self) -> Result<LocatedNode, E> {
-                Ok(LocatedNode::Scalar(Value::Null))
-            }
-            fn visit_some<D: Deserializer<'de>>(
-                self,
-                deserializer: D,
-            ) -> Result<LocatedNode, D::Error> {
-                LocatedNode::deserialize(deserializer)
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<LocatedNode, A::Error> {
-                let mut items = Vec::new();
-                while let Some(item) = list.next_element()? {
-                    items.push(item);
-                }
-                Ok(LocatedNode::List(items))
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<LocatedNode, A::Error> {
-                let mut fields = Vec::new();
-                while let Some(field) = map.next_entry()? {
-                    fields.push(field);
-                }
-                Ok(LocatedNode::Map(fields))
-            }
-        }
-        deserializer.deserialize_any(LocatedNodeVisitor)
-    }
-}
-
 /// The same text with comments and trailing commas replaced by blanks, so that places stay; none if
 /// a comment is not closed.
 fn blank_out_comments(text: &str) -> Option<String> {
@@ -385,12 +271,6 @@ fn blank_out_comments(text: &str) -> Option<String> {
         }
     }
     Some(out.into_iter().collect())
-}
-
-fn yaml_error_message(error: &serde_saphyr::Error) -> String {
-    let full = error.without_snippet().to_string();
-    // The place is part of our own message.
-    simplify_parser_message(full.split(" at line ").next().unwrap_or(&full).to_owned())
 }
 
 /// The parser's own words, where a person could not act on them.
@@ -512,6 +392,6 @@ mod tests {
             assert!(error.place.line >= line, "{text:?}: {error}");
         }
         let error = SettingsDocument::parse_json("x.json", "{\n \"a\": }").unwrap_err();
-        assert_eq!((error.place.line, error.file.as_str()), (2, "x.json"));
+        assert_eq!((error.place.line, error.source.file()), (2, Some("x.json")));
     }
 }

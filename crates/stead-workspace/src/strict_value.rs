@@ -1,14 +1,14 @@
-//! Values as serde sees them, but for one thing: a list is never taken for a struct.
+//! A deserializer that never reads a list as a struct.
 //!
-//! Serde's own reading fills the fields of a struct from a list, in the order they are declared:
-//! `policy: [3]` would set a bound that nobody named.
+//! Serde's own deserializer fills the fields of a struct from a list in the order of declaration:
+//! `policy: [3]` would set a limit that the settings do not name.
 
 use serde::de::value::{BorrowedStrDeserializer, MapDeserializer, SeqDeserializer};
 use serde::de::{Error as _, IntoDeserializer, Unexpected, Visitor};
 use serde::{Deserializer, forward_to_deserialize_any};
 use serde_json::{Error, Value};
 
-/// A value that is read strictly, all the way down.
+/// A value that is deserialized strictly, at every level.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StrictValue<'a>(pub(crate) &'a Value);
 

@@ -1,4 +1,4 @@
-//! Files that are read for every turn, and from disk only when they changed.
+//! Cached reading of the files that every turn needs.
 
 use crate::WorkspaceError;
 use crate::layout::decode_text;
@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use stead_vfs::{FileKind, ReadRange, Stat, VPath, Version, Vfs, VfsError};
 
-/// How much is remembered; users of a shared place may each have their own files.
+/// The maximum size of the cache. Users of a shared place may each have their own files.
 const MAX_CACHE_BYTES: usize = 16 * 1024 * 1024;
 
-/// Reads text files, remembering them by version.
+/// A reader of text files that caches them by version.
 #[derive(Debug, Default)]
 pub struct TextReader {
     cache: Mutex<TextCache>,
@@ -21,22 +21,22 @@ struct TextCache {
     bytes: usize,
 }
 
-/// Which part of a file is wanted.
+/// The part of a file to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReadWindow {
-    /// All of it; a larger file is an error.
+    /// The whole file; a larger file is an error.
     Whole {
-        /// Bytes at most.
+        /// The maximum number of bytes.
         limit: u64,
     },
     /// The first bytes, up to the end of a line.
     Head {
-        /// Bytes at most.
+        /// The maximum number of bytes.
         limit: u64,
     },
-    /// The last bytes, from the beginning of a line.
+    /// The last bytes, from the start of a line.
     Tail {
-        /// Bytes at most.
+        /// The maximum number of bytes.
         limit: u64,
     },
 }
@@ -46,19 +46,19 @@ pub enum ReadWindow {
 pub struct Excerpt {
     /// The text.
     pub text: Arc<str>,
-    /// Bytes of the whole file.
+    /// The size of the whole file in bytes.
     pub size: u64,
 }
 
 impl Excerpt {
-    /// Bytes that were left out.
+    /// Returns the number of bytes that were left out.
     pub fn cut_bytes(&self) -> u64 {
         self.size.saturating_sub(self.text.len() as u64)
     }
 }
 
 impl TextReader {
-    /// The file at `path`; none if there is none.
+    /// Reads the file at `path`. Returns none if there is no such file.
     pub async fn read(
         &self,
         files: &dyn Vfs,
@@ -163,12 +163,12 @@ async fn load(
         .map_or(text.clone(), str::to_owned))
 }
 
-/// Whether a byte is within a character.
+/// Whether a byte is a continuation byte of UTF-8.
 fn is_continuation_byte(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }
 
-/// How many bytes are whole characters.
+/// Returns the length of the longest prefix that ends at a character boundary.
 fn whole_char_bytes(bytes: &[u8]) -> usize {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),

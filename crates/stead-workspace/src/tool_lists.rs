@@ -1,21 +1,21 @@
-//! `tools.json`: tools allowed and denied, and the servers that bring more.
+//! `tools.json`: allowed and denied tools, and tool servers.
 
 use crate::{Finding, SettingsDocument, Severity};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use stead_tools::{Availability, closest_name, known_tool, known_tools, rules_follow};
 
-/// Which tools an agent has, by any of their names.
+/// Lists of allowed and denied tools, by any of their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolLists {
-    /// Only these; none = all.
+    /// The allowed tools; none = all.
     pub allow: Option<Vec<String>>,
-    /// Not these, whatever is allowed.
+    /// The denied tools. A denial overrides `allow`.
     pub deny: Vec<String>,
 }
 
 impl ToolLists {
-    /// Whether the lists let the tool of this canonical name be.
+    /// Whether the lists allow the tool with this canonical name.
     pub fn allows(&self, tool: &str) -> bool {
         !self.denies(tool)
             && self
@@ -24,7 +24,7 @@ impl ToolLists {
                 .is_none_or(|allow| allow.iter().any(|listed| is_name_of(listed, tool)))
     }
 
-    /// Whether they deny it by name.
+    /// Whether the lists deny the tool by name.
     pub fn denies(&self, tool: &str) -> bool {
         self.deny
             .iter()
@@ -32,7 +32,7 @@ impl ToolLists {
     }
 }
 
-/// Whether this is one of the names of `tool`.
+/// Whether `listed` is one of the names of `tool`.
 fn is_name_of(listed: &str, tool: &str) -> bool {
     listed == tool || known_tool(listed).is_some_and(|known| known.name == tool)
 }
@@ -43,18 +43,18 @@ fn denial_covers(listed: &str, tool: &str) -> bool {
         .is_some_and(|other| known_tool(listed).is_some_and(|known| known.name == other))
 }
 
-/// `tools.json`, checked.
+/// The checked contents of `tools.json`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolsConfig {
-    /// Which tools the agent has.
+    /// The lists of allowed and denied tools.
     pub lists: ToolLists,
-    /// Tool servers by name.
+    /// The tool servers by name.
     pub servers: BTreeMap<String, McpServer>,
-    /// Values that came from variables.
+    /// The values of variables, which are redacted.
     pub secrets: Vec<String>,
 }
 
-/// What an empty `allow` list means.
+/// The meaning of an empty `allow` list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EmptyAllow {
     /// No tool at all.
@@ -66,14 +66,14 @@ pub enum EmptyAllow {
 #[derive(Debug, Default, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ToolsFile {
-    /// Only these tools, built-in ones included.
+    /// The only tools that are allowed, built-in ones included.
     allow: Option<Vec<String>>,
-    /// Never these tools.
+    /// The tools that are denied.
     deny: Vec<String>,
     /// MCP servers by name.
     #[serde(rename = "mcpServers")]
     mcp_servers: BTreeMap<String, McpServer>,
-    /// For editors.
+    /// The JSON schema, for editors.
     #[serde(rename = "$schema")]
     _schema: Option<String>,
 }
@@ -82,29 +82,29 @@ pub(crate) struct ToolsFile {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 pub struct McpServer {
-    /// How it is reached; left out, `stdio` with a command and `streamableHttp` with a url.
+    /// The transport (default: `stdio` with a command, `streamableHttp` with a url).
     pub transport: Option<Transport>,
-    /// With `stdio`: the program.
+    /// `stdio`: the program.
     pub command: Option<String>,
-    /// With `stdio`: its arguments.
+    /// `stdio`: the arguments.
     pub args: Vec<String>,
-    /// With `stdio`: its environment.
+    /// `stdio`: the environment.
     pub env: BTreeMap<String, String>,
-    /// With the others: where.
+    /// Other transports: the address.
     pub url: Option<String>,
-    /// With the others: headers of each request.
+    /// Other transports: the headers of each request.
     pub headers: BTreeMap<String, String>,
-    /// With the others: parameters added to the url.
+    /// Other transports: the parameters added to the url.
     pub query_params: BTreeMap<String, String>,
-    /// Only these of its tools.
+    /// The only tools of the server that are enabled.
     pub enable_tools: Option<Vec<String>>,
-    /// Seconds for a call.
+    /// The time limit of a call, in seconds.
     pub timeout: Option<f64>,
-    /// Seconds until it is ready.
+    /// The time limit for the start, in seconds.
     pub initialization_timeout: Option<f64>,
 }
 
-/// How an MCP server is reached.
+/// The transport of an MCP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum Transport {
     /// A child process.
@@ -119,7 +119,7 @@ pub enum Transport {
 }
 
 impl ToolsConfig {
-    /// Reads `tools.json`. A variable that is not set becomes nothing, and a finding.
+    /// Parses `tools.json`. A variable that is not set becomes an empty text, with a finding.
     pub fn parse(
         file: &str,
         text: &str,
@@ -185,7 +185,7 @@ impl ToolsConfig {
 }
 
 impl ToolsConfig {
-    /// Everything that is wrong or not active yet in `tools.json`.
+    /// Returns all problems and inactive settings of `tools.json`.
     pub fn check(file: &str, text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Vec<Finding> {
         let (config, mut findings) = match Self::parse(file, text, EmptyAllow::Nothing, lookup) {
             Ok(parsed) => parsed,
@@ -211,7 +211,7 @@ impl ToolsConfig {
     }
 }
 
-/// What is to be said about a tool that settings name, if anything.
+/// Returns the problem of a tool that settings name, if there is one.
 pub fn tool_problem(name: &str) -> Option<(Severity, String)> {
     match known_tool(name).map(|tool| tool.availability) {
         Some(Availability::Available) => None,

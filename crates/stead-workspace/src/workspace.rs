@@ -37,7 +37,7 @@ pub struct Workspace {
     profiles: Arc<ProfileCache>,
     /// The compiled `permissions:`.
     pub rules: Arc<Rules>,
-    /// The rules for what the prompt shows. Nobody can be asked there, so asking denies.
+    /// The rules for files shown in the prompt. Nobody can be asked there, so asking denies.
     unattended_rules: Arc<Rules>,
 }
 
@@ -54,7 +54,7 @@ const MAX_PROFILES: usize = 100;
 /// The maximum number of subagents in a folder.
 const MAX_SUBAGENTS: usize = 1000;
 
-/// The folder in which, by the standard, a project keeps skills for all agents.
+/// The folder in which a project keeps skills for all agents, by the Agent Skills standard.
 const STANDARD_SKILLS: &str = ".agents/skills";
 /// The folders of skills for all workspaces in a person's home.
 const GLOBAL_SKILLS: [&str; 2] = [".stead/skills", STANDARD_SKILLS];
@@ -118,7 +118,7 @@ fn lines(findings: &[Finding]) -> String {
 pub struct SubagentSpecs {
     /// The definitions by name.
     pub specs: BTreeMap<String, Arc<AgentSpec>>,
-    /// The names of subagents whose definition is invalid.
+    /// The names of subagents with an invalid definition.
     pub broken: BTreeSet<String>,
 }
 
@@ -507,8 +507,8 @@ impl Workspace {
     }
 }
 
-/// Returns the project that the workspace in `dir` lies in, for layouts whose workspaces lie at a
-/// fixed path below a project.
+/// Returns the project that contains the workspace in `dir`, for layouts that put workspaces at a
+/// fixed path in a project.
 fn surrounding_project(dir: &Path, layout: Layout) -> Option<SurroundingProject> {
     let nested = layout.def().nested_dir?;
     let real = dir.canonicalize().ok()?;

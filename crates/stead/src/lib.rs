@@ -1,7 +1,7 @@
 //! Stead: a folder of plain files becomes an agent.
 //!
-//! This crate is the façade: the rooms of the house, re-exported under one roof. The binary of the
-//! same name is a thin layer over it.
+//! This crate re-exports the libraries of Stead under one name. The binary `stead` is a thin layer
+//! over it.
 //!
 //! ```
 //! use stead::{Agent, Output, Risk, RunOptions, SessionId, ToolCx, ToolError, function_tool};
@@ -36,7 +36,7 @@
 //! # });
 //! ```
 //!
-//! More of it runs in the crate's `examples/`.
+//! The crate's `examples/` show more.
 
 pub use stead_agent as agent;
 pub use stead_core as core;

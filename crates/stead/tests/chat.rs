@@ -105,7 +105,7 @@ fn ctrl_c_cancels_a_hanging_answer_the_chat_stays_usable_and_the_session_resumab
     });
     pty.wait_for("waiting for the model · step 1", DEADLINE);
     pty.send(CTRL_C);
-    pty.wait_for("cancelled; /resume goes on", DEADLINE);
+    pty.wait_for("cancelled; /resume resumes it", DEADLINE);
     pty.wait_gone("step 1", DEADLINE);
     pty.send("/resume\r");
     pty.wait_for("Second answer.", DEADLINE);
@@ -125,10 +125,7 @@ fn ctrl_c_cancels_a_hanging_answer_the_chat_stays_usable_and_the_session_resumab
 
     let again = opened(&command);
     again.wait_for("› third", DEADLINE);
-    again.wait_for(
-        "the last run did not come to its end; /resume goes on",
-        DEADLINE,
-    );
+    again.wait_for("the last run did not end; /resume resumes it", DEADLINE);
     leave(again, CTRL_C);
 }
 

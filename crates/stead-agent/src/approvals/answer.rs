@@ -4,8 +4,8 @@ use super::OpenQuestion;
 use super::grants::AskReason;
 use super::question::offer_grant;
 use crate::admission::{CallGate, prepare};
-use crate::session::IfMissing;
-use crate::{AgentError, ApprovalAnswer, Grant, NewGrant, Session};
+use crate::session::{IfMissing, SessionWriter};
+use crate::{AgentError, ApprovalAnswer, ApprovalQuestion, Grant, NewGrant, Session};
 use serde_json::Value;
 use std::borrow::Cow;
 use stead_core::{
@@ -13,13 +13,13 @@ use stead_core::{
     VerdictKind,
 };
 use stead_gate::{GrantScope, judge};
-use stead_store::{JournalWriter, LockWait};
+use stead_store::LockWait;
 use stead_tools::Registry;
 use stead_vfs::Vfs;
 
-/// Words of an answer at most.
+/// The most bytes of text in an answer.
 const MAX_REPLY_TEXT_BYTES: usize = 256 * 1024;
-/// Changed arguments at most.
+/// The most bytes of changed arguments.
 const MAX_ARGS_BYTES: usize = 1024 * 1024;
 
 /// An answer to one question.
@@ -29,22 +29,23 @@ pub struct ApprovalReply {
     pub id: String,
     /// The hash of the arguments that the person saw ([`OpenQuestion::args_hash`]).
     pub args_hash: String,
-    /// What they say.
+    /// The answer.
     pub answer: ApprovalAnswer,
 }
 
-/// What answers came to.
+/// The result of answering questions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApprovalOutcome {
-    /// On record, in the order they were given.
+    /// The recorded decisions, in the order of the answers.
     pub decisions: Vec<Decision>,
-    /// Rules that "always" made.
+    /// The permanent permissions that "always" gave.
     pub grants: Vec<Grant>,
-    /// Questions of the step that still wait; with none, the run can go on ([`Session::resume`]).
+    /// Questions of the step that are still open. Without any, the run can be resumed
+    /// ([`Session::resume`]).
     pub still_open: Vec<OpenQuestion>,
 }
 
-/// Why an answer does not count. Nothing was recorded then.
+/// Why an answer is refused. Nothing was recorded then.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ApprovalError {
     /// There is no such question.
@@ -71,35 +72,35 @@ pub enum ApprovalError {
         id: String,
         /// The answer.
         given: DecisionKind,
-        /// Those that may be given.
+        /// The answers that may be given.
         allowed: Vec<DecisionKind>,
     },
-    /// Someone else is asked.
+    /// Only other people may answer.
     #[error("{by:?} may not answer {id}; it takes the word of: {}", .answerers.join(", "))]
     NotAnAnswerer {
         /// The call.
         id: String,
-        /// Who answered.
+        /// The person who answered.
         by: String,
-        /// Who may.
+        /// The people who may answer.
         answerers: Vec<String>,
     },
-    /// It is too late.
+    /// The question has expired.
     #[error(
         "the question about {id} expired at {at:.0}: it counts as rejected once the run is resumed"
     )]
     Expired {
         /// The call.
         id: String,
-        /// When.
+        /// The time of expiry.
         at: jiff::Timestamp,
     },
-    /// The changed arguments are no arguments of the tool.
+    /// The tool does not accept the changed arguments.
     #[error("the changed arguments of {id} are wrong: {why}")]
     InvalidArguments {
         /// The call.
         id: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// A rule forbids the call with these arguments, whoever says yes.
@@ -123,7 +124,7 @@ pub enum ApprovalError {
     TooLong {
         /// The call.
         id: String,
-        /// The most.
+        /// The limit in bytes.
         limit: usize,
     },
     /// No rule has this id.
@@ -166,110 +167,160 @@ fn list_kinds(kinds: &[DecisionKind]) -> String {
         .join(", ")
 }
 
-/// An answer that counts.
+/// An answer that was checked against its question.
 pub(super) struct CheckedAnswer {
     pub(super) decision: Decision,
-    /// What it allows for good, and of which tool.
+    /// The permanent permission it gives, and its tool.
     pub(super) grant: Option<(String, GrantScope)>,
     /// Why the call was asked about.
     pub(super) asked: AskReason,
 }
 
 impl Session {
-    /// Answers questions, all or none of them: durable on return, from whichever process. The run
-    /// does not go on by itself.
+    /// Answers questions, all of them or none. The answers are durable on return, from whichever
+    /// process. The run does not continue by itself.
     pub async fn answer(
         &mut self,
         replies: &[ApprovalReply],
         by: &str,
         wait: LockWait,
     ) -> Result<ApprovalOutcome, AgentError> {
-        self.grants = self.agent.grants(&self.owner).list().await?;
-        let (mut writer, _) = self.open_for_writing(wait, IfMissing::Fail).await?;
-        let answered = match self.switch_to_recorded_agent(None).await {
-            Ok(_) => self.record_answers(&mut *writer, replies, by).await,
-            Err(error) => Err(error),
-        };
-        self.sessions
-            .update_derived(&self.state, writer.position())
-            .await;
+        self.load_grants().await?;
+        let mut writer = SessionWriter::open(self, wait, IfMissing::Fail).await?;
+        let answered = record_answers(&mut writer, replies, by).await;
         writer.close().await;
         answered
     }
 
-    async fn record_answers(
-        &mut self,
-        writer: &mut dyn JournalWriter,
-        replies: &[ApprovalReply],
-        by: &str,
-    ) -> Result<ApprovalOutcome, AgentError> {
+    /// Returns the permission that "always" would give in answer to the question about the call
+    /// `id`, or `None` if it cannot be answered like that.
+    pub async fn always_scope(&self, id: &str) -> Result<Option<GrantScope>, AgentError> {
+        let pending = self
+            .state()
+            .run
+            .iter()
+            .flat_map(|run| &run.pending)
+            .find(|pending| pending.call.id == id);
+        let Some(PendingCall {
+            call,
+            state: CallState::Asked { .. },
+        }) = pending
+        else {
+            return Ok(None);
+        };
         let tools = self
             .turn_setup(None)
             .await?
-            .tools_shown_to(self.state.model.as_deref());
+            .tools_shown_to(self.state().model.as_deref());
         let files = self.files(None);
-        let mut weighed: Vec<CheckedAnswer> = Vec::new();
-        for reply in replies {
-            if weighed.iter().any(|known| known.decision.id == reply.id) {
-                return Err(ApprovalError::AnsweredTwice(reply.id.clone()).into());
-            }
-            weighed.extend(self.check_answer((&tools, &*files), reply, by).await?);
+        let checker = AnswerChecker::new(self, &tools, &*files);
+        Ok(checker.offered_grant(call).await.map(|(_, scope)| scope))
+    }
+}
+
+async fn record_answers(
+    writer: &mut SessionWriter<'_>,
+    replies: &[ApprovalReply],
+    by: &str,
+) -> Result<ApprovalOutcome, AgentError> {
+    writer.switch_to_recorded_agent().await?;
+    let setup = writer.session().turn_setup(None).await?;
+    let tools = setup.tools_shown_to(writer.state().model.as_deref());
+    let files = writer.session().files(None);
+    let checker = AnswerChecker::new(writer.session(), &tools, &*files);
+    let mut answers: Vec<CheckedAnswer> = Vec::new();
+    for reply in replies {
+        if answers.iter().any(|known| known.decision.id == reply.id) {
+            return Err(ApprovalError::AnsweredTwice(reply.id.clone()).into());
         }
-        let entries: Vec<Entry> = weighed
-            .iter()
-            .map(|weighed| Entry::Decision(weighed.decision.clone()))
-            .collect();
-        if !entries.is_empty() {
-            self.append(writer, entries).await?;
+        answers.extend(checker.check(reply, by).await?);
+    }
+    let decisions: Vec<Decision> = answers
+        .iter()
+        .map(|answer| answer.decision.clone())
+        .collect();
+    if !decisions.is_empty() {
+        let entries = decisions.iter().cloned().map(Entry::Decision).collect();
+        writer.record(entries).await?;
+    }
+    Ok(ApprovalOutcome {
+        decisions,
+        grants: store_grants(writer.session_mut(), &answers, by).await?,
+        still_open: writer.session().open_questions(),
+    })
+}
+
+/// Stores the permanent permissions of answers that are on record: a permission without its answer
+/// would be worse than an answer without its permission.
+pub(super) async fn store_grants(
+    session: &mut Session,
+    answers: &[CheckedAnswer],
+    by: &str,
+) -> Result<Vec<Grant>, AgentError> {
+    let store = session.agent().grants(session.owner());
+    let mut granted = Vec::new();
+    for CheckedAnswer { grant, asked, .. } in answers {
+        let Some((tool, what)) = grant.clone() else {
+            continue;
+        };
+        let new = NewGrant {
+            tool: &tool,
+            what,
+            asked,
+            by,
+        };
+        granted.push(store.add(new).await?);
+    }
+    session.add_grants(&granted);
+    Ok(granted)
+}
+
+/// Checks answers to the questions of a session against the gate.
+pub(super) struct AnswerChecker<'a> {
+    session: &'a Session,
+    tools: &'a Registry,
+    files: &'a dyn Vfs,
+}
+
+impl<'a> AnswerChecker<'a> {
+    pub(super) fn new(session: &'a Session, tools: &'a Registry, files: &'a dyn Vfs) -> Self {
+        Self {
+            session,
+            tools,
+            files,
         }
-        let granted = self.store_grants(&weighed, by).await?;
-        let decisions = weighed
-            .into_iter()
-            .map(|weighed| weighed.decision)
-            .collect();
-        Ok(ApprovalOutcome {
-            decisions,
-            grants: granted,
-            still_open: self.open_questions(),
+    }
+
+    /// Returns the question about a call, as a person is asked it.
+    pub(super) async fn question(
+        &self,
+        PendingCall { call, state }: &PendingCall,
+    ) -> Option<ApprovalQuestion> {
+        let CallState::Asked { rule, terms, .. } = state else {
+            return None;
+        };
+        let grant = self.offered_grant(call).await;
+        Some(ApprovalQuestion {
+            id: call.id.clone(),
+            tool: call.name.clone(),
+            args: call.args.clone(),
+            rule: rule.clone(),
+            terms: terms.clone(),
+            always_scope: grant.map(|(_, scope)| scope),
         })
     }
 
-    /// Keeps what was allowed for good, after the answers are on record: a rule without its answer
-    /// would be worse than an answer without its rule.
-    pub(super) async fn store_grants(
-        &mut self,
-        weighed: &[CheckedAnswer],
-        by: &str,
-    ) -> Result<Vec<Grant>, AgentError> {
-        let mut granted = Vec::new();
-        for CheckedAnswer { grant, asked, .. } in weighed {
-            let Some((tool, what)) = grant.clone() else {
-                continue;
-            };
-            let new = NewGrant {
-                tool: &tool,
-                what,
-                asked,
-                by,
-            };
-            granted.push(self.agent.grants(&self.owner).add(new).await?);
-        }
-        self.grants.extend(granted.iter().cloned());
-        Ok(granted)
-    }
-
-    /// An answer as it goes on record; none if it is to wait.
-    pub(super) async fn check_answer(
+    /// Returns an answer as it is recorded, or `None` if the question is to wait.
+    pub(super) async fn check(
         &self,
-        (tools, files): (&Registry, &dyn Vfs),
         reply: &ApprovalReply,
         by: &str,
     ) -> Result<Option<CheckedAnswer>, ApprovalError> {
         let missing = || ApprovalError::NoQuestion {
-            session: self.id.clone(),
+            session: self.session.id().clone(),
             id: reply.id.clone(),
         };
-        let run = self.state.run.as_ref().ok_or_else(missing)?;
+        let run = self.session.state().run.as_ref().ok_or_else(missing)?;
         let pending = run
             .pending
             .iter()
@@ -282,11 +333,11 @@ impl Session {
         };
         let grant = match &reply.answer {
             ApprovalAnswer::Edit(args) => {
-                self.check_edit((tools, files), &pending.call, args).await?;
+                self.check_edit(&pending.call, args).await?;
                 None
             }
             ApprovalAnswer::Always => {
-                let offered = self.offered_grant((tools, files), &pending.call).await;
+                let offered = self.offered_grant(&pending.call).await;
                 Some(offered.ok_or_else(|| ApprovalError::AlwaysNotAllowed {
                     id: reply.id.clone(),
                 })?)
@@ -315,57 +366,24 @@ impl Session {
         }))
     }
 
-    /// What `Answer::Always` to the question about `id` would allow; none if it cannot be said.
-    pub async fn always_scope(&self, id: &str) -> Result<Option<GrantScope>, AgentError> {
-        let pending = self
-            .state
-            .run
-            .iter()
-            .flat_map(|run| &run.pending)
-            .find(|pending| pending.call.id == id);
-        let Some(PendingCall {
-            call,
-            state: CallState::Asked { .. },
-        }) = pending
-        else {
-            return Ok(None);
-        };
-        let tools = self
-            .turn_setup(None)
-            .await?
-            .tools_shown_to(self.state.model.as_deref());
-        let files = self.files(None);
-        Ok(self
-            .offered_grant((&tools, &*files), call)
-            .await
-            .map(|(_, what)| what))
-    }
-
-    /// What "always" would allow, and of which tool.
-    pub(super) async fn offered_grant(
-        &self,
-        at: (&Registry, &dyn Vfs),
-        call: &ToolCall,
-    ) -> Option<(String, GrantScope)> {
-        let prepared = prepare(at.0, &call.name, call.args.clone()).ok()?;
-        let judged = CallGate::new(&self.agent)
-            .call_facts(at, &prepared, &self.gate_context())
+    /// Returns the permission that "always" would give, and its tool.
+    async fn offered_grant(&self, call: &ToolCall) -> Option<(String, GrantScope)> {
+        let prepared = prepare(self.tools, &call.name, call.args.clone()).ok()?;
+        let facts = CallGate::new(self.session.agent())
+            .call_facts(
+                (self.tools, self.files),
+                &prepared,
+                &self.session.gate_context(),
+            )
             .await
             .ok()?;
-        Some((
-            judged.tool.clone(),
-            offer_grant(&prepared, at.1, judged).await?,
-        ))
+        let tool = facts.tool.clone();
+        Some((tool, offer_grant(&prepared, self.files, facts).await?))
     }
 
-    /// Changed arguments must be arguments of the tool, hold no secret, and be none that a rule
+    /// Refuses changed arguments that the tool does not take, that hold a secret, or that a rule
     /// forbids.
-    async fn check_edit(
-        &self,
-        at: (&Registry, &dyn Vfs),
-        call: &ToolCall,
-        args: &Value,
-    ) -> Result<(), ApprovalError> {
+    async fn check_edit(&self, call: &ToolCall, args: &Value) -> Result<(), ApprovalError> {
         let id = call.id.clone();
         let wrong = |why: String| ApprovalError::InvalidArguments {
             id: id.clone(),
@@ -378,22 +396,22 @@ impl Session {
                 limit: MAX_ARGS_BYTES,
             });
         }
-        if matches!(self.sessions.redactor().redact(&text), Cow::Owned(_)) {
+        if matches!(self.session.redactor().redact(&text), Cow::Owned(_)) {
             return Err(wrong(
                 "they hold a secret of this machine, which is never passed on".to_owned(),
             ));
         }
-        let prepared = prepare(at.0, &call.name, args.clone()).map_err(wrong)?;
+        let prepared = prepare(self.tools, &call.name, args.clone()).map_err(wrong)?;
         let denied = |rule: String| ApprovalError::Denied {
             id: id.clone(),
             rule,
         };
-        let conversation = self.gate_context();
-        let judged = CallGate::new(&self.agent)
-            .call_facts(at, &prepared, &conversation)
+        let context = self.session.gate_context();
+        let facts = CallGate::new(self.session.agent())
+            .call_facts((self.tools, self.files), &prepared, &context)
             .await
-            .map_err(|e| denied(e.to_string()))?;
-        let verdict = judge(self.agent.gate(), &conversation.permissions, &judged);
+            .map_err(|error| denied(error.to_string()))?;
+        let verdict = judge(self.session.agent().gate(), &context.permissions, &facts);
         match verdict.kind {
             VerdictKind::Allow | VerdictKind::Ask => Ok(()),
             VerdictKind::Deny => Err(denied(verdict.reason)),
@@ -403,7 +421,7 @@ impl Session {
 
 /// Checks an answer against its question. None if the call is not asked about; no decision if it is
 /// to wait.
-pub(super) fn check_reply(
+fn check_reply(
     run: &RunId,
     PendingCall { call, state }: &PendingCall,
     reply: &ApprovalReply,

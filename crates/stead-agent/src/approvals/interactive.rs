@@ -1,159 +1,172 @@
-//! Answers of whoever is there while the run waits.
+//! Questions during a run, to hooks and to the person who is there.
 
 use super::ApprovalReply;
-use super::answer::CheckedAnswer;
-use crate::active_run::{ActiveRun, RunStop};
-use crate::steering::wait_for_steering;
-use crate::{ApprovalAnswer, ApprovalQuestion, Session};
+use super::answer::{AnswerChecker, CheckedAnswer, store_grants};
+use crate::run::{Caller, RunStop};
+use crate::{ApprovalAnswer, ApprovalPolicy, ApprovalQuestion};
 use stead_core::{CallState, Decision, Entry, EventKind, NoticeLevel, PendingCall};
-use stead_tools::Registry;
-use stead_vfs::Vfs;
 
-impl ActiveRun<'_> {
-    /// Asks whoever is there about all open questions of the step at once. False if one must wait;
-    /// answers to the others are on record.
-    pub(crate) async fn ask_open_questions(
-        &mut self,
-        calls: Vec<PendingCall>,
-    ) -> Result<bool, RunStop> {
-        if self.has_steering() {
-            return self.skip_unanswered(&calls).await;
+/// Asks questions about the calls of a step.
+pub(crate) struct Asker<'s, 'a> {
+    caller: Caller<'s, 'a>,
+    approvals: ApprovalPolicy,
+}
+
+/// A reply, and the person or hook that gave it.
+struct SignedReply {
+    reply: ApprovalReply,
+    by: String,
+}
+
+impl<'s, 'a> Asker<'s, 'a> {
+    pub(crate) fn new(caller: Caller<'s, 'a>, approvals: ApprovalPolicy) -> Self {
+        Self { caller, approvals }
+    }
+
+    /// Asks all open questions of the step at once, and records the answers. Returns false if a
+    /// question must wait.
+    pub(crate) async fn ask(mut self, calls: Vec<PendingCall>) -> Result<bool, RunStop> {
+        if self.caller.signals.has_steering() {
+            return self.skip_all(&calls).await;
         }
-        let late = self.expired_decisions(&calls);
-        if !late.is_empty() {
-            self.record_decisions(late).await?;
+        let expired = self.expired_decisions(&calls);
+        if !expired.is_empty() {
+            self.record_decisions(expired).await?;
             return Ok(true);
         }
-        let mut questions = Vec::with_capacity(calls.len());
-        for pending in &calls {
-            questions.extend(
-                self.session
-                    .question_for((self.callable_tools(), &*self.files), pending)
-                    .await,
-            );
-        }
-        let mut replies: Vec<(ApprovalReply, String)> = Vec::new();
-        let mut open = Vec::new();
-        for question in questions {
-            match self.permission_from_hooks(&question).await? {
-                Some((answer, by)) => {
-                    replies.extend(reply_to(&calls, &question.id, answer).map(|reply| (reply, by)))
-                }
-                None => open.push(question),
-            }
-        }
-        let approvals = self.options.approvals.clone();
-        let halt = self.halt.clone();
-        let inbox = self.options.inbox.clone();
+        let questions = self.questions(&calls).await;
+        let (mut replies, open) = self.ask_hooks(&calls, questions).await?;
+        let approvals = self.approvals.clone();
         let (answers, by) = tokio::select! {
             biased;
-            halted = halt.wait() => return Err(halted.into()),
-            // Whoever says something else wants neither yes nor no.
-            () = wait_for_steering(inbox) => return self.skip_unanswered(&calls).await,
+            halted = self.caller.signals.wait() => return Err(halted.into()),
+            // A message in place of an answer means neither yes nor no.
+            () = self.caller.signals.wait_for_steering() => return self.skip_all(&calls).await,
             answers = approvals.answers(&open) => answers,
         };
         let answers = answers
             .into_iter()
             .chain(std::iter::repeat(ApprovalAnswer::Later));
-        let answered = open
-            .iter()
-            .zip(answers)
-            .filter_map(|(question, answer)| reply_to(&calls, &question.id, answer));
-        replies.extend(answered.map(|reply| (reply, by.clone())));
-        let mut weighed: Vec<CheckedAnswer> = Vec::new();
-        for (reply, by) in &replies {
-            match self
-                .session
-                .check_answer((self.callable_tools(), &*self.files), reply, by)
-                .await
-            {
-                Ok(counted) => weighed.extend(counted),
-                Err(error) => self.emit(EventKind::Notice {
-                    level: NoticeLevel::Warning,
-                    text: error.to_string(),
-                }),
-            }
+        for (question, answer) in open.iter().zip(answers) {
+            replies.extend(sign(&calls, &question.id, answer, &by));
         }
-        let all = weighed.len() == replies.len();
-        self.record_decisions(
-            weighed
-                .iter()
-                .map(|weighed| weighed.decision.clone())
-                .collect(),
-        )
-        .await?;
-        for grant in self.session.store_grants(&weighed, &by).await? {
-            let text = format!(
-                "allowed from now on: {grant}; `stead approvals revoke {}` takes it back",
-                grant.id
-            );
-            self.emit(EventKind::Notice {
+        let checked = self.check(&replies).await;
+        let all_answered = checked.len() == replies.len();
+        let decisions = checked.iter().map(|answer| answer.decision.clone());
+        self.record_decisions(decisions.collect()).await?;
+        let journal = &mut *self.caller.journal;
+        for grant in store_grants(journal.session_mut(), &checked, &by).await? {
+            let text = format!("allowed from now on: {grant} (grant {})", grant.id);
+            journal.emit(EventKind::Notice {
                 level: NoticeLevel::Info,
                 text,
             });
         }
-        Ok(all)
+        Ok(all_answered)
     }
 
-    /// Skips calls that wait for an answer: something else was said.
-    async fn skip_unanswered(&mut self, calls: &[PendingCall]) -> Result<bool, RunStop> {
+    fn checker(&self) -> AnswerChecker<'_> {
+        let session = self.caller.journal.session();
+        let tools = self.caller.conversation.callable_tools(session.state());
+        AnswerChecker::new(session, tools, &*self.caller.files.session)
+    }
+
+    async fn questions(&self, calls: &[PendingCall]) -> Vec<ApprovalQuestion> {
+        let checker = self.checker();
+        let mut questions = Vec::with_capacity(calls.len());
         for pending in calls {
-            self.skip_pending(pending).await?;
+            questions.extend(checker.question(pending).await);
+        }
+        questions
+    }
+
+    /// Asks hooks first. Returns their replies, and the questions that they left open.
+    async fn ask_hooks(
+        &mut self,
+        calls: &[PendingCall],
+        questions: Vec<ApprovalQuestion>,
+    ) -> Result<(Vec<SignedReply>, Vec<ApprovalQuestion>), RunStop> {
+        let mut replies = Vec::new();
+        let mut open = Vec::new();
+        let caller = &mut self.caller;
+        let Some(hooks) = &mut caller.hooks else {
+            return Ok((replies, questions));
+        };
+        for question in questions {
+            let answered = hooks
+                .permission(caller.journal, caller.conversation, &question)
+                .await?;
+            match answered {
+                Some((answer, by)) => replies.extend(sign(calls, &question.id, answer, &by)),
+                None => open.push(question),
+            }
+        }
+        Ok((replies, open))
+    }
+
+    /// Returns the replies that count. The listener is told why others do not.
+    async fn check(&mut self, replies: &[SignedReply]) -> Vec<CheckedAnswer> {
+        let mut checked = Vec::new();
+        for SignedReply { reply, by } in replies {
+            match self.checker().check(reply, by).await {
+                Ok(answer) => checked.extend(answer),
+                Err(error) => self.caller.journal.warn(error.to_string()),
+            }
+        }
+        checked
+    }
+
+    /// Skips calls that wait for an answer, because of a steering message.
+    async fn skip_all(&mut self, calls: &[PendingCall]) -> Result<bool, RunStop> {
+        for pending in calls {
+            self.caller.skip_pending(pending).await?;
         }
         Ok(true)
     }
 
-    /// Rejections of what nobody answered in time.
+    /// Returns rejections of questions that nobody answered in time.
     fn expired_decisions(&self, calls: &[PendingCall]) -> Vec<Decision> {
         let now = jiff::Timestamp::now();
-        let rejected = calls
-            .iter()
-            .filter_map(|PendingCall { call, state }| match state {
-                CallState::Asked {
-                    args_hash, terms, ..
-                } if terms.has_expired(now) => {
-                    let words = terms
+        let run = self.caller.journal.run();
+        let rejection = |PendingCall { call, state }: &PendingCall| match state {
+            CallState::Asked {
+                args_hash, terms, ..
+            } if terms.has_expired(now) => {
+                let approval =
+                    Decision::approve(run.clone(), &call.id, args_hash, Decision::EXPIRY);
+                Some(Decision {
+                    approved: false,
+                    words: terms
                         .expires
-                        .map(|at| format!("nobody answered until {at:.0}"));
-                    let yes = Decision::approve(
-                        self.run.clone(),
-                        call.id.clone(),
-                        args_hash.clone(),
-                        Decision::EXPIRY,
-                    );
-                    Some(Decision {
-                        approved: false,
-                        words,
-                        ..yes
-                    })
-                }
-                CallState::Asked { .. }
-                | CallState::New
-                | CallState::Approved { .. }
-                | CallState::Rejected { .. }
-                | CallState::Responded { .. }
-                | CallState::Begun { .. }
-                | CallState::Done { .. } => None,
-            });
-        rejected.collect()
+                        .map(|at| format!("nobody answered until {at:.0}")),
+                    ..approval
+                })
+            }
+            CallState::Asked { .. }
+            | CallState::New
+            | CallState::Approved { .. }
+            | CallState::Rejected { .. }
+            | CallState::Responded { .. }
+            | CallState::Begun { .. }
+            | CallState::Done { .. } => None,
+        };
+        calls.iter().filter_map(rejection).collect()
     }
 
-    /// Records answers in one piece, and tells of them.
+    /// Records decisions together, and tells the listener.
     async fn record_decisions(&mut self, decisions: Vec<Decision>) -> Result<(), RunStop> {
         if decisions.is_empty() {
             return Ok(());
         }
-        self.record(decisions.iter().cloned().map(Entry::Decision).collect())
-            .await?;
+        let journal = &mut *self.caller.journal;
+        let entries = decisions.iter().cloned().map(Entry::Decision).collect();
+        journal.record(entries).await?;
         for decision in decisions {
             let kind = decision.kind();
-            let Decision {
-                id, approved, by, ..
-            } = decision;
-            self.emit(EventKind::Decision {
-                id,
-                approved,
-                by,
+            journal.emit(EventKind::Decision {
+                id: decision.id,
+                approved: decision.approved,
+                by: decision.by,
                 decision: kind,
             });
         }
@@ -161,44 +174,23 @@ impl ActiveRun<'_> {
     }
 }
 
-/// The answer to the question about one of the calls.
-fn reply_to(calls: &[PendingCall], id: &str, answer: ApprovalAnswer) -> Option<ApprovalReply> {
-    calls
-        .iter()
-        .find(|pending| pending.call.id == id)
-        .and_then(|pending| match &pending.state {
-            CallState::Asked { args_hash, .. } => Some(ApprovalReply {
-                id: pending.call.id.clone(),
+/// Returns the reply to the question about the call `id`, if it is asked about.
+fn sign(calls: &[PendingCall], id: &str, answer: ApprovalAnswer, by: &str) -> Option<SignedReply> {
+    let pending = calls.iter().find(|pending| pending.call.id == id)?;
+    match &pending.state {
+        CallState::Asked { args_hash, .. } => Some(SignedReply {
+            reply: ApprovalReply {
+                id: id.to_owned(),
                 args_hash: args_hash.clone(),
                 answer,
-            }),
-            CallState::New
-            | CallState::Approved { .. }
-            | CallState::Rejected { .. }
-            | CallState::Responded { .. }
-            | CallState::Begun { .. }
-            | CallState::Done { .. } => None,
-        })
-}
-
-impl Session {
-    /// A question as a person is asked it.
-    async fn question_for(
-        &self,
-        at: (&Registry, &dyn Vfs),
-        PendingCall { call, state }: &PendingCall,
-    ) -> Option<ApprovalQuestion> {
-        let CallState::Asked { rule, terms, .. } = state else {
-            return None;
-        };
-        let always = self.offered_grant(at, call).await;
-        Some(ApprovalQuestion {
-            id: call.id.clone(),
-            tool: call.name.clone(),
-            args: call.args.clone(),
-            rule: rule.clone(),
-            terms: terms.clone(),
-            always_scope: always.map(|(_, what)| what),
-        })
+            },
+            by: by.to_owned(),
+        }),
+        CallState::New
+        | CallState::Approved { .. }
+        | CallState::Rejected { .. }
+        | CallState::Responded { .. }
+        | CallState::Begun { .. }
+        | CallState::Done { .. } => None,
     }
 }

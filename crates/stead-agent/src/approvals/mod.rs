@@ -1,17 +1,17 @@
 //! Approvals: questions to people about calls, their answers, and grants.
 //!
 //! `question` makes a question, `open_questions` lists those that wait, `answer` takes answers from
-//! any process, `interactive` asks the person who is there during the run, `sessionless` asks about
-//! calls outside any session, and `grants` stores permissions that were given for good.
+//! any process, `interactive` asks the person who is there during the run, and `grants` stores
+//! permanent permissions.
 
 mod answer;
 mod grants;
 mod interactive;
 mod open_questions;
 mod question;
-mod sessionless;
 
 pub use answer::{ApprovalError, ApprovalOutcome, ApprovalReply};
 pub use grants::{GrantStore, NewGrant};
+pub(crate) use interactive::Asker;
 pub use open_questions::{OpenQuestion, OpenQuestions};
 pub(crate) use question::ask_if_client_executes;

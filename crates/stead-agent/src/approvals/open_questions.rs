@@ -86,7 +86,7 @@ impl OpenQuestion {
 impl Session {
     /// Returns the questions that wait for a person, as of the last load.
     pub fn open_questions(&self) -> Vec<OpenQuestion> {
-        OpenQuestion::all(&self.id, &self.state)
+        OpenQuestion::all(self.id(), self.state())
     }
 }
 

@@ -108,9 +108,9 @@ pub(super) async fn offer_grant(
 ) -> Option<GrantScope> {
     match prepared.spec().executor {
         Executor::Harness => {
-            let lies = resolved_paths(files, prepared.plan().accesses()).await;
+            let resolved_paths = resolved_paths(files, prepared.plan().accesses()).await;
             GrantScope::offer(&CallFacts {
-                resolved_paths: lies,
+                resolved_paths,
                 ..call
             })
         }
@@ -120,13 +120,13 @@ pub(super) async fn offer_grant(
 
 /// Returns the access that only reads the same path.
 fn read_access(access: &PathAccess) -> PathAccess {
-    let reach = match access.scope {
+    let scope = match access.scope {
         PathScope::Tree => PathScope::Tree,
         PathScope::Content | PathScope::Arrival { .. } => PathScope::Content,
     };
     PathAccess {
         path: access.path.clone(),
         kind: AccessKind::Read,
-        scope: reach,
+        scope,
     }
 }

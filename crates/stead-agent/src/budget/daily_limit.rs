@@ -55,13 +55,13 @@ impl DailyBudgetDocument {
     }
 
     fn account(&self, cap: SpendLimit) -> BudgetAccount {
-        let mut gone = self.spent;
-        self.held.values().for_each(|hold| gone += hold.amount);
+        let mut used = self.spent;
+        self.held.values().for_each(|hold| used += hold.amount);
         BudgetAccount {
             scope: BudgetScope::Day,
             limit: cap,
             raised: self.raised,
-            used: gone,
+            used,
         }
     }
 }

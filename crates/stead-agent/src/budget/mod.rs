@@ -61,20 +61,20 @@ impl Budget {
     /// [`Reservation::answer_tokens`].
     pub async fn reserve(&self, estimate: CallEstimate) -> Result<Reservation, BudgetError> {
         let mut grant = self.reserve_in_accounts(&estimate)?;
-        let mut held = None;
+        let mut daily_reservation = None;
         if let Some(day) = &self.0.day {
-            let within = CallEstimate {
+            let remaining = CallEstimate {
                 answer_tokens: grant.answer_tokens,
                 ..estimate
             };
-            match day.reserve(within).await {
-                Ok((of_day, hold)) => {
-                    self.settle_accounts(grant.reserved, of_day.reserved);
-                    let shortened_by = of_day.limited_by.or(grant.limited_by);
-                    (grant, held) = (
+            match day.reserve(remaining).await {
+                Ok((daily, hold)) => {
+                    self.settle_accounts(grant.reserved, daily.reserved);
+                    let shortened_by = daily.limited_by.or(grant.limited_by);
+                    (grant, daily_reservation) = (
                         CallReservation {
                             limited_by: shortened_by,
-                            ..of_day
+                            ..daily
                         },
                         Some(hold),
                     );
@@ -89,7 +89,7 @@ impl Budget {
             budget: self.clone(),
             estimate,
             grant,
-            daily_reservation: held,
+            daily_reservation,
         })
     }
 
@@ -229,12 +229,12 @@ impl Reservation {
         let Self {
             budget,
             grant,
-            daily_reservation: held,
+            daily_reservation,
             ..
         } = self;
         budget.settle_accounts(grant.reserved, taken);
-        match (&budget.0.day, held) {
-            (Some(day), Some(held)) => day.settle(held, taken).await,
+        match (&budget.0.day, daily_reservation) {
+            (Some(day), Some(daily_reservation)) => day.settle(daily_reservation, taken).await,
             (Some(_) | None, _) => Ok(()),
         }
     }
@@ -254,43 +254,54 @@ pub(crate) fn check_prices(parts: &AgentParts) -> Result<(), AgentError> {
     }
 }
 
-impl Session {
-    /// The budget of the open run, or of work between two runs.
-    pub async fn budget(&self) -> Result<Budget, AgentError> {
-        let settings = self.agent.parts.workspace.config().budget;
+impl Budget {
+    /// Returns the budget of the open run of `session`, or of work between two runs.
+    pub(crate) async fn for_session(session: &Session) -> Result<Self, AgentError> {
+        let parts = &session.agent().parts;
+        let settings = parts.workspace.config().budget;
         if !settings.has_limit() {
-            return Ok(Budget::unlimited());
+            return Ok(Self::unlimited());
         }
-        let state = self.agent.parts.place.state(&self.owner);
-        let lost = UnsettledCalls::new(state, &self.id, self.state.seq);
+        let owner = session.owner();
+        let lost = UnsettledCalls::new(parts.place.state(owner), session.id(), session.state().seq);
         let is_limited = |scope| settings.cap(scope).is_limited();
         let broken = match is_limited(BudgetScope::Run) || is_limited(BudgetScope::Session) {
             true => lost.all().await?,
             false => Vec::new(),
         };
         let spending = SessionSpending {
-            state: &self.state,
-            price: Pricing::new(&self.agent.parts).highest(),
+            state: session.state(),
+            price: Pricing::new(parts).highest(),
             broken,
-            tasks: self.subagents.tasks().await?,
+            tasks: session.subagents().tasks().await?,
         };
-        let run = spending.run_account(settings.cap(BudgetScope::Run));
-        let session = spending.session_account(settings.cap(BudgetScope::Session));
-        let accounts: Vec<BudgetAccount> = run.into_iter().chain(session).collect();
+        let of_run = spending.run_account(settings.cap(BudgetScope::Run));
+        let of_session = spending.session_account(settings.cap(BudgetScope::Session));
+        let accounts: Vec<BudgetAccount> = of_run.into_iter().chain(of_session).collect();
         let lost = (!accounts.is_empty()).then_some(lost);
-        Ok(Budget(Arc::new(BudgetAccounts {
+        Ok(Self(Arc::new(BudgetAccounts {
             accounts: Mutex::new(accounts),
-            day: DailyLimit::of_owner(&self.agent.parts, &self.owner),
+            day: DailyLimit::of_owner(parts, owner),
             lost,
         })))
     }
+}
 
-    /// Raises the limit of today by what a person allowed, for all sessions of the owner.
-    pub(crate) async fn raise_day(&self, raise: SpendAmount) -> Result<(), AgentError> {
-        let day = DailyLimit::of_owner(&self.agent.parts, &self.owner);
-        match day.filter(|_| !raise.is_zero()) {
-            Some(day) => Ok(day.raise(raise).await?),
-            None => Ok(()),
-        }
+impl Session {
+    /// Returns the budget of the open run, or of work between two runs.
+    pub async fn budget(&self) -> Result<Budget, AgentError> {
+        Budget::for_session(self).await
+    }
+}
+
+/// Raises today's limit of `owner` by `raise`, for all sessions.
+pub(crate) async fn raise_today(
+    parts: &AgentParts,
+    owner: &Owner,
+    raise: SpendAmount,
+) -> Result<(), AgentError> {
+    match DailyLimit::of_owner(parts, owner).filter(|_| !raise.is_zero()) {
+        Some(day) => Ok(day.raise(raise).await?),
+        None => Ok(()),
     }
 }

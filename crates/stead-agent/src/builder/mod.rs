@@ -12,7 +12,6 @@ use crate::{Agent, AgentParts, HookRuntime, ModelConnector};
 use models::{AgentModels, GivenModel, ModelSources, SharedVariables};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 use stead_core::{AgentId, Owner, Redactor};
 use stead_model::{Model, ModelSettings, Params};
 use stead_place::{FilesystemSettings, Place, open_place};
@@ -21,7 +20,7 @@ use stead_tools::Tool;
 use stead_vfs::VPath;
 use stead_workspace::{
     AgentConfig, FeatureSwitch, Layout, ModelUse, OpenOptions, Profile, ProfileKey, ProfileLayer,
-    ProfileSource, Surface, ToolLists, Workspace,
+    ProfileSource, Surface, ToolLists,
 };
 
 /// The variables of the process that hook commands are given.
@@ -79,16 +78,9 @@ pub struct AgentBuilder {
     variables: Option<SharedVariables>,
     sandbox: Option<Arc<dyn Sandbox>>,
     place: Option<Arc<dyn Place>>,
-    slow_store: Option<SlowStoreNotice>,
 }
 
 type ConfigChange = Box<dyn FnOnce(&mut AgentConfig) + Send>;
-
-/// Tells someone that opening the place takes long.
-struct SlowStoreNotice {
-    after: Duration,
-    notify: Box<dyn Fn() + Send + Sync>,
-}
 
 impl Agent {
     /// Returns a builder with nothing set.
@@ -189,7 +181,7 @@ impl AgentBuilder {
         self.configure(move |config| config.system_prompt = Some(text))
     }
 
-    /// Sets where the tree of the workspace lies.
+    /// Sets where the tree of the workspace is stored.
     pub fn filesystem(self, filesystem: FilesystemSettings) -> Self {
         self.configure(move |config| config.filesystem = filesystem)
     }
@@ -261,22 +253,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets where files and sessions lie, instead of opening the place that the settings name.
+    /// Sets the place of files and sessions, instead of opening the one that the settings name.
     pub fn place(mut self, place: Arc<dyn Place>) -> Self {
         self.place = Some(place);
-        self
-    }
-
-    /// Calls `notify` once if opening the place takes longer than `after`.
-    pub fn on_slow_store(
-        mut self,
-        after: Duration,
-        notify: impl Fn() + Send + Sync + 'static,
-    ) -> Self {
-        self.slow_store = Some(SlowStoreNotice {
-            after,
-            notify: Box::new(notify),
-        });
         self
     }
 
@@ -322,7 +301,7 @@ impl AgentBuilder {
         });
         let place = match self.place {
             Some(place) => place,
-            None => open_noticed(&dir, &workspace, secrets, self.slow_store).await?,
+            None => open_place(&workspace.place_settings(&dir), Redactor::new(secrets)).await?,
         };
         let agent = Agent::new(AgentParts {
             workspace,
@@ -356,22 +335,4 @@ fn hook_runtime(sources: &ModelSources<'_>) -> Result<HookRuntime, BuildError> {
             Ok(runtime.connect_models(hooks, |settings| sources.connect_for_hook(settings))?)
         }
     }
-}
-
-/// Opens the place that the settings name; no journal ever holds any of `secrets`.
-async fn open_noticed(
-    dir: &Path,
-    workspace: &Workspace,
-    secrets: Vec<String>,
-    notice: Option<SlowStoreNotice>,
-) -> Result<Arc<dyn Place>, BuildError> {
-    let settings = workspace.place_settings(dir);
-    let mut opening = Box::pin(open_place(&settings, Redactor::new(secrets)));
-    if let Some(notice) = notice {
-        match tokio::time::timeout(notice.after, &mut opening).await {
-            Ok(opened) => return Ok(opened?),
-            Err(_) => (notice.notify)(),
-        }
-    }
-    Ok(opening.await?)
 }

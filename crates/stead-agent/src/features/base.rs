@@ -1,4 +1,4 @@
-//! Who the agent is, where it works, and the facts of the session.
+//! The base sections of the prompt: the persona, the workspace and the facts of the session.
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
@@ -13,7 +13,7 @@ Do the task; do not only describe it. Read before you change, make the smallest 
 When a call fails, read the error and act on it instead of repeating the call. \
 When you are done, say briefly what you did and what is left.";
 
-/// Who the agent is, where it works, and the facts of the session.
+/// The base sections of the prompt: the persona, the workspace and the facts of the session.
 #[derive(Debug)]
 pub(super) struct BaseFeature;
 
@@ -44,13 +44,13 @@ impl Feature for BaseFeature {
                         .with_source(settings_file(cx)),
                 );
             }
-            let told = cx.profile.profile.general_purpose.prompt.as_ref();
-            let told = told.filter(|_| {
+            let own_prompt = cx.profile.profile.general_purpose.prompt.as_ref();
+            let own_prompt = own_prompt.filter(|_| {
                 definition
                     .active_spec()
                     .is_some_and(AgentSpec::is_general_purpose)
             });
-            sections.extend(definition.texts.iter().map(|text| match told {
+            sections.extend(definition.texts.iter().map(|text| match own_prompt {
                 Some(prompt) if text.order == section_order::PERSONA => {
                     self.fixed_section(&FixedText {
                         text: prompt.clone(),
@@ -73,6 +73,7 @@ impl Feature for BaseFeature {
 }
 
 impl BaseFeature {
+    /// Returns the section for a text of the definition.
     fn fixed_section(&self, text: &FixedText) -> Section {
         let body = match &text.tag {
             Some(tag) => enclose(tag, text.text.trim()),
@@ -82,13 +83,13 @@ impl BaseFeature {
     }
 }
 
-/// The file that the agent's settings are in.
+/// Returns the file with the settings of the agent.
 fn settings_file(cx: &TurnCx<'_>) -> String {
     let origin = cx.definition().origins.values().next();
     origin.map_or_else(|| "agent.yaml".to_owned(), |origin| origin.source.clone())
 }
 
-/// How files are used here; nothing without file tools.
+/// Returns the text about the workspace and its files; `None` without file tools.
 fn workspace_section(cx: &TurnCx<'_>) -> Option<String> {
     let basic = [
         builtin::READ_FILE,
@@ -111,19 +112,36 @@ fn workspace_section(cx: &TurnCx<'_>) -> Option<String> {
              only for them."
         }
     });
-    let named = |tool| cx.name_of(tool);
+    push_tool_help(&mut text, cx);
+    if let Some(folder) = &cx.definition().paths.default_dir {
+        text.push_str(&format!(
+            " Files that you write outside the known folders go to `{folder}/`."
+        ));
+    }
+    text.push_str(match cx.project {
+        None => "",
+        Some(ProjectAccess::ReadOnly) => {
+            " The person's project is attached as `project/`; it can be read, not changed."
+        }
+        Some(ProjectAccess::Writable) => {
+            " The person's project is attached as `project/`; changes to it wait for the person's yes."
+        }
+    });
+    Some(text)
+}
+
+/// Adds a sentence about each file tool that needs one.
+fn push_tool_help(text: &mut String, cx: &TurnCx<'_>) {
     if cx.has_tool(&builtin::GREP_FILES) && cx.has_tool(&builtin::GLOB_FILES) {
-        let grep = named(&builtin::GREP_FILES);
-        let glob = named(&builtin::GLOB_FILES);
+        let grep = cx.name_of(&builtin::GREP_FILES);
+        let glob = cx.name_of(&builtin::GLOB_FILES);
         text.push_str(&format!(
             " Search with `{grep}` and `{glob}` before reading many files."
         ));
     }
     if cx.has_tool(&builtin::EDIT_FILE) {
-        text.push_str(&format!(
-            " `{}` replaces exact text.",
-            named(&builtin::EDIT_FILE)
-        ));
+        let edit = cx.name_of(&builtin::EDIT_FILE);
+        text.push_str(&format!(" `{edit}` replaces exact text."));
     }
     if cx.has_tool(&builtin::WRITE_FILE) {
         text.push_str(match cx.surface {
@@ -135,25 +153,9 @@ fn workspace_section(cx: &TurnCx<'_>) -> Option<String> {
             }
         });
     }
-    if let Some(home) = &cx.definition().paths.default_dir {
-        text.push_str(&format!(
-            " Files that you write outside the known folders go to `{home}/`."
-        ));
-    }
-    match cx.project {
-        None => {}
-        Some(ProjectAccess::ReadOnly) => {
-            text.push_str(
-                " The person's project is attached as `project/`; it can be read, not changed.",
-            );
-        }
-        Some(ProjectAccess::Writable) => {
-            text.push_str(" The person's project is attached as `project/`; changes to it wait for the person's yes.");
-        }
-    }
-    Some(text)
 }
 
+/// Returns the text about the session.
 fn session_section(cx: &TurnCx<'_>) -> String {
     let TurnCx {
         date,

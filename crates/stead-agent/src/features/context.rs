@@ -1,4 +1,4 @@
-//! Files that are shown whole: the persona, and those beside it.
+//! Context files: the persona and other files that are shown whole in the prompt.
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
@@ -8,12 +8,13 @@ use stead_workspace::{
     enclose, section_order,
 };
 
-/// A larger file is not a persona but a mistake.
+/// The size of the largest context file. A larger one is an error.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
-/// Bytes of one context file, with all of its name down to the working folder, that are shown.
+/// The most bytes of one context file that are shown, together with the files of the same name down
+/// to the working folder.
 pub(crate) const MAX_SHOWN_BYTES: usize = 256 * 1024;
 
-/// Files that are shown whole.
+/// The sections of context files.
 #[derive(Debug)]
 pub(super) struct ContextFeature;
 
@@ -46,7 +47,8 @@ impl Feature for ContextFeature {
     }
 }
 
-/// The file and, where it is nested, those of its name in every folder down to the working folder.
+/// Reads a context file and, if it is nested, the files of the same name in every folder down to
+/// the working folder.
 async fn read_chain(
     cx: &TurnCx<'_>,
     file: &ContextFile,
@@ -76,11 +78,11 @@ async fn read_chain(
     Ok(chain)
 }
 
-/// What is shown of a file; none if that is nothing.
+/// Returns what is shown of a file; `None` if there is nothing to show.
 async fn read(
     cx: &TurnCx<'_>,
     path: &VPath,
-    shown: ContextRendering,
+    rendering: ContextRendering,
 ) -> Result<Option<String>, WorkspaceError> {
     let window = ReadWindow::Whole {
         limit: MAX_FILE_BYTES,
@@ -88,11 +90,14 @@ async fn read(
     let Some(file) = cx.reader().read(&**cx.files, path, window).await? else {
         return Ok(None);
     };
-    let text = shown.render(&file.text).map(|text| text.trim().to_owned());
+    let text = rendering
+        .render(&file.text)
+        .map(|text| text.trim().to_owned());
     Ok(text.filter(|text| !text.is_empty()))
 }
 
-/// The chain as one section. Where it is too long, the nearest files are kept.
+/// Returns the files as one section. If they are too long, those nearest to the working folder are
+/// kept.
 fn chain_section(
     file: &ContextFile,
     chain: Vec<(VPath, String)>,

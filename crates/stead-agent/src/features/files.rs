@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use stead_tools::{ToolIdentity, builtin, file_tools};
 use stead_workspace::WorkspaceError;
 
-/// The file tools.
+/// The feature with the file tools.
 #[derive(Debug)]
 pub(super) struct FilesFeature;
 

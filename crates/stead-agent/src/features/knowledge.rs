@@ -1,4 +1,4 @@
-//! Knowledge: its entry is shown whole, the rest is listed.
+//! Knowledge: its entry file is shown whole, the other files are listed.
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
@@ -7,16 +7,16 @@ use stead_tools::builtin;
 use stead_vfs::{FileKind, VPath, VfsError};
 use stead_workspace::{ReadWindow, Section, SectionCut, WorkspaceError, enclose, section_order};
 
-/// The entry, in the folder of knowledge.
+/// The name of the entry file in the knowledge folder.
 const ENTRY: &str = "KNOWLEDGE.md";
-/// Bytes of the entry that are shown.
+/// The most bytes of the entry file that are shown.
 const MAX_ENTRY_BYTES: u64 = 128 * 1024;
-/// Files that are listed.
+/// The most files that are listed.
 const MAX_LISTED: usize = 200;
-/// Names of one listing that are looked at.
+/// The most entries of a folder that are read.
 const MAX_WALKED: usize = 2 * MAX_LISTED;
 
-/// Knowledge.
+/// The sections about knowledge.
 #[derive(Debug)]
 pub(super) struct KnowledgeFeature;
 
@@ -74,6 +74,7 @@ impl Feature for KnowledgeFeature {
 }
 
 impl KnowledgeFeature {
+    /// Reads the entry file. Returns its text, what was cut from it, and its path.
     async fn entry(
         &self,
         cx: &TurnCx<'_>,
@@ -107,12 +108,15 @@ impl KnowledgeFeature {
     }
 }
 
+/// The list of knowledge files.
 struct KnowledgeListing {
     files: Vec<String>,
+    /// Whether there are more files than are listed.
     more: bool,
 }
 
-/// The files below the roots, each by what it is called below them; earlier roots hide later ones.
+/// Lists the files in the folders `roots`. If two folders have a file of the same name, the first
+/// folder counts.
 async fn list(cx: &TurnCx<'_>, roots: &[&VPath]) -> Result<KnowledgeListing, WorkspaceError> {
     let mut found: BTreeMap<String, String> = BTreeMap::new();
     let mut more = false;
@@ -146,6 +150,7 @@ async fn list(cx: &TurnCx<'_>, roots: &[&VPath]) -> Result<KnowledgeListing, Wor
     })
 }
 
+/// Returns the text about the use of knowledge.
 fn help(cx: &TurnCx<'_>, folder: &VPath) -> String {
     let search = match cx.has_tool(&builtin::GREP_FILES) {
         true => format!(

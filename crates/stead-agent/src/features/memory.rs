@@ -1,7 +1,6 @@
-//! What earlier sessions left to remember.
+//! Long-term memory: the section of the prompt, and the tools that change it.
 
 use super::{Contribution, Feature, TurnCx};
-
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use stead_core::ToolKind;
@@ -12,12 +11,12 @@ use stead_workspace::{
     FeatureSwitch, ReadWindow, Section, SectionCut, Surface, WorkspaceError, enclose, section_order,
 };
 
-/// Bytes that a token has at least; the budget is in tokens.
+/// The assumed bytes of a token; the limit of memory is in tokens.
 const BYTES_PER_TOKEN: u64 = 3;
-/// How much more is read than is shown: where each fact is from is for people, and left out.
+/// How many times more is read than is shown, because the sources of facts are not shown.
 const SOURCES_READ_FACTOR: u64 = 4;
 
-/// What earlier sessions left to remember.
+/// The sections and tools of long-term memory.
 #[derive(Debug)]
 pub(super) struct MemoryFeature;
 
@@ -43,7 +42,8 @@ impl Feature for MemoryFeature {
                 Ok(files) if !off(FeatureSwitch::MemoryTools) => {
                     memory_tools(files, cx.sessions.redactor().clone())
                 }
-                // A layout that has curated memory and no place for days is its own keeper.
+                // A layout with curated memory but no folder for daily facts does not use these
+                // tools.
                 Ok(_) | Err(_) => Vec::new(),
             };
             let section = |title: &str, order, text| Section::new(title, self.name(), order, text);
@@ -76,7 +76,7 @@ impl Feature for MemoryFeature {
 }
 
 impl MemoryFeature {
-    /// The curated memory within its budget: the newest part, which stands last.
+    /// Returns the section with the newest part of curated memory, which is at its end.
     async fn curated_section(
         &self,
         cx: &TurnCx<'_>,
@@ -131,8 +131,8 @@ impl MemoryFeature {
     }
 }
 
-/// The newest lines that come to at most `limit` bytes without their sources, and how many bytes
-/// come before them.
+/// Returns the newest lines that have at most `limit` bytes without their sources, and the number
+/// of bytes before them.
 fn newest_lines(text: &str, limit: u64) -> (String, u64) {
     let mut lines: Vec<String> = Vec::new();
     let mut used = 0;
@@ -150,7 +150,7 @@ fn newest_lines(text: &str, limit: u64) -> (String, u64) {
         lines.push(shown);
     }
     if lines.is_empty() {
-        // One line that is longer than all that may be shown.
+        // The newest line alone exceeds the limit.
         start = text.ceil_char_boundary(
             text.len()
                 .saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX)),
@@ -161,6 +161,7 @@ fn newest_lines(text: &str, limit: u64) -> (String, u64) {
     (lines.concat(), start as u64)
 }
 
+/// Returns the text about searching memory.
 fn recall_help(cx: &TurnCx<'_>, path: &VPath) -> Option<String> {
     let days = cx
         .definition()
@@ -183,6 +184,7 @@ fn recall_help(cx: &TurnCx<'_>, path: &VPath) -> Option<String> {
     ))
 }
 
+/// Returns the text about saving to memory.
 fn persistence_help(cx: &TurnCx<'_>, path: &VPath, tools: &[Arc<dyn Tool>]) -> Option<String> {
     let can_save = tools
         .iter()

@@ -169,7 +169,7 @@ impl TurnCx<'_> {
 /// none.
 pub async fn user_folder(owner: &Owner, files: &dyn Vfs) -> Option<VPath> {
     /// What the folder of a user may contain: overrides, and AgentScope's files at run time.
-    const HOLDS: [&str; 9] = [
+    const ALLOWED: [&str; 9] = [
         "AGENTS.md",
         "skills",
         "subagents",
@@ -181,7 +181,7 @@ pub async fn user_folder(owner: &Owner, files: &dyn Vfs) -> Option<VPath> {
         "tasks",
     ];
     /// Names of parts of the workspace itself.
-    const PARTS: [&str; 13] = [
+    const RESERVED: [&str; 13] = [
         "agents",
         "skills",
         "subagents",
@@ -200,14 +200,14 @@ pub async fn user_folder(owner: &Owner, files: &dyn Vfs) -> Option<VPath> {
     let folder = VPath::parse(user)
         .ok()
         .filter(|path| path.as_str() == user && path.parts().count() == 1)?;
-    let plain = *owner != Owner::default() && !user.starts_with(['.', '@']);
-    if !plain || PARTS.iter().any(|part| part.eq_ignore_ascii_case(user)) {
+    let is_eligible = *owner != Owner::default() && !user.starts_with(['.', '@']);
+    if !is_eligible || RESERVED.iter().any(|part| part.eq_ignore_ascii_case(user)) {
         return None;
     }
     let entries = files.list(&folder).await.ok()?;
     entries
         .iter()
-        .all(|entry| HOLDS.contains(&entry.name.as_str()))
+        .all(|entry| ALLOWED.contains(&entry.name.as_str()))
         .then_some(folder)
 }
 

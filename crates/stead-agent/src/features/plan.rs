@@ -11,7 +11,7 @@ const PLAN_MODE_HELP: &str = "## Plan mode\nWhen a task is large, risky or uncle
 `plan_enter` before you change anything: then only reading is allowed. Write the plan with `plan_write` and call \
 `plan_exit`, which asks the person. Once they agree, carry the plan out.";
 
-/// Plan mode.
+/// The section and tools of plan mode.
 #[derive(Debug)]
 pub(super) struct PlanFeature;
 
@@ -30,7 +30,7 @@ impl Feature for PlanFeature {
     ) -> BoxFuture<'a, Result<Contribution, WorkspaceError>> {
         Box::pin(async move {
             let file = cx.definition().config.plan.file();
-            // Without a plan file that can be written there is no plan to agree to.
+            // Plan mode needs a plan file that can be written.
             if cx.workspace.rules.decide(AccessKind::Write, &file).kind == VerdictKind::Deny {
                 return Ok(Contribution::default());
             }

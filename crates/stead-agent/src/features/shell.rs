@@ -9,10 +9,10 @@ use stead_tools::{ToolIdentity, execute_tool};
 use stead_vfs::VPath;
 use stead_workspace::{Section, WorkspaceError, section_order};
 
-/// Commands, where the workspace is in a folder in which they can run.
+/// The feature for commands. It is active if the workspace is a folder of this machine.
 #[derive(Debug)]
 pub(super) struct ShellFeature {
-    /// Where they run.
+    /// The sandbox of the commands.
     pub(super) sandbox: Arc<dyn Sandbox>,
 }
 
@@ -50,14 +50,16 @@ impl Feature for ShellFeature {
 }
 
 impl ShellFeature {
+    /// Returns the text about commands.
     fn text(&self, cx: &TurnCx<'_>, seconds: u64) -> String {
         let tool = cx.name_of(&EXECUTE);
         let place = self.sandbox.describe();
-        let asks = match self.sandbox.isolation().is_none() {
-            true => {
+        // The gate allows commands without a rule only behind all walls.
+        let asks = match self.sandbox.isolation().is_complete() {
+            true => "",
+            false => {
                 " A command waits for the person's yes unless a rule allows it, so ask for few and clear ones."
             }
-            false => "",
         };
         format!(
             "## Commands\nCommands of `{tool}` run {place}, in the real folder of the workspace, with no input and \

@@ -1,4 +1,4 @@
-//! Skills: instructions that are looked up when they are needed.
+//! Skills: instructions that the agent loads when it needs them.
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
@@ -12,17 +12,18 @@ use stead_workspace::{
     FeatureSwitch, Section, SectionCut, SkillMode, SkillTrees, WorkspaceError, section_order,
 };
 
-/// Bytes of the catalogue in the prompt.
+/// The most bytes of the catalogue in the prompt.
 const MAX_CATALOGUE_BYTES: usize = 32 * 1024;
-/// Bytes of whole skills in the prompt.
+/// The most bytes of whole skills in the prompt.
 const MAX_FULL_BYTES: usize = 256 * 1024;
-/// Owners whose skills are kept as they first were.
+/// The most owners whose skills are frozen.
 const MAX_FROZEN: usize = 1000;
 
-/// Skills.
+/// The section about skills, and the tool that loads one.
 #[derive(Debug, Default)]
 pub(super) struct SkillsFeature {
-    /// As they were on an owner's first turn, where they do not change.
+    /// The catalogue of each owner's first turn, if skills do not change during the life of the
+    /// agent.
     frozen: Mutex<HashMap<Owner, Arc<Catalogue>>>,
 }
 
@@ -49,7 +50,7 @@ impl Feature for SkillsFeature {
                         .full_skills(&catalogue, MAX_FULL_BYTES)
                         .await
                 }
-                // Without the tool the model could do nothing with it.
+                // Without the tool, the model could not use the catalogue.
                 SkillMode::Catalogue if !cx.allows_tool(&builtin::LOAD_SKILL) => None,
                 SkillMode::Catalogue => {
                     let tool = cx.name_of(&builtin::LOAD_SKILL);
@@ -69,6 +70,7 @@ impl Feature for SkillsFeature {
 }
 
 impl SkillsFeature {
+    /// Returns the skills that the active agent may use.
     async fn catalogue(&self, cx: &TurnCx<'_>) -> Result<Arc<Catalogue>, WorkspaceError> {
         let freezes = cx
             .definition()

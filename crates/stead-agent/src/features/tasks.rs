@@ -1,11 +1,11 @@
-//! Tasks that outlive conversations.
+//! The task list, which is shared by sessions.
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
 use stead_tools::{ToolIdentity, builtin, task_tools};
 use stead_workspace::WorkspaceError;
 
-/// Tasks that outlive conversations.
+/// The tools of the task list.
 #[derive(Debug)]
 pub(super) struct TasksFeature;
 

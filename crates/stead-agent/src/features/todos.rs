@@ -1,11 +1,11 @@
-//! The list of things to do.
+//! The todo list of a session.
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
 use stead_tools::{ToolIdentity, builtin, todo_tools};
 use stead_workspace::{Section, WorkspaceError, section_order};
 
-/// The list of things to do.
+/// The tool and the section of the todo list.
 #[derive(Debug)]
 pub(super) struct TodosFeature;
 

@@ -1,25 +1,25 @@
-//! What a hook says: one JSON object, in our words or in those of other systems.
+//! The answer of a hook: one JSON object, with Stead's field names or those of other harnesses.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 use serde_json::Value;
 
-/// What a hook said.
+/// The answer of a hook, parsed but not yet checked.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct HookAnswer {
-    /// `continue: false`: not only this, but the run is to end.
+    /// Whether the hook asks for the end of the run (`continue: false`).
     pub(super) stops_run: bool,
     pub(super) decision: Option<HookDecision>,
     pub(super) reason: Option<String>,
-    /// For people.
+    /// The message that people are shown.
     pub(super) message: Option<String>,
-    /// For the model.
+    /// The text that is added to the conversation for the model.
     pub(super) context: Option<String>,
     pub(super) suppress_output: bool,
     pub(super) patch: HookPatch,
 }
 
-/// Yes or no.
+/// The decision in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum HookDecision {
@@ -29,7 +29,7 @@ pub(super) enum HookDecision {
     Allow,
 }
 
-/// What is to be changed.
+/// The changes that an answer asks for.
 #[derive(Debug, Default, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct HookPatch {
@@ -44,17 +44,18 @@ pub(super) struct HookPatch {
     pub(super) model_response: Option<String>,
 }
 
-/// What is to be changed of how a model is asked.
+/// The changes to a request to the model.
 #[derive(Debug, Default, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RequestPatch {
-    /// Said last in the system prompt of this request.
+    /// The text that is added to the end of the system prompt of this request.
     pub(crate) system: Option<String>,
     pub(crate) max_output_tokens: Option<u32>,
     pub(crate) thinking_tokens: Option<u32>,
     pub(crate) temperature: Option<f64>,
 }
 
+/// An answer as it is written, with both spellings of every field.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawHookAnswer {
@@ -75,6 +76,7 @@ struct RawHookAnswer {
     hook_specific_output: Option<HookSpecificOutput>,
 }
 
+/// The part of an answer that other harnesses nest in `hookSpecificOutput`.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct HookSpecificOutput {
@@ -91,7 +93,7 @@ struct HookSpecificOutput {
     patch: Option<HookPatch>,
 }
 
-/// A text, or `{text: …}`, or any JSON as its text.
+/// Deserializes a text: a string, `{text: …}`, or any other JSON as its source text.
 fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     Ok(
         match Value::deserialize(deserializer).map_err(D::Error::custom)? {
@@ -110,44 +112,46 @@ fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D:
     )
 }
 
-/// What `output` says; nothing is a yes. An error tells what is wrong with it.
+/// Parses the output of a hook. Empty output is an answer without objections. The error describes
+/// what is wrong with the output.
 pub(super) fn parse_answer(output: &str) -> Result<HookAnswer, String> {
     let output = output.trim();
     if output.is_empty() {
         return Ok(HookAnswer::default());
     }
-    let said: RawHookAnswer = serde_json::from_str(output)
+    let raw: RawHookAnswer = serde_json::from_str(output)
         .map_err(|error| format!("its answer is not the JSON that hooks answer with: {error}"))?;
-    let specific = said.hook_specific_output.unwrap_or_default();
-    let mut patch = said.patch.or(specific.patch).unwrap_or_default();
+    let specific = raw.hook_specific_output.unwrap_or_default();
+    let mut patch = raw.patch.or(specific.patch).unwrap_or_default();
     patch.tool_args = patch.tool_args.or(specific.updated_input);
-    let stops = said.continues == Some(false);
-    let reason = said.reason.or(specific.reason);
+    let stops = raw.continues == Some(false);
+    let reason = raw.reason.or(specific.reason);
     Ok(HookAnswer {
         stops_run: stops,
-        // Whoever says no in one place does not say yes by another.
-        decision: match (said.decision, specific.decision) {
+        // If the two fields contradict each other, the refusal counts.
+        decision: match (raw.decision, specific.decision) {
             (Some(HookDecision::Block), _) | (_, Some(HookDecision::Block)) => {
                 Some(HookDecision::Block)
             }
-            (said, specific) => said.or(specific),
+            (decision, specific) => decision.or(specific),
         },
         reason: if stops {
-            said.stop_reason.or(reason)
+            raw.stop_reason.or(reason)
         } else {
-            reason.or(said.stop_reason)
+            reason.or(raw.stop_reason)
         },
-        message: said.system_message,
-        context: said.additional_context.or(specific.additional_context),
-        suppress_output: said.suppress_output,
+        message: raw.system_message,
+        context: raw.additional_context.or(specific.additional_context),
+        suppress_output: raw.suppress_output,
         patch,
     })
 }
 
-/// The JSON object in the words of a model, which may stand between others or in a fence.
-pub(super) fn json_in_text(words: &str) -> Result<&str, String> {
-    match (words.find('{'), words.rfind('}')) {
-        (Some(first), Some(last)) if first < last => Ok(&words[first..=last]),
+/// Returns the JSON object in an answer of a model, which may be surrounded by text or a code
+/// fence.
+pub(super) fn json_in_text(text: &str) -> Result<&str, String> {
+    match (text.find('{'), text.rfind('}')) {
+        (Some(first), Some(last)) if first < last => Ok(&text[first..=last]),
         _ => Err("its answer has no JSON object in it".to_owned()),
     }
 }
@@ -158,7 +162,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn both_spellings_say_the_same_and_nothing_says_yes() {
+    fn answers_parse_alike_in_both_spellings_and_empty_output_does_not_object() {
         let patch = HookPatch {
             tool_args: Some(json!({"a": 1})),
             ..HookPatch::default()
@@ -179,11 +183,11 @@ mod tests {
         let others = json!({"systemMessage": "m", "suppressOutput": true, "hookSpecificOutput": {
             "hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "r",
             "additionalContext": "c", "updatedInput": {"a": 1}}});
-        for said in [ours, theirs, others] {
+        for answer in [ours, theirs, others] {
             assert_eq!(
-                parse_answer(&said.to_string()).as_ref(),
+                parse_answer(&answer.to_string()).as_ref(),
                 Ok(&full),
-                "{said}"
+                "{answer}"
             );
         }
         let both =
@@ -229,8 +233,8 @@ mod tests {
     }
 
     #[test]
-    fn garbage_and_words_that_nobody_knows_are_no_answer() {
-        for (said, told) in [
+    fn answers_with_unknown_fields_or_invalid_json_are_refused() {
+        for (output, expected) in [
             ("ok", "not the JSON"),
             ("[]", "not the JSON"),
             ("{\"desicion\": \"block\"}", "unknown field `desicion`"),
@@ -242,8 +246,8 @@ mod tests {
             ),
             ("{} {}", "trailing"),
         ] {
-            let error = parse_answer(said).unwrap_err();
-            assert!(error.contains(told), "{said}: {error}");
+            let error = parse_answer(output).unwrap_err();
+            assert!(error.contains(expected), "{output}: {error}");
         }
         assert_eq!(
             json_in_text("So:\n```json\n{\"a\": 1}\n```"),

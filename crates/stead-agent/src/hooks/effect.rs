@@ -1,51 +1,51 @@
-//! What an answer comes to: decided from what the hook declared and what the event allows, and
-//! nothing else.
+//! The effect of an answer. It depends only on what the hook declared and what the event allows.
 
 use super::answer::{HookAnswer, HookDecision, RequestPatch};
 use serde_json::Value;
 use stead_workspace::{Capability, HookEvent, HookSpec};
 
-/// Longest reason or word to people that is kept, in characters.
+/// The longest reason or message that is kept, in characters.
 pub(super) const MAX_REASON_CHARS: usize = 2_000;
-/// Longest text for the model, in characters.
+/// The longest text for the model, in characters.
 const MAX_CONTEXT_CHARS: usize = 20_000;
 
-/// What a hook changes.
+/// A change that a hook makes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum HookChange {
-    /// The arguments of the call.
+    /// Replaces the arguments of the call.
     ToolArgs(Value),
-    /// What the model is told of its result.
+    /// Replaces the result of the call, as the model sees it.
     ToolResult(String),
-    /// What the person said.
+    /// Replaces the text of the input.
     Prompt(String),
-    /// What is said last in the system prompt of the next request.
+    /// Adds a text to the end of the system prompt of the next request.
     Context(String),
-    /// How the model is asked.
+    /// Changes the next request.
     ModelRequest(RequestPatch),
-    /// The words of its answer.
+    /// Replaces the text of the model's answer.
     ModelResponse(String),
 }
 
-/// What an answer comes to.
+/// The checked effect of an answer.
 #[derive(Debug, PartialEq)]
 pub(super) struct HookEffect {
     pub(super) vote: HookVote,
     pub(super) change: Option<HookChange>,
-    /// For the model.
+    /// The text for the model.
     pub(super) context: Option<String>,
-    /// For people.
+    /// The message for people.
     pub(super) message: Option<String>,
     pub(super) suppress_output: bool,
 }
 
+/// The vote of one hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum HookVote {
     Abstain,
-    /// Yes, in the place of a person.
+    /// The hook approves the call in place of a person.
     Approve,
     Block(String),
-    /// No, and the run is to end.
+    /// The hook refuses, and asks for the end of the run.
     StopRun(String),
 }
 
@@ -60,7 +60,7 @@ impl HookChange {
         }
     }
 
-    /// The events at which it can be made.
+    /// The events at which this change can be made.
     fn events(&self) -> &'static [HookEvent] {
         match self {
             Self::Prompt(_) => &[HookEvent::PromptSubmit],
@@ -72,7 +72,7 @@ impl HookChange {
         }
     }
 
-    /// Its key in a patch.
+    /// The key of this change in a patch.
     pub(super) fn key(&self) -> &'static str {
         match self {
             Self::ToolArgs(_) => "tool_args",
@@ -85,19 +85,40 @@ impl HookChange {
     }
 }
 
-/// What `answer` comes to at `event`, or why it does not count.
+/// Returns the effect of `answer` at `event`, or why the answer is not accepted.
 pub(super) fn resolve_effect(
     spec: &HookSpec,
     event: HookEvent,
     answer: HookAnswer,
 ) -> Result<HookEffect, String> {
-    let needs = |capability: Capability| match spec.capabilities.contains(&capability) {
-        true => Ok(()),
-        false => Err(format!(
-            "it did not declare `capabilities: [{}]`, so nothing was changed",
-            capability.as_str()
-        )),
-    };
+    let vote = resolve_vote(spec, event, &answer)?;
+    if answer.suppress_output {
+        require(spec, Capability::SuppressOutput)?;
+    }
+    if answer.context.is_some() && !accepts_context(event) {
+        return Err(format!(
+            "`additional_context` reaches nobody at {}",
+            event.as_str()
+        ));
+    }
+    let change = resolve_change(spec, event, &answer)?;
+    let cut =
+        |text: &Option<String>, limit| text.as_deref().map(|text| truncate_chars(text, limit));
+    Ok(HookEffect {
+        vote,
+        change,
+        context: cut(&answer.context, MAX_CONTEXT_CHARS),
+        message: cut(&answer.message, MAX_REASON_CHARS),
+        suppress_output: answer.suppress_output,
+    })
+}
+
+/// Returns the vote in an answer.
+fn resolve_vote(
+    spec: &HookSpec,
+    event: HookEvent,
+    answer: &HookAnswer,
+) -> Result<HookVote, String> {
     let reason = || {
         let given = answer
             .reason
@@ -106,61 +127,69 @@ pub(super) fn resolve_effect(
             .filter(|reason| !reason.is_empty());
         truncate_chars(given.unwrap_or("it gave no reason"), MAX_REASON_CHARS)
     };
-    let at = event.as_str();
-    let no = answer.stops_run || answer.decision == Some(HookDecision::Block);
-    if no && !event.can_be_blocked() {
+    let refuses = answer.stops_run || answer.decision == Some(HookDecision::Block);
+    if refuses && !event.can_be_blocked() {
         return Err(format!(
-            "it said no, and {at} cannot be blocked: {}",
+            "it said no, and {} cannot be blocked: {}",
+            event.as_str(),
             reason()
         ));
     }
-    let says = match answer.decision {
+    Ok(match answer.decision {
         _ if answer.stops_run => HookVote::StopRun(reason()),
         Some(HookDecision::Block) => HookVote::Block(reason()),
         Some(HookDecision::Allow) if event == HookEvent::PermissionRequest => {
-            needs(Capability::AnswerPermission)?;
+            require(spec, Capability::AnswerPermission)?;
             HookVote::Approve
         }
-        // Elsewhere it widens nothing.
+        // At other events an approval has no effect: a hook cannot allow anything.
         Some(HookDecision::Allow) | None => HookVote::Abstain,
-    };
-    if answer.suppress_output {
-        needs(Capability::SuppressOutput)?;
-    }
-    if answer.context.is_some() && !accepts_context(event) {
-        return Err(format!("`additional_context` reaches nobody at {at}"));
-    }
-    let mut change = None;
-    for wanted in requested_changes(&answer) {
-        if !wanted.events().contains(&event) {
-            let events: Vec<&str> = wanted.events().iter().map(|event| event.as_str()).collect();
-            return Err(format!(
-                "`patch.{}` is for {}, not for {at}",
-                wanted.key(),
-                events.join(", ")
-            ));
-        }
-        needs(wanted.capability())?;
-        if matches!(&wanted, HookChange::ToolArgs(args) if !args.is_object()) {
-            return Err("`patch.tool_args` is no JSON object".to_owned());
-        }
-        change = Some(wanted);
-    }
-    Ok(HookEffect {
-        vote: says,
-        change,
-        context: answer
-            .context
-            .as_deref()
-            .map(|text| truncate_chars(text, MAX_CONTEXT_CHARS)),
-        message: answer
-            .message
-            .as_deref()
-            .map(|text| truncate_chars(text, MAX_REASON_CHARS)),
-        suppress_output: answer.suppress_output,
     })
 }
 
+/// Returns the change that the patch of an answer asks for, if the event and the hook's
+/// capabilities allow it.
+fn resolve_change(
+    spec: &HookSpec,
+    event: HookEvent,
+    answer: &HookAnswer,
+) -> Result<Option<HookChange>, String> {
+    let mut change = None;
+    for requested in requested_changes(answer) {
+        if !requested.events().contains(&event) {
+            let events: Vec<&str> = requested
+                .events()
+                .iter()
+                .map(|event| event.as_str())
+                .collect();
+            return Err(format!(
+                "`patch.{}` is for {}, not for {}",
+                requested.key(),
+                events.join(", "),
+                event.as_str()
+            ));
+        }
+        require(spec, requested.capability())?;
+        if matches!(&requested, HookChange::ToolArgs(args) if !args.is_object()) {
+            return Err("`patch.tool_args` is no JSON object".to_owned());
+        }
+        change = Some(requested);
+    }
+    Ok(change)
+}
+
+/// Checks that the hook declared a capability.
+fn require(spec: &HookSpec, capability: Capability) -> Result<(), String> {
+    match spec.capabilities.contains(&capability) {
+        true => Ok(()),
+        false => Err(format!(
+            "it did not declare `capabilities: [{}]`, so nothing was changed",
+            capability.as_str()
+        )),
+    }
+}
+
+/// Returns the changes that the patch of an answer asks for.
 fn requested_changes(answer: &HookAnswer) -> Vec<HookChange> {
     let patch = answer.patch.clone();
     let all = [
@@ -174,8 +203,8 @@ fn requested_changes(answer: &HookAnswer) -> Vec<HookChange> {
     all.into_iter().flatten().collect()
 }
 
-/// Whether words for the model can be added there: never between a call and its result, nor after
-/// the end.
+/// Whether text for the model can be added at `event`: never between a call and its result, nor
+/// after the end.
 fn accepts_context(event: HookEvent) -> bool {
     match event {
         HookEvent::SessionStart
@@ -196,9 +225,9 @@ fn accepts_context(event: HookEvent) -> bool {
     }
 }
 
-/// At most so many characters of a text.
-pub(super) fn truncate_chars(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
+/// Returns `text`, cut to `limit` characters.
+pub(super) fn truncate_chars(text: &str, limit: usize) -> String {
+    match text.char_indices().nth(limit) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }

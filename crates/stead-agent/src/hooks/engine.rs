@@ -1,12 +1,13 @@
-//! Asking all hooks that listen, one after another.
+//! The hooks of an agent, and asking those that listen to an event one after another.
 
 use super::ask::{HookContext, HookFailure, ask_hook};
 use super::effect::{
     HookChange, HookEffect, HookVote, MAX_REASON_CHARS, resolve_effect, truncate_chars,
 };
 use super::input::HookInput;
+use super::run_hooks::HookText;
 use super::runtime::{Delegate, HookRuntime};
-use crate::halt::{Halt, HaltReason};
+use crate::run::{HaltReason, RunSignals};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -18,44 +19,44 @@ pub struct Hooks {
     specs: Vec<HookSpec>,
     runtime: OnceLock<HookRuntime>,
     delegate: OnceLock<Arc<dyn Delegate>>,
-    /// Who is asked where nobody else was named.
+    /// The delegate that is used if none was set.
     default_delegate: OnceLock<Arc<dyn Delegate>>,
 }
 
-/// What asking hooks came to.
+/// The results of all hooks that were asked about an event.
 #[derive(Debug, Default)]
 pub(crate) struct HookResults {
-    /// For the journal, in order.
+    /// The hook runs to record in the journal, in order.
     pub(crate) runs: Vec<HookRun>,
     pub(crate) verdict: HookVerdict,
-    /// In the order in which they are to be made.
+    /// The changes, in the order in which they are to be made.
     pub(crate) changes: Vec<HookChange>,
-    /// For the model, each with the hook it is from.
-    pub(crate) context: Vec<(String, String)>,
-    /// For people.
+    /// The texts for the model, each with its hook.
+    pub(crate) context: Vec<HookText>,
+    /// The notices for people.
     pub(crate) notices: Vec<(NoticeLevel, String)>,
-    /// Whether people are to be shown less.
+    /// Whether a hook asked not to show the output.
     pub(crate) suppressed: bool,
 }
 
-/// What all hooks together said.
+/// The verdict of all hooks together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum HookVerdict {
-    /// Nobody objected.
+    /// No hook objected.
     #[default]
     Pass,
-    /// This hook said yes in the place of a person.
+    /// This hook approved the call in place of a person.
     Approve(String),
-    /// This hook said no.
+    /// This hook refused.
     Block { hook: String, reason: String },
-    /// This hook wants the run to end.
+    /// This hook asked for the end of the run.
     StopRun { hook: String, reason: String },
-    /// The run was stopped while they were asked.
+    /// The run was stopped while hooks were asked.
     Halted(HaltReason),
 }
 
 impl Hooks {
-    /// These hooks, asked in their order.
+    /// Creates the hooks of an agent. They are asked in this order.
     pub fn new(specs: Vec<HookSpec>) -> Self {
         Self {
             specs,
@@ -70,34 +71,40 @@ impl Hooks {
         let _ = self.runtime.set(runtime);
     }
 
-    /// Gives them someone who hands tasks to agents; the first time counts.
+    /// Sets what hands tasks to agents. Only the first call has an effect.
     pub fn set_delegate(&self, delegate: Arc<dyn Delegate>) {
         let _ = self.delegate.set(delegate);
     }
 
-    /// Asks agents through `delegate` unless another was named.
+    /// Sets the delegate that is used if none is set with [`set_delegate`](Self::set_delegate).
     pub(crate) fn set_default_delegate(&self, delegate: Arc<dyn Delegate>) {
         let _ = self.default_delegate.set(delegate);
     }
 
-    /// What they are.
+    /// Returns the definitions of the hooks.
     pub fn specs(&self) -> &[HookSpec] {
         &self.specs
     }
 
-    /// Whether any is asked about `event`, whatever the occasion.
+    /// Whether there are no hooks.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.specs.is_empty()
+    }
+
+    /// Whether any hook listens to `event`, whatever its matcher.
     pub(crate) fn has_listener(&self, event: HookEvent) -> bool {
         self.specs
             .iter()
             .any(|spec| spec.events.iter().any(|on| on.event == event))
     }
 
-    /// Asks all that listen to `input`. Each is told what those before it changed; a no ends it.
-    pub(crate) async fn fire(&self, mut input: HookInput, asking: &HookContext<'_>) -> HookResults {
-        let mut fired = HookResults::default();
-        let unequipped = HookRuntime::default();
-        let gear = self.runtime.get().unwrap_or(&unequipped);
-        let cwd = gear
+    /// Asks all hooks that listen to `input`, in order. Each sees the changes of those before it.
+    /// The first refusal ends the round.
+    pub(crate) async fn fire(&self, mut input: HookInput, cx: &HookContext<'_>) -> HookResults {
+        let mut results = HookResults::default();
+        let empty = HookRuntime::default();
+        let runtime = self.runtime.get().unwrap_or(&empty);
+        let cwd = runtime
             .root()
             .map_or(".".into(), |root| root.to_string_lossy());
         let subjects = input.subjects.clone();
@@ -109,47 +116,49 @@ impl Hooks {
             .iter()
             .filter(|spec| spec.matches(event, &subjects, outcome))
         {
-            let begun = Instant::now();
-            let told = input.json(&cwd);
-            let answered = tokio::select! {
+            let started = Instant::now();
+            let json = input.json(&cwd);
+            let answer = tokio::select! {
                 biased;
-                halted = wait_for_halt(asking.halt) => {
-                    fired.record_run(spec, &input, begun, HookOutcome::Failed, Some("the run was stopped".to_owned()));
-                    fired.verdict = HookVerdict::Halted(halted);
-                    return fired;
+                halted = wait_for_halt(cx.signals) => {
+                    results.record_run(spec, &input, started, HookOutcome::Failed, Some("the run was stopped".to_owned()));
+                    results.verdict = HookVerdict::Halted(halted);
+                    return results;
                 }
-                answered = ask_hook(spec, (gear, self.delegate.get().or(self.default_delegate.get())), &told, asking) => answered,
+                answer = ask_hook(spec, (runtime, self.delegate.get().or(self.default_delegate.get())), &json, cx) => answer,
             };
-            match answered
+            match answer
                 .and_then(|answer| resolve_effect(spec, event, answer).map_err(HookFailure::Failed))
             {
-                Ok(effect) => fired.apply_effect(spec, &mut input, begun, effect),
-                Err(missed) => fired.apply_failure(spec, &input, begun, missed),
+                Ok(effect) => results.apply_effect(spec, &mut input, started, effect),
+                Err(failure) => results.apply_failure(spec, &input, started, failure),
             }
-            match fired.verdict {
+            match results.verdict {
                 HookVerdict::Block { .. }
                 | HookVerdict::StopRun { .. }
                 | HookVerdict::Halted(_) => break,
                 HookVerdict::Pass | HookVerdict::Approve(_) => {}
             }
         }
-        fired
+        results
     }
 }
 
-async fn wait_for_halt(halt: Option<&Halt>) -> HaltReason {
-    match halt {
-        Some(halt) => halt.wait().await,
+/// Waits until the run is stopped; forever if it has ended.
+async fn wait_for_halt(signals: Option<&RunSignals>) -> HaltReason {
+    match signals {
+        Some(signals) => signals.wait().await,
         None => std::future::pending().await,
     }
 }
 
 impl HookResults {
+    /// Applies the effect of one hook, and records that it ran.
     fn apply_effect(
         &mut self,
         spec: &HookSpec,
         input: &mut HookInput,
-        begun: Instant,
+        started: Instant,
         effect: HookEffect,
     ) {
         let hook = spec.name.clone();
@@ -158,44 +167,36 @@ impl HookResults {
                 .push((NoticeLevel::Info, format!("hook {hook}: {message}")));
         }
         self.suppressed |= effect.suppress_output;
-        let (verdict, outcome, detail) = match effect.vote {
-            HookVote::Block(reason) => (
-                Some(HookVerdict::Block {
-                    hook,
-                    reason: reason.clone(),
-                }),
-                HookOutcome::Blocked,
-                Some(reason),
-            ),
-            HookVote::StopRun(reason) => (
-                Some(HookVerdict::StopRun {
-                    hook,
-                    reason: reason.clone(),
-                }),
-                HookOutcome::Blocked,
-                Some(reason),
-            ),
-            HookVote::Approve => (
-                Some(HookVerdict::Approve(hook)),
-                HookOutcome::Passed,
-                Some("answered yes".to_owned()),
-            ),
-            HookVote::Abstain => (None, HookOutcome::Passed, None),
-        };
-        if outcome == HookOutcome::Blocked {
-            self.record_run(spec, input, begun, outcome, detail);
-            self.verdict = verdict.unwrap_or_default();
-            return;
+        let mut detail = None;
+        match effect.vote {
+            HookVote::Block(reason) => {
+                let detail = Some(reason.clone());
+                self.record_run(spec, input, started, HookOutcome::Blocked, detail);
+                self.verdict = HookVerdict::Block { hook, reason };
+                return;
+            }
+            HookVote::StopRun(reason) => {
+                let detail = Some(reason.clone());
+                self.record_run(spec, input, started, HookOutcome::Blocked, detail);
+                self.verdict = HookVerdict::StopRun { hook, reason };
+                return;
+            }
+            HookVote::Approve => {
+                self.verdict = HookVerdict::Approve(hook);
+                detail = Some("answered yes".to_owned());
+            }
+            HookVote::Abstain => {}
         }
-        self.verdict = verdict.unwrap_or(std::mem::take(&mut self.verdict));
-        let said = effect.context.is_some().then(|| "added context".to_owned());
-        self.context
-            .extend(effect.context.map(|words| (spec.name.clone(), words)));
+        if let Some(text) = effect.context {
+            detail = detail.or(Some("added context".to_owned()));
+            let hook = spec.name.clone();
+            self.context.push(HookText { hook, text });
+        }
         match effect.change {
-            None => self.record_run(spec, input, begun, outcome, detail.or(said)),
+            None => self.record_run(spec, input, started, HookOutcome::Passed, detail),
             Some(change) => {
                 let changed = format!("changed {}", change.key());
-                self.record_run(spec, input, begun, HookOutcome::Rewrote, Some(changed));
+                self.record_run(spec, input, started, HookOutcome::Rewrote, Some(changed));
                 if let (HookChange::ToolArgs(args), Some(run)) = (&change, self.runs.last_mut()) {
                     run.args = Some(args.clone());
                 }
@@ -205,33 +206,34 @@ impl HookResults {
         }
     }
 
-    /// No answer counts as a no where the hook is a guard.
+    /// Records a failure. If the hook fails closed and the event can be blocked, the failure counts
+    /// as a refusal.
     fn apply_failure(
         &mut self,
         spec: &HookSpec,
         input: &HookInput,
-        begun: Instant,
-        missed: HookFailure,
+        started: Instant,
+        failure: HookFailure,
     ) {
-        let (outcome, reason) = match missed {
+        let (outcome, reason) = match failure {
             HookFailure::TimedOut(reason) => (HookOutcome::TimedOut, reason),
             HookFailure::Failed(reason) => (HookOutcome::Failed, reason),
         };
         let reason = truncate_chars(&reason, MAX_REASON_CHARS);
         let hook = &spec.name;
         let at = input.event.as_str();
-        self.record_run(spec, input, begun, outcome, Some(reason.clone()));
-        let closed =
+        self.record_run(spec, input, started, outcome, Some(reason.clone()));
+        let fails_closed =
             spec.failure_policy(input.event) == OnFailure::Closed && input.event.can_be_blocked();
-        let means = match closed {
+        let consequence = match fails_closed {
             true => "it counts as a no (on_failure: closed)",
             false => "things go on without it (on_failure: open)",
         };
         self.notices.push((
             NoticeLevel::Warning,
-            format!("hook {hook} failed at {at}: {reason}; {means}"),
+            format!("hook {hook} failed at {at}: {reason}; {consequence}"),
         ));
-        if closed {
+        if fails_closed {
             self.verdict = HookVerdict::Block {
                 hook: hook.clone(),
                 reason: format!("the hook failed: {reason}"),
@@ -239,11 +241,12 @@ impl HookResults {
         }
     }
 
+    /// Adds the entry of a hook run.
     fn record_run(
         &mut self,
         spec: &HookSpec,
         input: &HookInput,
-        begun: Instant,
+        started: Instant,
         outcome: HookOutcome,
         detail: Option<String>,
     ) {
@@ -255,7 +258,7 @@ impl HookResults {
             call: input.call.clone(),
             detail,
             args: None,
-            ms: begun.elapsed().as_millis() as u64,
+            ms: started.elapsed().as_millis() as u64,
         });
     }
 }

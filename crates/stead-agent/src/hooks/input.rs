@@ -1,14 +1,14 @@
-//! What a hook is told.
+//! The input of hooks.
 
 use super::effect::HookChange;
 use serde_json::{Map, Value, json};
 use stead_core::{RunId, RunOutcome, SessionId};
 use stead_workspace::HookEvent;
 
-/// The most that is shown of a text that has no limit of its own.
+/// The most characters of a text that hooks are shown.
 const MAX_SHOWN_CHARS: usize = 200_000;
 
-/// Something that happened, as hooks are told it.
+/// An event with its facts, as hooks are told about it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct HookInput {
     pub(crate) event: HookEvent,
@@ -16,18 +16,18 @@ pub(crate) struct HookInput {
     pub(crate) run: Option<RunId>,
     pub(crate) agent: String,
     pub(crate) user: String,
-    /// What matchers look at; one that is found in any of them is enough.
+    /// The texts that matchers are applied to. A matcher must match one of them.
     pub(crate) subjects: Vec<String>,
-    /// How the run ended, where it did.
+    /// The outcome of the run, if the event is its end.
     pub(crate) outcome: Option<RunOutcome>,
-    /// The call it is about.
+    /// The id of the call that the event is about.
     pub(crate) call: Option<String>,
-    /// What else is told.
+    /// The other facts, by key.
     pub(crate) facts: Map<String, Value>,
 }
 
 impl HookInput {
-    /// As a hook reads it.
+    /// Returns the JSON object that a hook reads.
     pub(super) fn json(&self, cwd: &str) -> Value {
         let mut all = Map::new();
         let run = self.run.as_ref().map(RunId::as_str);
@@ -42,8 +42,8 @@ impl HookInput {
         Value::Object(all)
     }
 
-    /// The same under the names that hooks of other harnesses look for: a guard that finds nothing
-    /// would let all pass.
+    /// Returns the facts under the names that hooks of other harnesses look for. Without them, a
+    /// guard written for another harness would find nothing and let everything pass.
     fn foreign_aliases(&self) -> Map<String, Value> {
         let fact = |of: &str, key: &str| self.facts.get(of).and_then(|of| of.get(key)).cloned();
         let run = self.run.as_ref().map(|run| run.as_str().into());
@@ -71,13 +71,13 @@ impl HookInput {
             .collect()
     }
 
-    /// The same with one more fact.
+    /// Adds a fact.
     pub(super) fn with_fact(mut self, key: &str, value: Value) -> Self {
         self.facts.insert(key.to_owned(), value);
         self
     }
 
-    /// The same about these, as matchers look at it.
+    /// Adds subjects for matchers.
     pub(super) fn with_subjects(
         mut self,
         subjects: impl IntoIterator<Item = impl Into<String>>,
@@ -86,7 +86,7 @@ impl HookInput {
         self
     }
 
-    /// What the next hook is told after this change.
+    /// Applies a change, so that the next hook sees it.
     pub(super) fn apply(&mut self, change: &HookChange) {
         let (fact, key, value) = match change {
             HookChange::ToolArgs(args) => ("tool", "args", args.clone()),
@@ -96,7 +96,7 @@ impl HookInput {
                 self.facts.insert("prompt".to_owned(), text.as_str().into());
                 return;
             }
-            // They add to what is sent, and the summary of that stays true.
+            // These only add to the request. The facts about it stay true.
             HookChange::Context(_) | HookChange::ModelRequest(_) => return,
         };
         if let Some(Value::Object(fact)) = self.facts.get_mut(fact) {
@@ -105,7 +105,7 @@ impl HookInput {
     }
 }
 
-/// The beginning of a text, and whether that is not all of it.
+/// Returns the beginning of a text, and whether it was cut.
 pub(super) fn truncate_for_hooks(text: &str) -> (&str, bool) {
     match text.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((end, _)) => (&text[..end], true),

@@ -1,14 +1,13 @@
-//! Asking hooks: programs, addresses, models and agents that the workspace names, when something
-//! happens.
+//! Hooks: programs, HTTP endpoints, models and agents of the workspace that are asked at points of
+//! a run.
 //!
-//! A hook can say no, add words, and change what goes on where it declared the capability. It can
-//! never widen what is allowed: what it changed goes through validation and the gate like what a
-//! model wrote.
+//! A hook can refuse, add text for the model, and change what it declared a capability for. It can
+//! never allow more: its changes go through validation and the gate like those of a model.
 //!
-//! Each is told one JSON object. Every one has `event, session, run, agent, user, cwd`; beside
+//! A hook reads one JSON object. It always has `event, session, run, agent, user, cwd`, and besides
 //! them:
 //!
-//! | event | matcher looks at | told | a no means |
+//! | event | matcher is applied to | facts | effect of a refusal |
 //! |---|---|---|---|
 //! | `session_start` | `new`, `resume` | `trigger` | – |
 //! | `session_end` | the reason | `trigger` | – |
@@ -21,7 +20,7 @@
 //! | `after_tool_call` | every name of the tool | `tool {…, status, result, cut}` | the result is withheld |
 //! | `permission_request` | every name of the tool | `tool {…}, rule` | the call is denied |
 //! | `before_compaction` | `limit`, `overflow`, `manual` | `compaction {cause, before_tokens}` | nothing is left out |
-//! | `after_compaction` | the same | `compaction {cause, before_tokens, after_tokens, dropped}` | – |
+//! | `after_compaction` | `limit`, `overflow`, `manual` | `compaction {cause, before_tokens, after_tokens, dropped}` | – |
 //! | `notification` | `permission`, `warning` | `notification {kind, text}` | – |
 
 mod answer;
@@ -29,7 +28,7 @@ mod ask;
 mod effect;
 mod engine;
 mod input;
-mod points;
+mod run_hooks;
 mod runtime;
 
 pub use engine::Hooks;
@@ -37,4 +36,4 @@ pub(crate) use runtime::HookRuntime;
 pub use runtime::{Delegate, HookTask};
 
 pub(crate) use engine::HookResults;
-pub(crate) use points::{HookedReply, PendingHookOutput, SessionlessHooks};
+pub(crate) use run_hooks::{BeforeTool, HookedReply, RunHooks, Submission, submit};

@@ -12,9 +12,9 @@ use stead_workspace::{Handler, HookSpec};
 
 /// Hands a task to an agent of the workspace.
 pub trait Delegate: Send + Sync {
-    /// What `agent` answers to `task`, or why it does not. It may do what `bound` allows and no
-    /// more. Hooks of that agent are not asked: a hook must not lead to itself. Dropping the future
-    /// stops the agent.
+    /// Lets an agent work on `task` and returns its answer, or why there is none. The agent is
+    /// limited by the bounds of the task. Its own hooks are not asked, because a hook must not lead
+    /// to itself. Dropping the future stops the agent.
     fn ask<'a>(&'a self, task: HookTask<'a>) -> BoxFuture<'a, Result<String, String>>;
 }
 
@@ -25,9 +25,9 @@ pub struct HookTask<'a> {
     pub owner: &'a Owner,
     /// The name of the agent.
     pub agent: &'a str,
-    /// What it is asked.
+    /// The task.
     pub prompt: &'a str,
-    /// What it may do.
+    /// The limits on what the agent may do.
     pub bounds: &'a DelegationBounds,
 }
 

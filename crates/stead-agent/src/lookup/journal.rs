@@ -1,4 +1,8 @@
 //! The text of journal entries, for search and display.
+//!
+//! An entry is rendered whole, with thinking and the arguments of calls, because a search must find
+//! everything that the journal has. Other renderings of a conversation leave out or cut what their
+//! readers do not need: archives, summaries, the extraction of facts, and the command line.
 
 use std::collections::HashSet;
 use stead_core::{Block, CallResult, Entry, JournalLine, ToolCall, ToolKind};
@@ -48,9 +52,10 @@ pub fn entry_text(entry: &Entry) -> Option<EntryText> {
         | Entry::Rewind(_)
         | Entry::End(_) => return None,
     };
-    Some(EntryText { voice, text }).filter(|said| !said.text.trim().is_empty())
+    Some(EntryText { voice, text }).filter(|entry| !entry.text.trim().is_empty())
 }
 
+/// Returns the speaker of a result.
 fn voice_of(result: &CallResult) -> LineSpeaker {
     if result.untrusted {
         LineSpeaker::Outside
@@ -64,7 +69,7 @@ pub(super) fn searchable_lines(lines: &[JournalLine]) -> Vec<stead_search::Sourc
     let mut searches: HashSet<&str> = HashSet::new();
     let mut out = Vec::new();
     for line in lines {
-        let said = match &line.entry {
+        let text = match &line.entry {
             Entry::Model(reply) => {
                 searches.extend(reply.content.iter().filter_map(|block| match block {
                     Block::ToolCall(call) if is_lookup(call) => Some(call.id.as_str()),
@@ -79,41 +84,35 @@ pub(super) fn searchable_lines(lines: &[JournalLine]) -> Vec<stead_search::Sourc
                 })
             }
             Entry::Result(result) if searches.contains(result.id.as_str()) => None,
-            entry => entry_text(entry),
+            other => entry_text(other),
         };
         out.extend(
-            said.filter(|said| !said.text.trim().is_empty())
-                .map(|said| stead_search::SourceLine {
+            text.filter(|entry| !entry.text.trim().is_empty())
+                .map(|entry| stead_search::SourceLine {
                     place: line.seq,
                     at: Some(line.at),
-                    voice: said.voice,
-                    text: said.text,
+                    voice: entry.voice,
+                    text: entry.text,
                 }),
         );
     }
     out
 }
 
-/// Whether the call only repeats what was said: a search should not find earlier searches. The
-/// catalogue of built-in tools is asked, for the journal may be older than the current tools.
+/// Whether the call is a lookup, whose result only repeats other text. A search should not find
+/// earlier searches. The catalogue of built-in tools is used, because the journal may be older than
+/// the current tools.
 fn is_lookup(call: &ToolCall) -> bool {
     builtin_tool(&call.name).is_some_and(|tool| tool.kind == ToolKind::Lookup)
 }
 
-fn blocks_text(blocks: &[Block], without: &HashSet<&str>) -> String {
-    let texts = blocks.iter().filter_map(|block| match block {
-        Block::Text { text } => Some(text.clone()),
-        Block::Media(media) => {
-            let name = media
-                .name
-                .as_ref()
-                .map_or(String::new(), |name| format!(" {name}"));
-            Some(format!("[{}{name}]", media.mime))
-        }
-        Block::Thinking(thinking) => Some(thinking.text.clone()),
-        Block::ToolCall(call) if without.contains(call.id.as_str()) => None,
-        Block::ToolCall(call) => Some(format!("{} {}", call.name, call.args)),
-    });
+/// Returns the text of blocks, except for the calls with these ids.
+fn blocks_text(blocks: &[Block], excluded_calls: &HashSet<&str>) -> String {
+    let is_included = |block: &&Block| match block {
+        Block::ToolCall(call) => !excluded_calls.contains(call.id.as_str()),
+        Block::Text { .. } | Block::Media(_) | Block::Thinking(_) => true,
+    };
+    let texts = blocks.iter().filter(is_included).map(Block::plain_text);
     texts
         .filter(|text| !text.is_empty())
         .collect::<Vec<_>>()

@@ -110,13 +110,13 @@ impl Lookup {
     /// Updates and searches the index; again if it was damaged.
     async fn sync_and_search(
         &self,
-        what: LookupTarget<'_>,
+        target: LookupTarget<'_>,
         query: &Query,
     ) -> Result<LookupResult, LookupError> {
         let index = self.index.get().await?;
         let mut rebuilds = 0;
         loop {
-            match self.sync_and_search_once(&index, what, query).await {
+            match self.sync_and_search_once(&index, target, query).await {
                 Err(LookupError::Search(IndexError::Rebuilt)) if rebuilds < MAX_REBUILDS => {
                     rebuilds += 1
                 }
@@ -128,14 +128,14 @@ impl Lookup {
     async fn sync_and_search_once(
         &self,
         index: &Index,
-        what: LookupTarget<'_>,
+        target: LookupTarget<'_>,
         query: &Query,
     ) -> Result<LookupResult, LookupError> {
-        let SyncedScope { scope, unread } = what.sync(index).await?;
+        let SyncedScope { scope, unread } = target.sync(index).await?;
         let found = self
             .query_index(index, &query.clone().in_scope(scope))
             .await?;
-        let outside = match what {
+        let untrusted = match target {
             LookupTarget::Memory(_) => false,
             LookupTarget::Sessions(sessions) | LookupTarget::Session(sessions, _) => {
                 has_untrusted(sessions, &found).await?
@@ -144,7 +144,7 @@ impl Lookup {
         Ok(LookupResult {
             hits: found,
             unread,
-            untrusted: outside,
+            untrusted,
         })
     }
 
@@ -261,15 +261,15 @@ async fn sync_sessions(index: &Index, sessions: &dyn Sessions) -> Result<SyncedS
 
 /// Removes the sessions that are not `listed` from the index.
 async fn forget_missing(index: &Index, listed: &[SessionSummary]) -> Result<(), LookupError> {
-    let here: BTreeSet<&str> = listed.iter().map(|summary| summary.id.as_str()).collect();
-    for gone in index
+    let existing: BTreeSet<&str> = listed.iter().map(|summary| summary.id.as_str()).collect();
+    for missing in index
         .sources(SearchSourceKind::Session)
         .await?
         .keys()
-        .filter(|name| !here.contains(name.as_str()))
+        .filter(|name| !existing.contains(name.as_str()))
     {
         index
-            .remove(&SearchSource::new(SearchSourceKind::Session, gone))
+            .remove(&SearchSource::new(SearchSourceKind::Session, missing))
             .await?;
     }
     Ok(())

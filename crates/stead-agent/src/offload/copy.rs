@@ -1,4 +1,4 @@
-//! Files that go along where a session is copied.
+//! Copying offloaded files together with a session.
 
 use super::session_folder;
 use crate::{AgentError, Session};
@@ -9,8 +9,8 @@ use stead_core::{
 };
 use stead_vfs::{CopyAction, CopyPlan, Expect, Included, ReadRange, Scoped, VPath, Vfs, VfsError};
 
-/// Makes sure that `to` has all that lies in `folder` of `from`: what a session there has
-/// offloaded. Gives the number of files that were moved.
+/// Copies the offloaded files of a session from the tree `from` to the tree `to`; `folder` is the
+/// folder of the session in both. Returns the number of copied files.
 pub async fn copy_offloaded(
     from: Arc<dyn Vfs>,
     to: Arc<dyn Vfs>,
@@ -19,7 +19,8 @@ pub async fn copy_offloaded(
     let from = Scoped::new(from, folder.clone());
     let to = Scoped::new(to, folder.clone());
     let mut plan = CopyPlan::new(&from, &to, &|_| Included::Yes).await?;
-    // There may be more on the other side, of a part of the session that is not here.
+    // Files that only `to` has are kept: they may belong to a part of the session that `from` does
+    // not have.
     plan.steps.retain(|step| step.action != CopyAction::Delete);
     let files = plan
         .steps
@@ -30,45 +31,43 @@ pub async fn copy_offloaded(
     Ok(files)
 }
 
-impl Session {
-    /// `entries` of this session as those of `fork`, with the files they name in a folder of the
-    /// fork's own: it must not lose them when this session is removed.
-    pub(crate) async fn copy_entries_to(
-        &self,
-        fork: &Self,
-        entries: Vec<Entry>,
-    ) -> Result<Vec<Entry>, AgentError> {
-        let moves = FolderRename::new(self, fork.id())?;
-        let names: BTreeSet<String> = entries
-            .iter()
-            .flat_map(|entry| moves.referenced_files(entry))
-            .collect();
-        if names.is_empty() {
-            return Ok(entries);
-        }
-        let place = self.agent.place();
-        let from = place.files(&self.owner, &self.id, None);
-        let to = place.files(&fork.owner, &fork.id, None);
-        for name in names {
-            let source = moves.from.join(&name);
-            let target = moves.to.join(&name);
-            let source = source.map_err(VfsError::from)?;
-            let target = target.map_err(VfsError::from)?;
-            match from.read(&source, ReadRange::ALL).await {
-                Ok((data, _)) => drop(to.write(&target, data, Expect::Any).await?),
-                // It is missing there, and so it is here.
-                Err(VfsError::NotFound(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(entries
-            .into_iter()
-            .map(|entry| moves.rename_in_entry(entry))
-            .collect())
+/// Returns `entries` of `session` as those of `fork`, and copies the files they name into the fork's
+/// own folder: the fork must not lose them when `session` is removed.
+pub(crate) async fn copy_entries(
+    session: &Session,
+    fork: &Session,
+    entries: Vec<Entry>,
+) -> Result<Vec<Entry>, AgentError> {
+    let rename = FolderRename::new(session, fork.id())?;
+    let names: BTreeSet<String> = entries
+        .iter()
+        .flat_map(|entry| rename.referenced_files(entry))
+        .collect();
+    if names.is_empty() {
+        return Ok(entries);
     }
+    let place = session.agent().place();
+    let from = place.files(session.owner(), session.id(), None);
+    let to = place.files(fork.owner(), fork.id(), None);
+    for name in names {
+        let source = rename.from.join(&name);
+        let target = rename.to.join(&name);
+        let source = source.map_err(VfsError::from)?;
+        let target = target.map_err(VfsError::from)?;
+        match from.read(&source, ReadRange::ALL).await {
+            Ok((data, _)) => drop(to.write(&target, data, Expect::Any).await?),
+            // A file that is missing in the original is missing in the fork, too.
+            Err(VfsError::NotFound(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(entries
+        .into_iter()
+        .map(|entry| rename.rename_in_entry(entry))
+        .collect())
 }
 
-/// From the folder of one session to that of another.
+/// Renames paths in the folder of one session to paths in the folder of another.
 struct FolderRename {
     from: VPath,
     to: VPath,
@@ -76,14 +75,15 @@ struct FolderRename {
 
 impl FolderRename {
     fn new(session: &Session, fork: &SessionId) -> Result<Self, VfsError> {
-        let workspace = session.agent.workspace();
+        let workspace = session.agent().workspace();
         Ok(Self {
             from: session_folder(workspace, session.id())?,
             to: session_folder(workspace, fork)?,
         })
     }
 
-    /// The files that an entry names, from the session's folder.
+    /// Returns the names of the offloaded files that an entry refers to, relative to the folder of
+    /// the session.
     fn referenced_files(&self, entry: &Entry) -> Vec<String> {
         let prefix = format!("{}/", self.from);
         let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
@@ -124,8 +124,7 @@ impl FolderRename {
         }
     }
 
-    /// The entry with the names of files in the other folder. What a model said stays as it said
-    /// it.
+    /// Returns the entry with its paths renamed. Messages of a model are not changed.
     fn rename_in_entry(&self, entry: Entry) -> Entry {
         match entry {
             Entry::User(input) => Entry::User(UserInput {
@@ -166,7 +165,7 @@ impl FolderRename {
     }
 
     fn rename_in_blocks(&self, content: Vec<Block>) -> Vec<Block> {
-        let moved = content.into_iter().map(|block| match block {
+        let renamed = content.into_iter().map(|block| match block {
             Block::Text { text } => Block::text(self.rename_in_text(&text)),
             Block::Media(media) => {
                 let file = media.file.as_deref().map(|file| self.rename_in_text(file));
@@ -174,7 +173,7 @@ impl FolderRename {
             }
             other @ (Block::Thinking(_) | Block::ToolCall(_)) => other,
         });
-        moved.collect()
+        renamed.collect()
     }
 
     fn rename_in_text(&self, text: &str) -> String {

@@ -1,4 +1,4 @@
-//! Images, documents, sounds: each content once.
+//! Offloading of media: images, documents and sounds. Equal content is stored once.
 
 use super::{MAX_INLINE_BYTES, Offload, OffloadFailure};
 use base64::Engine;
@@ -6,7 +6,7 @@ use base64::prelude::BASE64_STANDARD;
 use stead_core::{Block, Media, media_tokens};
 use stead_vfs::{ContentHash, Expect, FileKind, VPath};
 
-/// What files of a type end with.
+/// File extensions by media type.
 #[rustfmt::skip]
 const FILE_EXTENSIONS: &[(&str, &str)] = &[
     ("image/png", "png"), ("image/jpeg", "jpg"), ("image/gif", "gif"), ("image/webp", "webp"),
@@ -17,31 +17,27 @@ const FILE_EXTENSIONS: &[(&str, &str)] = &[
     ("video/webm", "webm"), ("video/x-matroska", "mkv"),
 ];
 
-/// Media in words, where they cannot be shown.
+/// Returns a text block that stands for media that cannot be shown.
 pub(super) fn media_placeholder(media: &Media, why: &str) -> Block {
-    let name = media
-        .name
-        .as_ref()
-        .map_or(String::new(), |name| format!(" {name}"));
-    Block::text(format!("[{}{name}: {why}]", media.mime))
+    Block::text(format!("[{}: {why}]", media.label()))
 }
 
 impl Offload {
-    /// `content` with the data of its media in files.
+    /// Returns `content` with the data of its media moved to files.
     pub(super) async fn offload_media(&self, content: Vec<Block>) -> Vec<Block> {
-        let mut stays = Vec::with_capacity(content.len());
+        let mut blocks = Vec::with_capacity(content.len());
         for block in content {
-            stays.push(match block {
+            blocks.push(match block {
                 Block::Media(media) if !media.data.is_empty() => self.store_media(media).await,
                 other => other,
             });
         }
-        stays
+        blocks
     }
 
-    /// A reference to the file that holds the media's data.
+    /// Stores the data of media in a file and returns a block that refers to it.
     async fn store_media(&self, media: Media) -> Block {
-        // Whatever is not strictly base64 would come back as other bytes.
+        // Data that is not strict base64 would be different after decoding and encoding.
         let Some((bytes, hash)) = decode_media(media.data.clone()).await else {
             return Block::Media(media);
         };
@@ -58,35 +54,38 @@ impl Offload {
             Err(OffloadFailure::Failed(_)) if media.data.len() < MAX_INLINE_BYTES => {
                 Block::Media(media)
             }
-            Err(unkept) => media_placeholder(&media, &format!("left out: {}", unkept.into_text())),
+            Err(failure) => {
+                media_placeholder(&media, &format!("left out: {}", failure.into_text()))
+            }
         }
     }
 
+    /// Writes the bytes to a file named by their hash, unless it exists.
     async fn put_media(
         &self,
         mime: &str,
         bytes: Vec<u8>,
         hash: ContentHash,
     ) -> Result<VPath, OffloadFailure> {
-        let ending = FILE_EXTENSIONS
+        let extension = FILE_EXTENSIONS
             .iter()
             .find(|(known, _)| *known == mime)
-            .map_or("bin", |(_, ending)| ending);
-        let path = self.folder.join(&format!("media/{hash}.{ending}"));
+            .map_or("bin", |(_, extension)| extension);
+        let path = self.folder.join(&format!("media/{hash}.{extension}"));
         let path = path.map_err(|error| OffloadFailure::Failed(error.to_string()))?;
-        let is_there = self
+        let exists = self
             .files
             .stat(&path)
             .await
             .is_ok_and(|stat| stat.kind == FileKind::File);
-        if !is_there {
+        if !exists {
             self.put(&path, bytes.into(), Expect::Absent).await?;
         }
         Ok(path)
     }
 }
 
-/// The bytes and their hash, on a thread where that may take a while.
+/// Decodes the data and computes its hash, on a thread for blocking work.
 async fn decode_media(data: String) -> Option<(Vec<u8>, ContentHash)> {
     let decode = move || {
         let bytes = BASE64_STANDARD.decode(&data).ok()?;

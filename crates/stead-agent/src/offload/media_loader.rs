@@ -1,4 +1,4 @@
-//! Messages as a model is sent them: with the data of their media.
+//! Loading the data of offloaded media into messages for the model.
 
 use super::media::media_placeholder;
 use base64::Engine;
@@ -7,35 +7,36 @@ use std::sync::Arc;
 use stead_core::{Block, Media, Message, ToolResult};
 use stead_vfs::{ReadRange, VPath, Vfs, VfsError};
 
-/// Bytes of base64 in one request, more than any provider takes. Beyond that the oldest are left
+/// The most bytes of base64 in one request; no provider accepts more. The oldest media are left
 /// out.
 const MAX_REQUEST_BYTES: usize = 64 * 1024 * 1024;
-/// A larger file is none that was put there.
+/// The size of the largest file that is read. Offloaded media are never larger.
 const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 
-/// Loads the media of messages, those of one run once. A message that was sent before is the very
-/// same again, so that it is not encoded again either.
+/// Loads the media of messages, each once in a run. A message that was sent before is returned as
+/// the same `Arc`, so that its encoding can be reused.
 #[derive(Debug)]
 pub(crate) struct MediaLoader {
     files: Arc<dyn Vfs>,
-    /// The folder below which runtime state lies.
+    /// The folder of the runtime state.
     runtime: VPath,
     max_bytes: usize,
     sent: Vec<LoadedMessage>,
 }
 
+/// A message that was sent.
 #[derive(Debug)]
 struct LoadedMessage {
-    /// As it is on record.
+    /// The message as it is recorded.
     message: Arc<Message>,
-    /// With its media.
+    /// The message with its media.
     loaded: Arc<Message>,
-    /// How much was loaded.
+    /// The size of the loaded media.
     bytes: usize,
 }
 
 impl MediaLoader {
-    /// From `files`, where runtime state lies below `runtime`.
+    /// Creates a loader that reads from `files`; `runtime` is the folder of the runtime state.
     pub(crate) fn new(files: Arc<dyn Vfs>, runtime: VPath) -> Self {
         Self {
             files,
@@ -45,10 +46,11 @@ impl MediaLoader {
         }
     }
 
-    /// The messages with their media.
+    /// Returns the messages with their media.
     pub(crate) async fn load(&mut self, messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
-        let same = |(sent, now): &(&LoadedMessage, &Arc<Message>)| Arc::ptr_eq(&sent.message, now);
-        let known = self.sent.iter().zip(&messages).take_while(same).count();
+        let is_same =
+            |(sent, message): &(&LoadedMessage, &Arc<Message>)| Arc::ptr_eq(&sent.message, message);
+        let known = self.sent.iter().zip(&messages).take_while(is_same).count();
         self.sent.truncate(known);
         for message in messages.into_iter().skip(known) {
             let (loaded, bytes) = self.load_message(&message).await;
@@ -64,8 +66,8 @@ impl MediaLoader {
         self.sent.iter().map(|sent| sent.loaded.clone()).collect()
     }
 
-    /// Leaves out the oldest media if there are too many: half of them at once, for each time a
-    /// provider has to read all that follows anew.
+    /// Leaves out the oldest media if there are too many. Half of them are left out at once,
+    /// because each change invalidates the provider's cache for all that follows.
     fn evict(&mut self) {
         let mut total: usize = self.sent.iter().map(|sent| sent.bytes).sum();
         if total <= self.max_bytes {
@@ -76,14 +78,14 @@ impl MediaLoader {
             if total <= self.max_bytes / 2 {
                 break;
             }
-            let left_out = |media: &Media| {
+            let placeholder = |media: &Media| {
                 let file = media.file.as_deref().unwrap_or_default();
                 media_placeholder(
                     media,
                     &format!("left out of this request, which would be too large; it is in {file}"),
                 )
             };
-            sent.loaded = Arc::new(with_media(&sent.message, &mut |media| left_out(media)));
+            sent.loaded = Arc::new(with_media(&sent.message, &mut |media| placeholder(media)));
             total -= std::mem::take(&mut sent.bytes);
         }
     }
@@ -108,7 +110,7 @@ impl MediaLoader {
         (Arc::new(loaded), bytes)
     }
 
-    /// The media with their data; in words if there is none.
+    /// Returns the media with their data, or a placeholder if it cannot be read.
     async fn load_block(&self, media: &Media) -> Block {
         let file = media.file.as_deref().unwrap_or_default();
         let read = match VPath::parse(file) {
@@ -127,8 +129,7 @@ impl MediaLoader {
             Err(error) => Err(error.into()),
         };
         match read {
-            // As if it had never been anywhere else: what is asked does not depend on where it was
-            // kept.
+            // Equal to media that were never offloaded, so that requests do not depend on it.
             Ok((data, _)) => {
                 let data = BASE64_STANDARD.encode(&data);
                 Block::Media(Media::inline(media.mime.clone(), data, media.name.clone()))
@@ -140,7 +141,8 @@ impl MediaLoader {
         }
     }
 
-    /// A journal that came from elsewhere cannot name any other file.
+    /// Whether `path` is in an offload folder. A journal from elsewhere must not make other files
+    /// readable.
     fn is_offloaded(&self, path: &VPath) -> bool {
         let rest = path
             .as_str()
@@ -156,7 +158,7 @@ fn is_file_reference(media: &Media) -> bool {
     media.data.is_empty() && media.file.is_some()
 }
 
-/// The media of a message whose data lies in files.
+/// Returns the media of a message whose data is in files.
 fn file_references(message: &Message) -> impl Iterator<Item = &Media> {
     let (own, results): (&[Block], &[ToolResult]) = match message {
         Message::User { content } | Message::Assistant { content } => (content, &[]),
@@ -171,11 +173,11 @@ fn file_references(message: &Message) -> impl Iterator<Item = &Media> {
     })
 }
 
-/// The message with each of these media, in order, as `shown` gives it.
-fn with_media(message: &Message, shown: &mut dyn FnMut(&Media) -> Block) -> Message {
+/// Returns the message with each media that refers to a file replaced by the result of `replace`.
+fn with_media(message: &Message, replace: &mut dyn FnMut(&Media) -> Block) -> Message {
     let mut blocks = |content: &[Block]| {
         let block = |block: &Block| match block {
-            Block::Media(media) if is_file_reference(media) => shown(media),
+            Block::Media(media) if is_file_reference(media) => replace(media),
             other => other.clone(),
         };
         content.iter().map(block).collect()

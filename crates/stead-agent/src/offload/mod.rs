@@ -1,4 +1,5 @@
-//! What is too long for the conversation goes to files of the session, before it is on record.
+//! Offloading: texts and media that are too long for the conversation are moved to files of the
+//! session before they are recorded.
 //!
 //! ```text
 //! <runtime>/agents/<agent>/offload/<session>/<call>.txt          a long result
@@ -6,8 +7,8 @@
 //! <runtime>/agents/<agent>/offload/<session>/media/<sha256>.png  an image, once
 //! ```
 //!
-//! The folder is part of the tree: the agent can read and search it, and change nothing in it. It
-//! goes with its session, and what it may take is bounded.
+//! The folder is part of the tree: the agent can read and search it, but not change it. It is
+//! removed with its session, and its size is limited.
 
 mod cleanup;
 mod copy;
@@ -16,24 +17,25 @@ mod media_loader;
 mod text;
 
 pub(crate) use cleanup::{OffloadFolders, SessionFolder, orphaned_folders};
+pub(crate) use copy::copy_entries;
 pub use copy::copy_offloaded;
 pub(crate) use media_loader::MediaLoader;
 
 use bytes::Bytes;
 use std::sync::Arc;
-use stead_core::{AccessKind, Block, Redactor, RunId, SessionId, VerdictKind};
+use stead_core::{AccessKind, Block, Redactor, SessionId, VerdictKind};
 use stead_tools::{OutputLength, PreviewKind, Quota, ReadTools, SpillFactory, SpillSite};
 use stead_vfs::{Expect, Rules, VPath, Vfs, VfsError};
 use stead_workspace::{OffloadSettings, Workspace, offload_folder};
 
-/// What cannot be written stays in the conversation if it is shorter than this.
+/// Content that cannot be written to a file stays in the conversation if it is shorter than this.
 const MAX_INLINE_BYTES: usize = 1024 * 1024;
 
-/// Where one session puts what is too long.
+/// Offloads long content of one session.
 #[derive(Debug)]
 pub(crate) struct Offload {
     files: Arc<dyn Vfs>,
-    /// The session's own folder.
+    /// The folder of the session.
     folder: VPath,
     quota: Arc<Quota>,
     settings: OffloadSettings,
@@ -42,12 +44,12 @@ pub(crate) struct Offload {
     readers: ReadTools,
 }
 
-/// Why something is not in a file.
+/// Why content was not written to a file.
 #[derive(Debug)]
 enum OffloadFailure {
-    /// There is no more room for files of this session.
+    /// The session has used up its space.
     Quota(String),
-    /// It could not be written, or nobody could read it there.
+    /// The file could not be written, or the rules do not allow reading it.
     Failed(String),
 }
 
@@ -59,7 +61,7 @@ impl OffloadFailure {
     }
 }
 
-/// The folder of a session.
+/// Returns the folder with the offloaded files of a session.
 pub(crate) fn session_folder(
     workspace: &Workspace,
     session: &SessionId,
@@ -70,7 +72,7 @@ pub(crate) fn session_folder(
 }
 
 impl Offload {
-    /// For `session`, whose files are `files`.
+    /// Creates the offload of `session` in the tree `files`.
     pub(crate) fn new(
         workspace: &Workspace,
         session: &SessionId,
@@ -96,7 +98,8 @@ impl Offload {
         })
     }
 
-    /// The result of a call as it goes on record, where `window` tokens fit into a request.
+    /// Returns the result of a call as it is recorded. `window` is the context window of the model
+    /// in tokens.
     pub(crate) async fn offload_result(
         &self,
         call: &str,
@@ -115,18 +118,7 @@ impl Offload {
         self.offload_media(content).await
     }
 
-    /// A message as it goes on record.
-    pub(crate) async fn offload_input(
-        &self,
-        run: &RunId,
-        content: Vec<Block>,
-        window: Option<u64>,
-    ) -> Vec<Block> {
-        self.offload_message(&format!("input-{run}.md"), content, window)
-            .await
-    }
-
-    /// A message as it goes on record; what is too long of it goes to the file of this name.
+    /// Returns a message as it is recorded. Long text is moved to the file `name`.
     pub(crate) async fn offload_message(
         &self,
         name: &str,
@@ -140,7 +132,7 @@ impl Offload {
         self.offload_media(content).await
     }
 
-    /// Where the output of a call goes while it runs.
+    /// Returns what takes the output of a call while it runs.
     pub(crate) fn spills(
         &self,
         call: &str,

@@ -1,4 +1,4 @@
-//! Long texts.
+//! Offloading of long texts.
 
 use super::{MAX_INLINE_BYTES, Offload, OffloadFailure};
 use stead_core::{Block, text_tokens};
@@ -6,10 +6,11 @@ use stead_tools::{Preview, PreviewKind};
 use stead_vfs::Expect;
 
 impl Offload {
-    /// `content` with its texts in the file `name`, if together they have more than `limit` tokens.
+    /// Moves the texts of `content` to the file `name` if together they have more than `limit`
+    /// tokens.
     pub(super) async fn offload_text(
         &self,
-        noun: PreviewKind,
+        kind: PreviewKind,
         name: &str,
         content: Vec<Block>,
         limit: u64,
@@ -20,19 +21,19 @@ impl Offload {
         let text = self
             .redactor
             .redact_owned(texts(&content).collect::<Vec<_>>().join("\n\n"));
-        let preview = Preview::of(noun, &text, limit);
-        let kept = match self.folder.join(name) {
+        let preview = Preview::of(kind, &text, limit);
+        let stored = match self.folder.join(name) {
             Ok(path) => {
-                // A call that is run again after a crash says it again.
+                // A call that runs again after a crash writes the same file again.
                 let put = self.put(&path, text.clone().into(), Expect::Any).await;
                 put.map(|()| preview.render_stored(&path, &self.readers))
             }
             Err(error) => Err(OffloadFailure::Failed(error.to_string())),
         };
-        match kept {
-            Ok(shown) => replace_text(content, shown),
+        match stored {
+            Ok(preview) => replace_text(content, preview),
             Err(OffloadFailure::Failed(_)) if text.len() < MAX_INLINE_BYTES => content,
-            Err(unkept) => replace_text(content, preview.render_unstored(&unkept.into_text())),
+            Err(failure) => replace_text(content, preview.render_unstored(&failure.into_text())),
         }
     }
 }
@@ -45,19 +46,19 @@ fn texts(content: &[Block]) -> impl Iterator<Item = &str> {
 }
 
 fn is_longer(content: &[Block], limit: u64) -> bool {
-    // No byte is more than a token: what is short need not be looked at letter by letter.
+    // A text has at most as many tokens as bytes, so the tokens of a short one need not be counted.
     let bytes: usize = texts(content).map(str::len).sum();
     bytes as u64 > limit && texts(content).map(text_tokens).sum::<u64>() > limit
 }
 
-/// `shown` in place of the first text, and none of the others.
-fn replace_text(content: Vec<Block>, shown: String) -> Vec<Block> {
-    let mut shown = Some(shown);
-    let stays = content.into_iter().filter_map(|block| match block {
-        Block::Text { .. } => shown.take().map(Block::text),
+/// Replaces the first text by `text` and removes the others.
+fn replace_text(content: Vec<Block>, text: String) -> Vec<Block> {
+    let mut text = Some(text);
+    let blocks = content.into_iter().filter_map(|block| match block {
+        Block::Text { .. } => text.take().map(Block::text),
         other => Some(other),
     });
-    stays.collect()
+    blocks.collect()
 }
 
 #[cfg(test)]
@@ -67,7 +68,7 @@ mod tests {
     #[test]
     fn no_byte_counts_for_more_than_a_token() {
         for c in (0..=0x10_ffff).filter_map(char::from_u32) {
-            // Letters in a row that are no word are dearer.
+            // Sequences of letters that are not words take more tokens.
             let text = c.to_string().repeat(if c.is_ascii() { 100 } else { 1 });
             assert!(text_tokens(&text) <= text.len() as u64, "{c:?}");
         }

@@ -1,26 +1,27 @@
-//! What binds whoever works for a session, whichever way the work came to them.
+//! The bounds of subagents: what they may do, and where their work comes from.
 
-use crate::Session;
 use stead_core::{
     ChildFiles, PermissionCeiling, PlanStage, SessionChange, SessionId, SetEntry, SubagentOrigin,
 };
 use stead_gate::SessionPermissions;
 use stead_workspace::{AgentSpec, SubagentIsolation};
 
-/// What binds whoever works for a session.
+/// The bounds of agents that work for a session, as subagents or for its hooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DelegationBounds {
-    /// The session.
+    /// The session that delegates.
     pub parent: SessionId,
-    /// Through how many hands its own work came.
+    /// The number of delegations through which its own work came; 0 for a session that a person
+    /// uses.
     pub depth: u32,
-    /// What binds from there and from above it; the first mode is its own.
+    /// The restrictions of the session and of all its parents. The first mode is that of the
+    /// session.
     pub ceiling: PermissionCeiling,
-    /// The session whose files it works on.
+    /// The session whose file tree is used.
     pub tree: SessionId,
 }
 
-/// A piece of work, as those know it who handed it over.
+/// The names by which a session knows a task that it delegates.
 pub(crate) struct TaskIdentity {
     pub(crate) task: String,
     pub(crate) agent: String,
@@ -28,21 +29,22 @@ pub(crate) struct TaskIdentity {
 }
 
 impl DelegationBounds {
+    /// Creates the bounds for work that the session `parent` delegates.
     pub(crate) fn new(
-        by: SessionId,
-        terms: &SessionPermissions,
+        parent: SessionId,
+        permissions: &SessionPermissions,
         depth: u32,
         tree: SessionId,
     ) -> Self {
         Self {
-            parent: by,
+            parent,
             depth,
-            ceiling: terms.ceiling_for_subagents(),
+            ceiling: permissions.ceiling_for_subagents(),
             tree,
         }
     }
 
-    /// The same once this is set in the session.
+    /// Returns the bounds after these settings of the session were changed.
     pub(crate) fn with_settings(mut self, set: &[SetEntry]) -> Self {
         for SetEntry { change, .. } in set {
             match change {
@@ -50,7 +52,7 @@ impl DelegationBounds {
                 SessionChange::Plan {
                     plan: Some(PlanStage::Making { file }),
                 } => self.ceiling.planning = Some(file.clone()),
-                // What ends with the run has not ended yet.
+                // Plan mode ends with the run, which is still open.
                 SessionChange::Plan { .. }
                 | SessionChange::Todos { .. }
                 | SessionChange::Agent { .. }
@@ -60,15 +62,15 @@ impl DelegationBounds {
         self
     }
 
-    /// What the session of one who works for it begins with.
-    pub(crate) fn into_spawned(self, named: TaskIdentity, files: ChildFiles) -> SubagentOrigin {
+    /// Returns the origin that is recorded in the new session of a subagent.
+    pub(crate) fn into_spawned(self, task: TaskIdentity, files: ChildFiles) -> SubagentOrigin {
         let Self {
             parent: by,
             depth,
             ceiling,
             tree,
         } = self;
-        let TaskIdentity { task, agent, label } = named;
+        let TaskIdentity { task, agent, label } = task;
         SubagentOrigin {
             by,
             task,
@@ -81,7 +83,7 @@ impl DelegationBounds {
         }
     }
 
-    /// What the session of one who worked for it before goes on with.
+    /// Returns the setting that renews the ceiling of an existing session of a subagent.
     pub(crate) fn into_ceiling_setting(self) -> SetEntry {
         SetEntry {
             change: SessionChange::Ceiling(self.ceiling),
@@ -90,7 +92,7 @@ impl DelegationBounds {
     }
 }
 
-/// Whose files an agent works on that is handed work.
+/// Returns which file tree a subagent works on.
 pub(crate) fn child_files(spec: &AgentSpec) -> Result<ChildFiles, String> {
     match &spec.isolation {
         SubagentIsolation::Isolated => Ok(ChildFiles::Isolated),
@@ -99,15 +101,5 @@ pub(crate) fn child_files(spec: &AgentSpec) -> Result<ChildFiles, String> {
             "{} has a workspace of its own at {path}, which is not supported yet",
             spec.name
         )),
-    }
-}
-
-impl Session {
-    /// What binds whoever works for it.
-    pub(crate) fn delegation_bounds(&self) -> DelegationBounds {
-        let spawned = self.state.spawned.as_ref();
-        let depth = spawned.map_or(0, |spawned| spawned.depth);
-        let tree = spawned.map_or_else(|| self.id.clone(), |spawned| spawned.tree.clone());
-        DelegationBounds::new(self.id.clone(), &self.permissions(), depth, tree)
     }
 }

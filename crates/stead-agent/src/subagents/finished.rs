@@ -1,27 +1,27 @@
-//! What a session is told of those who work for it.
+//! Notices about tasks of subagents that ended.
 
 use super::{Subagents, TaskRecord};
 use std::collections::BTreeSet;
 use stead_core::{Notice, RunId};
 
-/// Tasks that are told of at once.
+/// The most tasks in one notice.
 const MAX_REPORTED: usize = 10;
-/// Characters of each result that are told.
+/// The most characters of each result.
 const MAX_RESULT_CHARS: usize = 20_000;
 
-/// News of tasks that ended.
+/// Tasks that ended, and the notice about them.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FinishedTasks {
-    /// For the model.
+    /// The text for the model.
     pub(crate) text: String,
-    /// The tasks.
+    /// The ids of the tasks.
     pub(crate) tasks: Vec<String>,
-    /// Whether one of them took in words that nobody here vouches for.
+    /// Whether one of them took in untrusted content.
     pub(crate) untrusted: bool,
 }
 
 impl FinishedTasks {
-    /// As it goes on record.
+    /// Returns the journal entry.
     pub(crate) fn into_notice(self, run: RunId) -> Notice {
         Notice {
             tasks: self.tasks,
@@ -32,35 +32,35 @@ impl FinishedTasks {
 }
 
 impl Subagents {
-    /// What ended since, of all that `told` does not have.
-    pub(crate) fn finished_since(&self, told: &BTreeSet<String>) -> Option<FinishedTasks> {
-        let mut ended = self.records.all();
-        ended.retain(|task| task.status.is_final() && !told.contains(&task.task_id));
-        ended.sort_by(|a, b| {
+    /// Returns the tasks that ended and are not in `reported`; `None` if there are none.
+    pub(crate) fn finished_since(&self, reported: &BTreeSet<String>) -> Option<FinishedTasks> {
+        let mut finished = self.records.all();
+        finished.retain(|task| task.status.is_final() && !reported.contains(&task.task_id));
+        finished.sort_by(|a, b| {
             a.last_updated_at
                 .cmp(&b.last_updated_at)
                 .then_with(|| a.task_id.cmp(&b.task_id))
         });
-        ended.truncate(MAX_REPORTED);
-        if ended.is_empty() {
+        finished.truncate(MAX_REPORTED);
+        if finished.is_empty() {
             return None;
         }
-        let blocks: Vec<String> = ended.iter().map(TaskRecord::render_end).collect();
+        let blocks: Vec<String> = finished.iter().map(TaskRecord::render_end).collect();
         let text = format!(
             "<system_reminder>\nTasks that you handed over have ended:\n{}\n</system_reminder>",
             blocks.join("\n")
         );
-        let untrusted = ended.iter().any(|task| task.untrusted);
+        let untrusted = finished.iter().any(|task| task.untrusted);
         Some(FinishedTasks {
             text,
-            tasks: ended.into_iter().map(|task| task.task_id).collect(),
+            tasks: finished.into_iter().map(|task| task.task_id).collect(),
             untrusted,
         })
     }
 }
 
 impl TaskRecord {
-    /// How it ended, for a model.
+    /// Returns the end of the task as a model reads it.
     fn render_end(&self) -> String {
         let Self {
             task_id,
@@ -77,7 +77,7 @@ impl TaskRecord {
         )
     }
 
-    /// What came of it, or how it stands.
+    /// Returns the result or the error; if there is neither, the status.
     pub(crate) fn result_text(&self) -> String {
         let text = match (&self.result, &self.error_message) {
             (Some(result), _) => result.clone(),
@@ -97,7 +97,7 @@ impl TaskRecord {
     }
 }
 
-/// Words that cannot end what stands around them.
+/// Escapes the tags that enclose the text.
 fn escaped(text: &str) -> String {
     text.replace("</task", "&lt;/task")
         .replace("</system_reminder", "&lt;/system_reminder")

@@ -1,9 +1,9 @@
-//! Those who work for a session: agents of the workspace that it hands tasks to.
+//! Subagents: agents of the workspace that a session delegates tasks to.
 //!
-//! Each works in a session of its own, with its own journal, context, tools and model, under the
-//! ceiling of the one that handed the task over. It may be waited for or not; one that is waited
-//! for too long goes on in the background. When it is done, its parent is told once: by the result
-//! of the call, or by a notice before the next question to the model.
+//! A subagent works in a session of its own, with its own journal, context, tools and model, under
+//! the ceiling of its parent. The parent may wait for it; if it waits for too long, the task goes
+//! on in the background. The parent is told about the end of a task once: by the result of the
+//! call, or by a notice before the next request to the model.
 
 mod bounds;
 mod finished;
@@ -24,7 +24,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use stead_core::{Owner, RunId, SessionId};
+use stead_core::{Owner, RunId, SessionId, SpendAmount};
 use stead_gate::SessionPermissions;
 use stead_vfs::VPath;
 use task_records::TaskRecords;
@@ -32,32 +32,32 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// Those who work for one session.
+/// The subagents of one session.
 pub struct Subagents {
     workspace_agent: Arc<Agent>,
     owner: Owner,
     session: SessionId,
     records: TaskRecords,
-    /// What holds in the open run, and for whom it hands work over.
+    /// The context of the open run, which delegates tasks.
     run_context: Mutex<Option<DelegationContext>>,
     slots: Arc<Semaphore>,
     running: Mutex<HashMap<String, RunningTask>>,
-    /// Those at work.
+    /// The background jobs of the running tasks.
     workers: Mutex<JoinSet<()>>,
-    /// Counts tasks that ended, so that one can wait for the next.
+    /// The number of tasks that ended, to wait for the next one.
     finished_count: watch::Sender<u64>,
 }
 
-/// What holds in the open run.
+/// What tasks take over from the run that delegates them.
 #[derive(Clone)]
 pub(crate) struct DelegationContext {
-    /// The agent that acts.
+    /// The active agent.
     pub(crate) agent: Arc<Agent>,
     pub(crate) run: RunId,
     pub(crate) permissions: SessionPermissions,
-    /// Through how many hands its own work came.
+    /// The number of delegations through which the session's own work came.
     pub(crate) depth: u32,
-    /// The session whose files it works on.
+    /// The session whose file tree is used.
     pub(crate) tree: SessionId,
     pub(crate) listener: Listener,
     pub(crate) approvals: ApprovalPolicy,
@@ -68,29 +68,29 @@ pub(crate) struct DelegationContext {
 /// A task that waits for a person's decision.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct WaitingTask {
-    /// The task.
+    /// The id of the task.
     pub task: String,
-    /// The session that handed it over, which can go on once there is an answer.
+    /// The session that delegated it, which can resume once there is an answer.
     pub session: SessionId,
 }
 
-/// A task that is being worked on in this process.
+/// A task that runs in this process.
 struct RunningTask {
     cancel: CancellationToken,
     done: watch::Receiver<bool>,
 }
 
-/// How long those who are stopped may take to come to their end.
+/// How long a stopped task may take to end.
 const STOP_GRACE: Duration = Duration::from_millis(1500);
 
 impl Subagents {
-    /// Those who will work for a session of `home`.
-    pub(crate) fn new(home: Arc<Agent>, owner: Owner, session: SessionId) -> Self {
-        let files = home.parts.place.files(&owner, &session, None);
-        let records = TaskRecords::new(files, records_path(&home, &session));
-        let slots = home.policy().max_concurrent_subagents as usize;
+    /// Creates the subagents of a session of `workspace_agent`.
+    pub(crate) fn new(workspace_agent: Arc<Agent>, owner: Owner, session: SessionId) -> Self {
+        let files = workspace_agent.parts.place.files(&owner, &session, None);
+        let records = TaskRecords::new(files, records_path(&workspace_agent, &session));
+        let slots = workspace_agent.policy().max_concurrent_subagents as usize;
         Self {
-            workspace_agent: home,
+            workspace_agent,
             owner,
             session,
             records,
@@ -102,32 +102,32 @@ impl Subagents {
         }
     }
 
-    /// From here on, work is handed over for this run.
-    pub(crate) fn set_run_context(&self, now: DelegationContext) {
+    /// Sets the run that delegates tasks from now on.
+    pub(crate) fn set_run_context(&self, context: DelegationContext) {
         *self
             .run_context
             .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(now);
+            .unwrap_or_else(PoisonError::into_inner) = Some(context);
     }
 
-    /// What binds the session now binds those it hands work to from here on.
-    pub(crate) fn update_permissions(&self, agent: Arc<Agent>, terms: SessionPermissions) {
-        if let Some(now) = &mut *self
+    /// Changes the active agent and its permissions, for tasks that are delegated from now on.
+    pub(crate) fn update_permissions(&self, agent: Arc<Agent>, permissions: SessionPermissions) {
+        if let Some(context) = &mut *self
             .run_context
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
         {
-            (now.agent, now.permissions) = (agent, terms);
+            (context.agent, context.permissions) = (agent, permissions);
         }
     }
 
-    /// What binds the session now.
+    /// Returns the current permissions of the session.
     pub(crate) fn current_permissions(&self) -> Option<SessionPermissions> {
         self.run_context
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .as_ref()
-            .map(|now| now.permissions.clone())
+            .map(|context| context.permissions.clone())
     }
 
     fn run_context(&self) -> Option<DelegationContext> {
@@ -137,12 +137,12 @@ impl Subagents {
             .clone()
     }
 
-    /// How many are at work in this process.
+    /// Returns the number of tasks that run in this process.
     pub fn running_count(&self) -> usize {
         self.lock_running().len()
     }
 
-    /// All tasks on record, oldest first.
+    /// Returns all recorded tasks, oldest first.
     pub async fn tasks(&self) -> Result<Vec<TaskRecord>, TaskRecordError> {
         self.records.load().await?;
         let mut tasks = self.records.all();
@@ -154,15 +154,16 @@ impl Subagents {
         Ok(tasks)
     }
 
-    /// The task of this id, label or session; the newest, if a label was given again.
+    /// Returns the task with this id, label or session. If several tasks had the label, the newest
+    /// counts.
     pub async fn task(&self, name: &str) -> Result<TaskRecord, String> {
         let tasks = self.tasks().await?;
-        let is = |task: &&TaskRecord| {
+        let matches = |task: &&TaskRecord| {
             task.task_id == name
                 || task.label.as_deref() == Some(name)
                 || task.sub_session_id.as_str() == name
         };
-        tasks.iter().rev().find(is).cloned().ok_or_else(|| {
+        tasks.iter().rev().find(matches).cloned().ok_or_else(|| {
             let known: Vec<&str> = tasks.iter().map(|task| task.task_id.as_str()).collect();
             match known.is_empty() {
                 true => format!("there is no task {name:?}: none was handed over in this session"),
@@ -171,8 +172,7 @@ impl Subagents {
         })
     }
 
-    /// The tasks that wait for a person's decision, and those that others who worked for it handed
-    /// over.
+    /// Returns the tasks that wait for a person's decision, including those of its subagents.
     pub(crate) fn waiting_tasks(&self) -> BoxFuture<'_, Vec<WaitingTask>> {
         Box::pin(async move {
             let mut all = Vec::new();
@@ -183,8 +183,8 @@ impl Subagents {
                         self.owner.clone(),
                         task.sub_session_id,
                     );
-                    // What is on record there may be older than the answer. What cannot be read is
-                    // told where it is used.
+                    // The records there may be older than the answer. Records that cannot be read
+                    // are reported where they are used.
                     if below.recover_tasks().await.is_ok() {
                         all.extend(below.waiting_tasks().await);
                     }
@@ -199,13 +199,13 @@ impl Subagents {
         })
     }
 
-    /// Stops a task and waits for its end. False if it was not at work here.
+    /// Stops a task and waits for its end. Returns false if it did not run in this process.
     pub async fn cancel(&self, task: &str) -> bool {
-        let hand = self
+        let running = self
             .lock_running()
             .get(task)
-            .map(|hand| (hand.cancel.clone(), hand.done.clone()));
-        let Some((cancel, mut done)) = hand else {
+            .map(|running| (running.cancel.clone(), running.done.clone()));
+        let Some((cancel, mut done)) = running else {
             return false;
         };
         cancel.cancel();
@@ -213,62 +213,74 @@ impl Subagents {
         true
     }
 
-    /// Counts the tasks that ended, for whoever waits for the next.
+    /// Returns the number of tasks that ended, to be watched.
     pub fn watch_finished(&self) -> watch::Receiver<u64> {
         self.finished_count.subscribe()
     }
 
-    /// Stops all of them and waits for their end.
+    /// Stops all tasks and waits for their end.
     pub async fn stop(&self) {
-        let hands: Vec<_> = self
+        let running: Vec<_> = self
             .lock_running()
             .values()
-            .map(|hand| (hand.cancel.clone(), hand.done.clone()))
+            .map(|task| (task.cancel.clone(), task.done.clone()))
             .collect();
-        hands.iter().for_each(|(cancel, _)| cancel.cancel());
+        running.iter().for_each(|(cancel, _)| cancel.cancel());
         let all =
-            futures_util::future::join_all(hands.into_iter().map(|(_, mut done)| async move {
+            futures_util::future::join_all(running.into_iter().map(|(_, mut done)| async move {
                 let _ = done.wait_for(|done| *done).await;
             }));
         let _ = tokio::time::timeout(STOP_GRACE, all).await;
     }
 
-    /// Waits for the end of a task that is at work here, as long as `patience` lasts.
-    pub async fn wait(&self, task: &str, patience: Duration) -> Option<TaskRecord> {
-        let done = self.lock_running().get(task).map(|hand| hand.done.clone());
+    /// Waits for the end of a task that runs in this process, at most for `timeout`. Returns its
+    /// record.
+    pub async fn wait(&self, task: &str, timeout: Duration) -> Option<TaskRecord> {
+        let done = self
+            .lock_running()
+            .get(task)
+            .map(|running| running.done.clone());
         if let Some(mut done) = done {
-            let _ = tokio::time::timeout(patience, done.wait_for(|done| *done)).await;
+            let _ = tokio::time::timeout(timeout, done.wait_for(|done| *done)).await;
         }
         self.records.get(task)
+    }
+
+    /// Returns the recorded spending of all tasks of the session.
+    pub(crate) async fn total_spend(&self) -> SpendAmount {
+        let tasks = self.tasks().await.unwrap_or_default();
+        tasks
+            .iter()
+            .fold(SpendAmount::default(), |sum, task| sum + task.spent)
     }
 
     fn lock_running(&self) -> MutexGuard<'_, HashMap<String, RunningTask>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets somebody to work.
-    fn spawn_task(self: &Arc<Self>, record: TaskRecord, work: TaskAssignment) {
-        let (tell, done) = watch::channel(false);
-        let hand = RunningTask {
-            cancel: work.cancel.clone(),
+    /// Starts a task in the background.
+    fn spawn_task(self: &Arc<Self>, record: TaskRecord, assignment: TaskAssignment) {
+        let (ended, done) = watch::channel(false);
+        let running = RunningTask {
+            cancel: assignment.cancel.clone(),
             done,
         };
-        self.lock_running().insert(record.task_id.clone(), hand);
-        let crew = self.clone();
+        self.lock_running().insert(record.task_id.clone(), running);
+        let subagents = self.clone();
         let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
         while workers.try_join_next().is_some() {}
         workers.spawn(async move {
             let task = record.task_id.clone();
-            // On record before anybody hears that it is done.
-            crew.run_task(record, work).await;
-            crew.lock_running().remove(&task);
-            let _ = tell.send(true);
-            crew.finished_count.send_modify(|count| *count += 1);
+            // The end is recorded before anyone is notified of it.
+            subagents.run_task(record, assignment).await;
+            subagents.lock_running().remove(&task);
+            let _ = ended.send(true);
+            subagents.finished_count.send_modify(|count| *count += 1);
         });
     }
 }
 
-/// Where the tasks of a session are on record.
+/// Returns the path of the task records of a session.
 fn records_path(agent: &Agent, session: &SessionId) -> VPath {
     let definition = &agent.parts.workspace.definition;
     let path = format!(
@@ -284,7 +296,7 @@ fn records_path(agent: &Agent, session: &SessionId) -> VPath {
 
 impl fmt::Debug for Subagents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Crew")
+        f.debug_struct("Subagents")
             .field("session", &self.session)
             .field("working", &self.running_count())
             .finish_non_exhaustive()

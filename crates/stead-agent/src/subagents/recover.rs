@@ -1,27 +1,53 @@
-//! What became of tasks while nobody looked: a process ended, or another one went on with them.
+//! Updates of task records after a process ended, or after another process continued a task.
 
 use super::run_task::fit_schema;
 use super::{Subagents, TaskRecord, TaskRecordError, TaskStatus};
 use stead_core::{CallState, RunOutcome, SessionState, SpendAmount};
 use stead_store::{LockWait, StoreError};
 
+/// The part of a task record that says how the task stands.
+struct TaskStanding {
+    status: TaskStatus,
+    result: Option<String>,
+    error: Option<String>,
+}
+
+impl TaskStanding {
+    fn running() -> Self {
+        Self {
+            status: TaskStatus::Running,
+            result: None,
+            error: None,
+        }
+    }
+
+    fn failed(error: String) -> Self {
+        Self {
+            status: TaskStatus::Failed,
+            result: None,
+            error: Some(error),
+        }
+    }
+}
+
 impl Subagents {
-    /// Brings the record of every task that is not at work here up to date. Nothing is begun again
-    /// by itself.
+    /// Updates the record of every task that does not run in this process. No task is started
+    /// again.
     pub(crate) async fn recover_tasks(&self) -> Result<(), TaskRecordError> {
         self.records.reload().await?;
         for task in self.records.all() {
             if task.status.is_final() || self.lock_running().contains_key(&task.task_id) {
                 continue;
             }
-            if let Some(found) = self.refreshed_record(task).await {
-                self.records.put(found).await?;
+            if let Some(record) = self.refreshed_record(task).await {
+                self.records.put(record).await?;
             }
         }
         Ok(())
     }
 
-    /// How a task stands by what its own session says; none if another process works on it.
+    /// Returns the record of a task as its session says; `None` if nothing changed or another
+    /// process works on it.
     async fn refreshed_record(&self, mut task: TaskRecord) -> Option<TaskRecord> {
         let sessions = self.workspace_agent.parts.place.sessions(&self.owner);
         let state = match sessions
@@ -40,52 +66,56 @@ impl Subagents {
                 return Some(task);
             }
         };
-        let asked = waits_for_person(&state);
-        if asked && task.awaiting_confirm {
+        let waits = waits_for_person(&state);
+        if waits && task.awaiting_confirm {
             return None;
         }
-        task.awaiting_confirm = asked;
+        let standing = match waits {
+            true => TaskStanding::running(),
+            false => self.ended_standing(&task.sub_agent_id, &state).await,
+        };
+        task.awaiting_confirm = waits;
         task.spent = SpendAmount {
             usd: state.cost.unwrap_or_default(),
             tokens: state.usage.total_tokens(),
         };
         task.untrusted = state.tainted.is_some();
         task.last_updated_at = jiff::Timestamp::now();
-        (task.status, task.result, task.error_message) =
-            match (asked, state.run.is_some(), state.last_outcome) {
-                (true, _, _) => (TaskStatus::Running, None, None),
-                (false, true, _) | (false, false, None) => {
-                    let reason = "the process ended before it was done; agent_send goes on with it"
-                        .to_owned();
-                    (
-                        TaskStatus::Failed,
-                        None,
-                        Some(format!("interrupted: {reason}")),
-                    )
-                }
-                (false, false, Some(RunOutcome::Completed)) => {
-                    match self
-                        .check_result(&task.sub_agent_id, state.final_text())
-                        .await
-                    {
-                        Ok(text) => (TaskStatus::Completed, Some(text), None),
-                        Err(why) => (
-                            TaskStatus::Failed,
-                            None,
-                            Some(format!("its result does not fit its schema: {why}")),
-                        ),
-                    }
-                }
-                (false, false, Some(RunOutcome::Cancelled)) => (TaskStatus::Cancelled, None, None),
-                (false, false, Some(outcome)) => {
-                    (TaskStatus::Failed, None, Some(outcome.as_str().to_owned()))
-                }
-            };
+        task.status = standing.status;
+        task.result = standing.result;
+        task.error_message = standing.error;
         Some(task)
     }
 
-    /// A result, if it is what the definition of the agent asks for. Whoever answered a question
-    /// and let it go on did not know that.
+    /// Returns how a task ended whose session nobody works on and that waits for no person.
+    async fn ended_standing(&self, agent: &str, state: &SessionState) -> TaskStanding {
+        let failed = TaskStanding::failed;
+        match (state.run.is_some(), state.last_outcome) {
+            (true, _) | (false, None) => failed(
+                "interrupted: the process ended before it was done; agent_send goes on with it"
+                    .to_owned(),
+            ),
+            (false, Some(RunOutcome::Completed)) => {
+                match self.check_result(agent, state.final_text()).await {
+                    Ok(text) => TaskStanding {
+                        status: TaskStatus::Completed,
+                        result: Some(text),
+                        error: None,
+                    },
+                    Err(why) => failed(format!("its result does not fit its schema: {why}")),
+                }
+            }
+            (false, Some(RunOutcome::Cancelled)) => TaskStanding {
+                status: TaskStatus::Cancelled,
+                result: None,
+                error: None,
+            },
+            (false, Some(outcome)) => failed(outcome.as_str().to_owned()),
+        }
+    }
+
+    /// Returns the result if it fits the schema in the definition of the agent. It was not checked
+    /// before if the task was resumed after a person's decision.
     async fn check_result(&self, agent: &str, text: String) -> Result<String, String> {
         let files = self
             .workspace_agent
@@ -107,7 +137,7 @@ impl Subagents {
     }
 }
 
-/// Whether a person was asked, and it did not go on yet with the answer.
+/// Whether the run waits for a person's decision, or has not continued since.
 fn waits_for_person(state: &SessionState) -> bool {
     let pending = state.run.iter().flat_map(|run| &run.pending);
     pending.into_iter().any(|call| match call.state {

@@ -1,4 +1,4 @@
-//! One who works on a task.
+//! Running one task of a subagent to its end.
 
 use super::{DelegationContext, Subagents, TaskRecord, TaskStatus};
 use crate::{Agent, Listener, RunOptions, RunReport, Session};
@@ -9,62 +9,68 @@ use std::sync::Arc;
 use stead_core::{Block, Event, RunOutcome, SetEntry, SpendAmount, SubagentOrigin};
 use tokio_util::sync::CancellationToken;
 
-/// What is to be done, and by whom.
+/// A task and the agent that works on it.
 pub(super) struct TaskAssignment {
     pub(super) agent: Arc<Agent>,
     pub(super) session: ChildSession,
     pub(super) input: Vec<Block>,
     pub(super) context: DelegationContext,
     pub(super) cancel: CancellationToken,
-    /// What the result must look like.
+    /// The JSON schema of the result.
     pub(super) schema: Option<Value>,
 }
 
-/// The session in which it is done.
+/// The session of a subagent.
 pub(super) enum ChildSession {
-    /// A new one, with this.
+    /// A new session with this origin.
     New(SubagentOrigin),
-    /// That of an earlier task, in which this is set.
+    /// The session of an earlier task, in which this setting is changed.
     Existing(SetEntry),
 }
 
-/// What came of it.
+/// What a task used.
 #[derive(Default)]
 struct ChildUsage {
     spent: SpendAmount,
-    /// Whether it took in words that nobody here vouches for.
+    /// Whether it took in untrusted content.
     untrusted: bool,
 }
 
-/// How it came to its end.
+/// The end of a task.
 enum TaskEnd {
+    /// It completed with this result.
     Done(String),
+    /// It waits for a person's decision.
     Parked,
     Failed(String),
     Cancelled,
 }
 
-/// How often a result that does not fit its schema may be given again.
+/// How many times a result that does not fit its schema is asked for again.
 const MAX_CORRECTIONS: usize = 2;
-/// The longest result that is kept on record; the session has all of it.
+/// The most characters of a result that are recorded. The session has all of it.
 const MAX_RESULT_CHARS: usize = 100_000;
 
 impl Subagents {
-    /// Works on a task to its end, whatever happens, and puts that on record.
-    pub(super) async fn run_task(self: &Arc<Self>, mut record: TaskRecord, work: TaskAssignment) {
-        let cancel = work.cancel.clone();
+    /// Runs a task to its end and records the end. A panic counts as a failure.
+    pub(super) async fn run_task(
+        self: &Arc<Self>,
+        mut record: TaskRecord,
+        assignment: TaskAssignment,
+    ) {
+        let cancel = assignment.cancel.clone();
         let slot = tokio::select! {
             biased;
             () = cancel.cancelled() => None,
             slot = self.slots.clone().acquire_owned() => slot.ok(),
         };
-        let (ended, lived) = match slot {
+        let (end, usage) = match slot {
             None => (TaskEnd::Cancelled, ChildUsage::default()),
             Some(_slot) => {
-                let worked = std::panic::AssertUnwindSafe(self.run_child(&record, work))
+                let result = std::panic::AssertUnwindSafe(self.run_child(&record, assignment))
                     .catch_unwind()
                     .await;
-                worked.unwrap_or_else(|_panic| {
+                result.unwrap_or_else(|_panic| {
                     (
                         TaskEnd::Failed("it failed unexpectedly".to_owned()),
                         ChildUsage::default(),
@@ -72,8 +78,8 @@ impl Subagents {
                 })
             }
         };
-        (record.spent, record.untrusted) = (lived.spent, lived.untrusted);
-        match ended {
+        (record.spent, record.untrusted) = (usage.spent, usage.untrusted);
+        match end {
             TaskEnd::Done(text) => {
                 record.status = TaskStatus::Completed;
                 record.result = Some(text.chars().take(MAX_RESULT_CHARS).collect());
@@ -86,48 +92,52 @@ impl Subagents {
             TaskEnd::Cancelled => record.status = TaskStatus::Cancelled,
         }
         record.last_updated_at = jiff::Timestamp::now();
-        // Nothing is lost if this fails: the session of the task has it, and the next look at it
-        // finds it.
+        // If this fails, the record is updated from the session of the task later.
         let _ = self.records.put(record).await;
     }
 
+    /// Runs the task in the session of the subagent.
     fn run_child<'a>(
         self: &'a Arc<Self>,
         record: &'a TaskRecord,
-        work: TaskAssignment,
+        assignment: TaskAssignment,
     ) -> BoxFuture<'a, (TaskEnd, ChildUsage)> {
         Box::pin(async move {
             let id = record.sub_session_id.clone();
-            let (spawned, set) = match work.session {
+            let (spawned, set) = match assignment.session {
                 ChildSession::New(spawned) => (Some(spawned), Vec::new()),
                 ChildSession::Existing(set) => (None, vec![set]),
             };
-            let mut session = Session::with_agent(
+            let mut session = Session::of_subagent(
                 self.workspace_agent.clone(),
-                work.agent,
+                assignment.agent,
                 self.owner.clone(),
                 id,
-                spawned,
-            );
-            session.parent_subagents = Some(self.clone());
+            )
+            .with_origin(spawned)
+            .with_parent(self.clone());
             let name = record
                 .label
                 .clone()
                 .unwrap_or_else(|| record.sub_agent_id.clone());
             let options = RunOptions {
-                listener: nest_events(name, work.context.listener),
-                cancel: work.cancel,
-                approvals: work.context.approvals,
-                budget: Some(work.context.budget),
+                listener: nest_events(name, assignment.context.listener),
+                cancel: assignment.cancel,
+                approvals: assignment.context.approvals,
+                budget: Some(assignment.context.budget),
                 settings: set,
                 ..RunOptions::default()
             };
-            let (ended, mut spent) =
-                run_until_schema_fits(&mut session, options, work.input, work.schema.as_ref())
-                    .await;
-            spent += session.subagent_spend().await;
+            let (end, mut spent) = run_until_schema_fits(
+                &mut session,
+                options,
+                assignment.input,
+                assignment.schema.as_ref(),
+            )
+            .await;
+            spent += session.subagents().total_spend().await;
             (
-                ended,
+                end,
                 ChildUsage {
                     spent,
                     untrusted: session.state().tainted.is_some(),
@@ -137,7 +147,7 @@ impl Subagents {
     }
 }
 
-/// Gives the task, and asks again for a result that does not fit its schema.
+/// Runs the task, and asks again for a result that does not fit its schema.
 async fn run_until_schema_fits(
     session: &mut Session,
     options: RunOptions,
@@ -146,7 +156,7 @@ async fn run_until_schema_fits(
 ) -> (TaskEnd, SpendAmount) {
     let mut spent = SpendAmount::default();
     let mut next = with_schema(input, schema);
-    let mut wrong = String::new();
+    let mut mismatch = String::new();
     for _ in 0..=MAX_CORRECTIONS {
         let report = match session.run(next, options.clone()).await {
             Ok(report) => report,
@@ -164,18 +174,20 @@ async fn run_until_schema_fits(
         };
         match schema.map_or(Ok(text.clone()), |schema| fit_schema(schema, &text)) {
             Ok(text) => return (TaskEnd::Done(text), spent),
-            Err(why) => wrong = why,
+            Err(why) => mismatch = why,
         }
-        let again =
-            format!("Your last answer is not the JSON that was asked for: {wrong}\nGive it again.");
+        let again = format!(
+            "Your last answer is not the JSON that was asked for: {mismatch}\nGive it again."
+        );
         next = vec![Block::text(again)];
     }
     (
-        TaskEnd::Failed(format!("its result does not fit its schema: {wrong}")),
+        TaskEnd::Failed(format!("its result does not fit its schema: {mismatch}")),
         spent,
     )
 }
 
+/// Returns the end of a task after a run.
 fn task_end(report: &RunReport) -> TaskEnd {
     let reason = || report.reason.clone().unwrap_or_default();
     match report.outcome {
@@ -183,17 +195,22 @@ fn task_end(report: &RunReport) -> TaskEnd {
         RunOutcome::Parked => TaskEnd::Parked,
         RunOutcome::Cancelled => TaskEnd::Cancelled,
         RunOutcome::StepLimit | RunOutcome::Budget | RunOutcome::TimedOut | RunOutcome::Failed => {
-            let said = if report.text.is_empty() {
+            let last_text = if report.text.is_empty() {
                 String::new()
             } else {
                 format!("\nIts last words: {}", report.text)
             };
-            TaskEnd::Failed(format!("{}: {}{said}", report.outcome.as_str(), reason()))
+            TaskEnd::Failed(format!(
+                "{}: {}{last_text}",
+                report.outcome.as_str(),
+                reason()
+            ))
         }
     }
 }
 
-/// Tells events of a child as those of its parent, with its name before them.
+/// Returns a listener that passes events of a subagent to that of its parent, with the name of the
+/// subagent as their source.
 fn nest_events(name: String, listener: Listener) -> Listener {
     Arc::new(move |event: &Event| {
         let mut event = event.clone();
@@ -202,6 +219,7 @@ fn nest_events(name: String, listener: Listener) -> Listener {
     })
 }
 
+/// Adds the instruction to answer with JSON that fits the schema.
 fn with_schema(mut input: Vec<Block>, schema: Option<&Value>) -> Vec<Block> {
     if let Some(schema) = schema {
         let text = format!(
@@ -212,7 +230,7 @@ fn with_schema(mut input: Vec<Block>, schema: Option<&Value>) -> Vec<Block> {
     input
 }
 
-/// The JSON in `text`, if it fits.
+/// Returns the JSON in `text` if it fits the schema.
 pub(super) fn fit_schema(schema: &Value, text: &str) -> Result<String, String> {
     let bare = text.trim();
     let bare = bare

@@ -1,9 +1,8 @@
-//! What is known of the tasks that a session handed to others:
-//! `agents/<agent>/tasks/<session>.json`.
+//! The records of the tasks that a session delegated: `agents/<agent>/tasks/<session>.json`.
 //!
-//! A map from task to record, with the names that AgentScope gives its fields. Derived, in the
-//! sense that the journals of both sessions have all of it; kept, so that one look tells how tasks
-//! stand.
+//! The file is a map from task id to record, with the field names of AgentScope. Everything in it
+//! can be derived from the journals of both sessions; the file makes the state of tasks quick to
+//! look up.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -11,21 +10,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use stead_core::{RunId, SessionId, SpendAmount};
 use stead_vfs::{Expect, ReadRange, VPath, Version, Vfs, VfsError};
 
-/// Why the records cannot be used.
+/// Why the records of tasks cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskRecordError {
     /// The file cannot be read or written.
     #[error(transparent)]
     Files(#[from] VfsError),
-    /// It is not what it should be. It is left alone.
+    /// The file cannot be parsed. It is not changed.
     #[error("{path}: {reason}; repair it, or move it away")]
     Damaged {
         /// The file.
         path: VPath,
-        /// What is wrong.
+        /// What is wrong with it.
         reason: String,
     },
-    /// Others change it all the time.
+    /// Other processes changed the file at every attempt to write it.
     #[error("{0} is being changed all the time; try again")]
     Busy(VPath),
 }
@@ -36,72 +35,72 @@ impl From<TaskRecordError> for String {
     }
 }
 
-/// One task.
+/// The record of one task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskRecord {
-    /// The task.
+    /// The id of the task.
     pub task_id: String,
-    /// The agent it was handed to.
+    /// The agent that works on it.
     pub sub_agent_id: String,
-    /// The agent that handed it over.
+    /// The agent that delegated it.
     pub parent_agent_id: String,
-    /// Its session.
+    /// The session that delegated it.
     pub parent_session_id: SessionId,
-    /// The session in which the work is done.
+    /// The session of the subagent.
     pub sub_session_id: SessionId,
-    /// What it is called there.
+    /// The label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// What it is about, in a few words.
+    /// A short description.
     #[serde(default)]
     pub description: String,
-    /// How it stands.
+    /// The status.
     pub status: TaskStatus,
-    /// What came of it.
+    /// The result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
-    /// Why nothing did.
+    /// The reason why there is no result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
     /// Whether it waits for a person's decision.
     #[serde(default)]
     pub awaiting_confirm: bool,
-    /// Whether it took in words that nobody here vouches for.
+    /// Whether it took in untrusted content.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
-    /// The run that handed it over.
+    /// The run that delegated it.
     pub run: RunId,
-    /// What it spent, its own helpers included.
+    /// What it spent, including its own subagents.
     #[serde(default, skip_serializing_if = "SpendAmount::is_zero")]
     pub spent: SpendAmount,
-    /// When it was handed over.
+    /// The time at which it was delegated.
     pub created_at: jiff::Timestamp,
-    /// When this was last changed.
+    /// The time of the last change.
     pub last_updated_at: jiff::Timestamp,
-    /// What other programs noted.
+    /// Fields that other programs added.
     #[serde(flatten)]
     pub others: BTreeMap<String, serde_json::Value>,
 }
 
-/// How a task stands.
+/// The status of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum TaskStatus {
-    /// It waits for its turn.
+    /// It has not started.
     Pending,
-    /// It is being worked on, or waits for a person.
+    /// It runs, or waits for a person.
     Running,
-    /// It is done.
+    /// It completed.
     Completed,
-    /// It could not be done.
+    /// It failed.
     Failed,
-    /// Somebody stopped it.
+    /// It was cancelled.
     Cancelled,
 }
 
 impl TaskStatus {
-    /// Whether nothing more comes of it.
+    /// Whether the task has ended.
     pub fn is_final(self) -> bool {
         match self {
             Self::Pending | Self::Running => false,
@@ -109,7 +108,7 @@ impl TaskStatus {
         }
     }
 
-    /// In a word, for models and people.
+    /// Returns the name of the status.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -127,7 +126,7 @@ impl TaskRecord {
         self.awaiting_confirm && !self.status.is_final()
     }
 
-    /// How it stands, in a word.
+    /// Returns the name of the status, or "parked" if the task waits for a person.
     pub fn status_text(&self) -> &'static str {
         if self.is_parked() {
             "parked"
@@ -137,27 +136,28 @@ impl TaskRecord {
     }
 }
 
-/// Tasks that are done and kept on record; older ones leave.
+/// The most ended tasks that are kept; the oldest are removed.
 const MAX_FINISHED: usize = 100;
-/// Largest file that is read.
+/// The size of the largest file that is read.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The tasks of one session.
+/// The records of the tasks of one session.
 #[derive(Debug)]
 pub(super) struct TaskRecords {
     files: Arc<dyn Vfs>,
     path: VPath,
     cache: Mutex<CachedTaskRecords>,
-    /// Held while the file is written, so that those who wait share the next write.
+    /// Held while the file is written, so that changes made meanwhile share the next write.
     write_lock: tokio::sync::Mutex<()>,
 }
 
+/// The content of the file, and changes that were not written yet.
 #[derive(Debug, Default)]
 struct CachedTaskRecords {
     tasks: BTreeMap<String, TaskRecord>,
     version: Option<Version>,
     loaded: bool,
-    /// How often it was changed, and how often as of the file.
+    /// The number of changes, and of those that the file has.
     changes: u64,
     saved_changes: u64,
 }
@@ -172,15 +172,15 @@ impl TaskRecords {
         }
     }
 
-    /// Reads the file, if that was not done yet. One that cannot be read is never written over.
+    /// Reads the file unless it was read before. A file that cannot be read is never overwritten.
     pub(super) async fn load(&self) -> Result<(), TaskRecordError> {
         if self.lock_cache().loaded {
             return Ok(());
         }
         let (tasks, version) = self.read().await?;
-        let mut known = self.lock_cache();
-        if !known.loaded {
-            *known = CachedTaskRecords {
+        let mut cache = self.lock_cache();
+        if !cache.loaded {
+            *cache = CachedTaskRecords {
                 tasks,
                 version,
                 loaded: true,
@@ -192,11 +192,11 @@ impl TaskRecords {
 
     /// Reads the file again: another process may have worked on a task.
     pub(super) async fn reload(&self) -> Result<(), TaskRecordError> {
-        let _alone = self.write_lock.lock().await;
+        let _guard = self.write_lock.lock().await;
         let (tasks, version) = self.read().await?;
-        let mut known = self.lock_cache();
-        if known.changes == known.saved_changes {
-            (known.tasks, known.version, known.loaded) = (tasks, version, true);
+        let mut cache = self.lock_cache();
+        if cache.changes == cache.saved_changes {
+            (cache.tasks, cache.version, cache.loaded) = (tasks, version, true);
         }
         Ok(())
     }
@@ -237,51 +237,52 @@ impl TaskRecords {
         self.lock_cache().tasks.get(task).cloned()
     }
 
-    /// Changes or adds a record, and sees to it that the file says so.
+    /// Adds or replaces a record, and writes the file.
     pub(super) async fn put(&self, record: TaskRecord) -> Result<(), TaskRecordError> {
-        let mine = {
-            let mut known = self.lock_cache();
-            known.tasks.insert(record.task_id.clone(), record);
-            prune_finished(&mut known.tasks);
-            known.changes += 1;
-            known.changes
+        let change = {
+            let mut cache = self.lock_cache();
+            cache.tasks.insert(record.task_id.clone(), record);
+            prune_finished(&mut cache.tasks);
+            cache.changes += 1;
+            cache.changes
         };
-        self.save(mine).await
+        self.save(change).await
     }
 
-    async fn save(&self, mine: u64) -> Result<(), TaskRecordError> {
+    /// Writes the file, unless another write already included `change`.
+    async fn save(&self, change: u64) -> Result<(), TaskRecordError> {
         const TRIES: usize = 8;
-        let _alone = self.write_lock.lock().await;
+        let _guard = self.write_lock.lock().await;
         for _ in 0..TRIES {
             let (text, version, upto) = {
-                let known = self.lock_cache();
-                if known.saved_changes >= mine {
+                let cache = self.lock_cache();
+                if cache.saved_changes >= change {
                     return Ok(());
                 }
-                let text = serde_json::to_vec_pretty(&known.tasks).unwrap_or_default();
-                (text, known.version.clone(), known.changes)
+                let text = serde_json::to_vec_pretty(&cache.tasks).unwrap_or_default();
+                (text, cache.version.clone(), cache.changes)
             };
             let expect = version.map_or(Expect::Absent, Expect::Version);
             match self.files.write(&self.path, text.into(), expect).await {
                 Ok(version) => {
-                    let mut known = self.lock_cache();
-                    (known.version, known.saved_changes) = (Some(version), upto);
+                    let mut cache = self.lock_cache();
+                    (cache.version, cache.saved_changes) = (Some(version), upto);
                     return Ok(());
                 }
-                // Another process worked on a task: what it says of that one is newer.
+                // Another process changed the file. For each task, the newer record counts.
                 Err(VfsError::Changed(_) | VfsError::Exists(_)) => {
-                    let (theirs, version) = self.read().await?;
-                    let mut known = self.lock_cache();
-                    for (id, record) in theirs {
-                        let newer = known
+                    let (current, version) = self.read().await?;
+                    let mut cache = self.lock_cache();
+                    for (id, record) in current {
+                        let newer = cache
                             .tasks
                             .get(&id)
                             .is_none_or(|own| own.last_updated_at < record.last_updated_at);
                         if newer {
-                            known.tasks.insert(id, record);
+                            cache.tasks.insert(id, record);
                         }
                     }
-                    known.version = version;
+                    cache.version = version;
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -294,27 +295,27 @@ impl TaskRecords {
     }
 }
 
-/// Keeps what is done within bounds.
+/// Removes the oldest ended tasks beyond the limit.
 fn prune_finished(tasks: &mut BTreeMap<String, TaskRecord>) {
-    let mut done: Vec<(jiff::Timestamp, String)> = tasks
+    let mut ended: Vec<(jiff::Timestamp, String)> = tasks
         .values()
         .filter(|record| record.status.is_final())
         .map(|record| (record.last_updated_at, record.task_id.clone()))
         .collect();
-    if done.len() <= MAX_FINISHED {
+    if ended.len() <= MAX_FINISHED {
         return;
     }
-    done.sort();
-    let mut carried = SpendAmount::default();
-    let leaving = done.len() - MAX_FINISHED;
-    for (_, id) in done.iter().take(leaving) {
-        carried += tasks
+    ended.sort();
+    let mut spent = SpendAmount::default();
+    let removed = ended.len() - MAX_FINISHED;
+    for (_, id) in ended.iter().take(removed) {
+        spent += tasks
             .remove(id)
             .map(|record| record.spent)
             .unwrap_or_default();
     }
-    // What they spent still counts.
-    if let Some(next) = done.get(leaving).and_then(|(_, id)| tasks.get_mut(id)) {
-        next.spent += carried;
+    // The spending of removed tasks still counts: the oldest remaining one takes it over.
+    if let Some(next) = ended.get(removed).and_then(|(_, id)| tasks.get_mut(id)) {
+        next.spent += spent;
     }
 }

@@ -8,10 +8,10 @@ pub use rebuild::RebuildReport;
 pub use record::{Purpose, UsageRecord};
 pub use report::{UsageGrouping, UsagePeriod, UsageRow, report};
 
-use crate::{AgentError, AgentParts, Session};
+use crate::{AgentError, AgentParts};
 use record::UsageLineFormat;
 use std::sync::Arc;
-use stead_core::{Owner, UserId};
+use stead_core::Owner;
 use stead_place::Place;
 use stead_store::LineLog;
 
@@ -85,12 +85,5 @@ impl UsageLog {
     /// Returns the date of `at` in the time zone of the agent.
     pub fn date(&self, at: jiff::Timestamp) -> jiff::civil::Date {
         date_in(at, self.timezone.as_deref())
-    }
-}
-
-impl Session {
-    /// The user whose usage the calls of this session count as.
-    pub(crate) fn user(&self) -> &UserId {
-        &self.owner.user
     }
 }

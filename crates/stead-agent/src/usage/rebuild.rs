@@ -24,7 +24,7 @@ impl UsageLog {
         // Lines that are appended during the rebuild are kept as they are.
         let started = jiff::Timestamp::now();
         let mut made = Vec::new();
-        let mut told = BTreeSet::new();
+        let mut in_journals = BTreeSet::new();
         for summary in sessions.list().await? {
             let lines = sessions.read(&summary.id).await?;
             made.extend(
@@ -32,39 +32,41 @@ impl UsageLog {
                     .into_iter()
                     .filter(|record| record.at <= started),
             );
-            told.insert(summary.id.to_string());
+            in_journals.insert(summary.id.to_string());
         }
         let user = owner.user.to_string();
-        let form = self.format.clone();
+        let format = self.format.clone();
         let count = made.len();
-        let (tell, hear) = tokio::sync::oneshot::channel();
+        let (send_kept, kept) = tokio::sync::oneshot::channel();
         let rewrite = move |lines: Vec<String>| {
-            let is_told = |record: &UsageRecord| {
-                let in_journal = match record.purpose {
+            let is_rebuilt = |record: &UsageRecord| {
+                let has_entry = match record.purpose {
                     Purpose::Answer | Purpose::Compaction => true,
                     Purpose::Memory | Purpose::Hook => false,
                 };
-                in_journal
+                has_entry
                     && record.at <= started
                     && record.user == user
-                    && told.contains(&record.session)
+                    && in_journals.contains(&record.session)
             };
             let old: Vec<UsageRecord> = lines
                 .iter()
                 .filter_map(|line| UsageRecord::parse(line))
                 .collect();
-            let mut all: Vec<UsageRecord> =
-                old.into_iter().filter(|record| !is_told(record)).collect();
+            let mut all: Vec<UsageRecord> = old
+                .into_iter()
+                .filter(|record| !is_rebuilt(record))
+                .collect();
             // Fails only if the caller was cancelled; the lines are correct all the same.
-            let _ = tell.send(all.len());
+            let _ = send_kept.send(all.len());
             all.extend(made);
             all.sort_by_key(|record| record.at);
-            all.iter().map(|record| record.to_line(&form)).collect()
+            all.iter().map(|record| record.to_line(&format)).collect()
         };
         self.lines.rewrite(Box::new(rewrite)).await?;
         Ok(RebuildReport {
             made: count,
-            kept: hear.await.unwrap_or_default(),
+            kept: kept.await.unwrap_or_default(),
         })
     }
 }

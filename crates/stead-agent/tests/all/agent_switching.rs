@@ -459,7 +459,7 @@ fn what_is_denied_to_one_is_denied_to_those_it_hands_work_to() {
             came[0],
             (
                 ResultStatus::Denied,
-                "denied: write_file is denied to who handed the work over".to_owned()
+                "denied: write_file is denied to the parent agent".to_owned()
             )
         );
         assert_eq!(came[1].0, ResultStatus::Ok, "{came:?}");

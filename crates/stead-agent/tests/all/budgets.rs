@@ -142,7 +142,7 @@ fn a_run_without_end_stays_within_every_kind_of_limit() {
             let key = budget.split(':').next().unwrap();
             let reason = report.reason.unwrap();
             assert!(
-                reason.contains(&format!("(budget.{key})")) && reason.contains("--raise"),
+                reason.contains(&format!("(budget.{key})")) && reason.contains("is used up: "),
                 "{reason}"
             );
             let first = spent(&agent, "a").await;

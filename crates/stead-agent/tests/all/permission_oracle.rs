@@ -182,6 +182,8 @@ impl World {
             ".agentscope",
             ".mcp",
             "skills/.seed",
+            "agent.json",
+            "deepagents.toml",
         ];
         let fixed = [&settings[..], &marks[..]].concat();
         let begins = |name: &str| {

@@ -160,6 +160,14 @@ impl SessionState {
         }
     }
 
+    /// Whether the session is in plan mode.
+    pub fn is_planning(&self) -> bool {
+        self.plan
+            .as_ref()
+            .and_then(crate::PlanStage::draft_file)
+            .is_some()
+    }
+
     /// Returns the change of plan mode by a person that the model has not been told, assuming that
     /// the changes in `more` come with the next input.
     pub fn unannounced_plan_change(&self, more: &[SessionChange]) -> Option<PlanModeChange> {

@@ -1,4 +1,5 @@
-//! Merging, as a person would check it: nothing by hand is touched, no fact is lost, twice is once.
+//! Merging: lines that people wrote are not changed, no fact is lost, and merging twice is the same
+//! as once.
 
 use super::*;
 use crate::fact::FactSource;

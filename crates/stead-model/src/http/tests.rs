@@ -4,6 +4,7 @@ use super::*;
 use crate::retry::RetryingModel;
 use crate::wire::anthropic::Anthropic;
 use futures_util::StreamExt;
+use std::sync::Arc;
 use stead_core::{Block, Message, StopReason, Usage};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

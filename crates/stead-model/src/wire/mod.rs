@@ -40,7 +40,7 @@ pub(crate) enum MessagePosition {
 /// A request body is `head`, then every message (joined by commas), then `tail`. Messages come
 /// last, so the bytes of one turn's request extend those of the turn before.
 pub(crate) trait Wire: Debug + Send + Sync {
-    /// Returns the name of the wire in `Thinking::origin`.
+    /// Returns the name of the wire in [`Thinking::origin`](stead_core::Thinking::origin).
     fn origin(&self) -> &'static str;
 
     /// Returns the name of the message encoding: bytes of one dialect are never reused for another.

@@ -1,7 +1,7 @@
 //! Shared support for the tests of all wires: a sample conversation.
 
 use super::{Wire, WireMode, encode};
-use crate::{Request, SystemPart};
+use crate::{Params, Request, SystemPart, ToolChoice};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use stead_core::{
@@ -33,6 +33,19 @@ pub(crate) fn request(messages: Vec<Message>) -> Request {
         messages: messages.into_iter().map(Arc::new).collect(),
         ..Request::default()
     }
+}
+
+/// Returns the body of a request with parameters, byte for byte.
+pub(crate) fn sample_body(wire: &dyn Wire) -> String {
+    let mut request = request(vec![Message::user("hi")]);
+    request.params = Params {
+        max_output_tokens: Some(512),
+        temperature: Some(0.5),
+        thinking_tokens: Some(8_000),
+        tool_choice: ToolChoice::None,
+        ..Params::default()
+    };
+    String::from_utf8(encode(wire, &request, WireMode::Stream, None)).unwrap()
 }
 
 pub(crate) fn media(mime: &str) -> Block {

@@ -184,7 +184,7 @@ async fn two_writers_lose_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_may_make_the_file_at_once() {
-    for _ in 0..20 {
+    for _ in 0..stead_testkit::rounds(20) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("search.sqlite");
         let mut opening = tokio::task::JoinSet::new();
@@ -230,14 +230,14 @@ fn writes_until_killed() {
 async fn a_kill_leaves_the_old_or_the_new() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("search.sqlite");
-    for round in 0..5 {
+    for round in 0..stead_testkit::rounds(5) as u64 {
         let mut child = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "index_file::writes_until_killed", "--nocapture"])
             .env("STEAD_SEARCH_VICTIM", &path)
             .stdout(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(400 + 37 * round));
+        std::thread::sleep(std::time::Duration::from_millis(400 + 37 * round % 700));
         child.kill().unwrap();
         child.wait().unwrap();
         let index = Index::open(&path).await.unwrap();

@@ -107,7 +107,7 @@ fn texts() -> impl Strategy<Value = Vec<String>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 3 / 32, ..ProptestConfig::default() })]
 
     #[test]
     fn what_grew_line_by_line_answers_as_what_was_given_at_once(

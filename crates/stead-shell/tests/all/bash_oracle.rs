@@ -240,7 +240,7 @@ fn whatever_bash_runs_is_among_the_parts() {
     let mut runner = TestRunner::new(Config {
         failure_persistence: None,
         max_shrink_iters: 50,
-        ..Config::with_cases(160)
+        ..Config::with_cases(Config::default().cases * 5 / 8)
     });
     let result = runner.run(&scripts(), |line| {
         let script = parse(&line);

@@ -257,7 +257,7 @@ pub(super) fn lines() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 25 / 16))]
 
     #[test]
     fn reading_never_panics_and_says_the_same_twice(line in lines(), any in "\\PC{0,60}", bytes in prop::collection::vec(any::<u8>(), 0..80)) {

@@ -12,7 +12,8 @@ pub(crate) const MAX_ENTRIES: usize = 10_000;
 pub(crate) const MAX_UNPACKED_BYTES: u64 = 100 * 1024 * 1024;
 /// The maximum size of the archive itself, in bytes.
 pub(crate) const MAX_PACKED_BYTES: u64 = 100 * 1024 * 1024;
-/// The maximum compression ratio of an archive that unpacks to more than [`FREE_BYTES`].
+/// The maximum compression ratio of an archive that unpacks to more than
+/// [`RATIO_EXEMPT_BYTES`].
 const MAX_EXPANSION_RATIO: u64 = 200;
 const RATIO_EXEMPT_BYTES: u64 = 1024 * 1024;
 
@@ -75,6 +76,11 @@ pub enum ArchiveError {
 }
 
 impl Bundle {
+    /// The maximum number of entries of an archive.
+    pub const MAX_ENTRIES: usize = MAX_ENTRIES;
+    /// The maximum size of all files of an archive, in bytes.
+    pub const MAX_BYTES: u64 = MAX_UNPACKED_BYTES;
+
     /// Reads the files of an archive.
     pub fn from_archive(format: ArchiveFormat, packed: &[u8]) -> Result<Self, ArchiveError> {
         if packed.len() as u64 > MAX_PACKED_BYTES {

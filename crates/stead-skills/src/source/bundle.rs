@@ -90,6 +90,11 @@ impl BundledSkills {
 }
 
 impl Bundle {
+    /// Returns the files by their paths, which are relative to the root of the source.
+    pub fn files(&self) -> &BTreeMap<VPath, BundleFile> {
+        &self.files
+    }
+
     /// Reads the files below `root`, except for the folders of git and package managers.
     pub(crate) async fn from_files(
         files: &dyn Vfs,

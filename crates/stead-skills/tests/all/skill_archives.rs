@@ -470,7 +470,7 @@ async fn a_good_archive_of_each_kind_is_installed_with_its_executable_bits() {
 }
 
 proptest::proptest! {
-    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(300))]
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(stead_testkit::rounds(300) as u32))]
     #[test]
     fn no_damage_to_an_archive_panics_or_escapes(at in 0_usize..2000, byte in proptest::prelude::any::<u8>(), cut in 0_usize..2000) {
         for (format, archive) in [

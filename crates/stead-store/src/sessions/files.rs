@@ -6,38 +6,31 @@
 //! agents/<agent>/context/<session>/agent_state.json   snapshot, derived
 //! ```
 
+use super::dirs::{make_durable_dir, modified_ms};
 use super::group_sync::GroupSync;
 use super::index::SessionIndex;
 use super::journal::{FileWriter, PendingDirSync, check_lines, read_lines};
+use super::journal_file::{check_session_id, ends_at, fold, open_journal, read_file, read_whole};
 use super::lock::Lock;
+use super::pending_index::{IndexWrite, PendingIndexWrites};
+use super::snapshot::write_snapshot;
 use crate::{
     Disk, ImportOutcome, JournalWriter, LockWait, OpenedSession, Position, SessionSummary,
-    Sessions, StoreError, open_dir,
+    Sessions, StoreError,
 };
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
-use serde::Serialize;
-use std::collections::BTreeMap;
+use rustix::fs::{AtFlags, CWD, OFlags};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, OnceLock};
 use stead_core::{
-    AgentId, Entry, FORMAT_VERSION, JournalLine, LineError, Redactor, SessionId, SessionOrigin,
-    SessionStart, SessionState,
+    AgentId, Entry, JournalLine, Redactor, SessionId, SessionOrigin, SessionStart, SessionState,
 };
 
 const JOURNAL_SUFFIX: &str = ".log.jsonl";
-/// The minimum interval between writes of the index while runs end in quick succession.
-const INDEX_INTERVAL: Duration = Duration::from_millis(250);
-/// The interval is also at least this multiple of the time that writing takes, which grows with the
-/// number of sessions.
-const INDEX_SHARE: u32 = 20;
-
 /// The sessions of one agent as files.
 #[derive(Debug)]
 pub struct FileSessions {
@@ -49,15 +42,7 @@ pub struct FileSessions {
     /// The open `sessions/` directory, once it exists.
     dir: OnceLock<Arc<File>>,
     created: Arc<GroupSync>,
-    index: Mutex<PendingIndexWrites>,
-}
-
-/// Summaries that are not yet in the index file.
-#[derive(Debug, Default)]
-struct PendingIndexWrites {
-    changes: BTreeMap<SessionId, SessionSummary>,
-    /// The earliest time of the next write.
-    due: Option<Instant>,
+    index: PendingIndexWrites,
 }
 
 impl FileSessions {
@@ -73,7 +58,7 @@ impl FileSessions {
             redactor,
             dir: OnceLock::new(),
             created: Arc::default(),
-            index: Mutex::default(),
+            index: PendingIndexWrites::default(),
         }
     }
 
@@ -122,51 +107,10 @@ impl FileSessions {
         )
     }
 
-    fn snapshot(&self, state: &SessionState, position: Position) -> io::Result<()> {
-        #[derive(Serialize)]
-        struct Snapshot<'a> {
-            version: u32,
-            position: Position,
-            messages: usize,
-            #[serde(flatten)]
-            state: &'a SessionState,
-        }
-        let Some(id) = &state.session else {
-            return Ok(());
-        };
-        let dir = self.root.join("context").join(id.as_str());
-        make_dirs(&*self.disk, &dir)?;
-        let snapshot = Snapshot {
-            version: FORMAT_VERSION,
-            position,
-            messages: state.turns.len(),
-            state,
-        };
-        let text = serde_json::to_vec_pretty(&snapshot)?;
-        self.disk.replace(
-            open_dir(&dir)?.as_fd(),
-            Path::new("agent_state.json"),
-            &text,
-            0o644,
-        )
-    }
-
     fn write_index(&self) -> Result<(), StoreError> {
-        let mut unwritten = self.index.lock().unwrap_or_else(PoisonError::into_inner);
-        if unwritten.changes.is_empty() {
-            return Ok(());
-        }
-        let begun = Instant::now();
-        unwritten.due = Some(begun + INDEX_INTERVAL);
-        let changes = std::mem::take(&mut unwritten.changes);
-        drop(unwritten);
-        let merged = SessionIndex::merge(&self.sessions, &*self.dir()?, &*self.disk, changes);
-        let rest = (begun.elapsed() * INDEX_SHARE).max(INDEX_INTERVAL);
-        self.index
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .due = Some(begun + rest);
-        merged
+        self.index.flush(|changes| {
+            SessionIndex::merge(&self.sessions, &*self.dir()?, &*self.disk, changes)
+        })
     }
 
     fn summarise(&self, id: &SessionId, updated_ms: i64) -> SessionSummary {
@@ -463,20 +407,12 @@ impl Sessions for FileSessions {
     ) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let Some(id) = &state.session else { return };
-            if let Err(error) = self.snapshot(state, position) {
+            if let Err(error) = write_snapshot(&*self.disk, &self.root, state, position) {
                 tracing::warn!(session = %id, %error, "snapshot not written; it is derived and will be rebuilt");
             }
-            let due = {
-                let updated_ms =
-                    std::fs::metadata(self.path(id)).map_or(0, |meta| modified_ms(&meta));
-                let mut unwritten = self.index.lock().unwrap_or_else(PoisonError::into_inner);
-                unwritten.changes.insert(
-                    id.clone(),
-                    SessionSummary::of(id, state, position, updated_ms),
-                );
-                unwritten.due.is_none_or(|due| Instant::now() >= due)
-            };
-            if due {
+            let updated_ms = std::fs::metadata(self.path(id)).map_or(0, |meta| modified_ms(&meta));
+            let summary = SessionSummary::of(id, state, position, updated_ms);
+            if self.index.add(id.clone(), summary) == IndexWrite::Due {
                 self.flush().await;
             }
         })
@@ -497,102 +433,4 @@ impl Sessions for FileSessions {
             }
         })
     }
-}
-
-fn fold(
-    path: &Path,
-    id: &SessionId,
-    text: &[u8],
-    state: &mut SessionState,
-) -> Result<(Position, Option<crate::TornTail>), StoreError> {
-    read_lines(path, text, |line| {
-        check_session_id(path, id, &line)?;
-        state
-            .apply(line.seq, &line.entry)
-            .map_err(|cause| StoreError::Inconsistent {
-                path: path.to_owned(),
-                cause,
-            })
-    })
-}
-
-/// Returns whether the last line of a journal is the one at `position`.
-fn ends_at(file: &File, position: Position) -> bool {
-    let end = format!("{}\"}}\n", position.sum);
-    let mut bytes = vec![0; end.len()];
-    let start = position.bytes.checked_sub(end.len() as u64);
-    start.is_some_and(|start| {
-        file.read_exact_at(&mut bytes, start).is_ok() && bytes == end.as_bytes()
-    })
-}
-
-/// Checks that a journal belongs to `id`. A journal under another name is refused, because two
-/// sessions would become one.
-fn check_session_id(path: &Path, id: &SessionId, line: &JournalLine) -> Result<(), StoreError> {
-    match &line.entry {
-        Entry::Session(start) if start.session != *id => {
-            let cause = LineError::Malformed(format!("it belongs to session {}", start.session));
-            Err(StoreError::Damaged {
-                path: path.to_owned(),
-                line: line.seq,
-                cause,
-            })
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Opens a journal, which must be a regular file, without blocking or following links.
-fn open_journal(path: &Path, flags: OFlags) -> io::Result<File> {
-    let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    if file.metadata()?.is_file() {
-        Ok(file)
-    } else {
-        Err(io::Error::other("this is not a regular file"))
-    }
-}
-
-fn read_whole(mut file: &File) -> io::Result<Vec<u8>> {
-    let size = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
-    let mut text = Vec::new();
-    text.try_reserve_exact(size).map_err(io::Error::other)?;
-    file.read_to_end(&mut text)?;
-    Ok(text)
-}
-
-fn read_file(path: &Path) -> Result<Vec<u8>, StoreError> {
-    let read = open_journal(path, OFlags::RDONLY).and_then(|file| read_whole(&file));
-    read.map_err(|cause| StoreError::io(path, cause))
-}
-
-pub(crate) fn modified_ms(meta: &std::fs::Metadata) -> i64 {
-    use std::os::unix::fs::MetadataExt;
-    meta.mtime() * 1000 + meta.mtime_nsec() / 1_000_000
-}
-
-/// Creates a directory and its parents. Returns those that did not exist.
-pub(crate) fn make_dirs(disk: &dyn Disk, path: &Path) -> io::Result<Vec<PathBuf>> {
-    match disk.create_dir(CWD, path, 0o755) {
-        Ok(()) => Ok(vec![path.to_owned()]),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Vec::new()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let mut made = make_dirs(disk, path.parent().ok_or(error)?)?;
-            match disk.create_dir(CWD, path, 0o755) {
-                Ok(()) => made.push(path.to_owned()),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-            Ok(made)
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// Creates a directory that survives a power failure.
-fn make_durable_dir(disk: &dyn Disk, path: &Path) -> io::Result<File> {
-    for made in make_dirs(disk, path)? {
-        disk.sync(&open_dir(made.parent().unwrap_or(Path::new("/")))?)?;
-    }
-    open_dir(path)
 }

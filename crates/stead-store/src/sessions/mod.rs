@@ -1,17 +1,21 @@
 //! The contract for keeping sessions, and its implementations.
 
+mod dirs;
 mod files;
 mod group_sync;
 mod holder;
 mod index;
 mod journal;
+mod journal_file;
 mod lock;
+mod pending_index;
+mod snapshot;
 mod store;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use dirs::{make_dirs, modified_ms};
 pub use files::FileSessions;
-pub(crate) use files::{make_dirs, modified_ms};
 pub use holder::{Holder, ProcessIdentity};
 pub use store::StoreSessions;
 
@@ -110,7 +114,7 @@ pub struct OpenedSession {
 }
 
 /// The writer of one journal.
-pub trait JournalWriter: Debug + Send {
+pub trait JournalWriter: Debug + Send + Sync {
     /// Appends entries atomically and returns them as written, with secrets removed. Durable on
     /// return if one of them [must be](Entry::must_be_durable). After an error the writer accepts
     /// no more entries.

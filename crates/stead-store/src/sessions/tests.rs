@@ -381,7 +381,7 @@ fn a_lock_is_free_once_its_file_is_closed() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 4))]
     // Arbitrary bytes after an intact journal never cause a panic, and the intact part is always
     // kept.
     #[test]

@@ -57,7 +57,7 @@ pub async fn serve(listener: TcpListener, delay_ms: u64) -> io::Result<()> {
 
 #[derive(Default)]
 struct BenchServer {
-    /// By the bytes between the marks: a scenario is parsed once.
+    /// The scenarios by the bytes between the marks, so that each is parsed once.
     scenarios: RefCell<HashMap<Vec<u8>, Rc<Scenario>>>,
     log: RefCell<Vec<BenchLine>>,
     requests: Cell<u64>,
@@ -111,7 +111,8 @@ impl BenchServer {
         if delay_ms > 0 {
             tokio::time::sleep(Duration::from_millis(delay_ms)).await;
         }
-        // Logged before it is written: who reads the log right after the answer must find it there.
+        // Logged before the write, so that a client that reads the log right after the answer finds
+        // the entry.
         let sent_ns = monotonic_ns();
         if !scenario.nolog {
             let FakeHttpRequest { first_byte_ns, .. } = *request;

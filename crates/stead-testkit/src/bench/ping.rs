@@ -1,4 +1,4 @@
-//! How fast the server answers when no harness stands before it: the limit of every other figure.
+//! Measuring how fast the server answers without a harness: the limit of every other figure.
 
 use super::monotonic_ns;
 use memchr::memmem;
@@ -8,33 +8,33 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-/// What is asked of the server.
+/// The load on the server.
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
-    /// Where it listens.
+    /// The port of the server.
     pub port: u16,
-    /// Connections that each ask one request after the other.
+    /// The number of connections that each send one request after another.
     pub connections: usize,
-    /// The size of a request.
+    /// The size of a request in bytes.
     pub body_bytes: usize,
     /// Whether the answers are streams or whole.
     pub mode: crate::ResponseMode,
-    /// How long.
+    /// The duration of the measurement.
     pub duration: Duration,
 }
 
-/// How fast it was.
+/// The result of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PingReport {
-    /// Answers per second over all connections.
+    /// The number of answers per second over all connections.
     pub answers_per_s: f64,
     /// The median round trip.
     pub median_us: f64,
-    /// The round trip that 99 of 100 stay below.
+    /// The 99th percentile of round trips.
     pub p99_us: f64,
 }
 
-/// Asks as fast as the server answers. Run it on a [`tokio::task::LocalSet`].
+/// Sends requests as fast as the server answers. Run it on a [`tokio::task::LocalSet`].
 pub async fn ping(load: Load) -> io::Result<PingReport> {
     let begun = Instant::now();
     let mut clients = JoinSet::new();

@@ -1,4 +1,4 @@
-//! What a request of the benchmark asks for, found by searching its bytes.
+//! The scenario of a benchmark request, found by searching its bytes.
 
 use crate::{FakeAnswer, FakeWire, ResponseMode, reply};
 use memchr::memmem;
@@ -38,7 +38,7 @@ struct ScenarioCall {
     args: Value,
 }
 
-/// The bytes between the marks.
+/// Returns the bytes between the marks.
 pub(super) fn marked(body: &[u8]) -> Option<&[u8]> {
     let from = memmem::find(body, OPEN)? + OPEN.len();
     let len = memmem::find(&body[from..], CLOSE)?;
@@ -46,7 +46,7 @@ pub(super) fn marked(body: &[u8]) -> Option<&[u8]> {
 }
 
 impl Scenario {
-    /// From the bytes between the marks, which are the inside of a JSON string.
+    /// Parses the bytes between the marks, which are the inside of a JSON string.
     pub(super) fn parse(raw: &[u8]) -> serde_json::Result<Self> {
         let text: String = serde_json::from_slice(&[b"\"", raw, b"\""].concat())?;
         serde_json::from_str(&text)
@@ -87,8 +87,8 @@ impl Scenario {
     }
 }
 
-/// The step a request stands at: one more than the number in its last id, which survives
-/// compaction; without ids, the count of its tool results.
+/// Returns the step of a request: one more than the number in its last id, which survives
+/// compaction; without ids, the number of its tool results.
 pub(super) fn step(body: &[u8]) -> usize {
     let number = memmem::rfind(body, ID_PREFIX).and_then(|at| {
         let digits = body.get(at + ID_PREFIX.len()..at + ID_PREFIX.len() + ID_DIGITS)?;
@@ -111,7 +111,7 @@ pub(super) fn step(body: &[u8]) -> usize {
     )
 }
 
-/// How a request wants its answer.
+/// Returns whether a request asks for a stream.
 pub(super) fn mode(wire: FakeWire, target: &str, body: &[u8]) -> ResponseMode {
     match wire {
         FakeWire::Gemini if target.contains(":stream") => ResponseMode::Stream,
@@ -128,8 +128,8 @@ pub(super) fn mode(wire: FakeWire, target: &str, body: &[u8]) -> ResponseMode {
     }
 }
 
-/// Whether this setting is `true`. Settings stand before or after the messages: only the ends of a
-/// body are searched, which are longer than any list of tools.
+/// Whether this setting is `true`. Settings come before or after the messages, so only the two ends
+/// of a body are searched; they are longer than any list of tools.
 fn is_set(body: &[u8], key: &[u8]) -> bool {
     const END_BYTES: usize = 64 * 1024;
     let head = &body[..body.len().min(END_BYTES)];

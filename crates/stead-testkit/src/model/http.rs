@@ -8,16 +8,17 @@ use std::io;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
-/// `CLOCK_MONOTONIC` in nanoseconds: comparable between the processes of one machine.
+/// Returns `CLOCK_MONOTONIC` in nanoseconds, which is comparable between the processes of a
+/// machine.
 pub(crate) fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
 
-/// A request as it came.
+/// A request as it was received.
 #[derive(Debug)]
 pub(crate) struct FakeHttpRequest {
-    /// When its first byte was seen, see [`monotonic_ns`].
+    /// The time at which its first byte was seen, see [`monotonic_ns`].
     pub(crate) first_byte_ns: u64,
     pub(crate) method: String,
     /// Path and query.
@@ -32,7 +33,7 @@ impl FakeHttpRequest {
     }
 }
 
-/// The first header of this name, in any case.
+/// Returns the first header with this name, ignoring case.
 pub(crate) fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
     headers
         .iter()
@@ -40,8 +41,8 @@ pub(crate) fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<
         .map(|(_, value)| value.as_str())
 }
 
-/// Reads the next request; none when the client has hung up. `buffer` carries what was read beyond
-/// it.
+/// Reads the next request; none if the client has closed the connection. `buffer` keeps the bytes
+/// read beyond it.
 pub(crate) async fn read(
     stream: &mut TcpStream,
     buffer: &mut BytesMut,
@@ -126,14 +127,14 @@ async fn take(stream: &mut TcpStream, buffer: &mut BytesMut, len: usize) -> io::
     Ok(buffer.split_to(len).freeze())
 }
 
-/// How a response body is framed.
+/// The framing of a response body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
     Length(usize),
     Chunked,
 }
 
-/// The head of a response.
+/// Returns the head of a response.
 pub(crate) fn head(
     status: u16,
     content_type: &str,
@@ -158,7 +159,7 @@ pub(crate) fn head(
     head
 }
 
-/// One piece of a body in its framing.
+/// Returns one piece of a body in its framing.
 pub(crate) fn frame(framing: Framing, piece: &[u8]) -> Vec<u8> {
     match framing {
         Framing::Length(_) => piece.to_vec(),

@@ -1,4 +1,4 @@
-//! A fake model server on loopback that speaks four wires and is as strict as the real ones.
+//! A fake model server on loopback that speaks four wires and is as strict as the real providers.
 
 mod check;
 pub(crate) mod http;
@@ -31,9 +31,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-/// A model server for one test. Runs on a thread of its own, so tests with and without a runtime
-/// can use it and a paused clock does not stop it. Dropping it closes every connection and waits
-/// for the thread.
+/// A model server for one test. It runs on its own thread, so tests with and without a runtime can
+/// use it and a paused clock does not stop it. Dropping it closes every connection and waits for
+/// the thread.
 #[derive(Debug)]
 pub struct FakeModel {
     address: SocketAddr,
@@ -45,32 +45,33 @@ pub struct FakeModel {
 /// A request that reached the server.
 #[derive(Debug, Clone)]
 pub struct RecordedRequest {
-    /// Its number on this server, from 0.
+    /// The number of the request on this server, from 0.
     pub index: usize,
-    /// The wire it speaks.
+    /// The wire of the request.
     pub wire: FakeWire,
-    /// How it wants its answer.
+    /// Whether the request asks for a stream.
     pub mode: ResponseMode,
     /// Path and query.
     pub target: String,
-    /// Its headers as they came.
+    /// The headers as received.
     pub headers: Vec<(String, String)>,
-    /// Its body as it came.
+    /// The body as received.
     pub body: Bytes,
     /// The body parsed; null if it is not JSON.
     pub json: Value,
-    /// What the request says, the same on every wire; or why the provider refuses it.
+    /// The content of the request, the same on every wire; or the reason why the provider refuses
+    /// it.
     pub seen: Result<ParsedRequest, String>,
 }
 
 impl RecordedRequest {
-    /// The first header of this name, in any case.
+    /// Returns the first header with this name, ignoring case.
     pub fn header(&self, name: &str) -> Option<&str> {
         http::header(&self.headers, name)
     }
 
-    /// How many tool results the conversation holds: the number of the step if each step has one
-    /// call.
+    /// Returns the number of tool results in the conversation: the number of the step if each step
+    /// has one call.
     pub fn result_count(&self) -> usize {
         self.seen.as_ref().map_or(0, |seen| seen.results().count())
     }
@@ -100,8 +101,8 @@ impl FakeModelShared {
 }
 
 impl FakeModel {
-    /// Answers the nth accepted request with the nth answer. Requests beyond the script get a 400
-    /// that says so.
+    /// Starts a server that answers the nth accepted request with the nth answer. Requests beyond
+    /// the script get a 400.
     pub fn start(script: Vec<FakeAnswer>) -> Self {
         let mut rest = VecDeque::from(script);
         Self::start_with(move |request| {
@@ -115,8 +116,8 @@ impl FakeModel {
         })
     }
 
-    /// Answers each accepted request with what `answer` makes of it. Refused requests never get
-    /// there.
+    /// Starts a server that answers each accepted request with the result of `answer`. Refused
+    /// requests are not passed to it.
     pub fn start_with(answer: impl FnMut(&RecordedRequest) -> FakeAnswer + Send + 'static) -> Self {
         let listener = StdListener::bind("127.0.0.1:0").expect("loopback has a free port");
         listener
@@ -152,22 +153,22 @@ impl FakeModel {
         }
     }
 
-    /// `http://127.0.0.1:port`, the base of the Anthropic and Gemini wires.
+    /// Returns `http://127.0.0.1:port`, the base of the Anthropic and Gemini wires.
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The base URL with `/v1`, as OpenAI's clients want it.
+    /// Returns the base URL with `/v1`, as OpenAI's clients expect it.
     pub fn openai_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// Every request so far, refused ones included, in the order of arrival.
+    /// Returns all requests in the order of arrival, including refused ones.
     pub fn requests(&self) -> Vec<RecordedRequest> {
         self.shared.lock().requests.clone()
     }
 
-    /// The last request so far. Panics if there was none.
+    /// Returns the last request. Panics if there was none.
     pub fn last_request(&self) -> RecordedRequest {
         self.shared
             .lock()
@@ -177,8 +178,8 @@ impl FakeModel {
             .expect("no request has reached the fake model")
     }
 
-    /// Why requests were refused: the number of each and the provider's words. Empty for a correct
-    /// client.
+    /// Returns the refused requests: the number of each with the provider's message. Empty for a
+    /// correct client.
     pub fn rejections(&self) -> Vec<(usize, String)> {
         let refusal = |r: &RecordedRequest| r.seen.as_ref().err().map(|why| (r.index, why.clone()));
         self.shared
@@ -219,7 +220,7 @@ async fn serve(
     }
 }
 
-/// What becomes of the connection after an answer.
+/// What happens to the connection after an answer.
 enum AfterAnswer {
     KeepAlive,
     Close,
@@ -386,7 +387,7 @@ async fn send(
     };
     let head = http::head(status, content_type, framing, retry_after_s);
     if delivery.chunk_bytes.is_none() && delivery.pause.is_zero() {
-        // One write for head and body: the answer is one segment where it fits.
+        // Head and body are one write, so that the answer is one segment if it fits.
         let mut out = head.into_bytes();
         if !body.is_empty() {
             out.extend(http::frame(framing, body));

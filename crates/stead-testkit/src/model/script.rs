@@ -1,4 +1,4 @@
-//! The script language: what the fake model answers, in words that mean the same on every wire.
+//! The script language: the answers of the fake model, the same on every wire.
 
 use super::RecordedRequest;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use stead_core::{StopReason, Usage};
 use tokio::sync::watch;
 
-/// One answer of the fake model. Made by [`reply`], [`fail`], [`hang`], [`reset`], [`raw`] or
+/// One answer of the fake model. Created by [`reply`], [`fail`], [`hang`], [`reset`], [`raw`] or
 /// [`raw_sse`].
 #[derive(Debug, Clone)]
 pub struct FakeAnswer {
@@ -28,7 +28,7 @@ pub(super) enum FakeAnswerBody {
     Reset,
 }
 
-/// A well-formed answer before it is put on a wire.
+/// A well-formed answer before it is rendered on a wire.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FakeReply {
     pub(super) pieces: Vec<FakeReplyPiece>,
@@ -40,7 +40,7 @@ pub(super) struct FakeReply {
 pub(super) enum FakeReplyPiece {
     Text(String),
     Thinking(String),
-    /// `args` is text, so that a script can send arguments that are not JSON.
+    /// A tool call. `args` is text, so that a script can send arguments that are not JSON.
     Call {
         id: Option<String>,
         name: String,
@@ -56,7 +56,7 @@ pub(super) struct FakeFailure {
     pub(super) retry_after_s: Option<u64>,
 }
 
-/// How the bytes of an answer's body leave the server.
+/// How the bytes of an answer's body are sent.
 #[derive(Debug, Clone, Default)]
 pub(super) struct BodyDelivery {
     pub(super) chunk_bytes: Option<usize>,
@@ -64,7 +64,7 @@ pub(super) struct BodyDelivery {
     pub(super) stop: Option<(usize, EarlyEnd)>,
 }
 
-/// What happens at the byte where a body stops early.
+/// What happens at the byte at which a body stops early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EarlyEnd {
     Close,
@@ -72,12 +72,13 @@ pub(super) enum EarlyEnd {
     Stall,
 }
 
-/// An answer of text, thinking and calls; add them in order. Empty until something is added.
+/// Returns an answer of text, thinking and calls, which are added in order. It is empty until
+/// something is added.
 pub fn reply() -> FakeAnswer {
     FakeAnswer::new(FakeAnswerBody::Reply(FakeReply::default()))
 }
 
-/// An error in the provider's shape.
+/// Returns an error in the provider's format.
 pub fn fail(status: u16) -> FakeAnswer {
     let message = format!("scripted failure {status}");
     FakeAnswer::new(FakeAnswerBody::Fail(FakeFailure {
@@ -88,22 +89,22 @@ pub fn fail(status: u16) -> FakeAnswer {
     }))
 }
 
-/// No answer; the connection stays open.
+/// Returns no answer; the connection stays open.
 pub fn hang() -> FakeAnswer {
     FakeAnswer::new(FakeAnswerBody::Hang)
 }
 
-/// The connection is reset without a byte.
+/// Resets the connection without sending a byte.
 pub fn reset() -> FakeAnswer {
     FakeAnswer::new(FakeAnswerBody::Reset)
 }
 
-/// These bytes as a stream of events, whatever the wire.
+/// Returns these bytes as a stream of events, on any wire.
 pub fn raw_sse(text: impl Into<String>) -> FakeAnswer {
     raw(200, "text/event-stream", text)
 }
 
-/// These bytes with this status and content type.
+/// Returns these bytes with this status and content type.
 pub fn raw(status: u16, content_type: &str, text: impl Into<String>) -> FakeAnswer {
     FakeAnswer::new(FakeAnswerBody::Raw {
         status,
@@ -112,7 +113,8 @@ pub fn raw(status: u16, content_type: &str, text: impl Into<String>) -> FakeAnsw
     })
 }
 
-/// `steps` steps that each write one file, then the text `done`: what a benchmark run looks like.
+/// Returns a script of `steps` steps that each write one file, then the text `done`, like a
+/// benchmark run.
 pub fn bench_like(steps: usize) -> impl FnMut(&RecordedRequest) -> FakeAnswer + Send + 'static {
     move |request| match request.result_count() {
         step if step < steps => reply().call(
@@ -151,7 +153,7 @@ impl FakeAnswer {
         })
     }
 
-    /// Adds a tool call with an id of the script's choice.
+    /// Adds a tool call with this id.
     pub fn call_with_id(self, id: &str, name: &str, args: Value) -> Self {
         self.piece(FakeReplyPiece::Call {
             id: Some(id.into()),
@@ -160,8 +162,8 @@ impl FakeAnswer {
         })
     }
 
-    /// Adds a tool call whose arguments are this text, JSON or not. Wires that carry arguments as
-    /// an object (whole Anthropic answers, Gemini) send text that is not JSON as `{}`.
+    /// Adds a tool call with this text as arguments, JSON or not. Wires that carry arguments as an
+    /// object (whole Anthropic answers, Gemini) send text that is not JSON as `{}`.
     pub fn call_raw(self, name: &str, args: &str) -> Self {
         self.piece(FakeReplyPiece::Call {
             id: None,
@@ -170,25 +172,26 @@ impl FakeAnswer {
         })
     }
 
-    /// Reports these tokens; otherwise they are estimated from the sizes of request and answer.
+    /// Sets the reported tokens; by default they are estimated from the sizes of request and
+    /// answer.
     pub fn usage(mut self, usage: Usage) -> Self {
         self.reply_mut().usage = Some(usage);
         self
     }
 
-    /// Ends for this reason; otherwise `ToolUse` if there are calls, else `EndTurn`.
+    /// Sets the stop reason; the default is `ToolUse` if there are calls, and `EndTurn` otherwise.
     pub fn stop(mut self, stop: StopReason) -> Self {
         self.reply_mut().stop = Some(stop);
         self
     }
 
-    /// The words of a failure.
+    /// Sets the message of a failure.
     pub fn message(mut self, message: impl Into<String>) -> Self {
         self.failure_mut().message = message.into();
         self
     }
 
-    /// The machine-readable code of a failure, for example `context_length_exceeded`.
+    /// Sets the machine-readable code of a failure, for example `context_length_exceeded`.
     pub fn kind(mut self, kind: &str) -> Self {
         self.failure_mut().kind = Some(kind.into());
         self
@@ -219,13 +222,13 @@ impl FakeAnswer {
         self
     }
 
-    /// Ends the body in good order after this many bytes, as a proxy does that lost its upstream.
+    /// Ends the body regularly after this many bytes, like a proxy that lost its upstream.
     pub fn end_at(mut self, bytes: usize) -> Self {
         self.delivery.stop = Some((bytes, EarlyEnd::Finish));
         self
     }
 
-    /// Falls silent after this many bytes of the body; the connection stays open.
+    /// Sends nothing more after this many bytes of the body; the connection stays open.
     pub fn stall_at(mut self, bytes: usize) -> Self {
         self.delivery.stop = Some((bytes, EarlyEnd::Stall));
         self
@@ -257,14 +260,14 @@ impl FakeAnswer {
     }
 }
 
-/// Holds answers back until the test lets them go. Clones are the same gate.
+/// A gate that holds answers until the test releases them. Clones are the same gate.
 #[derive(Debug, Clone)]
 pub struct AnswerGate {
     released: watch::Sender<bool>,
     arrived: watch::Sender<usize>,
 }
 
-/// A closed gate.
+/// Creates a closed gate.
 pub fn gate() -> AnswerGate {
     AnswerGate {
         released: watch::Sender::new(false),
@@ -273,17 +276,17 @@ pub fn gate() -> AnswerGate {
 }
 
 impl AnswerGate {
-    /// Lets every held answer go, and all later ones.
+    /// Releases every held answer, and all later ones.
     pub fn release(&self) {
         self.released.send_replace(true);
     }
 
-    /// How many requests have come to this gate so far.
+    /// Returns the number of requests that have reached this gate.
     pub fn arrivals(&self) -> usize {
         *self.arrived.borrow()
     }
 
-    /// Waits until `count` requests have come to this gate.
+    /// Waits until `count` requests have reached this gate.
     pub async fn arrived(&self, count: usize) {
         self.arrived
             .subscribe()
@@ -292,8 +295,8 @@ impl AnswerGate {
             .expect("self holds the sender");
     }
 
-    /// As `Gate::arrived` for tests without a runtime. Panics when it takes longer than
-    /// `deadline`.
+    /// Waits like [`AnswerGate::arrived`], for tests without a runtime. Panics when it takes longer
+    /// than `deadline`.
     pub fn wait_arrived(&self, count: usize, deadline: Duration) {
         let end = Instant::now() + deadline;
         while self.arrivals() < count {

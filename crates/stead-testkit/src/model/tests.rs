@@ -1,4 +1,4 @@
-//! The server as a client sees it, over a raw socket: no HTTP library can hide a framing mistake.
+//! Tests of the server over a raw socket, so that no HTTP library can hide a framing mistake.
 
 use super::*;
 use serde_json::json;
@@ -25,7 +25,7 @@ fn post(socket: &mut Socket, path: &str, body: &str) {
         .unwrap();
 }
 
-/// Everything up to the end of the connection, and whether that end was a reset.
+/// Reads to the end of the connection. Returns the text, and whether the connection was reset.
 fn read_to_end(socket: &mut Socket) -> (String, bool) {
     let mut all = Vec::new();
     let reset = socket
@@ -34,7 +34,8 @@ fn read_to_end(socket: &mut Socket) -> (String, bool) {
     (String::from_utf8(all).unwrap(), reset)
 }
 
-/// One answer on a connection that is closed after it: the status and the unframed body.
+/// Sends a request on a connection that is closed after it. Returns the status and the unframed
+/// body.
 fn ask(server: &FakeModel, path: &str, body: &str) -> (u16, String) {
     let mut socket = connect(server);
     let head = format!(
@@ -68,7 +69,7 @@ fn unchunk(mut framed: &str) -> String {
     out
 }
 
-/// A correct conversation on each wire: a question, two calls, their results.
+/// Returns a correct conversation on a wire: a question, two calls, their results.
 fn conversation(wire: FakeWire) -> (&'static str, Value) {
     match wire {
         FakeWire::Chat => (
@@ -182,10 +183,10 @@ fn a_correct_conversation_says_the_same_on_every_wire() {
     }
 }
 
-/// A change to a correct conversation, and a part of the words it is refused with.
+/// A change to a correct conversation, and a part of the expected error.
 type Case = (&'static str, fn(&mut Value), &'static str);
 
-/// Every case is a correct conversation with one thing wrong.
+/// Checks that each case, a correct conversation with one mistake, is refused.
 fn refused(wire: FakeWire, cases: &[Case]) {
     for (name, spoil, words) in cases {
         let server = FakeModel::start(vec![reply().text("must not be sent")]);
@@ -685,7 +686,7 @@ fn streams_carry_every_piece_and_end_with_the_terminal_event() {
         for part in [thinking, "\"two \"", "\"words\"", "\"ls\""] {
             assert!(events.contains(part), "{wire:?} has no {part}: {events}");
         }
-        // Chat Completions reports usage only to those who ask.
+        // Chat Completions reports usage only if it is requested.
         assert_eq!(
             events.contains("77"),
             wire != FakeWire::Chat,

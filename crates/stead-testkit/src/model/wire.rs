@@ -1,4 +1,4 @@
-//! The four wires: which one a path speaks, and how errors look on it.
+//! The four wires: their paths, and the format of errors.
 
 use super::script::FakeFailure;
 use serde_json::{Value, json};
@@ -16,22 +16,22 @@ pub enum FakeWire {
     Gemini,
 }
 
-/// Whether an answer goes out whole or as events.
+/// Whether an answer is sent whole or as events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseMode {
     /// One JSON document.
     Whole,
     /// Events.
     Stream,
-    /// Events, with the usage chunk that Chat Completions sends only when asked.
+    /// Events, with the usage chunk that Chat Completions sends only on request.
     StreamWithUsage,
 }
 
 impl FakeWire {
-    /// All of them.
+    /// All wires.
     pub const ALL: [Self; 4] = [Self::Chat, Self::Messages, Self::Responses, Self::Gemini];
 
-    /// The wire that a request target (path and query) belongs to.
+    /// Returns the wire of a request target (path and query).
     pub fn of(target: &str) -> Option<Self> {
         let path = target.split('?').next().unwrap_or_default();
         match path {
@@ -46,7 +46,7 @@ impl FakeWire {
         }
     }
 
-    /// How this request wants its answer.
+    /// Returns whether a request asks for a stream.
     pub(super) fn mode(self, target: &str, body: &Value) -> ResponseMode {
         match self {
             Self::Gemini if target.contains(":streamGenerateContent") => ResponseMode::Stream,
@@ -61,7 +61,7 @@ impl FakeWire {
         }
     }
 
-    /// An error body in this provider's shape.
+    /// Returns an error body in this provider's format.
     pub(super) fn error(self, failure: &FakeFailure) -> String {
         let FakeFailure {
             status,

@@ -12,7 +12,7 @@ pub(super) const CASES: &[StoreCase] = cases![
     names_of_leases_and_queues_are_exact_too,
 ];
 
-/// Keys that some database, collation, file system or pattern takes for another.
+/// Keys that some database, collation, file system or pattern treats as equal to another.
 const TRICKY: &[&str] = &[
     " ",
     " a",
@@ -144,7 +144,7 @@ fn sorted(keep: impl Fn(&str) -> bool) -> Vec<&'static str> {
 }
 
 async fn look_alikes_are_different_keys(cx: CaseContext) {
-    // One by one, so that each is created beside all that it could be taken for.
+    // One by one, so that each is created beside all keys that it could be confused with.
     for key in TRICKY {
         cx.create(key, key).await;
     }
@@ -217,7 +217,7 @@ async fn the_longest_keys_are_told_apart(cx: CaseContext) {
 
 async fn names_of_leases_and_queues_are_exact_too(cx: CaseContext) {
     for name in LOOK_ALIKE_NAMES {
-        // Each is granted, so none of the others was taken for it.
+        // Each is granted, so it was not confused with any of the others.
         cx.fence(name, name, LONG).await;
         let job = Job {
             payload: Bytes::from(name),

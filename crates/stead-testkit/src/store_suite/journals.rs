@@ -72,7 +72,7 @@ async fn an_append_that_is_not_at_the_end_conflicts(cx: CaseContext<dyn Store>) 
     for after in [0, 1, 3, u64::from(u32::MAX)] {
         assert_conflict(&cx.append("j", after, &["wrong"], &fence).await);
     }
-    // Even if it says again what is there: only a lost answer makes that a success.
+    // Repeating the same line is a conflict too: only after a lost answer does it count as applied.
     assert_conflict(&cx.append("j", 1, &["two"], &fence).await);
     assert_eq!(cx.lines("j").await, ["one", "two"]);
 }
@@ -95,7 +95,7 @@ async fn the_overtaken_is_told_so_even_when_late(cx: CaseContext<dyn Store>) {
     cx.append("j", 0, &["one"], &first).await.unwrap();
     let second = cx.take_over(&first, "two").await;
     cx.append("j", 1, &["two"], &second).await.unwrap();
-    // Both the fence and the place are wrong by now.
+    // Both the fence and the position are wrong here.
     assert_fenced(&cx.append("j", 1, &["late"], &first).await);
 }
 
@@ -107,7 +107,7 @@ async fn a_fence_holds_until_someone_else_takes_the_lease(cx: CaseContext<dyn St
         .unwrap();
     let second = cx.fence("l", "two", LONG).await;
     assert_fenced(&cx.append("j", 1, &["too late"], &first).await);
-    // Giving it back does not give it to the one before.
+    // Releasing the lease does not return it to the earlier holder.
     cx.store.release(&cx.space, &second).await.unwrap();
     assert_fenced(&cx.append("j", 1, &["too late"], &first).await);
     assert_eq!(cx.lines("j").await.len(), 1);
@@ -267,7 +267,8 @@ async fn an_erased_journal_is_gone_and_can_be_begun_again(cx: CaseContext<dyn St
     cx.append("j", 0, &["one", "two"], &fence).await.unwrap();
     cx.append("k", 0, &["stays"], &fence).await.unwrap();
     cx.store.erase(&cx.space, "j", &fence).await.unwrap();
-    // Erasing what is not there is no error: the answer to the first time may have been lost.
+    // Erasing an absent journal is not an error: the answer to the first attempt may have been
+    // lost.
     cx.store.erase(&cx.space, "j", &fence).await.unwrap();
     assert_eq!(cx.store.tail(&cx.space, "j").await.unwrap(), None);
     assert_eq!(cx.lines("j").await, Vec::<Bytes>::new());
@@ -325,7 +326,7 @@ async fn journals_see_nothing_of_each_other(cx: CaseContext<dyn Store>) {
 async fn racing_appenders_make_one_line_of_history(cx: CaseContext<dyn Store>) {
     const APPENDERS: usize = 8;
     const EACH: usize = 6;
-    // One fence for all of them: only `after` keeps them apart.
+    // All writers use one fence, so only `after` separates them.
     let fence = cx.fence("l", "one", LONG).await;
     race(APPENDERS, |n| {
         let cx = cx.clone();
@@ -380,7 +381,7 @@ async fn a_takeover_amid_appends_leaves_no_gap(cx: CaseContext<dyn Store>) {
                 Err(StoreError::Fenced { .. }) => return at,
                 Err(other) => panic!("{other}"),
             }
-            // A store that never waits would leave the other no turn.
+            // A store that never waits would not let the other task run.
             tokio::task::yield_now().await;
         }
     };
@@ -394,7 +395,7 @@ async fn a_takeover_amid_appends_leaves_no_gap(cx: CaseContext<dyn Store>) {
         })
         .await;
         let second = cx.take_over(&first, "two").await;
-        // From here on, the end of the journal is ours alone.
+        // From here on, only this writer appends.
         let at = cx.store.tail(&cx.space, "j").await.unwrap().unwrap().seq;
         cx.append("j", at, &["new"], &second).await.unwrap();
         cx.append("j", at + 1, &["new"], &second).await.unwrap();

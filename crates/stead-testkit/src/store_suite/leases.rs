@@ -130,7 +130,7 @@ async fn a_holder_that_asks_again_gets_its_own(cx: CaseContext) {
         ),
         first
     );
-    // For the time it asked for last.
+    // The lease lasts for the time of the last request.
     tokio::time::sleep(SHORT).await;
     held(
         cx.acquire("l", "two", LONG, Claim::Free).await,
@@ -148,7 +148,7 @@ async fn renewing_makes_it_last(cx: CaseContext) {
         "one",
         fence.token,
     );
-    // From now, not from then: a renewal may also shorten it.
+    // The time counts from now, so a renewal may also shorten the lease.
     assert!(
         cx.store
             .renew(&cx.space, &fence, Duration::from_millis(1))
@@ -180,7 +180,7 @@ async fn renewing_after_a_takeover_is_refused(cx: CaseContext) {
         "two",
         second.token,
     );
-    // Nor when the one who took it gave it back.
+    // Nor after the new holder has released it.
     cx.store.release(&cx.space, &second).await.unwrap();
     assert!(!cx.store.renew(&cx.space, &first, LONG).await.unwrap());
     let third = cx.fence("l", "three", LONG).await;
@@ -201,7 +201,7 @@ async fn over_takes_only_what_it_names(cx: CaseContext) {
             .await,
     );
     assert!(second.token > first.token);
-    // What was known of the one before says nothing about the one now.
+    // A takeover of an earlier holder does not apply to the current one.
     held(
         cx.acquire("l", "three", LONG, Claim::Takeover(first.token))
             .await,
@@ -277,7 +277,7 @@ async fn racers_for_an_expired_lease_have_one_holder(cx: CaseContext) {
     tokio::time::sleep(Duration::from_millis(20)).await;
     let outcomes = race(32, |n| {
         let cx = cx.clone();
-        // Half of them know who is gone, half see only that the time is over.
+        // Half of them know that the holder is gone, the other half see only that its time is over.
         let claim = if n % 2 == 0 {
             Claim::Free
         } else {

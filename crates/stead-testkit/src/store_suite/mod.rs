@@ -12,12 +12,15 @@
 //! }
 //! ```
 
+mod document_races;
 mod documents;
 mod exactness;
 mod journals;
 mod leases;
+mod listings;
 mod model;
 mod queue;
+mod queue_races;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -32,7 +35,7 @@ use stead_store::{
 };
 use tokio::task::JoinSet;
 
-/// Makes tests of all four contracts out of a future that gives a [`Store`] and a guard that is
+/// Defines tests of all four contracts from a future that returns a [`Store`] and a guard that is
 /// dropped after it.
 #[macro_export]
 macro_rules! store_suite {
@@ -47,7 +50,7 @@ macro_rules! store_suite {
     };
 }
 
-/// Makes tests of documents, leases and queues out of a future that gives a [`StateStore`] or a
+/// Defines tests of documents, leases and queues from a future that returns a [`StateStore`] or a
 /// [`Store`] and a guard that is dropped after it.
 #[macro_export]
 macro_rules! state_suite {
@@ -72,38 +75,41 @@ macro_rules! state_suite {
     };
 }
 
-/// Everything that [`stead_store::Documents`] promises.
+/// Tests the contract of [`stead_store::Documents`].
 pub async fn documents(store: Arc<dyn StateStore>) {
     run("documents", &store, documents::CASES).await;
+    run("listings", &store, listings::CASES).await;
+    run("document_races", &store, document_races::CASES).await;
     run("exactness", &store, exactness::CASES).await;
     run("model", &store, model::CASES).await;
 }
 
-/// Everything that [`stead_store::Journals`] promises.
+/// Tests the contract of [`stead_store::Journals`].
 pub async fn journals(store: Arc<dyn Store>) {
     run("journals", &store, journals::CASES).await;
 }
 
-/// Everything that [`stead_store::Leases`] promises.
+/// Tests the contract of [`stead_store::Leases`].
 pub async fn leases(store: Arc<dyn StateStore>) {
     run("leases", &store, leases::CASES).await;
 }
 
-/// Everything that [`stead_store::Queue`] promises.
+/// Tests the contract of [`stead_store::Queue`].
 pub async fn queue(store: Arc<dyn StateStore>) {
     run("queue", &store, queue::CASES).await;
+    run("queue_races", &store, queue_races::CASES).await;
 }
 
-/// No case of any backend takes nearly this long; one that does hangs.
+/// The time after which a case counts as hanging. No case of any backend takes nearly this long.
 const CASE_DEADLINE: Duration = Duration::from_secs(120);
-/// For leases and claims that must not end while a case runs.
+/// The duration of leases and claims that must not end during a case.
 const LONG: Duration = Duration::from_secs(60);
-/// For those that must.
+/// The duration of leases and claims that must end during a case.
 const SHORT: Duration = Duration::from_millis(120);
-/// How much earlier than asked something may come: the store's clock ticks in milliseconds and is
-/// not ours.
+/// The tolerance for early expiry: the store's clock has milliseconds and may differ from the local
+/// one.
 const CLOCK_SLACK: Duration = Duration::from_millis(10);
-/// Names that some collation takes for one another.
+/// Names that some collations treat as equal.
 const LOOK_ALIKE_NAMES: [&str; 7] = ["a", "A", "a ", "ä", "a\u{308}", "a%", "a_"];
 const POLL: Duration = Duration::from_millis(5);
 
@@ -112,7 +118,7 @@ type StoreCase<S = dyn StateStore> = (
     fn(CaseContext<S>) -> LocalBoxFuture<'static, ()>,
 );
 
-/// A table of cases, named like their functions.
+/// Returns a table of cases, named like their functions.
 macro_rules! cases {
     ($($name:ident),* $(,)?) => {
         &[$((stringify!($name), |cx| Box::pin($name(cx)))),*]
@@ -120,7 +126,7 @@ macro_rules! cases {
 }
 use cases;
 
-/// Runs all cases, so that one run tells everything that is wrong with a store.
+/// Runs all cases, so that one run reports everything that is wrong with a store.
 async fn run<S: StateStore + ?Sized>(group: &str, store: &Arc<S>, cases: &[StoreCase<S>]) {
     let mut failed = Vec::new();
     for (name, case) in cases {
@@ -148,7 +154,7 @@ async fn run<S: StateStore + ?Sized>(group: &str, store: &Arc<S>, cases: &[Store
     );
 }
 
-/// What a case works with: a store and a space of its own in it.
+/// The context of a case: a store and its own space in it.
 #[derive(Debug)]
 struct CaseContext<S: ?Sized = dyn StateStore> {
     store: Arc<S>,
@@ -165,7 +171,7 @@ impl<S: ?Sized> Clone for CaseContext<S> {
 }
 
 impl<S: StateStore + ?Sized> CaseContext<S> {
-    /// The same store, seen from a space within this one.
+    /// Returns the same store with a space within this one.
     fn within(&self, id: &str) -> Self {
         Self {
             store: self.store.clone(),
@@ -181,14 +187,14 @@ impl<S: StateStore + ?Sized> CaseContext<S> {
         self.store.get(&self.space, key).await.unwrap()
     }
 
-    /// The body at `key`, as text.
+    /// Returns the body at `key`, as text.
     async fn body(&self, key: &str) -> Option<String> {
         self.get(key)
             .await
             .map(|found| String::from_utf8(found.body.to_vec()).unwrap())
     }
 
-    /// Writes a document that must not be there yet.
+    /// Writes a document at a key that must be absent.
     async fn create(&self, key: &str, body: &str) -> DocVersion {
         let (version, change) = put(key, body, Expected::Absent);
         self.commit(vec![change]).await.unwrap();
@@ -202,7 +208,7 @@ impl<S: StateStore + ?Sized> CaseContext<S> {
             .unwrap()
     }
 
-    /// All keys that begin with `prefix`.
+    /// Returns all keys that start with `prefix`.
     async fn keys(&self, prefix: &str) -> Vec<String> {
         self.list(prefix, None, 10_000)
             .await
@@ -224,7 +230,7 @@ impl<S: StateStore + ?Sized> CaseContext<S> {
             .unwrap()
     }
 
-    /// A lease that is free and becomes ours.
+    /// Acquires a lease that is free.
     async fn fence(&self, name: &str, holder: &str, ttl: Duration) -> FencingToken {
         match self.acquire(name, holder, ttl, Claim::Free).await {
             AcquireOutcome::Granted(fence) => fence,
@@ -232,7 +238,7 @@ impl<S: StateStore + ?Sized> CaseContext<S> {
         }
     }
 
-    /// A lease that is taken from whoever holds it.
+    /// Takes a lease over from its holder.
     async fn take_over(&self, fence: &FencingToken, holder: &str) -> FencingToken {
         match self
             .acquire(&fence.name, holder, LONG, Claim::Takeover(fence.token))
@@ -251,7 +257,7 @@ impl<S: StateStore + ?Sized> CaseContext<S> {
         self.store.claim(&self.space, queue, hide).await.unwrap()
     }
 
-    /// Claims until there is something to claim.
+    /// Claims repeatedly until there is a job.
     async fn claim_soon(&self, queue: &str, hide: Duration) -> ClaimedJob {
         eventually(async || self.claim(queue, hide).await).await
     }
@@ -274,7 +280,7 @@ impl CaseContext<dyn Store> {
             .await
     }
 
-    /// All lines of a journal, read page by page.
+    /// Returns all lines of a journal, read page by page.
     async fn lines(&self, journal: &str) -> Vec<Bytes> {
         let mut all: Vec<Bytes> = Vec::new();
         loop {
@@ -291,7 +297,7 @@ impl CaseContext<dyn Store> {
     }
 }
 
-/// A put of a new version, which is returned beside it.
+/// Returns a put of a new version, and that version.
 fn put(key: &str, body: &str, expect: Expected) -> (DocVersion, DocumentChange) {
     let document = Document::new(Bytes::new(), Bytes::copy_from_slice(body.as_bytes()));
     (
@@ -342,7 +348,7 @@ fn assert_fenced(outcome: &Result<(), StoreError>) {
     );
 }
 
-/// Asks until there is an answer.
+/// Calls `ask` until it returns a value.
 async fn eventually<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     let end = Instant::now() + CASE_DEADLINE / 2;
     loop {
@@ -354,7 +360,7 @@ async fn eventually<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     }
 }
 
-/// Runs `act` for 0..`n`, all at once and on several threads.
+/// Runs `act` for 0..`n` in parallel on several threads.
 async fn race<T, F>(n: usize, act: impl Fn(usize) -> F) -> Vec<T>
 where
     T: Send + 'static,

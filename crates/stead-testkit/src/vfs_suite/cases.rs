@@ -7,7 +7,7 @@ use futures_util::{StreamExt, stream};
 use std::sync::Arc;
 use stead_vfs::{Expect, LineRange, ReadRange, Vfs};
 
-/// What the paths below stand for is made by [`prepare`].
+/// The paths of the cases. [`prepare`] creates what is at each of them.
 const PATHS: [&str; 16] = [
     "file",
     "empty",
@@ -27,10 +27,10 @@ const PATHS: [&str; 16] = [
     "ünï/日本 1.txt",
 ];
 
-/// Each is in a directory of its own, so that they cannot tell whether they are alone.
+/// The number of parallel cases. Each is in its own directory, so they do not affect each other.
 const CASES_AT_ONCE: usize = 8;
 
-/// The operations that only look.
+/// Returns the operations that only read.
 fn looks(path: &str) -> Vec<VfsOp> {
     let path = || path.to_owned();
     let range = LineRange {
@@ -97,7 +97,7 @@ fn looks(path: &str) -> Vec<VfsOp> {
     ops
 }
 
-/// The operations that change something, each told twice where the second time differs.
+/// Returns the operations that change something, repeated where the second time differs.
 fn changes(path: &str) -> Vec<Vec<VfsOp>> {
     let content: Arc<[u8]> = Arc::from(&b"new\n"[..]);
     let wants = [
@@ -136,7 +136,7 @@ fn changes(path: &str) -> Vec<Vec<VfsOp>> {
     all
 }
 
-/// All of it: some hundred cases, each in a directory of its own. Leaves the place empty.
+/// Runs some hundred cases, each in its own directory. Leaves the place empty.
 pub async fn cases(vfs: Arc<dyn Vfs>) {
     let vfs = &*vfs;
     at_the_root(vfs).await;
@@ -186,7 +186,7 @@ async fn case(vfs: &dyn Vfs, number: usize, ops: Vec<VfsOp>) {
     vfs.remove(&p(name)).await.unwrap();
 }
 
-/// The same operation inside a directory.
+/// Returns the operation with its paths inside a directory.
 fn moved(op: VfsOp, directory: &str) -> VfsOp {
     let within = |path: String| format!("{directory}/{path}");
     match op {
@@ -251,7 +251,7 @@ async fn at_the_root(vfs: &dyn Vfs) {
     let mut oracle = VfsOracle::default();
     let root = String::new;
     let mut ops = looks("");
-    // The path of the last walk is not one here.
+    // The path of the last walk does not exist here.
     ops.retain(|op| !matches!(op, VfsOp::Walk { after: Some(_), .. }));
     ops.push(VfsOp::Write {
         path: "f".into(),
@@ -275,7 +275,7 @@ async fn at_the_root(vfs: &dyn Vfs) {
     }
 }
 
-/// Names and paths as long as every place must hold them.
+/// Tests names and paths of the maximum length that every place must support.
 async fn long_names(vfs: &dyn Vfs) {
     let names = [
         "n".repeat(255),

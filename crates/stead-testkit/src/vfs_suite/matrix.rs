@@ -1,4 +1,4 @@
-//! Patterns times trees: the answers of a search, written out.
+//! Patterns and trees with the expected search results.
 
 use super::op::{bounds, p};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use stead_vfs::{
     VfsError, Visible,
 };
 
-/// Everything in this module, on an empty place, which is empty again afterwards.
+/// Runs all tests of this module on an empty place, which is empty again afterwards.
 pub async fn matrix(vfs: Arc<dyn Vfs>) {
     let vfs = &*vfs;
     names(vfs).await;
@@ -172,18 +172,7 @@ async fn ignores(vfs: &dyn Vfs) {
 }
 
 fn grep_for(pattern: &str, root: &str) -> GrepQuery {
-    GrepQuery {
-        pattern: pattern.into(),
-        syntax: Syntax::Regex,
-        case: Case::Sensitive,
-        root: p(root),
-        glob: None,
-        file_type: None,
-        mode: GrepMode::Content {
-            before: 0,
-            after: 0,
-        },
-    }
+    GrepQuery::new(pattern, p(root))
 }
 
 async fn grep(vfs: &dyn Vfs, query: GrepQuery, limits: Bounds) -> (Vec<String>, bool) {
@@ -219,7 +208,7 @@ async fn grep(vfs: &dyn Vfs, query: GrepQuery, limits: Bounds) -> (Vec<String>, 
 async fn lines(vfs: &dyn Vfs) {
     let long = format!("{}needle\n", "ü".repeat(1500));
     let big = format!("{}big needle\n", "some filler line\n".repeat(20_000));
-    // Longer than any place reads at once, with a match across where it may be cut.
+    // Longer than any place reads at once, with a match across a possible block boundary.
     let huge = format!(
         "huge one\n{}huge two\n{}huge three",
         "0123456\n".repeat(65_535),
@@ -377,7 +366,7 @@ async fn limits(vfs: &dyn Vfs) {
     clear(vfs).await;
 }
 
-/// Searches that do not come to a result of the usual kind.
+/// Tests searches that end early or with an error.
 async fn ends(vfs: &dyn Vfs) {
     plant(vfs, &[("f", "x\n"), ("d/g", "x\n")]).await;
     let search = vfs.search();

@@ -44,10 +44,10 @@ pub use streams::streams;
 use std::sync::Arc;
 use stead_vfs::Vfs;
 
-/// Operations of the random script.
+/// The number of operations of the random script.
 pub const SCRIPT_OPERATIONS: usize = 1000;
 
-/// All of the suite on one place, which must be empty.
+/// Runs the whole suite on one place, which must be empty.
 pub async fn all(vfs: Arc<dyn Vfs>, seed: u64) -> Transcript {
     cases(Arc::clone(&vfs)).await;
     matrix(Arc::clone(&vfs)).await;

@@ -1,7 +1,7 @@
-//! One operation, done on a place and on the oracle, each giving its answer as text.
+//! One operation, done on a place and on the oracle, each with its answer as text.
 //!
-//! What two places may differ in is left out of the answer: versions, times, and mode bits nobody
-//! set.
+//! The answer leaves out what may differ between places: versions, times, and mode bits that were
+//! not set.
 
 use super::oracle::{OracleError, OracleNode, VfsOracle, WriteExpectation};
 use super::oracle_search::{AnyCase, Needle, SearchReport};
@@ -12,7 +12,7 @@ use stead_vfs::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Something to do.
+/// An operation.
 #[derive(Debug, Clone)]
 pub(super) enum VfsOp {
     Stat(String),
@@ -62,7 +62,8 @@ pub(super) enum VfsOp {
     },
 }
 
-/// Does it on a place. `oracle` is as it was before, and only tells what may be compared.
+/// Performs the operation on a place. `oracle` has the state before it, which decides what can be
+/// compared.
 pub(super) async fn on_place(vfs: &dyn Vfs, op: &VfsOp, oracle: &VfsOracle) -> String {
     match try_place(vfs, op, oracle).await {
         Ok(answer) => answer,
@@ -80,8 +81,7 @@ async fn try_place(vfs: &dyn Vfs, op: &VfsOp, oracle: &VfsOracle) -> Result<Stri
                     mode: known,
                 }) => {
                     check_hash(path, stat.hash, &content);
-                    // A place that keeps no bits at all is right too, but one that keeps them keeps
-                    // these.
+                    // A place may keep no mode bits; if it keeps any, it must keep these.
                     known.map_or(String::new(), |bits| {
                         format!(" {:o}", stat.mode.unwrap_or(bits))
                     })
@@ -196,8 +196,7 @@ async fn try_place(vfs: &dyn Vfs, op: &VfsOp, oracle: &VfsOracle) -> Result<Stri
     })
 }
 
-/// A write under an expectation that is true or false for sure, whatever the place's versions are
-/// made of.
+/// Writes with an expectation that certainly holds or fails, however the place creates versions.
 async fn write(
     vfs: &dyn Vfs,
     path: &str,
@@ -231,7 +230,7 @@ async fn write(
     Ok(String::new())
 }
 
-/// Does it on the oracle.
+/// Performs the operation on the oracle.
 pub(super) fn on_oracle(oracle: &mut VfsOracle, op: &VfsOp) -> String {
     try_oracle(oracle, op).unwrap_or_else(|OracleError(text)| text)
 }
@@ -427,7 +426,7 @@ fn more(truncated: bool) -> &'static str {
     if truncated { " and more" } else { "" }
 }
 
-/// Short content as it is, long content by its hash.
+/// Returns short contents as text, and long ones as a hash.
 pub(super) fn bytes_text(bytes: &[u8]) -> String {
     match bytes.len() {
         0..=80 => format!("\"{}\"", bytes.escape_ascii()),
@@ -445,7 +444,7 @@ fn check_hash(path: &str, told: Option<ContentHash>, content: &[u8]) {
     }
 }
 
-/// The error's name, and the path it names.
+/// Returns the error's name and its path.
 pub(super) fn error_text(error: &VfsError) -> String {
     match error {
         VfsError::Path(error) => format!("Path({error:?})"),

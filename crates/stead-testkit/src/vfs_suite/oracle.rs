@@ -1,30 +1,30 @@
-//! What every place must answer, in the simplest way to say it: a map from paths to contents.
+//! The expected behaviour of every place, in its simplest form: a map from paths to contents.
 //!
-//! Nothing here uses the code under test, only its names for things.
+//! Nothing here uses the code under test, except for its types.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A tree of files. The root is there without an entry.
+/// A tree of files. The root exists without an entry.
 #[derive(Debug, Clone, Default)]
 pub struct VfsOracle {
     pub(super) nodes: BTreeMap<String, OracleNode>,
-    /// Directories that cannot go away, nor can those above them.
+    /// Directories that cannot be moved or removed, and neither can their parents.
     fixed: Vec<String>,
 }
 
-/// What is at a path.
+/// The content of a path.
 #[derive(Debug, Clone)]
 pub(super) enum OracleNode {
     Directory,
     File {
         content: Arc<[u8]>,
-        /// Known only once somebody set it.
+        /// The mode bits, known once they were set.
         mode: Option<u32>,
     },
 }
 
-/// Why something does not work: the error's name and the path it carries.
+/// The reason of a failure: the error's name and its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OracleError(pub(super) String);
 
@@ -37,21 +37,21 @@ impl OracleError {
     }
 }
 
-/// What a write asks for.
+/// The expectation of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WriteExpectation {
     Any,
     Absent,
-    /// The version that is there.
+    /// The current version.
     Current,
-    /// One that was there until another write.
+    /// A version that another write has replaced.
     Stale,
-    /// One that never was.
+    /// A version that never existed.
     Foreign,
 }
 
 impl VfsOracle {
-    /// The same tree with directories that can be neither moved nor removed: mount points.
+    /// Returns the tree with directories that can be neither moved nor removed: mount points.
     pub fn with_fixed(mut self, directories: &[&str]) -> Self {
         for directory in directories {
             self.make_parents(directory);
@@ -73,7 +73,7 @@ impl VfsOracle {
                 .any(|fixed| fixed == path || is_below(path, fixed))
     }
 
-    /// What is at `path`, or why nothing can be.
+    /// Returns what is at `path`, or the error.
     pub(super) fn find(&self, path: &str) -> Result<OracleNode, OracleError> {
         if path.is_empty() {
             return Ok(OracleNode::Directory);
@@ -96,7 +96,7 @@ impl VfsOracle {
         }
     }
 
-    /// Every entry below a directory, at any depth.
+    /// Returns every entry below a directory, at any depth.
     pub(super) fn below(&self, path: &str) -> Result<Vec<(String, OracleNode)>, OracleError> {
         match self.find(path)? {
             OracleNode::File { .. } => Err(OracleError::new("NotDirectory", path)),
@@ -223,12 +223,12 @@ impl VfsOracle {
     }
 }
 
-/// The directories above `path`, the root left out.
+/// Returns the directories above `path`, without the root.
 pub(super) fn parents(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').map(|(at, _)| &path[..at])
 }
 
-/// Whether `other` lies below `directory`.
+/// Whether `other` is below `directory`.
 pub(super) fn is_below(directory: &str, other: &str) -> bool {
     other
         .strip_prefix(directory)

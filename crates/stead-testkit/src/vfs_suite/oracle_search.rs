@@ -1,8 +1,8 @@
-//! What every search must find, computed the slow way: every file, every rule, every line.
+//! The expected results of searches, computed the slow way: every file, every rule, every line.
 
 use super::oracle::{OracleError, OracleNode, VfsOracle, parents};
 
-/// Lines to look for, each in a form that needs no regular expression to decide.
+/// A search text, in a form that needs no regular expression.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Needle {
     Contains(&'static str),
@@ -10,7 +10,7 @@ pub(super) enum Needle {
     Ends(&'static str),
 }
 
-/// What a search reports of each file.
+/// What a search reports for each file.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum SearchReport {
     Lines(usize),
@@ -33,7 +33,7 @@ impl Needle {
     }
 }
 
-/// Whether letters need not agree in case.
+/// Whether case is ignored.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum AnyCase {
     Yes,
@@ -41,7 +41,7 @@ pub(super) enum AnyCase {
 }
 
 impl VfsOracle {
-    /// Files below `root` whose path matches, sorted.
+    /// Returns the files below `root` with a matching path, sorted.
     pub(super) fn glob(&self, pattern: &str, root: &str) -> Result<Vec<String>, OracleError> {
         let files = self.searched(root, shows_dots(pattern))?;
         Ok(files
@@ -50,7 +50,7 @@ impl VfsOracle {
             .collect())
     }
 
-    /// One line of report for each file that matches.
+    /// Returns one line of report for each file that matches.
     pub(super) fn grep(
         &self,
         needle: Needle,
@@ -125,7 +125,7 @@ impl VfsOracle {
         Ok((shown, false))
     }
 
-    /// The files below `root` that searches look at.
+    /// Returns the files below `root` that searches consider.
     fn searched(&self, root: &str, dots: bool) -> Result<Vec<String>, OracleError> {
         let all = self.below(root)?;
         let files = all
@@ -145,8 +145,8 @@ impl VfsOracle {
             .collect())
     }
 
-    /// What the ignore files above `path` say about it; nearer ones first, `.ignore` before
-    /// `.gitignore`.
+    /// Whether the ignore files above `path` ignore it. Nearer files come first, and `.ignore`
+    /// before `.gitignore`.
     fn is_ignored(&self, path: &str) -> bool {
         let is_directory = matches!(self.nodes.get(path), Some(OracleNode::Directory));
         let mut levels: Vec<&str> = parents(path).collect();
@@ -185,7 +185,7 @@ impl VfsOracle {
     }
 }
 
-/// What one line of an ignore file says about a path: ignore it, keep it, or nothing.
+/// Applies one line of an ignore file to a path: ignore it, keep it, or neither.
 fn rule(line: &str, path: &str, is_directory: bool) -> Option<bool> {
     let line = line.trim_end();
     if line.is_empty() || line.starts_with('#') {
@@ -230,7 +230,8 @@ fn relative<'a>(root: &str, path: &'a str) -> &'a str {
     }
 }
 
-/// Globs by trying everything: braces are written out, then characters are compared from the left.
+/// Matches a glob by trying everything: braces are expanded, then characters are compared from the
+/// left.
 fn matches(pattern: &str, path: &str) -> bool {
     if let Some((open, close)) = pattern.find('{').zip(pattern.find('}')) {
         let head = &pattern[..open];

@@ -1,4 +1,5 @@
-//! Many at once: nothing is lost, nothing is torn, nothing is left hanging in the air.
+//! Concurrent operations: no write is lost, no content is torn, and no file is left without its
+//! directory.
 
 use super::op::p;
 use std::collections::BTreeSet;
@@ -6,18 +7,19 @@ use std::sync::Arc;
 use stead_vfs::{Expect, FileKind, ReadRange, Vfs, VfsError};
 use tokio::task::JoinSet;
 
-/// Tries of a compare-and-set loop before it counts as stuck.
+/// The number of attempts of a compare-and-set loop before it counts as stuck.
 const TRIES: usize = 10_000;
 
-/// Everything in this module, on an empty place, which is empty again afterwards.
+/// Runs all tests of this module on an empty place, which is empty again afterwards.
 pub async fn races(vfs: Arc<dyn Vfs>) {
     all(&[vfs], 40).await;
 }
 
-/// The same between several handles to one place, as several processes have them: each racer uses
-/// the next.
+/// Runs the tests between several handles to one place, as several processes have them: each racer
+/// uses the next.
 ///
 /// # Panics
+///
 /// Without a handle.
 pub async fn races_between(handles: &[Arc<dyn Vfs>]) {
     all(handles, 8).await;
@@ -41,19 +43,19 @@ async fn all(handles: &[Arc<dyn Vfs>], rounds: usize) {
 struct Handles<'a>(&'a [Arc<dyn Vfs>]);
 
 impl Handles<'_> {
-    /// The handle of a racer.
+    /// Returns the handle of a racer.
     fn of(&self, racer: usize) -> Arc<dyn Vfs> {
         Arc::clone(&self.0[racer % self.0.len()])
     }
 
-    /// Somebody's who did not take part.
+    /// Returns a handle for checks.
     fn any(&self) -> &dyn Vfs {
         &*self.0[self.0.len() - 1]
     }
 }
 
 async fn one_creator_wins(place: &Handles<'_>, creators: usize) {
-    for round in 0..5 {
+    for round in 0..crate::rounds(5) {
         let path = p(&format!("race{round}/new/file"));
         let mut tasks = JoinSet::new();
         for creator in 0..creators {
@@ -83,7 +85,7 @@ async fn one_creator_wins(place: &Handles<'_>, creators: usize) {
     }
 }
 
-/// All have read the same; one may write, and the others are told.
+/// All editors have read the same version: one can write, and the others get an error.
 async fn one_editor_of_a_version_wins(place: &Handles<'_>, editors: usize) {
     let vfs = place.any();
     let path = p("edited");
@@ -91,7 +93,7 @@ async fn one_editor_of_a_version_wins(place: &Handles<'_>, editors: usize) {
         .write(&path, "nobody".into(), Expect::Absent)
         .await
         .unwrap();
-    for round in 0..3 {
+    for round in 0..crate::rounds(3) {
         let mut tasks = JoinSet::new();
         for editor in 0..editors {
             let vfs = place.of(editor);
@@ -122,7 +124,7 @@ async fn one_editor_of_a_version_wins(place: &Handles<'_>, editors: usize) {
     vfs.remove(&path).await.unwrap();
 }
 
-/// Changes a file's content by compare and set, until it works.
+/// Changes a file's content by compare-and-set, until it succeeds.
 async fn edit(vfs: &dyn Vfs, path: &str, change: impl Fn(&str) -> String) {
     for _ in 0..TRIES {
         let (content, version) = vfs.read(&p(path), ReadRange::ALL).await.unwrap();
@@ -141,7 +143,7 @@ async fn edit(vfs: &dyn Vfs, path: &str, change: impl Fn(&str) -> String) {
 
 async fn no_edit_is_lost(place: &Handles<'_>, editors: usize, edits: usize) {
     let vfs = place.any();
-    // Equal sizes, so that only the version tells one content from the next.
+    // The sizes are equal, so that only the version differs.
     vfs.write(&p("counter"), "1000".into(), Expect::Absent)
         .await
         .unwrap();
@@ -211,7 +213,7 @@ async fn creators_in_one_directory_do_not_disturb_each_other(place: &Handles<'_>
     vfs.remove(&p("busy")).await.unwrap();
 }
 
-/// A reader sees one content or the other, whole, however large.
+/// A reader sees one content or the other, complete, however large.
 async fn no_content_is_torn(place: &Handles<'_>, rounds: usize) {
     let sizes = [1_500_000, 10, 700_000, 0];
     let content = |round: usize| vec![b'a' + (round % 26) as u8; sizes[round % sizes.len()]];
@@ -254,7 +256,7 @@ async fn no_content_is_torn(place: &Handles<'_>, rounds: usize) {
     vfs.remove(&p("large")).await.unwrap();
 }
 
-/// Directories come and go under the writers' hands; what is there in the end hangs together.
+/// Directories are created and removed during writes; the final tree is consistent.
 async fn nothing_is_left_without_its_directory(place: &Handles<'_>, rounds: usize) {
     let mut tasks = JoinSet::new();
     for writer in 0..4 {
@@ -308,11 +310,11 @@ async fn nothing_is_left_without_its_directory(place: &Handles<'_>, rounds: usiz
     assert_eq!(vfs.walk(&p(""), None, 10).await.unwrap().entries, vec![]);
 }
 
-/// Losing a race is fine; being told something else is not.
+/// Checks that a failure is one that a lost race may cause.
 fn allowed(result: Result<(), VfsError>) {
     match result {
         Ok(()) | Err(VfsError::NotFound(_) | VfsError::Exists(_) | VfsError::Changed(_)) => {}
-        // What the local disk says when a directory fills again while it is being removed.
+        // The error of the local disk if a directory gets new entries while it is being removed.
         Err(VfsError::Io { source, .. })
             if source.kind() == std::io::ErrorKind::DirectoryNotEmpty => {}
         Err(other) => panic!("{other:?}"),

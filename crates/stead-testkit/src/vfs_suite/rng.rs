@@ -1,4 +1,4 @@
-//! Numbers that one seed decides, today and with every later version of any library.
+//! A generator with a fixed sequence for each seed, independent of library versions.
 
 /// SplitMix64.
 #[derive(Debug, Clone)]
@@ -17,12 +17,12 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub(super) fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
 
-    /// One of `choices`.
+    /// Returns one of `choices`.
     pub(super) fn pick<'a, T: ?Sized>(&mut self, choices: &[&'a T]) -> &'a T {
         choices[self.below(choices.len())]
     }

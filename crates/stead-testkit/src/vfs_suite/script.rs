@@ -8,13 +8,13 @@ use std::fmt;
 use std::sync::Arc;
 use stead_vfs::{FileKind, LineRange, ReadRange, Vfs};
 
-/// What a place answered to a script, and what was left in it at the end: equal for equal seeds,
-/// wherever the files lie.
+/// The answers of a place to a script, and its final tree. They are equal for equal seeds on every
+/// place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transcript {
-    /// Each operation and its answer.
+    /// The operations with their answers.
     pub answers: Vec<String>,
-    /// Every path, with its content.
+    /// The paths with their contents.
     pub tree: Vec<String>,
 }
 
@@ -27,13 +27,13 @@ impl fmt::Display for Transcript {
     }
 }
 
-/// Does `operations` random operations that `seed` decides, on an empty place. Every answer, error
-/// or not, must be the oracle's.
+/// Performs `operations` random operations, determined by `seed`, on an empty place. Every answer
+/// and error must equal the oracle's.
 pub async fn script(vfs: &dyn Vfs, seed: u64, operations: usize) -> Transcript {
     script_from(vfs, VfsOracle::default(), seed, operations).await
 }
 
-/// The same on a place that already holds what `oracle` says.
+/// Performs a script on a place with the content of `oracle`.
 pub async fn script_from(
     vfs: &dyn Vfs,
     mut oracle: VfsOracle,
@@ -63,7 +63,7 @@ pub async fn script_from(
     Transcript { answers, tree }
 }
 
-/// What a place holds, as an oracle.
+/// Returns the content of a place as an oracle.
 pub async fn oracle_of(vfs: &dyn Vfs) -> VfsOracle {
     let mut oracle = VfsOracle::default();
     for (path, entry) in vfs.walk(&p(""), None, usize::MAX).await.unwrap().entries {
@@ -83,7 +83,7 @@ pub async fn oracle_of(vfs: &dyn Vfs) -> VfsOracle {
     oracle
 }
 
-/// Every path of a place, with its content.
+/// Returns every path of a place with its content.
 pub async fn tree(vfs: &dyn Vfs) -> Vec<String> {
     oracle_tree(&oracle_of(vfs).await)
 }
@@ -96,7 +96,7 @@ fn oracle_tree(oracle: &VfsOracle) -> Vec<String> {
     shown.collect()
 }
 
-/// Writes random files, some of them in a few directories; what is below an overlay, for instance.
+/// Writes random files, some of them in a few directories, for example below an overlay.
 pub async fn scatter(vfs: &dyn Vfs, seed: u64, files: usize) {
     let mut rng = Rng::new(seed);
     let mut oracle = VfsOracle::default();
@@ -267,7 +267,7 @@ fn random(rng: &mut Rng, oracle: &VfsOracle) -> VfsOp {
     }
 }
 
-/// A path: often one that is there or lies beside one, sometimes anything.
+/// Returns a path: often an existing one or a sibling of one, sometimes any.
 fn path(rng: &mut Rng, oracle: &VfsOracle) -> String {
     let known: Vec<&String> = oracle.nodes.keys().collect();
     let name = NAMES[rng.below(NAMES.len())];
@@ -283,7 +283,7 @@ fn path(rng: &mut Rng, oracle: &VfsOracle) -> String {
     }
 }
 
-/// Where to search: mostly the root or a directory.
+/// Returns a root for a search: mostly the root or a directory.
 fn directory(rng: &mut Rng, oracle: &VfsOracle) -> String {
     let is_directory = |node: &OracleNode| matches!(node, OracleNode::Directory);
     let known: Vec<&String> = oracle
@@ -299,8 +299,8 @@ fn directory(rng: &mut Rng, oracle: &VfsOracle) -> String {
     }
 }
 
-/// A content: a few lines, or rules, or nothing, or something large or binary. Where rules are
-/// looked for it is rules: megabytes of them take a search seconds and prove nothing.
+/// Returns a content: a few lines, ignore rules, nothing, or something large or binary. Ignore
+/// files get rules only: megabytes of them would slow searches down and prove nothing.
 fn content(rng: &mut Rng, path: &str) -> Arc<[u8]> {
     let text = match rng.below(24) {
         _ if path.ends_with("ignore") => RULES[rng.below(RULES.len())].to_owned(),

@@ -1,4 +1,4 @@
-//! Contents that come piece by piece.
+//! Contents that are written piece by piece.
 
 use super::op::p;
 use bytes::Bytes;
@@ -6,8 +6,8 @@ use futures_util::stream::{self, StreamExt};
 use std::sync::Arc;
 use stead_vfs::{Expect, ReadRange, Vfs, VfsError};
 
-/// Pieces that end at, before and after what a place may cut at: nothing, one, a chunk, several
-/// commits.
+/// Sizes of pieces around the limits at which a place may split: nothing, one byte, a chunk,
+/// several commits.
 const PIECES: [&[usize]; 7] = [
     &[],
     &[0],
@@ -28,7 +28,7 @@ fn pieces(sizes: &[usize]) -> Vec<Bytes> {
     sizes.iter().enumerate().map(piece).collect()
 }
 
-/// What was streamed is what was written, all at once or not at all. Leaves the place empty.
+/// A streamed content is written completely or not at all. Leaves the place empty.
 pub async fn streams(vfs: Arc<dyn Vfs>) {
     let vfs = &*vfs;
     let path = p("streams/deep/file");
@@ -63,7 +63,7 @@ pub async fn streams(vfs: Arc<dyn Vfs>) {
     assert_eq!(super::tree(vfs).await, Vec::<String>::new());
 }
 
-/// While pieces come, readers see what was there before; and its permission bits stay.
+/// While pieces arrive, readers see the earlier content; its permission bits stay.
 async fn unseen_until_the_end(vfs: &dyn Vfs) {
     let path = p("streams/seen");
     vfs.write(&path, "old".into(), Expect::Absent)
@@ -81,7 +81,7 @@ async fn unseen_until_the_end(vfs: &dyn Vfs) {
     assert_eq!(vfs.stat(&path).await.unwrap().mode, mode);
 }
 
-/// A write that nobody waits for any more leaves nothing to be seen.
+/// A write whose future is dropped leaves nothing visible.
 async fn dropped(vfs: &dyn Vfs) {
     let path = p("streams/dropped");
     let source = stream::iter(pieces(&[3_000_000])).chain(stream::pending());

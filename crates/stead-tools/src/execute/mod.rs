@@ -122,7 +122,7 @@ impl TypedTool for Execute {
             .await
             .map_err(|error| ToolError::RespondToModel(error.to_string()))?;
         let Output { content, .. } = spill.finish().await;
-        let said: String = content.iter().filter_map(block_text).collect();
+        let said: String = content.iter().filter_map(Block::as_text).collect();
         let text = result::render_result(
             ended,
             seconds,
@@ -199,12 +199,5 @@ impl Execute {
             ))
         };
         (self.folders)(&real).ok_or_else(elsewhere)
-    }
-}
-
-fn block_text(block: &Block) -> Option<&str> {
-    match block {
-        Block::Text { text } => Some(text),
-        Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
     }
 }

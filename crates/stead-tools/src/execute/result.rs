@@ -19,7 +19,8 @@ const SIGNALS: [(i32, &str); 14] = [
     (25, "XFSZ"),
 ];
 
-/// Formats how a command ended and what it wrote. It had `seconds`, of at most `most_seconds`.
+/// Formats the end of a command and its output. The command ran for `seconds`, of at most
+/// `most_seconds`.
 pub(super) fn render_result(
     ended: ExecOutcome,
     seconds: u64,

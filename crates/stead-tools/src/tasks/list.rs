@@ -1,13 +1,13 @@
 //! The list of tasks in OpenPaw's format: a version, the time of the last change, and the tasks.
 //! Unknown keys are kept.
 
-use super::yaml::{self, TaskYaml};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use stead_core::{YamlError, YamlValue};
 
 /// The version of the file's format.
-const VERSION: i64 = 1;
+const VERSION: i128 = 1;
 
 /// How far a task has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -77,7 +77,7 @@ impl Priority {
 
 /// A task: the keys of its map.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct TaskItem(Vec<(String, TaskYaml)>);
+pub(super) struct TaskItem(Vec<(String, YamlValue)>);
 
 impl TaskItem {
     /// A new task, with the keys that OpenPaw writes.
@@ -88,7 +88,7 @@ impl TaskItem {
         priority: Priority,
         now: Timestamp,
     ) -> Self {
-        let text = |(key, value): (&str, String)| (key.to_owned(), TaskYaml::Text(value));
+        let text = |(key, value): (&str, String)| (key.to_owned(), YamlValue::Text(value));
         let given = [
             ("id", id),
             ("type", kind),
@@ -97,8 +97,8 @@ impl TaskItem {
             ("priority", priority.as_str().to_owned()),
             ("created_at", python_iso(now)),
         ];
-        let empty = |key: &str| (key.to_owned(), TaskYaml::Null);
-        let mut keys: Vec<(String, TaskYaml)> = given.into_iter().map(text).collect();
+        let empty = |key: &str| (key.to_owned(), YamlValue::Null);
+        let mut keys: Vec<(String, YamlValue)> = given.into_iter().map(text).collect();
         keys.extend(
             [
                 "started_at",
@@ -109,21 +109,21 @@ impl TaskItem {
             ]
             .map(empty),
         );
-        keys.push(("check_count".to_owned(), TaskYaml::Int(0)));
+        keys.push(("check_count".to_owned(), YamlValue::Int(0)));
         keys.extend(["check_interval_minutes", "notes"].map(empty));
-        keys.push(("metadata".to_owned(), TaskYaml::Map(Vec::new())));
+        keys.push(("metadata".to_owned(), YamlValue::Map(Vec::new())));
         keys.extend(["result_summary", "result_path", "error_message"].map(empty));
         Self(keys)
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&TaskYaml> {
+    pub(super) fn get(&self, key: &str) -> Option<&YamlValue> {
         self.0
             .iter()
             .find(|(known, _)| known == key)
             .map(|(_, value)| value)
     }
 
-    pub(super) fn set(&mut self, key: &str, value: TaskYaml) {
+    pub(super) fn set(&mut self, key: &str, value: YamlValue) {
         match self.0.iter_mut().find(|(known, _)| known == key) {
             Some((_, old)) => *old = value,
             None => self.0.push((key.to_owned(), value)),
@@ -133,7 +133,7 @@ impl TaskItem {
     /// Returns the text of a key that every task has.
     pub(super) fn text(&self, key: &str) -> &str {
         self.get(key)
-            .and_then(TaskYaml::as_text)
+            .and_then(YamlValue::as_text)
             .unwrap_or_default()
     }
 
@@ -155,9 +155,9 @@ impl TaskItem {
         let known = self
             .0
             .iter()
-            .filter(|(_, value)| *value != TaskYaml::Null)
+            .filter(|(_, value)| *value != YamlValue::Null)
             .cloned();
-        yaml::to_yaml(&known.collect::<Vec<_>>())
+        YamlValue::Map(known.collect()).to_string()
     }
 
     /// Returns what is wrong with the task at position `number` of a file.
@@ -180,34 +180,34 @@ impl TaskItem {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TaskList {
     /// The keys of the file before and after the tasks.
-    keys: Vec<(String, TaskYaml)>,
+    keys: Vec<(String, YamlValue)>,
     pub(super) tasks: Vec<TaskItem>,
 }
 
 impl TaskList {
     /// Reads a file. A damaged file is an error, so that it is not overwritten.
     pub(super) fn read(text: &str) -> Result<Self, String> {
-        let mut keys = TaskYaml::parse(text)?;
+        let mut keys = parse_map(text)?;
         match keys
             .iter()
             .find(|(key, _)| key == "version")
             .map(|(_, value)| value)
         {
-            None | Some(TaskYaml::Int(VERSION)) => {}
+            None | Some(YamlValue::Int(VERSION)) => {}
             Some(_) => return Err(format!("its `version` is not {VERSION}")),
         }
         let listed = keys
             .iter_mut()
             .find(|(key, _)| key == "tasks")
-            .map(|(_, value)| std::mem::replace(value, TaskYaml::Null));
+            .map(|(_, value)| std::mem::replace(value, YamlValue::Null));
         let listed = match listed {
-            None | Some(TaskYaml::Null) => Vec::new(),
-            Some(TaskYaml::List(items)) => items,
+            None | Some(YamlValue::Null) => Vec::new(),
+            Some(YamlValue::List(items)) => items,
             Some(_) => return Err("its `tasks` are no list".to_owned()),
         };
         let mut tasks: Vec<TaskItem> = Vec::with_capacity(listed.len());
         for (at, item) in listed.into_iter().enumerate() {
-            let TaskYaml::Map(map) = item else {
+            let YamlValue::Map(map) = item else {
                 return Err(format!("task {} is no map", at + 1));
             };
             let task = TaskItem(map);
@@ -229,22 +229,22 @@ impl TaskList {
     pub(super) fn write(&self, now: Timestamp) -> String {
         let mut keys = self.keys.clone();
         let mut set =
-            |key: &str, value: TaskYaml| match keys.iter_mut().find(|(known, _)| known == key) {
+            |key: &str, value: YamlValue| match keys.iter_mut().find(|(known, _)| known == key) {
                 Some((_, old)) => *old = value,
                 None => keys.push((key.to_owned(), value)),
             };
-        set("version", TaskYaml::Int(VERSION));
-        set("last_updated", TaskYaml::Text(python_iso(now)));
+        set("version", YamlValue::Int(VERSION));
+        set("last_updated", YamlValue::Text(python_iso(now)));
         set(
             "tasks",
-            TaskYaml::List(
+            YamlValue::List(
                 self.tasks
                     .iter()
-                    .map(|task| TaskYaml::Map(task.0.clone()))
+                    .map(|task| YamlValue::Map(task.0.clone()))
                     .collect(),
             ),
         );
-        yaml::to_yaml(&keys)
+        YamlValue::Map(keys).to_string()
     }
 
     pub(super) fn position(&self, id: &str) -> Result<usize, String> {
@@ -253,7 +253,39 @@ impl TaskList {
     }
 }
 
+/// Parses a file that is one map.
+fn parse_map(text: &str) -> Result<Vec<(String, YamlValue)>, String> {
+    match text.parse().map_err(|error: YamlError| error.to_string())? {
+        YamlValue::Map(map) => Ok(map),
+        YamlValue::Null => Ok(Vec::new()),
+        YamlValue::Bool(_)
+        | YamlValue::Int(_)
+        | YamlValue::Float(_)
+        | YamlValue::Text(_)
+        | YamlValue::List(_) => Err("it is no map".to_owned()),
+    }
+}
+
 /// Formats a time as Python does.
 pub(super) fn python_iso(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%S%.6f+00:00").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_no_map_is_damaged() {
+        for (text, message) in [
+            ("- a\n", "it is no map"),
+            ("a: [", "line 1: "),
+            ("a: 1\na: 2\n", "line "),
+        ] {
+            let error = TaskList::read(text).unwrap_err();
+            assert!(error.starts_with(message), "{text:?}: {error}");
+        }
+        let empty = TaskList::read("# nothing yet\n").unwrap();
+        assert_eq!(empty.tasks, []);
+    }
 }

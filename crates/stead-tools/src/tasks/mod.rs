@@ -8,7 +8,6 @@
 mod list;
 mod tools;
 mod update;
-mod yaml;
 
 pub(crate) use tools::IDENTITIES;
 pub use tools::task_tools;

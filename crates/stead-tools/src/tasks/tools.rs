@@ -2,7 +2,6 @@
 
 use super::list::{Priority, Status, TaskItem};
 use super::update::UpdateTask;
-use super::yaml::TaskYaml;
 use super::{load, update_list};
 use crate::typed::tool_family;
 use crate::{CallPlan, Output, ToolCx, ToolDef, ToolError, ToolIdentity, TypedTool};
@@ -11,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::fmt::Write;
-use stead_core::{AccessKind, PathAccess, PathScope, Risk, ToolKind};
+use stead_core::{AccessKind, PathAccess, PathScope, Risk, ToolKind, YamlValue};
 use stead_vfs::VPath;
 
 const CREATE_TASK: ToolIdentity = ToolIdentity::new("create_task", ToolKind::Task)
@@ -137,12 +136,9 @@ impl TypedTool for CreateTask {
             Timestamp::now(),
         );
         if let Some(minutes) = args.expected_duration_minutes {
-            task.set(
-                "expected_duration_minutes",
-                TaskYaml::Int(i64::from(minutes)),
-            );
+            task.set("expected_duration_minutes", YamlValue::Int(minutes.into()));
         }
-        task.set("metadata", TaskYaml::from(&metadata));
+        task.set("metadata", YamlValue::from(&metadata));
         update_list(&*cx.vfs, &self.0.path, |list| {
             if list.tasks.len() >= MAX_TASKS {
                 return Err(format!(

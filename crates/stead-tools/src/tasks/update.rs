@@ -3,12 +3,11 @@
 use super::list::{Status, TaskItem, python_iso};
 use super::tools::{TaskFile, check_length};
 use super::update_list;
-use super::yaml::TaskYaml;
 use crate::{CallPlan, Output, ToolCx, ToolDef, ToolError, ToolIdentity, TypedTool};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stead_core::{AccessKind, Risk, ToolKind};
+use stead_core::{AccessKind, Risk, ToolKind, YamlValue};
 
 const UPDATE_TASK: ToolIdentity =
     ToolIdentity::new("update_task", ToolKind::Task).aliases(&["TaskUpdate"]);
@@ -85,11 +84,11 @@ fn apply_update(
     now: Timestamp,
 ) -> Result<String, String> {
     if let Some(status) = args.status {
-        task.set("status", TaskYaml::text(status.as_str()));
+        task.set("status", YamlValue::text(status.as_str()));
         match status {
-            Status::InProgress => task.set("started_at", TaskYaml::Text(python_iso(now))),
+            Status::InProgress => task.set("started_at", YamlValue::Text(python_iso(now))),
             Status::Completed | Status::Failed | Status::Cancelled => {
-                task.set("completed_at", TaskYaml::Text(python_iso(now)))
+                task.set("completed_at", YamlValue::Text(python_iso(now)))
             }
             Status::Pending | Status::AwaitingCheck => {}
         }
@@ -107,7 +106,7 @@ fn apply_update(
                 "its notes take at most {MAX_NOTES_CHARS} characters; put long ones into a file"
             ));
         }
-        task.set("notes", TaskYaml::Text(notes));
+        task.set("notes", YamlValue::Text(notes));
     }
     let given = [
         ("result_summary", &args.result_summary),
@@ -116,14 +115,14 @@ fn apply_update(
     ];
     for (key, text) in given {
         if let Some(text) = text {
-            task.set(key, TaskYaml::text(text));
+            task.set(key, YamlValue::text(text));
         }
     }
-    task.set("last_checked_at", TaskYaml::Text(python_iso(now)));
+    task.set("last_checked_at", YamlValue::Text(python_iso(now)));
     let count = match task.get("check_count") {
-        Some(TaskYaml::Int(count)) => count.saturating_add(1),
+        Some(YamlValue::Int(count)) => count.saturating_add(1),
         Some(_) | None => 1,
     };
-    task.set("check_count", TaskYaml::Int(count));
+    task.set("check_count", YamlValue::Int(count));
     Ok(task.text("status").to_owned())
 }

@@ -346,7 +346,7 @@ fn lists_narrow_by_any_name_and_deny_wins() {
         );
         assert_eq!(kept(Some(&[]), &[]), [""; 0]);
         assert_eq!(kept(Some(&["Bash"]), &[]), [""; 0]);
-        assert_eq!(kept(None, &["Edit", "delete", "unknown"]).len(), 8);
+        assert_eq!(kept(None, &["Edit", "delete", "unknown"]).len(), 9);
         let left = all.filter(Some(&list(&["Read"])), &[]);
         assert!(
             left.prepare("Write", json!({}))

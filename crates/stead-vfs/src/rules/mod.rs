@@ -365,7 +365,7 @@ impl RuleDecision<'_> {
     /// Returns the content of the rule, independent of its position.
     fn content(&self) -> String {
         match self {
-            Self::Protected(kept) | Self::LinkTarget(kept) => kept.describe(),
+            Self::Protected(kept) | Self::LinkTarget(kept) => kept.id().to_owned(),
             Self::Rule {
                 pattern,
                 kind,

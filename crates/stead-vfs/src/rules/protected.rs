@@ -145,6 +145,19 @@ pub(crate) enum Protection {
 }
 
 impl Protection {
+    /// Returns the name of the protection in rule ids: the entry of the table, never the path, which
+    /// may be secret.
+    pub(crate) fn id(self) -> &'static str {
+        match self {
+            Self::Root => "workspace",
+            Self::Fixed(name) | Self::Secret(name) => name,
+            Self::Users => "users",
+            Self::Git => "git",
+            Self::Undo => "undo",
+            Self::Quarantine => "quarantine",
+        }
+    }
+
     /// Describes the reason. It names the entry of the table and never the path, which may be
     /// secret.
     pub(crate) fn describe(self) -> String {
@@ -163,8 +176,7 @@ impl Protection {
                 "protected: what undo remembers cannot be read or changed by the agent".to_owned()
             }
             Self::Quarantine => {
-                "protected: facts that wait for approval cannot be read or changed by the agent; \
-                                 `stead memory review` shows them"
+                "protected: facts that wait for approval cannot be read or changed by the agent"
                     .to_owned()
             }
         }

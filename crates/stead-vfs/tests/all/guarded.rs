@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use stead_core::{AccessKind, VerdictKind};
 use stead_vfs::{
-    Bounds, Case, Expect, GlobQuery, GrepMode, GrepQuery, Guarded, LineRange, Protected, ReadRange,
-    Rule, Rules, Search, Syntax, VPath, Vfs, VfsError, Visible,
+    Bounds, Expect, GlobQuery, GrepMode, GrepQuery, Guarded, LineRange, Protected, ReadRange, Rule,
+    Rules, Search, Syntax, VPath, Vfs, VfsError, Visible,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -228,13 +228,9 @@ async fn guards_within_guards_and_filters_all_hold() {
         ],
     );
     let query = GrepQuery {
-        pattern: "needle".to_owned(),
         syntax: Syntax::Literal,
-        case: Case::Sensitive,
-        root: VPath::root(),
-        glob: None,
-        file_type: None,
         mode: GrepMode::Files,
+        ..GrepQuery::new("needle", VPath::root())
     };
     let found = outer.grep(query.clone(), bounds(9)).await.unwrap();
     let paths = |files: &[stead_vfs::FileMatches]| {

@@ -44,13 +44,13 @@ fn recorded(inner: Arc<dyn Vfs>) -> Arc<dyn Vfs> {
     Arc::new(Recorded::new(inner, Arc::new(log), run))
 }
 
-/// Makes one test per backend: the scripts of some seeds.
+/// Makes one test per backend: the scripts of so many seeds, from the first one.
 macro_rules! scripts {
-    ($($name:ident: $ground:expr, $seeds:expr;)*) => {
+    ($($name:ident: $ground:expr, $first:literal, $count:literal;)*) => {
         $(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                for seed in $seeds {
+                for seed in ($first..).take(stead_testkit::rounds($count)) {
                     let ground = $ground;
                     same_answers(&*ground.open().await, seed).await;
                 }
@@ -60,19 +60,19 @@ macro_rules! scripts {
 }
 
 scripts! {
-    a_script_on_memory: Ground::memory(), 0..2;
-    a_script_on_local: Ground::local(), 0..2;
-    a_script_on_sqlite: Ground::sqlite(), 0..2;
-    a_script_on_redis: Ground::redis(), 0..2;
-    a_script_on_postgres: Ground::postgres(), 0..2;
-    a_script_on_mariadb: Ground::mariadb(), 0..2;
-    a_script_on_files: Ground::files(), 0..1;
-    a_script_on_redis_over_local: Ground::redis().over(Ground::local()), 2..3;
-    a_script_on_postgres_over_sqlite: Ground::postgres().over(Ground::sqlite()), 2..3;
-    a_script_on_local_over_mariadb: Ground::local().over(Ground::mariadb()), 2..3;
-    a_script_on_mariadb_over_redis: Ground::mariadb().over(Ground::redis()), 3..4;
+    a_script_on_memory: Ground::memory(), 0, 2;
+    a_script_on_local: Ground::local(), 0, 2;
+    a_script_on_sqlite: Ground::sqlite(), 0, 2;
+    a_script_on_redis: Ground::redis(), 0, 2;
+    a_script_on_postgres: Ground::postgres(), 0, 2;
+    a_script_on_mariadb: Ground::mariadb(), 0, 2;
+    a_script_on_files: Ground::files(), 0, 1;
+    a_script_on_redis_over_local: Ground::redis().over(Ground::local()), 2, 1;
+    a_script_on_postgres_over_sqlite: Ground::postgres().over(Ground::sqlite()), 2, 1;
+    a_script_on_local_over_mariadb: Ground::local().over(Ground::mariadb()), 2, 1;
+    a_script_on_mariadb_over_redis: Ground::mariadb().over(Ground::redis()), 3, 1;
     a_script_on_sqlite_over_postgres_over_local:
-        Ground::sqlite().over(Ground::postgres().over(Ground::local())), 3..4;
+        Ground::sqlite().over(Ground::postgres().over(Ground::local())), 3, 1;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -10,9 +10,8 @@ use stead_store::{
 };
 use stead_testkit::vfs_suite::{self, SCRIPT_OPERATIONS, VfsOracle};
 use stead_vfs::{
-    Bounds, Case, Expect, FileKind, Frozen, GlobQuery, GrepMode, GrepQuery, Guarded, Overlay,
-    Protected, ReadRange, Routes, Rule, Rules, Scoped, StoreVfs, Syntax, VPath, Version, Vfs,
-    VfsError,
+    Bounds, Expect, FileKind, Frozen, GlobQuery, GrepMode, GrepQuery, Guarded, Overlay, Protected,
+    ReadRange, Routes, Rule, Rules, Scoped, StoreVfs, Syntax, VPath, Version, Vfs, VfsError,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -64,7 +63,7 @@ async fn script_over(upper: Place, lower: Place, seed: u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn overlays_over_random_content_in_memory() {
-    for seed in 0..8 {
+    for seed in (0..).take(stead_testkit::rounds(8)) {
         script_over(memory_place(), memory_place(), seed).await;
     }
 }
@@ -77,7 +76,7 @@ async fn overlays_over_random_content_on_disk() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn an_overlay_over_an_overlay() {
-    for seed in 60..64 {
+    for seed in (60..).take(stead_testkit::rounds(4)) {
         let lowest = memory_place();
         let middle = memory_place();
         vfs_suite::scatter(&*lowest.vfs, seed, 30).await;
@@ -90,7 +89,7 @@ async fn an_overlay_over_an_overlay() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn scripts_across_mounts() {
     let mounts = ["sub", "deep/a", "deep/a/b", ".hid", "a-b"];
-    for seed in 200..208 {
+    for seed in (200..).take(stead_testkit::rounds(8)) {
         let place = routes_place(&mounts);
         let oracle = VfsOracle::default().with_fixed(&mounts);
         vfs_suite::script_from(&*place.vfs, oracle, seed, SCRIPT_OPERATIONS / 2).await;
@@ -324,13 +323,9 @@ async fn one_failing_route_does_not_spoil_a_search() {
         "{failed:?}"
     );
     let query = GrepQuery {
-        pattern: "needle".into(),
         syntax: Syntax::Literal,
-        case: Case::Sensitive,
-        root: p(""),
-        glob: None,
-        file_type: None,
         mode: GrepMode::Files,
+        ..GrepQuery::new("needle", p(""))
     };
     let found = routes
         .search()

@@ -189,7 +189,7 @@ suite!(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_scripts_in_memory() {
-    for seed in 100..110 {
+    for seed in (100..).take(stead_testkit::rounds(10)) {
         vfs_suite::script(&StoreVfs::in_memory(), seed, vfs_suite::SCRIPT_OPERATIONS).await;
     }
 }

@@ -1,45 +1,45 @@
-//! What hooks are asked about.
+//! The events that hooks are asked about.
 
 use serde::Deserialize;
 use stead_core::RunOutcome;
 
-/// Something that a hook can be asked about.
+/// A point of a session at which hooks are asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HookEvent {
-    /// A process takes a session up.
+    /// A process opens a session.
     SessionStart,
-    /// A process is done with a session.
+    /// A process closes a session.
     SessionEnd,
-    /// A person says something; nothing of it is on record yet.
+    /// A person sends an input, which is not recorded yet.
     PromptSubmit,
-    /// The input is on record, and work begins.
+    /// The input is recorded, and the run starts.
     RunStart,
-    /// How the run ended is on record.
+    /// The end of the run is recorded.
     RunEnd,
-    /// What the model is to be sent is about to be put together.
+    /// The messages for the model are about to be assembled.
     BeforeContextBuild,
-    /// It is put together.
+    /// The messages for the model are assembled.
     AfterContextBuild,
-    /// The model is about to be asked.
+    /// The model is about to be called.
     BeforeModelCall,
-    /// It has answered, and nothing of it was acted on.
+    /// The model has answered, and nothing was done with the answer yet.
     AfterModelCall,
-    /// A call is about to go through the gate.
+    /// A tool call is about to go through the gate.
     BeforeToolCall,
-    /// It has its result, which nobody was told.
+    /// A tool call has its result, which was not reported yet.
     AfterToolCall,
-    /// A call needs a person's yes.
+    /// A tool call needs a person's approval.
     PermissionRequest,
-    /// The model is about to be shown less of the conversation.
+    /// The context is about to be compacted.
     BeforeCompaction,
-    /// It is.
+    /// The context was compacted.
     AfterCompaction,
-    /// A person should know something.
+    /// A person should be notified.
     Notification,
 }
 
 impl HookEvent {
-    /// All of them.
+    /// All events.
     pub const ALL: [Self; 15] = [
         Self::SessionStart,
         Self::SessionEnd,
@@ -58,7 +58,7 @@ impl HookEvent {
         Self::Notification,
     ];
 
-    /// Its name in files, journals and what hooks are told.
+    /// Returns the name in files, journals and the input of hooks.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::SessionStart => "session_start",
@@ -79,7 +79,7 @@ impl HookEvent {
         }
     }
 
-    /// Its name in OpenHarness, where it has another.
+    /// Returns the name in OpenHarness, where it has another.
     pub fn openharness_name(self) -> &'static str {
         match self {
             Self::BeforeToolCall => "before_tool_dispatch",
@@ -100,7 +100,7 @@ impl HookEvent {
         }
     }
 
-    /// Whether a hook can stop what it is asked about.
+    /// Whether a hook can block the event.
     pub fn can_be_blocked(self) -> bool {
         match self {
             Self::PromptSubmit
@@ -121,8 +121,8 @@ impl HookEvent {
         }
     }
 
-    /// Whether a hook that fails here stops things unless it says otherwise: it stands before
-    /// something that would happen unguarded.
+    /// Whether a failing hook blocks the event by default. This holds for events before an action
+    /// that would otherwise happen unguarded.
     pub fn fails_closed(self) -> bool {
         match self {
             Self::PromptSubmit
@@ -144,28 +144,28 @@ impl HookEvent {
     }
 }
 
-/// An event that a hook listens to.
+/// An event that triggers a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HookTrigger {
     /// The event.
     pub event: HookEvent,
-    /// Which ends of runs, where the event is one.
+    /// The filter for the ends of runs, for the event of that kind.
     pub run_end: RunEndFilter,
 }
 
-/// Which ends of runs a hook listens to.
+/// The ends of runs that trigger a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunEndFilter {
-    /// All.
+    /// All ends.
     Any,
-    /// Those that came to an answer.
+    /// Runs that ended with an answer.
     Completed,
-    /// Those that did not, though nobody stopped them.
+    /// Runs that failed without being stopped by a person.
     Failed,
 }
 
 impl RunEndFilter {
-    /// Whether a run that ended so is one of them.
+    /// Whether a run with this outcome is covered.
     pub fn covers(self, outcome: RunOutcome) -> bool {
         match (self, outcome) {
             (Self::Any, _) => true,
@@ -184,7 +184,7 @@ impl RunEndFilter {
     }
 }
 
-/// An event as it is written: by our names, or by those of other systems.
+/// The name of an event in files: stead's own, or that of another system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum HookEventName {
@@ -218,7 +218,7 @@ pub(super) enum HookEventName {
 }
 
 impl HookEventName {
-    /// What it means.
+    /// Returns the trigger that the name stands for.
     pub(super) fn trigger(self) -> HookTrigger {
         let ended = match self {
             Self::RunCompleted => RunEndFilter::Completed,

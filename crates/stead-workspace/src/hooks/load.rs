@@ -1,4 +1,4 @@
-//! Reading a folder of hooks.
+//! Loading a folder of hooks.
 
 use super::raw::{HandlerKind, RawHandler, RawHook};
 use super::{Handler, HookSpec, Matcher, Program};
@@ -9,26 +9,26 @@ use stead_core::VariableSyntax;
 use stead_model::ModelSettings;
 use stead_vfs::VPath;
 
-/// How long a hook may take unless it says so.
+/// The default time limit of a hook.
 const DEFAULT_TIMEOUT_SECONDS: u64 = 30;
 
-/// The model that a name means; or why there is none, and how bad that is.
+/// A function that finds the model with a name. The error has a severity.
 type FindModel<'a> = dyn Fn(&str) -> Result<ModelSettings, (Severity, String)> + Sync + 'a;
 
-/// What a hook may refer to.
+/// The items that a hook may refer to.
 pub(crate) struct HookReferences<'a> {
-    /// Finds models.
+    /// The function that finds models.
     pub(crate) model: &'a FindModel<'a>,
-    /// Names of agents.
+    /// The names of agents.
     pub(crate) agents: Vec<&'a str>,
-    /// Folders whose files the agent cannot change.
+    /// The folders with files that the agent cannot change.
     pub(crate) protected_dirs: &'a [&'a str],
 }
 
-/// Reads every hook of `folder`, by the names of their files; all that is wrong with any is noted.
+/// Loads every hook of `folder`, in the order of file names, and notes all problems.
 pub(crate) async fn load_hooks(draft: &mut Draft<'_>, folder: &str, known: &HookReferences<'_>) {
     for path in list_definitions(draft, SettingsRoot::Workspace, folder, ".yaml").await {
-        // `${X}` is for the shell; `${env.X}` is a variable.
+        // `${X}` belongs to the shell; `${env.X}` is a variable.
         let Some(document) = draft
             .load_yaml_in(SettingsRoot::Workspace, &path, VariableSyntax::Env)
             .await
@@ -102,7 +102,7 @@ async fn resolve_handler(
             let model = match name.map(|name| (known.model)(name)) {
                 None => None,
                 Some(Ok(settings)) => Some(Box::new(settings)),
-                // Where that is no error, another model is used anyway.
+                // If this is not an error, another model is used.
                 Some(Err((severity, message))) => {
                     draft.note(document.finding(severity, key, format!("{key}: {message}")));
                     None
@@ -175,7 +175,8 @@ async fn resolve_command(
     Some(Handler::Command { program, cwd, env })
 }
 
-/// A text that stands in the file, or in another that it names. What is missing is told elsewhere.
+/// Loads a text that is in the file itself or in another file. Missing texts are reported
+/// elsewhere.
 async fn load_text(
     draft: &mut Draft<'_>,
     document: &SettingsDocument,

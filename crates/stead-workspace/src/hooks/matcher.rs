@@ -1,19 +1,19 @@
-//! Which of an event's occasions a hook is asked about.
+//! Patterns that select the occasions at which a hook is asked.
 
 use serde_json::{Value, json};
 use std::fmt;
 use std::sync::Arc;
 
-/// A regular expression as JavaScript reads them, found anywhere in a text.
+/// A JavaScript regular expression that may match anywhere in a text.
 #[derive(Clone)]
 pub struct Matcher {
     pattern: String,
-    // A validator of schemas has such expressions, and they are bounded.
+    // The schema validator has an engine for such expressions, with bounded run time.
     validator: Arc<jsonschema::Validator>,
 }
 
 impl Matcher {
-    /// None if `pattern` is no regular expression.
+    /// Creates a matcher. Returns none if `pattern` is not a regular expression.
     pub fn new(pattern: &str) -> Option<Self> {
         let found = jsonschema::validator_for(&json!({"pattern": pattern})).ok()?;
         Some(Self {
@@ -22,7 +22,7 @@ impl Matcher {
         })
     }
 
-    /// Whether it is found in `text`.
+    /// Whether the expression matches anywhere in `text`.
     pub fn matches(&self, text: &str) -> bool {
         self.validator.is_valid(&Value::String(text.to_owned()))
     }

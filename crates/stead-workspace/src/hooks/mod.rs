@@ -1,7 +1,6 @@
-//! What is to be done when something happens: `hooks/*.yaml`, and what other layouts have of the
-//! kind.
+//! Hooks: `hooks/*.yaml`, and the similar files of other layouts.
 //!
-//! Here they are read and checked; whoever drives an agent asks them.
+//! This module loads and checks them; `stead-agent` asks them.
 
 mod event;
 mod load;

@@ -1,4 +1,4 @@
-//! A hook as its file says it, and what is wrong with that.
+//! The settings file of a hook, and its checks.
 
 use super::event::HookEventName;
 use super::spec::{Capability, HttpMethod, OnFailure};
@@ -7,7 +7,7 @@ use crate::layout::{TextOr, TextSource, first_duplicate, is_valid_name};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The longest a hook may take.
+/// The maximum time limit of a hook.
 const MAX_TIMEOUT_SECONDS: u64 = 600;
 
 #[derive(Deserialize)]
@@ -32,7 +32,7 @@ pub(super) enum HandlerKind {
     Agent,
 }
 
-/// One for all kinds, so that a mistake is told at its key.
+/// The keys of all kinds of handlers in one type, so that a problem is reported at its key.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawHandler {
@@ -54,11 +54,11 @@ pub(super) struct RawHandler {
     pub(super) timeout_seconds: Option<u64>,
 }
 
-/// Keys with what is wrong with them.
+/// Keys with their problems.
 pub(super) type KeyProblems = Vec<(String, String)>;
 
 impl RawHook {
-    /// What is wrong and can be told without looking elsewhere.
+    /// Returns the problems that can be found without other files.
     pub(super) fn problems(&self) -> KeyProblems {
         let mut problems = Vec::new();
         let mut wrong =
@@ -121,7 +121,7 @@ impl RawHook {
         problems
     }
 
-    /// Capabilities that none of its events has a use for, with their keys.
+    /// Returns the capabilities that have no meaning for any of the hook's events, with their keys.
     pub(super) fn unused_capabilities(&self) -> KeyProblems {
         let idle = |(_, capability): &(usize, &Capability)| {
             !self
@@ -155,7 +155,7 @@ impl RawHook {
 }
 
 impl RawHandler {
-    /// Which keys are missing, and which belong to handlers of another kind.
+    /// Adds missing keys, and keys that belong to handlers of another kind.
     fn problems(&self, wrong: &mut impl FnMut(&str, &str)) {
         use HandlerKind::{Agent, Command, Http, Prompt};
         let filled =

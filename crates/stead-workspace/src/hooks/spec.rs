@@ -1,4 +1,4 @@
-//! A hook as it is asked, whichever layout defined it.
+//! The definition of a hook, the same for every layout.
 
 use super::{HookEvent, HookTrigger, Matcher, RunEndFilter};
 use serde::Deserialize;
@@ -11,77 +11,77 @@ use stead_vfs::VPath;
 /// A hook.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HookSpec {
-    /// Its name, which no other hook has.
+    /// The hook's name, which is unique in the workspace.
     pub name: String,
-    /// The file it was read from.
+    /// The file that defines the hook.
     pub source: String,
-    /// What it is asked about.
+    /// The events that trigger the hook.
     pub events: Vec<HookTrigger>,
-    /// Which occasions of them; none = all.
+    /// The pattern that selects occasions; none = all.
     pub matcher: Option<Matcher>,
-    /// Who is asked.
+    /// The handler that answers.
     pub handler: Handler,
-    /// What it may do beside saying no and adding words.
+    /// What the hook may do in addition to blocking and adding context.
     pub capabilities: BTreeSet<Capability>,
-    /// How long it may take.
+    /// The time limit.
     pub timeout: Duration,
-    /// What happens if it gives no answer; none = as the event has it.
+    /// What happens if the hook gives no valid answer; none = the default of the event.
     pub on_failure: Option<OnFailure>,
 }
 
-/// Who is asked.
+/// The handler of a hook.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Handler {
-    /// A program of this machine: what happened on its standard input, its answer on its standard
+    /// A program on this machine, with the event on standard input and the answer on standard
     /// output.
     Command {
         /// The program.
         program: Program,
-        /// The folder of the workspace it is run in.
+        /// The folder of the workspace in which the program runs.
         cwd: VPath,
-        /// Its environment, beside the few variables that every hook has.
+        /// The environment, in addition to the few variables that every hook has.
         env: BTreeMap<String, String>,
     },
-    /// An address: what happened as the body of a request, the answer as that of a response.
+    /// An HTTP endpoint, with the event as the request body and the answer as the response body.
     Http {
-        /// The address.
+        /// The URL.
         url: String,
-        /// How it is asked.
+        /// The request method.
         method: HttpMethod,
-        /// Headers, beside those that say that it is JSON.
+        /// The headers, in addition to those for JSON.
         headers: BTreeMap<String, String>,
     },
-    /// A model: what happened as its input, its answer as it is.
+    /// A model, with the event as its input.
     Prompt {
-        /// What it is told to look for.
+        /// The instructions for the model.
         prompt: String,
         /// The model; none = the agent's own.
         model: Option<Box<ModelSettings>>,
     },
     /// An agent of the workspace.
     Agent {
-        /// Its name.
+        /// The agent's name.
         agent: String,
-        /// What it is to do.
+        /// The agent's task.
         task: String,
     },
 }
 
-/// What is run.
+/// A program to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
-    /// A line for `sh`.
+    /// A command line for `sh`.
     Shell(String),
-    /// A program with its arguments, as they are.
+    /// A program with its arguments, without a shell.
     Direct {
         /// The program.
         program: String,
-        /// Its arguments.
+        /// The arguments.
         args: Vec<String>,
     },
 }
 
-/// How an address is asked.
+/// The method of an HTTP request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 #[expect(missing_docs, reason = "they are HTTP's own")]
@@ -95,7 +95,7 @@ pub enum HttpMethod {
 }
 
 impl HttpMethod {
-    /// As HTTP writes it.
+    /// Returns the method as HTTP writes it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -107,28 +107,28 @@ impl HttpMethod {
     }
 }
 
-/// What a hook may do only if it declares it.
+/// An action that a hook may take only if it declares it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Capability {
-    /// Change the prompt before it is on record, and add to what the model is sent.
+    /// Change the input before it is recorded, and add to the messages for the model.
     RewriteContext,
-    /// Change how the model is asked.
+    /// Change the model request.
     RewriteModelRequest,
-    /// Change the words of its answer.
+    /// Change the text of the model's answer.
     RewriteModelResponse,
-    /// Change the arguments of a call.
+    /// Change the arguments of a tool call.
     RewriteToolRequest,
-    /// Change the result of a call.
+    /// Change the result of a tool call.
     RewriteToolResponse,
-    /// Keep from people what they would be shown.
+    /// Hide output from people.
     SuppressOutput,
-    /// Say yes where a person would be asked.
+    /// Approve calls in place of a person.
     AnswerPermission,
 }
 
 impl Capability {
-    /// Its name in files.
+    /// Returns the name in files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::RewriteContext => "rewrite_context",
@@ -141,7 +141,7 @@ impl Capability {
         }
     }
 
-    /// The events at which it means something.
+    /// Returns the events at which the capability has a meaning.
     pub fn events(self) -> &'static [HookEvent] {
         match self {
             Self::RewriteContext => &[
@@ -159,19 +159,19 @@ impl Capability {
     }
 }
 
-/// What happens if a hook gives no answer that counts.
+/// What happens if a hook gives no valid answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFailure {
-    /// Things go on, and it is told.
+    /// The run continues, and the failure is reported.
     Open,
-    /// It counts as a no.
+    /// The failure counts as a refusal.
     Closed,
 }
 
 impl HookSpec {
-    /// Whether it is asked about `event`, at an occasion that `subjects` are the names of;
-    /// `outcome` is how a run ended, where it did.
+    /// Whether the hook is asked about `event`. `subjects` are the names that the matcher is
+    /// applied to; `outcome` is the outcome of the run at its end.
     pub fn matches(
         &self,
         event: HookEvent,
@@ -189,7 +189,7 @@ impl HookSpec {
             .is_none_or(|matcher| subjects.iter().any(|subject| matcher.matches(subject)))
     }
 
-    /// What happens at `event` if it gives no answer.
+    /// Returns what happens at `event` if the hook gives no valid answer.
     pub fn failure_policy(&self, event: HookEvent) -> OnFailure {
         match self.on_failure {
             Some(set) => set,

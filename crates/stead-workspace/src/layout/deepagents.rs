@@ -1,4 +1,4 @@
-//! Deep Agents: `AGENTS.md` files that are remembered, and folders of skills.
+//! Deep Agents: `AGENTS.md` files as memory, and folders of skills.
 
 use super::{
     Draft, Layout, LayoutDef, LayoutMark, LoadCx, MarkRank, MarkStrength, SettingsText, stead,
@@ -40,12 +40,12 @@ pub(super) static DEF: LayoutDef = LayoutDef {
     ..LayoutDef::new("deepagents", |layout, cx| Box::pin(load(layout, cx)))
 };
 
-/// The tag around every memory file.
+/// The tag that encloses every memory file.
 const MEMORY_TAG: &str = "agent_memory";
-/// Where the agents lie that work can be handed to, each in a folder of its name.
+/// The folder of subagents, each in a folder of its name.
 const AGENTS_DIR: &str = ".deepagents/agents";
 
-/// Reads stead's own `agent.yaml`, if it is there: a folder of Deep Agents has no settings of its
+/// Loads stead's own `agent.yaml`, if there is one: a folder of Deep Agents has no settings of its
 /// own.
 async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
     let mut draft = Draft::new(layout, paths(layout), cx);
@@ -53,7 +53,7 @@ async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
     stead::load_settings(&mut draft, "agent.yaml").await;
     stead::add_configured_dirs(&mut draft).await;
     stead::refuse_agent(&mut draft);
-    // Files that were given are memory like the others.
+    // Context files from the options are memory like the others.
     for file in &mut draft.paths.context {
         MEMORY_TAG.clone_into(&mut file.tag);
         file.rendering = ContextRendering::WithoutComments;
@@ -71,7 +71,7 @@ struct DeepagentsFrontMatter {
     model: Option<String>,
 }
 
-/// Reads the agents that work can be handed to. They share the files of the one that hands it over.
+/// Loads the subagents. They share the files of the agent that delegates to them.
 async fn load_subagents(draft: &mut Draft<'_>) {
     for (folder, kind) in draft.list_dir(AGENTS_DIR).await {
         if kind != FileKind::Directory {

@@ -1,4 +1,4 @@
-//! A definition in the making.
+//! A definition that is being loaded.
 
 use super::LoadCx;
 use crate::{
@@ -10,51 +10,51 @@ use std::collections::BTreeMap;
 use stead_core::{UnsetVariable, VariableSyntax};
 use stead_vfs::{FileKind, ReadRange, VPath, Vfs, VfsError};
 
-/// Largest settings file or definition.
+/// The maximum size of a settings file or definition.
 const MAX_SETTINGS_BYTES: u64 = 1024 * 1024;
-/// Most definitions of one kind in a folder.
+/// The maximum number of definitions of one kind in a folder.
 const MAX_DEFINITIONS: usize = 1000;
 
-/// A definition in the making: mistakes are collected, so that all of them are told at once.
+/// A definition that is being loaded. Problems are collected, so that all are reported at once.
 pub(crate) struct Draft<'a> {
     cx: &'a LoadCx<'a>,
     layout: Layout,
     /// The settings.
     pub(crate) config: AgentConfig,
-    /// Where parts lie.
+    /// The paths of the parts.
     pub(crate) paths: WorkspacePaths,
-    /// Agents by name.
+    /// The agents by name.
     pub(crate) agents: BTreeMap<String, AgentSpec>,
-    /// Which of them is the main one.
+    /// The name of the main agent.
     pub(crate) active: Option<String>,
     pub(crate) default_delegate: Option<String>,
-    /// Tools allowed and denied.
+    /// The allowed and denied tools.
     pub(crate) tools: ToolLists,
-    /// How tools are named.
+    /// The names under which tools are shown.
     pub(crate) surface: Surface,
-    /// Hooks, in the order in which they are asked.
+    /// The hooks, in the order in which they are asked.
     pub(crate) hooks: Vec<HookSpec>,
-    /// Parts of the prompt.
+    /// The sections of the prompt that come from settings.
     pub(crate) texts: Vec<FixedText>,
     findings: Vec<Finding>,
     origins: BTreeMap<String, SettingOrigin>,
-    /// Of the folder's own `.env`.
+    /// The variables of the folder's own `.env`.
     variables: BTreeMap<String, String>,
-    /// Of the platform's `.env`; those of the process go before them.
+    /// The variables of the platform's `.env`. Those of the process override them.
     platform_variables: BTreeMap<String, String>,
 }
 
-/// Which of the two trees a file lies in.
+/// The tree that a file belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SettingsRoot {
-    /// The folder itself.
+    /// The folder of the workspace.
     Workspace,
-    /// What many workspaces share.
+    /// The platform, which many workspaces share.
     Platform,
 }
 
 impl SettingsRoot {
-    /// How findings name a file of it.
+    /// Returns the path of a file as findings name it.
     pub(crate) fn display_path(self, path: &str) -> String {
         match self {
             Self::Workspace => path.to_owned(),
@@ -63,17 +63,17 @@ impl SettingsRoot {
     }
 }
 
-/// A file that was read.
+/// The text of a settings file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SettingsText {
-    /// Its path, as findings name it.
+    /// The path as findings name it.
     pub(crate) file: String,
-    /// Its text.
+    /// The text.
     pub(crate) text: String,
 }
 
 impl<'a> Draft<'a> {
-    /// Nothing but where the parts lie.
+    /// Creates a definition with nothing but paths.
     pub(crate) fn new(layout: Layout, tree: WorkspacePaths, cx: &'a LoadCx<'a>) -> Self {
         Self {
             cx,
@@ -94,15 +94,15 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The layout that is read.
+    /// Returns the layout.
     pub(crate) fn layout(&self) -> Layout {
         self.layout
     }
     /// Whether an error about `file` was noted.
     pub(crate) fn has_error(&self, file: &str) -> bool {
-        self.findings
-            .iter()
-            .any(|finding| finding.severity == Severity::Error && finding.file == file)
+        self.findings.iter().any(|finding| {
+            finding.severity == Severity::Error && finding.source.file() == Some(file)
+        })
     }
 
     /// Notes a finding.
@@ -110,23 +110,23 @@ impl<'a> Draft<'a> {
         self.findings.push(finding);
     }
 
-    /// How much was noted so far.
+    /// Returns the number of findings so far.
     pub(crate) fn finding_count(&self) -> usize {
         self.findings.len()
     }
 
-    /// Takes back what was noted since.
+    /// Removes the findings after the first `told` ones.
     pub(crate) fn truncate_findings(&mut self, told: usize) {
         self.findings.truncate(told);
     }
 
-    /// The value, or nothing and a note.
+    /// Returns the value, or notes the finding.
     pub(crate) fn ok_or_note<T>(&mut self, result: Result<T, Finding>) -> Option<T> {
         result.map_err(|finding| self.note(finding)).ok()
     }
 
-    /// Notes that settings came from `document`; `name` gives the key under which each is known, if
-    /// it is one.
+    /// Records `document` as the origin of settings. `name` returns the known key for a key of the
+    /// document, if there is one.
     pub(crate) fn record_origins(
         &mut self,
         document: &SettingsDocument,
@@ -142,7 +142,7 @@ impl<'a> Draft<'a> {
         self.origins.extend(known);
     }
 
-    /// Notes that a key is understood and comes to nothing in this version, if the document has it.
+    /// Notes keys of the document that are known and have no effect in this version.
     pub(crate) fn note_inactive_keys(
         &mut self,
         document: &SettingsDocument,
@@ -160,12 +160,12 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// A file of the folder as text; none if there is no such file.
+    /// Reads a text file of the folder. Returns none if there is no such file.
     pub(crate) async fn read_file(&mut self, path: &str) -> Option<SettingsText> {
         self.read_file_in(SettingsRoot::Workspace, path).await
     }
 
-    /// The same of either side.
+    /// Reads a text file of either tree. Returns none if there is no such file.
     pub(crate) async fn read_file_in(
         &mut self,
         side: SettingsRoot,
@@ -181,13 +181,12 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// A file that many workspaces share, as text; none if there is no platform, or no such file in
-    /// it.
+    /// Reads a text file of the platform. Returns none if there is no platform or no such file.
     pub(crate) async fn read_platform_file(&mut self, path: &str) -> Option<SettingsText> {
         self.read_file_in(SettingsRoot::Platform, path).await
     }
 
-    /// A YAML file that many workspaces share, with variables put in.
+    /// Loads a YAML file of the platform and replaces variables.
     pub(crate) async fn load_platform_yaml(&mut self, path: &str) -> Option<SettingsDocument> {
         self.load_yaml_in(SettingsRoot::Platform, path, VariableSyntax::All)
             .await
@@ -201,7 +200,7 @@ impl<'a> Draft<'a> {
         self.cx.files.stat(&path).await.is_ok()
     }
 
-    /// Whether there is an ordinary file at `path`.
+    /// Whether there is a regular file at `path`.
     pub(crate) async fn is_file(&self, path: &str) -> bool {
         let Ok(path) = VPath::parse(path) else {
             return false;
@@ -213,13 +212,14 @@ impl<'a> Draft<'a> {
             .is_ok_and(|stat| stat.kind == FileKind::File)
     }
 
-    /// A YAML file of the folder, with variables put in; none if there is none or it is wrong.
+    /// Loads a YAML file of the folder and replaces variables. Returns none if there is no such
+    /// file or it is invalid.
     pub(crate) async fn load_yaml(&mut self, path: &str) -> Option<SettingsDocument> {
         self.load_yaml_in(SettingsRoot::Workspace, path, VariableSyntax::All)
             .await
     }
 
-    /// The same of either side, with variables written as `marks` says.
+    /// Loads a YAML file of either tree and replaces variables in the syntax `marks`.
     pub(crate) async fn load_yaml_in(
         &mut self,
         side: SettingsRoot,
@@ -235,7 +235,8 @@ impl<'a> Draft<'a> {
         Some(document)
     }
 
-    /// The same of what has no engine yet: a variable that is not set stops nobody.
+    /// Loads a YAML file with settings that have no effect yet. A variable that is not set is not
+    /// an error.
     pub(crate) async fn load_inactive_yaml(
         &mut self,
         path: &str,
@@ -252,7 +253,7 @@ impl<'a> Draft<'a> {
         Some(document)
     }
 
-    /// The same, with the variables that are not set, which are not noted.
+    /// Loads a YAML file and returns it with the variables that are not set, which are not noted.
     pub(crate) async fn load_yaml_with_unset(
         &mut self,
         side: SettingsRoot,
@@ -266,8 +267,8 @@ impl<'a> Draft<'a> {
         Some((document, missing))
     }
 
-    /// Takes variables from a `.env` file, if it is there. It is others' too: what is wrong with it
-    /// stops nobody.
+    /// Loads variables from a `.env` file, if there is one. Other programs use the file too, so its
+    /// problems are not errors.
     pub(crate) async fn load_dotenv(&mut self, path: &str) {
         let before = self.findings.len();
         let read = self.read_file(path).await;
@@ -280,7 +281,7 @@ impl<'a> Draft<'a> {
         self.findings.extend(findings);
     }
 
-    /// Takes variables from the platform's `.env`, if it is there.
+    /// Loads variables from the platform's `.env`, if there is one.
     pub(crate) async fn load_platform_dotenv(&mut self, path: &str) {
         let Some(read) = self.read_platform_file(path).await else {
             return;
@@ -290,25 +291,25 @@ impl<'a> Draft<'a> {
         self.findings.extend(findings);
     }
 
-    /// A variable: of the folder's own `.env`, or else of the process, or else of the platform's
-    /// `.env`.
+    /// Returns a variable. Sources are tried in this order: the folder's own `.env`, the process,
+    /// the platform's `.env`.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         let own = self.variables.get(name).cloned();
         own.or_else(|| (self.cx.variables)(name))
             .or_else(|| self.platform_variables.get(name).cloned())
     }
 
-    /// What the folder is opened with.
+    /// Returns the options that the folder is opened with.
     pub(crate) fn options(&self) -> &'a super::OpenOptions {
         self.cx.options
     }
 
-    /// Names in a folder, sorted; none if there is no such folder.
+    /// Lists a folder, sorted by name. The list is empty if there is no such folder.
     pub(crate) async fn list_dir(&mut self, path: &str) -> Vec<(String, FileKind)> {
         self.list_dir_in(SettingsRoot::Workspace, path).await
     }
 
-    /// The same of either side.
+    /// Lists a folder of either tree, sorted by name.
     pub(crate) async fn list_dir_in(
         &mut self,
         side: SettingsRoot,
@@ -350,7 +351,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The definition, or every error.
+    /// Returns the definition, or all findings if there is an error.
     pub(crate) fn finish(self) -> Result<Definition, Vec<Finding>> {
         let (errors, findings): (Vec<_>, Vec<_>) = self
             .findings
@@ -386,16 +387,15 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Whether a variable of this name is a secret; others would garble ordinary text if they were
-/// hidden.
+/// Whether a variable with this name is a secret. Redacting other variables would garble ordinary
+/// text.
 pub(crate) fn is_secret_name(name: &str) -> bool {
     ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"]
         .iter()
         .any(|word| name.to_uppercase().contains(word))
 }
 
-/// The text of the file at `path`, which findings name `file`.
-/// Whether a value is an address with a password in it.
+/// Whether a value is a URL with a password.
 fn has_credentials(value: &str) -> bool {
     value.split_once("://").is_some_and(|(_, rest)| {
         rest.split('/')
@@ -430,7 +430,7 @@ async fn read_text(files: &dyn Vfs, path: &str, file: &str) -> Result<Option<Str
     decode_text(file, bytes.into()).map(Some)
 }
 
-/// Bytes as text, or what is wrong with them and where.
+/// Decodes bytes as UTF-8, or returns the position of the first invalid byte as a finding.
 pub(crate) fn decode_text(file: &str, bytes: Vec<u8>) -> Result<String, Finding> {
     if matches!(bytes.as_slice(), [0xff, 0xfe, ..] | [0xfe, 0xff, ..]) {
         return Err(Finding::error(file, "is UTF-16; save it as UTF-8"));

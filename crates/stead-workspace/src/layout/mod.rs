@@ -33,54 +33,55 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use stead_vfs::{VPath, Vfs};
 
-/// What a folder is opened with.
+/// The options for opening a folder as a workspace.
 #[derive(Clone, Default)]
 pub struct OpenOptions {
-    /// The layout; none = it is detected.
+    /// The layout; none = the layout is detected.
     pub layout: Option<Layout>,
-    /// The agent of the folder that is to be the main one, where it defines several.
+    /// The name of the main agent, where the folder defines several.
     pub agent: Option<String>,
     /// The name of the folder, where it is known.
     pub folder: Option<String>,
-    /// The model the command line gives, `provider:model`; it replaces whatever the folder names.
+    /// The model, as `provider:model`. It replaces the model that the folder names.
     pub model: Option<String>,
-    /// Whether a model will be asked; if not, one that cannot be found is no reason to refuse.
+    /// Whether a model will be used. If not, a model that cannot be found is not an error.
     pub model_use: ModelUse,
-    /// What many workspaces share: models and agents of a platform (`models/*.yaml`,
+    /// The files that many workspaces share: models and agents of a platform (`models/*.yaml`,
     /// `agents/*.md`), and OpenPaw's global `config.yaml`.
     pub platform: Option<Arc<dyn Vfs>>,
-    /// More files to show whole, from the root of the workspace.
+    /// Additional context files, from the root of the workspace.
     pub memory: Vec<String>,
-    /// More folders of skills, from the root of the workspace.
+    /// Additional folders of skills, from the root of the workspace.
     pub skills: Vec<String>,
     /// The person's own folder, which has skills for all workspaces; none if it is the workspace
     /// itself.
     pub home: Option<Arc<dyn Vfs>>,
-    /// Where this machine keeps what is derived from places that are not folders; none = nowhere.
+    /// The folder of this machine for derived data of places that are not folders; none = no such
+    /// data is stored.
     pub cache: Option<PathBuf>,
 }
 
-/// Whether a model will be asked.
+/// Whether a model will be used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ModelUse {
-    /// One will.
+    /// A model will be used.
     #[default]
     Required,
-    /// Only files are looked at.
+    /// Only files are read.
     NotNeeded,
 }
 
-/// What a layout reads from.
+/// The inputs of a layout's `load` function.
 pub struct LoadCx<'a> {
-    /// The folder.
+    /// The files of the folder.
     pub files: &'a Arc<dyn Vfs>,
-    /// Variables of the process; a folder's own `.env` goes before them.
+    /// The variables of the process. The folder's own `.env` overrides them.
     pub variables: &'a (dyn Fn(&str) -> Option<String> + Sync),
-    /// How it is to be opened.
+    /// The options.
     pub options: &'a OpenOptions,
 }
 
-/// Reads the folder. On errors, all of them are told.
+/// Loads the folder, or returns all findings if there is an error.
 pub(crate) async fn load(layout: Layout, cx: &LoadCx<'_>) -> Result<Definition, Vec<Finding>> {
     let def = layout.def();
     let mut draft = (def.load)(layout, cx).await;
@@ -88,8 +89,7 @@ pub(crate) async fn load(layout: Layout, cx: &LoadCx<'_>) -> Result<Definition, 
     draft.finish()
 }
 
-/// Reads the profiles in `folder` for what is wrong with them; what they say is read for every
-/// turn.
+/// Checks the profiles in `folder`. Their settings are read again for every turn.
 async fn load_profiles(draft: &mut Draft<'_>, folder: &str) {
     let mut read = Vec::new();
     for path in list_definitions(draft, SettingsRoot::Workspace, folder, ".yaml").await {
@@ -109,15 +109,15 @@ async fn load_profiles(draft: &mut Draft<'_>, folder: &str) {
         .for_each(|note| draft.note(note));
 }
 
-/// The layout of a folder: by what only one kind has; stead's own if nothing tells.
+/// Returns the layout of a folder by its marks, or the stead layout if there are none.
 pub async fn detect_layout(files: &dyn Vfs) -> Layout {
     try_detect_layout(files).await.unwrap_or_default()
 }
 
-/// The layout of a folder; none if nothing in it says that it is an agent.
+/// Returns the layout of a folder by its marks, if there are any.
 ///
-/// An agent must not make its folder another kind of workspace, one with fewer rules: in no layout
-/// can it write the marks of another.
+/// An agent must not be able to turn its folder into a workspace of another layout with fewer
+/// rules: in no layout can it write the marks of another.
 pub async fn try_detect_layout(files: &dyn Vfs) -> Option<Layout> {
     let has = async |mark: &str| match VPath::parse(mark) {
         Ok(path) => files.stat(&path).await.is_ok(),

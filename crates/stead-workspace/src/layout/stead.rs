@@ -5,7 +5,7 @@ use super::{
     UnknownTools, subagents,
 };
 use crate::{
-    AgentConfig, ContextFile, FeatureSwitch, Finding, Nested, ScaffoldFile, Severity,
+    AgentConfig, ContextFile, FeatureSwitch, Finding, Nested, OpenOption, ScaffoldFile, Severity,
     WorkspacePaths,
 };
 use stead_model::{ModelSettings, check_name};
@@ -53,14 +53,14 @@ pub(super) const SCAFFOLD: [ScaffoldFile; 3] = [
     },
 ];
 
-/// Reads the settings, the subagents and the hooks; everything else is read when it is needed.
+/// Loads the settings, the subagents and the hooks; everything else is read when it is needed.
 async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
     let mut draft = load_agent(layout, cx).await;
     load_hooks(&mut draft).await;
     draft
 }
 
-/// Reads `agent.yaml` and `subagents/`.
+/// Loads `agent.yaml` and `subagents/`.
 pub(super) async fn load_agent<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
     let mut draft = Draft::new(layout, paths(layout), cx);
     draft.load_dotenv(".env").await;
@@ -75,7 +75,7 @@ pub(super) async fn load_agent<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<
     draft
 }
 
-/// Reads `hooks/`.
+/// Loads `hooks/`.
 async fn load_hooks(draft: &mut Draft<'_>) {
     let agents: Vec<String> = draft.agents.keys().cloned().collect();
     let model = |name: &str| match check_name(name) {
@@ -93,7 +93,7 @@ async fn load_hooks(draft: &mut Draft<'_>) {
     crate::hooks::load_hooks(draft, "hooks", &known).await;
 }
 
-/// Takes the settings of stead's own `agent.yaml` in, if it is there.
+/// Loads the settings of stead's own `agent.yaml`, if there is one.
 pub(super) async fn load_settings(draft: &mut Draft<'_>, file: &str) {
     let Some(document) = draft.load_yaml(file).await else {
         return;
@@ -130,14 +130,17 @@ pub(super) async fn load_settings(draft: &mut Draft<'_>, file: &str) {
     }
 }
 
-/// Adds context files and folders of skills that the settings and the command line name.
+/// Adds the context files and folders of skills that the settings and the options name.
 pub(super) async fn add_configured_dirs(draft: &mut Draft<'_>) {
     let options = draft.options();
-    for (flag, files) in [("--memory", &options.memory), ("--skills", &options.skills)] {
+    for (option, files) in [
+        (OpenOption::ContextFiles, &options.memory),
+        (OpenOption::Skills, &options.skills),
+    ] {
         for file in files {
             if VPath::parse(file).is_ok() && !draft.exists(file).await {
                 draft.note(Finding::error(
-                    flag,
+                    option,
                     format!("there is no {file} in the workspace"),
                 ));
             }
@@ -151,31 +154,33 @@ pub(super) async fn add_configured_dirs(draft: &mut Draft<'_>) {
                 .paths
                 .context
                 .push(ContextFile::with_tag_from_path(path)),
-            Err(error) if flag => {
-                draft.note(Finding::error("--memory", format!("{file:?}: {error}")))
-            }
+            Err(error) if flag => draft.note(Finding::error(
+                OpenOption::ContextFiles,
+                format!("{file:?}: {error}"),
+            )),
             Err(_) => {}
         }
     }
     for (folder, flag) in configured_names(&config.skills.dirs, &options.skills) {
         match VPath::parse(folder) {
             Ok(path) => draft.paths.skills.push(path),
-            Err(error) if flag => {
-                draft.note(Finding::error("--skills", format!("{folder:?}: {error}")))
-            }
+            Err(error) if flag => draft.note(Finding::error(
+                OpenOption::Skills,
+                format!("{folder:?}: {error}"),
+            )),
             Err(_) => {}
         }
     }
 }
 
-/// Refuses to choose among agents where there is one.
+/// Reports the option that chooses the main agent, which has no meaning where there is one agent.
 pub(super) fn refuse_agent(draft: &mut Draft<'_>) {
     if let Some(name) = &draft.options().agent {
         let layout = draft.layout();
         let message = format!(
             "{name:?}: this workspace ({layout}) is one agent; its subagents are not run by themselves"
         );
-        draft.note(Finding::error("--agent", message));
+        draft.note(Finding::error(OpenOption::Agent, message));
     }
 }
 

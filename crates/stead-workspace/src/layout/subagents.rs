@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use stead_model::ModelSettings;
 use stead_vfs::FileKind;
 
-/// Names that lead nowhere, told at once.
+/// The maximum number of findings about names of subagents that do not exist.
 const MAX_DANGLING_FINDINGS: usize = 50;
 
 /// The front matter of a definition.
@@ -54,10 +54,10 @@ enum SubagentWorkspaceMode {
     Shared,
 }
 
-/// Reads every definition in `folder`; those with mistakes are noted.
+/// Loads every definition in `folder`, and notes those with problems.
 pub(super) async fn load_subagents(draft: &mut Draft<'_>, folder: &str) -> Vec<AgentSpec> {
-    // The agent can write these files, and must not be able to shut people out of what they want to
-    // look at.
+    // The agent can write these files, and must not be able to keep people from opening the
+    // workspace.
     let severity = match draft.options().model_use {
         ModelUse::NotNeeded => Severity::NonFatal,
         ModelUse::Required => Severity::Error,
@@ -113,7 +113,7 @@ fn referenced_agents(spec: &AgentSpec) -> impl Iterator<Item = (&'static str, &S
     spec.subagents.iter().flatten().map(|to| ("subagents", to))
 }
 
-/// One definition.
+/// Parses one definition.
 pub(crate) fn parse(id: &str, read: &SettingsText) -> Result<(AgentSpec, Vec<Finding>), Finding> {
     let split = FrontMatter::split(&read.file, &read.text)?;
     let document = split.parse_document(&read.file)?;
@@ -206,7 +206,7 @@ pub(crate) fn parse(id: &str, read: &SettingsText) -> Result<(AgentSpec, Vec<Fin
     Ok((spec, findings))
 }
 
-/// What is understood and has no effect yet.
+/// Returns findings for keys that have no effect yet.
 fn inactive_findings(document: &SettingsDocument) -> Vec<Finding> {
     const INACTIVE_FIELDS: [&str; 3] = ["top_p", "variant", "expose_to_user"];
     let set = |key: &&str| {

@@ -112,7 +112,7 @@ pub struct LayoutMark {
     pub path: &'static str,
     /// How much the mark says.
     pub rank: MarkRank,
-    /// A path whose presence makes the mark meaningless.
+    /// A path that makes the mark meaningless if it exists.
     pub unless: Option<&'static str>,
     /// Whether the nearest folder upward that has the mark is taken as the workspace.
     pub locates: MarkStrength,
@@ -155,7 +155,7 @@ pub enum MarkStrength {
     Strong,
     /// Other folders may have it too.
     Weak,
-    /// It is not looked for.
+    /// The mark is not searched for.
     Ignored,
 }
 
@@ -247,7 +247,7 @@ static RESERVED: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
 });
 
 impl Layout {
-    /// Returns its name on the command line.
+    /// Returns the name on the command line and in messages.
     pub fn as_str(self) -> &'static str {
         self.def().name
     }

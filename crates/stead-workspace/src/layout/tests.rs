@@ -204,7 +204,7 @@ fn no_agent_can_make_its_folder_a_workspace_of_another_layout() {
     }
 }
 
-/// A layout is known by its own module and the table; this is what makes adding one cheap.
+/// Only a layout's own module and the table know the layout. This keeps adding one cheap.
 #[test]
 fn only_the_table_names_layouts() {
     fn walk(dir: &std::path::Path, found: &mut Vec<String>) {

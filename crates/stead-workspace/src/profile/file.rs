@@ -1,4 +1,4 @@
-//! A profile as a file says it.
+//! The settings file of a profile.
 
 use super::merge::canonical_tool;
 use super::{GeneralPurpose, Profile, ProfileKey, ProfileLayer, ProfileSource};
@@ -11,47 +11,46 @@ use std::collections::BTreeMap;
 use std::fmt;
 use stead_model::{Caching, supports_caching};
 
-/// The longest text of a profile: each is in every request.
+/// The maximum length of a text of a profile: each is part of every request.
 const MAX_TEXT_BYTES: usize = 32 * 1024;
 
-/// A profile: what the harness does differently for some models.
+/// A profile: settings for some models.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProfileFile {
-    /// Which models: `provider`, `provider:model`, or `provider:beginning*`; or a list of them.
+    /// The models: `provider`, `provider:model`, or `provider:prefix*`; or a list of them.
     #[serde(rename = "for", deserialize_with = "one_or_many")]
     #[schemars(with = "OneOrMany")]
     models: Vec<String>,
-    /// Said last in the system prompt.
+    /// The last text of the system prompt.
     prompt_suffix: Option<String>,
-    /// What the model is told about tools instead of their own descriptions, by any of their names.
+    /// Descriptions of tools in place of their own, by any of their names.
     descriptions: BTreeMap<String, String>,
-    /// Tools that are neither shown to the model nor callable.
+    /// The tools that the model is not shown and cannot call.
     exclude: Vec<String>,
-    /// How tools are named to the model.
+    /// The names under which tools are shown to the model.
     surface: Option<Surface>,
-    /// Sampling temperature, where the agent sets none.
+    /// The sampling temperature, where the agent sets none.
     temperature: Option<f64>,
-    /// Tokens that the model may spend on thinking, where the agent does not say.
+    /// The maximum number of thinking tokens, where the agent sets none.
     thinking_tokens: Option<u32>,
-    /// How long the provider keeps the beginning of a request, where it can be told: `off`, `5m` or
+    /// How long the provider caches the start of a request, if that can be set: `off`, `5m` or
     /// `1h`.
     caching: Option<Caching>,
-    /// The built-in agent that work can be handed to: `false` for none, or what is different about
-    /// it.
+    /// The built-in subagent: `false` for none, or a map with its settings.
     #[schemars(with = "Option<BoolOrGeneralPurpose>")]
     general_purpose: GeneralPurposeSetting,
 }
 
-/// What is different about the built-in agent that work can be handed to.
+/// The settings of the built-in subagent.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct GeneralPurposeFields {
-    /// Whether there is one.
+    /// Whether the subagent exists.
     enabled: Option<bool>,
-    /// How it is described to whoever may hand work to it.
+    /// The description for agents that may delegate to the subagent.
     description: Option<String>,
-    /// What it is told.
+    /// The subagent's prompt.
     prompt: Option<String>,
 }
 
@@ -117,21 +116,21 @@ impl<'de> Deserialize<'de> for GeneralPurposeSetting {
     }
 }
 
-/// A profile that was read.
+/// A profile file that was parsed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ParsedProfile {
     file: String,
-    /// Whom it is for, and where that is said.
+    /// The keys with their positions in the file.
     keys: Vec<(ProfileKey, SourcePosition)>,
     pub(crate) profile: Profile,
-    /// Tools that it names and nobody knows so far.
+    /// The tools that the profile names and that are not built in.
     pub(crate) unknown_tools: Vec<(String, Finding)>,
-    /// What a person should know.
+    /// The findings that are not errors.
     pub(crate) notes: Vec<Finding>,
 }
 
 impl ParsedProfile {
-    /// Reads the text of `file`; all that is wrong is told.
+    /// Parses the `text` of `file`. Returns all problems on failure.
     pub(crate) fn parse(file: &str, text: &str) -> Result<Self, Vec<Finding>> {
         let one = |finding| vec![finding];
         let document = SettingsDocument::parse_yaml(file, text).map_err(one)?;
@@ -156,7 +155,7 @@ impl ParsedProfile {
         })
     }
 
-    /// The same as layers, one for each of those it is for.
+    /// Returns the layers of the profile, one for each key.
     pub(crate) fn layers(&self) -> impl Iterator<Item = ProfileLayer> + '_ {
         self.layers_from(ProfileSource::File(self.file.clone()))
     }
@@ -170,7 +169,7 @@ impl ParsedProfile {
         self.keys.iter().map(layer)
     }
 
-    /// What two files say about the same models.
+    /// Returns findings for keys that appear in two files.
     pub(crate) fn duplicate_findings(all: &[impl AsRef<Self>]) -> Vec<Finding> {
         let mut seen: Vec<(&ProfileKey, &str)> = Vec::new();
         let mut wrong = Vec::new();
@@ -197,11 +196,11 @@ impl AsRef<Self> for ParsedProfile {
     }
 }
 
-/// The files of the profiles that are built in.
+/// The files of the built-in profiles.
 const BUILT_IN: [(&str, &str); 1] =
     [("local.yaml", include_str!("../../data/profiles/local.yaml"))];
 
-/// The profiles that are built in.
+/// Returns the built-in profiles.
 pub(crate) fn built_in_profiles() -> Vec<ProfileLayer> {
     let read = BUILT_IN
         .iter()
@@ -223,14 +222,17 @@ fn parse_keys(
                 wrong.push(document.error(&at, format!("for: {key} stands here twice")));
             }
             Ok(key) => keys.push((key, document.position(&at))),
-            Err(words) => wrong.push(document.error(&at, format!("for: {words}"))),
+            Err(error) => wrong.push(Finding {
+                hint: error.hint(),
+                ..document.error(&at, format!("for: {error}"))
+            }),
         }
     }
     keys
 }
 
 impl ProfileFile {
-    /// What is wrong beyond the form of the file, and the keys it is about.
+    /// Returns the problems of values with their keys.
     fn problems(&self, keys: &[(ProfileKey, SourcePosition)]) -> Vec<(String, String)> {
         let mut wrong = Vec::new();
         let mut add = |key: &str, words: String| wrong.push((key.to_owned(), words));
@@ -299,7 +301,8 @@ impl ProfileFile {
         wrong
     }
 
-    /// Tools that are named here: those that nobody knows, and what is to be said about others.
+    /// Checks the names of tools. Returns those that are not built in, and findings about the
+    /// others.
     fn check_tool_names(
         &self,
         document: &SettingsDocument,
@@ -318,7 +321,7 @@ impl ProfileFile {
         for (at, key, name) in excluded.chain(described) {
             match tool_problem(name) {
                 None => {}
-                // A typo would leave a tool in.
+                // A misspelled name would leave the tool enabled.
                 Some((Severity::NonFatal | Severity::Error, words)) => {
                     unknown.push((name.clone(), document.error(&at, format!("{key}: {words}"))));
                 }

@@ -1,28 +1,29 @@
-//! Which models a profile is for.
+//! The models that a profile applies to.
 
 use std::fmt;
 use std::str::FromStr;
+use stead_core::Hint;
 use stead_model::{ModelName, provider_name, providers};
 
-/// Which models a profile is for: `provider`, `provider:model`, or `provider:beginning*`.
+/// The models that a profile applies to: `provider`, `provider:model`, or `provider:prefix*`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ProfileKey {
-    /// The provider's usual name, whichever was written.
+    /// The provider's usual name, for any of its names in the file.
     provider: &'static str,
     pattern: ModelPattern,
 }
 
-/// Which models of a provider.
+/// The models of a provider that a key covers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum ModelPattern {
     All,
-    /// Those whose names begin so.
+    /// All models with names that start with this text.
     Prefix(String),
     Exact(String),
 }
 
 impl ProfileKey {
-    /// Whether the model is meant. `name` is `provider:model`, with any name of the provider.
+    /// Whether the key covers the model. `name` is `provider:model`, with any name of the provider.
     pub fn covers(&self, name: &str) -> bool {
         let Ok(ModelName { provider, model }) = name.parse() else {
             return false;
@@ -36,8 +37,8 @@ impl ProfileKey {
             }
     }
 
-    /// How closely it names a model: a provider less than a family, a short beginning less than a
-    /// long one, and one model more than all of them.
+    /// Returns how specific the key is: a provider is less specific than a prefix, a short prefix
+    /// less than a long one, and a single model is the most specific.
     pub fn specificity(&self) -> (u8, usize) {
         match &self.pattern {
             ModelPattern::All => (0, 0),
@@ -46,30 +47,33 @@ impl ProfileKey {
         }
     }
 
-    /// The provider's usual name.
+    /// Returns the provider's usual name.
     pub fn provider(&self) -> &'static str {
         self.provider
     }
 }
 
 impl FromStr for ProfileKey {
-    type Err = String;
+    type Err = ProfileKeyError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ProfileKeyError> {
         let (provider, model) = match text.trim().split_once(':') {
             Some((provider, model)) => (provider.trim(), Some(model.trim())),
             None => (text.trim(), None),
         };
-        let known = provider_name(provider).ok_or_else(|| unknown(provider))?;
+        let known = provider_name(provider).ok_or_else(|| unknown_provider(provider))?;
         let which = match model {
             None => ModelPattern::All,
             Some("" | "*") => {
-                return Err(format!("{text:?}: `{known}` alone means all of its models"));
+                return Err(ProfileKeyError::AllModels {
+                    key: text.to_owned(),
+                    provider: known,
+                });
             }
             Some(model) => match model.split_once('*') {
                 None => ModelPattern::Exact(model.to_owned()),
                 Some((beginning, "")) => ModelPattern::Prefix(beginning.to_owned()),
-                Some(_) => return Err(format!("{text:?}: a `*` may only stand at the end")),
+                Some(_) => return Err(ProfileKeyError::Asterisk(text.to_owned())),
             },
         };
         Ok(Self {
@@ -89,11 +93,50 @@ impl fmt::Display for ProfileKey {
     }
 }
 
-fn unknown(provider: &str) -> String {
+/// Why a text is not a profile key.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProfileKeyError {
+    /// No provider has this name.
+    #[error("no provider is named {name:?}{}", did_you_mean(*.nearest))]
+    UnknownProvider {
+        /// The name as it was written.
+        name: String,
+        /// The most similar name of a provider.
+        nearest: Option<&'static str>,
+    },
+    /// The key names all models of a provider in a longer way than needed.
+    #[error("{key:?}: `{provider}` alone means all of its models")]
+    AllModels {
+        /// The key as it was written.
+        key: String,
+        /// The provider's usual name.
+        provider: &'static str,
+    },
+    /// The key has a `*` that is not its last character.
+    #[error("{0:?}: a `*` may only stand at the end")]
+    Asterisk(String),
+}
+
+impl ProfileKeyError {
+    /// Returns what a person can do about it, if the message does not say so.
+    pub fn hint(&self) -> Option<Hint> {
+        match self {
+            Self::UnknownProvider { .. } => Some(Hint::ListProviders),
+            Self::AllModels { .. } | Self::Asterisk(_) => None,
+        }
+    }
+}
+
+fn did_you_mean(nearest: Option<&str>) -> String {
+    nearest.map_or(String::new(), |name| format!("; did you mean `{name}`?"))
+}
+
+fn unknown_provider(name: &str) -> ProfileKeyError {
     let names: Vec<&str> = providers().iter().map(|provider| provider.name).collect();
-    let hint = crate::closest_name(provider, &names)
-        .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-    format!("no provider is named {provider:?}{hint} (`stead models` lists them)")
+    ProfileKeyError::UnknownProvider {
+        name: name.to_owned(),
+        nearest: crate::closest_name(name, &names).and_then(provider_name),
+    }
 }
 
 #[cfg(test)]
@@ -140,7 +183,7 @@ mod tests {
             ("openai:g*t", "a `*` may only stand at the end"),
             ("openai:gpt**", "a `*` may only stand at the end"),
         ] {
-            let error = text.parse::<ProfileKey>().unwrap_err();
+            let error = text.parse::<ProfileKey>().unwrap_err().to_string();
             assert!(error.contains(said), "{text:?}: {error}");
         }
     }

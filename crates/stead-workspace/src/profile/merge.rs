@@ -1,11 +1,11 @@
-//! Several profiles become one.
+//! Merging profiles.
 
 use super::{GeneralPurpose, Profile};
 use std::collections::BTreeMap;
 use stead_tools::known_tool;
 
-/// What `profiles` come to together, the later over the earlier: of single values the later wins,
-/// maps merge by key, lists of excluded tools unite.
+/// Merges `profiles`; later ones override earlier ones. Of single values the later wins, maps merge
+/// by key, and lists of excluded tools are united.
 pub fn merge<'a>(profiles: impl IntoIterator<Item = &'a Profile>) -> Profile {
     profiles.into_iter().fold(Profile::default(), merge_over)
 }
@@ -26,7 +26,7 @@ fn merge_over(base: Profile, later: &Profile) -> Profile {
                 prompt,
             },
     } = later.clone();
-    // Under whichever of its names: a tool has one description.
+    // A tool has one description, for any of its names.
     let named = |descriptions: BTreeMap<String, String>| {
         descriptions
             .into_iter()
@@ -55,7 +55,7 @@ fn merge_over(base: Profile, later: &Profile) -> Profile {
     }
 }
 
-/// The canonical name of a tool, as far as it is known here.
+/// Returns the canonical name of a tool, if it is known here.
 pub(super) fn canonical_tool(name: &str) -> String {
     known_tool(name).map_or(name, |known| known.name).to_owned()
 }
@@ -66,7 +66,7 @@ mod tests {
     use crate::Surface;
     use stead_model::Caching;
 
-    /// A profile as its file would say it.
+    /// Parses a profile file.
     fn profile(text: &str) -> Profile {
         super::super::ParsedProfile::parse("p.yaml", &format!("for: anthropic\n{text}"))
             .unwrap()

@@ -1,9 +1,9 @@
-//! What the harness does differently for some models.
+//! Profiles: settings for some models.
 //!
 //! A [`Profile`] belongs to a provider, a family of models, or one model ([`ProfileKey`]). Several
-//! may apply: those that are built in, then those of the workspace, then those that the program
-//! gives; among them, the closest last. They are merged by [`merge`]: of single values the later
-//! wins, maps merge by key, lists of excluded tools unite.
+//! may apply to a model: built-in profiles, then those of the workspace, then those given by the
+//! program; within each group, the most specific comes last. They are merged by [`merge`]: of
+//! single values the later wins, maps merge by key, and lists of excluded tools are united.
 
 mod file;
 mod key;
@@ -12,7 +12,7 @@ mod resolved;
 
 pub use file::ProfileFile;
 pub(crate) use file::{ParsedProfile, built_in_profiles};
-pub use key::ProfileKey;
+pub use key::{ProfileKey, ProfileKeyError};
 pub use merge::merge;
 pub use resolved::{ProfileLayer, ProfileSetting, ProfileSource, ResolvedProfile};
 
@@ -20,45 +20,46 @@ use crate::{Surface, ToolLists};
 use std::collections::{BTreeMap, BTreeSet};
 use stead_model::{Caching, Params};
 
-/// What the harness does differently for some models. What is not set stays as it is.
+/// Settings for some models. A field that is none changes nothing.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Profile {
-    /// Said last in the system prompt.
+    /// The last text of the system prompt.
     pub prompt_suffix: Option<String>,
-    /// What the model is told about tools instead of their own descriptions, by any of their names.
+    /// Descriptions of tools in place of their own, by any of their names.
     pub descriptions: BTreeMap<String, String>,
-    /// Tools that are neither shown to the model nor callable, by any of their names.
+    /// The tools that the model is not shown and cannot call, by any of their names.
     pub exclude: BTreeSet<String>,
-    /// How tools are named.
+    /// The names under which tools are shown.
     pub surface: Option<Surface>,
-    /// Sampling temperature, where the agent sets none.
+    /// The sampling temperature, where the agent sets none.
     pub temperature: Option<f64>,
-    /// Tokens to spend on thinking, where the agent does not say.
+    /// The maximum number of thinking tokens, where the agent sets none.
     pub thinking_tokens: Option<u32>,
-    /// How long the provider keeps the beginning of a request.
+    /// How long the provider caches the start of a request.
     pub caching: Option<Caching>,
-    /// The built-in agent that work can be handed to.
+    /// The settings of the built-in subagent.
     pub general_purpose: GeneralPurpose,
 }
 
-/// What is different about the built-in agent that work can be handed to.
+/// The settings of the built-in subagent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GeneralPurpose {
-    /// Whether there is one.
+    /// Whether the subagent exists.
     pub enabled: Option<bool>,
-    /// How it is described to whoever may hand work to it.
+    /// The description for agents that may delegate to the subagent.
     pub description: Option<String>,
-    /// What it is told, where this is the profile of the model it runs on.
+    /// The subagent's prompt, if this is the profile of the model it runs on.
     pub prompt: Option<String>,
 }
 
 impl Profile {
-    /// Whether the tool of this canonical name is excluded.
+    /// Whether the tool with this canonical name is excluded.
     pub fn excludes(&self, tool: &str) -> bool {
         self.exclude.iter().any(|name| excluded_by(name, tool))
     }
 
-    /// The settings of a request: those of the agent, and the profile's where it has none.
+    /// Returns the parameters of a request: the agent's, and the profile's where the agent sets
+    /// none.
     pub fn params(&self, own: &Params) -> Params {
         Params {
             temperature: own.temperature.or(self.temperature),
@@ -69,8 +70,8 @@ impl Profile {
     }
 }
 
-/// Whether excluding `name` excludes the tool of this canonical name: as denying it in a list would
-/// deny it.
+/// Whether excluding `name` excludes the tool with this canonical name. The rule is that of `deny`
+/// lists.
 fn excluded_by(name: &str, tool: &str) -> bool {
     !ToolLists {
         allow: None,

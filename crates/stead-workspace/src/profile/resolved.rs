@@ -1,29 +1,29 @@
-//! Which profiles apply to a model, and what they come to.
+//! The profiles that apply to a model, and their merged settings.
 
 use super::{Profile, ProfileKey, excluded_by, merge};
 use crate::{BuiltInSurface, Layout, Surface};
 use serde_json::{Value, json};
 use std::fmt;
 
-/// A profile, whom it is for, and where it comes from.
+/// A profile with its key and its source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProfileLayer {
-    /// Whom it is for.
+    /// The models that the profile applies to.
     pub key: ProfileKey,
-    /// Where it comes from.
+    /// The source of the profile.
     pub source: ProfileSource,
-    /// What it says.
+    /// The settings.
     pub profile: Profile,
 }
 
-/// Where a profile comes from; the later go over the earlier.
+/// The source of a profile. Later variants override earlier ones.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProfileSource {
-    /// The harness itself.
+    /// The harness.
     BuiltIn,
     /// A file of the workspace.
     File(String),
-    /// The program around it.
+    /// The program that uses the library.
     Code,
 }
 
@@ -53,28 +53,28 @@ impl fmt::Display for ProfileLayer {
     }
 }
 
-/// The profiles that apply to a model, and what they come to.
+/// The profiles that apply to a model, and their merged settings.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ResolvedProfile {
-    /// Those that apply, each over the ones before it.
+    /// The profiles that apply; each overrides the ones before it.
     pub layers: Vec<ProfileLayer>,
-    /// What they come to.
+    /// The merged settings.
     pub profile: Profile,
 }
 
-/// A setting that holds, and which profile gave it.
+/// An effective setting with its source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProfileSetting {
-    /// Its key, as in the file; of a map or a list with the name of the entry.
+    /// The key as in the file, for maps and lists with the name of the entry.
     pub key: String,
-    /// Its value.
+    /// The value.
     pub value: Value,
-    /// The profile.
+    /// The profile that gave the value.
     pub source: String,
 }
 
 impl ResolvedProfile {
-    /// What applies to `model`, a `provider:model`, of all there are.
+    /// Selects and merges the profiles that apply to `model`, a `provider:model`.
     pub fn new(all: impl IntoIterator<Item = ProfileLayer>, model: &str) -> Self {
         let mut layers: Vec<ProfileLayer> = all
             .into_iter()
@@ -85,13 +85,14 @@ impl ResolvedProfile {
         Self { layers, profile }
     }
 
-    /// Why a tool of this canonical name is excluded, if it is: the closest profile that says so.
+    /// Returns why the tool with this canonical name is excluded, if it is. The reason names the
+    /// most specific profile.
     pub fn exclusion_reason(&self, tool: &str) -> Option<String> {
         let by = self.last_layer(|profile| profile.excludes(tool))?;
         Some(format!("the profile {by} excludes {tool}"))
     }
 
-    /// Why there is no built-in agent to hand work to, if so.
+    /// Returns why there is no built-in subagent, if there is none.
     pub fn general_purpose_disabled_by(&self) -> Option<String> {
         if self.profile.general_purpose.enabled != Some(false) {
             return None;
@@ -100,8 +101,8 @@ impl ResolvedProfile {
         Some(format!("the profile {by} switches general-purpose off"))
     }
 
-    /// How tools are named: as the agent's own settings say, or else the workspace's profiles, or
-    /// else the layout, where its own texts name tools, or else what is built in.
+    /// Returns the surface. Sources are tried in this order: the agent's own settings, the
+    /// workspace's profiles, the layout if its texts name tools, and the built-in profiles.
     pub fn surface(&self, own: Option<Surface>, layout: Layout, by_layout: Surface) -> Surface {
         let set = |built_in: bool| {
             let layers = self
@@ -117,7 +118,7 @@ impl ResolvedProfile {
         own.or_else(|| set(false)).or(built_in).unwrap_or(by_layout)
     }
 
-    /// Where the suffix of the prompt comes from.
+    /// Returns the source of the prompt suffix.
     pub fn suffix_source(&self) -> String {
         self.last_layer(|profile| profile.prompt_suffix.is_some())
             .map_or(String::new(), |layer| layer.source.to_string())
@@ -127,7 +128,7 @@ impl ResolvedProfile {
         self.layers.iter().rev().find(|layer| says(&layer.profile))
     }
 
-    /// Every setting that holds, and which profile gave it.
+    /// Returns all effective settings with their sources.
     pub fn settings(&self) -> Vec<ProfileSetting> {
         let Profile {
             prompt_suffix,
@@ -207,7 +208,7 @@ mod tests {
 
     const FILE: ProfileSource = ProfileSource::File(String::new());
 
-    /// A profile that says which it is.
+    /// Creates a profile with a suffix that identifies it.
     fn layer(source: ProfileSource, key: &str) -> ProfileLayer {
         let profile = Profile {
             prompt_suffix: Some(format!("{source:?} {key}")),

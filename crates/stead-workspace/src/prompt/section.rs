@@ -1,29 +1,29 @@
-//! A part of the prompt.
+//! Sections of the prompt.
 
 use serde::Serialize;
 
-/// A part of the system prompt, with its owner and its origin.
+/// A part of the system prompt, with its owner and its sources.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Section {
-    /// What it is about.
+    /// The title.
     pub title: String,
-    /// The feature that contributes it.
+    /// The feature that contributes the section.
     pub owner: &'static str,
-    /// Where it stands: see `crate::order`.
+    /// The position: see [`crate::section_order`].
     pub order: u16,
-    /// The files it came from.
+    /// The files that the text came from.
     pub sources: Vec<String>,
-    /// The text as the model sees it.
+    /// The text for the model.
     #[serde(skip)]
     pub text: String,
-    /// What it stands in.
+    /// The group that the section belongs to.
     #[serde(skip)]
     pub within: SectionGroup,
-    /// What was left out.
+    /// The parts that were left out.
     pub cut: Vec<SectionCut>,
 }
 
-/// What a section stands in.
+/// The group that a section belongs to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SectionGroup {
     /// The prompt itself.
@@ -33,17 +33,17 @@ pub enum SectionGroup {
     Loaded,
 }
 
-/// What was left out of a section.
+/// A part that was left out of a section.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SectionCut {
-    /// Of which file or list.
+    /// The file or list that was cut.
     pub source: String,
-    /// How much, in words.
+    /// A description of how much was cut.
     pub what: String,
 }
 
 impl Section {
-    /// A section of its own.
+    /// Creates a section in the prompt itself.
     pub fn new(
         title: impl Into<String>,
         owner: &'static str,
@@ -63,13 +63,13 @@ impl Section {
         }
     }
 
-    /// The same, from a file.
+    /// Returns the section with a file as a further source.
     pub fn with_source(mut self, source: impl Into<String>) -> Self {
         self.sources.push(source.into());
         self
     }
 
-    /// The same, among the loaded files.
+    /// Returns the section in the group of loaded files.
     pub fn as_loaded_file(self) -> Self {
         Self {
             within: SectionGroup::Loaded,
@@ -77,13 +77,13 @@ impl Section {
         }
     }
 
-    /// The same, and what was left out of it.
+    /// Returns the section with the parts that were left out.
     pub fn with_cuts(mut self, cut: impl IntoIterator<Item = SectionCut>) -> Self {
         self.cut.extend(cut);
         self
     }
 
-    /// A cautious estimate of its tokens.
+    /// Returns an upper estimate of the number of tokens.
     pub fn tokens(&self) -> usize {
         self.text.len().div_ceil(3)
     }

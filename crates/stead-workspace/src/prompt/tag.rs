@@ -1,6 +1,6 @@
-//! Text inside tags, which it cannot leave.
+//! Text enclosed in tags that it cannot close.
 
-/// Tags that the prompt itself is made of; no text within may close one of them.
+/// The tags of the prompt's structure, which enclosed text must not close.
 const STRUCTURE: [&str; 9] = [
     "loaded_context",
     "agents_context",
@@ -13,17 +13,18 @@ const STRUCTURE: [&str; 9] = [
     "system_reminder",
 ];
 
-/// `text` within `<tag>`: whatever would close that tag, or one of the prompt's own, is defused.
+/// Encloses `text` in `<tag>`. Anything in it that would close this tag or one of the prompt's
+/// structure is escaped.
 pub fn enclose(tag: &str, text: &str) -> String {
     format!("<{tag}>\n{}\n</{tag}>", defuse_closing_tags(tag, text))
 }
 
-/// `<tag>text</tag>` on one line, for short values: markup in it is escaped.
+/// Returns `<tag>text</tag>` on one line, for short values. Markup in the text is escaped.
 pub fn element(tag: &str, text: &str) -> String {
     format!("<{tag}>{}</{tag}>", escape_xml(text))
 }
 
-/// `text` with `&`, `<` and `>` written as XML does.
+/// Escapes `&`, `<` and `>` for XML.
 pub fn escape_xml(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -45,7 +46,8 @@ fn defuse_closing_tags(tag: &str, text: &str) -> String {
     out
 }
 
-/// Whether what follows `</` names `tag` or a tag of the prompt, in whatever case, after blanks.
+/// Whether `after`, the text after `</`, names `tag` or a tag of the prompt's structure, ignoring
+/// case and blanks.
 fn closes_tag(tag: &str, after: &str) -> bool {
     let name = after.trim_start();
     let begins = |tag: &str| {

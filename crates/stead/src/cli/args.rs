@@ -30,10 +30,10 @@ Examples:
   stead demo                                   watch an agent work; needs no key and no network
   stead init my-agent                          make a workspace
   stead run -C my-agent \"Tidy up notes.md\"     one task, then exit
-  stead run -s plan --resume                   go on where an interrupted session stopped
+  stead run -s plan --resume                   resume an interrupted session
   stead chat -C my-agent -m ollama:qwen3       talk to it in the terminal
   stead sessions list                          what happened so far
-  stead approvals list                         what waits for your yes
+  stead approvals list                         calls that wait for your approval
 
 Exit codes: 0 completed, 1 failed, 2 bad usage or settings, 3 waiting for a decision,
             4 a limit was reached, 130 interrupted";
@@ -56,7 +56,7 @@ pub(crate) struct GlobalArgs {
     /// Also read skills from this folder of the workspace; may be repeated
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) skills: Vec<String>,
-    /// Log what the libraries do to standard error; -vv logs more. `RUST_LOG` goes before it, and
+    /// Log what the libraries do to standard error; -vv logs more. `RUST_LOG` overrides it, and
     /// `chat` logs to a file
     #[arg(short = 'v', long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
@@ -66,7 +66,7 @@ pub(crate) struct GlobalArgs {
     /// The model to use instead of the workspace's. Set by the commands that take one.
     #[arg(skip)]
     pub(crate) model: Option<String>,
-    /// The permission mode over the workspace's own setting; given by the commands that have no
+    /// The permission mode, which overrides the workspace's setting. Set by the commands without a
     /// session.
     #[arg(skip)]
     pub(crate) mode: Option<PermissionMode>,
@@ -86,7 +86,7 @@ pub(crate) fn raise(text: &str) -> Result<SpendAmount, String> {
             .and_then(Usd::from_dollars)
             .map(|usd| SpendAmount { usd, tokens: 0 }),
     };
-    let wrong = || format!("{text:?} is no amount: dollars are written as 0.50, tokens as 50000t");
+    let wrong = || format!("{text:?} is not an amount: write dollars as 0.50, tokens as 50000t");
     given.filter(|amount| !amount.is_zero()).ok_or_else(wrong)
 }
 
@@ -162,13 +162,13 @@ pub(crate) enum CliCommand {
     /// Show providers and keys, and what is known about models
     #[command(after_help = "Examples:
   stead models                          providers, keys, known models
-  stead models ollama:qwen3             window, answer, abilities and price, and who says so")]
+  stead models ollama:qwen3             window, answer, abilities and price, with their sources")]
     Models(ModelsArgs),
     /// Show tokens and money used, by day, session, model or user
     #[command(after_help = "Examples:
   stead usage                           by day
   stead usage --by model --since 2026-03-01
-  stead usage --rebuild                 make the file again from the journals")]
+  stead usage --rebuild                 rebuild the file from the journals")]
     Usage(UsageArgs),
     /// Print completions for a shell
     #[command(
@@ -201,9 +201,9 @@ pub(crate) struct InitArgs {
   stead run \"What is in this folder?\"
   echo \"Summarise\" | stead run -s weekly --output json
   stead run -s weekly --resume --approve all
-  stead run -s weekly --agent build \"Go on\"       another agent goes on; the session keeps it
-  stead run --plan \"Tidy up the notes\"            look and plan first; nothing is changed before you agree
-  stead run -s weekly --resume --raise 0.50       go on after a budget was used up")]
+  stead run -s weekly --agent build \"Go on\"       switch to another agent; the session keeps it
+  stead run --plan \"Tidy up the notes\"            look and plan first; nothing is changed until you agree
+  stead run -s weekly --resume --raise 0.50       resume after a budget was used up")]
 pub(crate) struct RunArgs {
     /// The input; `-` or nothing reads standard input. `@path` attaches a file of the workspace
     pub(crate) input: Option<String>,
@@ -213,7 +213,7 @@ pub(crate) struct RunArgs {
     /// Resume the session without new input
     #[arg(long, requires = "session", conflicts_with = "input")]
     pub(crate) resume: bool,
-    /// Begin in plan mode: nothing but reading is allowed until you agree to a plan
+    /// Start in plan mode: only reading is allowed until you agree to a plan
     #[arg(long, conflicts_with = "resume")]
     pub(crate) plan: bool,
     /// Pin the input, so that the model always sees it word for word
@@ -293,9 +293,9 @@ pub(crate) enum ApproveMode {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Inside, /help lists commands and keys. What you say while a run goes on is handled as /queue says
+    after_help = "Inside, /help lists commands and keys. Messages during a run are handled as /queue says
 (collect, followup, steer, steer-backlog, interrupt); `queue:` of agent.yaml says it for all sessions.
-Exit codes: 0 when left at an idle prompt, 130 when left while a run went on or by a signal"
+Exit codes: 0 when left at an idle prompt, 130 when left during a run or by a signal"
 )]
 pub(crate) struct ChatArgs {
     /// The session to continue, or the name of a new one

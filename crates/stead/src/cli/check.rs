@@ -3,7 +3,7 @@
 use super::args::{CheckArgs, GlobalArgs};
 use super::count::counted;
 use super::env::ProcessEnv;
-use super::error::{CliError, with_hint};
+use super::error::{CliError, option_flag, with_hint};
 use super::locate::{open_options, workspace_dir};
 use super::open_agent::{open_agent, open_workspace, variable};
 use super::print::{outln, to_json};
@@ -20,7 +20,8 @@ use stead::skills::{Installation, Shadowed, SkillOrigin, SkillProblem};
 use stead::store::Sessions;
 use stead::vfs::VfsError;
 use stead::workspace::{
-    Finding, ModelUse, Severity, SourcePosition, Workspace, WorkspaceError, tool_problem,
+    Finding, FindingSource, ModelUse, Severity, SourcePosition, Workspace, WorkspaceError,
+    tool_problem,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -49,11 +50,15 @@ impl From<Finding> for CheckRow {
             Severity::Warning => CheckGrade::Warning,
             Severity::NonFatal | Severity::Error => CheckGrade::Error,
         };
+        let about = match finding.source {
+            FindingSource::File(path) => path,
+            FindingSource::Option(option) => option_flag(option).to_owned(),
+        };
         Self {
             grade,
-            about: finding.file,
+            about,
             place: Some(finding.place),
-            message: finding.message,
+            message: with_hint(finding.message, finding.hint),
         }
     }
 }
@@ -65,8 +70,8 @@ pub(crate) async fn check(
 ) -> Result<ExitCode, CliError> {
     let mut rows: Vec<CheckRow> = Vec::new();
     for row in run_checks(common, env).await? {
-        // What is wrong with a file shows when it is read for the settings, and again for the
-        // prompt.
+        // A file is read for the settings and again for the prompt, so its problems are found
+        // twice.
         if !rows.contains(&row) {
             rows.push(row);
         }
@@ -108,7 +113,7 @@ fn print_row(row: &CheckRow, style: Style) {
 /// Returns the results of all checks.
 async fn run_checks(common: &GlobalArgs, env: &ProcessEnv) -> Result<Vec<CheckRow>, CliError> {
     let dir = workspace_dir(common, env)?;
-    let options = open_options(common, env)?;
+    let options = open_options(common, env, &dir)?;
     let workspace = match open_workspace(&dir, options, env).await {
         Ok(workspace) => workspace,
         Err(BuildError::Workspace(WorkspaceError::Invalid(findings))) => {
@@ -209,7 +214,7 @@ async fn check_skills(common: &GlobalArgs, env: &ProcessEnv) -> Result<Vec<Check
     for source in installation.sources() {
         for skill in installation.modified_skills(&source.name).await? {
             let message = format!(
-                "{skill} is not as it was installed; `stead skills update {}` renews it",
+                "{skill} was changed after it was installed; `stead skills update {}` renews it",
                 source.name
             );
             rows.push(row(
@@ -312,8 +317,7 @@ fn check_models(workspace: &Workspace, dir: &Path, env: &ProcessEnv) -> Vec<Chec
             dir,
         );
         let known = |name: &str| variable(workspace, env, name);
-        // With any key at all it must work; that the key itself is missing may be right on this
-        // machine.
+        // Any key will do for this check: the key itself may be missing on this machine.
         let some_key =
             |name: &str| known(name).or_else(|| name.ends_with("_KEY").then(|| "any".to_owned()));
         rows.push(
@@ -346,8 +350,7 @@ fn check_models(workspace: &Workspace, dir: &Path, env: &ProcessEnv) -> Vec<Chec
         .is_some_and(|model| model.api_key.is_some())
         && config.secrets.is_empty()
     {
-        let text =
-            "the key stands in the file, where the agent can read it; use api_key: ${VARIABLE}";
+        let text = "the key is in the file, where the agent can read it; use api_key: ${VARIABLE}";
         rows.push(row(CheckGrade::Warning, "model", text.to_owned()));
     }
     rows

@@ -16,7 +16,7 @@ use stead::workspace::FeatureSwitch;
 use tokio_util::sync::CancellationToken;
 
 const SCRIPT: &str = include_str!("../demo/script.yaml");
-/// Milliseconds between deltas: about reading speed.
+/// The delay between deltas in milliseconds, about reading speed.
 const READING_SPEED_MS: &str = "18";
 
 /// The demo's workspace.
@@ -199,7 +199,7 @@ fn show_tree(dir: &Path, style: Style) {
     walk(dir, 0, style);
 }
 
-/// The folder of the demo's workspace: one that the user named and keeps, or a temporary one.
+/// The folder of the demo's workspace: a named one that is kept, or a temporary one.
 enum DemoWorkspace {
     UserFolder(PathBuf),
     Temporary(PathBuf),

@@ -1,4 +1,4 @@
-//! The environment, read once. Nothing else in Stead looks at it.
+//! The environment, read once. No other module reads it.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -10,7 +10,7 @@ pub(crate) struct ProcessEnv {
     variables: BTreeMap<String, String>,
     /// The current folder.
     pub(crate) folder: PathBuf,
-    /// This program.
+    /// The path of this program.
     pub(crate) executable: Option<PathBuf>,
     /// The folder for temporary files.
     pub(crate) temporary: PathBuf,

@@ -9,7 +9,7 @@ use stead::model::ModelError;
 use stead::place::PlaceError;
 use stead::skills::SourceError;
 use stead::store::StoreError;
-use stead::workspace::WorkspaceError;
+use stead::workspace::{Finding, FindingSource, OpenOption, WorkspaceError};
 
 /// The error of a command, which decides its exit code.
 #[derive(Debug)]
@@ -59,11 +59,11 @@ impl From<BuildError> for CliError {
     }
 }
 
-/// The message of an error, followed by what to do about it on the command line.
+/// Returns the message of an error, followed by the hint as words of the command line.
 pub(crate) fn with_hint(message: impl Display, hint: Option<Hint>) -> String {
     let rest = match hint {
         None => String::new(),
-        Some(Hint::ListSessions) => "; `stead sessions list` shows those there are".to_owned(),
+        Some(Hint::ListSessions) => "; `stead sessions list` lists the sessions".to_owned(),
         Some(Hint::WaitForSession) => {
             "; wait until it is done (--wait), answer there what it asks, or use another session"
                 .to_owned()
@@ -78,6 +78,17 @@ pub(crate) fn with_hint(message: impl Display, hint: Option<Hint>) -> String {
         Some(Hint::ShowQuestion(id)) => format!(" (`stead approvals show {id}`)"),
         Some(Hint::ListGrants) => "; `stead approvals rules` lists them".to_owned(),
         Some(Hint::RevokeGrant) => " (`stead approvals revoke ID`)".to_owned(),
+        Some(Hint::RevokeGrantById(id)) => format!("; `stead approvals revoke {id}` revokes it"),
+        Some(Hint::ApproveAll) => "; --approve all would".to_owned(),
+        Some(Hint::RaiseBudget) => "; `stead run --resume --raise AMOUNT` adds to it".to_owned(),
+        Some(Hint::OtherUnit) => " (0.50 is dollars, 50000t tokens)".to_owned(),
+        Some(Hint::RebuildUsage) => "; `stead usage --rebuild` records it".to_owned(),
+        Some(Hint::SetWorkspaceModel) => {
+            "; a file can be the model of the workspace (agent.yaml, -m)".to_owned()
+        }
+        Some(Hint::ListProviders) => "; `stead models` lists providers".to_owned(),
+        Some(Hint::ListWorkspaces) => "; `stead list DIR` lists workspaces".to_owned(),
+        Some(Hint::ReviewFacts) => "; `stead memory review` shows them".to_owned(),
         Some(Hint::ListFacts) => {
             "; `stead memory list` and `stead memory review` show their ids".to_owned()
         }
@@ -89,7 +100,7 @@ pub(crate) fn with_hint(message: impl Display, hint: Option<Hint>) -> String {
     format!("{message}{rest}")
 }
 
-/// What to do about an error, by the first in its chain that says so.
+/// Returns the hint of the first error in the chain that has one.
 fn hint_of(error: &anyhow::Error) -> Option<Hint> {
     error.chain().find_map(|cause| {
         let agent = || {
@@ -127,7 +138,39 @@ fn hint_of(error: &anyhow::Error) -> Option<Hint> {
 
 impl From<WorkspaceError> for CliError {
     fn from(error: WorkspaceError) -> Self {
-        Self::Usage(with_hint(&error, error.hint()))
+        match &error {
+            WorkspaceError::Invalid(findings) => {
+                let lines: Vec<String> = findings.iter().map(finding_line).collect();
+                Self::Usage(lines.join("\n"))
+            }
+            WorkspaceError::Files(_) | WorkspaceError::Skills(_) => {
+                Self::Usage(with_hint(&error, error.hint()))
+            }
+        }
+    }
+}
+
+/// Returns a finding as one line of text, with the option and the hint as on the command line.
+pub(crate) fn finding_line(finding: &Finding) -> String {
+    let text = match &finding.source {
+        FindingSource::File(_) => finding.to_string(),
+        FindingSource::Option(option) => {
+            let shown = Finding {
+                source: FindingSource::File(option_flag(*option).to_owned()),
+                ..finding.clone()
+            };
+            shown.to_string()
+        }
+    };
+    with_hint(text, finding.hint.clone())
+}
+
+/// Returns the flag that sets an option of a workspace.
+pub(crate) fn option_flag(option: OpenOption) -> &'static str {
+    match option {
+        OpenOption::Agent => "--agent",
+        OpenOption::ContextFiles => "--memory",
+        OpenOption::Skills => "--skills",
     }
 }
 

@@ -1,4 +1,4 @@
-//! `stead explain`: a setting's value, and where it came from.
+//! `stead explain`: the value of a setting, and its origin.
 
 use super::args::{ExplainArgs, GlobalArgs};
 use super::env::ProcessEnv;
@@ -19,7 +19,8 @@ pub(crate) async fn explain(
     args: &ExplainArgs,
 ) -> Result<ExitCode, CliError> {
     let dir = workspace_dir(common, env)?;
-    let workspace = open_workspace(&dir, without_model(open_options(common, env)?), env).await?;
+    let workspace =
+        open_workspace(&dir, without_model(open_options(common, env, &dir)?), env).await?;
     let redactor = Redactor::new(workspace.config().secrets.clone());
     let mut settings = serde_json::to_value(workspace.config()).map_err(anyhow::Error::from)?;
     redact(&mut settings, &redactor);
@@ -72,12 +73,12 @@ pub(crate) async fn explain(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The profiles of the model that a run would ask, as rows of the listing.
+/// The profiles of the model that a run would use, as rows of the listing.
 struct ProfileRows {
     rows: Vec<SettingRow>,
 }
 
-/// A key, its value, and where that came from.
+/// A key with its value and the origin of the value.
 type SettingRow = (String, Value, Option<SettingOrigin>);
 
 impl ProfileRows {
@@ -103,7 +104,7 @@ impl ProfileRows {
         } in resolved.settings()
         {
             let by = match overriding_setting(&key, workspace) {
-                Some(setting) => format!("{by}; not used, for {setting} goes before it"),
+                Some(setting) => format!("{by}; overridden by {setting}"),
                 None => by,
             };
             rows.push((format!("profile.{key}"), value, from(by)));
@@ -111,7 +112,7 @@ impl ProfileRows {
         Ok(Self { rows })
     }
 
-    /// Returns the rows that the person asked for.
+    /// Returns the selected rows.
     fn select(self, key: Option<&str>) -> Result<Vec<SettingRow>, CliError> {
         let Some(key) = key else { return Ok(self.rows) };
         let below = |row: &SettingRow| {
@@ -122,9 +123,7 @@ impl ProfileRows {
         let rows: Vec<SettingRow> = self.rows.into_iter().filter(below).collect();
         if rows.is_empty() && is_profile(key) {
             return Err(CliError::usage(match key {
-                "profiles" => {
-                    "no profile is for the model that is set (-m asks about another)".to_owned()
-                }
+                "profiles" => "no profile applies to the model (-m names another)".to_owned(),
                 _ => format!(
                     "no profile of the model sets {key} (`stead explain profiles` lists what they set)"
                 ),
@@ -155,7 +154,7 @@ fn overriding_setting(key: &str, workspace: &Workspace) -> Option<&'static str> 
     }
 }
 
-/// The keys that are set somewhere, without those that only hold others.
+/// Returns the keys that are set somewhere, without those that only contain others.
 fn set_keys(workspace: &Workspace) -> Vec<String> {
     let all: Vec<&String> = workspace.definition.origins.keys().collect();
     let holds = |key: &str| {
@@ -171,7 +170,7 @@ fn set_keys(workspace: &Workspace) -> Vec<String> {
         .collect()
 }
 
-/// Returns where a key, or the nearest key that contains it, was set.
+/// Returns the origin of a key, or of the nearest key that contains it.
 fn setting_origin(workspace: &Workspace, key: &str) -> Option<SettingOrigin> {
     let mut key = key;
     loop {

@@ -14,8 +14,7 @@ use stead::workspace::ModelUse;
 
 /// The age after which a leftover cannot belong to a slow writer any more.
 const ABANDONED_AFTER: Duration = Duration::from_secs(60 * 60);
-/// A search index of a store that nobody asked for so long is removed; it is made again when it is
-/// needed.
+/// The age at which the search index of a store is removed. It is rebuilt when it is needed.
 const UNUSED_AFTER: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
 pub(crate) async fn gc(
@@ -47,9 +46,9 @@ pub(crate) async fn gc(
         return Ok(ExitCode::SUCCESS);
     }
     let verb = if args.dry_run {
-        "would be forgotten"
+        "would be removed"
     } else {
-        "forgotten"
+        "removed"
     };
     outln!(
         "{verb}: {}, {} ({} KB), offloaded files of {} ({} KB); kept: {} KB; leftovers of crashes removed: {}",

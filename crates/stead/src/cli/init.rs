@@ -32,12 +32,7 @@ pub(crate) async fn init(
         Some(_) | None => dir,
     };
     let made = std::fs::create_dir_all(&dir);
-    made.map_err(|error| {
-        CliError::usage(format!(
-            "{} cannot be made a folder: {error}",
-            dir.display()
-        ))
-    })?;
+    made.map_err(|error| CliError::usage(format!("{} cannot be created: {error}", dir.display())))?;
     let files =
         LocalVfs::open(&dir, Arc::new(OsDisk)).map_err(|error| CliError::Failed(error.into()))?;
     if let Some(other) = try_detect_layout(&files)
@@ -56,7 +51,7 @@ pub(crate) async fn init(
             .await
         {
             Ok(_) => outln!("made {path}"),
-            Err(VfsError::Exists(_)) => outln!("kept {path}, it was there"),
+            Err(VfsError::Exists(_)) => outln!("kept {path}, which exists"),
             Err(error) => return Err(CliError::Failed(error.into())),
         }
     }

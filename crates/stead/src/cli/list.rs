@@ -1,9 +1,9 @@
-//! `stead list`: the workspaces in a folder, whichever their layout.
+//! `stead list`: the workspaces in a folder, of all layouts.
 
 use super::args::ListArgs;
 use super::count::counted;
 use super::env::ProcessEnv;
-use super::error::CliError;
+use super::error::{CliError, finding_line};
 use super::locate::nested_workspace;
 use super::print::{outln, to_json};
 use super::style::Style;
@@ -26,7 +26,7 @@ struct ListedWorkspace {
     agent: Option<String>,
     description: Option<String>,
     model: Option<String>,
-    /// Whether its files have no errors.
+    /// Whether the files have no errors.
     valid: bool,
     problems: Vec<Finding>,
 }
@@ -66,7 +66,7 @@ pub(crate) async fn list(env: &ProcessEnv, args: &ListArgs) -> Result<ExitCode, 
         );
         outln!("{state}  {}", line.trim_end());
         for problem in &one.problems {
-            outln!("       {}", style.dim(&problem.to_string()));
+            outln!("       {}", style.dim(&finding_line(problem)));
         }
     }
     match found.len() {
@@ -79,7 +79,7 @@ pub(crate) async fn list(env: &ProcessEnv, args: &ListArgs) -> Result<ExitCode, 
     Ok(ExitCode::SUCCESS)
 }
 
-/// The folders in `dir` whose names do not begin with a dot, sorted.
+/// Returns the folders in `dir`, sorted, without hidden ones.
 fn folders(dir: &Path) -> Result<Vec<(String, PathBuf)>, CliError> {
     let wrong = |error: std::io::Error| {
         CliError::usage(format!("{} cannot be listed: {error}", dir.display()))
@@ -100,13 +100,13 @@ fn folders(dir: &Path) -> Result<Vec<(String, PathBuf)>, CliError> {
     Ok(folders)
 }
 
-/// The workspace in `path`, if it is one.
+/// Returns a description of the workspace in `path`, if it is one.
 async fn describe_workspace(name: &str, path: &Path, env: &ProcessEnv) -> Option<ListedWorkspace> {
     let (path, known) = match nested_workspace(path) {
         Some((inner, layout)) => (inner, Some(layout)),
         None => (path.to_owned(), None),
     };
-    // A folder that cannot be opened cannot be told to be a workspace.
+    // Without opening a folder, it is unknown whether it is a workspace.
     let files: Arc<dyn Vfs> = Arc::new(LocalVfs::open(&path, Arc::new(OsDisk)).ok()?);
     let layout = match known {
         Some(layout) => layout,

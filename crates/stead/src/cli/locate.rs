@@ -9,7 +9,7 @@ use stead::store::OsDisk;
 use stead::vfs::{LocalVfs, VPath, Vfs};
 use stead::workspace::{Layout, MarkStrength, ModelUse, OpenOptions};
 
-/// The workspace at a fixed path below the project `dir`, if there is one, with its layout.
+/// Returns the workspace at a fixed path below the project `dir`, if there is one, with its layout.
 pub(crate) fn nested_workspace(dir: &Path) -> Option<(PathBuf, Layout)> {
     Layout::ALL.into_iter().find_map(|layout| {
         let inner = dir.join(layout.def().nested_dir?);
@@ -22,8 +22,8 @@ fn has_mark(dir: &Path, strength: MarkStrength) -> bool {
     Layout::marks_of(strength).any(|mark| dir.join(mark).exists())
 }
 
-/// The folder the command is about: the flag, a variable, or the nearest workspace from here
-/// upward.
+/// Returns the folder of the workspace. Sources are tried in this order: the flag, the variable,
+/// the nearest workspace from the current folder upward.
 pub(crate) fn workspace_dir(common: &GlobalArgs, env: &ProcessEnv) -> Result<PathBuf, CliError> {
     let set = || {
         ["STEAD_WORKSPACE", "AGENTSCOPE_WORKSPACE"]
@@ -43,15 +43,16 @@ pub(crate) fn workspace_dir(common: &GlobalArgs, env: &ProcessEnv) -> Result<Pat
             "{dir} is not a folder; `stead init {dir}` makes it a workspace"
         )));
     }
-    // A project that is named by its own folder means the workspace in it.
+    // The folder of a project stands for the workspace in it.
     if has_mark(&dir, MarkStrength::Strong) || has_mark(&dir, MarkStrength::Weak) {
         return Ok(dir);
     }
     Ok(nested_workspace(&dir).map_or(dir, |(inner, _)| inner))
 }
 
-/// The nearest workspace from here upward. A folder of someone else is never taken, and one
-/// workspace within another must be named: an agent of the outer one could have made it.
+/// Returns the nearest workspace from the current folder upward. A folder of another user is never
+/// taken, and a workspace within another must be named: an agent of the outer one could have
+/// created it.
 fn nearest_workspace(env: &ProcessEnv) -> Result<Option<PathBuf>, CliError> {
     let home = env.home();
     let above =
@@ -99,8 +100,8 @@ fn is_owned_by_user(dir: &Path) -> bool {
         .is_ok_and(|metadata| metadata.uid() == rustix::process::geteuid().as_raw())
 }
 
-/// The workspace that `dir` is a part of, where a layout has folders that look like workspaces; else
-/// `dir` itself.
+/// Returns the workspace that `dir` is a part of, for layouts with folders that look like
+/// workspaces. Otherwise returns `dir`.
 fn workspace_root(dir: PathBuf) -> PathBuf {
     let around = Layout::ALL.into_iter().find_map(|layout| {
         let inner = layout.def().inner_dirs?;
@@ -122,8 +123,12 @@ pub(crate) fn working_folder(dir: &Path, env: &ProcessEnv) -> VPath {
         .unwrap_or(VPath::root())
 }
 
-/// Returns the options that the flags and the environment give.
-pub(crate) fn open_options(common: &GlobalArgs, env: &ProcessEnv) -> Result<OpenOptions, CliError> {
+/// Returns the options for opening the folder `dir`, from the flags and the environment.
+pub(crate) fn open_options(
+    common: &GlobalArgs,
+    env: &ProcessEnv,
+    dir: &Path,
+) -> Result<OpenOptions, CliError> {
     Ok(OpenOptions {
         layout: common.layout,
         agent: common.agent.clone(),
@@ -133,12 +138,13 @@ pub(crate) fn open_options(common: &GlobalArgs, env: &ProcessEnv) -> Result<Open
         platform: platform_files(env)?,
         memory: common.memory.clone(),
         skills: common.skills.clone(),
-        home: home_files(env, workspace_dir(common, env).ok().as_deref()),
+        home: home_files(env, dir),
         cache: env.cache(),
     })
 }
 
-/// Opens what many workspaces share: `$STEAD_PLATFORM`, or `~/.stead/platform` if it exists.
+/// Opens the platform, which many workspaces share: `$STEAD_PLATFORM`, or `~/.stead/platform` if it
+/// exists.
 fn platform_files(env: &ProcessEnv) -> Result<Option<Arc<dyn Vfs>>, CliError> {
     let (dir, named) = match (env.get("STEAD_PLATFORM"), env.home()) {
         (Some(dir), _) => (PathBuf::from(dir), true),
@@ -155,9 +161,9 @@ fn platform_files(env: &ProcessEnv) -> Result<Option<Arc<dyn Vfs>>, CliError> {
 }
 
 /// Opens the home folder, unless it is the workspace.
-fn home_files(env: &ProcessEnv, dir: Option<&Path>) -> Option<Arc<dyn Vfs>> {
+fn home_files(env: &ProcessEnv, dir: &Path) -> Option<Arc<dyn Vfs>> {
     let home = env.home()?;
-    let is_workspace = dir.and_then(|dir| dir.canonicalize().ok()) == home.canonicalize().ok();
+    let is_workspace = dir.canonicalize().ok() == home.canonicalize().ok();
     let files = (!is_workspace).then(|| LocalVfs::open(&home, Arc::new(OsDisk)).ok())??;
     Some(Arc::new(files))
 }

@@ -1,4 +1,4 @@
-//! Log messages of the libraries, for those who ask with `-v` or `RUST_LOG`.
+//! Log messages of the libraries, enabled by `-v` or `RUST_LOG`.
 
 use super::env::ProcessEnv;
 use super::error::CliError;
@@ -13,16 +13,16 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::{Layer, Registry, fmt};
 
-/// Where log messages go.
+/// The destination of log messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LogDestination {
     Stderr,
-    /// A file of its own, because the command uses the whole terminal.
+    /// A file, because the command uses the whole terminal.
     File,
 }
 
-/// Starts logging if `-v` was given `verbosity` times, or `RUST_LOG` is set. Otherwise does nothing,
-/// so that commands start as fast as without it.
+/// Starts logging if `-v` was given `verbosity` times, or `RUST_LOG` is set. Otherwise does
+/// nothing, so that commands start as fast as without it.
 pub(crate) fn start(
     verbosity: u8,
     env: &ProcessEnv,
@@ -55,7 +55,7 @@ where
         .map_err(|error| CliError::Failed(error.into()))
 }
 
-/// Returns which messages are wanted; none if nobody asked for any. `RUST_LOG` goes before the flag.
+/// Returns the filter for messages; none if logging is off. `RUST_LOG` overrides the flag.
 fn filter(verbosity: u8, variable: Option<&str>) -> Result<Option<Targets>, CliError> {
     if let Some(text) = variable {
         let parsed = text.parse::<Targets>();

@@ -39,11 +39,11 @@ use error::CliError;
 use logging::LogDestination;
 use std::process::ExitCode;
 
-/// Threads for blocking work (syncs, file reads). More would only grow the process: the disk is
-/// one.
+/// The maximum number of threads for blocking work (syncs, file reads). More would only grow the
+/// process: there is one disk.
 const MAX_BLOCKING_THREADS: usize = 16;
 
-/// Parses the command line and carries it out.
+/// Parses the command line and runs the command.
 pub(crate) fn main() -> ExitCode {
     let env = ProcessEnv::from_process();
     let cli = match Cli::try_parse() {
@@ -66,7 +66,7 @@ pub(crate) fn main() -> ExitCode {
     let outcome = match runtime {
         Ok(runtime) => {
             let outcome = runtime.block_on(dispatch(cli, &env));
-            // Blocking work that is still going on has nobody left to tell.
+            // Nothing waits for blocking work that is still running.
             runtime.shutdown_background();
             outcome
         }
@@ -95,7 +95,7 @@ fn print_parse_error(error: &clap::Error) -> ExitCode {
 
 async fn dispatch(cli: Cli, env: &ProcessEnv) -> Result<ExitCode, CliError> {
     let common = cli.common;
-    // These work on no workspace; to take one and ignore it would be a lie.
+    // These commands use no workspace, so the flag for one is refused rather than ignored.
     let placeless = match &cli.command {
         CliCommand::Demo(_)
         | CliCommand::List(_)

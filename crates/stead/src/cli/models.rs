@@ -1,4 +1,4 @@
-//! `stead models`: who can be asked, and what is known about them.
+//! `stead models`: the providers and models, and what is known about them.
 
 use super::args::{GlobalArgs, ModelsArgs};
 use super::env::ProcessEnv;
@@ -103,7 +103,7 @@ fn list_models(env: &ProcessEnv, args: &ModelsArgs) {
     }
 }
 
-/// A fact, and who says so.
+/// A fact with its source.
 struct SourcedFact<T> {
     value: T,
     from: &'static str,
@@ -113,7 +113,7 @@ const SETTINGS: &str = "settings";
 const TABLE: &str = "table";
 const ENDPOINT: &str = "endpoint";
 
-/// The first that is known, in the order in which they count.
+/// Returns the first known value, in the order of precedence.
 fn first_known<T>(
     known: impl IntoIterator<Item = (&'static str, Option<T>)>,
 ) -> Option<SourcedFact<T>> {
@@ -134,7 +134,8 @@ async fn show_model(
     let parsed: ModelName = name.parse()?;
     let name = parsed.to_string();
     let dir = workspace_dir(common, env)?;
-    let workspace = open_workspace(&dir, without_model(open_options(common, env)?), env).await?;
+    let workspace =
+        open_workspace(&dir, without_model(open_options(common, env, &dir)?), env).await?;
     let config = workspace.config();
     let own = config
         .model

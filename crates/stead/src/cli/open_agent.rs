@@ -1,4 +1,4 @@
-//! Opening agents and workspaces as the flags say.
+//! Opening agents and workspaces according to the flags.
 
 use super::approvals::{TerminalApprover, answerer};
 use super::args::{ApproveMode, GlobalArgs, RunFlags};
@@ -19,8 +19,8 @@ use stead::store::{LockWait, OsDisk, Store};
 use stead::vfs::LocalVfs;
 use stead::workspace::{AgentChoice, ModelUse, OpenOptions, Workspace, detect_layout};
 
-/// How long connecting to a store may take before the person is told.
-const SLOW_STORE: Duration = Duration::from_secs(1);
+/// The time after which a message tells that opening takes long.
+const SLOW_OPENING: Duration = Duration::from_secs(1);
 
 /// Builds the agent of the workspace that the flags name.
 pub(crate) async fn open_agent(
@@ -28,7 +28,8 @@ pub(crate) async fn open_agent(
     env: &ProcessEnv,
     model_use: ModelUse,
 ) -> Result<Arc<Agent>, CliError> {
-    let agent = agent_builder(common, env, model_use)?.build().await?;
+    let building = agent_builder(common, env, model_use)?.build();
+    let agent = announce_if_slow(building).await?;
     tracing::info!(
         place = %agent.place().describe(),
         layout = %agent.workspace().definition.layout,
@@ -38,7 +39,7 @@ pub(crate) async fn open_agent(
     Ok(agent)
 }
 
-/// Returns the builder with everything that the flags say.
+/// Returns the builder with all flags applied.
 fn agent_builder(
     common: &GlobalArgs,
     env: &ProcessEnv,
@@ -47,7 +48,7 @@ fn agent_builder(
     let dir = workspace_dir(common, env)?;
     let options = OpenOptions {
         model_use,
-        ..open_options(common, env)?
+        ..open_options(common, env, &dir)?
     };
     let mode = common.mode;
     Ok(Agent::builder()
@@ -56,23 +57,15 @@ fn agent_builder(
         .open_options(options)
         .owner(owner(common)?)
         .variables(env.lookup())
-        .configure(move |config| config.permission_mode = mode.unwrap_or(config.permission_mode))
-        .on_slow_store(SLOW_STORE, tell_slow_store))
+        .configure(move |config| config.permission_mode = mode.unwrap_or(config.permission_mode)))
 }
 
-fn tell_slow_store() {
-    errln!("still connecting to the store");
-}
-
-/// The flags for a command that has a session: where the layout does not choose among agents, the
-/// session does.
+/// Returns flags that name an agent for a command with a session: where the layout does not choose
+/// among agents, the session does.
 pub(crate) async fn with_session_agent(
     common: GlobalArgs,
     env: &ProcessEnv,
 ) -> Result<GlobalArgs, CliError> {
-    if common.agent.is_none() {
-        return Ok(common);
-    }
     let layout = match common.layout {
         Some(layout) => layout,
         None => {
@@ -88,7 +81,7 @@ pub(crate) async fn with_session_agent(
     }
 }
 
-/// Returns `options` for a command that asks no model: a model that cannot be found is then not an
+/// Returns `options` for a command that uses no model: a model that cannot be found is then not an
 /// error.
 pub(crate) fn without_model(options: OpenOptions) -> OpenOptions {
     OpenOptions {
@@ -97,7 +90,7 @@ pub(crate) fn without_model(options: OpenOptions) -> OpenOptions {
     }
 }
 
-/// Returns a variable of the workspace's own `.env`, or else of the process.
+/// Returns a variable of the workspace's own `.env`, or of the process.
 pub(crate) fn variable(workspace: &Workspace, env: &ProcessEnv, name: &str) -> Option<String> {
     workspace
         .config()
@@ -107,14 +100,14 @@ pub(crate) fn variable(workspace: &Workspace, env: &ProcessEnv, name: &str) -> O
         .or_else(|| env.get(name))
 }
 
-/// Returns the owner whose sessions and files the command uses.
+/// Returns the owner of the sessions and files that the command uses.
 pub(crate) fn owner(common: &GlobalArgs) -> Result<Owner, CliError> {
     match &common.user {
         None => Ok(Owner::default()),
         Some(name) => {
             if UserId::default().as_str() == name {
                 return Err(CliError::usage(format!(
-                    "-u {name}: this is the user of those who give no name; leave -u out"
+                    "-u {name}: this name stands for no user; omit -u"
                 )));
             }
             let user = UserId::new(name)
@@ -136,7 +129,7 @@ pub(crate) async fn open_workspace(
     open_folder(dir, options, &|name| env.get(name)).await
 }
 
-/// Returns the settings of the model that a run would ask.
+/// Returns the settings of the model that a run would use.
 pub(crate) fn configured_model(
     common: &GlobalArgs,
     env: &ProcessEnv,
@@ -148,8 +141,8 @@ pub(crate) fn configured_model(
     })
 }
 
-/// Opens the place of the workspace in `dir`; no journal ever holds any of `secrets`. Tells the
-/// person if that takes long.
+/// Opens the place of the workspace in `dir`. Journals redact `secrets`. Prints a message if
+/// opening takes long.
 pub(crate) async fn open_place(
     dir: &Path,
     workspace: &Workspace,
@@ -159,7 +152,7 @@ pub(crate) async fn open_place(
     Ok(announce_if_slow(stead::place::open_place(&settings, Redactor::new(secrets))).await?)
 }
 
-/// Connects to a store. Tells the person if that takes long.
+/// Connects to a store. Prints a message if that takes long.
 pub(crate) async fn connect_store(
     base: StorePathBase<'_>,
     url: &str,
@@ -167,16 +160,17 @@ pub(crate) async fn connect_store(
     Ok(announce_if_slow(stead::place::connect_store(base, url)).await?)
 }
 
-async fn announce_if_slow<T>(connecting: impl Future<Output = T>) -> T {
-    let mut connecting = Box::pin(connecting);
-    if let Ok(connected) = tokio::time::timeout(SLOW_STORE, &mut connecting).await {
-        return connected;
+/// Waits for a workspace or store, with a message if that takes long.
+async fn announce_if_slow<T>(opening: impl Future<Output = T>) -> T {
+    let mut opening = Box::pin(opening);
+    if let Ok(opened) = tokio::time::timeout(SLOW_OPENING, &mut opening).await {
+        return opened;
     }
-    tell_slow_store();
-    connecting.await
+    errln!("still opening the workspace");
+    opening.await
 }
 
-/// The error of a command that needs a model and has none, with what can be done about it.
+/// Returns the message of a command that needs a model and has none.
 pub(crate) fn no_model_message() -> String {
     let mut lines = vec!["no model is set. Do one of these:".to_owned()];
     for (key, model) in DEFAULT_MODELS {

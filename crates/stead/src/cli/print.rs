@@ -44,7 +44,7 @@ impl TerminalSink {
         }
     }
 
-    /// Writes text, made harmless if the stream is a terminal.
+    /// Writes text. If the stream is a terminal, unsafe characters are replaced.
     fn write(&self, text: Arguments<'_>) -> std::io::Result<()> {
         let text = text
             .as_str()
@@ -78,8 +78,8 @@ impl TerminalSink {
     }
 }
 
-/// Returns `text` as a terminal may be given it: styles become escape sequences, and everything
-/// else that could control the terminal or reorder text becomes U+FFFD.
+/// Returns `text` in a form that is safe for a terminal: styles become escape sequences, and
+/// everything else that could control the terminal or reorder text becomes U+FFFD.
 fn harmless<'a>(text: &'a str, key: &StyleKey) -> Cow<'a, str> {
     if !text.contains(|c| is_unsafe_char(c) || StyleKey::is_delimiter(c)) {
         return Cow::Borrowed(text);
@@ -122,7 +122,7 @@ fn without_styles<'a>(text: &'a str, key: &StyleKey) -> Cow<'a, str> {
     Cow::Owned(plain)
 }
 
-/// Whether a character controls a terminal, or makes it show what follows in another order.
+/// Whether a character controls a terminal, or changes the order in which text is shown.
 pub(crate) fn is_unsafe_char(c: char) -> bool {
     let controls = c.is_control() && !matches!(c, '\n' | '\t');
     let reorders = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -183,7 +183,7 @@ pub(crate) fn try_out(text: Arguments<'_>) -> std::io::Result<()> {
     STDOUT.write(text)
 }
 
-/// Prints to standard error. If that fails, there is nobody to tell.
+/// Prints to standard error. Failures are ignored.
 pub(crate) fn err(text: Arguments<'_>) {
     let _ = STDERR.write(text);
 }

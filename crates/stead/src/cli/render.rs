@@ -12,8 +12,8 @@ use super::style::Style;
 use std::sync::{Arc, Mutex, PoisonError};
 use stead::agent::{Listener, OpenQuestion, RunReport};
 use stead::core::{
-    Event, EventKind, Message, NoticeLevel, PlanStage, ResultStatus, StopReason, Todo, TodoStatus,
-    Usage, Usd,
+    DroppedCounts, Event, EventKind, Message, NoticeLevel, PlanStage, ResultStatus, StopReason,
+    Todo, TodoStatus, Usage, Usd,
 };
 use stead::tools::builtin_tool;
 use tokio_util::sync::CancellationToken;
@@ -21,8 +21,8 @@ use tokio_util::sync::CancellationToken;
 /// Prints a run while it is active.
 pub(crate) struct Renderer {
     output: OutputFormat,
-    /// A person watches standard output: text is shown as it comes. Otherwise only what is final is
-    /// printed, so that a pipe never sees an answer that was taken back by a retry.
+    /// Whether text is shown as it arrives, because standard output is a terminal. Otherwise only
+    /// final text is printed, so that a pipe never gets an answer that a retry replaced.
     live: bool,
     style: Style,
     progress: bool,
@@ -141,8 +141,8 @@ impl Renderer {
                 stop: StopReason::ToolUse,
                 ..
             } => {
-                // The last text is the answer and goes to standard output; what comes before it is
-                // on the way.
+                // The last text is the answer and goes to standard output; earlier texts are
+                // intermediate.
                 let said = std::mem::take(&mut self.lock().answer_text);
                 if !said.trim().is_empty() {
                     errln!("{}", self.style.dim(said.trim()));
@@ -193,14 +193,14 @@ impl Renderer {
                 shown.iter().for_each(|shown| err(format_args!("{shown}")));
             }
             EventKind::AgentSwitched { from, to, .. } => {
-                self.note(&self.style.dim(&format!("{from} hands over to {to}")));
+                self.note(&self.style.dim(&format!("switched from {from} to {to}")));
             }
             EventKind::Steered { content } => {
                 let said = Message::User {
                     content: content.clone(),
                 }
                 .text();
-                self.note(&self.style.accent(&format!("you, while it ran: {said}")));
+                self.note(&self.style.accent(&format!("you, during the run: {said}")));
             }
             EventKind::Notice { level, text } => {
                 let text = match level {
@@ -221,12 +221,10 @@ impl Renderer {
                 fallback,
                 ..
             } => {
-                let why = fallback.as_ref().map_or(String::new(), |why| {
-                    format!("; no summary by a model: {why}")
-                });
-                let text = format!(
-                    "context {before_tokens} → {after_tokens} tokens: {}{why}",
-                    dropped.describe()
+                let text = compacted_line(
+                    [*before_tokens, *after_tokens],
+                    dropped,
+                    fallback.as_deref(),
                 );
                 self.note(&self.style.dim(&text));
             }
@@ -306,7 +304,7 @@ impl Renderer {
 
 /// Formats a call on one line: the tool and what the call is about.
 pub(crate) fn call_line(name: &str, args: &serde_json::Value) -> String {
-    /// Arguments that usually say what a call is about, for tools that are not built in.
+    /// The arguments that usually identify a call, for tools that are not built in.
     const USUAL_ARGUMENTS: &[&str] = &[
         "file_path",
         "path",
@@ -343,11 +341,27 @@ pub(crate) fn todos_line(todos: &[Todo]) -> String {
     format!("todos {done}/{}{now}", todos.len())
 }
 
+/// Returns the effect of a compaction on one line: the tokens before and after it, and what is no
+/// longer shown.
+pub(crate) fn compacted_line(
+    [before, after]: [u64; 2],
+    dropped: &DroppedCounts,
+    fallback: Option<&str>,
+) -> String {
+    let why = fallback.map_or(String::new(), |why| {
+        format!("; no summary by a model: {why}")
+    });
+    format!(
+        "context {before} → {after} tokens: {}{why}",
+        dropped.describe()
+    )
+}
+
 /// Returns the state of the plan on one line.
 pub(crate) fn plan_line(stage: Option<&PlanStage>) -> String {
     match stage {
         Some(PlanStage::Making { file }) => {
-            format!("plan mode is on: nothing but {file} is written until you agree")
+            format!("plan mode is on: only {file} is written until you agree")
         }
         Some(PlanStage::Agreed { file, .. }) => {
             format!("the plan in {file} is agreed to; plan mode is off")

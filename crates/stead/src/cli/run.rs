@@ -25,7 +25,7 @@ pub(crate) async fn run(
     // clap does not report this if an input conflicts with --resume.
     if args.raise.is_some() && !args.resume {
         return Err(CliError::usage(
-            "--raise adds to the budget of a run that is taken up again: give --resume, too",
+            "--raise adds to the budget of a resumed run: give --resume, too",
         ));
     }
     let input = if args.resume {
@@ -34,10 +34,13 @@ pub(crate) async fn run(
         Some(read_input(env, args.input.as_deref())?)
     };
     let id = session_id(args.session.as_deref())?;
-    let common = common
+    let mut common = common
         .with_model(args.turn.model.as_ref())
         .with_agent(args.turn.agent.as_ref());
-    let common = &with_session_agent(common, env).await?;
+    if common.agent.is_some() {
+        common = with_session_agent(common, env).await?;
+    }
+    let common = &common;
     let agent = open_agent(common, env, ModelUse::Required).await?;
     warn_inactive_settings(&agent);
     let begin = match input {
@@ -73,7 +76,7 @@ enum CliRunStart {
     Resume(SpendAmount),
 }
 
-/// How a run is carried out and shown.
+/// How a run is executed and shown.
 pub(crate) struct RunView {
     pub(crate) turn: RunFlags,
     /// The form of the output; `None` prints nothing.
@@ -82,14 +85,19 @@ pub(crate) struct RunView {
     pub(crate) session_changes: Vec<SetEntry>,
 }
 
+/// How long to wait for a session that another process answers for.
+const ANSWER_WAIT_SECONDS: u64 = 5;
+
 /// Resumes a parked session, as `stead run --resume` does.
 pub(crate) async fn resume_session(
     common: &GlobalArgs,
     env: &ProcessEnv,
     agent: &Arc<Agent>,
     id: SessionId,
-    way: RunView,
+    mut way: RunView,
 ) -> Result<RunReport, CliError> {
+    // Another process that answers at the same moment holds the session for an instant.
+    way.turn.wait = way.turn.wait.or(Some(ANSWER_WAIT_SECONDS));
     let report = execute_run(
         common,
         env,
@@ -135,13 +143,13 @@ async fn execute_run(
         CliRunStart::Resume(raise) => session.resume_with(raise, options).await,
     };
     if let Err(error) = session.finish("exit").await {
-        errln!("hooks were not told that the session is left: {error}");
+        errln!("the hooks at the end of the session failed: {error}");
     }
     session.flush().await;
     if let Err(AgentError::Store(StoreError::Unavailable { .. } | StoreError::Corrupt { .. })) =
         &report
     {
-        errln!("Go on with: {}", resume_command(session.id(), common));
+        errln!("Resume with: {}", resume_command(session.id(), common));
     }
     let report = report?;
     print_waiting_subagents(&report, common);
@@ -151,7 +159,7 @@ async fn execute_run(
     Ok(report)
 }
 
-/// Tells the person that subagents wait for a decision. Their parent need not know.
+/// Prints that subagents wait for a decision. Their parent may not know.
 fn print_waiting_subagents(report: &RunReport, common: &GlobalArgs) {
     let count = report.waiting.len();
     if let Some(first) = report.waiting.first() {
@@ -162,7 +170,7 @@ fn print_waiting_subagents(report: &RunReport, common: &GlobalArgs) {
         };
         let go_on = resume_command(&first.session, common);
         errln!(
-            "{count} {what} for your decision: `stead approvals list` shows what is asked; then go on with: {go_on}"
+            "{count} {what} for your decision: `stead approvals list` shows what is asked; then resume with: {go_on}"
         );
     }
 }
@@ -182,8 +190,8 @@ fn warn_inactive_settings(agent: &Agent) {
     }
 }
 
-/// The exit code that tells how a run ended, or that a decision is waited for, be it in a task that
-/// was handed over.
+/// Returns the exit code for the outcome of a run. A pending decision, also of a subagent, has its
+/// own code.
 pub(crate) fn exit_code(report: &RunReport) -> ExitCode {
     ExitCode::from(match report.outcome {
         RunOutcome::Completed if !report.waiting.is_empty() => 3,
@@ -199,7 +207,7 @@ fn read_input(env: &ProcessEnv, argument: Option<&str>) -> Result<String, CliErr
     let text = match argument {
         Some("-") | None if env.stdin_is_terminal => {
             return Err(CliError::usage(
-                "say what to do: stead run \"…\", or pipe it in",
+                "the input is missing: stead run \"…\", or pipe it in",
             ));
         }
         Some("-") | None => {
@@ -224,11 +232,13 @@ pub(crate) fn closing_note(report: &RunReport, common: &GlobalArgs) -> Option<St
         RunOutcome::Parked => Some(format!(
             "parked: {reason}. Answer as below, or all with: {command} --approve all (or none)"
         )),
-        RunOutcome::Cancelled => Some(format!("cancelled. Go on with: {command}")),
+        RunOutcome::Cancelled => Some(format!("cancelled. Resume with: {command}")),
         RunOutcome::StepLimit | RunOutcome::TimedOut => {
-            Some(format!("{reason}. Go on with: {command}"))
+            Some(format!("{reason}. Resume with: {command}"))
         }
-        RunOutcome::Budget => Some(format!("{reason}. Go on with: {command} --raise AMOUNT")),
+        RunOutcome::Budget => Some(format!(
+            "{reason}. Resume with: {command} --raise AMOUNT (0.50 is dollars, 50000t tokens)"
+        )),
         RunOutcome::Failed => Some(format!("failed: {reason}. Try again with: {command}")),
     }
 }

@@ -134,7 +134,7 @@ async fn read_lines(agent: &Arc<Agent>, id: &str) -> Result<Vec<JournalLine>, Cl
         .await?)
 }
 
-/// Returns the session that `text` names, by its id or a unique beginning of it.
+/// Returns the session with the id `text`, or with a unique id that starts with it.
 pub(crate) async fn find_session(agent: &Arc<Agent>, text: &str) -> Result<SessionId, CliError> {
     let exact = session_id(Some(text))?;
     let list = agent.sessions().list().await?;
@@ -150,7 +150,7 @@ pub(crate) async fn find_session(agent: &Arc<Agent>, text: &str) -> Result<Sessi
     }
 }
 
-/// The sessions that are listed.
+/// The filter of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SessionFilter {
     /// All of them.
@@ -260,8 +260,8 @@ async fn search(
     }))
 }
 
-/// Plays the journal through the machine again: every recorded step must be what the machine asks
-/// for.
+/// Replays the journal through the run machine: every recorded step must be the one that the
+/// machine asks for.
 async fn replay(
     agent: &Arc<Agent>,
     style: Style,
@@ -331,7 +331,7 @@ async fn compact(
         }
         Some(compaction) => outln!("{}", transcript::compaction_line(&compaction)),
         None if as_json => outln!("null"),
-        None => outln!("{id} has nothing that could be left out"),
+        None => outln!("{id} has nothing to compact"),
     }
     Ok(ExitCode::SUCCESS)
 }

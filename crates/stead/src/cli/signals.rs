@@ -1,4 +1,4 @@
-//! Ctrl-C and termination: the first asks the run to stop, the second leaves at once.
+//! Ctrl-C and termination: the first signal asks the run to stop, the second exits at once.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;

@@ -100,7 +100,7 @@ async fn update(
         None => installation.sources().to_vec(),
     };
     if sources.is_empty() {
-        outln!("nothing is installed; `stead skills add` does that");
+        outln!("no source is installed; `stead skills add` installs one");
     }
     let lookup = |name: &str| places.variable(env, name);
     let mut failed = 0;
@@ -143,7 +143,7 @@ async fn publish_to(
 ) -> Result<ExitCode, CliError> {
     if common.workspace.is_some() || common.user.is_some() {
         return Err(CliError::usage(
-            "publish takes a directory, no workspace: leave -C and -u out",
+            "publish takes a directory, not a workspace: omit -C and -u",
         ));
     }
     let dir = dir
@@ -175,7 +175,7 @@ async fn publish_to(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The directory the command was typed in.
+/// Returns the current folder as text.
 fn current_dir() -> Result<String, CliError> {
     let dir = std::path::absolute(".")?;
     let text = dir
@@ -220,7 +220,7 @@ fn short_pin(pinned: &str) -> String {
     format!("{kind}{}", hash.chars().take(12).collect::<String>())
 }
 
-/// Expands the variables in a value as a shell would.
+/// Quotes a text for a shell.
 fn shell_quote(text: &str) -> String {
     if text.contains(['$', ' ', '#', '?', '&', '*']) {
         format!("'{text}'")

@@ -57,8 +57,8 @@ impl Style {
     }
 }
 
-/// The secret of this process that tells marks of its own styles from text that looks like them.
-/// No text from elsewhere can hold it.
+/// The secret of this process that distinguishes the marks of its own styles from text that looks
+/// like them. No other text can contain it.
 pub(crate) struct StyleKey(String);
 
 /// Characters that no text uses: Unicode reserves them for use inside a program.

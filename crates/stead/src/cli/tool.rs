@@ -78,11 +78,14 @@ pub(crate) async fn tool(
         print_json(&called);
     } else {
         print_content(&called);
+        if called.unapproved {
+            errln!("`--approve all` approves the call");
+        }
     }
     Ok(ExitCode::from(u8::from(called.status.is_error())))
 }
 
-/// Whether a hook that is run for calls uses a model.
+/// Whether a hook for tool calls uses a model.
 fn hooks_use_model(agent: &Agent) -> bool {
     let about_calls = [
         HookEvent::BeforeToolCall,

@@ -23,7 +23,7 @@ pub(crate) enum Detail {
 
 const BRIEF_LINES: usize = 6;
 
-/// One line of the journal as JSON.
+/// Returns one line of the journal as JSON.
 pub(crate) fn line_json(line: &JournalLine) -> serde_json::Value {
     let (text, _) =
         stead::core::encode_line(line.seq, line.at, &line.entry, stead::core::ChainSum::START);
@@ -34,7 +34,7 @@ pub(crate) fn line_json(line: &JournalLine) -> serde_json::Value {
     value
 }
 
-/// The journal for a terminal.
+/// Returns the journal as text for a terminal.
 pub(crate) fn render_terminal(
     lines: &[JournalLine],
     detail: Detail,
@@ -46,7 +46,7 @@ pub(crate) fn render_terminal(
     }
 }
 
-/// The current conversation. Inputs are numbered as `rewind` and `fork` count them.
+/// Returns the current conversation as text. Inputs are numbered as `rewind` and `fork` count them.
 fn render_conversation(lines: &[JournalLine], style: Style) -> Result<String, CliError> {
     let state = fold(lines)?;
     let mut out = String::new();
@@ -66,7 +66,7 @@ fn render_conversation(lines: &[JournalLine], style: Style) -> Result<String, Cl
                 let _ = writeln!(
                     out,
                     "{} {}",
-                    style.accent("you, while it ran:"),
+                    style.accent("you, during the run:"),
                     blocks_text(content)
                 );
             }
@@ -96,7 +96,7 @@ fn render_conversation(lines: &[JournalLine], style: Style) -> Result<String, Cl
         let _ = writeln!(
             out,
             "{}",
-            style.warn(&format!("the last run {why}; go on with --resume"))
+            style.warn(&format!("the last run {why}; resume with --resume"))
         );
     }
     let end = lines.iter().rev().find_map(|line| match &line.entry {
@@ -118,7 +118,7 @@ fn render_conversation(lines: &[JournalLine], style: Style) -> Result<String, Cl
     Ok(out)
 }
 
-/// Everything that happened, in order.
+/// Returns all entries as text, in order.
 fn render_journal(lines: &[JournalLine], style: Style) -> String {
     let mut out = String::new();
     for line in lines {
@@ -165,7 +165,7 @@ fn render_journal(lines: &[JournalLine], style: Style) -> String {
             Entry::Notice(notice) => format!("harness: {}", notice.text),
             Entry::Steer(steer) => format!(
                 "{} {}",
-                style.accent("you, while it ran:"),
+                style.accent("you, during the run:"),
                 blocks_text(&steer.content)
             ),
             Entry::Set(set) => format!("{} set {}", set.by, change_text(&set.change)),
@@ -240,7 +240,7 @@ pub(crate) fn compaction_line(compaction: &Compaction) -> String {
     )
 }
 
-/// The conversation as Markdown.
+/// Returns the conversation as Markdown.
 pub(crate) fn render_markdown(id: &str, lines: &[JournalLine]) -> Result<String, CliError> {
     let state = fold(lines)?;
     let mut out = format!("# Session {id}\n\n");
@@ -249,7 +249,7 @@ pub(crate) fn render_markdown(id: &str, lines: &[JournalLine]) -> Result<String,
             Message::User { content } => {
                 let who = match (turn.is_user_input(), turn.is_steering) {
                     (true, false) => "You",
-                    (true, true) => "You, while it ran",
+                    (true, true) => "You, during the run",
                     (false, _) => "Harness",
                 };
                 let _ = write!(out, "## {who}\n\n{}\n\n", blocks_text(content));
@@ -334,11 +334,11 @@ pub(crate) fn check_expected(state: &SessionState, entry: &Entry) -> Result<(), 
 fn describe_next(next: &NextAction) -> &'static str {
     match next {
         NextAction::Idle => "no run was open",
-        NextAction::CallModel => "the model was to be asked",
-        NextAction::RunTools(_) => "calls were to be run",
-        NextAction::Nudge(_) => "the model was to be told something",
-        NextAction::AwaitDecision(_) => "a person was to decide",
-        NextAction::Done(..) => "the run was done",
+        NextAction::CallModel => "a model call was next",
+        NextAction::RunTools(_) => "tool calls were next",
+        NextAction::Nudge(_) => "a notice was next",
+        NextAction::AwaitDecision(_) => "a decision was next",
+        NextAction::Done(..) => "the run had ended",
     }
 }
 
@@ -387,22 +387,15 @@ fn result_lines(result: &ToolResult, style: Style) -> String {
     )
 }
 
+/// Returns blocks as people read them in a session or a Markdown export. Offloaded media are named
+/// with their file, which a person can open.
 fn blocks_text(blocks: &[Block]) -> String {
     let texts = blocks.iter().map(|block| match block {
-        Block::Text { text } => text.clone(),
-        Block::Media(media) => {
-            let name = media
-                .name
-                .as_ref()
-                .map_or(String::new(), |name| format!(" {name}"));
-            let file = media
-                .file
-                .as_ref()
-                .map_or(String::new(), |file| format!(" in {file}"));
-            format!("[{}{name}{file}]", media.mime)
-        }
-        Block::Thinking(thinking) => thinking.text.clone(),
-        Block::ToolCall(call) => format!("{} {}", call.name, call.args),
+        Block::Media(media) => match &media.file {
+            Some(file) => format!("[{} in {file}]", media.label()),
+            None => block.plain_text(),
+        },
+        Block::Text { .. } | Block::Thinking(_) | Block::ToolCall(_) => block.plain_text(),
     });
     texts
         .filter(|text| !text.is_empty())
@@ -439,7 +432,7 @@ fn change_text(change: &SessionChange) -> String {
                 format!(", without {}", denied.join(", "))
             };
             format!(
-                "what binds it from above to {}{planning}{denied}",
+                "the inherited restrictions to {}{planning}{denied}",
                 modes.join(", ")
             )
         }

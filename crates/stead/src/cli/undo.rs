@@ -13,9 +13,9 @@ use stead::core::{RunId, SessionId};
 use stead::store::RunKey;
 use stead::tools::line_diff;
 
-/// Contents above this size are not shown as a diff.
+/// The maximum size of contents that are shown as a diff.
 const MAX_DIFF_BYTES: usize = 1024 * 1024;
-/// The lines of context around a change.
+/// The number of lines of context around a change.
 const CONTEXT_LINES: usize = 2;
 
 /// The run to undo, and whether to do it.
@@ -34,7 +34,7 @@ pub(crate) async fn undo(
     let key = find_run(agent, &wanted).await?;
     let runs = [key.run.clone()];
     let undo = agent.undo(agent.owner(), &key.session);
-    // The plan is made before anything changes, so that it can be shown with what is there now.
+    // The plan is made before anything changes, so that it can be shown with the current files.
     let plan = undo.plan(&runs).await?;
     let shown = describe_plan(&undo, &plan, style, &wanted).await?;
     let done = match wanted.apply {
@@ -49,8 +49,8 @@ pub(crate) async fn undo(
     finish(&key, &done, &shown, &wanted)
 }
 
-/// Takes back what all `runs` of a session changed, as part of rewinding it. Nothing happens if any
-/// of it cannot be undone.
+/// Undoes the changes of all `runs` of a session, as part of rewinding it. Nothing is changed if
+/// any of them cannot be undone.
 pub(crate) async fn undo_all(
     agent: &Arc<Agent>,
     session: &SessionId,

@@ -16,9 +16,9 @@ use stead::agent::{
 use stead::core::Usd;
 use stead::workspace::ModelUse;
 
-/// The longest bar, in characters.
+/// The maximum length of a bar, in characters.
 const BAR_CHARS: u64 = 30;
-/// The longest name that is shown whole.
+/// The maximum length of a name that is shown whole.
 const KEY_CHARS: usize = 44;
 
 pub(crate) async fn usage(
@@ -51,7 +51,7 @@ pub(crate) async fn usage(
     } = log.read().await?;
     if unreadable > 0 {
         errln!(
-            "{} cannot be read or counted; `stead usage --rebuild` makes the file again",
+            "{} cannot be read or counted; `stead usage --rebuild` rebuilds the file",
             counted(unreadable, "line")
         );
     }
@@ -83,7 +83,7 @@ async fn rebuild(agent: &Arc<Agent>, args: &UsageArgs) -> Result<ExitCode, CliEr
     match args.json {
         true => out_json(&json!({"made": made, "kept": kept, "file": place})),
         false => outln!(
-            "{} made again from the journals, {} kept: {place}",
+            "{} rebuilt from the journals, {} kept: {place}",
             counted(made, "call"),
             counted(kept, "line")
         ),

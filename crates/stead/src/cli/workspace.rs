@@ -90,8 +90,8 @@ struct CopyEnds<'a> {
 }
 
 impl CopyEnds<'_> {
-    fn options(&self) -> Result<OpenOptions, CliError> {
-        Ok(without_model(open_options(self.common, self.env)?))
+    fn options(&self, dir: &Path) -> Result<OpenOptions, CliError> {
+        Ok(without_model(open_options(self.common, self.env, dir)?))
     }
 
     /// Returns the workspace of the command.
@@ -106,7 +106,7 @@ impl CopyEnds<'_> {
                 "{name} is not a folder; make it first"
             )));
         }
-        let workspace = open_workspace(dir, self.options()?, self.env).await?;
+        let workspace = open_workspace(dir, self.options(dir)?, self.env).await?;
         let Definition {
             layout,
             paths: tree,
@@ -145,14 +145,15 @@ impl CopyEnds<'_> {
         })
     }
 
-    /// A store, in which the agent is found by the settings of the workspace the command is about.
+    /// Opens a store. The agent in it is found by the settings of the command's workspace.
     async fn store(&self, url: Option<&str>, side: CopySide) -> Result<CopyEnd, CliError> {
         let dir = workspace_dir(self.common, self.env)?;
-        let config = open_workspace(&dir, self.options()?, self.env)
+        let config = open_workspace(&dir, self.options(&dir)?, self.env)
             .await?
             .definition
             .config;
-        // A typed path is relative to the current folder; one of the settings, to the workspace.
+        // A path on the command line is relative to the current folder; one of the settings, to the
+        // workspace.
         let (base, url) = match (url, config.filesystem.url.as_deref()) {
             (Some(url), _) => (StorePathBase::CurrentDir, url),
             (None, Some(url)) => (StorePathBase::Workspace(&dir), url),
@@ -231,8 +232,8 @@ fn require_file(base: StorePathBase<'_>, url: &str) -> Result<(), CliError> {
     }
 }
 
-/// What is part of a workspace: not its sessions (they are moved as such), users' folders, or what
-/// is git's.
+/// Whether a path is part of a workspace. Sessions (which are copied separately), users' folders
+/// and git's files are not.
 fn workspace_part(path: &VPath) -> Included {
     let first = path.parts().next().unwrap_or("");
     if first == "agents" || first.starts_with("@@") || path.parts().any(|part| part == ".git") {
@@ -294,7 +295,7 @@ struct MovedSessions {
     sessions: Vec<String>,
     same: usize,
     differ: Vec<String>,
-    /// Files that sessions had offloaded.
+    /// The number of offloaded files.
     offloaded: usize,
 }
 
@@ -397,7 +398,7 @@ fn print_report(
     }
     for id in &moved.differ {
         errln!(
-            "session {id} went on differently in both places and is left alone; fork it to keep both"
+            "session {id} continued differently in both places and was not copied; fork it to keep both"
         );
     }
     let count = |wanted: &[CopyAction]| {
@@ -427,7 +428,7 @@ fn print_report(
     );
 }
 
-/// A count on the terminal while files move.
+/// A counter on the terminal while files are copied.
 struct CopyProgress {
     shown: bool,
     total: usize,

@@ -96,7 +96,7 @@ fn what_is_typed_during_a_run_steers_it_where_the_workspace_says_so() {
     assert_eq!(user_texts(&server.last_request()), ["look", "rather not"]);
     for args in [&[][..], &["--full"]] {
         assert!(
-            shown(dir.path(), args).contains("you, while it ran: rather not"),
+            shown(dir.path(), args).contains("you, during the run: rather not"),
             "{}",
             shown(dir.path(), args)
         );
@@ -116,7 +116,7 @@ fn the_mode_is_changed_for_the_session_and_a_message_that_ends_the_run_is_the_ne
     pty.send("/queue int\t");
     pty.wait_for("› /queue interrupt", DEADLINE);
     pty.send("\r");
-    pty.wait_for("queue interrupt: what is said ends the run", DEADLINE);
+    pty.wait_for("queue interrupt: a message ends the run", DEADLINE);
     pty.send("instead\r");
     pty.wait_for("interrupted by a new message", DEADLINE);
     pty.wait_for("Second answer.", DEADLINE);
@@ -141,12 +141,12 @@ fn what_is_refused_and_what_waits_for_a_run_that_is_cancelled_stay_in_the_editor
     pty.wait_for("queued (collect): second", DEADLINE);
     pty.send("third\r");
     pty.wait_for(
-        "no more messages may wait than 1 (queue.cap): this one was not taken",
+        "the queue is full (queue.cap: 1): this one was refused",
         DEADLINE,
     );
     pty.wait_for("› third", DEADLINE);
     pty.send(CTRL_C);
-    pty.wait_for("cancelled; /resume goes on", DEADLINE);
+    pty.wait_for("cancelled; /resume resumes it", DEADLINE);
     pty.wait_gone("queued", DEADLINE);
     pty.wait_for("› second", DEADLINE);
     pty.wait_for("  third", DEADLINE);
@@ -226,7 +226,7 @@ fn another_agent_goes_on_in_chat_and_in_run_and_is_kept() {
         DEADLINE,
     );
     pty.send("/agent bu\t\r");
-    pty.wait_for("build goes on from here", DEADLINE);
+    pty.wait_for("switched to build", DEADLINE);
     for (word, answer) in [("two\r", "Answer 1."), ("three\r", "Answer 2.")] {
         pty.send(word);
         pty.wait_for(answer, DEADLINE);
@@ -382,14 +382,14 @@ fn a_task_that_ends_while_nothing_runs_wakes_the_agent_and_leaves_alone_what_is_
     pty.send("how many?\r");
     pty.wait_for("It is being counted.", DEADLINE);
     pty.wait_gone("step", DEADLINE);
-    pty.wait_for("1 task is worked on in the background", DEADLINE);
+    pty.wait_for("1 task is running in the background", DEADLINE);
     held.wait_arrived(1, DEADLINE);
     pty.send("half a thou");
     held.release();
-    pty.wait_for("a task in the background has ended", DEADLINE);
+    pty.wait_for("a background task has ended", DEADLINE);
     pty.wait_for("There are three.", DEADLINE);
     pty.wait_gone("step", DEADLINE);
-    pty.wait_gone("worked on in the background", DEADLINE);
+    pty.wait_gone("running in the background", DEADLINE);
     pty.wait_for("› half a thou", DEADLINE);
     leave(pty, "\x03\x03");
     assert_eq!(server.rejections(), Vec::new());

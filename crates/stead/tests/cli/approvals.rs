@@ -101,7 +101,7 @@ fn a_run_that_parks_says_what_waits_and_the_commands_it_prints_answer_it() {
     assert_eq!(waiting(&folder), Vec::<Value>::new());
     assert_eq!(
         folder.run(&["approvals", "list"]).exits(0).out,
-        "nothing waits for a decision\n"
+        "no open questions\n"
     );
 }
 
@@ -155,7 +155,7 @@ fn with_no_resume_the_run_stays_parked_and_run_resume_picks_it_up() {
         .run(&["approvals", "approve", "--all", "-s", "plan", "--no-resume"])
         .exits(0);
     assert!(
-        done.err.contains("Go on with: stead run -s plan --resume"),
+        done.err.contains("Resume with: stead run -s plan --resume"),
         "{}",
         done.err
     );
@@ -189,7 +189,7 @@ fn answers_that_do_not_fit_are_refused_with_exit_code_2() {
         (&["edit", &first, "{", "--by", "ann"], "not JSON"),
         (
             &["approve", "nothing", "--by", "ann"],
-            "nothing waits under",
+            "no open question has the id",
         ),
         (
             &["approve", common, "--by", "ann"],

@@ -1,10 +1,10 @@
 //! The place for tests of one workspace in every place: session migration, fencing, server
 //! restarts, push and pull, users, attached projects.
 
-use crate::support::{Done, Folder, endpoints};
+use crate::support::{Done, Folder, endpoints, wait};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use std::process::{Child, Output};
+use std::process::Child;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use stead_testkit::servers::{ServerKind, TestServer, shared};
@@ -57,18 +57,6 @@ fn signal(child: &Child, signal: Signal) {
         signal,
     )
     .unwrap();
-}
-
-fn wait(mut child: Child) -> Output {
-    let end = Instant::now() + DEADLINE;
-    while child.try_wait().unwrap().is_none() {
-        if Instant::now() > end {
-            child.kill().unwrap();
-            panic!("it did not end: {:?}", child.wait_with_output());
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    child.wait_with_output().unwrap()
 }
 
 fn read(folder: &Folder, path: &str) -> Done {

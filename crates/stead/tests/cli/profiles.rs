@@ -114,7 +114,7 @@ fn explain_tells_which_profiles_apply_and_what_each_gave() {
             row(
                 "profile.temperature",
                 json!(0.2),
-                &format!("{all}; not used, for model.temperature goes before it")
+                &format!("{all}; overridden by model.temperature")
             ),
             row("profile.thinking_tokens", json!(2048), gpt),
         ]

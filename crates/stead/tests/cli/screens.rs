@@ -150,7 +150,7 @@ fn run_prints_the_answer_and_what_was_done() {
     assert_snapshot!(screen(&folder, &["gc", "--dry-run"]), @r"
     exit code 0
     --- stdout
-    would be forgotten: 0 runs, 0 earlier contents (0 KB), offloaded files of 0 sessions (0 KB); kept: 0 KB; leftovers of crashes removed: 0
+    would be removed: 0 runs, 0 earlier contents (0 KB), offloaded files of 0 sessions (0 KB); kept: 0 KB; leftovers of crashes removed: 0
     --- stderr
     ");
 }
@@ -370,7 +370,7 @@ fn errors_say_what_is_wrong_and_what_to_do() {
     --- stdout
 
     --- stderr
-    stead: there is no session nothing; `stead sessions list` shows those there are
+    stead: there is no session nothing; `stead sessions list` lists the sessions
     ");
     assert_snapshot!(screen(&folder, &["run", "-s", "a/b", "go"]), @r#"
     exit code 2
@@ -469,8 +469,8 @@ fn help_lists_the_commands() {
           --layout <LAYOUT>  The layout of the workspace [default: detected]
           --memory <FILE>    Show this file whole in the prompt; may be repeated
           --skills <DIR>     Also read skills from this folder of the workspace; may be repeated
-      -v, --verbose...       Log what the libraries do to standard error; -vv logs more. `RUST_LOG` goes
-                             before it, and `chat` logs to a file
+      -v, --verbose...       Log what the libraries do to standard error; -vv logs more. `RUST_LOG`
+                             overrides it, and `chat` logs to a file
       -h, --help             Print help
       -V, --version          Print version
 
@@ -478,10 +478,10 @@ fn help_lists_the_commands() {
       stead demo                                   watch an agent work; needs no key and no network
       stead init my-agent                          make a workspace
       stead run -C my-agent "Tidy up notes.md"     one task, then exit
-      stead run -s plan --resume                   go on where an interrupted session stopped
+      stead run -s plan --resume                   resume an interrupted session
       stead chat -C my-agent -m ollama:qwen3       talk to it in the terminal
       stead sessions list                          what happened so far
-      stead approvals list                         what waits for your yes
+      stead approvals list                         calls that wait for your approval
 
     Exit codes: 0 completed, 1 failed, 2 bad usage or settings, 3 waiting for a decision,
                 4 a limit was reached, 130 interrupted

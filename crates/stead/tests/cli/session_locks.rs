@@ -1,9 +1,9 @@
 //! The place for tests of two processes on one session, stale locks and signals.
 
-use crate::support::{Folder, endpoints};
+use crate::support::{Folder, endpoints, wait};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use std::process::{Child, Output};
+use std::process::Child;
 use std::time::{Duration, Instant};
 use stead_testkit::{FakeModel, gate, hang, reply};
 
@@ -19,19 +19,6 @@ fn start(folder: &Folder, server: &FakeModel, args: &[&str]) -> Child {
 
 fn pid(child: &Child) -> Pid {
     Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap()
-}
-
-/// Waits for the end of a process, which is killed if it does not come.
-fn wait(mut child: Child) -> Output {
-    let end = Instant::now() + DEADLINE;
-    while child.try_wait().unwrap().is_none() {
-        if Instant::now() > end {
-            child.kill().unwrap();
-            panic!("it did not end: {:?}", child.wait_with_output());
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    child.wait_with_output().unwrap()
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn a_source_is_added_listed_updated_and_removed() {
         skills(&folder, &["update"])
             .exits(0)
             .out
-            .contains("nothing is installed")
+            .contains("no source is installed")
     );
 }
 
@@ -231,7 +231,7 @@ fn check_is_strict_about_the_workspaces_own_skills_and_names_the_place() {
         skills(&folder, &["check"])
             .exits(0)
             .out
-            .contains("d of team is not as it was installed")
+            .contains("d of team was changed after it was installed")
     );
     for (text, place) in [
         (

@@ -3,7 +3,8 @@
 use assert_cmd::Command;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::process::{Child, Output};
+use std::time::{Duration, Instant};
 use stead_testkit::FakeModel;
 
 /// The binary under test.
@@ -149,4 +150,17 @@ impl Done {
             .map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}")))
             .collect()
     }
+}
+
+/// Waits for the end of a process. One that does not end is killed, and the test fails.
+pub(crate) fn wait(mut child: Child) -> Output {
+    let end = Instant::now() + DEADLINE;
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > end {
+            child.kill().unwrap();
+            panic!("it did not end: {:?}", child.wait_with_output());
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.wait_with_output().unwrap()
 }

@@ -26,7 +26,9 @@ fn a_budget_ends_a_run_with_four_and_raise_goes_on() {
     let ended = folder.run(&["run", "-s", "s", "go"]).exits(4);
     assert!(ended.err.contains("(budget.run_usd)"), "{ended:?}");
     assert!(
-        ended.err.contains("stead run -s s --resume --raise AMOUNT"),
+        ended
+            .err
+            .contains("stead run -s s --resume --raise AMOUNT (0.50 is dollars, 50000t tokens)"),
         "{ended:?}"
     );
     let spent = |folder: &Folder| {
@@ -47,12 +49,12 @@ fn a_budget_ends_a_run_with_four_and_raise_goes_on() {
         (vec!["run", "-s", "s", "--raise", "0.25", "go"], "--resume"),
         (
             vec!["run", "-s", "s", "--resume", "--raise", "lots"],
-            "dollars are written as 0.50, tokens as 50000t",
+            "write dollars as 0.50, tokens as 50000t",
         ),
         (vec!["run", "-s", "s", "--resume", "--raise", "-1"], "-1"),
         (
             vec!["run", "-s", "s", "--resume", "--raise", "0"],
-            "is no amount",
+            "is not an amount",
         ),
     ] {
         let wrong = folder.run(&args).exits(2);

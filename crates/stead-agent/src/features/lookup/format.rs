@@ -1,4 +1,4 @@
-//! How these tools read their arguments and word their answers.
+//! Arguments and output that the lookup tools share.
 
 use crate::lookup::{self, LookupError, LookupResult};
 use jiff::Timestamp;
@@ -8,12 +8,12 @@ use stead_core::text_tokens;
 use stead_search::{Query, Ranking};
 use stead_tools::ToolError;
 
-/// Tokens of one page of a text that is given whole.
+/// The most tokens of one page of a long text.
 pub(super) const MAX_PAGE_TOKENS: u64 = 20_000;
-/// Characters that are counted at once.
+/// The number of characters whose tokens are counted at once.
 const STEP_CHARS: usize = 2000;
 
-/// What the tools that search take.
+/// The arguments of the search tools.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SearchArgs {
@@ -36,7 +36,7 @@ fn ten() -> usize {
 }
 
 impl SearchArgs {
-    /// The question they ask.
+    /// Returns the query.
     pub(super) fn query(self) -> Result<Query, ToolError> {
         parse_query(
             self.query,
@@ -47,7 +47,7 @@ impl SearchArgs {
     }
 }
 
-/// A question in the words of a tool's arguments.
+/// Parses the arguments of a search.
 pub(super) fn parse_query(
     text: String,
     limit: usize,
@@ -67,31 +67,33 @@ pub(super) fn parse_query(
     })
 }
 
+/// Returns the parsed time of the argument `name`, or an error for the model.
 fn require_timestamp(
     name: &str,
     text: &str,
-    moment: Option<Timestamp>,
+    parsed: Option<Timestamp>,
 ) -> Result<Timestamp, ToolError> {
-    let wrong = || {
+    let invalid = || {
         ToolError::RespondToModel(format!(
             "{name}: {text:?} is no date; write 2026-11-16 or 2026-11-16T09:30:00Z"
         ))
     };
-    moment.ok_or_else(wrong)
+    parsed.ok_or_else(invalid)
 }
 
+/// Returns the error as the model sees it.
 pub(super) fn to_tool_error(error: LookupError) -> ToolError {
     ToolError::RespondToModel(error.to_string())
 }
 
-/// The date of a moment, in brackets and with a blank before it.
+/// Returns ` (YYYY-MM-DD)`, or nothing if the time is not known.
 pub(super) fn format_date(at: Option<Timestamp>) -> String {
     at.map_or_else(String::new, |at| format!(" ({})", at.strftime("%Y-%m-%d")))
 }
 
-/// The hits, one row each, and what a reader should know about them.
+/// Returns the hits, one row each, and notes about ranking and sources that were not searched.
 pub(super) fn format_hits(
-    looked: &LookupResult,
+    result: &LookupResult,
     nothing: &str,
     rows: impl Iterator<Item = String>,
 ) -> String {
@@ -99,7 +101,7 @@ pub(super) fn format_hits(
     if rows.is_empty() {
         rows.push(nothing.to_owned());
     }
-    match &looked.hits.ranking {
+    match &result.hits.ranking {
         Ranking::Lexical | Ranking::Hybrid { unknown: 0 } => {}
         Ranking::Hybrid { unknown } => {
             rows.push(format!("[{unknown} lines were ranked by their words only]"))
@@ -107,7 +109,7 @@ pub(super) fn format_hits(
         Ranking::LexicalOnly { why } => rows.push(format!("[ranked by words only: {why}]")),
     }
     rows.extend(
-        looked
+        result
             .unread
             .iter()
             .map(|why| format!("[not searched: {why}]")),
@@ -118,11 +120,11 @@ pub(super) fn format_hits(
 /// A page of a text.
 pub(super) struct TextPage<'a> {
     pub(super) text: &'a str,
-    /// Where the next one begins, in characters.
+    /// The offset of the next page, in characters.
     pub(super) next: Option<usize>,
 }
 
-/// The part of `text` from the character `offset` on that fits a page.
+/// Returns the page of `text` that begins at the character `offset`.
 pub(super) fn page(text: &str, offset: usize) -> TextPage<'_> {
     let start = text
         .char_indices()

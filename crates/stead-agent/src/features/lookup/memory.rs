@@ -8,13 +8,13 @@ use stead_core::{ArgumentAliases, Risk};
 use stead_tools::{CallPlan, Output, ToolCx, ToolDef, ToolError, TypedTool, builtin};
 use stead_vfs::{LineRange, VPath};
 
-/// Lines that one call gives.
+/// The most lines that one call returns.
 const MAX_LINES: u64 = 2000;
-/// Bytes of one line, and of all lines, that one call gives.
+/// The most bytes of one line, and of all lines, that one call returns.
 const MAX_LINE_BYTES: usize = 4096;
 const MAX_BYTES: usize = 64 * 1024;
 
-/// Searches memory.
+/// The tool `memory_search`.
 pub(super) struct MemorySearch {
     pub(super) lookup: Lookup,
     pub(super) memory: MemoryFiles,
@@ -35,18 +35,18 @@ impl TypedTool for MemorySearch {
     ]));
 
     fn plan(&self, _: &SearchArgs) -> CallPlan {
-        // Files that the rules hide, or would ask about, are not in the view that is searched.
+        // The searched view does not include files that the rules deny or ask about.
         CallPlan::default()
     }
 
     async fn call(&self, _: &ToolCx, args: SearchArgs) -> Result<Output, ToolError> {
         let query = args.query()?;
-        let looked = self
+        let result = self
             .lookup
             .memory(&self.memory, &query)
             .await
             .map_err(to_tool_error)?;
-        let rows = looked.hits.hits.iter().map(|hit| {
+        let rows = result.hits.hits.iter().map(|hit| {
             format!(
                 "{}:{}{} {}",
                 self.memory.path(&hit.source),
@@ -56,14 +56,14 @@ impl TypedTool for MemorySearch {
             )
         });
         Ok(Output::text(format_hits(
-            &looked,
+            &result,
             "nothing in memory matches; try other words, or session_search",
             rows,
         )))
     }
 }
 
-/// Reads a file of memory.
+/// The tool `memory_get`.
 pub(super) struct MemoryGet {
     pub(super) memory: MemoryFiles,
 }
@@ -101,23 +101,23 @@ impl TypedTool for MemoryGet {
     }
 
     async fn call(&self, cx: &ToolCx, args: MemoryGetArgs) -> Result<Output, ToolError> {
-        let tell = |text: String| ToolError::RespondToModel(text);
-        let path = VPath::parse(&args.path).map_err(|error| tell(error.to_string()))?;
-        // By where it leads: a link may give another file the name of a memory.
+        let respond = |text: String| ToolError::RespondToModel(text);
+        let path = VPath::parse(&args.path).map_err(|error| respond(error.to_string()))?;
+        // The resolved path counts, because a link could make another file look like memory.
         let real = cx
             .vfs
             .resolve(&path)
             .await
-            .map_err(|error| tell(error.to_string()))?;
+            .map_err(|error| respond(error.to_string()))?;
         if !self.memory.contains(&real) {
-            return Err(tell(format!(
+            return Err(respond(format!(
                 "{path} is no file of memory; memory_search names those there are"
             )));
         }
         let first = args.start_line.unwrap_or(1).max(1);
         let last = args.end_line.unwrap_or(u64::MAX);
         if last < first {
-            return Err(tell(format!(
+            return Err(respond(format!(
                 "end_line {last} comes before start_line {first}"
             )));
         }
@@ -133,7 +133,7 @@ impl TypedTool for MemoryGet {
             .vfs
             .read_lines(&path, range)
             .await
-            .map_err(|error| tell(error.to_string()))?;
+            .map_err(|error| respond(error.to_string()))?;
         let mut rows: Vec<String> = lines
             .lines
             .iter()

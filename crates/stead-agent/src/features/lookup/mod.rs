@@ -1,4 +1,4 @@
-//! Tools that search memory and conversations.
+//! Tools that search memory and sessions.
 
 mod format;
 mod memory;
@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use stead_tools::{ToolIdentity, builtin, typed_tool};
 use stead_workspace::WorkspaceError;
 
-/// Tools that search memory and conversations.
+/// The feature with the tools that search memory and sessions.
 #[derive(Debug)]
 pub(super) struct LookupFeature;
 
@@ -55,7 +55,7 @@ impl Feature for LookupFeature {
                 session: session.clone(),
             }),
         ];
-        // Memory is read as the prompt is: a file that would need approval is left out.
+        // As in the prompt, files that would need approval are left out.
         if let Some(memory) = MemoryFiles::for_session(cx.workspace, &session, cx.files.clone()) {
             tools.push(typed_tool(memory::MemoryGet {
                 memory: memory.clone(),

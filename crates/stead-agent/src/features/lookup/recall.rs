@@ -1,4 +1,4 @@
-//! `recall`: the whole of the running session, whatever the model is still shown of it.
+//! `recall`: searching and reading the whole current session, including what compaction left out.
 
 use super::format::{format_date, format_hits, page, parse_query, to_tool_error};
 use crate::lookup::{Lookup, entry_text};
@@ -9,7 +9,7 @@ use stead_core::{Entry, JournalLine, Risk, SessionId};
 use stead_store::{Sessions, StoreError};
 use stead_tools::{Output, ToolCx, ToolDef, ToolError, TypedTool, builtin};
 
-/// Finds and reads what was said earlier in this session.
+/// The tool `recall`.
 pub(super) struct Recall {
     pub(super) lookup: Lookup,
     pub(super) sessions: Arc<dyn Sessions>,
@@ -63,7 +63,7 @@ impl TypedTool for Recall {
 impl Recall {
     async fn search(&self, text: String, limit: usize) -> Result<Output, ToolError> {
         let query = parse_query(text, limit, None, None)?;
-        let looked = match self
+        let result = match self
             .lookup
             .session(&*self.sessions, &self.session, &query)
             .await
@@ -73,9 +73,9 @@ impl Recall {
                     "there is no session yet to recall anything from".to_owned(),
                 ));
             }
-            looked => looked.map_err(to_tool_error)?,
+            result => result.map_err(to_tool_error)?,
         };
-        let rows = looked.hits.hits.iter().map(|hit| {
+        let rows = result.hits.hits.iter().map(|hit| {
             format!(
                 "{}{} {}: {}",
                 hit.place,
@@ -85,11 +85,11 @@ impl Recall {
             )
         });
         let text = format_hits(
-            &looked,
+            &result,
             "nothing in this session matches; try other words, or session_search",
             rows,
         );
-        Ok(Output::text(text).untrusted_if(looked.untrusted))
+        Ok(Output::text(text).untrusted_if(result.untrusted))
     }
 
     async fn read(&self, seq: u64, offset: usize) -> Result<Output, ToolError> {
@@ -104,27 +104,27 @@ impl Recall {
                 lines.len()
             )));
         };
-        let Some(said) = entry_text(&line.entry) else {
+        let Some(entry) = entry_text(&line.entry) else {
             return Err(ToolError::RespondToModel(format!(
                 "entry {seq} holds no words; recall with query finds those that do"
             )));
         };
-        let page = page(&said.text, offset);
+        let page = page(&entry.text, offset);
         let more = page.next.map_or(String::new(), |next| {
             format!("\n[more: recall(seq={seq}, offset={next})]")
         });
         let text = format!(
             "{seq} {:.0} {}: {}{more}",
             line.at,
-            said.voice.as_str(),
+            entry.voice.as_str(),
             page.text
         );
-        let untrusted =
+        let is_untrusted =
             |line: &JournalLine| matches!(&line.entry, Entry::Result(result) if result.untrusted);
-        let outside = lines
+        let tainted = lines
             .iter()
             .take_while(|line| line.seq <= seq)
-            .any(untrusted);
-        Ok(Output::text(text).untrusted_if(outside))
+            .any(is_untrusted);
+        Ok(Output::text(text).untrusted_if(tainted))
     }
 }

@@ -11,10 +11,10 @@ use stead_search::LineSpeaker;
 use stead_store::Sessions;
 use stead_tools::{Output, ToolCx, ToolDef, ToolError, TypedTool, builtin};
 
-/// Characters of one message in a history.
+/// The most characters of one message in a history.
 const MAX_MESSAGE_CHARS: usize = 500;
 
-/// Searches all sessions.
+/// The tool `session_search`.
 pub(super) struct SessionSearch {
     pub(super) lookup: Lookup,
     pub(super) sessions: Arc<dyn Sessions>,
@@ -25,7 +25,7 @@ impl TypedTool for SessionSearch {
     const DEF: ToolDef = ToolDef::new(
         builtin::SESSION_SEARCH,
         Risk::READS,
-        "Search everything that was said in all sessions, this one included. Gives ranked \
+        "Search everything that was message in all sessions, this one included. Gives ranked \
         hits as `session:seq (date) who: text`; read around a hit with session_history.",
     )
     .bounded()
@@ -36,12 +36,12 @@ impl TypedTool for SessionSearch {
 
     async fn call(&self, _: &ToolCx, args: SearchArgs) -> Result<Output, ToolError> {
         let query = args.query()?;
-        let looked = self
+        let result = self
             .lookup
             .sessions(&*self.sessions, &query)
             .await
             .map_err(to_tool_error)?;
-        let rows = looked.hits.hits.iter().map(|hit| {
+        let rows = result.hits.hits.iter().map(|hit| {
             format!(
                 "{}:{}{} {}: {}",
                 hit.source,
@@ -52,15 +52,15 @@ impl TypedTool for SessionSearch {
             )
         });
         let text = format_hits(
-            &looked,
+            &result,
             "nothing in any session matches; try other words, or memory_search",
             rows,
         );
-        Ok(Output::text(text).untrusted_if(looked.untrusted))
+        Ok(Output::text(text).untrusted_if(result.untrusted))
     }
 }
 
-/// Lists the sessions.
+/// The tool `session_list`.
 pub(super) struct SessionList {
     pub(super) sessions: Arc<dyn Sessions>,
 }
@@ -125,7 +125,7 @@ impl TypedTool for SessionList {
     }
 }
 
-/// Reads a session.
+/// The tool `session_history`.
 pub(super) struct SessionHistory {
     pub(super) sessions: Arc<dyn Sessions>,
 }
@@ -162,50 +162,50 @@ impl TypedTool for SessionHistory {
     ]));
 
     async fn call(&self, _: &ToolCx, args: SessionHistoryArgs) -> Result<Output, ToolError> {
-        let tell = |text: String| ToolError::RespondToModel(text);
+        let respond = |text: String| ToolError::RespondToModel(text);
         let id = SessionId::new(args.session.trim())
-            .map_err(|error| tell(format!("session: {error}")))?;
+            .map_err(|error| respond(format!("session: {error}")))?;
         let lines = self
             .sessions
             .read(&id)
             .await
-            .map_err(|error| tell(error.to_string()))?;
-        let spoken: Vec<(&JournalLine, _)> = lines
+            .map_err(|error| respond(error.to_string()))?;
+        let messages: Vec<(&JournalLine, _)> = lines
             .iter()
             .filter_map(|line| Some((line, entry_text(&line.entry)?)))
             .collect();
-        let begin = match args.from_seq {
-            Some(seq) => spoken.partition_point(|(line, _)| line.seq < seq),
-            None => spoken.len().saturating_sub(args.last_n),
+        let start = match args.from_seq {
+            Some(seq) => messages.partition_point(|(line, _)| line.seq < seq),
+            None => messages.len().saturating_sub(args.last_n),
         };
-        let shown = &spoken[begin..(begin + args.last_n).min(spoken.len())];
-        // From the first word from outside on, whatever was said may be an echo of it.
-        let tainted = spoken
+        let shown = &messages[start..(start + args.last_n).min(messages.len())];
+        // Everything after the first untrusted message may repeat its content.
+        let first_untrusted = messages
             .iter()
-            .position(|(_, said)| said.voice == LineSpeaker::Outside);
-        let outside = tainted.is_some_and(|first| first < begin + shown.len());
-        if let ([(line, said)], Some(_), 1) = (shown, args.from_seq, args.last_n) {
-            let page = page(&said.text, args.offset);
-            let head = format!("{} {:.0} {}:", line.seq, line.at, said.voice.as_str());
+            .position(|(_, message)| message.voice == LineSpeaker::Outside);
+        let untrusted = first_untrusted.is_some_and(|first| first < start + shown.len());
+        if let ([(line, message)], Some(_), 1) = (shown, args.from_seq, args.last_n) {
+            let page = page(&message.text, args.offset);
+            let head = format!("{} {:.0} {}:", line.seq, line.at, message.voice.as_str());
             let more = page.next.map_or(String::new(), |next| {
                 format!("\n[more: the same with offset={next}]")
             });
-            return Ok(Output::text(format!("{head} {}{more}", page.text)).untrusted_if(outside));
+            return Ok(Output::text(format!("{head} {}{more}", page.text)).untrusted_if(untrusted));
         }
         if args.offset > 0 {
-            return Err(tell(
+            return Err(respond(
                 "offset is for one message: give from_seq, and last_n 1".to_owned(),
             ));
         }
         let mut rows: Vec<String> = shown
             .iter()
-            .map(|(line, said)| {
-                let text = shortened(&said.text, line.seq);
+            .map(|(line, message)| {
+                let text = shortened(&message.text, line.seq);
                 format!(
                     "{} {:.0} {}: {text}",
                     line.seq,
                     line.at,
-                    said.voice.as_str()
+                    message.voice.as_str()
                 )
             })
             .collect();
@@ -215,10 +215,10 @@ impl TypedTool for SessionHistory {
                 lines.len()
             ));
         }
-        if let Some((next, _)) = spoken.get(begin + args.last_n) {
+        if let Some((next, _)) = messages.get(start + args.last_n) {
             rows.push(format!("[more: from_seq={}]", next.seq));
         }
-        Ok(Output::text(rows.join("\n")).untrusted_if(outside))
+        Ok(Output::text(rows.join("\n")).untrusted_if(untrusted))
     }
 }
 

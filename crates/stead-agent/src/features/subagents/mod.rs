@@ -1,4 +1,4 @@
-//! Subagents that work can be handed to, and agents that can be switched to.
+//! The agents of the workspace: subagents to delegate to, and agents to switch to.
 
 mod switch;
 mod tasks;
@@ -20,7 +20,7 @@ const MAX_LISTED: usize = 100;
 /// The most characters of a description that are shown.
 const MAX_DESCRIPTION_CHARS: usize = 1024;
 
-/// Subagents that work can be handed to, and agents that can be switched to.
+/// The sections and tools for delegating and switching.
 #[derive(Debug)]
 pub(super) struct SubagentsFeature;
 
@@ -58,10 +58,10 @@ impl Feature for SubagentsFeature {
             let mut tools = Vec::new();
             if let Some(section) = self.delegation_section(cx, &agents) {
                 sections.push(section);
-                let no_helper = cx.profile.general_purpose_disabled_by();
+                let refusal = cx.profile.general_purpose_disabled_by();
                 tools.extend(
                     cx.subagents
-                        .map(|crew| tasks::tools(crew, no_helper))
+                        .map(|subagents| tasks::tools(subagents, refusal))
                         .unwrap_or_default(),
                 );
             }
@@ -77,7 +77,7 @@ impl Feature for SubagentsFeature {
 type AgentSpecs = BTreeMap<String, Arc<AgentSpec>>;
 
 impl SubagentsFeature {
-    /// The section about the subagents that the acting agent may hand work to.
+    /// Returns the section about the subagents that the active agent may delegate to.
     fn delegation_section(
         &self,
         cx: &TurnCx<'_>,
@@ -89,16 +89,16 @@ impl SubagentsFeature {
         let active = cx.definition().active_spec();
         let allowed = active.and_then(|active| active.subagents.as_ref());
         let settings = &cx.profile.profile.general_purpose;
-        let usual = general_purpose();
-        let description = settings.description.clone().or(usual.description);
+        let default = general_purpose();
+        let description = settings.description.clone().or(default.description);
         let general = Arc::new(AgentSpec {
             description,
-            ..usual
+            ..default
         });
         let name = &general.name;
-        let is_there =
+        let is_available =
             settings.enabled != Some(false) && !agents.contains_key(name) && !broken.contains(name);
-        let all = agents.values().chain(is_there.then_some(&general));
+        let all = agents.values().chain(is_available.then_some(&general));
         let listed: Vec<&AgentSpec> = all
             .filter(|spec| spec.mode.is_subagent() && !spec.hidden)
             .filter(|spec| allowed.is_none_or(|names| names.contains(&spec.name)))
@@ -120,7 +120,8 @@ impl SubagentsFeature {
         ))
     }
 
-    /// The section about the agents that it may switch to, and the tool for that.
+    /// Returns the section about the agents that the active agent may switch to, and the tool for
+    /// it.
     fn switching_section(
         &self,
         cx: &TurnCx<'_>,
@@ -135,8 +136,7 @@ impl SubagentsFeature {
                 .filter_map(|name| agents.get(name))
                 .map(|spec| &**spec)
                 .collect(),
-            // The workspace's own agent has no such list: it may switch to whoever can lead a
-            // session.
+            // The workspace's own agent has no list of targets: it may switch to every main agent.
             None => agents
                 .values()
                 .filter(|spec| spec.mode.is_primary())
@@ -168,18 +168,19 @@ impl SubagentsFeature {
         Some((section, typed_tool(SwitchAgentTool { targets })))
     }
 
+    /// Returns a section that lists agents.
     fn section(
         &self,
         title: &'static str,
         order: u16,
-        (tag, each): (&str, &str),
+        (tag, entry_tag): (&str, &str),
         help: &str,
         listed: &[&AgentSpec],
     ) -> Section {
         let entries: Vec<String> = listed
             .iter()
             .take(MAX_LISTED)
-            .map(|spec| render_agent(each, spec))
+            .map(|spec| render_agent(entry_tag, spec))
             .collect();
         let cut = (listed.len() > MAX_LISTED).then(|| SectionCut {
             source: title.to_owned(),

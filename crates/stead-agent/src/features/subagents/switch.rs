@@ -7,7 +7,7 @@ use stead_tools::{CallPlan, Output, ToolCx, ToolDef, ToolError, TypedTool, built
 
 /// Switches to another agent of the workspace.
 pub(super) struct SwitchAgentTool {
-    /// The agents it may switch to.
+    /// The agents that can be switched to.
     pub(super) targets: Vec<String>,
 }
 

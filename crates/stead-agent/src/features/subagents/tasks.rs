@@ -1,4 +1,4 @@
-//! The tools that hand work to subagents and report on it.
+//! The tools that delegate tasks to subagents and report on them.
 
 use crate::subagents::{Subagents, TaskRecord, TaskRequest, TaskWait};
 use schemars::JsonSchema;
@@ -10,7 +10,7 @@ use stead_tools::{
     CallPlan, Output, Tool, ToolCx, ToolDef, ToolError, TypedTool, builtin, typed_tool,
 };
 
-/// Handing work over changes nothing by itself: what subagents do is judged call by call.
+/// The risk of delegating: it changes nothing by itself, because each call of a subagent is judged.
 const DELEGATION_RISK: Risk = Risk {
     effect: ToolEffect::Reads,
     parallel_safe: true,
@@ -21,27 +21,31 @@ const MAX_WAIT_SECONDS: u64 = 3600;
 /// The time that a call may take besides waiting.
 const CALL_OVERHEAD: Duration = Duration::from_secs(30);
 
-/// Returns the delegation tools for the subagents of one session. `no_helper` says why nothing may
-/// be handed to the built-in agent, if so.
-pub(super) fn tools(crew: &Arc<Subagents>, no_helper: Option<String>) -> Vec<Arc<dyn Tool>> {
+/// Returns the delegation tools for the subagents of one session. `builtin_agent_refusal` says why
+/// the built-in agent may not be used, if so.
+pub(super) fn tools(
+    subagents: &Arc<Subagents>,
+    builtin_agent_refusal: Option<String>,
+) -> Vec<Arc<dyn Tool>> {
     vec![
-        typed_tool(TaskTool(crew.clone(), no_helper.clone())),
-        typed_tool(AgentSendTool(crew.clone(), no_helper)),
-        typed_tool(AgentListTool(crew.clone())),
-        typed_tool(DelegationOutputTool(crew.clone())),
-        typed_tool(DelegationListTool(crew.clone())),
-        typed_tool(DelegationCancelTool(crew.clone())),
-        typed_tool(DelegationWaitTool(crew.clone())),
+        typed_tool(TaskTool(subagents.clone(), builtin_agent_refusal.clone())),
+        typed_tool(AgentSendTool(subagents.clone(), builtin_agent_refusal)),
+        typed_tool(AgentListTool(subagents.clone())),
+        typed_tool(DelegationOutputTool(subagents.clone())),
+        typed_tool(DelegationListTool(subagents.clone())),
+        typed_tool(DelegationCancelTool(subagents.clone())),
+        typed_tool(DelegationWaitTool(subagents.clone())),
     ]
 }
 
-/// The plan of a call that waits up to `seconds`. What subagents do is judged call by call.
+/// Returns the plan of a call that waits up to `seconds`.
 fn waiting_plan(seconds: u64) -> CallPlan {
     let wait = Duration::from_secs(seconds.min(MAX_WAIT_SECONDS));
     CallPlan::default().with_timeout(wait + CALL_OVERHEAD)
 }
 
-fn tell(text: impl Into<String>) -> ToolError {
+/// Returns an error that is shown to the model.
+fn respond(text: impl Into<String>) -> ToolError {
     ToolError::RespondToModel(text.into())
 }
 
@@ -59,25 +63,25 @@ fn requested_wait(background: Option<bool>, timeout: Option<u64>) -> Option<Task
 
 /// Waits for a task as long as requested, and reports its state or result.
 async fn wait_and_report(
-    crew: &Subagents,
+    subagents: &Subagents,
     cx: &ToolCx,
     (record, wait): (TaskRecord, TaskWait),
 ) -> Result<Output, ToolError> {
-    let patience = match wait {
+    let timeout = match wait {
         TaskWait::Background => {
             return Ok(Output::text(render_started(
                 &record,
                 "It works in the background; you are told when it is done.",
             )));
         }
-        TaskWait::UpTo(patience) => patience,
+        TaskWait::UpTo(timeout) => timeout,
     };
     let waited = tokio::select! {
         biased;
-        waited = crew.wait(&record.task_id, patience) => waited,
+        waited = subagents.wait(&record.task_id, timeout) => waited,
         () = cx.cancel.cancelled() => {
-            crew.cancel(&record.task_id).await;
-            return Err(tell(format!("cancelled: {} was stopped", record.task_id)));
+            subagents.cancel(&record.task_id).await;
+            return Err(respond(format!("cancelled: {} was stopped", record.task_id)));
         }
     };
     let record = waited.unwrap_or(record);
@@ -85,19 +89,20 @@ async fn wait_and_report(
         return Ok(render_end(&record));
     }
     if record.awaiting_confirm {
-        let how = "It waits for a person's decision (`stead approvals list`); you are told when it is done.";
-        return Ok(Output::text(render_started(&record, how)));
+        let note = "It waits for a person's decision; you are told when it is done.";
+        return Ok(Output::text(render_started(&record, note)));
     }
-    let how = format!(
+    let note = format!(
         "It is not done after {} s and goes on in the background; you are told when it is done.",
-        patience.as_secs()
+        timeout.as_secs()
     );
-    Ok(Output::text(render_started(&record, &how)))
+    Ok(Output::text(render_started(&record, &note)))
 }
 
-fn render_started(record: &TaskRecord, how: &str) -> String {
+/// Returns the state of a task that has not ended, followed by a note.
+fn render_started(record: &TaskRecord, note: &str) -> String {
     format!(
-        "{}\nstatus: {}\n{how}",
+        "{}\nstatus: {}\n{note}",
         render_ids(record),
         record.status_text()
     )
@@ -114,6 +119,7 @@ fn render_ids(record: &TaskRecord) -> String {
     )
 }
 
+/// Returns the result of a task that ended.
 fn render_end(record: &TaskRecord) -> Output {
     let text = format!(
         "{}\nstatus: {}\n\n{}",
@@ -128,7 +134,7 @@ fn render_end(record: &TaskRecord) -> Output {
     }
 }
 
-/// `task`
+/// The tool `task`.
 struct TaskTool(Arc<Subagents>, Option<String>);
 
 #[derive(Deserialize, JsonSchema)]
@@ -189,14 +195,14 @@ impl TypedTool for TaskTool {
             .filter(|prompt| !prompt.trim().is_empty())
             .unwrap_or_else(|| description.clone());
         if prompt.trim().is_empty() {
-            return Err(tell("prompt is empty: say what is to be done"));
+            return Err(respond("prompt is empty: say what is to be done"));
         }
-        let no_helper = self.1.clone();
+        let builtin_agent_refusal = self.1.clone();
         let wait = requested_wait(background, timeout);
-        let handed = match task_id {
+        let started = match task_id {
             Some(task) => {
                 self.0
-                    .continue_task(&task, prompt, wait, no_helper.as_deref())
+                    .continue_task(&task, prompt, wait, builtin_agent_refusal.as_deref())
                     .await
             }
             None => {
@@ -207,16 +213,16 @@ impl TypedTool for TaskTool {
                         prompt,
                         label,
                         wait,
-                        builtin_agent_refusal: no_helper,
+                        builtin_agent_refusal,
                     })
                     .await
             }
         };
-        wait_and_report(&self.0, cx, handed.map_err(tell)?).await
+        wait_and_report(&self.0, cx, started.map_err(respond)?).await
     }
 }
 
-/// `agent_send`
+/// The tool `agent_send`.
 struct AgentSendTool(Arc<Subagents>, Option<String>);
 
 #[derive(Deserialize, JsonSchema)]
@@ -249,14 +255,14 @@ impl TypedTool for AgentSendTool {
     }
 
     async fn call(&self, cx: &ToolCx, args: AgentSendArgs) -> Result<Output, ToolError> {
-        let patience = requested_wait(args.background, args.timeout);
-        let no_helper = self.1.as_deref();
-        let handed = self
+        let wait = requested_wait(args.background, args.timeout);
+        let builtin_agent_refusal = self.1.as_deref();
+        let started = self
             .0
-            .continue_task(&args.to, args.message, patience, no_helper)
+            .continue_task(&args.to, args.message, wait, builtin_agent_refusal)
             .await
-            .map_err(tell)?;
-        wait_and_report(&self.0, cx, handed).await
+            .map_err(respond)?;
+        wait_and_report(&self.0, cx, started).await
     }
 }
 
@@ -264,7 +270,7 @@ impl TypedTool for AgentSendTool {
 #[serde(deny_unknown_fields)]
 struct AgentListArgs {}
 
-/// `agent_list`
+/// The tool `agent_list`.
 struct AgentListTool(Arc<Subagents>);
 
 impl TypedTool for AgentListTool {
@@ -277,7 +283,7 @@ impl TypedTool for AgentListTool {
     .bounded();
 
     async fn call(&self, _: &ToolCx, _: AgentListArgs) -> Result<Output, ToolError> {
-        let tasks = self.0.tasks().await.map_err(tell)?;
+        let tasks = self.0.tasks().await.map_err(respond)?;
         let mut seen = std::collections::BTreeSet::new();
         let newest = tasks
             .iter()
@@ -287,7 +293,7 @@ impl TypedTool for AgentListTool {
     }
 }
 
-/// `delegation_list`
+/// The tool `delegation_list`.
 struct DelegationListTool(Arc<Subagents>);
 
 #[derive(Deserialize, JsonSchema)]
@@ -309,17 +315,18 @@ impl TypedTool for DelegationListTool {
     .argument_aliases(ArgumentAliases::of_names(&[("status_filter", "status")]));
 
     async fn call(&self, _: &ToolCx, args: DelegationListArgs) -> Result<Output, ToolError> {
-        let tasks = self.0.tasks().await.map_err(tell)?;
-        let wanted = args.status.map(|status| status.to_lowercase());
+        let tasks = self.0.tasks().await.map_err(respond)?;
+        let status = args.status.map(|status| status.to_lowercase());
         let fits = |task: &&TaskRecord| {
-            wanted
+            status
                 .as_deref()
-                .is_none_or(|wanted| wanted == task.status_text())
+                .is_none_or(|status| status == task.status_text())
         };
         Ok(Output::text(render_rows(tasks.iter().rev().filter(fits))))
     }
 }
 
+/// Returns one line for each task.
 fn render_rows<'a>(tasks: impl Iterator<Item = &'a TaskRecord>) -> String {
     let row = |task: &TaskRecord| {
         let label = task
@@ -343,7 +350,7 @@ fn render_rows<'a>(tasks: impl Iterator<Item = &'a TaskRecord>) -> String {
     }
 }
 
-/// `delegation_output`
+/// The tool `delegation_output`.
 struct DelegationOutputTool(Arc<Subagents>);
 
 #[derive(Deserialize, JsonSchema)]
@@ -380,13 +387,13 @@ impl TypedTool for DelegationOutputTool {
     }
 
     async fn call(&self, cx: &ToolCx, args: DelegationOutputArgs) -> Result<Output, ToolError> {
-        let mut record = self.0.task(&args.task_id).await.map_err(tell)?;
+        let mut record = self.0.task(&args.task_id).await.map_err(respond)?;
         if args.block && !record.status.is_final() {
-            let patience = Duration::from_secs(args.timeout.min(MAX_WAIT_SECONDS));
+            let timeout = Duration::from_secs(args.timeout.min(MAX_WAIT_SECONDS));
             tokio::select! {
                 biased;
-                waited = self.0.wait(&record.task_id, patience) => record = waited.unwrap_or(record),
-                () = cx.cancel.cancelled() => return Err(tell("cancelled while waiting; the task goes on")),
+                waited = self.0.wait(&record.task_id, timeout) => record = waited.unwrap_or(record),
+                () = cx.cancel.cancelled() => return Err(respond("cancelled while waiting; the task goes on")),
             }
         }
         match record.status.is_final() {
@@ -396,7 +403,7 @@ impl TypedTool for DelegationOutputTool {
     }
 }
 
-/// `delegation_cancel`
+/// The tool `delegation_cancel`.
 struct DelegationCancelTool(Arc<Subagents>);
 
 #[derive(Deserialize, JsonSchema)]
@@ -415,21 +422,21 @@ impl TypedTool for DelegationCancelTool {
     );
 
     async fn call(&self, _: &ToolCx, args: DelegationCancelArgs) -> Result<Output, ToolError> {
-        let record = self.0.task(&args.task_id).await.map_err(tell)?;
+        let record = self.0.task(&args.task_id).await.map_err(respond)?;
         if record.status.is_final() {
-            return Err(tell(format!(
+            return Err(respond(format!(
                 "{} is {} already",
                 record.task_id,
                 record.status_text()
             )));
         }
         if !self.0.cancel(&record.task_id).await {
-            return Err(tell(format!(
+            return Err(respond(format!(
                 "{} is not at work in this process",
                 record.task_id
             )));
         }
-        let record = self.0.task(&record.task_id).await.map_err(tell)?;
+        let record = self.0.task(&record.task_id).await.map_err(respond)?;
         Ok(Output {
             failed: false,
             ..render_end(&record)
@@ -437,7 +444,7 @@ impl TypedTool for DelegationCancelTool {
     }
 }
 
-/// `delegation_wait`
+/// The tool `delegation_wait`.
 struct DelegationWaitTool(Arc<Subagents>);
 
 #[derive(Deserialize, JsonSchema)]
@@ -469,40 +476,38 @@ impl TypedTool for DelegationWaitTool {
     }
 
     async fn call(&self, cx: &ToolCx, args: DelegationWaitArgs) -> Result<Output, ToolError> {
-        let mut wanted = Vec::new();
+        let mut tasks = Vec::new();
         match args.task_ids {
             Some(names) => {
                 for name in names {
-                    wanted.push(self.0.task(&name).await.map_err(tell)?);
+                    tasks.push(self.0.task(&name).await.map_err(respond)?);
                 }
             }
-            None => wanted.extend(
+            None => tasks.extend(
                 self.0
                     .tasks()
                     .await
-                    .map_err(tell)?
+                    .map_err(respond)?
                     .into_iter()
                     .filter(|task| !task.status.is_final()),
             ),
         }
-        if wanted.is_empty() {
-            return Err(tell("there is no task to wait for"));
+        if tasks.is_empty() {
+            return Err(respond("there is no task to wait for"));
         }
-        let patience = Duration::from_secs(args.timeout.min(MAX_WAIT_SECONDS));
+        let timeout = Duration::from_secs(args.timeout.min(MAX_WAIT_SECONDS));
         let all = futures_util::future::join_all(
-            wanted
-                .iter()
-                .map(|task| self.0.wait(&task.task_id, patience)),
+            tasks.iter().map(|task| self.0.wait(&task.task_id, timeout)),
         );
         let waited = tokio::select! {
             biased;
             waited = all => waited,
-            () = cx.cancel.cancelled() => return Err(tell("cancelled while waiting; the tasks go on")),
+            () = cx.cancel.cancelled() => return Err(respond("cancelled while waiting; the tasks go on")),
         };
         let records: Vec<TaskRecord> = waited
             .into_iter()
-            .zip(wanted)
-            .map(|(now, then)| now.unwrap_or(then))
+            .zip(tasks)
+            .map(|(current, earlier)| current.unwrap_or(earlier))
             .collect();
         let (done, open): (Vec<&TaskRecord>, Vec<&TaskRecord>) =
             records.iter().partition(|task| task.status.is_final());
@@ -522,9 +527,9 @@ impl TypedTool for DelegationWaitTool {
             )
             .collect();
         let untrusted = done.iter().any(|task| task.untrusted);
-        let tasks = done.iter().map(|task| task.task_id.clone()).collect();
+        let finished_tasks = done.iter().map(|task| task.task_id.clone()).collect();
         Ok(Output {
-            finished_tasks: tasks,
+            finished_tasks,
             ..Output::text(texts.join("\n\n---\n\n")).untrusted_if(untrusted)
         })
     }

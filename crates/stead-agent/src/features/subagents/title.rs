@@ -1,4 +1,4 @@
-//! `SubAgent` and `AgentSwitch`, as OpenHarness shows them.
+//! `SubAgent` and `AgentSwitch`: the delegation tools with the names of OpenHarness.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use stead_core::ArgumentAliases;
 use stead_tools::TypedTitleForm;
 
+/// The form of `task` with the names of OpenHarness.
 pub(super) struct SubAgentTitle;
 
 #[derive(Deserialize, JsonSchema)]
@@ -43,6 +44,7 @@ impl TypedTitleForm for SubAgentTitle {
     }
 }
 
+/// The form of `switch_agent` with the names of OpenHarness.
 pub(super) struct AgentSwitchTitle;
 
 #[derive(Deserialize, JsonSchema)]

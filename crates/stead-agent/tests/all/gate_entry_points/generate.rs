@@ -59,7 +59,7 @@ impl std::fmt::Debug for Case {
 /// Every tool that a session may call, with arguments. Those that may bring in words from outside
 /// stand last, since what follows them is judged differently on purpose; `plan_enter` and
 /// `switch_agent` change what holds, and have tests of their own.
-pub(super) const TOOLS: [&str; 38] = [
+pub(super) const TOOLS: [&str; 39] = [
     "ls",
     "read_file",
     "write_file",

@@ -341,8 +341,7 @@ async fn check_outside(agent: &Arc<Agent>, case: &Case) {
             )
             .await;
         let text = blocks(&called.content);
-        let asks =
-            |rule: &String| format!("denied: nobody approved it ({rule}); --approve all would");
+        let asks = |rule: &String| format!("denied: nobody approved it ({rule})");
         match (&want, called.status) {
             (Seen::Asks(rule), ResultStatus::Denied) => {
                 assert_eq!(text, asks(rule), "called: {at}")

@@ -168,7 +168,12 @@ fn a_hook_answers_outside_sessions_in_the_place_of_a_person() {
     let rows = [
         (yes.clone(), may, ResultStatus::Ok, "Created a.txt"),
         (yes, "", ResultStatus::Denied, "nobody approved it"),
-        (no, "", ResultStatus::Denied, "denied: hook h: ask me later"),
+        (
+            no,
+            "",
+            ResultStatus::Denied,
+            "denied: hook h said no to this call: ask me later",
+        ),
     ];
     for (answer, capability, status, said) in rows {
         let scene = Scene::new(Vec::new());

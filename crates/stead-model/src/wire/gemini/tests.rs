@@ -1,6 +1,6 @@
 use super::*;
 use crate::Delta;
-use crate::wire::testing::{body, call, media, named, request, result, thought};
+use crate::wire::testing::{body, call, media, named, request, result, sample_body, thought};
 use crate::wire::tests::{assert_splits_and_cuts, events, read};
 use proptest::prelude::*;
 use serde_json::json;
@@ -31,21 +31,7 @@ fn signed_call(path: &str, signature: Option<&str>) -> Block {
 
 #[test]
 fn a_body_has_the_documented_shape() {
-    let mut request = request(vec![Message::user("hi")]);
-    request.params = Params {
-        max_output_tokens: Some(512),
-        temperature: Some(0.5),
-        thinking_tokens: Some(8_000),
-        tool_choice: ToolChoice::None,
-        ..Params::default()
-    };
-    let text = String::from_utf8(crate::wire::encode(
-        &wire(),
-        &request,
-        WireMode::Stream,
-        None,
-    ))
-    .unwrap();
+    let text = sample_body(&wire());
     let golden = concat!(
         r#"{"systemInstruction":{"parts":[{"text":"You are a gardener."},{"text":"Today is Monday."}]},"#,
         r#""tools":[{"functionDeclarations":[{"name":"ls","description":"Lists a folder","#,

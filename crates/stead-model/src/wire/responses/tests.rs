@@ -1,5 +1,5 @@
 use super::*;
-use crate::wire::testing::{body, call, media, named, request, result, thought};
+use crate::wire::testing::{body, call, media, named, request, result, sample_body, thought};
 use crate::wire::tests::{assert_splits_and_cuts, events, read};
 use crate::{Delta, SystemPart};
 use proptest::prelude::*;
@@ -26,21 +26,7 @@ fn input(message: Message) -> Value {
 
 #[test]
 fn a_body_has_the_documented_shape() {
-    let mut request = request(vec![Message::user("hi")]);
-    request.params = Params {
-        max_output_tokens: Some(512),
-        temperature: Some(0.5),
-        thinking_tokens: Some(8_000),
-        tool_choice: ToolChoice::None,
-        ..Params::default()
-    };
-    let text = String::from_utf8(crate::wire::encode(
-        &wire(),
-        &request,
-        WireMode::Stream,
-        None,
-    ))
-    .unwrap();
+    let text = sample_body(&wire());
     let golden = concat!(
         r#"{"model":"gpt-5","store":false,"stream":true,"include":["reasoning.encrypted_content"],"#,
         r#""max_output_tokens":512,"temperature":0.5,"reasoning":{"effort":"medium","summary":"auto"},"#,

@@ -9,7 +9,8 @@ async fn two_that_need_each_other_absent_are_never_both_made() {
     let (stores, _folder) = stores().await;
     for store in stores {
         let mut winners = 0;
-        for _ in 0..25 {
+        let races = stead_testkit::rounds(25);
+        for _ in 0..races {
             let space = fresh_space();
             let mut racers = JoinSet::new();
             for (own, other) in [("a", "b"), ("b", "a")] {
@@ -35,8 +36,8 @@ async fn two_that_need_each_other_absent_are_never_both_made() {
             winners += made;
         }
         assert!(
-            winners >= 20,
-            "{}: only {winners} of 25 races had a winner",
+            winners * 5 >= races * 4,
+            "{}: only {winners} of {races} races had a winner",
             store.place()
         );
     }

@@ -125,7 +125,7 @@ fn tools_of(tools: &Value, seen: &mut ParsedRequest) -> CheckResult {
     Ok(())
 }
 
-/// Text or parts, neither of them empty.
+/// Returns the text of a content, which is text or parts and must not be empty.
 fn content(value: &Value, place: &str) -> CheckResult<String> {
     let place = format!("{place}.content");
     match value {
@@ -219,7 +219,7 @@ fn tool(message: &Value, place: &str, pairing: &mut Pairing) -> CheckResult<Requ
              'tool_calls'; no such call is open: '{id}' ({place})"
         ));
     }
-    // A tool may have nothing to say, but a list of parts may not be empty.
+    // The result of a tool may be an empty text, but not an empty list of parts.
     let text = match &message["content"] {
         Value::String(text) => text.clone(),
         other => content(other, place)?,

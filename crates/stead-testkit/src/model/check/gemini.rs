@@ -150,7 +150,7 @@ fn user(
             said = true;
         }
     }
-    // Answers must come in the turn right after the calls, all of them.
+    // The turn right after the calls must contain all results.
     if !open.is_empty() {
         return Err(uneven());
     }
@@ -160,7 +160,7 @@ fn user(
     Ok(())
 }
 
-/// The text of a response where it has one field of text, else its JSON.
+/// Returns the only text field of a response, or its JSON.
 fn response_text(answer: &Map<String, Value>) -> String {
     match answer.values().next() {
         Some(Value::String(text)) if answer.len() == 1 => text.clone(),

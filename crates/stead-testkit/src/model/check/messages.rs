@@ -206,7 +206,7 @@ impl MessagesChecker {
                 }
             }
         }
-        // Results must follow their calls at once: what is still open now stays open forever.
+        // Results must follow their calls immediately: a call that is open here stays open.
         self.all_answered()?;
         if media > 0 || !text.is_empty() {
             self.seen.turns.push(RequestTurn::User(text));

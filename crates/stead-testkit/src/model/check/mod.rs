@@ -1,8 +1,8 @@
-//! What the providers refuse, checked before a script is asked.
+//! The checks of the providers, which run before a script is used.
 //!
-//! Each wire has one module: it walks a request once, refuses what its provider refuses (in words
-//! close to the provider's), and gives back what the request says in terms that are the same on
-//! every wire.
+//! Each wire has one module. It walks a request once, refuses what its provider refuses (with a
+//! similar message), and returns the content of the request in a form that is the same on every
+//! wire.
 
 mod chat;
 mod gemini;
@@ -14,7 +14,7 @@ use super::http::FakeHttpRequest;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 
-/// What a request says, the same on every wire.
+/// The content of a request, the same on every wire.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ParsedRequest {
     /// The system prompt, its parts joined by newlines.
@@ -25,12 +25,12 @@ pub struct ParsedRequest {
     pub turns: Vec<RequestTurn>,
 }
 
-/// One thing said in the conversation.
+/// One turn of the conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RequestTurn {
-    /// By the user; media are left out.
+    /// Text of the user; media are left out.
     User(String),
-    /// By the model; thinking is left out.
+    /// Text and calls of the model; thinking is left out.
     Assistant {
         /// The text.
         text: String,
@@ -39,9 +39,9 @@ pub enum RequestTurn {
     },
     /// One tool result.
     Result {
-        /// The id of its call; on Gemini, where calls have none, the tool's name.
+        /// The id of the call; on Gemini, where calls have none, the tool's name.
         id: String,
-        /// Its text.
+        /// The text of the result.
         text: String,
     },
 }
@@ -49,7 +49,7 @@ pub enum RequestTurn {
 /// A tool call in a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequestCall {
-    /// Its id; on Gemini, where calls have none, the tool's name.
+    /// The id; on Gemini, where calls have none, the tool's name.
     pub id: String,
     /// The tool.
     pub name: String,
@@ -58,7 +58,7 @@ pub struct RequestCall {
 }
 
 impl ParsedRequest {
-    /// The texts of the user's turns.
+    /// Returns the texts of the user's turns.
     pub fn user_texts(&self) -> impl Iterator<Item = &str> {
         self.turns.iter().filter_map(|turn| match turn {
             RequestTurn::User(text) => Some(text.as_str()),
@@ -66,7 +66,7 @@ impl ParsedRequest {
         })
     }
 
-    /// The tool results as `(call id, text)`.
+    /// Returns the tool results as `(call id, text)`.
     pub fn results(&self) -> impl Iterator<Item = (&str, &str)> {
         self.turns.iter().filter_map(|turn| match turn {
             RequestTurn::Result { id, text } => Some((id.as_str(), text.as_str())),
@@ -74,7 +74,7 @@ impl ParsedRequest {
         })
     }
 
-    /// The calls of the conversation.
+    /// Returns the calls of the conversation.
     pub fn calls(&self) -> impl Iterator<Item = &RequestCall> {
         self.turns.iter().flat_map(|turn| match turn {
             RequestTurn::Assistant { calls, .. } => calls.as_slice(),
@@ -83,7 +83,7 @@ impl ParsedRequest {
     }
 }
 
-/// The provider's words on what is wrong.
+/// The result of a check, with the provider's message as the error.
 type CheckResult<T = ()> = Result<T, String>;
 
 pub(super) fn check(
@@ -100,7 +100,7 @@ pub(super) fn check(
     }
 }
 
-/// Calls that wait for their results, and every id there ever was.
+/// The calls that wait for their results, and all ids so far.
 #[derive(Debug, Default)]
 struct Pairing {
     waiting: Vec<String>,
@@ -108,7 +108,7 @@ struct Pairing {
 }
 
 impl Pairing {
-    /// Takes note of a call; refuses an id that was used before.
+    /// Records a call. Refuses an id that was used before.
     fn call(&mut self, id: &str) -> CheckResult {
         if !self.used.insert(id.to_owned()) {
             return Err(format!("duplicate tool call id '{id}': ids must be unique"));
@@ -117,7 +117,7 @@ impl Pairing {
         Ok(())
     }
 
-    /// Whether a call of this id was waiting; it no longer is.
+    /// Records a result. Returns whether a call with this id was waiting.
     fn result(&mut self, id: &str) -> bool {
         let found = self.waiting.iter().position(|waiting| waiting == id);
         found.map(|at| self.waiting.remove(at)).is_some()
@@ -169,7 +169,7 @@ fn filled_string<'a>(value: &'a Value, place: &str) -> CheckResult<&'a str> {
     }
 }
 
-/// Refuses a number outside of `range`; absent is fine.
+/// Refuses a number outside `range`; it may be absent.
 fn number_within(
     object: &Map<String, Value>,
     key: &str,
@@ -186,7 +186,7 @@ fn number_within(
     }
 }
 
-/// Refuses anything but a whole number from `least` on; absent is fine.
+/// Refuses anything but an integer of at least `least`; it may be absent.
 fn whole_from(object: &Map<String, Value>, key: &str, least: u64) -> CheckResult {
     match object.get(key) {
         None | Some(Value::Null) => Ok(()),
@@ -197,7 +197,7 @@ fn whole_from(object: &Map<String, Value>, key: &str, least: u64) -> CheckResult
     }
 }
 
-/// The id or name if it is 1 to `longest` of the characters that every provider allows.
+/// Returns an id or name if it has 1 to `longest` of the characters that every provider allows.
 fn identifier<'a>(value: &'a Value, place: &str, longest: usize) -> CheckResult<&'a str> {
     let text = string(value, place)?;
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -209,7 +209,7 @@ fn identifier<'a>(value: &'a Value, place: &str, longest: usize) -> CheckResult<
     Ok(text)
 }
 
-/// Arguments that travel as JSON text.
+/// Parses arguments that are sent as JSON text.
 fn json_text(value: &Value, place: &str) -> CheckResult<Value> {
     let text = string(value, place)?;
     let parsed: Value = serde_json::from_str(text)
@@ -222,7 +222,7 @@ fn json_text(value: &Value, place: &str) -> CheckResult<Value> {
     Ok(parsed)
 }
 
-/// A tool's schema must describe an object.
+/// Refuses a tool schema that does not describe an object.
 fn schema(value: &Value, place: &str) -> CheckResult {
     match object(value, place)?.get("type").and_then(Value::as_str) {
         Some("object") => Ok(()),
@@ -232,7 +232,7 @@ fn schema(value: &Value, place: &str) -> CheckResult {
     }
 }
 
-/// Adds a tool's name; refuses a second tool of that name.
+/// Adds a tool's name. Refuses a second tool with the same name.
 fn add_tool(seen: &mut ParsedRequest, name: &str) -> CheckResult {
     if seen.tools.iter().any(|known| known == name) {
         return Err(format!("tools: Tool names must be unique: '{name}'"));

@@ -80,7 +80,7 @@ pub(super) fn check(body: &Map<String, Value>) -> CheckResult<ParsedRequest> {
 struct ResponsesChecker {
     seen: ParsedRequest,
     pairing: Pairing,
-    /// A reasoning item that nothing has followed yet.
+    /// A reasoning item that no other item has followed yet.
     reasoning: Option<String>,
 }
 
@@ -155,7 +155,7 @@ impl ResponsesChecker {
             name: name.into(),
             args,
         };
-        // Text and calls of one answer are items of their own here; elsewhere they are one turn.
+        // Text and calls of one answer are separate items here; on other wires they are one turn.
         match self.seen.turns.last_mut() {
             Some(RequestTurn::Assistant { calls, .. }) => calls.push(call),
             Some(RequestTurn::User(_) | RequestTurn::Result { .. }) | None => {

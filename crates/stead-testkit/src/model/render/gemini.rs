@@ -4,7 +4,7 @@ use super::*;
 
 impl CompleteReply<'_> {
     pub(super) fn gemini_parts(&self) -> Vec<Value> {
-        // The provider binds its signature to the first call after it has thought.
+        // The provider attaches its signature to the first call after thinking.
         let mut signature = self.thoughts().map(|_| SIGNATURE);
         let part = |(piece, _): &(&FakeReplyPiece, String)| match piece {
             FakeReplyPiece::Text(text) => json!({"text": text}),

@@ -104,7 +104,7 @@ impl CompleteReply<'_> {
             cache_write_tokens,
             ..
         } = self.usage;
-        // This provider counts cached tokens apart from the others.
+        // This provider counts cached tokens separately.
         let uncached = input_tokens.saturating_sub(cache_read_tokens + cache_write_tokens);
         json!({
             "input_tokens": uncached,

@@ -1,4 +1,4 @@
-//! A reply put on a wire, whole or as events.
+//! Rendering a reply on a wire, whole or as events.
 
 mod chat;
 mod gemini;
@@ -11,17 +11,17 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use stead_core::{StopReason, Usage};
 
-/// What an answer needs to know about the question.
+/// The properties of the request that an answer needs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RenderContext {
-    /// Makes the ids of this answer unique on the server.
+    /// A number that makes the ids of this answer unique on the server.
     pub(super) serial: usize,
     pub(super) request_bytes: usize,
 }
 
-/// The body of a [`reply`](super::reply) on a wire. `serial` makes its ids unique; its input tokens
-/// are estimated from `request_bytes` unless the reply says otherwise. Panics on any other kind of
-/// answer.
+/// Returns the body of a [`reply`](super::reply) on a wire. `serial` makes its ids unique; its
+/// input tokens are estimated from `request_bytes` unless the reply sets them. Panics on any other
+/// kind of answer.
 pub fn render(
     answer: &FakeAnswer,
     wire: FakeWire,
@@ -77,7 +77,7 @@ const MODEL: &str = "fake";
 const CREATED: u64 = 1_700_000_000;
 const SIGNATURE: &str = "c2lnbmF0dXJl";
 
-/// A reply with everything filled in that the script left open.
+/// A reply with defaults for everything that the script left open.
 struct CompleteReply<'a> {
     id: String,
     pieces: Vec<(&'a FakeReplyPiece, String)>,
@@ -169,12 +169,12 @@ fn event(out: &mut String, name: Option<&str>, data: &Value) {
     write!(out, "data: {data}\n\n").expect("a String takes everything");
 }
 
-/// The words of a text, spaces kept.
+/// Splits a text into words with their spaces.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive(' ')
 }
 
-/// A text in four pieces of about the same size, none of them empty.
+/// Splits a text into four pieces of about the same size, none of them empty.
 fn quarters(text: &str) -> impl Iterator<Item = &str> {
     let cut = |k: usize| {
         (text.len() * k / 4..=text.len())

@@ -5,7 +5,7 @@ mod servers;
 use super::{
     AgentChoice, Draft, Layout, LayoutDef, LayoutMark, LoadCx, MarkRank, MarkStrength, stead,
 };
-use crate::{ContextFile, Finding, Nested, ScaffoldFile, Surface, WorkspacePaths};
+use crate::{ContextFile, Finding, Nested, OpenOption, ScaffoldFile, Surface, WorkspacePaths};
 use stead_core::AgentId;
 use stead_vfs::{FileKind, Protected, VPath};
 
@@ -17,7 +17,7 @@ pub(super) static DEF: LayoutDef = LayoutDef {
     ],
     protected: Protected::workspace(".stead")
         .with_unwritable(&["sessions"])
-        // Tool servers are listed with their keys.
+        // The list of tool servers contains their keys.
         .with_hidden(&[".stead/agents", ".mcp"]),
     private_paths: &[".stead/agents"],
     scaffold: &[
@@ -43,20 +43,19 @@ pub(super) static DEF: LayoutDef = LayoutDef {
     ..LayoutDef::new("agentscope-py", |layout, cx| Box::pin(load(layout, cx)))
 };
 
-/// The agent of a folder in which none is named.
+/// The name of the agent if the folder names none.
 const DEFAULT_AGENT: &str = "default";
-/// What the skills of a new agent are copied from.
+/// The folder from which the skills of a new agent are copied.
 const SEED_SKILLS: &str = "skills/.seed";
 
-/// Reads stead's own `agent.yaml`, if it is there, the tool servers, and which skills are the
-/// agent's.
+/// Loads stead's own `agent.yaml`, if there is one, the tool servers and the agent's skills.
 async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
     let mut draft = Draft::new(layout, paths(layout), cx);
     draft.load_dotenv(".env").await;
     stead::load_settings(&mut draft, "agent.yaml").await;
     if let Some(name) = &draft.options().agent {
         let id = AgentId::new(name)
-            .map_err(|error| Finding::error("--agent", format!("{name:?}: {error}")));
+            .map_err(|error| Finding::error(OpenOption::Agent, format!("{name:?}: {error}")));
         draft.config.name = draft.ok_or_note(id).or(draft.config.name.take());
     }
     servers::check_servers(&mut draft, ".mcp").await;
@@ -71,8 +70,8 @@ async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
     draft
 }
 
-/// The folders of the agent's skills, lowest first: those that lie in `skills/` itself, as they did
-/// in older versions, then the agent's own or, as long as it has none, those of the seed.
+/// Returns the folders of the agent's skills, lowest first: `skills/` itself, as in older versions,
+/// then the agent's own folder or, if there is none, the seed.
 async fn skill_dirs(draft: &mut Draft<'_>, agent: &str) -> Vec<VPath> {
     let path = |text: &str| VPath::parse(text).unwrap_or(VPath::root());
     let mut folders = vec![path(".agents/skills")];

@@ -1,4 +1,4 @@
-//! `.mcp`: the tool servers of a work directory, in both of its versions.
+//! `.mcp`: the tool servers of a work directory, in both versions of the format.
 
 use crate::layout::{Draft, is_secret_name};
 use crate::{SettingsDocument, Severity};
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The version that is written today; the one before it is a bare list.
+/// The current version of the format. The earlier one is a bare list.
 const VERSION: u64 = 2;
 
 /// A tool server.
@@ -25,7 +25,7 @@ struct AgentscopeServer {
     execution_timeout: Option<f64>,
 }
 
-/// How it is reached.
+/// The transport of a tool server.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AgentscopeServerConfig {
@@ -48,7 +48,7 @@ enum AgentscopeServerKind {
     HttpMcp,
 }
 
-/// Checks every server in `file`. They are connected in a later version.
+/// Checks every server in `file`. Connecting to them comes in a later version.
 pub(super) async fn check_servers(draft: &mut Draft<'_>, file: &str) {
     let Some(read) = draft.read_file(file).await else {
         return;
@@ -89,8 +89,8 @@ pub(super) async fn check_servers(draft: &mut Draft<'_>, file: &str) {
     }
 }
 
-/// The lists of servers with their keys: one for all in the first version, one for each agent and
-/// session since.
+/// Returns the lists of servers with their keys: a single list in the first version, one list for
+/// each agent and session in the second.
 fn scopes(draft: &mut Draft<'_>, document: &SettingsDocument) -> Vec<(String, Vec<Value>)> {
     match document.value() {
         Value::Array(list) => vec![(String::new(), list.clone())],
@@ -139,7 +139,7 @@ fn versioned_scopes(
     lists
 }
 
-/// The fields of a map that stands at `key`, each with its own key.
+/// Returns the fields of the map at `key`, each with its own key.
 fn map_entries(
     draft: &mut Draft<'_>,
     document: &SettingsDocument,
@@ -162,7 +162,7 @@ fn map_entries(
 }
 
 impl AgentscopeServer {
-    /// What is wrong beyond types, and with which field.
+    /// Returns the first problem of the values with its field.
     fn problem(&self) -> Option<(&'static str, String)> {
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         if self.name.is_empty() || !self.name.chars().all(allowed) {
@@ -234,7 +234,7 @@ impl AgentscopeServerConfig {
         other.map(|(field, _)| (*field, format!("has no meaning with {kind}")))
     }
 
-    /// Values that must not be told.
+    /// Returns the values that must be redacted.
     fn secrets(&self) -> Vec<String> {
         let named = self.env.iter().chain(&self.headers).flatten();
         let is_kept =

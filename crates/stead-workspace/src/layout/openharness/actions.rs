@@ -59,7 +59,7 @@ struct ActionEntry {
     timeout_seconds: Option<u64>,
 }
 
-/// The names of all actions. They are checked; running them comes in a later version.
+/// Returns the names of all actions, after checking them. Running them comes in a later version.
 pub(super) async fn load_actions(draft: &mut Draft<'_>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for (folder, kind) in draft.list_dir(ACTIONS_DIR).await {

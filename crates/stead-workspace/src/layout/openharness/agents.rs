@@ -11,28 +11,28 @@ use crate::{
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// A definition, with what only this layout knows of it.
+/// An agent definition with the parts that only this layout has.
 pub(super) struct OpenharnessAgent {
     pub(super) spec: AgentSpec,
     pub(super) side: SettingsRoot,
     pub(super) document: SettingsDocument,
     pub(super) model: OpenharnessModelChoice,
-    /// Tools, actions, skills and servers it may use.
+    /// The tools, actions, skills and servers that the agent may use.
     pub(super) allowed: ToolNameLists,
-    /// Those it may not.
+    /// The tools, actions, skills and servers that the agent may not use.
     pub(super) denied: ToolNameLists,
 }
 
-/// The model an agent asks for.
+/// The model that an agent names.
 #[derive(Debug, Default)]
 pub(super) struct OpenharnessModelChoice {
-    /// A reference or an alias, and the key it stands at.
+    /// A reference or an alias, with its key.
     pub(super) reference: Option<(String, &'static str)>,
     pub(super) temperature: Option<f64>,
     pub(super) max_tokens: Option<u32>,
 }
 
-/// Lists of names, each with the key it stands at.
+/// Lists of names with their keys.
 #[derive(Debug)]
 pub(super) struct ToolNameLists {
     pub(super) native: NameList,
@@ -104,7 +104,7 @@ struct DisallowedTools {
     external: Option<Vec<String>>,
 }
 
-/// Every agent by name. One of the workspace goes before one of the platform.
+/// Loads all agents by name. An agent of the workspace overrides one of the platform.
 pub(super) async fn load_agents(draft: &mut Draft<'_>) -> BTreeMap<String, OpenharnessAgent> {
     let mut agents = BTreeMap::new();
     for (side, folder) in [
@@ -158,12 +158,12 @@ fn parse(name: &str, side: SettingsRoot, read: &SettingsText) -> Result<Openharn
         description: matter.description.filter(|text| !text.trim().is_empty()),
         system_reminder: matter.system_reminder,
         switch_targets: matter.switch.unwrap_or_default(),
-        // In this layout, what is not listed is not allowed.
+        // In this layout, agents that are not listed are not allowed.
         subagents: Some(matter.subagents.unwrap_or_default()),
         policy,
         hidden: matter.hidden.unwrap_or_default(),
         background: matter.background.unwrap_or_default(),
-        // A project's agents work on the project.
+        // The agents of a project work on the project's files.
         isolation: SubagentIsolation::Shared,
         prompt: prompt.to_owned(),
         ..AgentSpec::default()
@@ -178,7 +178,7 @@ fn parse(name: &str, side: SettingsRoot, read: &SettingsText) -> Result<Openharn
     })
 }
 
-/// What people write into front matter though it has its place elsewhere.
+/// Returns an error for keys that belong elsewhere and are often written into front matter.
 fn check_misplaced_keys(document: &SettingsDocument) -> Result<(), Finding> {
     for (key, why) in [
         (
@@ -310,7 +310,7 @@ fn tool_name_lists(
         key,
         names: names.clone().unwrap_or_default(),
     };
-    // These two may stand in `tools:` or beside it.
+    // These two lists may be inside `tools:` or beside it.
     let either = |inside: &'static str,
                   inner: &Option<Vec<String>>,
                   outside: &'static str,
@@ -337,7 +337,7 @@ fn tool_name_lists(
     Ok((allowed, denied))
 }
 
-/// What is understood and has no effect yet, whichever agent it is.
+/// Notes the fields of an agent that are known and have no effect yet.
 fn note_inactive_fields(draft: &mut Draft<'_>, agent: &OpenharnessAgent) {
     for (names, what) in [
         (&["color"][..], "agents have colours in a later version"),

@@ -1,4 +1,4 @@
-//! Small pieces that every file of the layout is checked with.
+//! Helpers for checking the files of the layout.
 
 use crate::layout::Draft;
 use crate::{SettingsDocument, Severity};
@@ -8,10 +8,10 @@ use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Names that are told at most when none of them is near.
+/// The maximum number of names in a suggestion.
 const MAX_SUGGESTED_NAMES: usize = 20;
 
-/// A text, or settings in its place.
+/// A text, or a map of settings in its place.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum TextOr<T> {
     Text(String),
@@ -21,7 +21,7 @@ pub(crate) enum TextOr<T> {
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for TextOr<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct TextOrVisitor<T>(PhantomData<T>);
-        // Not `untagged`, which forgets where in the settings a mistake is.
+        // Not `untagged`, which loses the position of a mistake.
         impl<'de, T: Deserialize<'de>> Visitor<'de> for TextOrVisitor<T> {
             type Value = TextOr<T>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -38,7 +38,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for TextOr<T> {
     }
 }
 
-/// What to write instead of `name`: the nearest of `known`, or else all of them.
+/// Returns a suggestion for a wrong `name`: the nearest of `known`, or all of them.
 pub(crate) fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let mut known: Vec<&str> = known.into_iter().collect();
     known.sort_unstable();
@@ -59,7 +59,7 @@ pub(crate) fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str
     }
 }
 
-/// Whether an action or a hook may be called so.
+/// Whether `text` is a valid name of an action or a hook.
 pub(crate) fn is_valid_name(text: &str) -> bool {
     !text.is_empty()
         && text
@@ -67,7 +67,7 @@ pub(crate) fn is_valid_name(text: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
 }
 
-/// The first thing that stands in a list twice, with its key.
+/// Returns the first item that is in a list twice, with its key.
 pub(crate) fn first_duplicate<T: PartialEq + Copy>(key: &str, list: &[T]) -> Option<(String, T)> {
     let again = list
         .iter()
@@ -76,7 +76,7 @@ pub(crate) fn first_duplicate<T: PartialEq + Copy>(key: &str, list: &[T]) -> Opt
     again.map(|(i, item)| (format!("{key}[{i}]"), *item))
 }
 
-/// Notes that what stands below these names is understood and has no effect yet, if it is there.
+/// Notes that keys below these names have no effect yet, if there are any.
 pub(super) fn note_inactive_under(
     draft: &mut Draft<'_>,
     document: &SettingsDocument,

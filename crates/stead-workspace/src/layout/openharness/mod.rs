@@ -1,8 +1,7 @@
 //! The openharness layout: `.openharness/` beside the `AGENTS.md` of a project.
 //!
-//! `AGENTS.md` tells of the project; `.openharness/agents/*.md` say what each agent is and may do.
-//! One of them is the main agent. What many workspaces share, models and agents, comes from a
-//! platform.
+//! `AGENTS.md` describes the project; `.openharness/agents/*.md` define the agents. One of them is
+//! the main agent. Models and agents that many workspaces share come from a platform.
 
 mod actions;
 mod agents;
@@ -28,8 +27,8 @@ use super::{
 };
 use crate::for_agent::{policy, with_implied_tools};
 use crate::{
-    AgentSpec, ContextFile, Finding, FixedText, Policy, Severity, Surface, WorkspacePaths,
-    section_order,
+    AgentSpec, ContextFile, Finding, FixedText, OpenOption, Policy, Severity, Surface,
+    WorkspacePaths, section_order,
 };
 use std::collections::BTreeMap;
 use stead_vfs::{FileKind, Protected, VPath};
@@ -41,7 +40,7 @@ pub(super) static DEF: LayoutDef = LayoutDef {
         MarkRank::Folder,
         MarkStrength::Strong,
     )],
-    // All of `.openharness` but the memory.
+    // All of `.openharness` except the memory.
     protected: Protected::workspace(".openharness/data")
         .with_writable(&[&[OPENHARNESS_DIR, "memory"]])
         .with_quarantine(".openharness/memory/quarantine"),
@@ -55,7 +54,7 @@ pub(super) static DEF: LayoutDef = LayoutDef {
 };
 
 const OPENHARNESS_DIR: &str = ".openharness";
-/// What the folder may hold.
+/// The known entries of the folder.
 const KNOWN_ENTRIES: [&str; 11] = [
     "agents",
     "models",
@@ -70,7 +69,7 @@ const KNOWN_ENTRIES: [&str; 11] = [
     "prompts.yaml",
 ];
 
-/// Reads everything below `.openharness`.
+/// Loads everything below `.openharness`.
 async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
     let mut draft = Draft::new(layout, paths(layout), cx);
     note_misspelled_names(&mut draft).await;
@@ -130,8 +129,8 @@ async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
         apply_main_agent(&mut draft, agent);
         prompts::load_prompts(&mut draft, settings.as_ref(), speaker(agent)).await;
     }
-    // The others may be switched to: what each would be told is put together the same way, and
-    // mistakes are told once.
+    // A session may switch to the other agents. Their prompts are assembled the same way, and
+    // problems are reported once.
     let texts = std::mem::take(&mut draft.texts);
     let told = draft.finding_count();
     let mut spoken = Vec::new();
@@ -174,7 +173,7 @@ fn paths(layout: Layout) -> WorkspacePaths {
     }
 }
 
-/// The files of a folder that end with `extension`. Those that nearly do are told.
+/// Returns the files of a folder that end with `extension`. Similar endings are reported.
 pub(crate) async fn list_definitions(
     draft: &mut Draft<'_>,
     side: SettingsRoot,
@@ -205,7 +204,7 @@ pub(crate) async fn list_definitions(
     paths
 }
 
-/// Tells of names that look like a part of the layout, and are not.
+/// Reports names that are similar to an entry of the layout.
 async fn note_misspelled_names(draft: &mut Draft<'_>) {
     for (name, _) in draft.list_dir(OPENHARNESS_DIR).await {
         let near = crate::closest_name(&name, &KNOWN_ENTRIES)
@@ -221,12 +220,12 @@ async fn note_misspelled_names(draft: &mut Draft<'_>) {
     }
 }
 
-/// In a workspace to chat in, agents have nothing but words.
+/// Removes tools, skills and delegation from all agents of a chat workspace.
 fn remove_tools_for_chat(draft: &mut Draft<'_>, agents: &mut BTreeMap<String, OpenharnessAgent>) {
     draft.paths.skills.clear();
     if !draft.options().skills.is_empty() {
         let message = "ignored, for the workspace is of kind chat";
-        draft.note(Finding::new(Severity::Warning, "--skills", message));
+        draft.note(Finding::new(Severity::Warning, OpenOption::Skills, message));
     }
     for agent in agents.values_mut() {
         let mut ignored = Vec::new();
@@ -258,8 +257,8 @@ fn remove_tools_for_chat(draft: &mut Draft<'_>, agents: &mut BTreeMap<String, Op
     }
 }
 
-/// The main agent: the one asked for, the settings' default, `assistant`, or the first that can be.
-/// Then who it would be if none was asked for.
+/// Chooses the main agent: the one that the options name, the settings' default, `assistant`, or
+/// the first that can be it. The second value is the choice without the options.
 fn choose_main_agent(
     draft: &mut Draft<'_>,
     settings: Option<&OpenharnessSettings>,
@@ -305,7 +304,7 @@ fn choose_main_agent(
         return match problem(name) {
             None => (Some(name.to_owned()), usual),
             Some(problem) => {
-                draft.note(Finding::error("--agent", problem));
+                draft.note(Finding::error(OpenOption::Agent, problem));
                 (None, usual)
             }
         };
@@ -331,7 +330,7 @@ fn referenced_skills(agents: &BTreeMap<String, OpenharnessAgent>) -> Vec<String>
     lists.flat_map(|list| list.names.iter().cloned()).collect()
 }
 
-/// What an agent says of itself.
+/// Returns the prompt text of an agent.
 fn agent_prompt_text(spec: &AgentSpec) -> FixedText {
     FixedText {
         title: format!("agent {}", spec.name),
@@ -342,7 +341,7 @@ fn agent_prompt_text(spec: &AgentSpec) -> FixedText {
     }
 }
 
-/// Takes model, bounds and tools of the main agent as those of the workspace.
+/// Applies the model, limits and tools of the main agent to the workspace.
 fn apply_main_agent(draft: &mut Draft<'_>, agent: &OpenharnessAgent) {
     let spec = &agent.spec;
     draft.config.model = spec.model.clone();

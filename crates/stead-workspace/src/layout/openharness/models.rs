@@ -1,4 +1,4 @@
-//! `models/*.yaml`: models by name, of the workspace and of the platform, and what refers to them.
+//! `models/*.yaml`: models by name, of the workspace and of the platform, and their aliases.
 
 use super::common::{TextOr, note_inactive_under, suggestion};
 use super::{list_definitions, settings::OpenharnessSettings};
@@ -10,24 +10,24 @@ use std::collections::BTreeMap;
 use stead_core::{UnsetVariable, VariableSyntax};
 use stead_model::{ModelSettings, providers};
 
-/// Every model that can be referred to.
+/// All models that can be referred to.
 #[derive(Default)]
 pub(super) struct OpenharnessModels {
-    /// By reference: `platform/x`, `workspace/x`.
+    /// The models by reference: `platform/x`, `workspace/x`.
     by_reference: BTreeMap<String, ModelSettings>,
-    /// Those that need a variable that is not set, with that variable.
+    /// The models that need a variable that is not set, with that variable.
     unset: BTreeMap<String, String>,
     aliases: BTreeMap<String, ResolvedModel>,
 }
 
-/// A model with the reference that leads to it.
+/// A model with its reference.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ResolvedModel {
     pub(super) reference: String,
     pub(super) settings: ModelSettings,
 }
 
-/// An alias with settings of its own.
+/// An alias with its own settings.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ModelAlias {
@@ -39,7 +39,7 @@ pub(super) struct ModelAlias {
     max_tokens: Option<u32>,
 }
 
-/// One model of a file.
+/// An entry of a file of models.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ModelEntry {
@@ -51,7 +51,7 @@ struct ModelEntry {
     _metadata: Option<Map<String, Value>>,
 }
 
-/// Reads the models of both sides, and the aliases that the settings give them.
+/// Loads the models of both trees, and the aliases in the settings.
 pub(super) async fn load_models(
     draft: &mut Draft<'_>,
     settings: Option<&OpenharnessSettings>,
@@ -134,7 +134,7 @@ impl OpenharnessModels {
                 ));
                 continue;
             }
-            // An address is not a secret; hiding it would garble ordinary text.
+            // A URL is not a secret; redacting it would garble ordinary text.
             draft
                 .config
                 .secrets
@@ -190,7 +190,7 @@ impl OpenharnessModels {
         }
     }
 
-    /// The model that `written`, an alias or a reference, means; or why there is none.
+    /// Returns the model for `written`, which is an alias or a reference.
     pub(super) fn resolve(&self, written: &str) -> Result<ResolvedModel, String> {
         if let Some(resolved) = self.aliases.get(written) {
             return Ok(resolved.clone());
@@ -234,10 +234,10 @@ impl OpenharnessModels {
     }
 }
 
-/// Where variables matter in a model.
+/// The fields of a model in which variables are replaced.
 const VARIABLE_FIELDS: [&str; 4] = ["provider", "name", "key", "url"];
 
-/// How bad a reference to a model that is not there is: harmless if another is used anyway.
+/// Returns the severity of a reference to a missing model. It is harmless if another model is used.
 pub(super) fn unresolved_severity(draft: &Draft<'_>) -> Severity {
     if draft.options().model.is_some() || draft.options().model_use == ModelUse::NotNeeded {
         Severity::NonFatal
@@ -246,7 +246,7 @@ pub(super) fn unresolved_severity(draft: &Draft<'_>) -> Severity {
     }
 }
 
-/// Why `top_p` has no effect.
+/// The reason why `top_p` has no effect.
 pub(super) const TOP_P_INACTIVE: &str = "is sent to models in a later version";
 
 impl ModelEntry {

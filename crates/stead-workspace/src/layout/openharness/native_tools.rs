@@ -1,16 +1,16 @@
-//! Built-in tools, as agents of the layout name them.
+//! The built-in tools and their names in this layout.
 
 use super::common::suggestion;
 use std::collections::BTreeMap;
 use stead_tools::{Registry, ToolIdentity, builtin, file_tools};
 
-/// Tools of the layout that come in a later version: title, canonical name.
+/// The tools of the layout that come in a later version: title, canonical name.
 const PLANNED_TOOLS: [(&str, &str); 1] = [("WebFetch", "web_fetch")];
-/// Tools that are built in, but are no file tools.
+/// The built-in tools that are not file tools.
 const OTHER_TOOLS: [ToolIdentity; 3] =
     [builtin::LOAD_SKILL, builtin::EXECUTE, builtin::WRITE_TODOS];
 
-/// Every built-in tool, by every name.
+/// All built-in tools, by each of their names.
 pub(super) struct NativeTools {
     by_name: BTreeMap<String, NativeTool>,
 }
@@ -22,7 +22,7 @@ pub(super) struct NativeTool {
     pub(super) state: NativeToolState,
 }
 
-/// Whether a tool is there.
+/// Whether a tool is available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NativeToolState {
     Active,
@@ -41,7 +41,7 @@ impl NativeTools {
                 },
             );
         };
-        // Our own tools go together, or no test would pass.
+        // The names of the built-in tools do not conflict; a test checks this.
         for spec in Registry::new(file_tools())
             .iter()
             .flat_map(|tools| tools.specs().to_vec())
@@ -63,7 +63,7 @@ impl NativeTools {
         Self { by_name: known }
     }
 
-    /// The tool of this name, or what is wrong with the name.
+    /// Returns the tool with this name, or the problem of the name.
     pub(super) fn find(&self, name: &str) -> Result<&NativeTool, String> {
         let titles = self
             .by_name
@@ -72,7 +72,7 @@ impl NativeTools {
             .filter(|name| name.starts_with(char::is_uppercase));
         let known: Vec<&str> = self.by_name.keys().map(String::as_str).collect();
         self.by_name.get(name).ok_or_else(|| {
-            // Only titles are told: those are the names this layout uses.
+            // Suggest titles only: these are the names that this layout uses.
             let hint = match crate::closest_name(name, &known) {
                 Some(near) => format!("; did you mean `{near}`?"),
                 None => suggestion(name, titles),

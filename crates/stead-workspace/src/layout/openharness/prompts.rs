@@ -1,5 +1,5 @@
-//! `.openharness/prompts.yaml`, or `system_prompt:` of the settings: what is said beside the
-//! agent's own words.
+//! `.openharness/prompts.yaml`, or `system_prompt:` of the settings: prompt texts in addition to
+//! the agent's own prompt.
 
 use super::common::{TextOr, first_duplicate, suggestion};
 use super::models::ResolvedModel;
@@ -21,7 +21,7 @@ pub(super) struct PromptsFile {
     compose: Option<PromptComposition>,
 }
 
-/// A text, here or in a file.
+/// A text, inline or in a file.
 #[derive(Debug, Default, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct TextSource {
@@ -43,7 +43,7 @@ struct PromptComposition {
     include_environment: Option<bool>,
 }
 
-/// A part of the prompt.
+/// A segment of the prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum PromptSegment {
@@ -59,7 +59,7 @@ enum PromptSegment {
 }
 
 impl PromptSegment {
-    /// Where it stands unless told otherwise.
+    /// Returns the default position of the segment.
     fn default_order(self) -> u16 {
         match self {
             Self::Base => section_order::BASE,
@@ -75,22 +75,22 @@ impl PromptSegment {
     }
 }
 
-/// What decides which texts are said.
+/// The agent and the model that decide which texts are used.
 pub(super) struct PromptTarget<'a> {
-    /// The agent's own words.
+    /// The agent's own prompt.
     pub(super) agent: FixedText,
-    /// The model the agent names.
+    /// The model that the agent names.
     pub(super) model: Option<&'a ResolvedModel>,
 }
 
-/// Where the prompts are written, and the key they stand below.
+/// The settings of prompts, with the key they are below.
 struct LocatedPrompts {
     prompts: PromptsFile,
     document: SettingsDocument,
     key_prefix: &'static str,
 }
 
-/// Puts the texts of the prompt into the draft.
+/// Adds the prompt texts to the draft.
 pub(super) async fn load_prompts(
     draft: &mut Draft<'_>,
     settings: Option<&OpenharnessSettings>,
@@ -180,7 +180,7 @@ impl LocatedPrompts {
         format!("{}{key}", self.key_prefix)
     }
 
-    /// The text for the agent's model, or else for its provider. All are checked.
+    /// Returns the text for the agent's model, or for its provider. All texts are checked.
     async fn optimized_text(
         &self,
         draft: &mut Draft<'_>,
@@ -230,7 +230,7 @@ impl LocatedPrompts {
         chosen.0.or(chosen.1)
     }
 
-    /// Where each part stands; none = it is left out.
+    /// Returns the position of each segment; none = the segment is left out.
     fn segment_orders(
         &self,
         draft: &mut Draft<'_>,
@@ -254,7 +254,7 @@ impl LocatedPrompts {
                     placed.push((*segment, next));
                     next += 1;
                 }
-                // There are none yet.
+                // No actions are shown in this version.
                 PromptSegment::Actions => {}
                 PromptSegment::ProjectAgentsMd
                 | PromptSegment::Skills
@@ -287,7 +287,7 @@ impl LocatedPrompts {
         }
     }
 
-    /// What the order does not name is not said.
+    /// Notes texts of segments that the order does not name: they are not used.
     fn note_omitted_segments(&self, draft: &mut Draft<'_>, list: &[PromptSegment]) {
         let key = self.key("compose.order");
         if !list.contains(&PromptSegment::Agent) {
@@ -309,7 +309,7 @@ impl LocatedPrompts {
 }
 
 impl TextSource {
-    /// The text; none and a note if there is none.
+    /// Loads the text. Notes a finding if it cannot be read.
     pub(crate) async fn load(
         &self,
         draft: &mut Draft<'_>,

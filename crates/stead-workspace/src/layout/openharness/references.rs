@@ -1,5 +1,5 @@
-//! What agents refer to: models, tools, actions, skills, servers and each other. All of it must be
-//! there.
+//! The references of agents to models, tools, actions, skills, servers and other agents. All must
+//! exist.
 
 use super::agents::{NameList, OpenharnessAgent, OpenharnessModelChoice};
 use super::common::suggestion;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use stead_model::ModelSettings;
 use stead_vfs::FileKind;
 
-/// What there is to refer to.
+/// The names that agents can refer to.
 pub(super) struct ReferenceTable<'a> {
     pub(super) models: &'a OpenharnessModels,
     pub(super) natives: NativeTools,
@@ -21,15 +21,15 @@ pub(super) struct ReferenceTable<'a> {
     pub(super) modes: BTreeMap<String, AgentMode>,
 }
 
-/// What an agent is here.
+/// The role of an agent in this workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AgentRank {
     Main,
     Other,
 }
 
-/// The names of the skills of the workspace, by folder and by front matter. Files are read only if
-/// `wanted` has a name that is no folder's.
+/// Returns the names of the workspace's skills, by folder and by front matter. Files are read only
+/// if `wanted` has a name that is not a folder's.
 pub(super) async fn skill_names(draft: &mut Draft<'_>, wanted: &[String]) -> Vec<String> {
     let mut found: Vec<(String, String)> = Vec::new();
     for root in draft.paths.skills.clone() {
@@ -47,7 +47,7 @@ pub(super) async fn skill_names(draft: &mut Draft<'_>, wanted: &[String]) -> Vec
         let Some(read) = draft.read_file(&file).await else {
             continue;
         };
-        // What is wrong with a skill is told by those who load it.
+        // Problems of skills are reported when they are loaded.
         let document =
             FrontMatter::split(&file, &read.text).and_then(|split| split.parse_document(&file));
         let name = document
@@ -59,7 +59,7 @@ pub(super) async fn skill_names(draft: &mut Draft<'_>, wanted: &[String]) -> Vec
 }
 
 impl ReferenceTable<'_> {
-    /// Checks everything that `agent` refers to, and fills its definition in. Gives the model it
+    /// Checks all references of `agent` and completes its definition. Returns the model that it
     /// refers to.
     pub(super) fn resolve_agent(
         &self,
@@ -164,7 +164,7 @@ impl ReferenceTable<'_> {
         );
     }
 
-    /// The agents it may switch and delegate to.
+    /// Checks the agents that `agent` may switch and delegate to.
     fn check_agents(&self, draft: &mut Draft<'_>, agent: &OpenharnessAgent) {
         let delegates = agent.spec.subagents.as_deref().unwrap_or_default();
         for (key, targets, fits, what) in [
@@ -242,7 +242,7 @@ impl ReferenceTable<'_> {
     }
 }
 
-/// The settings of the model an agent asks for.
+/// Returns the settings of the model that an agent names.
 fn model_settings(
     resolved: Option<&ResolvedModel>,
     choice: &OpenharnessModelChoice,
@@ -260,8 +260,8 @@ fn model_settings(
     })
 }
 
-/// How bad a name is that leads nowhere. What the platform defines is not for the workspace to
-/// repair.
+/// Returns the severity of a reference to a missing item. The workspace cannot repair definitions
+/// of the platform.
 fn dangling_severity(side: SettingsRoot) -> Severity {
     match side {
         SettingsRoot::Workspace => Severity::Error,

@@ -1,4 +1,4 @@
-//! `.openharness/tools/settings.yaml`: servers that bring more tools.
+//! `.openharness/tools/settings.yaml`: tool servers.
 
 use crate::Severity;
 use crate::layout::Draft;
@@ -34,7 +34,8 @@ struct ServerExpose {
     _exclude: Option<Vec<String>>,
 }
 
-/// The names of all servers. They are checked; connecting to them comes in a later version.
+/// Returns the names of all servers, after checking them. Connecting to them comes in a later
+/// version.
 pub(super) async fn load_servers(draft: &mut Draft<'_>) -> Vec<String> {
     let Some(document) = draft
         .load_inactive_yaml(SERVERS_FILE, VariableSyntax::Env)
@@ -62,7 +63,7 @@ pub(super) async fn load_servers(draft: &mut Draft<'_>) -> Vec<String> {
 }
 
 impl OpenharnessServer {
-    /// The key below the server, with a dot, and what is wrong there.
+    /// Returns the first problem, with its key below the server, which starts with a dot.
     fn problem(&self) -> Option<(&'static str, &'static str)> {
         match (self.command.as_deref(), self.url.as_deref()) {
             (Some(_), Some(_)) => return Some(("", "has both `command` and `url`; keep one")),

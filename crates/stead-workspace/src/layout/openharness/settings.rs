@@ -12,7 +12,7 @@ use stead_vfs::{FileKind, VPath};
 
 pub(super) const SETTINGS_FILE: &str = ".openharness/settings.yaml";
 
-/// The settings, and where each stands.
+/// The settings with their document.
 pub(super) struct OpenharnessSettings {
     pub(super) document: SettingsDocument,
     pub(super) default_agent: Option<String>,
@@ -21,14 +21,14 @@ pub(super) struct OpenharnessSettings {
     pub(super) system_prompt: Option<TextOr<PromptsFile>>,
 }
 
-/// What a workspace is for.
+/// The purpose of a workspace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum WorkspaceKind {
-    /// Work on files.
+    /// Working on files.
     #[default]
     Project,
-    /// Talk only: no tools, no skills, no other agents.
+    /// Talking only: no tools, no skills, no other agents.
     Chat,
 }
 
@@ -70,8 +70,8 @@ struct Imports {
     _skills: Option<Vec<String>>,
 }
 
-/// Reads the settings, and takes in those that are about the folder as a whole. None if there are
-/// none.
+/// Loads the settings and applies those about the folder as a whole. Returns none if there is no
+/// such file.
 pub(super) async fn load_settings(draft: &mut Draft<'_>) -> Option<OpenharnessSettings> {
     let document = draft
         .load_yaml_in(SettingsRoot::Workspace, SETTINGS_FILE, VariableSyntax::Env)
@@ -123,7 +123,8 @@ fn apply_engine_settings(draft: &mut Draft<'_>, engine: &EngineSettings) {
     }
 }
 
-/// Adds folders of skills. The layout's own goes before them, and earlier ones before later ones.
+/// Adds folders of skills. The layout's own folder overrides them, and earlier ones override later
+/// ones.
 async fn add_skill_dirs(draft: &mut Draft<'_>, document: &SettingsDocument, folders: &[String]) {
     for (i, folder) in folders.iter().enumerate() {
         let key = format!("skill_dirs[{i}]");

@@ -1,4 +1,4 @@
-//! `channel:` and `channels:` of OpenPaw: where people write to the agent.
+//! `channel:` and `channels:` of OpenPaw: chat channels of the agent.
 
 use super::settings::OpenpawSettings;
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The kinds of channels that OpenPaw has.
 const KINDS: [&str; 2] = ["telegram", "discord"];
-/// Earlier messages shown with one, at most.
+/// The maximum number of earlier messages that are shown with a message.
 const MAX_CONTEXT_MESSAGES: u32 = 100;
 
 /// A channel.
@@ -38,12 +38,12 @@ struct ChannelLog {
 }
 
 impl Channel {
-    /// Its kind, if it says one.
+    /// Returns the kind of the channel, if it is set.
     pub(super) fn kind(&self) -> Option<&str> {
         self.kind.as_deref()
     }
 
-    /// The name it goes by: its own, or that of its kind.
+    /// Returns the channel's name, or the name of its kind.
     fn display_name(&self) -> Option<&str> {
         self.name.as_deref().or(self.kind.as_deref())
     }
@@ -88,7 +88,7 @@ impl Channel {
         problems
     }
 
-    /// What works otherwise than it seems, each with its key.
+    /// Returns warnings about settings with surprising effects, each with its key.
     pub(super) fn warnings(&self, key: &str) -> Vec<(String, String)> {
         let mut doubts = Vec::new();
         let mut doubt =
@@ -115,7 +115,7 @@ impl Channel {
     }
 }
 
-/// What is wrong with the channels of a workspace, each with its key.
+/// Returns the problems of all channels, each with its key.
 pub(super) fn problems(settings: &OpenpawSettings) -> Vec<(String, String)> {
     let mut problems = Vec::new();
     if settings.channel.is_some() && settings.channels.is_some() {

@@ -1,4 +1,4 @@
-//! `config/crons/*.yaml` of OpenPaw: what is done on a schedule.
+//! `config/crons/*.yaml` of OpenPaw: scheduled prompts.
 
 use super::heartbeat::DeliveryOutput;
 use crate::layout::Draft;
@@ -20,7 +20,7 @@ struct CronJob {
     output: Option<DeliveryOutput>,
 }
 
-/// Checks every schedule in `folder`. They are carried out in a later version.
+/// Checks every schedule in `folder`. Running them comes in a later version.
 pub(super) async fn check_cron_jobs(draft: &mut Draft<'_>, folder: &str) {
     let mut names: BTreeMap<String, String> = BTreeMap::new();
     for (file, kind) in draft.list_dir(folder).await {

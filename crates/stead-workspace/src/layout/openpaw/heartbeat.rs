@@ -1,4 +1,4 @@
-//! `heartbeat:` of OpenPaw: when the agent looks around by itself, and who is told.
+//! `heartbeat:` of OpenPaw: scheduled check-ins of the agent.
 
 use serde::Deserialize;
 
@@ -23,7 +23,7 @@ pub(super) struct Heartbeat {
     _output: Option<DeliveryOutput>,
 }
 
-/// Where an answer goes that nobody waits for.
+/// The destination of an answer that nobody waits for.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct DeliveryOutput {
@@ -48,7 +48,7 @@ enum ChatTarget {
     Name(#[expect(dead_code, reason = "only its form is checked")] String),
 }
 
-/// Who gets an answer.
+/// The recipient of an answer.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Delivery {
@@ -58,7 +58,7 @@ enum Delivery {
 }
 
 impl Heartbeat {
-    /// What is wrong, each with its key.
+    /// Returns the problems, each with its key.
     pub(super) fn problems(&self) -> Vec<(String, String)> {
         let mut problems = Vec::new();
         if self.interval_minutes == Some(0) {
@@ -92,7 +92,7 @@ impl Heartbeat {
     }
 }
 
-/// `HH:MM-HH:MM`; it may pass midnight.
+/// Whether `text` is `HH:MM-HH:MM`. The span may pass midnight.
 fn is_time_span(text: &str) -> bool {
     text.split_once('-')
         .is_some_and(|(from, to)| is_time(from.trim()) && is_time(to.trim()))

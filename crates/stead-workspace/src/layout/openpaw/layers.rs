@@ -1,4 +1,4 @@
-//! The settings of a workspace over the global `config.yaml` that many workspaces share.
+//! The settings of a workspace, merged over the global `config.yaml` that many workspaces share.
 
 use super::model::{ProviderEntry, normalize};
 use super::settings::{
@@ -11,11 +11,12 @@ use crate::{Finding, SettingsDocument, Severity};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use stead_core::Hint;
 
 /// The global file, in the folder of the platform.
 const GLOBAL_FILE: &str = "config.yaml";
 
-/// Sections that mean the same in both files.
+/// The sections with the same meaning in both files.
 const SHARED_SECTIONS: [&str; 12] = [
     "timezone",
     "queue",
@@ -31,7 +32,7 @@ const SHARED_SECTIONS: [&str; 12] = [
     "lanes",
 ];
 
-/// Both files, as far as they are there. What both set is the workspace's.
+/// The two settings files, if they exist. The workspace's file overrides the global one.
 #[derive(Debug, Default)]
 pub(super) struct ConfigLayers {
     workspace: Option<SettingsDocument>,
@@ -49,7 +50,7 @@ struct GlobalConfig {
     #[serde(rename = "agent")]
     _agent: Option<AgentDefaults>,
     providers: BTreeMap<String, ProviderEntry>,
-    /// By kind.
+    /// The defaults of channels by kind.
     #[serde(rename = "channels")]
     _channels: Option<BTreeMap<String, Option<Channel>>>,
     #[serde(rename = "cron_jobs")]
@@ -119,7 +120,8 @@ impl ConfigLayers {
         }
     }
 
-    /// The settings and the catalogue of providers; none if a file is wrong, which is then noted.
+    /// Returns the settings and the catalogue of providers. Returns none if a file is invalid,
+    /// which is then noted.
     pub(super) fn settings(
         &self,
         draft: &mut Draft<'_>,
@@ -149,7 +151,7 @@ impl ConfigLayers {
         Some((draft.ok_or_note(settings)?, shared.providers))
     }
 
-    /// Both as one map of the workspace's form.
+    /// Merges both files into one map in the form of the workspace's file.
     fn merged(&self) -> Value {
         let own = self
             .workspace
@@ -178,8 +180,7 @@ impl ConfigLayers {
                 .and_then(Value::as_array);
             list.cloned().unwrap_or_default()
         };
-        // Of these two lists a workspace adds to what all share: it cannot open what the platform
-        // closed.
+        // A workspace adds to these two lists: it cannot enable what the platform disabled.
         let lists = ["allow", "deny"]
             .map(|list| (list, [denied(&below, list), denied(&own, list)].concat()));
         let mut own = own;
@@ -211,8 +212,7 @@ impl ConfigLayers {
         merged
     }
 
-    /// Notes where each setting came from, the workspace's last; `name` gives the key by which it
-    /// is known.
+    /// Records the origin of each setting. `name` returns the known key for a key of the files.
     pub(super) fn record_origins(
         &self,
         draft: &mut Draft<'_>,
@@ -231,7 +231,7 @@ impl ConfigLayers {
         }
     }
 
-    /// A finding about `key`, at the place that set it.
+    /// Creates a finding about `key`, at the position in the file that sets it.
     pub(super) fn finding(
         &self,
         severity: Severity,
@@ -251,8 +251,7 @@ impl ConfigLayers {
         }
     }
 
-    /// Notes what is understood and comes to nothing in this version, where one of the files sets
-    /// it.
+    /// Notes keys that have no effect in this version, where one of the files sets them.
     pub(super) fn note_inactive_keys(&self, draft: &mut Draft<'_>, keys: &[(&str, &str)]) {
         for (key, what) in keys {
             let own = self.workspace.as_ref().is_some_and(|own| is_set(own, key));
@@ -267,21 +266,25 @@ impl ConfigLayers {
         }
     }
 
-    /// The same for what only the global file has.
+    /// Notes the keys without effect that only the global file has.
     pub(super) fn note_inactive_global_keys(&self, draft: &mut Draft<'_>) {
         if let Some(shared) = &self.global {
             let later = [
                 ("logging", "logs of many workspaces come in a later version"),
                 ("channels", "channels come in a later version"),
                 ("cron_jobs", "schedules come in a later version"),
-                ("workspaces_path", "`stead list DIR` lists workspaces"),
             ];
             draft.note_inactive_keys(shared, &later);
+            if is_set(shared, "workspaces_path") {
+                let message = "workspaces_path: the folder is not searched for workspaces";
+                let finding = shared.finding(Severity::Inactive, "workspaces_path", message);
+                draft.note(finding.with_hint(Hint::ListWorkspaces));
+            }
         }
     }
 }
 
-/// The key of the global file that sets what `key` sets.
+/// Returns the key of the global file that corresponds to `key`.
 fn global_key(key: &str) -> String {
     match key.strip_prefix("model") {
         Some("") | Some(".provider") => "agent.model".to_owned(),
@@ -301,7 +304,7 @@ fn is_set(document: &SettingsDocument, key: &str) -> bool {
         .is_some_and(|value| !value.is_null())
 }
 
-/// `upper` over `lower`: maps are merged, everything else is replaced.
+/// Merges `upper` over `lower`: maps are merged, other values are replaced.
 fn merge_over(upper: Value, lower: Value) -> Value {
     match (upper, lower) {
         (Value::Object(upper), Value::Object(mut lower)) => {
@@ -316,7 +319,7 @@ fn merge_over(upper: Value, lower: Value) -> Value {
     }
 }
 
-/// A channel over what all channels of its kind share.
+/// Merges a channel over the defaults of its kind.
 fn with_defaults(channel: Value, kinds: &Map<String, Value>) -> Value {
     let kind = channel
         .get("type")

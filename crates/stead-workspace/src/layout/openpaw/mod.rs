@@ -1,5 +1,4 @@
-//! OpenPaw's workspaces: `agent/ config/ data/ memory/ workspace/`, or the older form without
-//! folders.
+//! OpenPaw's workspaces: `agent/ config/ data/ memory/ workspace/`, or the older flat form.
 
 mod channel;
 mod cron;
@@ -20,10 +19,10 @@ use crate::{ContextFile, ContextRendering, Finding, Severity, SkillMode, Workspa
 use layers::ConfigLayers;
 use settings::{OpenpawMemory, OpenpawSettings};
 use std::collections::BTreeMap;
-use stead_core::AgentId;
+use stead_core::{AgentId, Hint};
 use stead_vfs::{Protected, VPath};
 
-/// What OpenPaw does where settings say nothing.
+/// OpenPaw's default number of turns.
 const DEFAULT_MAX_TURNS: u32 = 50;
 const DEFAULT_RUN_SECONDS: u64 = 300;
 
@@ -75,17 +74,17 @@ pub(super) static DEF: LayoutDef = LayoutDef {
     ..LayoutDef::new("openpaw", |layout, cx| Box::pin(load(layout, cx)))
 };
 
-/// Where the parts lie.
+/// The arrangement of the parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FolderShape {
-    /// In folders.
+    /// The parts are in folders.
     Nested,
-    /// All at the root.
+    /// All parts are at the root.
     Flat,
 }
 
 impl FolderShape {
-    /// The path of a part that belongs to who the agent is.
+    /// Returns the path of a file about the agent's identity.
     fn agent(self, name: &str) -> String {
         match self {
             Self::Nested => format!("agent/{name}"),
@@ -93,7 +92,7 @@ impl FolderShape {
         }
     }
 
-    /// The path of a part that belongs to its settings.
+    /// Returns the path of a settings file.
     fn config(self, name: &str) -> String {
         match self {
             Self::Nested => format!("config/{name}"),
@@ -102,14 +101,14 @@ impl FolderShape {
     }
 }
 
-/// Reads the settings and checks what else there is.
+/// Loads the settings and checks the other files.
 async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
     let form = detect_shape(cx).await;
     let mut draft = Draft::new(layout, paths(layout, form), cx);
     draft.config.skills.mode = Some(SkillMode::Full);
     draft.config.policy.max_steps = DEFAULT_MAX_TURNS;
     draft.config.policy.run_timeout_seconds = DEFAULT_RUN_SECONDS;
-    // Older versions kept it at the root.
+    // Older versions kept the list of tasks at the root.
     if form == FolderShape::Flat && draft.is_file("TASKS.yaml").await {
         draft.paths.tasks = VPath::parse("TASKS.yaml").ok();
     }
@@ -146,7 +145,7 @@ async fn detect_shape(cx: &LoadCx<'_>) -> FolderShape {
     FolderShape::Nested
 }
 
-/// Notes which of the four files that say who the agent is are missing or empty.
+/// Notes which of the four identity files are missing or empty.
 async fn check_identity_files(draft: &mut Draft<'_>, form: FolderShape) {
     for (name, severity, says) in [
         (
@@ -182,7 +181,7 @@ async fn check_identity_files(draft: &mut Draft<'_>, form: FolderShape) {
     }
 }
 
-/// Takes the settings in.
+/// Applies the settings.
 fn apply_settings(
     draft: &mut Draft<'_>,
     layers: &ConfigLayers,
@@ -205,10 +204,9 @@ fn apply_settings(
                 .and_then(|model| model.name.split(':').next())
                 && !model::is_supported_provider(provider)
             {
-                let message = format!(
-                    "model: models of {provider:?} cannot be asked; `stead models` lists providers"
-                );
-                draft.note(layers.finding(Severity::NonFatal, "model.provider", message));
+                let message = format!("model: the provider {provider:?} is not supported");
+                let finding = layers.finding(Severity::NonFatal, "model.provider", message);
+                draft.note(finding.with_hint(Hint::ListProviders));
             }
             draft.config.model = model;
         }
@@ -252,7 +250,7 @@ fn apply_settings(
     note_inactive_settings(draft, layers, settings, catalogue);
 }
 
-/// The key under which a setting is known here.
+/// Returns the key of stead that corresponds to a key of OpenPaw.
 fn stead_key(key: &str) -> Option<String> {
     let same = [
         "name",
@@ -282,7 +280,7 @@ fn stead_key(key: &str) -> Option<String> {
     Some(known.to_owned())
 }
 
-/// Notes what is understood and comes in a later version.
+/// Notes the settings that take effect in a later version.
 fn note_inactive_settings(
     draft: &mut Draft<'_>,
     layers: &ConfigLayers,
@@ -361,7 +359,7 @@ fn note_inactive_settings(
     }
 }
 
-/// Gives the agent its id: of its name, its folder's name, or `main`.
+/// Sets the agent's id: from its name, the name of its folder, or `main`.
 fn set_agent_id(draft: &mut Draft<'_>, settings: &OpenpawSettings) {
     let folder = draft.options().folder.as_deref();
     if let Some(folder) = folder

@@ -1,12 +1,12 @@
-//! `model:` of OpenPaw, and the catalogue of providers that its global settings keep.
+//! `model:` of OpenPaw, and the catalogue of providers in its global settings.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use stead_model::{ModelSettings, providers};
 
-/// A model: how it is reached and the bounds of a run, in one map. Keys that are not known are
-/// given to the client there, so the map is open.
+/// A model: its endpoint and the limits of a run, in one map. OpenPaw passes unknown keys to the
+/// client, so the map is open.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub(super) struct ModelSpec {
@@ -23,11 +23,11 @@ pub(super) struct ModelSpec {
     pub(super) more: Map<String, Value>,
 }
 
-/// How a provider is reached, under a name of one's own.
+/// The endpoint of a provider, under a name chosen by the user.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub(super) struct ProviderEntry {
-    /// The provider whose protocol it speaks; its own name if left out.
+    /// The provider that defines the protocol; the entry's own name if it is left out.
     #[serde(rename = "type")]
     kind: Option<String>,
     api_key: Option<String>,
@@ -37,7 +37,7 @@ pub(super) struct ProviderEntry {
     pub(super) more: Map<String, Value>,
 }
 
-/// Takes `provider:model` or a map.
+/// Deserializes `provider:model` or a map.
 pub(super) fn spelled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ModelSpec, D::Error> {
     struct ModelSpecVisitor;
     impl<'de> serde::de::Visitor<'de> for ModelSpecVisitor {
@@ -64,7 +64,7 @@ pub(super) fn spelled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Mode
     deserializer.deserialize_any(ModelSpecVisitor)
 }
 
-/// The same as a map with `provider` apart from `model`, as far as it can be told.
+/// Returns the value as a map with separate `provider` and `model`, if possible.
 pub(super) fn normalize(value: Value) -> Value {
     let mut map = match value {
         Value::String(name) => Map::from_iter([("model".to_owned(), Value::String(name))]),
@@ -88,7 +88,7 @@ pub(super) fn normalize(value: Value) -> Value {
 }
 
 impl ModelSpec {
-    /// The entry of `catalogue` that its provider is.
+    /// Returns the entry of `catalogue` for the model's provider.
     pub(super) fn provider_entry<'a>(
         &self,
         catalogue: &'a BTreeMap<String, ProviderEntry>,
@@ -96,8 +96,8 @@ impl ModelSpec {
         catalogue.get(self.provider.as_ref()?)
     }
 
-    /// The settings of the model, its provider looked up in `catalogue`; or what is wrong, and with
-    /// which key.
+    /// Returns the settings of the model, with its provider from `catalogue`. The error has the key
+    /// it is about.
     pub(super) fn settings(
         &self,
         catalogue: &BTreeMap<String, ProviderEntry>,
@@ -137,7 +137,7 @@ impl ModelSpec {
     }
 }
 
-/// Whether models of this provider can be asked.
+/// Whether the provider is supported.
 pub(super) fn is_supported_provider(provider: &str) -> bool {
     let over_network = providers()
         .iter()

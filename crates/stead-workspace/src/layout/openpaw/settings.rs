@@ -1,4 +1,4 @@
-//! `config/agent.yaml` of OpenPaw: every key.
+//! `config/agent.yaml` of OpenPaw, with all keys.
 
 use super::channel::Channel;
 use super::heartbeat::Heartbeat;
@@ -35,8 +35,7 @@ pub(super) struct OpenpawSettings {
     pub(super) lanes: Option<Lanes>,
 }
 
-/// How messages that arrive during a run are taken; what is left out is as stead has it, which is
-/// the same.
+/// How messages that arrive during a run are handled. The defaults are those of stead.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct OpenpawQueue {
@@ -58,7 +57,7 @@ impl OpenpawQueue {
     }
 }
 
-/// Which of the built-in capabilities there are, and settings of each by its name.
+/// The built-in capabilities that are enabled, and the settings of each by its name.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Builtins {
@@ -68,7 +67,7 @@ pub(super) struct Builtins {
     pub(super) each: BTreeMap<String, Option<Builtin>>,
 }
 
-/// One capability: whether it is on, and settings of its own.
+/// A built-in capability: whether it is enabled, and its own settings.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default)]
 pub(super) struct Builtin {
@@ -89,7 +88,7 @@ impl Default for Builtin {
     }
 }
 
-/// Names allowed and denied.
+/// Lists of allowed and denied names.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ToolAllowDeny {
@@ -98,7 +97,7 @@ pub(super) struct ToolAllowDeny {
     pub(super) deny: Vec<String>,
 }
 
-/// Tools whose calls wait for a person.
+/// Tools with calls that wait for a person.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ApprovalGates {
@@ -133,7 +132,7 @@ impl Default for ApprovalGate {
     }
 }
 
-/// Search over earlier conversations.
+/// The settings for searching earlier conversations.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct OpenpawMemory {
@@ -143,8 +142,8 @@ pub(super) struct OpenpawMemory {
 }
 
 impl OpenpawMemory {
-    /// Who tells the meaning of what was said; nobody unless it is switched on, for it leaves the
-    /// machine.
+    /// Returns the settings of the embedding model; none unless it is enabled, because texts leave
+    /// the machine.
     pub(super) fn embedding_settings(&self) -> Option<EmbeddingSettings> {
         let OpenpawEmbedding {
             provider,
@@ -179,7 +178,7 @@ struct OpenpawEmbedding {
     api_key: Option<String>,
 }
 
-/// Making room when the context is nearly full.
+/// The settings of compaction.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct AutoCompact {
@@ -188,7 +187,7 @@ pub(super) struct AutoCompact {
     pub(super) summary_model: Option<String>,
 }
 
-/// What a channel is told of.
+/// The events that a channel is notified about.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Lifecycle {
@@ -202,7 +201,7 @@ pub(super) struct Lifecycle {
     _session_ttl: Option<bool>,
 }
 
-/// How long a tool call may take.
+/// The time limits of tool calls.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ToolTimeouts {
@@ -210,7 +209,7 @@ pub(super) struct ToolTimeouts {
     pub(super) overrides: BTreeMap<String, u64>,
 }
 
-/// How many runs of each kind go on at once.
+/// The maximum number of runs of each kind at the same time.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Lanes {
@@ -220,7 +219,7 @@ pub(super) struct Lanes {
 }
 
 impl OpenpawSettings {
-    /// Every channel, with the key it stands at.
+    /// Returns every channel with its key.
     pub(super) fn all_channels(&self) -> impl Iterator<Item = (String, &Channel)> {
         let one = self
             .channel
@@ -230,7 +229,7 @@ impl OpenpawSettings {
         one.chain(many.map(|(i, channel)| (format!("channels[{i}]"), channel)))
     }
 
-    /// What is wrong beyond types, each with its key.
+    /// Returns the problems of values with their keys.
     pub(super) fn problems(&self) -> Vec<(String, String)> {
         let mut problems = Vec::new();
         let mut least = |key: &str, given: Option<u64>, least: u64| {

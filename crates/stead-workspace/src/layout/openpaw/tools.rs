@@ -1,4 +1,4 @@
-//! Tools of OpenPaw: which of ours its settings take away, and those a workspace brings itself.
+//! Tools of OpenPaw: built-in tools that its settings disable, and custom tools of a workspace.
 
 use super::layers::ConfigLayers;
 use super::settings::OpenpawSettings;
@@ -8,7 +8,7 @@ use stead_core::ToolKind;
 use stead_tools::{Availability, builtin_tool, known_tool};
 use stead_vfs::FileKind;
 
-/// Its capabilities and their groups, and what they are here.
+/// OpenPaw's capabilities with their groups and the corresponding switches.
 #[rustfmt::skip]
 const BUILTINS: [(&str, &str, Option<FeatureSwitch>); 17] = [
     ("brave_search", "web", None),
@@ -51,7 +51,7 @@ pub(super) async fn note_custom_tools(draft: &mut Draft<'_>, folder: &str) {
     }
 }
 
-/// Takes away what `builtins` and `workspace_tools` deny.
+/// Disables what `builtins` and `workspace_tools` deny.
 pub(super) fn apply_deny_lists(
     draft: &mut Draft<'_>,
     layers: &ConfigLayers,
@@ -148,28 +148,28 @@ pub(super) fn apply_approval_gates(
     }
 }
 
-/// The canonical name of a tool that we have.
+/// Returns the canonical name of a tool, if stead has it.
 fn canonical_tool(name: &str) -> Option<String> {
     known_tool(name)
         .filter(|tool| tool.availability == Availability::Available)
         .map(|tool| tool.name.to_owned())
 }
 
-/// Whether a builtin does its work here, and so its settings are heard.
+/// Whether a built-in capability works in stead, so that its settings have an effect.
 pub(super) fn is_supported(name: &str) -> bool {
     BUILTINS
         .iter()
         .any(|(builtin, _, switch)| *builtin == name && switch.is_some())
 }
 
-/// The tool that runs commands, by any of its names.
+/// Returns the tool that runs commands, for any of its names.
 fn command_tool(name: &str) -> Option<String> {
     builtin_tool(name)
         .filter(|tool| tool.kind == ToolKind::Command)
         .map(|tool| tool.name.to_owned())
 }
 
-/// What is wrong with a name in a list of builtins, if it is none.
+/// Returns the problem of a name in a list of built-in capabilities, if it is unknown.
 fn unknown_builtin(name: &str) -> Option<String> {
     let groups: Vec<String> = BUILTINS
         .iter()

@@ -1,29 +1,29 @@
-//! What a workspace of OpenPaw may be called.
+//! The names that a workspace of OpenPaw may have.
 
 use stead_core::AgentId;
 
-/// Letters of a name, at least and at most.
+/// The minimum length of a name.
 const MIN_CHARS: usize = 2;
 const MAX_CHARS: usize = 64;
 
-/// Why a folder's name is none for a workspace of OpenPaw.
+/// Why a name is not valid for a workspace of OpenPaw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WorkspaceNameError {
-    /// Nothing.
+    /// The name is empty.
     #[error("a workspace needs a name")]
     Empty,
-    /// One letter.
+    /// The name has one character.
     #[error("the name has 1 character; at least {MIN_CHARS} are needed")]
     Short,
-    /// Too many letters.
+    /// The name has this many characters, which is too long.
     #[error("the name has {0} characters; at most {MAX_CHARS} are allowed")]
     Long(usize),
-    /// Other letters than allowed.
+    /// The name has characters that are not allowed.
     #[error("the name must begin with a lower-case letter and hold only a-z, 0-9, `-` and `_`")]
     Letters,
 }
 
-/// Whether a folder of this name can be a workspace of OpenPaw: `^[a-z][a-z0-9_-]{1,63}$`.
+/// Checks the name of the folder of a workspace of OpenPaw: `^[a-z][a-z0-9_-]{1,63}$`.
 pub fn check_workspace_name(name: &str) -> Result<(), WorkspaceNameError> {
     match name.chars().count() {
         0 => return Err(WorkspaceNameError::Empty),
@@ -38,7 +38,8 @@ pub fn check_workspace_name(name: &str) -> Result<(), WorkspaceNameError> {
     Ok(())
 }
 
-/// An agent's id made of a name that people read: `Research Assistant` is `research-assistant`.
+/// Returns an agent's id made from a display name: `Research Assistant` becomes
+/// `research-assistant`.
 pub(super) fn agent_id(name: &str) -> Option<AgentId> {
     let letter = |c: char| {
         if c.is_alphanumeric() || c == '_' {

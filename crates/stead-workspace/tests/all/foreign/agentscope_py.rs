@@ -2,7 +2,7 @@
 
 use super::{fixture, lines, open, path, tree};
 use stead_vfs::VPath;
-use stead_workspace::{AgentConfig, ContextFile, Layout, OpenOptions, WorkspacePaths};
+use stead_workspace::{AgentConfig, ContextFile, Layout, OpenOption, OpenOptions, WorkspacePaths};
 
 fn of(agent: &str) -> OpenOptions {
     OpenOptions {
@@ -146,5 +146,5 @@ async fn mistakes_have_a_place() {
     let found = open(&tree(&[(".mcp", "[]")]), &of("../x"))
         .await
         .unwrap_err();
-    assert_eq!(found[0].file, "--agent");
+    assert_eq!(found[0].source, OpenOption::Agent.into());
 }

@@ -2,8 +2,8 @@
 
 use super::{failing, fixture, open, path};
 use stead_workspace::{
-    AgentConfig, ContextFile, ContextRendering, Layout, OpenOptions, SubagentIsolation,
-    WorkspacePaths,
+    AgentConfig, ContextFile, ContextRendering, FindingSource, Layout, OpenOption, OpenOptions,
+    SubagentIsolation, WorkspacePaths,
 };
 
 fn memory(file: &str) -> ContextFile {
@@ -129,7 +129,8 @@ async fn agents_that_work_can_be_handed_to_arrive() {
         );
         let refused = open(&files, &OpenOptions::default()).await.unwrap_err();
         assert_eq!(
-            refused[0].file, ".deepagents/agents/writer/AGENTS.md",
+            refused[0].source.file(),
+            Some(".deepagents/agents/writer/AGENTS.md"),
             "{wrong}"
         );
     }
@@ -143,13 +144,18 @@ async fn what_is_given_must_lie_in_the_folder() {
         agent: Some("other".to_owned()),
         ..OpenOptions::default()
     };
-    let found: Vec<String> = open(&fixture("deepagents"), &options)
+    let found: Vec<FindingSource> = open(&fixture("deepagents"), &options)
         .await
         .unwrap_err()
         .into_iter()
-        .map(|finding| finding.file)
+        .map(|finding| finding.source)
         .collect();
-    assert_eq!(found, ["--memory", "--skills", "--agent"]);
+    let options = [
+        OpenOption::ContextFiles,
+        OpenOption::Skills,
+        OpenOption::Agent,
+    ];
+    assert_eq!(found, options.map(FindingSource::Option));
     assert_eq!(
         failing(
             &open(&fixture("deepagents"), &OpenOptions::default())

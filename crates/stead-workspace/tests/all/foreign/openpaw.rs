@@ -138,7 +138,7 @@ async fn the_older_form_gives_the_same_definition() {
     moved
         .findings
         .iter_mut()
-        .for_each(|finding| finding.file = at_root(&finding.file));
+        .for_each(|finding| finding.source = at_root(finding.source.file().unwrap()).into());
     moved
         .origins
         .values_mut()
@@ -190,7 +190,7 @@ async fn what_many_workspaces_share_lies_below_the_settings_of_each() {
     let found: Vec<String> = lines(&definition.findings);
     let expected = [
         "config/agent.yaml:4:1: not active yet: lanes: many runs at once come in a later version",
-        "platform/config.yaml:1:1: not active yet: workspaces_path: `stead list DIR` lists workspaces",
+        "platform/config.yaml:1:1: not active yet: workspaces_path: the folder is not searched for workspaces",
     ];
     assert_eq!(found, expected);
     let place = |key: &str| {

@@ -25,7 +25,7 @@ async fn mistakes_have_a_place_and_a_way_out() {
         (yaml, "model:\n  provider: openai", "config/agent.yaml:1:1: ", "Set model.model"),
         (yaml, "model: claude", "config/agent.yaml:1:1: ", "provider:model is needed"),
         (yaml, "model: 5", "config/agent.yaml:1:1: model: ", "provider:model"),
-        (yaml, "model:\n  model: bedrock:x", "config/agent.yaml:1:1: ", "cannot be asked"),
+        (yaml, "model:\n  model: bedrock:x", "config/agent.yaml:1:1: ", "\"bedrock\" is not supported"),
         (yaml, "model:\n  max_turns: 0", "config/agent.yaml:2:3: ", "at least 1"),
         (yaml, "model:\n  max_turns: many", "config/agent.yaml:2:3: model.max_turns: ", "a whole number"),
         (yaml, "model:\n  temperature: 3", "config/agent.yaml:2:3: ", "from 0 to 2"),

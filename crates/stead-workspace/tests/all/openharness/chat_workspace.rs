@@ -63,7 +63,7 @@ async fn it_has_no_tools_skills_or_other_agents_whatever_its_agents_declare() {
         )
     };
     let expected = [
-        "--skills:1:1: warning: ignored, for the workspace is of kind chat".to_owned(),
+        "option skills: warning: ignored, for the workspace is of kind chat".to_owned(),
         ignored(4, 3, "tools.native"),
         ignored(5, 3, "tools.actions"),
         ignored(6, 3, "tools.skills"),

@@ -81,8 +81,8 @@ async fn an_agent_that_cannot_be_the_main_one_is_refused() {
     let agents = [("build", "primary"), ("audit", "subagent")];
     #[rustfmt::skip]
     let cases: [(Agents<'_>, &str, Option<&str>, &str); 6] = [
-        (&agents, "", Some("biuld"), "--agent:1:1: there is no agent `biuld`; did you mean `build`?"),
-        (&agents, "", Some("audit"), "--agent:1:1: `audit` is a subagent, so it cannot be the main agent; there are: build"),
+        (&agents, "", Some("biuld"), "option agent: there is no agent `biuld`; did you mean `build`?"),
+        (&agents, "", Some("audit"), "option agent: `audit` is a subagent, so it cannot be the main agent; there are: build"),
         (&agents, "kind: project\ndefault_agent: zzz", None, ".openharness/settings.yaml:2:1: default_agent: there is no agent `zzz`; there are: build"),
         (&agents, "default_agent: audit", None, ".openharness/settings.yaml:1:1: default_agent: `audit` is a subagent, so it cannot be the main agent; there are: build"),
         (&[("audit", "subagent"), ("read", "subagent")], "", None, ".openharness/agents:1:1: no agent can be the main one, all are subagents: audit, read"),

@@ -15,7 +15,7 @@ use stead::agent::{ApprovalAnswer, ApprovalOutcome, ApprovalReply, OpenQuestion}
 use stead::core::{SessionChange, SessionId};
 use stead::workspace::ModelUse;
 
-/// Gives one answer to all questions that are meant, which must be of one session, and goes on if
+/// Gives one answer to all selected questions, which must be of one session, and resumes the run if
 /// none is left.
 pub(super) async fn answer(
     common: &GlobalArgs,
@@ -44,7 +44,7 @@ pub(super) async fn answer(
         print_answered(&answered, session.id(), &by, Style::stderr(env));
         if answered.still_open.is_empty() && !goes_on {
             errln!(
-                "all is answered. Go on with: {}",
+                "all questions are answered. Resume with: {}",
                 resume_command(session.id(), common)
             );
         }
@@ -105,7 +105,7 @@ fn select_questions(
     };
     let Some(first) = meant.first() else {
         return Err(CliError::usage(
-            "nothing waits there; `stead approvals list` shows what does",
+            "no question is open there; `stead approvals list` shows the open ones",
         ));
     };
     if let Some(other) = meant
@@ -133,7 +133,7 @@ fn print_answered(answered: &ApprovalOutcome, session: &SessionId, by: &str, sty
     }
     for grant in &answered.grants {
         let text = format!(
-            "allowed from now on: {grant}; `stead approvals revoke {}` takes it back",
+            "allowed from now on: {grant}; `stead approvals revoke {}` revokes it",
             grant.id
         );
         errln!("{}", text);
@@ -141,10 +141,10 @@ fn print_answered(answered: &ApprovalOutcome, session: &SessionId, by: &str, sty
     match answered.still_open.len() {
         0 => {}
         1 => errln!(
-            "1 more question of session {session} waits; the run goes on when it is answered"
+            "1 more question of session {session} waits; the run resumes when it is answered"
         ),
         n => errln!(
-            "{n} more questions of session {session} wait; the run goes on when all are answered"
+            "{n} more questions of session {session} wait; the run resumes when all are answered"
         ),
     }
 }

@@ -97,7 +97,7 @@ pub(crate) enum ApprovalsCommand {
     },
 }
 
-/// Which questions are shown, and in which form.
+/// The selection of questions, and the form of the output.
 #[derive(Debug, Args)]
 pub(crate) struct SessionScopeArgs {
     /// Only those of this session
@@ -118,17 +118,17 @@ pub(crate) struct AgentScopeArgs {
     pub(crate) json: bool,
 }
 
-/// How an answer is given, and whether the run resumes.
+/// The flags of an answer.
 #[derive(Debug, Args)]
 pub(crate) struct AnswerArgs {
     /// The session, where the id of a call is ambiguous
     #[arg(short, long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// The name of who answers [default: the user of -u, or your login name]
+    /// The name of the person who answers [default: the user of -u, or your login name]
     #[arg(long, value_name = "NAME")]
     pub(crate) by: Option<String>,
-    /// The hash of the arguments you saw (`show --json`); the answer is refused if they are others
-    /// by now
+    /// The hash of the arguments you saw (`show --json`); the answer is refused if they have
+    /// changed
     #[arg(long, value_name = "HASH")]
     pub(crate) hash: Option<String>,
     /// Leave the run parked; `stead run -s SESSION --resume` resumes it

@@ -104,9 +104,9 @@ pub(crate) async fn approvals(
 
 /// The questions to answer.
 enum QuestionSelection {
-    /// All of a session.
+    /// All questions of a session.
     All,
-    /// These, by the beginnings of their ids.
+    /// The questions with these ids or prefixes of ids.
     Ids(Vec<String>),
 }
 
@@ -118,7 +118,7 @@ fn question_selection(ids: Vec<String>, all: bool) -> QuestionSelection {
     }
 }
 
-/// Returns the name of who answers: as given, or the user of -u, or the login name.
+/// Returns the name of the person who answers: the flag, the user of -u, or the login name.
 pub(crate) fn answerer(common: &GlobalArgs, env: &ProcessEnv, by: Option<&String>) -> String {
     let login = || env.get("USER").or_else(|| env.get("LOGNAME"));
     by.or(common.user.as_ref())
@@ -140,7 +140,7 @@ async fn open_without_model(
     .await
 }
 
-/// All open questions, or those of one session.
+/// Returns all open questions, or those of one session.
 async fn open_questions(
     agent: &Arc<Agent>,
     session: Option<&str>,
@@ -155,7 +155,7 @@ async fn open_questions(
     }
 }
 
-/// Returns the question whose id is `text`, or uniquely begins with it.
+/// Returns the question with the id `text`, or with a unique id that starts with it.
 fn find_question(open: &[OpenQuestion], text: &str) -> Result<OpenQuestion, CliError> {
     let exact: Vec<&OpenQuestion> = open.iter().filter(|question| question.id == text).collect();
     let found = match exact.is_empty() {
@@ -168,7 +168,7 @@ fn find_question(open: &[OpenQuestion], text: &str) -> Result<OpenQuestion, CliE
     match found.as_slice() {
         [question] => Ok((*question).clone()),
         [] => Err(CliError::usage(format!(
-            "nothing waits under {text:?}; `stead approvals list` shows what does (it may have been answered)"
+            "no open question has the id {text:?} (it may have been answered); `stead approvals list` shows the open ones"
         ))),
         several => {
             let named: Vec<String> = several
@@ -198,7 +198,7 @@ async fn list(
     open.iter()
         .for_each(|question| show::print_question_line(question, style));
     if open.is_empty() {
-        outln!("nothing waits for a decision");
+        outln!("no open questions");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -226,12 +226,12 @@ async fn rules(
     Ok(ExitCode::SUCCESS)
 }
 
-/// A text, or standard input for `-`.
+/// Reads a text argument: the text itself, or standard input for `-`.
 fn read_text_argument(text: &str) -> Result<String, CliError> {
     if text != "-" {
         return Ok(text.to_owned());
     }
-    /// No answer of a person is longer.
+    /// The maximum length of an answer.
     const MAX_BYTES: u64 = 2 * 1024 * 1024;
     let mut read = String::new();
     std::io::stdin().take(MAX_BYTES).read_to_string(&mut read)?;

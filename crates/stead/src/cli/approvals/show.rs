@@ -1,4 +1,4 @@
-//! Questions as a person reads them.
+//! Printing questions.
 
 use crate::cli::args::GlobalArgs;
 use crate::cli::error::CliError;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use stead::agent::{Agent, OpenQuestion};
 use stead::core::DecisionKind;
 
-/// A question on two lines.
+/// Prints a question on two lines.
 pub(super) fn print_question_line(question: &OpenQuestion, style: Style) {
     let call = call_line(&question.tool, &question.args);
     let session = format!("session {}", question.session);
@@ -32,7 +32,7 @@ pub(super) fn print_question_line(question: &OpenQuestion, style: Style) {
     );
 }
 
-/// Returns the kinds of answers that a question takes.
+/// Returns the kinds of answers that a question accepts.
 fn allowed_answers(question: &OpenQuestion) -> String {
     question
         .terms
@@ -116,7 +116,7 @@ pub(crate) fn colour_diff(preview: &str, style: Style) -> String {
 
 /// Returns the pending questions after a run has parked, with the commands that answer them.
 pub(crate) fn waiting_summary(open: &[OpenQuestion], common: &GlobalArgs) -> String {
-    /// More would hide the rest.
+    /// The maximum number of questions shown; more would hide the other output.
     const MAX_SHOWN: usize = 10;
     let mut text = String::new();
     let flags = agent_flags(common);

@@ -71,14 +71,14 @@ fn question_prompt(question: &ApprovalQuestion) -> String {
     )
 }
 
-/// Returns the answer that a line gives, or what is wrong with it.
+/// Parses a line as an answer, or returns what is wrong with it.
 fn parse_answer(line: &str) -> Result<ApprovalAnswer, String> {
     let line = line.trim();
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
     let alone = |answer: ApprovalAnswer| match rest.is_empty() {
         true => Ok(answer),
-        false => Err(format!("{word:?} takes no words after it")),
+        false => Err(format!("{word:?} takes no text after it")),
     };
     match word.to_ascii_lowercase().as_str() {
         "y" | "yes" => alone(ApprovalAnswer::Yes),
@@ -91,8 +91,8 @@ fn parse_answer(line: &str) -> Result<ApprovalAnswer, String> {
             .map(ApprovalAnswer::Edit)
             .map_err(|error| format!("no JSON: {error}")),
         "r" | "respond" if !rest.is_empty() => Ok(ApprovalAnswer::Respond(rest.to_owned())),
-        "r" | "respond" => Err("say the result after it: r RESULT".to_owned()),
-        _ => Err(format!("{word:?} is no answer")),
+        "r" | "respond" => Err("add the result: r RESULT".to_owned()),
+        _ => Err(format!("{word:?} is not an answer")),
     }
 }
 
@@ -112,9 +112,9 @@ mod tests {
             ("no not there ", Ok(words("not there"))), ("a", Ok(ApprovalAnswer::Always)), ("", Ok(ApprovalAnswer::Later)),
             ("l", Ok(ApprovalAnswer::Later)), ("e {\"a\": 1}", Ok(ApprovalAnswer::Edit(json!({"a": 1})))),
             ("r it is done", Ok(ApprovalAnswer::Respond("it is done".to_owned()))),
-            ("y but later", Err("\"y\" takes no words after it".to_owned())),
-            ("r", Err("say the result after it: r RESULT".to_owned())),
-            ("yep", Err("\"yep\" is no answer".to_owned())),
+            ("y but later", Err("\"y\" takes no text after it".to_owned())),
+            ("r", Err("add the result: r RESULT".to_owned())),
+            ("yep", Err("\"yep\" is not an answer".to_owned())),
         ];
         for (line, expected) in table {
             assert_eq!(parse_answer(line), expected, "{line:?}");

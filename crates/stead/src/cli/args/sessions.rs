@@ -1,4 +1,4 @@
-//! The commands about sessions, and the bounds of a search.
+//! The commands about sessions, and the limits of a search.
 
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ pub(crate) struct SessionsArgs {
     pub(crate) command: SessionsCommand,
 }
 
-/// The bounds of a search.
+/// The limits of a search.
 #[derive(Debug, Args)]
 pub(crate) struct SearchBounds {
     /// Print JSON, one hit a line

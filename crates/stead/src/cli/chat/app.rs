@@ -1,4 +1,4 @@
-//! The loop: it carries keys and events to the state, and does what the state commands.
+//! The main loop: it passes keys and events to the state, and executes the commands of the state.
 
 mod runs;
 mod sessions;
@@ -33,10 +33,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// How long a run may take to end after the person has left.
+/// The time that a run has to end after the person has left.
 const EXIT_GRACE: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(100);
-/// The exit code of an interface that was left while a run went on, or by a signal.
+/// The exit code of an interface that was left during a run, or by a signal.
 const EXIT_CODE_INTERRUPTED: u8 = 130;
 const SESSIONS_SHOWN: usize = 20;
 
@@ -52,11 +52,11 @@ pub(super) struct App<'a> {
     args: ChatArgs,
     env: &'a ProcessEnv,
     agent: Arc<Agent>,
-    /// The session, while no run has it.
+    /// The session, while no run owns it.
     session: Option<Session>,
     id: SessionId,
     chat: Chat,
-    /// Events on their way to the screen.
+    /// The events that the screen has not shown yet.
     feed: Arc<EventBuffer>,
     runs: JoinSet<FinishedRun>,
     started: Instant,
@@ -66,24 +66,27 @@ pub(super) struct App<'a> {
     questions: mpsc::Receiver<PendingQuestion>,
     reply: Option<oneshot::Sender<ApprovalAnswer>>,
     leaving: ExitState,
-    /// Extracts and merges memory in the background.
+    /// The background worker that extracts and merges memory.
     memory: Option<MemoryWorker>,
     /// The session settings that the next run changes.
     session_changes: Vec<SetEntry>,
     /// The subagents of the session, also while a run owns it.
     subagents: Arc<Subagents>,
-    /// Notified when one of them is done.
+    /// The notification that a subagent has ended.
     task_ends: watch::Receiver<u64>,
 }
 
 impl<'a> App<'a> {
-    /// Opens agent and session. The earlier conversation of the session, if there is one, is shown.
+    /// Opens the agent and the session, and shows the earlier conversation of the session.
     pub(super) async fn open(
         common: &GlobalArgs,
         env: &'a ProcessEnv,
         args: ChatArgs,
     ) -> Result<Self, CliError> {
-        let common = &with_session_agent(common.clone(), env).await?;
+        let common = &match common.agent {
+            Some(_) => with_session_agent(common.clone(), env).await?,
+            None => common.clone(),
+        };
         let agent = open_agent(common, env, ModelUse::Required).await?;
         let id = session_id(args.session.as_deref())?;
         let session = load_session(&agent, &id).await?;
@@ -123,7 +126,7 @@ impl<'a> App<'a> {
         Ok(app)
     }
 
-    /// Begins to work on memory beside the conversation, if there is anything to do for it.
+    /// Starts the memory worker, if the agent has a memory.
     fn start_memory_worker(&mut self) {
         let wanted = background::is_enabled(self.env) && self.agent.memory().extracts_facts();
         self.memory = wanted.then(|| self.agent.memory().spawn_worker(self.agent.owner().clone()));
@@ -161,7 +164,7 @@ impl<'a> App<'a> {
             tokio::select! {
                 read = keys.recv(), if !keys.is_closed() => match read {
                     Some(Ok(Event::Resize(..))) => {
-                        // A terminal that shrank and grew again has lost what we believe it shows.
+                        // A terminal that was resized no longer shows what was drawn.
                         let _ = screen.terminal.clear();
                     }
                     Some(Ok(event)) => self.on_terminal_event(event).await,
@@ -205,7 +208,7 @@ impl<'a> App<'a> {
         if let Some(session) = &mut self.session
             && let Err(error) = session.finish("exit").await
         {
-            errln!("hooks were not told that the session is left: {error}");
+            errln!("the hooks at the end of the session failed: {error}");
         }
         self.agent.sessions().flush().await;
         // Unfinished memory work continues in a process of its own.
@@ -213,7 +216,7 @@ impl<'a> App<'a> {
             background::start_worker(&self.common, self.env, &self.agent);
         }
         if self.chat.info.turns > 0 {
-            outln!("session {0} · go on with: stead chat -s {0}", self.id);
+            outln!("session {0} · resume with: stead chat -s {0}", self.id);
         }
         Ok(ExitCode::from(code))
     }
@@ -278,7 +281,7 @@ impl<'a> App<'a> {
                 let name = self.agent.model().name().to_owned();
                 self.chat.note(
                     Tone::Info,
-                    format!("{name} is asked; /model NAME changes it"),
+                    format!("the model is {name}; /model NAME changes it"),
                 );
             }
             ChatCommand::Model(Some(name)) => self.change_model(name).await?,

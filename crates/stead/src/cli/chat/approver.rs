@@ -1,23 +1,23 @@
-//! Questions on their way from the run to the person, and answers back.
+//! Passing questions from the run to the person, and answers back.
 
 use futures_util::future::BoxFuture;
 use stead::agent::{ApprovalAnswer, ApprovalQuestion, Approver};
 use tokio::sync::{mpsc, oneshot};
 
-/// A question that waits for its answer.
+/// A question with the channel for its answer.
 pub(super) struct PendingQuestion {
     pub(super) question: ApprovalQuestion,
     pub(super) reply: oneshot::Sender<ApprovalAnswer>,
 }
 
-/// Asks the person in front of the screen.
+/// The approver that asks the person in front of the screen.
 pub(super) struct ChatApprover {
     name: String,
     questions: mpsc::Sender<PendingQuestion>,
 }
 
 impl ChatApprover {
-    /// A person, and where the questions to them arrive.
+    /// Creates an approver for a person, and the receiver of its questions.
     pub(super) fn new(name: String) -> (Self, mpsc::Receiver<PendingQuestion>) {
         let (asks, asked) = mpsc::channel(1);
         (

@@ -7,20 +7,21 @@ use stead::vfs::{Bounds, FileKind, GlobQuery, VPath, Vfs};
 use stead::workspace::QueueMode;
 use tokio_util::sync::CancellationToken;
 
-/// At most this many paths are offered.
+/// The maximum number of paths that are offered.
 const MAX_PATHS: usize = 50;
 
-/// The kind of completion that the word before the cursor takes.
+/// The kind of completion for the word before the cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CompletionKind {
     Command,
     /// An argument of a command.
     Argument(&'static str),
-    /// A path that begins like this.
+    /// A path that starts with this text.
     Path(String),
 }
 
-/// The word before the cursor, if it can be completed: where it lies and what it wants.
+/// Returns the word before the cursor, if it can be completed: its range and the kind of
+/// completion.
 pub(super) fn completion_target(
     text: &str,
     cursor: usize,
@@ -44,7 +45,7 @@ pub(super) fn completion_target(
     Some((start..cursor, CompletionKind::Path(path.to_owned())))
 }
 
-/// Something that can be completed to.
+/// A possible completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Completion {
     /// The text for the input, including the leading `/` or `@`.
@@ -54,9 +55,9 @@ pub(super) struct Completion {
     pub(super) help: &'static str,
 }
 
-/// The commands that begin like `word`.
+/// Returns the commands that start with `word`.
 pub(super) fn complete_command(word: &str) -> Vec<Completion> {
-    // A command that is typed completely goes before longer ones.
+    // A command that is typed completely comes before longer ones.
     let (whole, others): (Vec<_>, Vec<_>) = SLASH_COMMANDS
         .iter()
         .filter(|slash| slash.name.starts_with(word))
@@ -72,7 +73,7 @@ pub(super) fn complete_command(word: &str) -> Vec<Completion> {
         .collect()
 }
 
-/// Returns the arguments of a command that begin with `word`.
+/// Returns the arguments of a command that start with `word`.
 pub(super) fn complete_argument(command: &str, word: &str, agents: &[String]) -> Vec<Completion> {
     let names: Vec<String> = match command {
         "/agent" => agents.to_vec(),
@@ -92,7 +93,7 @@ pub(super) fn complete_argument(command: &str, word: &str, agents: &[String]) ->
         .collect()
 }
 
-/// Paths as choices; one that ends in `/` can be gone into.
+/// Returns paths as completions. A path that ends in `/` can be continued.
 pub(super) fn path_completions(found: Vec<String>) -> Vec<Completion> {
     let after = |path: &str| if path.ends_with('/') { "" } else { " " };
     found
@@ -105,14 +106,14 @@ pub(super) fn path_completions(found: Vec<String>) -> Vec<Completion> {
         .collect()
 }
 
-/// The list of choices under the input.
+/// The list of completions at the input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct CompletionPopup {
-    /// Where the word begins.
+    /// The start of the word.
     pub(super) start: usize,
     pub(super) completions: Vec<Completion>,
     pub(super) selected: usize,
-    /// Whether Tab has already inserted the chosen one.
+    /// Whether Tab has already inserted the selected completion.
     pub(super) cycling: bool,
 }
 
@@ -158,8 +159,8 @@ impl CompletionPopup {
     }
 }
 
-/// Paths of the workspace that begin like `query`, then files anywhere whose name contains it.
-/// Directories end in `/`. Hidden names are offered only where a dot was typed.
+/// Returns the paths of the workspace that start with `query`, then files anywhere with names that
+/// contain it. Directories end in `/`. Hidden names are offered only where a dot was typed.
 pub(super) async fn find_paths(files: &dyn Vfs, query: &str) -> Vec<String> {
     let (dir, name) = query
         .rsplit_once('/')

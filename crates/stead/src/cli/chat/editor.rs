@@ -1,4 +1,4 @@
-//! The input: text of several lines, a cursor, and a history.
+//! The input: text of several lines with a cursor and a history.
 
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 use unicode_width::UnicodeWidthStr;
@@ -14,7 +14,7 @@ pub(super) enum CursorMove {
     LineEnd,
 }
 
-/// An input being written. The cursor always stands between graphemes.
+/// An input that is being edited. The cursor is always between graphemes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Editor {
     text: String,
@@ -50,7 +50,7 @@ impl Editor {
         }
     }
 
-    /// Empties the input and returns what was written.
+    /// Clears the input and returns its text.
     pub(super) fn take(&mut self) -> String {
         self.recalled = None;
         self.cursor = 0;
@@ -65,8 +65,8 @@ impl Editor {
         self.recalled = None;
     }
 
-    /// Inserts at the cursor. Line ends become `\n`; other control characters but tabs are left
-    /// out.
+    /// Inserts at the cursor. Line ends become `
+    /// `; other control characters except tabs are removed.
     pub(super) fn insert(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         let clean: String = text
@@ -94,7 +94,7 @@ impl Editor {
         self.cursor = self.move_target(to);
     }
 
-    /// Removes from the cursor to where this movement would lead.
+    /// Removes the text from the cursor to the destination of this movement.
     pub(super) fn kill(&mut self, to: CursorMove) {
         let target = self.move_target(to);
         let start = target.min(self.cursor);
@@ -106,7 +106,7 @@ impl Editor {
         }
     }
 
-    /// A line up, or on the first line the input before.
+    /// Moves up a line, or on the first line to the previous input.
     pub(super) fn up(&mut self) {
         let start = self.move_target(CursorMove::LineStart);
         if start > 0 {
@@ -131,7 +131,7 @@ impl Editor {
         self.set(text);
     }
 
-    /// A line down, or on the last line the input after, and at last the draft.
+    /// Moves down a line, or on the last line to the next input and finally to the draft.
     pub(super) fn down(&mut self) {
         let end = self.move_target(CursorMove::LineEnd);
         if end < self.text.len() {
@@ -154,7 +154,7 @@ impl Editor {
         }
     }
 
-    /// The rows of the text at a width, and row and column of the cursor.
+    /// Returns the rows of the text at a width, with the row and the column of the cursor.
     pub(super) fn rows(&self, width: usize) -> (Vec<String>, (usize, usize)) {
         let width = width.max(1);
         let mut rows = Vec::new();
@@ -179,7 +179,7 @@ impl Editor {
                 column += grapheme_width;
             }
         }
-        // The cursor after a full row stands on the next one.
+        // After a full row, the cursor is on the next one.
         if column >= width {
             rows.push(std::mem::take(&mut row));
             column = 0;
@@ -225,7 +225,7 @@ impl Editor {
         }
     }
 
-    /// The place on the line that begins at `start` nearest to a column.
+    /// Returns the offset nearest to a column, on the line that starts at `start`.
     fn offset_at_column(&self, start: usize, column: usize) -> usize {
         let mut used = 0;
         for (at, grapheme) in self.text[start..].grapheme_indices(true) {
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// An editor from a text in which `|` marks the cursor.
+    /// Creates an editor from a text in which `|` marks the cursor.
     fn editor(marked: &str) -> Editor {
         let cursor = marked.find('|').unwrap();
         Editor {

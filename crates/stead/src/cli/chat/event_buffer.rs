@@ -1,4 +1,4 @@
-//! Events on their way from the run to the screen.
+//! Buffering events of the run for the screen.
 
 use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
@@ -6,9 +6,9 @@ use stead::agent::Listener;
 use stead::core::{Event, EventKind};
 use tokio::sync::Notify;
 
-/// Holds events until the screen takes them. A run never waits for the screen: pieces of text that
-/// come in between are put together, so that what is held is bounded by the answer, not by its
-/// pieces.
+/// A buffer for events until the screen takes them. A run never waits for the screen: adjacent
+/// deltas are merged, so that the size of the buffer is bounded by the answer, not by the number of
+/// deltas.
 #[derive(Debug, Default)]
 pub(super) struct EventBuffer {
     pending: Mutex<Vec<Event>>,
@@ -16,13 +16,13 @@ pub(super) struct EventBuffer {
 }
 
 impl EventBuffer {
-    /// A listener that fills it.
+    /// Returns a listener that fills the buffer.
     pub(super) fn listener(self: &Arc<Self>) -> Listener {
         let feed = self.clone();
         Arc::new(move |event| feed.push(event))
     }
 
-    /// Returns once there is something to take.
+    /// Waits until the buffer is not empty.
     pub(super) async fn filled(&self) {
         self.filled.notified().await;
     }
@@ -45,7 +45,7 @@ impl EventBuffer {
     }
 }
 
-/// Adds a piece to the one before it, if both belong to the same text.
+/// Appends a delta to the previous one, if both belong to the same text.
 fn merge_delta(last: &mut Event, event: &Event) -> bool {
     if (&last.run, &last.source) != (&event.run, &event.source) {
         return false;

@@ -1,4 +1,4 @@
-//! Markdown as rows of a terminal, also while it is still being written.
+//! Markdown as rows of a terminal, also while it is incomplete.
 
 use super::wrap::{LineBreak, StyledText, wrap};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
@@ -7,17 +7,17 @@ use ratatui::text::{Line, Span};
 use std::ops::Range;
 use unicode_width::UnicodeWidthStr;
 
-/// Rendering of a text that grows. Blocks that can no longer change are rendered once.
+/// A renderer for a growing text. Blocks that can no longer change are rendered once.
 #[derive(Debug, Default)]
 pub(super) struct StreamingMarkdown {
     width: usize,
-    /// Bytes of the source whose blocks are settled.
+    /// The number of bytes of the source in settled blocks.
     settled_bytes: usize,
     lines: Vec<Line<'static>>,
 }
 
 impl StreamingMarkdown {
-    /// The rows of `source`, which begins with what was given before.
+    /// Returns the rows of `source`, which starts with the source of the previous call.
     pub(super) fn render(&mut self, source: &str, width: usize) -> Vec<Line<'static>> {
         if width != self.width || source.get(..self.settled_bytes).is_none() {
             *self = Self {
@@ -36,8 +36,8 @@ impl StreamingMarkdown {
         lines
     }
 
-    /// A block is settled once another begins after it. Only whole lines are looked at: half of one
-    /// may still turn out to continue the block before it.
+    /// Settles blocks that are followed by another one. Only whole lines are considered: a partial
+    /// line may still turn out to continue the block before it.
     fn settle(&mut self, source: &str) {
         let whole = source
             .rfind('\n')
@@ -58,7 +58,7 @@ impl StreamingMarkdown {
     }
 }
 
-/// The rows of a whole text.
+/// Returns the rows of a whole text.
 #[cfg(test)]
 pub(super) fn render(source: &str, width: usize) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
@@ -82,7 +82,7 @@ fn parser(source: &str) -> Parser<'_> {
     )
 }
 
-/// Returns the ranges of the outermost blocks. Each begins at the start of a line.
+/// Returns the ranges of the outermost blocks. Each starts at the start of a line.
 fn blocks(source: &str) -> Vec<Range<usize>> {
     let mut depth = 0_usize;
     let mut found: Vec<Range<usize>> = Vec::new();
@@ -128,7 +128,7 @@ const LINK: Style = Style::new()
     .fg(Color::Cyan)
     .add_modifier(Modifier::UNDERLINED);
 
-/// One level of indentation: what its first row shows, and all others.
+/// One level of indentation: the prefix of its first row, and of all others.
 struct Indent {
     first: Option<StyledText>,
     rest: StyledText,
@@ -277,7 +277,7 @@ impl MarkdownWriter {
                 self.lists.pop();
             }
             TagEnd::Item => {
-                // An item with nothing in it still shows its mark.
+                // An empty item still shows its mark.
                 if !self.inline.is_empty()
                     || self
                         .indents
@@ -333,7 +333,7 @@ impl MarkdownWriter {
         self.inline.push((text.to_owned(), style));
     }
 
-    /// Columns left beside the indentation.
+    /// Returns the number of columns beside the indentation.
     fn available_width(&self) -> usize {
         let indents: usize = self
             .indents
@@ -343,7 +343,7 @@ impl MarkdownWriter {
         self.width.saturating_sub(indents).max(1)
     }
 
-    /// A blank row between blocks, but none before a list item's first.
+    /// Adds a blank row between blocks, except before the first block of a list item.
     fn blank_row(&mut self) {
         self.end_paragraph(LineBreak::Words);
         let at_item_start = self
@@ -368,7 +368,7 @@ impl MarkdownWriter {
         }
     }
 
-    /// Puts out one row behind the indentation.
+    /// Adds one row after the indentation.
     fn row(&mut self, row: Line<'static>) {
         let mut spans: Vec<Span<'static>> = Vec::new();
         for indent in &mut self.indents {
@@ -379,7 +379,8 @@ impl MarkdownWriter {
         self.out.push(Line::from(spans));
     }
 
-    /// Columns as wide as their widest cell; a table too wide for that is shown cell by cell.
+    /// Adds a table with columns as wide as their widest cell. A table that is too wide is shown
+    /// cell by cell.
     fn end_table(&mut self) {
         let rows = self.table.take().unwrap_or_default();
         let columns = rows.iter().map(Vec::len).max().unwrap_or(0);

@@ -1,10 +1,10 @@
 //! `stead chat`: the terminal interface.
 //!
 //! Decisions are apart from I/O: [`state`] turns keys and events into commands, [`view`] turns
-//! state into cells, and only [`app`] and [`terminal`] touch the world.
+//! state into cells, and only [`app`] and [`terminal`] do I/O.
 //!
-//! Exit codes: 0 when left at an idle prompt (`/quit`, Ctrl-D, Ctrl-C), 130 when left while a run
-//! went on or by a signal.
+//! Exit codes: 0 when left at an idle prompt (`/quit`, Ctrl-D, Ctrl-C), 130 when left during a run
+//! or by a signal.
 
 mod app;
 mod approver;

@@ -1,4 +1,4 @@
-//! The commands that begin with a slash.
+//! The commands that start with a slash.
 
 use super::state::{ChatCommand, PlanModeSwitch};
 use crate::cli::args::{mode, raise};
@@ -12,7 +12,7 @@ pub(super) struct SlashCommand {
     pub(super) help: &'static str,
 }
 
-/// All of them, as `/help` lists them.
+/// All commands, in the order of `/help`.
 pub(super) const SLASH_COMMANDS: [SlashCommand; 16] = [
     SlashCommand {
         name: "/help",
@@ -22,7 +22,7 @@ pub(super) const SLASH_COMMANDS: [SlashCommand; 16] = [
     SlashCommand {
         name: "/new",
         argument: "",
-        help: "begin a new session",
+        help: "start a new session",
     },
     SlashCommand {
         name: "/status",
@@ -32,42 +32,42 @@ pub(super) const SLASH_COMMANDS: [SlashCommand; 16] = [
     SlashCommand {
         name: "/model",
         argument: "NAME",
-        help: "ask another model from now on",
+        help: "show the model, or use another from now on",
     },
     SlashCommand {
         name: "/sessions",
         argument: "[ID]",
-        help: "list the sessions, or go to one",
+        help: "list the sessions, or switch to one",
     },
     SlashCommand {
         name: "/rewind",
         argument: "[N]",
-        help: "list the turns, or continue before turn N",
+        help: "list the turns, or return to the point before turn N",
     },
     SlashCommand {
         name: "/resume",
         argument: "",
-        help: "go on with a run that was interrupted or parked",
+        help: "resume a run that was interrupted or parked",
     },
     SlashCommand {
         name: "/raise",
         argument: "AMOUNT",
-        help: "the same for one that used up its budget: 0.50 or 50000t",
+        help: "resume a run that used up its budget: 0.50 or 50000t",
     },
     SlashCommand {
         name: "/mode",
         argument: "[MODE]",
-        help: "how freely the agent may act, or another mode for this session",
+        help: "show the permission mode, or change it for this session",
     },
     SlashCommand {
         name: "/agent",
         argument: "[NAME]",
-        help: "list the agents, or let another go on",
+        help: "list the agents, or switch to one",
     },
     SlashCommand {
         name: "/queue",
         argument: "[MODE]",
-        help: "how what you say during a run is handled, or another way",
+        help: "show how messages during a run are handled, or change it",
     },
     SlashCommand {
         name: "/plan",
@@ -77,17 +77,17 @@ pub(super) const SLASH_COMMANDS: [SlashCommand; 16] = [
     SlashCommand {
         name: "/compact",
         argument: "[FOCUS]",
-        help: "make the context smaller, keeping FOCUS above all",
+        help: "compact the context; FOCUS is what the summary must keep",
     },
     SlashCommand {
         name: "/pin",
         argument: "[N]",
-        help: "keep the input of turn N word for word; without N, the newest",
+        help: "pin the input of turn N, so that it stays word for word; without N, the newest",
     },
     SlashCommand {
         name: "/unpin",
         argument: "N",
-        help: "pin it no longer",
+        help: "unpin the input of turn N",
     },
     SlashCommand {
         name: "/quit",
@@ -103,15 +103,15 @@ pub(super) enum ParsedInput {
     Input,
     Help,
     Status,
-    /// Shows or changes how what is said during a run is handled.
+    /// Shows or changes how messages during a run are handled.
     Queue(Option<QueueMode>),
-    /// Something the application does.
+    /// A command that the application executes.
     Run(ChatCommand),
     /// An unknown command, or one with a wrong argument.
     Invalid(String),
 }
 
-/// Reads an input. Only a first word like `/name` is a command; `/etc/passwd` is not.
+/// Parses an input. Only a first word like `/name` is a command; `/etc/passwd` is not.
 pub(super) fn parse_input(input: &str) -> ParsedInput {
     let text = input.trim();
     let (name, argument) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
@@ -189,7 +189,7 @@ fn unknown(name: &str) -> String {
     }
 }
 
-/// The list of commands and keys.
+/// Returns the list of commands and keys.
 pub(super) fn help() -> String {
     let mut text = String::new();
     for SlashCommand {
@@ -205,8 +205,8 @@ pub(super) fn help() -> String {
 
 const KEYS: &str = "\
 @path              attach a file of the workspace
-Enter              send; while a run goes on: as /queue says
-Alt-Enter, Ctrl-J  new line (also Shift-Enter where the terminal tells it apart)
+Enter              send; during a run: as /queue says
+Alt-Enter, Ctrl-J  new line (also Shift-Enter where the terminal supports it)
 Tab                complete commands and paths
 Up, Down           earlier inputs
 PgUp, PgDn         scroll
@@ -249,9 +249,7 @@ mod tests {
             ),
             (
                 "/raise lots",
-                wrong(
-                    "/raise: \"lots\" is no amount: dollars are written as 0.50, tokens as 50000t",
-                ),
+                wrong("/raise: \"lots\" is not an amount: write dollars as 0.50, tokens as 50000t"),
             ),
             ("/mode", ParsedInput::Run(ChatCommand::Mode(None))),
             (

@@ -1,4 +1,4 @@
-//! The interface as a pure machine: keys and events go in, commands come out.
+//! The interface as a pure state machine: keys and events go in, commands come out.
 
 mod events;
 mod keys;
@@ -16,9 +16,9 @@ use stead::workspace::QueueMode;
 /// A command to the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ChatCommand {
-    /// Begin a run with this input.
+    /// Start a run with this input.
     Send(String),
-    /// Hand this to the run that goes on.
+    /// Send this message to the active run.
     SendToRun(String),
     /// Resume the run that was interrupted or parked.
     Resume,
@@ -28,29 +28,29 @@ pub(super) enum ChatCommand {
     Cancel,
     /// Answer the open question.
     Answer(ApprovalAnswer),
-    /// Find paths that begin like this, and hand them to [`Chat::offer_paths`].
+    /// Find paths that start with this text, and pass them to [`Chat::offer_paths`].
     FindPaths(String),
-    /// Begin a new session.
+    /// Start a new session.
     New,
-    /// Ask another model, or say which one is asked.
+    /// Use another model, or show the current one.
     Model(Option<String>),
-    /// Go to a session, or list them.
+    /// Switch to a session, or list the sessions.
     Sessions(Option<String>),
-    /// Continue before a turn, or list them.
+    /// Rewind to the point before a turn, or list the turns.
     Rewind(Option<usize>),
     /// Change the permission mode, or show it.
     Mode(Option<PermissionMode>),
     /// Switch to another agent, or list the agents.
     Agent(Option<String>),
-    /// Plan mode on or off.
+    /// Turn plan mode on or off.
     Plan(PlanModeSwitch),
-    /// Compact the context, keeping this above all.
+    /// Compact the context, with this focus for the summary.
     Compact(Option<String>),
     /// Pin the input of a turn, or the newest.
     Pin(Option<usize>),
-    /// Unpin it.
+    /// Unpin the input of a turn.
     Unpin(usize),
-    /// Leave; a run that goes on is cancelled.
+    /// Leave; an active run is cancelled.
     Quit,
 }
 
@@ -65,17 +65,17 @@ pub(super) enum PlanModeSwitch {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SessionInfo {
     pub(super) session: String,
-    /// The agent that acts.
+    /// The name of the current agent.
     pub(super) agent: String,
     pub(super) model: String,
     pub(super) journal: String,
     pub(super) turns: usize,
     pub(super) usage: Usage,
     pub(super) cost: Option<Usd>,
-    /// Tokens of the context, and how many fit.
+    /// The number of tokens in the context, and the size of the window.
     pub(super) context: Option<(u64, Option<u64>)>,
     pub(super) mode: PermissionMode,
-    /// The file of the plan that is being made.
+    /// The file of the current plan, in plan mode.
     pub(super) planning: Option<String>,
     pub(super) todos: Vec<Todo>,
 }
@@ -94,7 +94,7 @@ pub(super) struct RunningState {
     pub(super) activity: Activity,
 }
 
-/// What a run is doing.
+/// The current activity of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Activity {
     Waiting,
@@ -117,22 +117,22 @@ pub(super) struct Chat {
     step_start: usize,
     pub(super) editor: Editor,
     pub(super) popup: Option<CompletionPopup>,
-    /// Tab was pressed before the paths to complete with were found.
+    /// Whether Tab was pressed before the paths were found.
     tab_pending: bool,
     pub(super) phase: ChatPhase,
     /// The messages sent while a run is active.
     pub(super) inbox: Arc<Inbox>,
     /// The number of background tasks.
     pub(super) tasks: usize,
-    /// The agents that can be talked to.
+    /// The agents that a session can switch to.
     pub(super) agents: Vec<String>,
     pub(super) question: Option<ApprovalQuestion>,
     pub(super) info: SessionInfo,
-    /// Rows between the end of the transcript and the end of what is shown.
+    /// The number of rows between the end of the transcript and the end of the visible part.
     pub(super) scroll: usize,
-    /// Rows of a page, as last drawn.
+    /// The number of rows of a page when it was last drawn.
     pub(super) page: usize,
-    /// The call that Ctrl-O is about, if one was chosen; otherwise the newest.
+    /// The call that Ctrl-O opens, if one was selected; otherwise the newest.
     pub(super) selected: Option<u64>,
 }
 
@@ -161,7 +161,7 @@ impl Chat {
         &self.items
     }
 
-    /// Shows another conversation.
+    /// Shows the conversation of another session.
     pub(super) fn show_session(&mut self, state: &SessionState) {
         self.items.clear();
         self.selected = None;
@@ -178,7 +178,7 @@ impl Chat {
         self.push(ItemBody::Note(tone, text.into()));
     }
 
-    /// Says what the files attached to the newest input are.
+    /// Shows which files are attached to the newest input.
     pub(super) fn note_attachments(&mut self, content: &[Block]) {
         let newest = self
             .items
@@ -191,14 +191,14 @@ impl Chat {
         }
     }
 
-    /// Sets how long the run has taken.
+    /// Sets the elapsed time of the run.
     pub(super) fn tick(&mut self, so_far: Duration) {
         if let ChatPhase::Running(run) = &mut self.phase {
             run.elapsed = so_far;
         }
     }
 
-    /// A call waits for the person.
+    /// Shows the question about a call.
     pub(super) fn ask(&mut self, question: ApprovalQuestion) {
         let stage = CallStage::AwaitingApproval {
             rule: question.rule.clone(),
@@ -210,8 +210,8 @@ impl Chat {
         self.scroll = 0;
     }
 
-    /// The session is back from its run. What waits is said next if all went well, or if it was to
-    /// go before the run; otherwise it goes back into the input, for the person to judge.
+    /// Ends the run. Queued messages are sent next if the run completed, or if they were meant to
+    /// interrupt it; otherwise they go back into the input, for the person to decide.
     pub(super) fn on_run_ended(&mut self, outcome: Option<RunOutcome>) {
         self.phase = ChatPhase::Idle;
         if outcome != Some(RunOutcome::Completed) && self.inbox.mode() != QueueMode::Interrupt {
@@ -219,7 +219,7 @@ impl Chat {
         }
     }
 
-    /// Puts what waits back into the input, before what is being written.
+    /// Moves queued messages back into the input, before its current text.
     pub(super) fn restore_queued_input(&mut self) {
         let texts: Vec<String> = self
             .inbox
@@ -232,26 +232,26 @@ impl Chat {
         }
     }
 
-    /// Puts a text back into the input, before what is being written.
+    /// Moves a text back into the input, before its current text.
     pub(super) fn restore_input(&mut self, text: &str) {
         let all = format!("{text}\n{}", self.editor.text());
         self.editor.clear();
         self.editor.insert(all.trim_end());
     }
 
-    /// A run begins with what waited.
+    /// Shows the start of a run with the queued messages.
     pub(super) fn show_queued_run(&mut self, content: &[Block]) {
         self.push(transcript::user_item(content));
         self.enter_running();
     }
 
-    /// A run begins because tasks have ended.
+    /// Shows the start of a run after tasks have ended.
     pub(super) fn show_wake_run(&mut self) {
-        self.note(Tone::Info, "a task in the background has ended");
+        self.note(Tone::Info, "a background task has ended");
         self.enter_running();
     }
 
-    /// Shows or changes how what is said during a run is handled.
+    /// Shows or changes how messages during a run are handled.
     fn set_queue_mode(&mut self, mode: Option<QueueMode>) -> Vec<ChatCommand> {
         let Some(mode) = mode else {
             let all = QueueMode::ALL.map(QueueMode::as_str).join(", ");
@@ -266,7 +266,7 @@ impl Chat {
         self.show_info(format!("queue {mode}: {}", describe_queue_mode(mode)))
     }
 
-    /// Paths that were looked up. They come late: they count only if they are still what is wanted.
+    /// Offers the paths that were found. They are ignored if the input has changed meanwhile.
     pub(super) fn offer_paths(&mut self, query: &str, found: Vec<String>) -> Vec<ChatCommand> {
         if let Some((range, CompletionKind::Path(wanted))) =
             complete::completion_target(self.editor.text(), self.editor.cursor())
@@ -341,7 +341,7 @@ impl Chat {
         })
     }
 
-    /// Percentage of prompt tokens that came from the provider's cache, if any did.
+    /// Returns the percentage of prompt tokens that came from the provider's cache, if any did.
     pub(super) fn cache_hits(&self) -> Option<u64> {
         let usage = &self.info.usage;
         (usage.cache_read_tokens > 0)
@@ -369,13 +369,13 @@ pub(super) fn typed_text(content: &[Block]) -> String {
 /// Returns how a message is handled in this mode.
 fn describe_queue_mode(mode: QueueMode) -> &'static str {
     match mode {
-        QueueMode::Collect => "what is said during a run is one input after it",
-        QueueMode::Followup => "what is said during a run are inputs after it, one by one",
-        QueueMode::Steer => "what is said goes into the next step; calls not begun are skipped",
+        QueueMode::Collect => "messages during a run become one input after it",
+        QueueMode::Followup => "messages during a run become inputs after it, one by one",
+        QueueMode::Steer => "a message goes into the next step; calls not started are skipped",
         QueueMode::SteerBacklog => {
-            "what is said goes into the next step, and is an input after the run as well"
+            "a message goes into the next step, and is an input after the run as well"
         }
-        QueueMode::Interrupt => "what is said ends the run and is the next input",
+        QueueMode::Interrupt => "a message ends the run and is the next input",
     }
 }
 

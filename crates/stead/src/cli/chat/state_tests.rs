@@ -41,7 +41,7 @@ fn ctrl(letter: char) -> KeyEvent {
     KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL)
 }
 
-/// Types a text; the commands of its last key.
+/// Types a text and returns the commands of its last key.
 fn type_in(chat: &mut Chat, text: &str) -> Vec<ChatCommand> {
     text.chars().fold(Vec::new(), |_, letter| {
         chat.on_key(key(KeyCode::Char(letter)))
@@ -197,7 +197,7 @@ fn a_retry_takes_back_the_text_of_its_step_only() {
     );
 }
 
-/// What waits, as it was typed.
+/// Returns the queued messages as they were typed.
 fn queued(chat: &Chat) -> Vec<String> {
     chat.inbox
         .queued()
@@ -288,7 +288,7 @@ fn the_queue_can_be_changed_while_a_run_goes_on_and_what_steers_is_shown_where_i
             note(
                 "queue collect, 0 waiting; /queue MODE changes it: collect, followup, steer, steer-backlog, interrupt"
             ),
-            note("queue steer: what is said goes into the next step; calls not begun are skipped"),
+            note("queue steer: a message goes into the next step; calls not started are skipped"),
             ItemBody::Answer("Now".into()),
             left,
             ItemBody::Answer("Then".into()),
@@ -335,7 +335,7 @@ fn one_key_answers_a_question_unless_something_is_half_written() {
         );
         assert_eq!(chat.question, None);
     }
-    // A key that would give an answer that is not taken is a letter like any other.
+    // A key for an answer that is not accepted is an ordinary letter.
     for (letter, terms) in [
         ('a', AskTerms::default()),
         (
@@ -486,7 +486,7 @@ fn commands_are_completed_with_tab_and_sent_with_enter() {
     let want = "session  s1\nagent    main\nmodel    fake:m\nmode     default\nqueue    followup\nturns    0\ntokens   0 in, 0 out · $0.0000\n\
                 journal  agents/a/sessions/s1.log.jsonl";
     assert_eq!(bodies(&chat), [ItemBody::Note(Tone::Info, want.into())]);
-    // One whole word needs no second Enter.
+    // A complete word needs no second Enter.
     assert_eq!(send(&mut chat, "/new"), [ChatCommand::New]);
 }
 

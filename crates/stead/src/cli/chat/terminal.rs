@@ -1,4 +1,4 @@
-//! The terminal: taken over while the interface runs, given back on every way out.
+//! The terminal: taken over while the interface runs, and restored on every exit.
 
 use crossterm::event::{
     DisableBracketedPaste, EnableBracketedPaste, Event, KeyboardEnhancementFlags,
@@ -58,7 +58,7 @@ impl Drop for RestoreGuard {
     }
 }
 
-/// Every step is tried: a terminal that is gone needs none of them.
+/// Restores the terminal. Every step is tried, even if an earlier one fails.
 fn restore() {
     let _ = execute!(
         io::stdout(),
@@ -70,9 +70,9 @@ fn restore() {
     let _ = disable_raw_mode();
 }
 
-/// A panic of this thread must be readable, so it is printed on the restored terminal. One of
-/// another thread (a tool's, say) is handled where it is caught, and must not be printed over the
-/// screen.
+/// Restores the terminal before a panic of this thread is printed, so that the message is readable.
+/// Panics of other threads (such as those of tools) are handled where they are caught, and must not
+/// be printed over the screen.
 fn restore_on_panic() {
     let ours = std::thread::current().id();
     let print = std::panic::take_hook();
@@ -84,7 +84,7 @@ fn restore_on_panic() {
     }));
 }
 
-/// Returns what is typed. A thread of its own reads it until the receiver is dropped.
+/// Returns a receiver of key events. A dedicated thread reads them until the receiver is dropped.
 pub(super) fn read_keys() -> mpsc::Receiver<io::Result<Event>> {
     let (sender, receiver) = mpsc::channel(MAX_WAITING_KEYS);
     std::thread::spawn(move || {

@@ -1,16 +1,16 @@
-//! The things to do, as a few rows above the input.
+//! The todo list, as a few rows above the input.
 
 use super::wrap::clip;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 use stead::core::{Todo, TodoStatus};
 
-/// Open ones that are shown.
+/// The maximum number of open todos that are shown.
 const MAX_SHOWN: usize = 4;
 const QUIET: Style = Style::new().fg(Color::DarkGray);
 const CURRENT_STYLE: Style = Style::new().fg(Color::Cyan).add_modifier(Modifier::BOLD);
 
-/// The one that is being done and those that come next; of what is done, the number.
+/// Returns the rows for the current todo and the next ones, and the number of completed ones.
 pub(super) fn todo_rows(todos: &[Todo], width: usize) -> Vec<Line<'static>> {
     if todos.is_empty() {
         return Vec::new();

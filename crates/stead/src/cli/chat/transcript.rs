@@ -19,7 +19,7 @@ pub(super) enum ItemBody {
         text: String,
         attached: Vec<String>,
     },
-    /// Markdown of the model.
+    /// Markdown text of the model.
     Answer(String),
     Call(CallItem),
     Note(Tone, String),
@@ -28,7 +28,7 @@ pub(super) enum ItemBody {
 /// The tone of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
-    /// Said by the interface itself.
+    /// A message of the interface.
     Info,
     Warning,
     Error,
@@ -45,7 +45,7 @@ pub(super) struct CallItem {
 }
 
 impl CallItem {
-    /// The tool and what it is about, on one line.
+    /// Returns the tool and its main argument on one line.
     pub(super) fn line(&self) -> String {
         call_line(&self.name, &self.args)
     }
@@ -54,12 +54,12 @@ impl CallItem {
 /// The stage of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum CallStage {
-    /// It waits for a person because of this rule, and would do this.
+    /// The call waits for a person because of this rule, with this preview.
     AwaitingApproval {
         rule: String,
         preview: Option<String>,
     },
-    /// It runs, and has put out this much.
+    /// The call runs, and has this output so far.
     Running(String),
     Ended {
         status: ResultStatus,
@@ -75,10 +75,10 @@ pub(super) enum Details {
     Shown,
 }
 
-/// The most characters shown of an earlier result.
+/// The maximum number of characters shown of an earlier result.
 const PREVIEW_CHARS: usize = 400;
 
-/// The conversation of a session as it stands.
+/// Returns the current conversation of a session.
 pub(super) fn session_items(state: &SessionState) -> Vec<ItemBody> {
     let mut bodies: Vec<ItemBody> = Vec::new();
     for turn in &state.turns {
@@ -120,12 +120,9 @@ pub(super) fn session_items(state: &SessionState) -> Vec<ItemBody> {
 /// Returns an input as an item: the first text is the person's, the rest was attached.
 pub(super) fn user_item(content: &[Block]) -> ItemBody {
     let mut blocks = content.iter();
-    let text = match blocks.next() {
-        Some(Block::Text { text }) => text.clone(),
-        Some(Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_)) | None => String::new(),
-    };
+    let text = blocks.next().and_then(Block::as_text).unwrap_or_default();
     let title = |block: &Block| match block {
-        // Said by the harness, to the model.
+        // A message of the harness to the model.
         Block::Text { text } if text.starts_with("<system_reminder>") => None,
         Block::Text { text } => text
             .lines()
@@ -138,7 +135,7 @@ pub(super) fn user_item(content: &[Block]) -> ItemBody {
         Block::Thinking(_) | Block::ToolCall(_) => None,
     };
     ItemBody::User {
-        text,
+        text: text.to_owned(),
         attached: blocks.filter_map(title).collect(),
     }
 }
@@ -158,9 +155,5 @@ fn answer_item(block: &Block) -> Option<ItemBody> {
 }
 
 fn texts(content: &[Block]) -> Vec<&str> {
-    let texts = content.iter().filter_map(|block| match block {
-        Block::Text { text } => Some(text.as_str()),
-        Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
-    });
-    texts.collect()
+    content.iter().filter_map(Block::as_text).collect()
 }

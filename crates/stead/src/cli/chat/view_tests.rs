@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use stead::agent::{ApprovalQuestion, GrantScope, Inbox};
 use stead::core::{
-    AskTerms, Block, Event, EventKind, PermissionMode, PlanStage, RunId, StopReason, Todo,
-    TodoStatus, Usage, Usd,
+    AskTerms, Block, Event, EventKind, PermissionMode, PlanStage, ResultStatus, RunId, StopReason,
+    Todo, TodoStatus, Usage, Usd,
 };
 use stead::workspace::{QueueMode, QueueSettings};
 
@@ -80,7 +80,7 @@ fn screen(chat: &mut Chat, view: &mut ChatView, width: u16, height: u16) -> Vec<
     (0..height).map(row).collect()
 }
 
-/// A conversation with a bit of everything.
+/// Returns a conversation with an item of each kind.
 fn full() -> Chat {
     let mut chat = chat();
     typed(&mut chat, "look");
@@ -228,12 +228,11 @@ fn things_to_do_stand_above_the_input_and_the_footer_tells_the_modes() {
     );
     let shown = screen(&mut chat, &mut ChatView::new(Colours::On), 64, 20);
     let want = [
-        "plan mode is on: nothing but plans/PLAN.md is written until you",
-        "agree",
+        "plan mode is on: only plans/PLAN.md is written until you agree",
         "",
         "mode explore from now on",
     ];
-    assert_eq!(shown[..4], want);
+    assert_eq!(shown[..3], want);
     let want = [
         "✓ 1 of 7 done",
         "▸ Write it down",
@@ -270,7 +269,7 @@ fn things_to_do_stand_above_the_input_and_the_footer_tells_the_modes() {
     );
 }
 
-/// What /status says.
+/// Returns the rows that /status shows.
 fn shown_status(chat: &mut Chat) -> Vec<String> {
     typed(chat, "/status");
     press(chat, KeyCode::Enter);
@@ -284,7 +283,7 @@ fn choices_lie_over_the_transcript() {
     let shown = screen(&mut chat, &mut ChatView::new(Colours::On), 60, 8);
     let want = [
         " /status    session, model, tokens, cost, journal",
-        " /sessions  list the sessions, or go to one",
+        " /sessions  list the sessions, or switch to one",
     ];
     assert_eq!(shown[2..4], want);
 }
@@ -339,7 +338,7 @@ fn what_waits_is_bounded_and_says_how_it_will_be_handled_and_tasks_are_counted_w
     chat.inbox.set_mode(QueueMode::Interrupt);
     chat.tasks = 2;
     let shown = screen(&mut chat, &mut ChatView::new(Colours::On), 60, 20);
-    let mut want = vec!["2 tasks are worked on in the background".to_owned()];
+    let mut want = vec!["2 tasks are running in the background".to_owned()];
     want.extend((1..=5).map(|n| format!("queued (interrupt): message {n}")));
     want.push("  and 2 more".to_owned());
     let from = shown.iter().position(|row| row.contains("tasks")).unwrap();

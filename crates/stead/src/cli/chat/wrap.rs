@@ -1,4 +1,4 @@
-//! Styled text broken into rows of a width.
+//! Breaking styled text into rows.
 
 use crate::cli::print::is_unsafe_char;
 use ratatui::style::Style;
@@ -12,7 +12,7 @@ const TAB: &str = "    ";
 /// A piece of text in one style.
 pub(super) type StyledText = (String, Style);
 
-/// Where a line may be broken.
+/// The positions at which a line may be broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineBreak {
     /// Between words; a word longer than the row is broken anywhere.
@@ -22,7 +22,7 @@ pub(super) enum LineBreak {
 }
 
 /// Breaks pieces into rows of at most `width` columns. A newline in a piece ends a row. There is
-/// always at least one row, and no grapheme is lost but the spaces at a break between words.
+/// always at least one row, and only spaces at a break between words are removed.
 pub(super) fn wrap(pieces: &[StyledText], width: usize, at: LineBreak) -> Vec<Line<'static>> {
     let mut rows = RowBuilder {
         width: width.max(1),
@@ -40,13 +40,12 @@ pub(super) fn wrap(pieces: &[StyledText], width: usize, at: LineBreak) -> Vec<Li
     rows.finish()
 }
 
-/// Plain text in one style, broken between words.
+/// Breaks plain text in one style between words.
 pub(super) fn wrap_text(text: &str, style: Style, width: usize) -> Vec<Line<'static>> {
     wrap(&[(text.to_owned(), style)], width, LineBreak::Words)
 }
 
-/// The first `width` columns of a text, with `…` in place of what was cut. One row, whatever the
-/// text has in it.
+/// Returns the first `width` columns of a text on one row, with `…` in place of the rest.
 pub(super) fn clip(text: &str, width: usize) -> String {
     let text = text
         .replace('\n', "⏎")
@@ -76,7 +75,7 @@ struct RowBuilder {
     done: Vec<Line<'static>>,
     row: Vec<StyledText>,
     row_width: usize,
-    /// Graphemes of a word that may yet have to go to the next row.
+    /// The graphemes of a word that may still have to move to the next row.
     word: Vec<StyledText>,
 }
 

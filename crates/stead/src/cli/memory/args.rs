@@ -39,7 +39,7 @@ pub(crate) enum MemoryCommand {
     Reject(FactSelectionArgs),
     /// List the facts that are remembered, with their ids
     List(JsonArgs),
-    /// Show each line of curated memory with its date, session, entry and who said it
+    /// Show each line of curated memory with its date, session, entry and speaker
     #[command(after_help = "Example:\n  stead memory blame | grep agent")]
     Blame(JsonArgs),
     /// Show what the last merges changed
@@ -80,7 +80,7 @@ pub(crate) enum MemoryCommand {
     Work {
         #[command(flatten)]
         model: ModelArgs,
-        /// The most seconds to work
+        /// The maximum number of seconds to work
         #[arg(long, default_value_t = 600, value_name = "SECONDS")]
         seconds: u64,
     },

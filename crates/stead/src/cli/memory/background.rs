@@ -15,7 +15,7 @@ pub(crate) fn is_enabled(env: &ProcessEnv) -> bool {
 }
 
 /// Starts `stead memory work` for the same workspace, user, agent and model, and does not wait for
-/// it. If it cannot be started nothing is lost: the next one does the work.
+/// it. If it cannot be started, the next background process does the work.
 pub(crate) fn start_worker(common: &GlobalArgs, env: &ProcessEnv, agent: &Agent) {
     let Some(executable) = env
         .executable
@@ -49,8 +49,8 @@ pub(crate) fn start_worker(common: &GlobalArgs, env: &ProcessEnv, agent: &Agent)
     drop(started);
 }
 
-/// Leaves the terminal of whoever started this process, so that closing it does not end the work.
+/// Detaches from the terminal of the parent process, so that closing it does not end the work.
 pub(super) fn detach_from_terminal() {
-    // The leader of a group, as in a shell's foreground, stays where it is: somebody is watching.
+    // The leader of a process group, as in the foreground of a shell, stays attached.
     let _ = rustix::process::setsid();
 }

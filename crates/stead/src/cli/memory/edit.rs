@@ -46,7 +46,7 @@ pub(super) async fn edit(agent: &Agent, env: &ProcessEnv) -> Result<ExitCode, Cl
     Ok(ExitCode::SUCCESS)
 }
 
-/// A copy that only its owner can read.
+/// Creates a copy that only its owner can read.
 fn private_copy(env: &ProcessEnv, path: &VPath, text: &[u8]) -> Result<PathBuf, CliError> {
     let copy = env
         .temporary

@@ -96,7 +96,7 @@ pub(crate) async fn memory(
     }
 }
 
-/// Opens the agent for commands that ask no model.
+/// Opens the agent for commands that use no model.
 async fn open_without_model(common: &GlobalArgs, env: &ProcessEnv) -> Result<Arc<Agent>, CliError> {
     open_agent(common, env, ModelUse::NotNeeded).await
 }

@@ -32,7 +32,7 @@ pub(super) async fn list(
         outln!(
             "\nThese came from outside and are not used. `stead memory approve ID…` lets them be remembered,"
         );
-        outln!("`stead memory reject ID…` puts them away.");
+        outln!("`stead memory reject ID…` rejects them.");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use stead::agent::{Agent, LookupResult, MemoryFiles};
 use stead::search::{Hit, Query, Ranking};
 
-/// Lines of memory that match, as `path:line`.
+/// Prints the lines of memory that match, as `path:line`.
 pub(super) async fn search(
     agent: &Arc<Agent>,
     style: Style,
@@ -41,8 +41,8 @@ pub(super) async fn search(
     }))
 }
 
-/// Shows each hit within the bounds, and says what a person should know about them. As with grep,
-/// nothing found is no success.
+/// Prints the hits within the limits, and remarks about the search. As with grep, the exit code is
+/// not 0 if nothing was found.
 pub(crate) fn print_hits(
     looked: &LookupResult,
     bounds: &SearchBounds,
@@ -66,7 +66,7 @@ pub(crate) fn print_hits(
 }
 
 impl SearchBounds {
-    /// Returns the query, with one hit more than is shown, to see whether there are more.
+    /// Returns the query. It asks for one hit more than is shown, to see whether there are more.
     pub(crate) fn query(&self, text: &str) -> Query {
         Query {
             since: self.since,
@@ -76,7 +76,7 @@ impl SearchBounds {
     }
 }
 
-/// A search that could not be made.
+/// Returns the error of a search that failed.
 pub(crate) fn lookup_error(error: stead::agent::LookupError) -> CliError {
     use stead::agent::LookupError;
     use stead::search::IndexError;

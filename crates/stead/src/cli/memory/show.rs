@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use stead::agent::{Agent, FactSource, MergeRecord};
 use stead::tools::line_diff;
 
-/// The lines of context around a change.
+/// The number of lines of context around a change.
 const CONTEXT_LINES: usize = 3;
 
 pub(super) async fn status(agent: &Agent, form: JsonArgs) -> Result<ExitCode, CliError> {

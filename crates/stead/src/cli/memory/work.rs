@@ -74,7 +74,7 @@ pub(super) async fn work(agent: &Agent, seconds: u64) -> Result<ExitCode, CliErr
             worked.failed
         );
     } else {
-        outln!("another process is at it");
+        outln!("another process is doing it");
     }
     Ok(ExitCode::SUCCESS)
 }

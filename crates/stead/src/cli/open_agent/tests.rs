@@ -7,7 +7,7 @@ use stead::core::Block;
 use stead::workspace::Layout;
 use stead::{RunOptions, Session};
 
-/// What two agents are compared by.
+/// The properties by which two agents are compared.
 #[derive(Debug, PartialEq)]
 struct Built {
     layout: Layout,
@@ -21,7 +21,7 @@ struct Built {
 
 const SCRIPT: &str = "- text: Done.\n";
 
-/// The files of a workspace whose hook writes down its environment.
+/// The files of a workspace with a hook that records its environment.
 const STEAD_FILES: [(&str, &str); 7] = [
     ("AGENTS.md", "You keep notes."),
     (

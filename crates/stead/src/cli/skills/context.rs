@@ -20,7 +20,7 @@ pub(crate) struct SkillContext {
     owner: Owner,
     /// The workspace as all its users see it.
     shared_files: Arc<dyn Vfs>,
-    /// A user's own part of it.
+    /// The user's own part of the workspace.
     user_files: Option<Arc<dyn Vfs>>,
     /// The tree that sources are installed in: the user's own if there is a user, otherwise the
     /// shared one.
@@ -31,7 +31,7 @@ impl SkillContext {
     pub(crate) async fn open(common: &GlobalArgs, env: &ProcessEnv) -> Result<Self, CliError> {
         let dir = workspace_dir(common, env)?;
         let workspace =
-            open_workspace(&dir, without_model(open_options(common, env)?), env).await?;
+            open_workspace(&dir, without_model(open_options(common, env, &dir)?), env).await?;
         let owner = owner(common)?;
         let (shared, own) = open_trees(&dir, &workspace, common, &owner).await?;
         let installed = match own {
@@ -56,7 +56,7 @@ impl SkillContext {
         &self.workspace.library
     }
 
-    /// All layers, low to high.
+    /// Returns all layers, lowest first.
     pub(crate) async fn layers(&self) -> Result<Vec<SkillLayer>, CliError> {
         let skills = VPath::parse("skills").map_err(anyhow::Error::from)?;
         let folder = stead::agent::user_folder(&self.owner, &*self.shared_files).await;
@@ -79,7 +79,7 @@ impl SkillContext {
         Ok(self.workspace.skill_layers(trees).await?)
     }
 
-    /// A variable: of the workspace's own `.env`, or else of the process.
+    /// Returns a variable of the workspace's own `.env`, or of the process.
     pub(crate) fn variable(&self, env: &ProcessEnv, name: &str) -> Option<String> {
         variable(&self.workspace, env, name)
     }
@@ -99,7 +99,7 @@ impl SkillContext {
     }
 }
 
-/// The workspace as all see it, and the part that is a user's own.
+/// Opens the shared tree of the workspace, and the user's own part.
 async fn open_trees(
     dir: &Path,
     workspace: &Workspace,

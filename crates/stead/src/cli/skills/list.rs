@@ -16,7 +16,7 @@ use stead::skills::{
 };
 use unicode_width::UnicodeWidthStr;
 
-/// The most characters of a description on a line.
+/// The maximum number of characters of a description on a line.
 const SHOWN_CHARS: usize = 72;
 
 pub(super) async fn list(
@@ -207,7 +207,7 @@ fn print_checked(
     }
     for (source, skill) in changed {
         let text = format!(
-            "{skill} of {source} is not as it was installed; `stead skills update {source}` renews it"
+            "{skill} of {source} was changed after it was installed; `stead skills update {source}` renews it"
         );
         outln!("{} {}", style.warn("warning"), text);
     }

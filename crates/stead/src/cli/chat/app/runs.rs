@@ -22,13 +22,13 @@ pub(super) enum ChatRunStart {
     Resume {
         raise: SpendAmount,
     },
-    /// Tasks in the background have ended.
+    /// Background tasks have ended.
     Wake,
-    /// No run: only the context is made smaller.
+    /// The context is compacted, without a run.
     Compact(Option<String>),
 }
 
-/// A run that has given its session back.
+/// A run that has returned its session.
 pub(super) struct FinishedRun {
     session: Session,
     report: Result<FinishedWork, AgentError>,
@@ -42,8 +42,7 @@ enum FinishedWork {
 }
 
 impl App<'_> {
-    /// Begins a run with an input, or takes the last one up. The run owns the session until its
-    /// end.
+    /// Starts a run with an input, or resumes the last one. The run owns the session until its end.
     pub(super) fn start_run(&mut self, begin: ChatRunStart) {
         let Some(mut session) = self.session.take() else {
             return;
@@ -104,8 +103,7 @@ impl App<'_> {
                     Ok(FinishedWork::Run(outcome)) => Some(outcome),
                     Ok(FinishedWork::Compacted) => Some(RunOutcome::Completed),
                     Ok(FinishedWork::NothingToCompact) => {
-                        self.chat
-                            .note(Tone::Info, "there is nothing that could be left out");
+                        self.chat.note(Tone::Info, "there is nothing to compact");
                         Some(RunOutcome::Completed)
                     }
                     Err(error) => {
@@ -115,10 +113,10 @@ impl App<'_> {
                     }
                 }
             }
-            // The session went down with its run; the journal has all of it.
+            // The session was lost with its run; the journal has all of it.
             Err(_) => {
                 self.chat
-                    .note(Tone::Error, "the run broke off; /resume goes on");
+                    .note(Tone::Error, "the run was interrupted; /resume resumes it");
                 if let Ok(session) = load_session(&self.agent, &self.id).await {
                     self.attach_session(session).await;
                 }
@@ -138,8 +136,8 @@ impl App<'_> {
         }
     }
 
-    /// Wakes the session if tasks ended during the run that nobody told it of. Those of a run that
-    /// did not complete were stopped with it, which is no news.
+    /// Wakes the session if tasks ended during the run without a report to it. Tasks of a run that
+    /// did not complete were stopped with it, so they are not reported.
     fn wake_for_finished_tasks(&mut self, outcome: Option<RunOutcome>) {
         match outcome {
             Some(RunOutcome::Completed) => self.on_task_end(),
@@ -147,7 +145,7 @@ impl App<'_> {
         }
     }
 
-    /// Tells the session of tasks that have ended, unless it hears of them with what waits.
+    /// Wakes the session for tasks that have ended, unless a queued message starts a run anyway.
     pub(super) fn on_task_end(&mut self) {
         let has_news = self
             .session
@@ -159,30 +157,31 @@ impl App<'_> {
         }
     }
 
-    /// Begins a run with what waited.
+    /// Starts a run with the queued messages.
     pub(super) fn start_queued_run(&mut self, content: Vec<Block>) {
         self.chat.show_queued_run(&content);
         self.start_run(ChatRunStart::Input(content));
     }
 
-    /// Hands a message to the run that goes on, and says what became of it.
+    /// Sends a message to the active run, and shows how it is handled.
     pub(super) async fn send_to_run(&mut self, text: String) {
         let content = self.agent.session(self.id.clone()).input(&text).await;
         let QueueSettings { cap, drop, .. } = self.chat.inbox.settings();
-        let full = |what: &str| format!("no more messages may wait than {cap} (queue.cap): {what}");
+        let full = |what: &str| format!("the queue is full (queue.cap: {cap}): {what}");
         match (self.chat.inbox.send(content), drop) {
             (SendOutcome::Queued, _) => {}
             (SendOutcome::ReplacedOldest, DropPolicy::Summarize) => {
-                self.chat
-                    .note(Tone::Warning, full("of the oldest, a line is kept"));
+                self.chat.note(
+                    Tone::Warning,
+                    full("the oldest was dropped, and one line of it is kept"),
+                );
             }
             (SendOutcome::ReplacedOldest, DropPolicy::Old | DropPolicy::New) => {
                 self.chat
                     .note(Tone::Warning, full("the oldest was dropped"));
             }
             (SendOutcome::Refused, _) => {
-                self.chat
-                    .note(Tone::Warning, full("this one was not taken"));
+                self.chat.note(Tone::Warning, full("this one was refused"));
                 self.chat.restore_input(&text);
             }
         }

@@ -1,4 +1,4 @@
-//! The session that is talked to: going to one, listing them, returning to an earlier point.
+//! The current session: switching, listing, and returning to an earlier point.
 
 use super::super::state::SessionInfo;
 use super::super::transcript::Tone;
@@ -15,7 +15,7 @@ use stead::store::StoreError;
 use stead::workspace::ModelUse;
 
 impl App<'_> {
-    /// Makes a session the one that is talked to, and shows it.
+    /// Switches to a session and shows it.
     pub(super) async fn switch_session(&mut self, session: Session) {
         if *session.id() != self.id {
             // Messages queued for the other session, and its queue mode, do not apply to this one.
@@ -32,7 +32,7 @@ impl App<'_> {
         if session.state().is_resumable() {
             self.chat.note(
                 Tone::Warning,
-                "the last run did not come to its end; /resume goes on",
+                "the last run did not end; /resume resumes it",
             );
         }
         self.attach_session(session).await;
@@ -72,18 +72,16 @@ impl App<'_> {
         let working = self.subagents.running_count();
         self.subagents.stop().await;
         let words = |what: &str| {
-            format!(
-                "{what} in the background and stopped; `agent_send` goes on with what was begun"
-            )
+            format!("{what} in the background and stopped; `agent_send` resumes the work")
         };
         match working {
             0 => None,
-            1 => Some(words("1 task was at work")),
-            many => Some(words(&format!("{many} tasks were at work"))),
+            1 => Some(words("1 task was running")),
+            many => Some(words(&format!("{many} tasks were running"))),
         }
     }
 
-    /// Asks another model from here on.
+    /// Uses another model from now on.
     pub(super) async fn change_model(&mut self, name: String) -> Result<(), CliError> {
         let common = GlobalArgs {
             model: Some(name),
@@ -99,12 +97,12 @@ impl App<'_> {
         self.attach_session(session).await;
         self.chat.note(
             Tone::Info,
-            format!("{} is asked from now on", self.chat.info.model),
+            format!("the model is {} from now on", self.chat.info.model),
         );
         Ok(())
     }
 
-    /// Archives the conversation, where the layout keeps conversations, and says where.
+    /// Archives the conversation, where the layout keeps conversations, and shows its path.
     pub(super) async fn archive(&mut self) -> Result<String, CliError> {
         if self.chat.info.turns == 0 {
             return Ok(String::new());
@@ -148,9 +146,9 @@ impl App<'_> {
             .map(|point| format!("{:>3}  {}", point.turn, first_line(&point.text)))
             .collect();
         let text = match rows.is_empty() {
-            true => "nothing was said yet".to_owned(),
+            true => "there are no turns yet".to_owned(),
             false => format!(
-                "{}\n/rewind N continues before turn N; nothing is erased",
+                "{}\n/rewind N returns to the point before turn N; nothing is erased",
                 rows.join("\n")
             ),
         };
@@ -163,9 +161,7 @@ impl App<'_> {
         };
         session.pin(turn, pinned, self.args.turn.wait()).await?;
         let words = match pinned {
-            Pinned::Yes => {
-                "is pinned: it is shown to the model word for word whatever else is left out"
-            }
+            Pinned::Yes => "is pinned: the model always sees it word for word",
             Pinned::No => "is no longer pinned",
         };
         self.chat
@@ -195,7 +191,7 @@ impl App<'_> {
     }
 }
 
-/// A session with what its journal says; a new one if there is no journal yet.
+/// Loads a session from its journal, or creates a new one if there is none.
 pub(super) async fn load_session(
     agent: &Arc<Agent>,
     id: &SessionId,

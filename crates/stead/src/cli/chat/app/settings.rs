@@ -46,7 +46,7 @@ impl App<'_> {
             let rows: Vec<String> = self.chat.agents.iter().map(row).collect();
             self.chat.note(
                 Tone::Info,
-                format!("{}\n/agent NAME lets another go on", rows.join("\n")),
+                format!("{}\n/agent NAME switches to another", rows.join("\n")),
             );
             return Ok(());
         };
@@ -55,7 +55,7 @@ impl App<'_> {
             .apply_change(
                 SessionChange::Agent { to: to.clone() },
                 "/agent",
-                format!("{to} goes on from here"),
+                format!("switched to {to}"),
             )
             .await;
         match &changed {
@@ -68,7 +68,7 @@ impl App<'_> {
         changed
     }
 
-    /// Plan mode on or off.
+    /// Turns plan mode on or off.
     pub(super) async fn set_plan_mode(&mut self, planning: PlanModeSwitch) -> Result<(), CliError> {
         let begin = self.agent.session(self.id.clone()).plan_mode_change();
         let (change, stage) = match (planning, &begin) {
@@ -100,7 +100,7 @@ impl App<'_> {
             if changed {
                 words
             } else {
-                "it is so already".to_owned()
+                "nothing to change".to_owned()
             },
         );
         Ok(())

@@ -1,11 +1,11 @@
-//! Signals that the interface heeds.
+//! Signals that the interface handles.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub(super) enum ChatSignal {
-    /// As Ctrl-C, from another process.
+    /// Like Ctrl-C, from another process.
     Interrupt,
-    /// Leave, after the run has wound up.
+    /// Leave after the run has ended.
     Leave,
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::transcript::{self, CallItem, CallStage, Details, ItemBody, Tone};
 use super::{Activity, Chat, ChatPhase};
-use crate::cli::render::plan_line;
+use crate::cli::render::{compacted_line, plan_line};
 use serde_json::Value;
 use stead::agent::INTERRUPTED;
 use stead::core::{Event, EventKind, NoticeLevel, PlanStage, RunOutcome};
@@ -119,7 +119,7 @@ impl Chat {
             EventKind::AgentSwitched { from, to, model } => {
                 self.info.model.clone_from(model);
                 self.info.agent.clone_from(to);
-                self.note(Tone::Info, format!("{from} hands over to {to}"));
+                self.note(Tone::Info, format!("switched from {from} to {to}"));
             }
             EventKind::Steered { content } => self.push(transcript::user_item(content)),
             EventKind::Notice { level, text } => {
@@ -149,12 +149,10 @@ impl Chat {
                 fallback,
                 ..
             } => {
-                let why = fallback.as_ref().map_or(String::new(), |why| {
-                    format!("; no summary by a model: {why}")
-                });
-                let text = format!(
-                    "context {before_tokens} → {after_tokens} tokens: {}{why}",
-                    dropped.describe()
+                let text = compacted_line(
+                    [*before_tokens, *after_tokens],
+                    dropped,
+                    fallback.as_deref(),
                 );
                 self.note(Tone::Info, text);
                 self.info.context = Some((
@@ -174,14 +172,14 @@ impl Chat {
             RunOutcome::Completed if reason.is_empty() => {}
             RunOutcome::Completed => self.note(Tone::Info, reason),
             RunOutcome::Cancelled if reason == INTERRUPTED => self.note(Tone::Info, reason),
-            RunOutcome::Cancelled => self.note(Tone::Warning, "cancelled; /resume goes on"),
+            RunOutcome::Cancelled => self.note(Tone::Warning, "cancelled; /resume resumes it"),
             RunOutcome::Parked => self.note(
                 Tone::Warning,
                 format!("parked: {reason}; /resume asks again, `stead approvals` also edits and responds"),
             ),
-            RunOutcome::Budget => self.note(Tone::Warning, format!("budget: {reason}; /raise AMOUNT goes on")),
+            RunOutcome::Budget => self.note(Tone::Warning, format!("budget: {reason}; /raise AMOUNT resumes it")),
             RunOutcome::StepLimit | RunOutcome::TimedOut => {
-                self.note(Tone::Warning, format!("{}: {reason}; /resume goes on", outcome.as_str()));
+                self.note(Tone::Warning, format!("{}: {reason}; /resume resumes it", outcome.as_str()));
             }
             RunOutcome::Failed => self.note(Tone::Error, format!("failed: {reason}; /resume tries again")),
         }
@@ -200,7 +198,7 @@ impl Chat {
         self.push(ItemBody::Answer(text.to_owned()));
     }
 
-    /// Brings a call to a stage; one that is not on the screen yet is put there.
+    /// Updates the stage of a call. A call that is not on the screen yet is added.
     pub(super) fn update_call(&mut self, id: &str, name: &str, args: &Value, stage: CallStage) {
         if let Some((item_revision, call)) = self.find_call(id) {
             *item_revision += 1;

@@ -79,7 +79,8 @@ impl Chat {
         self.update_popup()
     }
 
-    /// Ctrl-C: stops the run, then leaves; with nothing to stop it clears the input, then leaves.
+    /// Handles Ctrl-C: it stops the run, then leaves; without a run it clears the input, then
+    /// leaves.
     pub(super) fn interrupt(&mut self) -> Vec<ChatCommand> {
         self.popup = None;
         match &mut self.phase {
@@ -99,7 +100,8 @@ impl Chat {
         }
     }
 
-    /// One key answers a question, but never a key that goes on with something half written.
+    /// Returns the answer that a key gives to a question. A key that continues a partial input is
+    /// not an answer.
     pub(super) fn answer_for(&self, letter: char) -> Option<ApprovalAnswer> {
         let question = self.question.as_ref().filter(|_| self.editor.is_empty())?;
         let takes = |kind| question.terms.accepts(kind);
@@ -108,14 +110,15 @@ impl Chat {
             'n' => takes(DecisionKind::Reject).then_some(ApprovalAnswer::no()),
             'a' => (takes(DecisionKind::Approve) && question.always_scope.is_some())
                 .then_some(ApprovalAnswer::Always),
-            // Arguments are changed, and results given, where there is room for them: `stead
+            // Arguments are edited, and results given, where there is room for them: in `stead
             // approvals`.
             'l' | 'e' => Some(ApprovalAnswer::Later),
             _ => None,
         }
     }
 
-    /// Keys that the list of choices takes; none if it is closed or does not want this one.
+    /// Handles a key of the completion list. Returns none if the list is closed or does not use
+    /// this key.
     pub(super) fn on_popup_key(&mut self, code: KeyCode) -> Option<Vec<ChatCommand>> {
         let popup = self.popup.as_mut()?;
         match code {
@@ -162,7 +165,7 @@ impl Chat {
         };
         self.editor
             .replace(popup.start, &format!("{}{}", choice.text, choice.suffix));
-        // A directory can be gone into at once; anything else is complete.
+        // A directory can be continued at once; anything else is complete.
         if choice.text.ends_with('/') {
             self.update_popup()
         } else {
@@ -170,7 +173,7 @@ impl Chat {
         }
     }
 
-    /// Opens, renews or closes the list of choices after an edit.
+    /// Opens, updates or closes the completion list after an edit.
     pub(super) fn update_popup(&mut self) -> Vec<ChatCommand> {
         match complete::completion_target(self.editor.text(), self.editor.cursor()) {
             Some((range, CompletionKind::Command)) => {
@@ -190,7 +193,7 @@ impl Chat {
                 Vec::new()
             }
             Some((range, CompletionKind::Path(query))) => {
-                // Until the new paths are there, those of before that still fit are shown.
+                // Until the new paths are found, earlier ones that still match are shown.
                 let before = self.popup.take().filter(|popup| popup.start == range.start);
                 self.popup = before.and_then(|popup| popup.narrowed(&query));
                 vec![ChatCommand::FindPaths(query)]
@@ -218,7 +221,7 @@ impl Chat {
         }
     }
 
-    /// Chooses the call before or after; after the newest, none is chosen.
+    /// Selects the previous or next call; after the newest, none is selected.
     fn select_call(&mut self, step: SelectionStep) {
         let calls = self
             .items

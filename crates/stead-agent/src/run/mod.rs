@@ -1,0 +1,236 @@
+//! Runs: one input, or one interrupted run, worked to its end.
+//!
+//! [`run`] is the life of a run from top to bottom:
+//!
+//! 1. [`opening::prepare`] checks everything that can be refused before anything is recorded.
+//! 2. [`opening::open`] opens the journal and records the input.
+//! 3. [`ActiveRun::drive`] is the loop: call the model, run tools, ask people, until the run ends.
+//! 4. [`finish`] records the end and releases the session.
+//!
+//! An [`ActiveRun`] is made of parts that own their state: the [`RunJournal`] (the session with its
+//! journal open, and the listener), the [`Conversation`] (prompt, tools, messages), the
+//! [`RunSpending`] (budget and usage), the hooks, and the [`RunSignals`] from outside. The loop
+//! lends them to a [`Caller`](caller::Caller) for the tool calls of a step, a
+//! [`ModelCaller`](model_call::ModelCaller) for a call of the model, and a
+//! [`Compactor`](compaction::Compactor) when the context is full.
+
+mod caller;
+mod compaction;
+mod conversation;
+mod driver;
+mod execution;
+mod journal;
+mod model_call;
+mod one_call;
+mod opening;
+mod options;
+mod signals;
+mod spending;
+mod steering;
+mod stop;
+mod trigger;
+mod turn_setup;
+
+pub(crate) use caller::Caller;
+pub(crate) use conversation::Conversation;
+pub(crate) use journal::RunJournal;
+pub use one_call::{Sessionless, SessionlessResult};
+pub use options::{BackgroundTaskPolicy, Listener, RunOptions, RunReport};
+pub(crate) use signals::{HaltReason, RunSignals};
+pub(crate) use spending::RunSpending;
+pub use steering::INTERRUPTED;
+pub(crate) use stop::{RunEnding, RunStop};
+pub(crate) use trigger::RunTrigger;
+pub use turn_setup::TurnSetup;
+pub(crate) use turn_setup::{TurnComposer, TurnSession};
+
+use crate::hooks::RunHooks;
+use crate::{AgentError, Budget, GcMode, Session, budget};
+use driver::ActiveRun;
+use futures_util::future::BoxFuture;
+use opening::OpenedRun;
+use stead_core::{EventKind, RunId, RunOutcome, SpendAmount};
+use stead_store::RunKey;
+
+/// Runs `session` to its end. Boxed, so that the code of a run is compiled once and not in every
+/// crate that starts one.
+pub(crate) fn run(
+    session: &mut Session,
+    trigger: RunTrigger,
+    options: RunOptions,
+) -> BoxFuture<'_, Result<RunReport, AgentError>> {
+    Box::pin(run_to_end(session, trigger, options))
+}
+
+async fn run_to_end(
+    session: &mut Session,
+    trigger: RunTrigger,
+    mut options: RunOptions,
+) -> Result<RunReport, AgentError> {
+    let prepared = opening::prepare(session, trigger, &options).await?;
+    let raise = prepared.raise();
+    let opened = opening::open(session, prepared, &mut options).await?;
+    let report = run_opened(opened, raise, options).await?;
+    enqueue_memory_flush(session, &report).await;
+    collect_garbage_sometimes(session, &report.run).await;
+    Ok(report)
+}
+
+/// Drives an open run to its end, and releases the session.
+async fn run_opened(
+    opened: OpenedRun<'_>,
+    raise: SpendAmount,
+    options: RunOptions,
+) -> Result<RunReport, AgentError> {
+    let OpenedRun {
+        journal,
+        conversation,
+        files,
+        submission,
+        origin,
+    } = opened;
+    let signals = journal
+        .signals(options.cancel)
+        .with_inbox(options.inbox.clone());
+    let (budget, budget_error) = match open_budget(&journal, raise, options.budget).await {
+        Ok(budget) => (budget, None),
+        Err(error) => (Budget::unlimited(), Some(error)),
+    };
+    let hooks = RunHooks::new(journal.agent(), budget.clone(), signals.clone());
+    let mut run = ActiveRun {
+        journal,
+        conversation,
+        spending: RunSpending::new(budget),
+        hooks,
+        files,
+        signals,
+        approvals: options.approvals,
+        background_tasks: options.background_tasks,
+    };
+    run.start_subagents();
+    let mut started = budget_error.map_or(Ok(()), |error| Err(RunStop::from(error)));
+    if started.is_ok()
+        && let Some(hooks) = &mut run.hooks
+    {
+        let trigger = origin.as_str();
+        started = hooks.run_start(&mut run.journal, submission, trigger).await;
+    }
+    let driven = match started {
+        Ok(()) => run.drive().await,
+        Err(stop) => Err(stop),
+    };
+    run.stop_subagents(&driven).await;
+    finish(run, driven).await
+}
+
+/// Opens the budget of a run, after the raise that a person allowed is on record.
+async fn open_budget(
+    journal: &RunJournal<'_>,
+    raise: SpendAmount,
+    of_parent: Option<Budget>,
+) -> Result<Budget, AgentError> {
+    let session = journal.session();
+    if !raise.is_zero() {
+        budget::raise_today(&session.agent().parts, session.owner(), raise).await?;
+    }
+    let settings = session.agent().workspace().config().budget;
+    match of_parent {
+        Some(budget) => Ok(budget),
+        None if !settings.has_limit() => Ok(Budget::unlimited()),
+        None => Budget::for_session(session).await,
+    }
+}
+
+/// Records the end of a run, tells hooks and the listener, and releases the session.
+async fn finish(
+    mut run: ActiveRun<'_>,
+    driven: Result<RunEnding, RunStop>,
+) -> Result<RunReport, AgentError> {
+    let ended = match driven {
+        Ok(ending) => Ok(ending),
+        Err(stop) => run.close(stop).await,
+    };
+    let ending = match ended {
+        Ok(ending) => ending,
+        Err(error) => {
+            let failed = RunEnding {
+                outcome: RunOutcome::Failed,
+                reason: Some(error.to_string()),
+            };
+            report(&mut run.journal, &failed);
+            return Err(error);
+        }
+    };
+    if let Some(hooks) = &mut run.hooks {
+        hooks.run_end(&mut run.journal, &ending).await;
+    }
+    run.spending.write_log(&mut run.journal).await;
+    let mut report = report(&mut run.journal, &ending);
+    let subagents = run.journal.session().subagents().clone();
+    report.waiting = subagents.waiting_tasks().await;
+    run.journal.close().await;
+    Ok(report)
+}
+
+/// Returns the report of a run that ended, and tells the listener.
+fn report(journal: &mut RunJournal<'_>, ending: &RunEnding) -> RunReport {
+    let state = journal.state();
+    let totals = state.run.as_ref().or(state.last_run.as_ref());
+    let steps = totals.map_or(0, |run| run.steps);
+    let usage = totals.map(|run| run.usage).unwrap_or_default();
+    let cost = totals.and_then(|run| run.cost);
+    let redactor = journal.session().redactor();
+    let redacted = |reason: &String| redactor.redact(reason).into_owned();
+    let report = RunReport {
+        session: journal.session().id().clone(),
+        run: journal.run().clone(),
+        outcome: ending.outcome,
+        reason: ending.reason.as_ref().map(redacted),
+        text: state.final_text(),
+        steps,
+        usage,
+        cost,
+        waiting: Vec::new(),
+    };
+    journal.emit(EventKind::RunEnded {
+        outcome: report.outcome,
+        reason: report.reason.clone(),
+        text: report.text.clone(),
+        steps,
+        usage,
+        cost,
+    });
+    report
+}
+
+/// Lets memory extract facts from the run. A run without a reply contains none.
+async fn enqueue_memory_flush(session: &Session, report: &RunReport) {
+    if report.steps == 0 || report.outcome == RunOutcome::Parked {
+        return;
+    }
+    let memory = session.agent().memory();
+    // A failure loses nothing: the next job begins where the last one ended.
+    let _ = memory
+        .enqueue_flush(session.owner(), session.id(), session.state().seq)
+        .await;
+}
+
+/// Keeps the undo log within its limits, after one in fifty of the runs that changed files: looking
+/// through the log takes longer with every session.
+async fn collect_garbage_sometimes(session: &Session, run: &RunId) {
+    let sum: u32 = run.as_str().bytes().map(u32::from).sum();
+    if !sum.is_multiple_of(50) {
+        return;
+    }
+    let key = RunKey {
+        session: session.id().clone(),
+        run: run.clone(),
+    };
+    let changes = session.agent().place().changes(session.owner());
+    let records = changes.records(&key).await;
+    if records.is_ok_and(|records| !records.is_empty()) {
+        // A failure is reported when a person collects garbage.
+        let collector = session.agent().collector(session.owner());
+        let _ = collector.collect(GcMode::Apply).await;
+    }
+}

@@ -1,0 +1,228 @@
+//! One call of the model: request, stream, reply on record.
+
+use super::compaction::Compactor;
+use super::conversation::Conversation;
+use super::journal::RunJournal;
+use super::signals::RunSignals;
+use super::spending::{CallUsage, RunSpending, warn_if_unsettled};
+use super::stop::RunStop;
+use crate::hooks::{HookedReply, RunHooks};
+use crate::model_facts::Pricing;
+use crate::{Purpose, Reservation};
+use futures_util::StreamExt;
+use std::borrow::Cow;
+use std::time::Instant;
+use stead_core::{Block, Entry, EventKind, ModelReply, Redactor};
+use stead_model::{Delta, ModelError, Reply, Request};
+
+/// Calls the model with the parts of a run.
+pub(crate) struct ModelCaller<'s, 'a> {
+    pub(crate) journal: &'s mut RunJournal<'a>,
+    pub(crate) conversation: &'s mut Conversation,
+    pub(crate) spending: &'s mut RunSpending,
+    pub(crate) hooks: Option<&'s mut RunHooks>,
+    pub(crate) signals: &'s RunSignals,
+}
+
+/// Why there is no reply, and whether a part of one was received.
+struct StreamFailure {
+    stop: RunStop,
+    received: Received,
+}
+
+/// Whether a part of a reply was received: only then does the call cost anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Received {
+    Nothing,
+    Something,
+}
+
+impl<'a> ModelCaller<'_, 'a> {
+    /// Calls the model and records its reply. If the context turns out too long, it is compacted
+    /// and the model called once more.
+    pub(crate) async fn call(mut self) -> Result<(), RunStop> {
+        match self.call_once().await {
+            Err(RunStop::Model(ModelError::ContextOverflow(message))) => {
+                self.journal.emit(EventKind::ModelRetry {
+                    attempt: 2,
+                    wait_ms: 0,
+                    reason: "the context does not fit; it is made smaller".to_owned(),
+                });
+                self.compactor().recover_from_overflow(message).await?;
+                self.call_once().await
+            }
+            other => other,
+        }
+    }
+
+    fn compactor(&mut self) -> Compactor<'_, 'a> {
+        Compactor {
+            journal: &mut *self.journal,
+            conversation: &mut *self.conversation,
+            spending: &mut *self.spending,
+            hooks: self.hooks.as_deref_mut(),
+            signals: self.signals,
+        }
+    }
+
+    /// Sends the context and records the whole reply. The cost is reserved before and settled after
+    /// the reply is on record.
+    async fn call_once(&mut self) -> Result<(), RunStop> {
+        if let Some(hooks) = &mut self.hooks {
+            hooks
+                .before_context(self.journal, self.conversation)
+                .await?;
+        }
+        let mut request = self.conversation.request(self.journal.state()).await;
+        if let Some(hooks) = &mut self.hooks {
+            hooks
+                .change_request(self.journal, self.conversation, &mut request)
+                .await?;
+        }
+        let mut reservation = self
+            .spending
+            .reserve(self.journal, self.conversation, &mut request)
+            .await?;
+        request.fallback_requests = self.conversation.fallback_requests(&request);
+        let run = self.journal.state().run.as_ref();
+        let step = run.map_or(0, |run| run.steps) + 1;
+        let begun = Instant::now();
+        self.journal.emit(EventKind::ModelStarted { step });
+        let reply = match self.read_stream(&request, &mut reservation).await {
+            Ok(reply) => reply,
+            Err(StreamFailure { stop, received }) => {
+                let settled = match received {
+                    Received::Nothing => reservation.release().await,
+                    Received::Something => reservation.charge_in_full().await,
+                };
+                warn_if_unsettled(self.journal, settled);
+                return Err(stop);
+            }
+        };
+        let caching = request.for_model(&reply.model).params.caching;
+        let parts = &self.journal.agent().parts;
+        let cost = Pricing::new(parts).cost(&*parts.model, &reply, caching);
+        self.spending.note_cut(&reservation, &reply.stop);
+        let used = reply.usage.total_tokens();
+        let context_window = self.journal.session().window();
+        self.journal.emit(EventKind::ModelEnded {
+            step,
+            usage: reply.usage,
+            cost,
+            stop: reply.stop.clone(),
+            context_tokens: (used > 0).then_some(used),
+            context_window,
+        });
+        let Reply {
+            content,
+            usage,
+            stop,
+            model,
+        } = reply;
+        let mut content = self.journal.state().with_unique_ids(content);
+        refuse_secrets(&mut content, self.journal.session().redactor());
+        let HookedReply {
+            content,
+            entries,
+            stop: stopped,
+        } = match &mut self.hooks {
+            Some(hooks) => {
+                hooks
+                    .after_model(self.journal, &model, &stop, content)
+                    .await
+            }
+            None => HookedReply::unchanged(content),
+        };
+        let reply = Entry::Model(ModelReply {
+            run: self.journal.run().clone(),
+            model: model.clone(),
+            content,
+            usage,
+            cost,
+            stop,
+        });
+        let entries = [reply].into_iter().chain(entries).collect();
+        let recorded = self.journal.record(entries).await;
+        // Settled even if the reply could not be recorded: the money is spent.
+        let settled = reservation.settle(&usage, cost).await;
+        let at = recorded?.first().map(|line| line.at);
+        warn_if_unsettled(self.journal, settled);
+        let used = CallUsage {
+            purpose: Purpose::Answer,
+            model,
+            usage,
+            cost,
+            at,
+            ms: u64::try_from(begun.elapsed().as_millis()).ok(),
+        };
+        self.spending.log(self.journal, used).await;
+        stopped.map_or(Ok(()), Err)
+    }
+
+    /// Waits for the whole reply. Deltas go to the listener as they arrive; a reply counts only once
+    /// its end was received.
+    async fn read_stream(
+        &mut self,
+        request: &Request,
+        reservation: &mut Reservation,
+    ) -> Result<Reply, StreamFailure> {
+        let model = self.journal.agent().parts.model.clone();
+        let mut stream = model.stream(request);
+        let mut received = Received::Nothing;
+        loop {
+            let next = tokio::select! {
+                biased;
+                halted = self.signals.wait() => Err(halted.into()),
+                delta = stream.next() => delta.unwrap_or(Err(ModelError::Cut)).map_err(RunStop::from),
+            };
+            let delta = next.map_err(|stop| StreamFailure { stop, received })?;
+            if let Delta::Retry { .. } = &delta {
+                if received == Received::Something {
+                    reservation
+                        .reserve_retry()
+                        .await
+                        .map_err(|error| StreamFailure {
+                            stop: error.into(),
+                            received,
+                        })?;
+                }
+                received = Received::Nothing;
+            } else {
+                received = Received::Something;
+            }
+            let event = match delta {
+                Delta::Text(text) => EventKind::TextDelta { text },
+                Delta::Thinking(text) => EventKind::ThinkingDelta { text },
+                Delta::CallStarted { index, name } => EventKind::ToolCallStarted { index, name },
+                Delta::CallArgs { index, json } => EventKind::ToolArgsDelta { index, json },
+                Delta::Retry {
+                    attempt,
+                    wait_ms,
+                    reason,
+                } => EventKind::ModelRetry {
+                    attempt,
+                    wait_ms,
+                    reason,
+                },
+                Delta::Done(reply) => return Ok(*reply),
+            };
+            self.journal.emit(event);
+        }
+    }
+}
+
+/// Marks calls that hold a secret as invalid: their arguments are recorded without it, and what
+/// runs must be what is on record.
+pub(super) fn refuse_secrets(content: &mut [Block], redactor: &Redactor) {
+    for block in content {
+        let Block::ToolCall(call) = block else {
+            continue;
+        };
+        if matches!(redactor.redact(&call.args.to_string()), Cow::Owned(_)) {
+            call.invalid = Some(
+                "they hold a secret of this machine, which is never passed on; do without it"
+                    .to_owned(),
+            );
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The start of a run: checks before anything is recorded, then the entries that open the run.
+
+use super::conversation::Conversation;
+use super::journal::RunJournal;
+use super::trigger::{RunOpening, RunOrigin, RunTrigger, opening_entries};
+use super::{RunOptions, TurnSetup};
+use crate::hooks::{Submission, submit};
+use crate::session::RunFiles;
+use crate::session::{IfMissing, Pinned, SessionWriter, with_reminders};
+use crate::{AgentError, Session, budget};
+use stead_core::{Entry, EventKind, JournalLine, Pin, RunId, SetEntry, SpendAmount};
+
+/// A run that may begin. Nothing of it is recorded yet.
+pub(super) struct PreparedRun {
+    trigger: RunTrigger,
+    /// The id of the run, unless an open one is continued.
+    new_run: RunId,
+    setup: TurnSetup,
+    /// Whether `setup` is one for plan mode.
+    is_planning: bool,
+    submission: Submission,
+}
+
+/// A run whose first entries are recorded.
+pub(super) struct OpenedRun<'a> {
+    pub(super) journal: RunJournal<'a>,
+    pub(super) conversation: Conversation,
+    pub(super) files: RunFiles,
+    pub(super) submission: Submission,
+    pub(super) origin: RunOrigin,
+}
+
+impl PreparedRun {
+    /// The budget that a person adds.
+    pub(super) fn raise(&self) -> SpendAmount {
+        match self.trigger {
+            RunTrigger::Input(_) | RunTrigger::Wake => SpendAmount::default(),
+            RunTrigger::Resume { raise } => raise,
+        }
+    }
+}
+
+/// Checks what can be refused before anything is recorded: prices, the workspace's files, the chosen
+/// agent, and hooks.
+pub(super) async fn prepare(
+    session: &mut Session,
+    trigger: RunTrigger,
+    options: &RunOptions,
+) -> Result<PreparedRun, AgentError> {
+    let agent = session.agent();
+    if agent
+        .workspace()
+        .config()
+        .budget
+        .first_money_limit()
+        .is_some()
+    {
+        budget::check_prices(&agent.parts)?;
+    }
+    let setup = session.turn_setup(None).await?;
+    let is_planning = session.state().is_planning();
+    if !options.settings.is_empty() {
+        session.check_settings(&options.settings).await?;
+    }
+    session.load_grants().await?;
+    let new_run = RunId::fresh();
+    let (trigger, submission) = match session.agent().hooks.is_empty() {
+        true => (trigger, Submission::default()),
+        false => submit(session, trigger, &new_run, options).await?,
+    };
+    Ok(PreparedRun {
+        trigger,
+        new_run,
+        setup,
+        is_planning,
+        submission,
+    })
+}
+
+/// Opens the journal, and records settings and the entries that open the run.
+pub(super) async fn open<'a>(
+    session: &'a mut Session,
+    prepared: PreparedRun,
+    options: &mut RunOptions,
+) -> Result<OpenedRun<'a>, AgentError> {
+    let is_input = matches!(prepared.trigger, RunTrigger::Input(_));
+    let missing = match is_input {
+        true => IfMissing::Create,
+        false => IfMissing::Fail,
+    };
+    let mut writer = SessionWriter::open(session, options.wait, missing).await?;
+    let torn = writer.torn_warning();
+    let supersedes = is_input && writer.state().run.is_some();
+    let settings = std::mem::take(&mut options.settings);
+    let reconciled = match writer.is_new() && settings.is_empty() {
+        true => Reconciled::default(),
+        false => reconcile(&mut writer, settings).await?,
+    };
+    let is_outdated = reconciled.switched || writer.state().is_planning() != prepared.is_planning;
+    let setup = match is_outdated {
+        true => writer.turn_setup().await?,
+        false => prepared.setup,
+    };
+    let files = writer.files();
+    let conversation = Conversation::new(writer.session(), files.clone(), setup);
+    let trigger = match prepared.trigger {
+        RunTrigger::Input(content) => {
+            let name = format!("input-{}.md", prepared.new_run);
+            let window = writer.session().window();
+            let content = conversation.offload_message(&name, content, window).await;
+            RunTrigger::Input(with_reminders(writer.session(), content))
+        }
+        other @ (RunTrigger::Resume { .. } | RunTrigger::Wake) => other,
+    };
+    let RunOpening {
+        run,
+        mut entries,
+        origin,
+    } = opening_entries(writer.session(), trigger, prepared.new_run)?;
+    if options.pin == Pinned::Yes && origin == RunOrigin::Input {
+        let seq = writer.state().seq + entries.len() as u64;
+        entries.push(Entry::Pin(Pin { seq, pinned: true }));
+    }
+    let mut submission = prepared.submission;
+    entries.extend(submission.take_entries(&run, &entries));
+    let files = RunFiles::recorded(writer.session(), files, &run);
+    let mut journal = RunJournal::new(writer, run, options.listener.clone());
+    journal.record(entries).await?;
+    let session = journal.session().id().clone();
+    let model = journal.session().model().to_owned();
+    journal.emit(EventKind::RunStarted {
+        session,
+        model: model.clone(),
+        resumed: origin != RunOrigin::Input,
+    });
+    journal.emit_setting_changes(&reconciled.settings);
+    if let Some(from) = reconciled.chosen_over {
+        let to = journal.agent().agents().own_name();
+        journal.emit(EventKind::AgentSwitched { from, to, model });
+    }
+    if supersedes {
+        journal.warn("the run before was still open; it is closed, and its open calls are skipped");
+    }
+    if let Some(torn) = torn {
+        journal.warn(torn);
+    }
+    Ok(OpenedRun {
+        journal,
+        conversation,
+        files,
+        submission,
+        origin,
+    })
+}
+
+/// What changed in an existing session since it was last used here.
+#[derive(Default)]
+struct Reconciled {
+    /// Whether another agent acts.
+    switched: bool,
+    /// The agent that a person chose another one over.
+    chosen_over: Option<String>,
+    /// The settings that were recorded.
+    settings: Vec<JournalLine>,
+}
+
+/// Brings an existing session up to date with its journal and the settings that a person made.
+async fn reconcile(
+    writer: &mut SessionWriter<'_>,
+    settings: Vec<SetEntry>,
+) -> Result<Reconciled, AgentError> {
+    let mut switched = writer.switch_to_recorded_agent().await?;
+    let recovered = writer.session().subagents().recover_tasks().await;
+    recovered.map_err(AgentError::TaskRecords)?;
+    let before = writer.session().agents().name_or_default(writer.state());
+    let settings = writer.record_settings(settings).await?;
+    switched |= writer.switch_to_recorded_agent().await?;
+    let after = writer.session().agents().name_or_default(writer.state());
+    let chosen = writer.state().runs > 0 && after != before;
+    Ok(Reconciled {
+        switched,
+        chosen_over: chosen.then_some(before),
+        settings,
+    })
+}

@@ -1,0 +1,113 @@
+//! Which agent of the workspace acts in a session.
+
+use crate::{Agent, AgentError};
+use std::sync::Arc;
+use stead_core::{Owner, SessionChange, SessionState, SetEntry};
+use stead_vfs::Vfs;
+use stead_workspace::AgentRole;
+
+/// The agent that acts in a session, and the workspace's own agent.
+#[derive(Debug)]
+pub(crate) struct ActingAgent {
+    acting: Arc<Agent>,
+    workspace: Arc<Agent>,
+}
+
+impl ActingAgent {
+    /// The workspace's own agent acts.
+    pub(crate) fn own(agent: Arc<Agent>) -> Self {
+        Self::of_workspace(agent.clone(), agent)
+    }
+
+    /// `acting`, an agent of the workspace of `workspace`, acts.
+    pub(crate) fn of_workspace(workspace: Arc<Agent>, acting: Arc<Agent>) -> Self {
+        Self { acting, workspace }
+    }
+
+    /// The agent that acts.
+    pub(crate) fn acting(&self) -> &Arc<Agent> {
+        &self.acting
+    }
+
+    /// The workspace's own agent.
+    pub(crate) fn workspace(&self) -> &Arc<Agent> {
+        &self.workspace
+    }
+
+    /// The name of the agent that acts according to the journal.
+    pub(crate) fn active_name(&self, state: &SessionState) -> String {
+        name_in_journal(state).unwrap_or_else(|| self.workspace.agents().own_name())
+    }
+
+    /// The name of the agent that acts according to the journal, or of the one that acts unless
+    /// another is chosen.
+    pub(crate) fn name_or_default(&self, state: &SessionState) -> String {
+        name_in_journal(state).unwrap_or_else(|| self.workspace.agents().default_name())
+    }
+
+    /// Switches to the agent that the journal names. Returns whether another one acted before.
+    pub(crate) async fn switch(
+        &mut self,
+        state: &SessionState,
+        owner: &Owner,
+        files: &Arc<dyn Vfs>,
+    ) -> Result<bool, AgentError> {
+        let role = match state.spawned {
+            Some(_) => AgentRole::Child,
+            None => AgentRole::Main,
+        };
+        let wanted = self.active_name(state);
+        if wanted == self.acting.agents().own_name() {
+            return Ok(false);
+        }
+        if wanted == self.workspace.agents().own_name() && role == AgentRole::Main {
+            self.acting = self.workspace.clone();
+            return Ok(true);
+        }
+        let files = self.workspace.workspace().prompt_files(files);
+        let specs = self.workspace.agents().specs(owner, &files).await?;
+        let spec = specs
+            .get(&wanted)
+            .ok_or_else(|| AgentError::AgentRemoved(wanted.clone()))?;
+        self.acting = self.workspace.agents().agent(spec, role)?;
+        Ok(true)
+    }
+
+    /// Refuses settings that name an agent which does not exist or cannot act by itself.
+    pub(crate) async fn check_choices(
+        &self,
+        settings: &[SetEntry],
+        owner: &Owner,
+        files: &Arc<dyn Vfs>,
+    ) -> Result<(), AgentError> {
+        for setting in settings {
+            let SessionChange::Agent { to } = &setting.change else {
+                continue;
+            };
+            let known = self.workspace.agents().switchable_in(owner, files).await?;
+            if !known.contains(to) {
+                return Err(AgentError::NoSuchAgent {
+                    name: to.clone(),
+                    known,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The reminder that the definition of the acting agent asks for, if the model has not had it
+    /// since the agent began to act.
+    pub(crate) fn due_reminder(&self, state: &SessionState) -> Option<String> {
+        let definition = &self.acting.workspace().definition;
+        let text = definition.active_spec()?.system_reminder.as_ref()?;
+        state
+            .reminder_due
+            .then(|| format!("<system_reminder>\n{}\n</system_reminder>", text.trim()))
+    }
+}
+
+/// The agent that the journal names, or `None` if it is the workspace's own.
+fn name_in_journal(state: &SessionState) -> Option<String> {
+    let of_subagent = || state.spawned.as_ref().map(|spawned| spawned.agent.clone());
+    state.acting.clone().or_else(of_subagent)
+}

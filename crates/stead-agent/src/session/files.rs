@@ -1,0 +1,82 @@
+//! The file tree of a session.
+
+use super::Session;
+use super::acting_agent::ActingAgent;
+use crate::admission::CallGate;
+use std::sync::Arc;
+use stead_core::{ChildFiles, Owner, RunId, SessionId, SubagentOrigin};
+use stead_store::{FencingToken, RunKey};
+use stead_vfs::{Frozen, Overlay, Recorded, Scoped, VPath, Vfs};
+
+/// The files of a run.
+#[derive(Debug, Clone)]
+pub(crate) struct RunFiles {
+    /// The files of the session.
+    pub(crate) session: Arc<dyn Vfs>,
+    /// The same for tools: rules are enforced, and nothing can be written in plan mode.
+    pub(crate) tools: Arc<dyn Vfs>,
+}
+
+impl RunFiles {
+    /// Returns `files` as the files of a run of `session` whose changes can be undone.
+    pub(crate) fn recorded(session: &Session, files: Arc<dyn Vfs>, run: &RunId) -> Self {
+        let key = RunKey {
+            session: session.id.clone(),
+            run: run.clone(),
+        };
+        let changes = session.agent().place().changes(&session.owner);
+        let recorded = Arc::new(Recorded::new(files.clone(), changes, key));
+        Self {
+            tools: tool_files(session, recorded),
+            session: files,
+        }
+    }
+
+    /// Returns `files` as the files of a call whose changes cannot be undone.
+    pub(crate) fn unrecorded(session: &Session, files: Arc<dyn Vfs>) -> Self {
+        Self {
+            tools: tool_files(session, files.clone()),
+            session: files,
+        }
+    }
+}
+
+fn tool_files(session: &Session, files: Arc<dyn Vfs>) -> Arc<dyn Vfs> {
+    let guarded = CallGate::new(session.agent()).guarded_files(files);
+    Arc::new(Frozen::new(guarded, session.freeze.clone()))
+}
+
+/// Returns the files of a subagent's session: those of its parent. An isolated subagent keeps its
+/// changes in a folder of its own.
+pub(super) fn subagent_files(
+    agents: &ActingAgent,
+    (owner, session): (&Owner, &SessionId),
+    origin: &SubagentOrigin,
+    fence: Option<&FencingToken>,
+) -> Arc<dyn Vfs> {
+    let files = agents.acting().place().files(owner, &origin.tree, fence);
+    match origin.files {
+        ChildFiles::Shared => files,
+        ChildFiles::Isolated => {
+            let changes = Scoped::new(files.clone(), changes_folder(agents, session));
+            Arc::new(Overlay::new(
+                Arc::new(changes),
+                Arc::new(Frozen::read_only(files)),
+            ))
+        }
+    }
+}
+
+/// Returns the folder for the changes of an isolated subagent.
+fn changes_folder(agents: &ActingAgent, session: &SessionId) -> VPath {
+    let definition = &agents.workspace().workspace().definition;
+    let path = format!(
+        "agents/{}/subagents/{session}/files",
+        definition.config.agent_id()
+    );
+    definition
+        .paths
+        .runtime
+        .join(&path)
+        .unwrap_or(VPath::root())
+}

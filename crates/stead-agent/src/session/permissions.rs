@@ -1,0 +1,95 @@
+//! The permissions of a session, as the gate is told them.
+
+use super::Session;
+use crate::admission::{CallGate, GateContext};
+use crate::{AgentError, DelegationBounds};
+use stead_core::{PermissionMode, PlanStage, SessionState};
+use stead_gate::{Grant, SessionPermissions};
+use stead_tools::SessionView;
+use stead_vfs::VPath;
+
+impl Session {
+    /// The permission mode.
+    pub fn permission_mode(&self) -> PermissionMode {
+        self.state()
+            .mode
+            .unwrap_or(self.agent().workspace().config().permission_mode)
+    }
+
+    /// The permissions of the session's calls, besides the rules of the acting agent.
+    pub(crate) fn permissions(&self) -> SessionPermissions {
+        let mut ceiling = self.state().ceiling().cloned().unwrap_or_default();
+        if let Some(PlanStage::Making { file }) = &self.state().plan {
+            ceiling.planning = Some(file.clone());
+        }
+        ceiling.tainted |= self.state().tainted.is_some();
+        let of_parent = self
+            .parent_subagents
+            .as_ref()
+            .and_then(|parent| parent.current_permissions());
+        if let Some(of_parent) = of_parent {
+            ceiling.tighten(&of_parent.ceiling_for_subagents());
+        }
+        SessionPermissions {
+            mode: self.permission_mode(),
+            ceiling,
+            grants: self.grants.clone(),
+            denied_tools: CallGate::new(self.agent()).denied_tools(),
+        }
+    }
+
+    /// The facts about the conversation that the gate needs.
+    pub(crate) fn gate_context(&self) -> GateContext<'_> {
+        let permissions = self.permissions();
+        // A subagent that was tainted from the beginning has been so since its first entry.
+        let inherited = permissions.ceiling.tainted.then_some(1);
+        GateContext {
+            owner: &self.owner,
+            tainted_since: self.state().tainted.or(inherited),
+            view: session_view(self.state()),
+            permissions,
+        }
+    }
+
+    /// The bounds of work that this session delegates.
+    pub(crate) fn delegation_bounds(&self) -> DelegationBounds {
+        let spawned = self.state().spawned.as_ref();
+        let depth = spawned.map_or(0, |spawned| spawned.depth);
+        let tree = spawned.map_or_else(|| self.id.clone(), |spawned| spawned.tree.clone());
+        DelegationBounds::new(self.id.clone(), &self.permissions(), depth, tree)
+    }
+
+    /// Reads the owner's permanent permissions.
+    pub(crate) async fn load_grants(&mut self) -> Result<(), AgentError> {
+        self.grants = self.agent().grants(&self.owner).list().await?;
+        Ok(())
+    }
+
+    /// Adds permanent permissions that were just given.
+    pub(crate) fn add_grants(&mut self, grants: &[Grant]) {
+        self.grants.extend_from_slice(grants);
+    }
+
+    /// Makes the files of running tools read-only if the session is in plan mode, and writable
+    /// otherwise.
+    pub(super) fn update_freeze(&self) {
+        let file = self.permissions().ceiling.planning;
+        // A plan file with an invalid path can be written by nobody.
+        self.freeze
+            .set(file.map(|file| VPath::parse(&file).unwrap_or(VPath::root())));
+    }
+
+    /// Tells running subagents the current permissions, which bind them at once.
+    pub(crate) fn update_subagent_permissions(&self) {
+        self.subagents
+            .update_permissions(self.agent().clone(), self.permissions());
+    }
+}
+
+/// Returns the part of the state that tools see.
+pub(crate) fn session_view(state: &SessionState) -> SessionView {
+    SessionView {
+        todos: state.todos.clone(),
+        plan: state.plan.clone(),
+    }
+}

@@ -1,0 +1,154 @@
+//! A session that is open for writing: the only way its journal and its state change.
+
+use super::fold::PermissionChange;
+use super::settings::effective_changes;
+use crate::{AgentError, Session, TurnSetup};
+use std::sync::Arc;
+use stead_core::{Entry, JournalLine, SessionOrigin, SessionState, SetEntry};
+use stead_store::{JournalWriter, LockWait, OpenedSession, StoreError, TornTail};
+use stead_vfs::Vfs;
+use tokio_util::sync::CancellationToken;
+
+/// What to do about a session that does not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IfMissing {
+    Create,
+    Fail,
+}
+
+/// A session with its journal open. No other process can write the journal meanwhile.
+#[derive(Debug)]
+pub(crate) struct SessionWriter<'a> {
+    session: &'a mut Session,
+    writer: Box<dyn JournalWriter>,
+    torn: Option<TornTail>,
+}
+
+impl<'a> SessionWriter<'a> {
+    /// Opens the journal of `session` and brings the session's state up to date.
+    pub(crate) async fn open(
+        session: &'a mut Session,
+        wait: LockWait,
+        missing: IfMissing,
+    ) -> Result<Self, AgentError> {
+        let journals = session.journals.clone();
+        let known = session.fold.position();
+        let mut opened = journals.open(&session.id, known, wait).await;
+        if matches!(opened, Err(StoreError::NotFound(_))) && missing == IfMissing::Create {
+            let origin = session
+                .spawned
+                .take()
+                .map(|spawned| SessionOrigin::Spawned(Box::new(spawned)));
+            opened = match journals.create(&session.id, origin).await {
+                // Another process created it first.
+                Err(StoreError::Exists(_) | StoreError::Locked { .. }) => {
+                    journals.open(&session.id, None, wait).await
+                }
+                other => other,
+            };
+        }
+        Ok(Self::of_opened(session, opened?))
+    }
+
+    /// Returns the writer of a journal that was just opened or created.
+    pub(super) fn of_opened(session: &'a mut Session, opened: OpenedSession) -> Self {
+        if let Some(state) = opened.state {
+            session.replace_state(state);
+        }
+        session.fold.set_position(opened.writer.position());
+        Self {
+            session,
+            writer: opened.writer,
+            torn: opened.torn,
+        }
+    }
+
+    /// Whether the journal has nothing but its first entry.
+    pub(crate) fn is_new(&self) -> bool {
+        self.writer.position().seq <= 1
+    }
+
+    /// Returns a warning if the last line of the journal was not completely written.
+    pub(crate) fn torn_warning(&self) -> Option<String> {
+        let TornTail { line, bytes, .. } = self.torn.as_ref()?;
+        Some(format!(
+            "line {line} of the journal was not written whole; {bytes} bytes were cut off"
+        ))
+    }
+
+    /// Returns the session.
+    pub(crate) fn session(&self) -> &Session {
+        self.session
+    }
+
+    /// Returns the state of the session.
+    pub(crate) fn state(&self) -> &SessionState {
+        self.session.state()
+    }
+
+    /// Returns the session, to change what is not in its journal.
+    pub(crate) fn session_mut(&mut self) -> &mut Session {
+        self.session
+    }
+
+    /// Records entries and folds them into the state. Returns them as they were written, without
+    /// secrets.
+    pub(crate) async fn record(
+        &mut self,
+        entries: Vec<Entry>,
+    ) -> Result<Vec<JournalLine>, AgentError> {
+        let lines = self.writer.append(entries).await?;
+        let change = self.session.fold.apply(&lines)?;
+        self.session.fold.set_position(self.writer.position());
+        // The permissions of a subagent also change with those of its parent.
+        if change == PermissionChange::Possible || self.session.is_delegated() {
+            self.session.update_freeze();
+            self.session.update_subagent_permissions();
+        }
+        Ok(lines)
+    }
+
+    /// Records those settings that change anything.
+    pub(crate) async fn record_settings(
+        &mut self,
+        settings: Vec<SetEntry>,
+    ) -> Result<Vec<JournalLine>, AgentError> {
+        let changes = effective_changes(self.session, settings);
+        if changes.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.record(changes.into_iter().map(Entry::Set).collect())
+            .await
+    }
+
+    /// Switches to the agent that the journal names. Returns whether another one acted before.
+    pub(crate) async fn switch_to_recorded_agent(&mut self) -> Result<bool, AgentError> {
+        self.session
+            .switch_to_recorded_agent(self.writer.fence())
+            .await
+    }
+
+    /// Composes the setup of a turn of the agent that acts.
+    pub(crate) async fn turn_setup(&self) -> Result<TurnSetup, AgentError> {
+        self.session.turn_setup(self.writer.fence()).await
+    }
+
+    /// Returns the files of the session.
+    pub(crate) fn files(&self) -> Arc<dyn Vfs> {
+        self.session.files(self.writer.fence())
+    }
+
+    /// Returns a token that is cancelled when another process takes the session over.
+    pub(crate) fn lease_lost(&self) -> CancellationToken {
+        self.writer.lease_lost()
+    }
+
+    /// Updates what is derived from the journal and releases the session.
+    pub(crate) async fn close(self) {
+        self.session
+            .journals
+            .update_derived(self.session.state(), self.writer.position())
+            .await;
+        self.writer.close().await;
+    }
+}
