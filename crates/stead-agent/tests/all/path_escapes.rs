@@ -32,6 +32,7 @@ fn calls(path: &str) -> Vec<(&'static str, Value)> {
         ("move_file", json!({"from": path, "to": "stolen.txt"})),
         ("move_file", json!({"from": "mine.txt", "to": path})),
         ("glob_files", json!({"pattern": "**", "path": path})),
+        ("tree", json!({"path": path})),
         ("grep_files", json!({"pattern": "secret", "path": path})),
     ]
 }

@@ -99,7 +99,7 @@ fn each_switch_removes_its_tools_and_sections_and_nothing_else() {
         "delegation_wait", "delete_file", "delete_task", "edit_file", "execute", "file_info",
         "get_task", "glob_files", "grep_files", "list_tasks", "load_skill", "ls", "memory_forget", "memory_get",
         "memory_save", "memory_search", "overwrite_file", "plan_enter", "plan_exit", "plan_write", "read_file", "recall",
-        "session_history", "session_list", "session_search", "task",
+        "session_history", "session_list", "session_search", "task", "tree",
         "update_task", "write_file", "write_todos",
     ];
     let memory_tools = vec![

@@ -8,6 +8,7 @@ mod list;
 mod media;
 mod move_delete;
 mod read;
+mod tree;
 mod write;
 
 pub use edit::EDIT_FILE;
@@ -46,6 +47,7 @@ tool_family! {
         move_delete::MoveFile => move_delete::MoveFile,
         find::GlobFiles => find::GlobFiles,
         find::GrepFiles => find::GrepFiles,
+        tree::ShowTree => tree::ShowTree,
     }
 }
 

@@ -20,7 +20,7 @@ fn specs_are_sorted_and_their_schemas_have_no_noise() {
     let specs = registry().specs();
     let names: Vec<_> = specs.iter().map(|spec| spec.name.as_str()).collect();
     #[rustfmt::skip]
-    let expected = ["delete_file", "edit_file", "file_info", "glob_files", "grep_files", "ls", "move_file", "overwrite_file", "read_file", "write_file"];
+    let expected = ["delete_file", "edit_file", "file_info", "glob_files", "grep_files", "ls", "move_file", "overwrite_file", "read_file", "tree", "write_file"];
     assert_eq!(names, expected);
     for spec in specs.iter() {
         let text = spec.parameters.to_string();
@@ -130,6 +130,7 @@ fn every_tool_tells_the_gate_what_it_touches() {
         ("file_info", json!({"file_path": "a"}), vec![access("a", Read)]),
         ("glob_files", json!({"pattern": "*", "path": "d"}), vec![access("d", Read)]),
         ("grep_files", json!({"pattern": "x"}), vec![access(".", Read)]),
+        ("tree", json!({"path": "d"}), vec![access("d", Read)]),
         ("write_file", json!({"file_path": "a", "content": ""}), vec![access("a", Write)]),
         ("overwrite_file", json!({"file_path": "a", "content": ""}), vec![access("a", Write)]),
         ("edit_file", json!({"file_path": "a", "old_string": "x", "new_string": "y"}), vec![access("a", Read), access("a", Write)]),

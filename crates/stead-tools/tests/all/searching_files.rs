@@ -1,4 +1,4 @@
-//! The place for tests of glob_files and grep_files.
+//! The place for tests of glob_files, grep_files and tree.
 
 use super::Session;
 use serde_json::json;
@@ -152,5 +152,67 @@ async fn a_cancelled_search_returns_within_a_second() {
         start.elapsed() < Duration::from_secs(1),
         "{:?}",
         start.elapsed()
+    );
+}
+
+#[tokio::test]
+async fn a_tree_shows_what_glob_finds_to_the_depth_asked_for() {
+    let s = tree();
+    s.put("src/deep/er/c.rs", "");
+    s.put("src/deep/er/d.rs", "");
+    s.put("src-old/z", "");
+    s.put("README", "");
+    std::fs::create_dir(s.os("empty")).unwrap();
+    for (args, expected) in [
+        (
+            json!({"depth": 1}),
+            "README\ndoc/  (1 file)\nsrc-old/  (1 file)\nsrc/  (4 files)",
+        ),
+        (
+            json!({}),
+            "README\ndoc/\n  x.md\nsrc-old/\n  z\nsrc/\n  a.rs\n  b.py\n  deep/  (2 files)",
+        ),
+        (
+            json!({"directory": "/src", "max_depth": 9}),
+            "a.rs\nb.py\ndeep/\n  er/\n    c.rs\n    d.rs",
+        ),
+        // A directory that is named is shown, even if it is ignored.
+        (json!({"path": "target"}), "out.rs"),
+        (json!({"path": "empty"}), "[there are no files in empty]"),
+    ] {
+        assert_eq!(
+            s.call("tree", args.clone()).await.as_deref(),
+            Ok(expected),
+            "{args}"
+        );
+    }
+    for (args, expected) in [
+        (
+            json!({"path": "scr"}),
+            "scr does not exist; did you mean src?",
+        ),
+        (
+            json!({"path": "../x"}),
+            "\"../x\" contains `..`; paths cannot leave the workspace",
+        ),
+        (json!({"depth": 0}), "depth"),
+    ] {
+        let told = s.call("tree", args.clone()).await.unwrap_err();
+        assert!(told.contains(expected), "{args} told {told}");
+    }
+}
+
+#[tokio::test]
+async fn a_tree_is_cut_at_a_thousand_rows() {
+    let s = Session::new();
+    for number in 0..1200 {
+        s.put(&format!("d/{number:04}"), "");
+    }
+    let told = s.call("tree", json!({})).await.unwrap();
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!((lines.len(), lines[0], lines[999]), (1001, "d/", "  0998"));
+    assert_eq!(
+        lines[1000],
+        "[201 rows left out; set a smaller depth or name a directory as path]"
     );
 }

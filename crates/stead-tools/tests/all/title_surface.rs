@@ -28,7 +28,7 @@ fn names(registry: &Registry) -> Vec<String> {
 fn the_model_sees_titles_and_tools_without_one_keep_their_name() {
     let registry = registry();
     #[rustfmt::skip]
-    let expected = ["Edit", "Glob", "Grep", "LS", "Read", "Write", "delete_file", "file_info", "move_file", "overwrite_file"];
+    let expected = ["Edit", "Glob", "Grep", "LS", "Read", "Write", "delete_file", "file_info", "move_file", "overwrite_file", "tree"];
     assert_eq!(names(&registry), expected);
     let snake = names(&Registry::new(file_tools()).unwrap());
     assert_eq!(names(&registry.clone().with_surface(Surface::Snake)), snake);

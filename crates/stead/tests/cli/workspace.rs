@@ -313,6 +313,7 @@ fn calls(path: &str) -> Vec<(&'static str, Value)> {
         ("delete_file", json!({"file_path": path})),
         ("move_file", json!({"from": path, "to": "stolen"})),
         ("glob_files", json!({"pattern": "**", "path": path})),
+        ("tree", json!({"path": path})),
         ("grep_files", json!({"pattern": "secret", "path": path})),
     ]
 }

@@ -69,6 +69,7 @@ pub(super) const TOOLS: [&str; 39] = [
     "move_file",
     "glob_files",
     "grep_files",
+    "tree",
     "file_info",
     "load_skill",
     "write_todos",
@@ -132,7 +133,7 @@ fn path() -> impl Strategy<Value = &'static str> {
 /// Arguments of a tool; there must be some for each.
 fn args(tool: &'static str) -> BoxedStrategy<Value> {
     match tool {
-        "ls" => path().prop_map(|path| json!({"path": path})).boxed(),
+        "ls" | "tree" => path().prop_map(|path| json!({"path": path})).boxed(),
         "read_file" | "file_info" | "delete_file" => {
             path().prop_map(|path| json!({"file_path": path})).boxed()
         }
