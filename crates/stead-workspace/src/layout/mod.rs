@@ -7,6 +7,7 @@
 mod agentscope;
 mod agentscope_py;
 mod deepagents;
+mod deepagents_deploy;
 mod draft;
 mod openharness;
 mod openpaw;

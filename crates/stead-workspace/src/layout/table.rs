@@ -1,7 +1,9 @@
 //! The table of layouts: everything the rest of the program needs to know about each.
 
 use super::{Draft, LoadCx, WorkspaceNameError};
-use super::{agentscope, agentscope_py, deepagents, openharness, openpaw, stead};
+use super::{
+    agentscope, agentscope_py, deepagents, deepagents_deploy, openharness, openpaw, stead,
+};
 use crate::{EmptyAllow, ScaffoldFile, Surface};
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -51,6 +53,8 @@ layouts! {
     Deepagents = deepagents::DEF,
     /// A work directory of AgentScope's Python workspace: `.mcp`, `skills/`, `sessions/`, `data/`.
     AgentscopePy = agentscope_py::DEF,
+    /// A project of Deep Agents' `deploy`: `agent.json`, `AGENTS.md`, `skills/`, `subagents/`.
+    DeepagentsDeploy = deepagents_deploy::DEF,
 }
 
 /// What is known about a layout: one entry of the table.

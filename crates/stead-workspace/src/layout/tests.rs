@@ -97,6 +97,13 @@ fn what_is_protected_may_lie_deeper_than_the_root() {
         (Layout::AgentscopePy.protected(), Write, "sessions/s/context.jsonl", Deny),
         (Layout::AgentscopePy.protected(), Write, "data/x.png", Allow),
         (Layout::AgentscopePy.protected(), Write, "skills/default/a/SKILL.md", Allow),
+        (Layout::DeepagentsDeploy.protected(), Write, "AGENTS.md", Deny),
+        (Layout::DeepagentsDeploy.protected(), Write, "user/AGENTS.md", Allow),
+        (Layout::DeepagentsDeploy.protected(), Write, "subagents/a/agent.json", Deny),
+        (Layout::DeepagentsDeploy.protected(), Read, "subagents/a/agent.json", Allow),
+        (Layout::DeepagentsDeploy.protected(), Read, "mcp.json", Deny),
+        (Layout::Stead.protected(), Write, "agent.json", Deny),
+        (Layout::Stead.protected(), Write, "x/agent.json", Allow),
     ];
     for (protected, kind, text, expected) in table {
         let rules = Rules::new(&[], protected).unwrap();
@@ -154,6 +161,7 @@ fn what_was_offloaded_can_be_read_and_not_changed_in_every_layout() {
         (Layout::Openharness.protected(), ".openharness/data/agents"),
         (Layout::Deepagents.protected(), ".stead/agents"),
         (Layout::AgentscopePy.protected(), ".stead/agents"),
+        (Layout::DeepagentsDeploy.protected(), ".stead/agents"),
     ];
     for (protected, agents) in layouts {
         let rules = Rules::new(&[], protected).unwrap();

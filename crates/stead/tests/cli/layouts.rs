@@ -224,6 +224,14 @@ fn a_deepagents_folder_runs_as_it_is() {
 }
 
 #[test]
+fn a_deepagents_deploy_project_runs_as_it_is() {
+    let kind = Kind::copy("deepagents-deploy", "").with("ANTHROPIC_API_KEY", "k");
+    let (request, prompt) = runs(&kind);
+    insta::assert_json_snapshot!("deepagents_deploy", request);
+    insta::assert_snapshot!("deepagents_deploy_prompt", prompt);
+}
+
+#[test]
 fn a_work_directory_of_agentscopes_python_workspace_runs_as_it_is() {
     let kind = Kind::copy("agentscope-py", "").with("ANTHROPIC_API_KEY", "k");
     let (request, prompt) = runs(&kind);
@@ -240,6 +248,7 @@ fn each_layout_is_scaffolded_checked_and_runs() {
         "openpaw",
         "deepagents",
         "agentscope-py",
+        "deepagents-deploy",
     ] {
         let folder = Folder::new();
         folder

@@ -3,6 +3,7 @@
 
 mod agentscope_py;
 mod deepagents;
+mod deepagents_deploy;
 mod openpaw;
 mod openpaw_errors;
 mod openpaw_keys;

@@ -5,7 +5,12 @@ use stead_workspace::{Layout, OpenOptions, scaffold};
 
 #[tokio::test]
 async fn a_new_workspace_is_of_its_layout_and_passes_the_check() {
-    for layout in [Layout::Openpaw, Layout::Deepagents, Layout::AgentscopePy] {
+    for layout in [
+        Layout::Openpaw,
+        Layout::Deepagents,
+        Layout::AgentscopePy,
+        Layout::DeepagentsDeploy,
+    ] {
         let files = scaffold(layout);
         for comments in ["on", "off"] {
             // With the comments taken off, too: what we suggest must work.
