@@ -30,6 +30,8 @@ mod execute;
 mod gate_entry_points;
 #[path = "all/hooks/mod.rs"]
 mod hooks;
+#[path = "all/kill_points.rs"]
+mod kill_points;
 #[path = "all/lookup.rs"]
 mod lookup;
 #[path = "all/malicious_model.rs"]

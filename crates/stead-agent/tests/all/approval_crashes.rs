@@ -1,12 +1,12 @@
 //! The place for tests of crashes between a question, its answer and the approved call: a call
 //! never runs twice and runs only with the approved arguments.
 
-use crate::support::{agent, agent_on, block_on, in_parallel, journal, results, session, text};
+use crate::kill_points::{KillPoints, doomed_child};
+use crate::support::{agent, agent_on, block_on, journal, results, session, text};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use stead_agent::{
     Agent, AgentError, ApprovalAnswer, ApprovalPolicy, ApprovalQuestion, ApprovalReply, Approver,
@@ -15,7 +15,7 @@ use stead_agent::{
 use stead_core::{Entry, ResultStatus, RunOutcome, args_hash};
 use stead_model::ScriptedModel;
 use stead_store::LockWait;
-use stead_testkit::{Child, Death, DiskOpKind, FaultDisk, KillPoint, child_role};
+use stead_testkit::{Child, Death, FaultDisk, child_role};
 
 const SCRIPT: &str = "- calls: [{tool: write_file, args: {file_path: log.txt, content: \"y\\n\", mode: append}}]\n\
                       - text: done\n";
@@ -110,9 +110,7 @@ async fn assert_ran_at_most_once(dir: &Path, place: &str) {
 fn a_kill_anywhere_between_answer_and_result_never_runs_a_call_twice() {
     const NAME: &str =
         "approval_crashes::a_kill_anywhere_between_answer_and_result_never_runs_a_call_twice";
-    if let Some(role) = child_role() {
-        let point = KillPoint::ALL[role.get("point").parse::<usize>().unwrap()];
-        let disk = FaultDisk::kill_at(role.get("n").parse().unwrap(), point);
+    if let Some((role, disk)) = doomed_child() {
         return block_on(async {
             let agent = agent_on(
                 Path::new(role.get("dir")),
@@ -133,48 +131,17 @@ fn a_kill_anywhere_between_answer_and_result_never_runs_a_call_twice() {
         answer_and_go_on(&agent).await;
         assert_ran_at_most_once(dir.path(), "undisturbed").await;
     });
-    let mut points = Vec::new();
-    for (i, op) in counting.ops().iter().enumerate() {
-        for (at, point) in KillPoint::ALL.into_iter().enumerate() {
-            if point != KillPoint::Torn || op.kind == DiskOpKind::Write {
-                points.push((
-                    i + 1,
-                    at,
-                    format!("{point:?} {} ({:?} {})", i + 1, op.kind, op.name.display()),
-                ));
-            }
-        }
-    }
-    assert!(points.len() > 20, "only {} points", points.len());
-    let killed = AtomicUsize::new(0);
-    in_parallel(&points, |(n, at, place)| {
+    let points = KillPoints::new(NAME, &counting);
+    points.for_each(20, |kill| {
         let dir = tempfile::tempdir().unwrap();
         lay_out(dir.path());
         block_on(park(dir.path()));
-        let told = [
-            ("n", n.to_string()),
-            ("point", at.to_string()),
-            ("dir", dir.path().display().to_string()),
-        ];
-        let ended = Child::spawn(NAME, told).wait(DEADLINE);
-        // Writes of the index are put together as time allows, so there may be fewer operations
-        // than were counted.
-        match ended.death {
-            Death::Signal(9) => drop(killed.fetch_add(1, Ordering::Relaxed)),
-            Death::Exit(0) => {}
-            _ => panic!("{place}: {ended}"),
-        }
+        points.run_child(kill, dir.path(), &[]);
         block_on(async {
             answer_and_go_on(&agent(dir.path(), model()).await).await;
-            assert_ran_at_most_once(dir.path(), place).await;
+            assert_ran_at_most_once(dir.path(), &kill.place).await;
         });
     });
-    let killed = killed.into_inner();
-    assert!(
-        killed + 12 >= points.len(),
-        "only {killed} of {} were killed",
-        points.len()
-    );
 }
 
 /// Never answers.

@@ -5,7 +5,8 @@ use crate::crash_scenario::{
     INPUT, assert_files_whole, assert_truthful, assert_undoable, contents, job_model, lay_out,
     server,
 };
-use crate::support::{agent, agent_on, block_on, in_parallel, journal, session, text};
+use crate::kill_points::{Kill, KillPoints, doomed_child};
+use crate::support::{agent, agent_on, block_on, journal, session, text};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,9 +20,7 @@ const TEST: &str = "crashes::a_kill_anywhere_loses_nothing_and_repeats_nothing";
 
 #[test]
 fn a_kill_anywhere_loses_nothing_and_repeats_nothing() {
-    if let Some(role) = child_role() {
-        let point = KillPoint::ALL[role.get("point").parse::<usize>().unwrap()];
-        let disk = FaultDisk::kill_at(role.get("n").parse().unwrap(), point);
+    if let Some((role, disk)) = doomed_child() {
         return work_until_killed(Path::new(role.get("dir")), role.get("url"), disk);
     }
     let server = server();
@@ -42,28 +41,8 @@ fn a_kill_anywhere_loses_nothing_and_repeats_nothing() {
         agent.sessions().flush().await;
         assert_truthful(&agent, dir.path(), "undisturbed").await;
     });
-    let mut points = Vec::new();
-    for (i, op) in counting.ops().iter().enumerate() {
-        for (at, point) in KillPoint::ALL.into_iter().enumerate() {
-            // Only a write can be torn.
-            if point != KillPoint::Torn || op.kind == DiskOpKind::Write {
-                points.push((
-                    i + 1,
-                    at,
-                    format!(
-                        "{point:?} operation {} ({:?} {})",
-                        i + 1,
-                        op.kind,
-                        op.name.display()
-                    ),
-                ));
-            }
-        }
-    }
-    assert!(points.len() > 100, "only {} points", points.len());
-    in_parallel(&points, |(n, at, place)| {
-        kill_and_go_on(&server, *n, *at, place)
-    });
+    let points = KillPoints::new(TEST, &counting);
+    points.for_each(100, |kill| kill_and_go_on(&server, &points, kill));
     assert_eq!(server.rejections(), Vec::new());
 }
 
@@ -97,20 +76,12 @@ fn work_until_killed(dir: &Path, url: &str, disk: FaultDisk) {
     });
 }
 
-fn kill_and_go_on(server: &FakeModel, n: usize, at: usize, place: &str) {
+fn kill_and_go_on(server: &FakeModel, points: &KillPoints, kill: &Kill) {
+    let place = kill.place.as_str();
     let dir = tempfile::tempdir().unwrap();
     lay_out(dir.path());
     let laid_out = contents(dir.path());
-    let told = [
-        ("n", n.to_string()),
-        ("point", at.to_string()),
-        ("url", server.openai_url()),
-    ];
-    let told = told
-        .into_iter()
-        .chain([("dir", dir.path().to_str().unwrap().to_owned())]);
-    let ended = Child::spawn(TEST, told).wait(Duration::from_secs(30));
-    assert_eq!(ended.death, Death::Signal(9), "{place}: {ended}");
+    let ended = points.run_child(kill, dir.path(), &[("url", server.openai_url())]);
     block_on(async {
         let agent = agent(dir.path(), job_model(server)).await;
         let acknowledged: Vec<&str> = ended

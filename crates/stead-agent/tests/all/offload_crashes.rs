@@ -1,15 +1,15 @@
 //! The place for tests of process kills while content is offloaded: the session stays valid and
 //! every named file is whole.
 
-use crate::support::{TestTool, agent_on, block_on, in_parallel, journal, session};
+use crate::kill_points::{Kill, KillPoints, doomed_child};
+use crate::support::{TestTool, agent_on, block_on, journal, session};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 use stead_agent::{Agent, AgentError, GcMode, RunOptions};
 use stead_core::{Block, Entry, Media, Owner, ResultStatus, Risk, RunOutcome};
 use stead_model::ScriptedModel;
 use stead_store::{Disk, OsDisk, StoreError};
-use stead_testkit::{Child, Death, DiskOpKind, FaultDisk, KillPoint, child_role};
+use stead_testkit::FaultDisk;
 use stead_tools::{Output, Tool};
 
 const TEST: &str = "offload_crashes::a_kill_anywhere_while_offloading_leaves_a_valid_session";
@@ -104,9 +104,8 @@ async fn assert_whole(agent: &Arc<Agent>, dir: &Path, place: &str) {
 
 #[test]
 fn a_kill_anywhere_while_offloading_leaves_a_valid_session() {
-    if let Some(role) = child_role() {
-        let point = KillPoint::ALL[role.get("point").parse::<usize>().unwrap()];
-        let disk = Arc::new(FaultDisk::kill_at(role.get("n").parse().unwrap(), point));
+    if let Some((role, disk)) = doomed_child() {
+        let disk = Arc::new(disk);
         return block_on(async {
             let agent = agent(Path::new(role.get("dir")), disk).await;
             agent
@@ -129,37 +128,14 @@ fn a_kill_anywhere_while_offloading_leaves_a_valid_session() {
         agent.sessions().flush().await;
         assert_whole(&agent, dir.path(), "undisturbed").await;
     });
-    let mut points = Vec::new();
-    for (i, op) in counting.ops().iter().enumerate() {
-        for (at, point) in KillPoint::ALL.into_iter().enumerate() {
-            if point != KillPoint::Torn || op.kind == DiskOpKind::Write {
-                points.push((
-                    i + 1,
-                    at,
-                    format!(
-                        "{point:?} operation {} ({:?} {})",
-                        i + 1,
-                        op.kind,
-                        op.name.display()
-                    ),
-                ));
-            }
-        }
-    }
-    assert!(points.len() > 60, "only {} points", points.len());
-    in_parallel(&points, |(n, at, place)| kill_and_go_on(*n, *at, place));
+    let points = KillPoints::new(TEST, &counting);
+    points.for_each(60, |kill| kill_and_go_on(&points, kill));
 }
 
-fn kill_and_go_on(n: usize, at: usize, place: &str) {
+fn kill_and_go_on(points: &KillPoints, kill: &Kill) {
+    let place = kill.place.as_str();
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().to_str().unwrap().to_owned();
-    let told = [
-        ("n", n.to_string()),
-        ("point", at.to_string()),
-        ("dir", path),
-    ];
-    let ended = Child::spawn(TEST, told).wait(Duration::from_secs(30));
-    assert_eq!(ended.death, Death::Signal(9), "{place}: {ended}");
+    points.run_child(kill, dir.path(), &[]);
     block_on(async {
         let agent = agent(dir.path(), Arc::new(OsDisk)).await;
         let mut resumed = agent.session(session("s"));

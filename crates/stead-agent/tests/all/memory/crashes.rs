@@ -1,13 +1,13 @@
 //! The place for tests of crashes and concurrency of the memory worker: no fact is lost or doubled.
 
 use super::{Obedient, agent, agent_of, hasty, read, say, texts};
-use crate::support::{block_on, in_parallel};
+use crate::kill_points::{KillPoints, doomed_child};
+use crate::support::block_on;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use stead_core::Owner;
-use stead_testkit::{Child, Death, DiskOpKind, FaultDisk, KillPoint, child_role};
+use stead_testkit::{Child, Death, FaultDisk, child_role};
 
 /// What is said, in two sessions.
 const SAID: [(&str, &str); 3] = [
@@ -76,9 +76,8 @@ const KILLED: &str = "memory::crashes::a_kill_anywhere_loses_no_fact_and_doubles
 
 #[test]
 fn a_kill_anywhere_loses_no_fact_and_doubles_none() {
-    if let Some(role) = child_role() {
-        let point = KillPoint::ALL[role.get("point").parse::<usize>().unwrap()];
-        let disk = Arc::new(FaultDisk::kill_at(role.get("n").parse().unwrap(), point));
+    if let Some((role, disk)) = doomed_child() {
+        let disk = Arc::new(disk);
         return block_on(async {
             let agent = agent_of(
                 Path::new(role.get("dir")),
@@ -114,54 +113,14 @@ fn a_kill_anywhere_loses_no_fact_and_doubles_none() {
             .unwrap();
     });
     assert_all_once(dir.path(), "undisturbed");
-    let mut points = Vec::new();
-    for (i, op) in counting.ops().iter().enumerate() {
-        for (at, point) in KillPoint::ALL.into_iter().enumerate() {
-            // After one operation is before the next, but for the last.
-            let told_apart = match point {
-                KillPoint::Before => true,
-                KillPoint::Torn => op.kind == DiskOpKind::Write,
-                KillPoint::After => i + 1 == counting.count(),
-            };
-            if told_apart {
-                points.push((
-                    i + 1,
-                    at,
-                    format!(
-                        "{point:?} operation {} ({:?} {})",
-                        i + 1,
-                        op.kind,
-                        op.name.display()
-                    ),
-                ));
-            }
-        }
-    }
-    assert!(points.len() > 60, "only {} points", points.len());
-    let killed = AtomicUsize::new(0);
-    in_parallel(&points, |(n, at, place)| {
+    let points = KillPoints::new(KILLED, &counting).only_between_operations();
+    points.for_each(60, |kill| {
         let dir = tempfile::tempdir().unwrap();
         lay_out(dir.path());
-        let told = [("n", n.to_string()), ("point", at.to_string())];
-        let told = told
-            .into_iter()
-            .chain([("dir", dir.path().to_str().unwrap().to_owned())]);
-        let ended = Child::spawn(KILLED, told).wait(Duration::from_secs(30));
-        match ended.death {
-            Death::Signal(9) => drop(killed.fetch_add(1, Ordering::Relaxed)),
-            // A slow counting run renews its claim more often: the last points may not be reached.
-            Death::Exit(0) => {}
-            other => panic!("{place}: {other:?}: {ended}"),
-        }
-        block_on(work_to_the_end(dir.path(), place));
-        assert_all_once(dir.path(), place);
+        points.run_child(kill, dir.path(), &[]);
+        block_on(work_to_the_end(dir.path(), &kill.place));
+        assert_all_once(dir.path(), &kill.place);
     });
-    let killed = killed.into_inner();
-    assert!(
-        killed * 10 >= points.len() * 9,
-        "{killed} of {}",
-        points.len()
-    );
 }
 
 const TOGETHER: &str = "memory::crashes::several_processes_at_once_do_everything_once";
