@@ -1,7 +1,9 @@
 //! A folder of the local disk.
 
 use crate::template::template_of;
-use crate::{DefaultDir, IsolationScope, OwnerState, PROJECT, Place, PlaceKind, ProjectAccess};
+use crate::{
+    DefaultDir, IsolationScope, OwnerState, PROJECT, Place, PlaceKind, PlaceSettings, ProjectAccess,
+};
 use futures_util::future::BoxFuture;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,86 +46,39 @@ pub struct LocalPlace {
 }
 
 impl LocalPlace {
-    /// Opens the folder `dir` with the sessions of `agent`. Every change goes through `disk`.
+    /// Opens the folder that `settings` name, without its project. Every change goes through `disk`.
     pub fn open(
-        dir: &Path,
-        agent: AgentId,
+        settings: &PlaceSettings,
         disk: Arc<dyn Disk>,
         redactor: Redactor,
     ) -> Result<Self, VfsError> {
-        let root = LocalVfs::open(dir, disk.clone())?;
-        let own_sessions = Arc::new(FileSessions::new(
-            dir,
-            agent.clone(),
-            disk.clone(),
-            redactor.clone(),
-        ));
-        let scope = IsolationScope::default();
-        let (dir, runtime) = (dir.to_owned(), dir.to_owned());
+        let below = |path: &VPath| {
+            path.parts()
+                .fold(settings.dir.clone(), |dir, name| dir.join(name))
+        };
+        let runtime = below(&settings.runtime);
+        let agent = settings.agent.clone();
         Ok(Self {
-            dir,
-            root,
-            disk,
-            agent,
-            redactor,
-            scope,
+            dir: settings.dir.clone(),
+            root: LocalVfs::open(&settings.dir, disk.clone())?,
+            scope: settings.filesystem.scope,
             project: None,
             project_dir: None,
-            private_paths: Vec::new(),
-            default_dir: None,
-            runtime,
-            usage: None,
-            workspace_sessions: own_sessions,
+            private_paths: settings.private_paths.clone(),
+            default_dir: settings.default_dir.clone(),
+            usage: settings.usage.as_ref().map(below),
+            workspace_sessions: Arc::new(FileSessions::new(
+                &runtime,
+                agent.clone(),
+                disk.clone(),
+                redactor.clone(),
+            )),
             indexes: IndexCache::default(),
-        })
-    }
-
-    /// Keeps runtime state below the folder `runtime`.
-    pub fn with_runtime(self, runtime: &VPath) -> Self {
-        let runtime = runtime
-            .parts()
-            .fold(self.dir.clone(), |dir, name| dir.join(name));
-        let agent = self.agent.clone();
-        let disk = self.disk.clone();
-        let redactor = self.redactor.clone();
-        let own_sessions = Arc::new(FileSessions::new(&runtime, agent, disk, redactor));
-        Self {
             runtime,
-            workspace_sessions: own_sessions,
-            ..self
-        }
-    }
-
-    /// Writes the usage log to the file `usage`.
-    pub fn with_usage(self, usage: &VPath) -> Self {
-        let usage = usage
-            .parts()
-            .fold(self.dir.clone(), |dir, name| dir.join(name));
-        Self {
-            usage: Some(usage),
-            ..self
-        }
-    }
-
-    /// Hides the paths that `patterns` cover from owners they do not belong to.
-    pub fn with_private_paths(self, patterns: Vec<&'static str>) -> Self {
-        Self {
-            private_paths: patterns,
-            ..self
-        }
-    }
-
-    /// Writes new files outside the known folders to a folder of their own.
-    pub fn with_default_dir(self, default_dir: DefaultDir) -> Self {
-        Self {
-            default_dir: Some(default_dir),
-            ..self
-        }
-    }
-
-    /// Sets the scope in which written files are shared.
-    pub fn with_scope(self, scope: IsolationScope) -> Self {
-        Self { scope, ..self }
+            agent,
+            disk,
+            redactor,
+        })
     }
 
     /// Attaches the folder `dir` as `project/`.
@@ -374,15 +329,12 @@ mod tests {
         let project = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         let other = project.path().canonicalize().unwrap();
-        let open = || {
-            LocalPlace::open(
-                dir.path(),
-                AgentId::main(),
-                Arc::new(OsDisk),
-                Redactor::default(),
-            )
-            .unwrap()
+        let scoped = |scope: IsolationScope| {
+            let mut settings = PlaceSettings::local(dir.path(), AgentId::main());
+            settings.filesystem.scope = scope;
+            LocalPlace::open(&settings, Arc::new(OsDisk), Redactor::default()).unwrap()
         };
+        let open = || scoped(IsolationScope::default());
         let attached = || {
             open()
                 .with_project(project.path(), ProjectAccess::Writable)
@@ -406,18 +358,13 @@ mod tests {
             (attached(), &nobody, "project/src", Some(other.join("src"))),
             (open(), &ann, ".", None),
             (
-                open().with_scope(IsolationScope::Agent),
+                scoped(IsolationScope::Agent),
                 &ann,
                 "a",
                 Some(root.join("a")),
             ),
-            (open().with_scope(IsolationScope::Agent), &tenant, "a", None),
-            (
-                open().with_scope(IsolationScope::Session),
-                &nobody,
-                ".",
-                None,
-            ),
+            (scoped(IsolationScope::Agent), &tenant, "a", None),
+            (scoped(IsolationScope::Session), &nobody, ".", None),
         ];
         let session = SessionId::new("s").unwrap();
         for (place, owner, path, expected) in table {

@@ -98,7 +98,11 @@ pub async fn open_place(
     redactor: Redactor,
 ) -> Result<Arc<dyn Place>, PlaceError> {
     let place: Arc<dyn Place> = match settings.filesystem.mode {
-        FilesystemMode::Local => Arc::new(open_local_place(settings, redactor.clone())?),
+        FilesystemMode::Local => {
+            let disk = Arc::new(OsDisk);
+            let place = LocalPlace::open(settings, disk, redactor.clone())?;
+            Arc::new(attach_project(place, settings)?)
+        }
         FilesystemMode::Store => Arc::new(open_store_place(settings, redactor.clone()).await?),
     };
     match settings.persistence {
@@ -138,46 +142,22 @@ pub async fn open_store_place(
         .with_cache(settings.cache.clone()))
 }
 
-/// Opens the folder itself, with the project that is attached to it.
-fn open_local_place(
-    settings: &PlaceSettings,
-    redactor: Redactor,
-) -> Result<LocalPlace, PlaceError> {
-    let disk = Arc::new(OsDisk);
-    let mut place = LocalPlace::open(&settings.dir, settings.agent.clone(), disk, redactor)?
-        .with_scope(settings.filesystem.scope)
-        .with_runtime(&settings.runtime)
-        .with_private_paths(settings.private_paths.clone());
-    if let Some(default) = &settings.default_dir {
-        place = place.with_default_dir(default.clone());
-    }
-    if let Some(usage) = &settings.usage {
-        place = place.with_usage(usage);
-    }
-    match settings.filesystem.project.as_ref().map(Project::settings) {
-        Some(project) => {
-            let access = if project.writable {
-                ProjectAccess::Writable
-            } else {
-                ProjectAccess::ReadOnly
-            };
-            attach_project(place, &settings.dir, &project.path, access)
-        }
-        None => Ok(match &settings.surrounding_project {
-            Some(project) => attach_surrounding(place, &settings.dir, project),
+/// Attaches the project that the settings name, or the one that contains the workspace.
+fn attach_project(place: LocalPlace, settings: &PlaceSettings) -> Result<LocalPlace, PlaceError> {
+    let dir = &settings.dir;
+    let Some(project) = settings.filesystem.project.as_ref().map(Project::settings) else {
+        return Ok(match &settings.surrounding_project {
+            Some(project) => attach_surrounding(place, dir, project),
             None => place,
-        }),
-    }
-}
-
-/// Attaches the folder `project`, whose path is relative to the workspace in `dir`.
-fn attach_project(
-    place: LocalPlace,
-    dir: &Path,
-    project: &Path,
-    access: ProjectAccess,
-) -> Result<LocalPlace, PlaceError> {
-    let folder = dir.join(project);
+        });
+    };
+    let access = if project.writable {
+        ProjectAccess::Writable
+    } else {
+        ProjectAccess::ReadOnly
+    };
+    // The path is relative to the workspace.
+    let folder = dir.join(&project.path);
     refuse_overlap(dir, &folder)?;
     place.with_project(&folder, access).map_err(|error| {
         PlaceError::Settings(format!(

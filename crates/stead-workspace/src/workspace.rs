@@ -312,7 +312,7 @@ impl Workspace {
     ///
     /// Profiles exclude tools, so `files` must not be guarded: a rule that hides a profile must not
     /// disable it.
-    pub async fn profile_cache(
+    pub async fn profiles(
         &self,
         files: &dyn Vfs,
         known: impl Fn(&str) -> bool,

@@ -5,7 +5,7 @@ use super::grants::AskReason;
 use super::question::offer_grant;
 use crate::admission::{CallGate, prepare};
 use crate::session::{IfMissing, SessionWriter};
-use crate::{AgentError, ApprovalAnswer, ApprovalQuestion, Grant, NewGrant, Session};
+use crate::{AgentError, ApprovalAnswer, ApprovalQuestion, Grant, NewGrant, Session, TurnSetup};
 use serde_json::Value;
 use std::borrow::Cow;
 use stead_core::{
@@ -208,10 +208,8 @@ impl Session {
         else {
             return Ok(None);
         };
-        let tools = self
-            .turn_setup(None)
-            .await?
-            .tools_shown_to(self.state().model.as_deref());
+        let setup = TurnSetup::compose(self, None).await?;
+        let tools = setup.tools_shown_to(self.state().model.as_deref());
         let files = self.files(None);
         let checker = AnswerChecker::new(self, &tools, &*files);
         Ok(checker.offered_grant(call).await.map(|(_, scope)| scope))
@@ -224,7 +222,7 @@ async fn record_answers(
     by: &str,
 ) -> Result<ApprovalOutcome, AgentError> {
     writer.switch_to_recorded_agent().await?;
-    let setup = writer.session().turn_setup(None).await?;
+    let setup = TurnSetup::compose(writer.session(), None).await?;
     let tools = setup.tools_shown_to(writer.state().model.as_deref());
     let files = writer.session().files(None);
     let checker = AnswerChecker::new(writer.session(), &tools, &*files);

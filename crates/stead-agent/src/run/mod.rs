@@ -28,21 +28,19 @@ mod signals;
 mod spending;
 mod steering;
 mod stop;
-mod trigger;
 mod turn_setup;
 
 pub(crate) use caller::Caller;
 pub(crate) use conversation::Conversation;
 pub(crate) use journal::RunJournal;
 pub use one_call::{Sessionless, SessionlessResult};
+pub(crate) use opening::RunTrigger;
 pub use options::{BackgroundTaskPolicy, Listener, RunOptions, RunReport};
 pub(crate) use signals::{HaltReason, RunSignals};
 pub(crate) use spending::RunSpending;
 pub use steering::INTERRUPTED;
 pub(crate) use stop::{RunEnding, RunStop};
-pub(crate) use trigger::RunTrigger;
 pub use turn_setup::TurnSetup;
-pub(crate) use turn_setup::{TurnComposer, TurnSession};
 
 use crate::hooks::RunHooks;
 use crate::{AgentError, Budget, GcMode, Session, budget};
@@ -69,26 +67,13 @@ async fn run_to_end(
 ) -> Result<RunReport, AgentError> {
     let prepared = opening::prepare(session, trigger, &options).await?;
     let raise = prepared.raise();
-    let opened = opening::open(session, prepared, &mut options).await?;
-    let report = run_opened(opened, raise, options).await?;
-    enqueue_memory_flush(session, &report).await;
-    collect_garbage_sometimes(session, &report.run).await;
-    Ok(report)
-}
-
-/// Drives an open run to its end, and releases the session.
-async fn run_opened(
-    opened: OpenedRun<'_>,
-    raise: SpendAmount,
-    options: RunOptions,
-) -> Result<RunReport, AgentError> {
     let OpenedRun {
         journal,
         conversation,
         files,
         submission,
         origin,
-    } = opened;
+    } = opening::open(session, prepared, &mut options).await?;
     let signals = journal
         .signals(options.cancel)
         .with_inbox(options.inbox.clone());
@@ -120,7 +105,10 @@ async fn run_opened(
         Err(stop) => Err(stop),
     };
     run.stop_subagents(&driven).await;
-    finish(run, driven).await
+    let report = finish(run, driven).await?;
+    enqueue_memory_flush(session, &report).await;
+    collect_garbage_sometimes(session, &report.run).await;
+    Ok(report)
 }
 
 /// Opens the budget of a run, after the raise that a person allowed is on record.

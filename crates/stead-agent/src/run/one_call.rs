@@ -64,7 +64,7 @@ impl Sessionless {
 
     /// Composes the setup with which a turn would begin.
     pub async fn turn(&self) -> Result<TurnSetup, AgentError> {
-        self.session().turn_setup(None).await
+        TurnSetup::compose(&self.session(), None).await
     }
 
     /// Calls one tool through the same gate and with the same hooks as in a session. A question
@@ -118,7 +118,7 @@ impl Sessionless {
         notices: Arc<Mutex<Vec<(NoticeLevel, String)>>>,
     ) -> Result<SessionlessResult, RunStop> {
         let mut session = self.session();
-        let setup = session.turn_setup(None).await?;
+        let setup = TurnSetup::compose(&session, None).await?;
         session.load_grants().await?;
         let writer = SessionWriter::open(&mut session, LockWait::No, IfMissing::Create).await?;
         // The lease of the journal in memory does not concern the files.
@@ -172,7 +172,10 @@ impl Sessionless {
         let mut session = self.session();
         let words = |error: AgentError| error.to_string();
         session.load_grants().await.map_err(words)?;
-        let tools = session.turn_setup(None).await.map_err(words)?.tools;
+        let tools = TurnSetup::compose(&session, None)
+            .await
+            .map_err(words)?
+            .tools;
         let context = session.gate_context();
         let gate = CallGate::new(&self.agent);
         let prepared = match prepare(&tools, name, args) {

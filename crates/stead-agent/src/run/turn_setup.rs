@@ -3,12 +3,13 @@
 
 use crate::agent::unknown_tool;
 use crate::features::{Contribution, Feature, TurnCx, user_folder};
-use crate::{Agent, AgentError, AgentParts, Subagents};
+use crate::{Agent, AgentError, Session};
 use futures_util::future::try_join_all;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use stead_core::{Owner, SessionId, ToolSpec};
+use stead_core::ToolSpec;
 use stead_model::Params;
+use stead_store::FencingToken;
 use stead_tools::{FolderResolver, Registry, Tool};
 use stead_vfs::Vfs;
 use stead_workspace::{
@@ -31,6 +32,110 @@ pub struct TurnSetup {
 }
 
 impl TurnSetup {
+    /// Composes the setup of the next turn of `session`. Files that did not change since the last
+    /// turn are not read again.
+    pub(crate) async fn compose(
+        session: &Session,
+        fence: Option<&FencingToken>,
+    ) -> Result<Self, AgentError> {
+        let agent = &**session.agent();
+        let workspace = agent.workspace();
+        let place = agent.place();
+        let owner = session.owner();
+        let unguarded = session.files(fence);
+        let files = workspace.prompt_files(&unguarded);
+        let lists = tool_lists(agent, &*files).await?;
+        let names = tool_names(agent);
+        // Profiles are read without the file rules: a rule that hides them from the agent must not
+        // switch them off.
+        let profiles = workspace
+            .profiles(&*unguarded, |name| agent.tools.find(name).is_some())
+            .await?;
+        let profile_of = |model: &str| ResolvedProfile::new(profiles.iter().cloned(), model);
+        let profile = profile_of(agent.model().name());
+        let cx = TurnCx {
+            workspace,
+            profile: &profile,
+            surface: surface(agent, &profile),
+            planning: session.state().is_planning(),
+            files: &files,
+            unguarded_files: &unguarded,
+            owner,
+            subagents: Some(session.subagents()),
+            user_folder: user_folder(owner, &*files).await,
+            session: session.id(),
+            agent: workspace.config().agent_id(),
+            working_folder: &agent.parts.working_folder,
+            sessions: place.sessions(owner),
+            index: place.index(owner),
+            place: (place.kind(), place.describe()),
+            folders: folder_resolver(session),
+            project: place.project_access(),
+            lists: &lists,
+            tool_names: &names,
+            date: today(workspace.config().timezone.as_deref()),
+        };
+        let mut turn = Self::for_profile(agent, &cx).await?;
+        for model in agent.model().facts().names() {
+            let other = profile_of(model);
+            if other != profile {
+                let cx = TurnCx {
+                    profile: &other,
+                    surface: surface(agent, &other),
+                    ..cx.clone()
+                };
+                turn.fallback_setups
+                    .push((model.to_owned(), Self::for_profile(agent, &cx).await?));
+            }
+        }
+        Ok(turn)
+    }
+
+    /// Composes the setup for the model whose profile `cx` has.
+    async fn for_profile(agent: &Agent, cx: &TurnCx<'_>) -> Result<Self, AgentError> {
+        let contributed =
+            try_join_all(agent.features.iter().map(|feature| feature.contribute(cx))).await?;
+        let mut sections = Vec::new();
+        let mut tools = Vec::new();
+        for (feature, contribution) in agent.features.iter().zip(contributed) {
+            let Contribution {
+                sections: more,
+                tools: added,
+            } = contribution;
+            debug_assert!(
+                added.iter().all(|tool| is_offered(&**feature, &**tool)),
+                "{feature:?} contributes a tool that it does not offer"
+            );
+            sections.extend(more);
+            tools.extend(added);
+        }
+        let profile = cx.profile;
+        if let Some(text) = &profile.profile.prompt_suffix {
+            let section = Section::new(
+                "profile",
+                "profile",
+                section_order::SUFFIX,
+                text.trim().to_owned(),
+            );
+            sections.push(section.with_source(profile.suffix_source()));
+        }
+        let tools = agent.tools.with(tools)?;
+        let tools = tools
+            .excluding(&excluded_tools(&tools, cx))
+            .retain_specs(|spec| cx.allows(&spec.name, spec.kind));
+        let tools = tools
+            .with_surface(cx.surface)
+            .with_descriptions(&profile.profile.descriptions);
+        let params = profile.profile.params(&agent.parts.params);
+        Ok(Self {
+            prompt: Prompt::new(sections),
+            tools,
+            profile: profile.clone(),
+            params,
+            fallback_setups: Vec::new(),
+        })
+    }
+
     /// Returns the tools as they were shown to the model that gave the last answer.
     pub(crate) fn tools_shown_to(self, answered: Option<&str>) -> Registry {
         let other = self
@@ -81,186 +186,51 @@ fn is_offered(feature: &dyn Feature, tool: &dyn Tool) -> bool {
     feature.offers().iter().any(|known| known.name == name)
 }
 
-/// The session that a turn is composed for.
-pub(crate) struct TurnSession<'a> {
-    pub(crate) owner: &'a Owner,
-    pub(crate) session: &'a SessionId,
-    /// The tree as the session sees it, not guarded.
-    pub(crate) files: &'a Arc<dyn Vfs>,
-    pub(crate) subagents: &'a Arc<Subagents>,
-    /// Whether the session is in plan mode.
-    pub(crate) planning: bool,
+/// Returns all lists that narrow the tools: those of the settings, and that of `tools.json`.
+async fn tool_lists(agent: &Agent, files: &dyn Vfs) -> Result<Vec<ToolLists>, AgentError> {
+    let workspace = agent.workspace();
+    let listed = workspace.tools_config(files).await?.lists;
+    let named = listed.allow.iter().flatten().chain(&listed.deny);
+    // Lists of other harnesses may name tools that only those have. In our own layout, a
+    // misspelt name in a deny list would leave the tool available.
+    if workspace.definition.layout.def().unknown_tools == UnknownTools::Refused
+        && let Some(name) = unknown_tool(named, &agent.tools)
+    {
+        return Err(AgentError::NoSuchTool {
+            setting: "tools.json",
+            name,
+        });
+    }
+    let settings = workspace.definition.tools.iter().cloned();
+    Ok(settings.chain([listed]).collect())
 }
 
-/// Composes the turn setups of an agent.
-pub(crate) struct TurnComposer<'a> {
-    parts: &'a AgentParts,
-    features: &'a [Box<dyn Feature>],
-    tools: &'a Registry,
+/// Returns the canonical names of all tools that a turn may have.
+fn tool_names(agent: &Agent) -> Vec<String> {
+    let of_turns = agent
+        .features
+        .iter()
+        .flat_map(|feature| feature.offers())
+        .map(|tool| tool.name.to_owned());
+    let specs = agent.tools.specs();
+    let always = specs.iter().map(|spec| spec.name.clone());
+    always.chain(of_turns).collect()
 }
 
-impl<'a> TurnComposer<'a> {
-    pub(crate) fn new(agent: &'a Agent) -> Self {
-        Self {
-            parts: &agent.parts,
-            features: &agent.features,
-            tools: &agent.tools,
-        }
-    }
+/// The surface for a model with this profile.
+fn surface(agent: &Agent, profile: &ResolvedProfile) -> Surface {
+    let definition = &agent.workspace().definition;
+    profile.surface(
+        definition.config.surface,
+        definition.layout,
+        definition.surface,
+    )
+}
 
-    /// Composes the setup of the next turn. Files that did not change since the last turn are not
-    /// read again.
-    pub(crate) async fn compose(&self, turn: TurnSession<'_>) -> Result<TurnSetup, AgentError> {
-        let TurnSession {
-            owner,
-            session,
-            files,
-            subagents,
-            planning,
-        } = turn;
-        let workspace = &self.parts.workspace;
-        let place = &self.parts.place;
-        let bare = files;
-        let files = &workspace.prompt_files(files);
-        let own = user_folder(owner, &**files).await;
-        let lists = self.tool_lists(&**files).await?;
-        let names = self.tool_names();
-        // Profiles are read without the file rules: a rule that hides them from the agent must not
-        // switch them off.
-        let profiles = workspace
-            .profile_cache(&**bare, |name| self.tools.find(name).is_some())
-            .await?;
-        let profile_of = |model: &str| ResolvedProfile::new(profiles.iter().cloned(), model);
-        let profile = profile_of(self.parts.model.name());
-        let cx = TurnCx {
-            workspace,
-            profile: &profile,
-            surface: self.surface(&profile),
-            planning,
-            files,
-            unguarded_files: bare,
-            owner,
-            subagents: Some(subagents),
-            user_folder: own,
-            session,
-            agent: workspace.config().agent_id(),
-            working_folder: &self.parts.working_folder,
-            sessions: place.sessions(owner),
-            index: place.index(owner),
-            place: (place.kind(), place.describe()),
-            folders: self.folder_resolver(owner, session),
-            project: place.project_access(),
-            lists: &lists,
-            tool_names: &names,
-            date: today(workspace.config().timezone.as_deref()),
-        };
-        let mut turn = self.compose_for_profile(&cx).await?;
-        for model in self.parts.model.facts().names() {
-            let other = profile_of(model);
-            if other != profile {
-                let cx = TurnCx {
-                    profile: &other,
-                    surface: self.surface(&other),
-                    ..cx.clone()
-                };
-                turn.fallback_setups
-                    .push((model.to_owned(), self.compose_for_profile(&cx).await?));
-            }
-        }
-        Ok(turn)
-    }
-
-    /// Returns all lists that narrow the tools: those of the settings, and that of `tools.json`.
-    async fn tool_lists(&self, files: &dyn Vfs) -> Result<Vec<ToolLists>, AgentError> {
-        let workspace = &self.parts.workspace;
-        let listed = workspace.tools_config(files).await?.lists;
-        let named = listed.allow.iter().flatten().chain(&listed.deny);
-        // Lists of other harnesses may name tools that only those have. In our own layout, a
-        // misspelt name in a deny list would leave the tool available.
-        if workspace.definition.layout.def().unknown_tools == UnknownTools::Refused
-            && let Some(name) = unknown_tool(named, self.tools)
-        {
-            return Err(AgentError::NoSuchTool {
-                setting: "tools.json",
-                name,
-            });
-        }
-        let settings = workspace.definition.tools.iter().cloned();
-        Ok(settings.chain([listed]).collect())
-    }
-
-    /// Returns the canonical names of all tools that a turn may have.
-    fn tool_names(&self) -> Vec<String> {
-        let of_turns = self
-            .features
-            .iter()
-            .flat_map(|feature| feature.offers())
-            .map(|tool| tool.name.to_owned());
-        let specs = self.tools.specs();
-        let always = specs.iter().map(|spec| spec.name.clone());
-        always.chain(of_turns).collect()
-    }
-
-    /// Composes the setup for the model whose profile `cx` has.
-    async fn compose_for_profile(&self, cx: &TurnCx<'_>) -> Result<TurnSetup, AgentError> {
-        let contributed =
-            try_join_all(self.features.iter().map(|feature| feature.contribute(cx))).await?;
-        let mut sections = Vec::new();
-        let mut tools = Vec::new();
-        for (feature, contribution) in self.features.iter().zip(contributed) {
-            let Contribution {
-                sections: more,
-                tools: added,
-            } = contribution;
-            debug_assert!(
-                added.iter().all(|tool| is_offered(&**feature, &**tool)),
-                "{feature:?} contributes a tool that it does not offer"
-            );
-            sections.extend(more);
-            tools.extend(added);
-        }
-        let profile = cx.profile;
-        if let Some(text) = &profile.profile.prompt_suffix {
-            let section = Section::new(
-                "profile",
-                "profile",
-                section_order::SUFFIX,
-                text.trim().to_owned(),
-            );
-            sections.push(section.with_source(profile.suffix_source()));
-        }
-        let tools = self.tools.with(tools)?;
-        let tools = tools
-            .excluding(&excluded_tools(&tools, cx))
-            .retain_specs(|spec| cx.allows(&spec.name, spec.kind));
-        let tools = tools
-            .with_surface(cx.surface)
-            .with_descriptions(&profile.profile.descriptions);
-        let params = profile.profile.params(&self.parts.params);
-        Ok(TurnSetup {
-            prompt: Prompt::new(sections),
-            tools,
-            profile: profile.clone(),
-            params,
-            fallback_setups: Vec::new(),
-        })
-    }
-
-    /// The surface for a model with this profile.
-    fn surface(&self, profile: &ResolvedProfile) -> Surface {
-        let definition = &self.parts.workspace.definition;
-        profile.surface(
-            definition.config.surface,
-            definition.layout,
-            definition.surface,
-        )
-    }
-
-    /// Resolves folders of a session to directories of this machine.
-    fn folder_resolver(&self, owner: &Owner, session: &SessionId) -> FolderResolver {
-        let place = self.parts.place.clone();
-        let owner = owner.clone();
-        let session = session.clone();
-        Arc::new(move |path| place.local_dir(&owner, &session, path))
-    }
+/// Resolves folders of a session to directories of this machine.
+fn folder_resolver(session: &Session) -> FolderResolver {
+    let place = session.agent().place().clone();
+    let owner = session.owner().clone();
+    let session = session.id().clone();
+    Arc::new(move |path| place.local_dir(&owner, &session, path))
 }

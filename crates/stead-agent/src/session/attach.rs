@@ -143,7 +143,7 @@ impl Session {
     pub async fn input(&self, text: &str) -> Vec<Block> {
         let agent = self.agent();
         let disabled = &agent.workspace().config().disable;
-        if disabled.contains(FeatureSwitch::AtPaths) {
+        if !text.contains('@') || disabled.contains(FeatureSwitch::AtPaths) {
             return vec![Block::text(text)];
         }
         // The rules hold for attached files as they do for files that tools read.

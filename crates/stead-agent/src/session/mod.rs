@@ -22,8 +22,7 @@ pub(crate) use writer::{IfMissing, SessionWriter};
 
 use crate::model_facts::{ASK_ENDPOINT_ABOVE_TOKENS, UNKNOWN_WINDOW_TOKENS};
 use crate::run::{self, RunTrigger};
-use crate::run::{TurnComposer, TurnSession};
-use crate::{Agent, AgentError, RunOptions, RunReport, Subagents, TurnSetup};
+use crate::{Agent, AgentError, RunOptions, RunReport, Subagents};
 use acting_agent::ActingAgent;
 use fold::SessionFold;
 use std::sync::Arc;
@@ -261,21 +260,6 @@ impl Session {
                 files::subagent_files(&self.agents, (&self.owner, &self.id), origin, fence)
             }
         }
-    }
-
-    /// Composes the setup of a turn of the agent that acts.
-    pub(crate) async fn turn_setup(
-        &self,
-        fence: Option<&FencingToken>,
-    ) -> Result<TurnSetup, AgentError> {
-        let turn = TurnSession {
-            owner: &self.owner,
-            session: &self.id,
-            files: &self.files(fence),
-            subagents: &self.subagents,
-            planning: self.state().is_planning(),
-        };
-        TurnComposer::new(self.agent()).compose(turn).await
     }
 
     /// Switches to the agent that the journal names. Returns whether another one acted before.

@@ -130,7 +130,7 @@ impl<'a> SessionWriter<'a> {
 
     /// Composes the setup of a turn of the agent that acts.
     pub(crate) async fn turn_setup(&self) -> Result<TurnSetup, AgentError> {
-        self.session.turn_setup(self.writer.fence()).await
+        TurnSetup::compose(self.session, self.writer.fence()).await
     }
 
     /// Returns the files of the session.

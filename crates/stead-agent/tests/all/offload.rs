@@ -15,7 +15,7 @@ use std::sync::Arc;
 use stead_agent::{Agent, GcMode, RunOptions, open_folder};
 use stead_core::{Block, Entry, Media, Owner, Redactor, ResultStatus, Risk, RunOutcome, UserId};
 use stead_model::{Delta, Model, ModelError, ModelFacts, Request, ScriptedModel};
-use stead_place::{EphemeralPlace, IsolationScope, LocalPlace, Place};
+use stead_place::{EphemeralPlace, IsolationScope, LocalPlace, Place, PlaceSettings};
 use stead_store::{LockWait, MemoryStore, OsDisk, Store};
 use stead_testkit::{FakeModel, FakeWire, RequestTurn, reply};
 use stead_tools::{Output, Tool};
@@ -224,9 +224,12 @@ fn what_is_long_is_readable_and_not_writable_in_every_layout() {
             let runtime = workspace.definition.paths.runtime.clone();
             let id = workspace.config().agent_id();
             let folder = offload_folder(&runtime, &id).unwrap().join("s").unwrap();
-            let place =
-                LocalPlace::open(dir.path(), id, Arc::new(OsDisk), Redactor::default()).unwrap();
-            let place: Arc<dyn Place> = Arc::new(place.with_runtime(&runtime));
+            let settings = PlaceSettings {
+                runtime,
+                ..PlaceSettings::local(dir.path(), id)
+            };
+            let place = LocalPlace::open(&settings, Arc::new(OsDisk), Redactor::default()).unwrap();
+            let place: Arc<dyn Place> = Arc::new(place);
             let tree = place.files(&Owner::default(), &session("s"), None);
             let guarded = stead_vfs::Guarded::new(tree, workspace.rules.clone());
             let agent = builder(dir.path(), scripted("- text: Done."))

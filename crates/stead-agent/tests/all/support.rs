@@ -10,7 +10,7 @@ use stead_core::{
     Block, Entry, Event, EventKind, JournalLine, Redactor, Risk, SessionId, SessionState, ToolSpec,
 };
 use stead_model::{Model, ModelSettings, Params, Timeouts, connect};
-use stead_place::{LocalPlace, Place};
+use stead_place::{LocalPlace, Place, PlaceSettings};
 use stead_sandbox::{Host, Sandbox};
 use stead_store::{Disk, OsDisk};
 use stead_testkit::{FakeModel, FakeWire};
@@ -157,7 +157,7 @@ pub(crate) async fn local_place(
     };
     let workspace = open_folder(dir, options, &|_| None).await.unwrap();
     let id = workspace.config().agent_id();
-    Arc::new(LocalPlace::open(dir, id, disk, redactor).unwrap())
+    Arc::new(LocalPlace::open(&PlaceSettings::local(dir, id), disk, redactor).unwrap())
 }
 
 /// The lines of a session and the state they add up to. Panics if the journal is not sound.

@@ -12,7 +12,8 @@ use std::time::Duration;
 use stead_agent::{Agent, ApprovalPolicy, RunOptions};
 use stead_core::{AgentId, Owner, Redactor, RunOutcome, SessionId};
 use stead_place::{
-    FilesystemMode, FilesystemSettings, IsolationScope, LocalPlace, Place, StorePlace,
+    FilesystemMode, FilesystemSettings, IsolationScope, LocalPlace, Place, PlaceSettings,
+    StorePlace,
 };
 use stead_store::{DocVersion, OsDisk, RunKey, Store, connect};
 use stead_testkit::servers::{ServerKind, shared};
@@ -73,14 +74,9 @@ pub(crate) fn in_store(
 }
 
 pub(crate) fn in_folder(folder: &Path, scope: IsolationScope) -> LocalPlace {
-    let place = LocalPlace::open(
-        folder,
-        AgentId::main(),
-        Arc::new(OsDisk),
-        Redactor::default(),
-    )
-    .unwrap();
-    place.with_scope(scope)
+    let mut settings = PlaceSettings::local(folder, AgentId::main());
+    settings.filesystem.scope = scope;
+    LocalPlace::open(&settings, Arc::new(OsDisk), Redactor::default()).unwrap()
 }
 
 struct World {

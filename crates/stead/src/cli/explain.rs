@@ -84,7 +84,7 @@ type SettingRow = (String, Value, Option<SettingOrigin>);
 impl ProfileRows {
     async fn load(model: Option<String>, workspace: &Workspace) -> Result<Self, CliError> {
         let model = model.unwrap_or_else(|| "none".to_owned());
-        let all = workspace.profile_cache(&*workspace.files, |_| true).await?;
+        let all = workspace.profiles(&*workspace.files, |_| true).await?;
         let resolved = ResolvedProfile::new(all, &model);
         if resolved.layers.is_empty() {
             return Ok(Self { rows: Vec::new() });

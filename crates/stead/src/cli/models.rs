@@ -181,7 +181,7 @@ async fn show_model(
         ]),
     };
     let profiles = ResolvedProfile::new(
-        workspace.profile_cache(&*workspace.files, |_| true).await?,
+        workspace.profiles(&*workspace.files, |_| true).await?,
         &name,
     )
     .layers;

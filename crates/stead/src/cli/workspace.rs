@@ -16,11 +16,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use stead::agent::copy_offloaded;
 use stead::core::{AgentId, Owner, Redactor, SessionId};
-use stead::place::{LocalPlace, Place, StorePathBase, StorePlace};
+use stead::place::{LocalPlace, Place, PlaceSettings, StorePathBase, StorePlace};
 use stead::store::{ImportOutcome, OsDisk, Sessions, StoreError};
-use stead::vfs::{
-    CopyAction, CopyPlan, Included, Overlay, StoreVfs, VPath, Vfs, VfsError, is_secret,
-};
+use stead::vfs::{CopyAction, CopyPlan, Included, Overlay, StoreVfs, VPath, Vfs, is_secret};
 use stead::workspace::{Definition, Layout, OpenOptions, offload_folder};
 
 /// One end of a copy: a tree and its sessions.
@@ -118,23 +116,22 @@ impl CopyEnds<'_> {
             )));
         }
         let agent = workspace.config().agent_id();
-        let open = || {
-            let place =
-                LocalPlace::open(dir, agent.clone(), Arc::new(OsDisk), Redactor::default())?;
-            Ok::<_, VfsError>(place.with_private_paths(Layout::private_paths()))
+        let mut settings = PlaceSettings {
+            private_paths: Layout::private_paths(),
+            ..PlaceSettings::local(dir, agent.clone())
         };
-        let failed = |error| CliError::usage(format!("{name}: {error}"));
-        let place = open().map_err(failed)?;
+        let open = |settings: &PlaceSettings| {
+            LocalPlace::open(settings, Arc::new(OsDisk), Redactor::default())
+                .map_err(|error| CliError::usage(format!("{name}: {error}")))
+        };
+        let place = open(&settings)?;
         let files = place
             .owner_files(&self.owner)
             .map_err(anyhow::Error::from)?;
         let sessions = place.sessions(&self.owner);
         let owner = self.owner.clone();
-        let place: Arc<dyn Place> = Arc::new(
-            open()
-                .map_err(failed)?
-                .with_scope(workspace.config().filesystem.scope),
-        );
+        settings.filesystem.scope = workspace.config().filesystem.scope;
+        let place: Arc<dyn Place> = Arc::new(open(&settings)?);
         Ok(CopyEnd {
             files,
             sessions,

@@ -4,7 +4,7 @@ use super::{Compactor, PlannedCompaction};
 use crate::hooks::RunHooks;
 use crate::run::{Conversation, RunJournal, RunSpending};
 use crate::session::{IfMissing, SessionWriter};
-use crate::{AgentError, Budget, RunOptions, Session};
+use crate::{AgentError, Budget, RunOptions, Session, TurnSetup};
 use stead_core::{Compaction, CompactionCause, ContextBudget, Entry, RunId};
 
 impl Session {
@@ -16,7 +16,7 @@ impl Session {
         focus: Option<String>,
         options: RunOptions,
     ) -> Result<Option<Compaction>, AgentError> {
-        let mut setup = self.turn_setup(None).await?;
+        let mut setup = TurnSetup::compose(self, None).await?;
         let mut writer = SessionWriter::open(self, options.wait, IfMissing::Fail).await?;
         if writer.switch_to_recorded_agent().await? {
             setup = writer.turn_setup().await?;

@@ -14,7 +14,7 @@ use std::time::Duration;
 use stead_agent::{Agent, AgentBuilder, FactDocument, RunOptions, RunReport, WorkerOptions};
 use stead_core::{AgentId, Block, Message, Owner, Redactor, SessionId, StopReason, Usage};
 use stead_model::{Delta, Model, ModelError, ModelFacts, Reply, Request};
-use stead_place::{LocalPlace, Place};
+use stead_place::{LocalPlace, Place, PlaceSettings};
 use stead_store::{Disk, OsDisk};
 use stead_tools::Tool;
 use stead_workspace::{AgentConfig, FeatureSwitch};
@@ -168,8 +168,7 @@ pub(super) async fn agent_of(
     change: impl FnOnce(&mut AgentConfig) + Send + 'static,
 ) -> Arc<Agent> {
     let place = LocalPlace::open(
-        dir,
-        AgentId::main(),
+        &PlaceSettings::local(dir, AgentId::main()),
         disk,
         Redactor::new(["sk-secret-1".to_owned()]),
     )

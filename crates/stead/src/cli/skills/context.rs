@@ -8,7 +8,7 @@ use crate::cli::open_agent::{open_place, open_workspace, owner, variable, withou
 use std::path::Path;
 use std::sync::Arc;
 use stead::core::{Owner, Redactor, SessionId};
-use stead::place::{FilesystemMode, LocalPlace, open_store_place};
+use stead::place::{FilesystemMode, LocalPlace, PlaceSettings, open_store_place};
 use stead::skills::{SkillLayer, SkillLibrary};
 use stead::store::OsDisk;
 use stead::vfs::{Overlay, VPath, Vfs};
@@ -110,7 +110,8 @@ async fn open_trees(
     match workspace.config().filesystem.mode {
         FilesystemMode::Local => {
             let agent = workspace.config().agent_id();
-            let place = LocalPlace::open(dir, agent, Arc::new(OsDisk), Redactor::default());
+            let settings = PlaceSettings::local(dir, agent);
+            let place = LocalPlace::open(&settings, Arc::new(OsDisk), Redactor::default());
             let place = place.map_err(|error| CliError::usage(error.to_string()))?;
             let own = if has_user {
                 Some(place.owner_files(owner).map_err(anyhow::Error::from)?)
