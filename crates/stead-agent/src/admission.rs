@@ -113,15 +113,15 @@ impl CallGate<'_> {
                 format!("the arguments could not be read: {reason}"),
             );
         }
-        let prepared = match prepare(tools, &call.name, call.args.clone()) {
+        let prepared = match tools.prepare(&call.name, call.args.clone()) {
             Ok(prepared) => prepared,
-            Err(message) => {
+            Err(error) => {
                 return match self.excluded_verdict(tools, &call.name, &conversation.permissions) {
                     Some(verdict) => Admission::Refuse(
                         ResultStatus::Denied,
                         format!("denied: {}", verdict.reason),
                     ),
-                    None => Admission::Refuse(ResultStatus::Error, message),
+                    None => Admission::Refuse(ResultStatus::Error, error.to_string()),
                 };
             }
         };
@@ -134,19 +134,6 @@ impl CallGate<'_> {
                 return Admission::Refuse(ResultStatus::Denied, format!("denied: {error}"));
             }
         };
-        self.decide((files, run), (call, state), prepared, facts, conversation)
-            .await
-    }
-
-    /// Judges a call whose facts are known.
-    async fn decide(
-        &self,
-        (files, run): (&dyn Vfs, &RunId),
-        (call, state): (ToolCall, CallState),
-        prepared: PreparedCall,
-        facts: CallFacts,
-        conversation: &GateContext<'_>,
-    ) -> Admission {
         let verdict = ask_if_client_executes(
             prepared.spec(),
             judge(self.gate, &conversation.permissions, &facts),
@@ -234,7 +221,7 @@ impl CallGate<'_> {
             },
             command,
             always_asks: plan.approval().map(str::to_owned),
-            file_verdict: stead_vfs::judge(&workspace.rules, files, &accesses).await?,
+            file_verdict: stead_vfs::judge_accesses(&workspace.rules, files, &accesses).await?,
         })
     }
 
@@ -308,15 +295,6 @@ fn settled_by_answer(state: &CallState) -> Option<Admission> {
         | CallState::Approved { .. }
         | CallState::Begun { .. }
         | CallState::Done { .. } => None,
-    }
-}
-
-/// Returns the call that a model means, whether lists leave its tool out or not: the gate refuses
-/// the tools that are left out, by name.
-pub(crate) fn prepare(tools: &Registry, name: &str, args: Value) -> Result<PreparedCall, String> {
-    match tools.filtered_out(name) {
-        Some(tool) => Ok(PreparedCall::of_filtered_out(tool.clone(), args)),
-        None => tools.prepare(name, args).map_err(|error| error.to_string()),
     }
 }
 

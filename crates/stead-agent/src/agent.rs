@@ -3,7 +3,7 @@
 use crate::features::{self, Feature};
 use crate::memory::AgentMemoryContext;
 use crate::model_facts::ModelLimits;
-use crate::workspace_agents::{ModelConnector, SubagentDelegate, WorkspaceAgents};
+use crate::workspace_agents::{ModelConnector, WorkspaceAgents};
 use crate::{
     AgentError, Budget, Collector, ConversationArchive, GateRules, GrantStore, Hooks, Lookup,
     OpenQuestions, Session, Sessionless, UndoHistory, UsageLog,
@@ -84,21 +84,8 @@ pub(crate) fn unknown_tool<'a>(
 }
 
 impl Agent {
-    /// Returns the agent made of `parts`.
-    pub(crate) fn new(parts: AgentParts) -> Result<Arc<Self>, AgentError> {
-        let hooks = Arc::new(Hooks::new(parts.workspace.definition.hooks.clone()));
-        let agent = Self::with_hooks(parts, hooks)?;
-        agent
-            .hooks
-            .set_default_delegate(Arc::new(SubagentDelegate(Arc::downgrade(&agent))));
-        Ok(agent)
-    }
-
     /// Returns the agent made of `parts` that runs `hooks`.
-    pub(crate) fn with_hooks(
-        parts: AgentParts,
-        hooks: Arc<Hooks>,
-    ) -> Result<Arc<Self>, AgentError> {
+    pub(crate) fn new(parts: AgentParts, hooks: Arc<Hooks>) -> Result<Arc<Self>, AgentError> {
         let features = features::all(&parts);
         let clients = parts
             .workspace

@@ -106,7 +106,7 @@ impl CommandReads {
         rules: &Rules,
         files: &dyn Vfs,
     ) -> Result<Option<Verdict>, VfsError> {
-        let verdict = stead_vfs::judge(rules, files, &self.folders).await?;
+        let verdict = stead_vfs::judge_accesses(rules, files, &self.folders).await?;
         Ok(verdict
             .filter(|verdict| verdict.kind != VerdictKind::Allow)
             .map(|verdict| {

@@ -140,7 +140,7 @@ impl WorkspaceAgents {
         {
             return Ok(role.clone());
         }
-        let role = Agent::with_hooks(self.parts_for(spec, part)?, self.hooks.clone())?;
+        let role = Agent::new(self.parts_for(spec, part)?, self.hooks.clone())?;
         let mut roles = self.lock();
         if roles.len() >= MAX_CACHED_AGENTS {
             roles.clear();
@@ -239,8 +239,7 @@ impl Delegate for SubagentDelegate {
                 .ok_or_else(|| format!("there is no agent {agent:?}"))?;
             let parts = workspace_agent.agents().parts_for(spec, AgentRole::Child);
             let parts = parts.map_err(to_text)?;
-            let role =
-                Agent::with_hooks(parts, Arc::new(Hooks::new(Vec::new()))).map_err(to_text)?;
+            let role = Agent::new(parts, Arc::new(Hooks::new(Vec::new()))).map_err(to_text)?;
             let files = child_files(spec)?;
             let identity = TaskIdentity {
                 task: "hook".to_owned(),

@@ -41,7 +41,7 @@ pub struct CallFacts {
     pub unlisted: bool,
     /// The reason why the tool may never be called for the current model, if there is one.
     pub excluded: Option<String>,
-    /// The verdict of the file rules ([`stead_vfs::judge`]); none if the call touches no files.
+    /// The verdict of the file rules ([`stead_vfs::judge_accesses`]); none if the call touches no files.
     pub file_verdict: Option<Verdict>,
     /// The paths that the arguments name.
     pub named_paths: Vec<String>,

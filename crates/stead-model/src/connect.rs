@@ -158,26 +158,15 @@ fn connect_without_retries(
         return model;
     }
     let provider = find(&name.provider).ok_or_else(|| unknown_provider(&name))?;
-    Ok(Arc::new(HttpModel::new(http_settings(
-        provider, &name, settings, env,
-    )?)?))
-}
-
-fn http_settings(
-    provider: &'static Provider,
-    name: &ModelName,
-    settings: &ModelSettings,
-    env: EnvLookup<'_>,
-) -> Result<HttpSettings, ModelError> {
     let Endpoint { base_url, key } = resolve_endpoint(
         provider,
-        name,
+        &name,
         settings.base_url.as_ref(),
         settings.api_key.as_ref(),
         env,
     )?;
-    Ok(HttpSettings {
-        facts: facts(name, settings),
+    let http = HttpSettings {
+        facts: facts(&name, settings),
         base_url: without_version(provider.wire, &base_url).to_owned(),
         wire: wire_for(provider.wire, &name.model),
         key,
@@ -188,7 +177,8 @@ fn http_settings(
             WireMode::Stream
         },
         timeouts: settings.timeouts.clone(),
-    })
+    };
+    Ok(Arc::new(HttpModel::new(http)?))
 }
 
 /// The address and key of a provider.

@@ -128,7 +128,7 @@ impl HttpModel {
             .map_err(Clone::clone)
     }
 
-    async fn open(&self, request: &Request, deadline: Instant) -> Result<AnswerPhase, ModelError> {
+    async fn send(&self, request: &Request, deadline: Instant) -> Result<AnswerPhase, ModelError> {
         let request = &*self
             .facts
             .abilities

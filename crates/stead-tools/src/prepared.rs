@@ -1,6 +1,6 @@
 //! A call that is ready to be judged and executed.
 
-use crate::{CallPlan, Output, PlanError, PlanView, SessionView, Surface, Tool, ToolCx, ToolError};
+use crate::{CallPlan, Output, PlanView, SessionView, Surface, Tool, ToolCx, ToolError};
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
@@ -12,31 +12,16 @@ use stead_vfs::Vfs;
 /// [`Registry::prepare`](crate::Registry::prepare) makes it, once per call. Everything that follows
 /// uses it: the gate, the question to a person, and the execution.
 pub struct PreparedCall {
-    tool: Arc<dyn Tool>,
-    args: Value,
-    plan: CallPlan,
-    surface: Surface,
+    pub(crate) tool: Arc<dyn Tool>,
+    pub(crate) args: Value,
+    pub(crate) plan: CallPlan,
+    pub(crate) surface: Surface,
 }
 
 impl PreparedCall {
-    /// Creates a call of `tool` with arguments that fit its schema.
-    pub(crate) fn new(
-        tool: Arc<dyn Tool>,
-        args: Value,
-        surface: Surface,
-    ) -> Result<Self, PlanError> {
-        let plan = tool.plan(args.clone())?;
-        Ok(Self {
-            tool,
-            args,
-            plan,
-            surface,
-        })
-    }
-
     /// Creates a call that will be refused because the tool is filtered out. Its arguments were not
     /// checked, so its plan names only the command it would run, if there is one.
-    pub fn of_filtered_out(tool: Arc<dyn Tool>, args: Value) -> Self {
+    pub(crate) fn of_filtered_out(tool: Arc<dyn Tool>, args: Value) -> Self {
         let plan = tool.plan(args.clone()).unwrap_or_default();
         Self {
             tool,

@@ -252,7 +252,12 @@ impl Registry {
     /// Aliases of tools, parameters and values become the canonical ones. Where the schema wants a
     /// number or a boolean, its text is accepted too (`"10"`, `"true"`); an optional parameter
     /// given as `null` counts as left out. Nothing else is guessed.
+    ///
+    /// A call of a tool that lists leave out is prepared too: the gate refuses it, by name.
     pub fn prepare(&self, name: &str, args: Value) -> Result<PreparedCall, PlanError> {
+        if let Some(tool) = self.filtered_out.get(name) {
+            return Ok(PreparedCall::of_filtered_out(tool.clone(), args));
+        }
         let entry = self
             .entry(name)
             .ok_or_else(|| PlanError::UnknownTool(self.unknown_tool_message(name)))?;
@@ -266,7 +271,14 @@ impl Registry {
             }
             Some(_) | None => (entry.checker.check(args).map_err(invalid)?, Surface::Snake),
         };
-        PreparedCall::new(Arc::clone(&entry.tool), args, surface)
+        let tool = Arc::clone(&entry.tool);
+        let plan = tool.plan(args.clone())?;
+        Ok(PreparedCall {
+            tool,
+            args,
+            plan,
+            surface,
+        })
     }
 
     fn entry(&self, name: &str) -> Option<&RegisteredTool> {

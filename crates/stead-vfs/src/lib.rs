@@ -63,7 +63,7 @@ mod vfs;
 mod walk;
 
 pub use frozen::{Freeze, Frozen};
-pub use guarded::{Guarded, judge};
+pub use guarded::{Guarded, judge_accesses};
 pub use home::HomeVfs;
 pub use lines::{FileLine, LineRange, LineWindow};
 pub use local::LocalVfs;

@@ -116,7 +116,7 @@ impl<'de> Deserialize<'de> for CompactionSettings {
             type Value = CompactionSettings;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(
-                    "`on`, `off`, or a map with `trigger`, `keep`, `messages`, `model`, `prompt`",
+                    "`on`, `off`, or a map with `enabled`, `trigger`, `keep`, `messages`, `model`, `prompt`, `timeout_seconds`",
                 )
             }
             fn visit_bool<E>(self, enabled: bool) -> Result<Self::Value, E> {

@@ -24,17 +24,17 @@ struct TextCache {
 /// The part of a file to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReadWindow {
-    /// The whole file; a larger file is an error.
+    /// The whole file; an error if it has more than `limit` bytes.
     Whole {
         /// The maximum number of bytes.
         limit: u64,
     },
-    /// The first bytes, up to the end of a line.
+    /// The whole lines among the first `limit` bytes.
     Head {
         /// The maximum number of bytes.
         limit: u64,
     },
-    /// The last bytes, from the start of a line.
+    /// The whole lines among the last `limit` bytes.
     Tail {
         /// The maximum number of bytes.
         limit: u64,

@@ -145,11 +145,11 @@ impl Workspace {
             .extend(secrets_of_tools(&files, &definition, lookup).await);
         let own = definition.config.variables.clone();
         let known = |name: &str| own.get(name).cloned().or_else(|| lookup(name));
-        let meaning = definition
+        let embedder = definition
             .config
             .search
             .embedder(&known)
-            .map(|meaning| Arc::new(meaning) as Arc<dyn Embed>);
+            .map(|embedder| Arc::new(embedder) as Arc<dyn Embed>);
         let key = definition
             .config
             .search
@@ -173,7 +173,7 @@ impl Workspace {
             library: Arc::default(),
             home,
             cache: options.cache.clone(),
-            embedder: meaning,
+            embedder,
             unattended_rules: unattended,
             spec_cache: Arc::default(),
             built_in: built_in_profiles().into(),

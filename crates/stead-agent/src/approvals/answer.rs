@@ -3,7 +3,7 @@
 use super::OpenQuestion;
 use super::grants::AskReason;
 use super::question::offer_grant;
-use crate::admission::{CallGate, prepare};
+use crate::admission::CallGate;
 use crate::session::{IfMissing, SessionWriter};
 use crate::{AgentError, ApprovalAnswer, ApprovalQuestion, Grant, NewGrant, Session, TurnSetup};
 use serde_json::Value;
@@ -366,7 +366,7 @@ impl<'a> AnswerChecker<'a> {
 
     /// Returns the permission that "always" would give, and its tool.
     async fn offered_grant(&self, call: &ToolCall) -> Option<(String, GrantScope)> {
-        let prepared = prepare(self.tools, &call.name, call.args.clone()).ok()?;
+        let prepared = self.tools.prepare(&call.name, call.args.clone()).ok()?;
         let facts = CallGate::new(self.session.agent())
             .call_facts(
                 (self.tools, self.files),
@@ -399,7 +399,10 @@ impl<'a> AnswerChecker<'a> {
                 "they hold a secret of this machine, which is never passed on".to_owned(),
             ));
         }
-        let prepared = prepare(self.tools, &call.name, args.clone()).map_err(wrong)?;
+        let prepared = self
+            .tools
+            .prepare(&call.name, args.clone())
+            .map_err(|error| wrong(error.to_string()))?;
         let denied = |rule: String| ApprovalError::Denied {
             id: id.clone(),
             rule,

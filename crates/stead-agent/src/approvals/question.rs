@@ -53,7 +53,8 @@ impl CallGate<'_> {
     /// Returns what a call would do, if all files that it touches may be read.
     async fn preview(&self, view: PlanView<'_>, plan: &CallPlan) -> Option<String> {
         let reads: Vec<PathAccess> = plan.accesses().iter().map(read_access).collect();
-        let verdict = stead_vfs::judge(&self.parts.workspace.rules, view.files, &reads).await;
+        let verdict =
+            stead_vfs::judge_accesses(&self.parts.workspace.rules, view.files, &reads).await;
         match verdict {
             Ok(
                 None

@@ -31,16 +31,20 @@ pub enum BudgetError {
     Store(#[from] StoreError),
 }
 
-/// The limits of a run and what was spent of them. Clones share the accounts.
+/// The limits that calls of a model must keep, and what was spent of them. Clones share the
+/// accounts.
 #[derive(Debug, Clone)]
-pub struct Budget(Arc<BudgetAccounts>);
+pub struct Budget(Arc<SharedBudget>);
 
 #[derive(Debug, Default)]
-struct BudgetAccounts {
-    /// The accounts of the run and its session.
+struct SharedBudget {
+    /// The accounts of the run and its session, in memory.
     accounts: Mutex<Vec<BudgetAccount>>,
+    /// The owner's daily limit, in a document that all processes share; none = no limit.
     day: Option<DailyLimit>,
-    lost: Option<UnsettledCalls>,
+    /// Calls that broke off and are charged in full, stored per session; none if neither the run
+    /// nor the session has a limit.
+    unsettled: Option<UnsettledCalls>,
 }
 
 impl Budget {
@@ -51,9 +55,9 @@ impl Budget {
 
     /// The budget of work outside any run: only the daily limit applies.
     pub(crate) fn outside_runs(parts: &AgentParts, owner: &Owner) -> Self {
-        Self(Arc::new(BudgetAccounts {
+        Self(Arc::new(SharedBudget {
             day: DailyLimit::of_owner(parts, owner),
-            ..BudgetAccounts::default()
+            ..SharedBudget::default()
         }))
     }
 
@@ -192,8 +196,8 @@ impl Reservation {
     /// Charges the whole reservation: the call broke off and its cost is not known.
     pub async fn charge_in_full(self) -> Result<(), StoreError> {
         let taken = self.grant.reserved;
-        if let Some(lost) = &self.budget.0.lost {
-            lost.add(taken).await?;
+        if let Some(unsettled) = &self.budget.0.unsettled {
+            unsettled.add(taken).await?;
         }
         self.close(taken).await
     }
@@ -263,10 +267,11 @@ impl Budget {
             return Ok(Self::unlimited());
         }
         let owner = session.owner();
-        let lost = UnsettledCalls::new(parts.place.state(owner), session.id(), session.state().seq);
+        let unsettled =
+            UnsettledCalls::new(parts.place.state(owner), session.id(), session.state().seq);
         let is_limited = |scope| settings.cap(scope).is_limited();
         let broken = match is_limited(BudgetScope::Run) || is_limited(BudgetScope::Session) {
-            true => lost.all().await?,
+            true => unsettled.all().await?,
             false => Vec::new(),
         };
         let spending = SessionSpending {
@@ -278,11 +283,11 @@ impl Budget {
         let of_run = spending.run_account(settings.cap(BudgetScope::Run));
         let of_session = spending.session_account(settings.cap(BudgetScope::Session));
         let accounts: Vec<BudgetAccount> = of_run.into_iter().chain(of_session).collect();
-        let lost = (!accounts.is_empty()).then_some(lost);
-        Ok(Self(Arc::new(BudgetAccounts {
+        let unsettled = (!accounts.is_empty()).then_some(unsettled);
+        Ok(Self(Arc::new(SharedBudget {
             accounts: Mutex::new(accounts),
             day: DailyLimit::of_owner(parts, owner),
-            lost,
+            unsettled,
         })))
     }
 }

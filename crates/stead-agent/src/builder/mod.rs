@@ -8,7 +8,8 @@ pub use error::BuildError;
 pub use folder::open_folder;
 pub use models::{DEFAULT_MODELS, choose_model, resolve_model_files};
 
-use crate::{Agent, AgentParts, HookRuntime, ModelConnector};
+use crate::workspace_agents::SubagentDelegate;
+use crate::{Agent, AgentParts, HookRuntime, Hooks, ModelConnector};
 use models::{AgentModels, GivenModel, ModelSources, SharedVariables};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -303,7 +304,8 @@ impl AgentBuilder {
             Some(place) => place,
             None => open_place(&workspace.place_settings(&dir), Redactor::new(secrets)).await?,
         };
-        let agent = Agent::new(AgentParts {
+        let hooks = Arc::new(Hooks::new(workspace.definition.hooks.clone()));
+        let parts = AgentParts {
             workspace,
             model: main,
             memory_model: memory,
@@ -315,7 +317,10 @@ impl AgentBuilder {
             tools: self.tools,
             working_folder: self.working_folder.unwrap_or(VPath::root()),
             model_connector: connector,
-        })?;
+        };
+        let agent = Agent::new(parts, hooks)?;
+        let delegate = SubagentDelegate(Arc::downgrade(&agent));
+        agent.hooks().set_default_delegate(Arc::new(delegate));
         agent.hooks().init(hook_runtime);
         Ok(agent)
     }

@@ -1,4 +1,4 @@
-//! The input of hooks.
+//! The JSON object that a hook reads about an event.
 
 use super::effect::HookChange;
 use serde_json::{Map, Value, json};

@@ -55,60 +55,54 @@ use stead_store::RunKey;
 pub(crate) fn run(
     session: &mut Session,
     trigger: RunTrigger,
-    options: RunOptions,
-) -> BoxFuture<'_, Result<RunReport, AgentError>> {
-    Box::pin(run_to_end(session, trigger, options))
-}
-
-async fn run_to_end(
-    session: &mut Session,
-    trigger: RunTrigger,
     mut options: RunOptions,
-) -> Result<RunReport, AgentError> {
-    let prepared = opening::prepare(session, trigger, &options).await?;
-    let raise = prepared.raise();
-    let OpenedRun {
-        journal,
-        conversation,
-        files,
-        submission,
-        origin,
-    } = opening::open(session, prepared, &mut options).await?;
-    let signals = journal
-        .signals(options.cancel)
-        .with_inbox(options.inbox.clone());
-    let (budget, budget_error) = match open_budget(&journal, raise, options.budget).await {
-        Ok(budget) => (budget, None),
-        Err(error) => (Budget::unlimited(), Some(error)),
-    };
-    let hooks = RunHooks::new(journal.agent(), budget.clone(), signals.clone());
-    let mut run = ActiveRun {
-        journal,
-        conversation,
-        spending: RunSpending::new(budget),
-        hooks,
-        files,
-        signals,
-        approvals: options.approvals,
-        background_tasks: options.background_tasks,
-    };
-    run.start_subagents();
-    let mut started = budget_error.map_or(Ok(()), |error| Err(RunStop::from(error)));
-    if started.is_ok()
-        && let Some(hooks) = &mut run.hooks
-    {
-        let trigger = origin.as_str();
-        started = hooks.run_start(&mut run.journal, submission, trigger).await;
-    }
-    let driven = match started {
-        Ok(()) => run.drive().await,
-        Err(stop) => Err(stop),
-    };
-    run.stop_subagents(&driven).await;
-    let report = finish(run, driven).await?;
-    enqueue_memory_flush(session, &report).await;
-    collect_garbage_sometimes(session, &report.run).await;
-    Ok(report)
+) -> BoxFuture<'_, Result<RunReport, AgentError>> {
+    Box::pin(async move {
+        let prepared = opening::prepare(session, trigger, &options).await?;
+        let raise = prepared.raise();
+        let OpenedRun {
+            journal,
+            conversation,
+            files,
+            submission,
+            origin,
+        } = opening::open(session, prepared, &mut options).await?;
+        let signals = journal
+            .signals(options.cancel)
+            .with_inbox(options.inbox.clone());
+        let (budget, budget_error) = match open_budget(&journal, raise, options.budget).await {
+            Ok(budget) => (budget, None),
+            Err(error) => (Budget::unlimited(), Some(error)),
+        };
+        let hooks = RunHooks::new(journal.agent(), budget.clone(), signals.clone());
+        let mut run = ActiveRun {
+            journal,
+            conversation,
+            spending: RunSpending::new(budget),
+            hooks,
+            files,
+            signals,
+            approvals: options.approvals,
+            background_tasks: options.background_tasks,
+        };
+        run.start_subagents();
+        let mut started = budget_error.map_or(Ok(()), |error| Err(RunStop::from(error)));
+        if started.is_ok()
+            && let Some(hooks) = &mut run.hooks
+        {
+            let trigger = origin.as_str();
+            started = hooks.run_start(&mut run.journal, submission, trigger).await;
+        }
+        let driven = match started {
+            Ok(()) => run.drive().await,
+            Err(stop) => Err(stop),
+        };
+        run.stop_subagents(&driven).await;
+        let report = finish(run, driven).await?;
+        enqueue_memory_flush(session, &report).await;
+        collect_garbage_sometimes(session, &report.run).await;
+        Ok(report)
+    })
 }
 
 /// Opens the budget of a run, after the raise that a person allowed is on record.

@@ -9,7 +9,7 @@ use super::journal::RunJournal;
 use super::model_call::refuse_secrets;
 use super::stop::RunStop;
 use super::turn_setup::TurnSetup;
-use crate::admission::{CallGate, prepare};
+use crate::admission::CallGate;
 use crate::approvals::{Asker, ask_if_client_executes};
 use crate::hooks::RunHooks;
 use crate::session::RunFiles;
@@ -125,7 +125,7 @@ impl Sessionless {
         let files = writer.session().files(None);
         let conversation =
             Conversation::new(writer.session(), files.clone(), setup).without_offload();
-        let files = RunFiles::unrecorded(writer.session(), files);
+        let files = RunFiles::new(writer.session(), files, None);
         let listener = move |event: &Event| {
             if let EventKind::Notice { level, text } = &event.kind {
                 let mut notices = notices.lock().unwrap_or_else(PoisonError::into_inner);
@@ -178,12 +178,12 @@ impl Sessionless {
             .tools;
         let context = session.gate_context();
         let gate = CallGate::new(&self.agent);
-        let prepared = match prepare(&tools, name, args) {
+        let prepared = match tools.prepare(name, args) {
             Ok(prepared) => prepared,
-            Err(message) => {
+            Err(error) => {
                 return gate
                     .excluded_verdict(&tools, name, &context.permissions)
-                    .ok_or(message);
+                    .ok_or_else(|| error.to_string());
             }
         };
         let files = session.files(None);

@@ -156,7 +156,7 @@ pub(super) async fn open<'a>(
     }
     let mut submission = prepared.submission;
     entries.extend(submission.take_entries(&run, &entries));
-    let files = RunFiles::recorded(writer.session(), files, &run);
+    let files = RunFiles::new(writer.session(), files, Some(&run));
     let mut journal = RunJournal::new(writer, run, options.listener.clone());
     journal.record(entries).await?;
     let session = journal.session().id().clone();

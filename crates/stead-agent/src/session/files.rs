@@ -2,11 +2,10 @@
 
 use super::Session;
 use super::acting_agent::ActingAgent;
-use crate::admission::CallGate;
 use std::sync::Arc;
 use stead_core::{ChildFiles, Owner, RunId, SessionId, SubagentOrigin};
 use stead_store::{FencingToken, RunKey};
-use stead_vfs::{Frozen, Overlay, Recorded, Scoped, VPath, Vfs};
+use stead_vfs::{Frozen, Guarded, Overlay, Recorded, Scoped, VPath, Vfs};
 
 /// The files of a run.
 #[derive(Debug, Clone)]
@@ -18,32 +17,29 @@ pub(crate) struct RunFiles {
 }
 
 impl RunFiles {
-    /// Returns `files` as the files of a run of `session` whose changes can be undone.
-    pub(crate) fn recorded(session: &Session, files: Arc<dyn Vfs>, run: &RunId) -> Self {
-        let key = RunKey {
-            session: session.id.clone(),
-            run: run.clone(),
-        };
-        let changes = session.agent().place().changes(&session.owner);
-        let recorded = Arc::new(Recorded::new(files.clone(), changes, key));
+    /// Returns `files` as the files of `session` during `run`. Without a run, changes cannot be
+    /// undone.
+    ///
+    /// A write of a tool passes plan mode ([`Frozen`]), then the file rules ([`Guarded`]), and is
+    /// recorded for undo only then ([`Recorded`]).
+    pub(crate) fn new(session: &Session, files: Arc<dyn Vfs>, run: Option<&RunId>) -> Self {
+        let mut tools = files.clone();
+        if let Some(run) = run {
+            let key = RunKey {
+                session: session.id.clone(),
+                run: run.clone(),
+            };
+            let changes = session.agent().place().changes(&session.owner);
+            tools = Arc::new(Recorded::new(tools, changes, key));
+        }
+        let rules = session.agent().workspace().rules.clone();
+        tools = Arc::new(Guarded::new(tools, rules));
+        tools = Arc::new(Frozen::new(tools, session.freeze.clone()));
         Self {
-            tools: tool_files(session, recorded),
             session: files,
+            tools,
         }
     }
-
-    /// Returns `files` as the files of a call whose changes cannot be undone.
-    pub(crate) fn unrecorded(session: &Session, files: Arc<dyn Vfs>) -> Self {
-        Self {
-            tools: tool_files(session, files.clone()),
-            session: files,
-        }
-    }
-}
-
-fn tool_files(session: &Session, files: Arc<dyn Vfs>) -> Arc<dyn Vfs> {
-    let guarded = CallGate::new(session.agent()).guarded_files(files);
-    Arc::new(Frozen::new(guarded, session.freeze.clone()))
 }
 
 /// Returns the files of a subagent's session: those of its parent. An isolated subagent keeps its

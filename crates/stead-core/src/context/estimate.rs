@@ -63,16 +63,17 @@ pub fn text_tokens(text: &str) -> u64 {
 
 /// Estimates the tokens of a message.
 pub fn message_tokens(message: &Message) -> u64 {
-    let content = |blocks: &[Block]| blocks.iter().map(block_tokens).sum::<u64>();
+    let tokens_of = |blocks: &[Block]| blocks.iter().map(block_tokens).sum::<u64>();
     MESSAGE_OVERHEAD_TOKENS
         + match message {
             Message::User { content: blocks } | Message::Assistant { content: blocks } => {
-                content(blocks)
+                tokens_of(blocks)
             }
             Message::Tool { results } => results
                 .iter()
                 .map(|result| {
-                    CALL_OVERHEAD_TOKENS + text_tokens(&result.id) + content(&result.content)
+                    // The id is sent back, too.
+                    CALL_OVERHEAD_TOKENS + text_tokens(&result.id) + tokens_of(&result.content)
                 })
                 .sum(),
         }

@@ -17,11 +17,11 @@ fn reached(
 ) -> Result<(String, Option<String>), ModelError> {
     let name: ModelName = settings.name.parse()?;
     let provider = find(&name.provider).ok_or_else(|| unknown_provider(&name))?;
-    let http = http_settings(provider, &name, settings, env)?;
-    Ok((
-        format!("{}{}", http.base_url, http.wire.endpoint(http.mode)),
-        http.key,
-    ))
+    let base_url = settings.base_url.as_ref();
+    let endpoint = resolve_endpoint(provider, &name, base_url, settings.api_key.as_ref(), env)?;
+    let base_url = without_version(provider.wire, &endpoint.base_url);
+    let path = wire_for(provider.wire, &name.model).endpoint(WireMode::Stream);
+    Ok((format!("{base_url}{path}"), endpoint.key))
 }
 
 #[test]

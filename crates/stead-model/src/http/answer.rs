@@ -70,25 +70,21 @@ impl<'a> HttpAnswer<'a> {
             if let Some(delta) = self.ready.pop_front() {
                 return Some(Ok(delta));
             }
-            match self.advance().await {
-                Ok(AnswerPhase::Ended) if self.ready.is_empty() => return None,
+            // The answer has ended unless this step succeeds.
+            let next = match std::mem::replace(&mut self.phase, AnswerPhase::Ended) {
+                AnswerPhase::New => self.model.send(self.request, self.deadline).await,
+                AnswerPhase::Streaming(streaming) => self.read(streaming).await,
+                AnswerPhase::Whole(reply) => {
+                    self.ready.extend(reply.deltas());
+                    self.finish_with(reply);
+                    Ok(AnswerPhase::Ended)
+                }
+                AnswerPhase::Ended => return None,
+            };
+            match next {
                 Ok(phase) => self.phase = phase,
                 Err(error) => return Some(Err(error)),
             }
-        }
-    }
-
-    /// Performs the next step. The phase is `Ended` meanwhile, and stays so after a failure.
-    async fn advance(&mut self) -> Result<AnswerPhase, ModelError> {
-        match std::mem::replace(&mut self.phase, AnswerPhase::Ended) {
-            AnswerPhase::New => self.model.open(self.request, self.deadline).await,
-            AnswerPhase::Streaming(streaming) => self.read(streaming).await,
-            AnswerPhase::Whole(reply) => {
-                self.ready.extend(reply.deltas());
-                self.finish_with(reply);
-                Ok(AnswerPhase::Ended)
-            }
-            AnswerPhase::Ended => Ok(AnswerPhase::Ended),
         }
     }
 

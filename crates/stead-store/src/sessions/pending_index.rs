@@ -1,4 +1,5 @@
-//! Collecting changes of the session index, so that it is not written after every run.
+//! Collecting changes of the session index, so that it is not written after every run. The file
+//! itself is written by `FileSessions`.
 
 use crate::{SessionSummary, StoreError};
 use std::collections::BTreeMap;
@@ -10,7 +11,7 @@ use stead_core::SessionId;
 const INDEX_INTERVAL: Duration = Duration::from_millis(250);
 /// The interval is also at least this multiple of the time that writing takes, which grows with the
 /// number of sessions.
-const INDEX_SHARE: u32 = 20;
+const WRITE_TIME_FACTOR: u32 = 20;
 
 /// The summaries that are not yet in the index file, and the time of the next write.
 #[derive(Debug, Default)]
@@ -60,7 +61,7 @@ impl PendingIndexWrites {
             std::mem::take(&mut state.changes)
         };
         let written = write(changes);
-        let rest = (begun.elapsed() * INDEX_SHARE).max(INDEX_INTERVAL);
+        let rest = (begun.elapsed() * WRITE_TIME_FACTOR).max(INDEX_INTERVAL);
         self.lock().due = Some(begun + rest);
         written
     }

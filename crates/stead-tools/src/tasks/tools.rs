@@ -1,4 +1,5 @@
-//! `create_task`, `list_tasks`, `get_task` and `delete_task`.
+//! `create_task`, `list_tasks`, `get_task` and `delete_task`: tasks in a file that outlive the
+//! conversation. Tasks of subagents are another thing.
 
 use super::list::{Priority, Status, TaskItem};
 use super::update::UpdateTask;
@@ -150,7 +151,7 @@ impl TypedTool for CreateTask {
         })
         .await?;
         Ok(Output::text(format!(
-            "Created task {id} (pending). update_task tells how it goes on."
+            "Created task {id} (pending). Use update_task to report progress."
         )))
     }
 }

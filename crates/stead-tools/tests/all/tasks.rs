@@ -79,7 +79,7 @@ async fn a_task_is_made_shown_brought_on_and_deleted() {
     let id = made.split(' ').nth(2).unwrap().to_owned();
     assert_eq!(
         made,
-        format!("Created task {id} (pending). update_task tells how it goes on.")
+        format!("Created task {id} (pending). Use update_task to report progress.")
     );
     let file = read(&session);
     let task = &file["tasks"][0];

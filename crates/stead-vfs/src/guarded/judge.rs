@@ -15,7 +15,7 @@ const MAX_TREE_ENTRIES: usize = 50_000;
 
 /// Judges everything that `accesses` touch in `vfs`. Returns the strictest verdict, with the rules
 /// that gave it, or `None` without accesses. An error names a path as it was given, and no other.
-pub async fn judge(
+pub async fn judge_accesses(
     rules: &Rules,
     vfs: &dyn Vfs,
     accesses: &[PathAccess],

@@ -16,7 +16,7 @@
 mod judge;
 mod search;
 
-pub use judge::judge;
+pub use judge::judge_accesses;
 
 use crate::lines::{LineRange, LineWindow};
 use crate::rules::{ProtectedLinks, Rules};

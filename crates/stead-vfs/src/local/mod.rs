@@ -251,14 +251,14 @@ impl LocalInner {
         Ok(root::to_stat(&stat))
     }
 
-    /// Opens a directory and returns its size.
+    /// Opens a directory and returns the size of its own data, which grows with its entries.
     fn open_dir(&self, path: &VPath) -> Result<(File, u64), VfsError> {
         let dir = self
             .root
             .open_dir(Path::new(path.as_str()))
             .map_err(|e| error::at(path, e))?;
         let stat = rustix::fs::fstat(&dir).map_err(|e| error::at(path, e))?;
-        Ok((dir, root::size(&stat)))
+        Ok((dir, u64::try_from(stat.st_size).unwrap_or(0)))
     }
 
     fn list(&self, path: &VPath, dir: &File) -> Result<Vec<DirEntry>, VfsError> {

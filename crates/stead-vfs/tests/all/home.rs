@@ -7,7 +7,7 @@ use stead_core::{AccessKind, PathAccess, PathScope, VerdictKind};
 use stead_store::OsDisk;
 use stead_vfs::{
     Bounds, Expect, GlobQuery, Guarded, HomeVfs, LocalVfs, Protected, ReadRange, Rule, Rules,
-    StoreVfs, VPath, Vfs, VfsError, judge,
+    StoreVfs, VPath, Vfs, VfsError, judge_accesses,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -235,7 +235,7 @@ async fn rules_hold_for_the_real_path_whatever_it_is_called() {
             VerdictKind::Deny,
         ),
     ] {
-        let verdict = judge(&rules, &*homed, &[access(kind, path, reach.clone())])
+        let verdict = judge_accesses(&rules, &*homed, &[access(kind, path, reach.clone())])
             .await
             .unwrap()
             .unwrap();

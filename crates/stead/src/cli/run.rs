@@ -58,12 +58,12 @@ pub(crate) async fn run(
             by: "--plan".to_owned(),
         });
     }
-    let way = RunView {
+    let request = RunRequest {
         turn: args.turn,
         output: Some(args.output),
         session_changes: set,
     };
-    let report = execute_run(common, env, session, begin, way).await?;
+    let report = execute_run(common, env, session, begin, request).await?;
     if !args.no_background {
         background::start_worker(common, env, &agent);
     }
@@ -77,7 +77,7 @@ enum CliRunStart {
 }
 
 /// How a run is executed and shown.
-pub(crate) struct RunView {
+pub(crate) struct RunRequest {
     pub(crate) turn: RunFlags,
     /// The form of the output; `None` prints nothing.
     pub(crate) output: Option<OutputFormat>,
@@ -94,16 +94,16 @@ pub(crate) async fn resume_session(
     env: &ProcessEnv,
     agent: &Arc<Agent>,
     id: SessionId,
-    mut way: RunView,
+    mut request: RunRequest,
 ) -> Result<RunReport, CliError> {
     // Another process that answers at the same moment holds the session for an instant.
-    way.turn.wait = way.turn.wait.or(Some(ANSWER_WAIT_SECONDS));
+    request.turn.wait = request.turn.wait.or(Some(ANSWER_WAIT_SECONDS));
     let report = execute_run(
         common,
         env,
         agent.session(id),
         CliRunStart::Resume(SpendAmount::default()),
-        way,
+        request,
     )
     .await?;
     background::start_worker(common, env, agent);
@@ -115,10 +115,10 @@ async fn execute_run(
     env: &ProcessEnv,
     mut session: Session,
     begin: CliRunStart,
-    way: RunView,
+    request: RunRequest,
 ) -> Result<RunReport, CliError> {
     let signals = Signals::watch()?;
-    let renderer = way
+    let renderer = request
         .output
         .map(|output| Arc::new(Renderer::new(env, output, signals.cancel.clone())));
     let options = RunOptions {
@@ -126,13 +126,13 @@ async fn execute_run(
             .as_ref()
             .map_or_else(|| RunOptions::default().listener, Renderer::listener),
         cancel: signals.cancel.clone(),
-        approvals: way.turn.approve.approvals(common, env),
-        wait: way.turn.wait(),
+        approvals: request.turn.approve.approvals(common, env),
+        wait: request.turn.wait(),
         pin: match &begin {
             CliRunStart::Input { pin, .. } => *pin,
             CliRunStart::Resume(_) => Pinned::No,
         },
-        settings: way.session_changes,
+        settings: request.session_changes,
         ..RunOptions::default()
     };
     let report = match begin {

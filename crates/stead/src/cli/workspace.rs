@@ -138,7 +138,7 @@ impl CopyEnds<'_> {
             name: name.clone(),
             place,
             owner,
-            agent: agent.clone(),
+            agent,
         })
     }
 

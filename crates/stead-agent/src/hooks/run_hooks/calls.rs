@@ -4,7 +4,7 @@ use super::super::ask::HookContext;
 use super::super::effect::HookChange;
 use super::super::engine::{HookResults, HookVerdict};
 use super::super::input::{HookInput, truncate_for_hooks};
-use super::{NO_LIMIT, RunHooks, listens, record_results, render_context, run_input};
+use super::{LONGER_THAN_ANY_HOOK, RunHooks, listens, record_results, render_context, run_input};
 use crate::run::{Conversation, RunJournal, RunSignals, RunStop};
 use crate::{Agent, ApprovalAnswer, ApprovalQuestion, Budget, DelegationBounds};
 use serde_json::{Value, json};
@@ -230,7 +230,7 @@ impl AfterToolHooks {
             bounds,
             budget: self.budget,
             signals: Some(&self.signals),
-            max_wait: NO_LIMIT,
+            max_wait: LONGER_THAN_ANY_HOOK,
         };
         let results = self.agent.hooks.fire(input, &context).await;
         for change in &results.changes {

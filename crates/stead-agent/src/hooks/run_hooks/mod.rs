@@ -25,7 +25,7 @@ use stead_core::{Entry, EventKind, Notice, RunId};
 use stead_workspace::{HookEvent, enclose};
 
 /// Longer than any hook may take.
-const NO_LIMIT: Duration = Duration::from_secs(3600);
+const LONGER_THAN_ANY_HOOK: Duration = Duration::from_secs(3600);
 
 /// Text of a hook for the model.
 #[derive(Debug, Clone)]
@@ -81,7 +81,7 @@ impl RunHooks {
             bounds: session.delegation_bounds(),
             budget: self.budget.clone(),
             signals: Some(&self.signals),
-            max_wait: NO_LIMIT,
+            max_wait: LONGER_THAN_ANY_HOOK,
         }
     }
 

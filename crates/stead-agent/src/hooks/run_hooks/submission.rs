@@ -3,7 +3,7 @@
 use super::super::ask::HookContext;
 use super::super::effect::HookChange;
 use super::super::engine::{HookResults, HookVerdict};
-use super::{HookText, NO_LIMIT, context_entry, session_input};
+use super::{HookText, LONGER_THAN_ANY_HOOK, context_entry, session_input};
 use crate::run::{RunSignals, RunStop, RunTrigger};
 use crate::session::{IfMissing, SessionWriter};
 use crate::{AgentError, RunOptions, Session};
@@ -122,7 +122,7 @@ fn context<'a>(
         bounds: session.delegation_bounds().with_settings(settings),
         budget: session.agent().budget(session.owner()),
         signals,
-        max_wait: NO_LIMIT,
+        max_wait: LONGER_THAN_ANY_HOOK,
     }
 }
 

@@ -94,10 +94,7 @@ pub(super) async fn expected(
 
 /// The call, whether lists leave its tool out or not.
 pub(super) fn prepare(tools: &Registry, call: &Call) -> Result<PreparedCall, PlanError> {
-    match tools.filtered_out(call.name).cloned() {
-        Some(tool) => Ok(PreparedCall::of_filtered_out(tool, call.args.clone())),
-        None => tools.prepare(call.name, call.args.clone()),
-    }
+    tools.prepare(call.name, call.args.clone())
 }
 
 /// The verdict of the gate.
@@ -183,7 +180,8 @@ pub(super) async fn verdict(
         }
     });
     if let Some(command) = &mut command
-        && let Ok(Some(verdict)) = stead_vfs::judge(&workspace.rules, &**files, &below).await
+        && let Ok(Some(verdict)) =
+            stead_vfs::judge_accesses(&workspace.rules, &**files, &below).await
         && verdict.kind != VerdictKind::Allow
     {
         let rule = format!(
@@ -203,7 +201,7 @@ pub(super) async fn verdict(
     {
         lies.extend(files.resolve(&path).await.ok());
     }
-    let files = match stead_vfs::judge(&workspace.rules, &**files, &accesses).await {
+    let files = match stead_vfs::judge_accesses(&workspace.rules, &**files, &accesses).await {
         Ok(files) => files,
         Err(error) => {
             return Verdict::deny(

@@ -7,7 +7,7 @@ use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
 use crate::cli::open_agent::open_agent;
 use crate::cli::print::{errln, outln, to_json};
-use crate::cli::run::{RunView, exit_code, resume_command, resume_session};
+use crate::cli::run::{RunRequest, exit_code, resume_command, resume_session};
 use crate::cli::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
@@ -65,12 +65,12 @@ pub(super) async fn answer(
         .into_iter()
         .filter(|set| !matches!(set.change, SessionChange::Agent { .. }))
         .collect();
-    let way = RunView {
+    let request = RunRequest {
         turn: args.turn,
         output: if args.json { None } else { Some(args.output) },
         session_changes: set,
     };
-    let report = resume_session(common, env, &agent, id, way).await?;
+    let report = resume_session(common, env, &agent, id, request).await?;
     if args.json {
         let report = serde_json::to_value(&report).map_err(anyhow::Error::from)?;
         outln!("{}", to_json(&summary(&answered, Some(report)))?);
