@@ -113,7 +113,7 @@ impl CallGate<'_> {
                 format!("the arguments could not be read: {reason}"),
             );
         }
-        let prepared = match tools.prepare(&call.name, call.args.clone()) {
+        let prepared = match tools.prepare_for_gate(&call.name, call.args.clone()) {
             Ok(prepared) => prepared,
             Err(error) => {
                 return match self.excluded_verdict(tools, &call.name, &conversation.permissions) {

@@ -252,12 +252,7 @@ impl Registry {
     /// Aliases of tools, parameters and values become the canonical ones. Where the schema wants a
     /// number or a boolean, its text is accepted too (`"10"`, `"true"`); an optional parameter
     /// given as `null` counts as left out. Nothing else is guessed.
-    ///
-    /// A call of a tool that lists leave out is prepared too: the gate refuses it, by name.
     pub fn prepare(&self, name: &str, args: Value) -> Result<PreparedCall, PlanError> {
-        if let Some(tool) = self.filtered_out.get(name) {
-            return Ok(PreparedCall::of_filtered_out(tool.clone(), args));
-        }
         let entry = self
             .entry(name)
             .ok_or_else(|| PlanError::UnknownTool(self.unknown_tool_message(name)))?;
@@ -279,6 +274,15 @@ impl Registry {
             plan,
             surface,
         })
+    }
+
+    /// Prepares a call for the gate, whether lists leave its tool out or not: the gate refuses tools
+    /// that are left out, by name.
+    pub fn prepare_for_gate(&self, name: &str, args: Value) -> Result<PreparedCall, PlanError> {
+        match self.filtered_out.get(name) {
+            Some(tool) => Ok(PreparedCall::of_filtered_out(tool.clone(), args)),
+            None => self.prepare(name, args),
+        }
     }
 
     fn entry(&self, name: &str) -> Option<&RegisteredTool> {

@@ -366,7 +366,10 @@ impl<'a> AnswerChecker<'a> {
 
     /// Returns the permission that "always" would give, and its tool.
     async fn offered_grant(&self, call: &ToolCall) -> Option<(String, GrantScope)> {
-        let prepared = self.tools.prepare(&call.name, call.args.clone()).ok()?;
+        let prepared = self
+            .tools
+            .prepare_for_gate(&call.name, call.args.clone())
+            .ok()?;
         let facts = CallGate::new(self.session.agent())
             .call_facts(
                 (self.tools, self.files),
@@ -401,7 +404,7 @@ impl<'a> AnswerChecker<'a> {
         }
         let prepared = self
             .tools
-            .prepare(&call.name, args.clone())
+            .prepare_for_gate(&call.name, args.clone())
             .map_err(|error| wrong(error.to_string()))?;
         let denied = |rule: String| ApprovalError::Denied {
             id: id.clone(),

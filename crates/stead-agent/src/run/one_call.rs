@@ -178,7 +178,7 @@ impl Sessionless {
             .tools;
         let context = session.gate_context();
         let gate = CallGate::new(&self.agent);
-        let prepared = match tools.prepare(name, args) {
+        let prepared = match tools.prepare_for_gate(name, args) {
             Ok(prepared) => prepared,
             Err(error) => {
                 return gate

@@ -94,7 +94,7 @@ pub(super) async fn expected(
 
 /// The call, whether lists leave its tool out or not.
 pub(super) fn prepare(tools: &Registry, call: &Call) -> Result<PreparedCall, PlanError> {
-    tools.prepare(call.name, call.args.clone())
+    tools.prepare_for_gate(call.name, call.args.clone())
 }
 
 /// The verdict of the gate.
