@@ -125,7 +125,8 @@ impl Hooks {
                     results.verdict = HookVerdict::Halted(halted);
                     return results;
                 }
-                answer = ask_hook(spec, (runtime, self.delegate.get().or(self.default_delegate.get())), &json, cx) => answer,
+                // Boxed: a process holds thousands of runs, and few of them wait for a hook.
+                answer = Box::pin(ask_hook(spec, (runtime, self.delegate.get().or(self.default_delegate.get())), &json, cx)) => answer,
             };
             match answer
                 .and_then(|answer| resolve_effect(spec, event, answer).map_err(HookFailure::Failed))

@@ -58,7 +58,8 @@ pub(crate) fn run(
     mut options: RunOptions,
 ) -> BoxFuture<'_, Result<RunReport, AgentError>> {
     Box::pin(async move {
-        let prepared = opening::prepare(session, trigger, &options).await?;
+        // Boxed: the memory of these steps is free again while the run goes on.
+        let prepared = Box::pin(opening::prepare(session, trigger, &options)).await?;
         let raise = prepared.raise();
         let OpenedRun {
             journal,
@@ -66,7 +67,7 @@ pub(crate) fn run(
             files,
             submission,
             origin,
-        } = opening::open(session, prepared, &mut options).await?;
+        } = Box::pin(opening::open(session, prepared, &mut options)).await?;
         let signals = journal
             .signals(options.cancel)
             .with_inbox(options.inbox.clone());

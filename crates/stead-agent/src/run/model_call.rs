@@ -48,7 +48,7 @@ impl<'a> ModelCaller<'_, 'a> {
                     wait_ms: 0,
                     reason: "the context does not fit; it is made smaller".to_owned(),
                 });
-                self.compactor().recover_from_overflow(message).await?;
+                Box::pin(self.compactor().recover_from_overflow(message)).await?;
                 self.call_once().await
             }
             other => other,

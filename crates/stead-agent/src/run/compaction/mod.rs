@@ -107,7 +107,7 @@ impl Compactor<'_, '_> {
             window: None,
             focus: None,
         };
-        self.compact(planned).await.map(drop)
+        Box::pin(self.compact(planned)).await.map(drop)
     }
 
     /// Compacts the context because a provider refused the request as too long. An error if nothing
