@@ -144,8 +144,10 @@ impl crate::Redactor {
     /// Redacts content and leaves the journal's own field values alone: a secret that happens to be
     /// `result` must not make a line unreadable.
     fn redact_data(&self, value: &mut Value) {
-        const OUR_WORDS: [&str; 11] = [
+        const OUR_WORDS: [&str; 13] = [
             "type",
+            "kind",
+            "cause",
             "role",
             "run",
             "id",
@@ -159,9 +161,11 @@ impl crate::Redactor {
         ];
         match value {
             Value::Object(fields) => {
+                let is_ours =
+                    |key: &str, value: &Value| value.is_string() && OUR_WORDS.contains(&key);
                 for (key, value) in fields
                     .iter_mut()
-                    .filter(|(key, _)| !OUR_WORDS.contains(&key.as_str()))
+                    .filter(|(key, value)| !is_ours(key, value))
                 {
                     if key == "args" {
                         self.redact_all(value)
@@ -260,10 +264,14 @@ fn json(value: &impl Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Notice, Redactor, RunId};
+    use crate::{Notice, NoticeKind, Redactor, RunId};
 
     fn notice(text: &str) -> Entry {
-        Entry::Notice(Notice::new(RunId::new("r1").unwrap(), text))
+        Entry::Notice(Notice::new(
+            RunId::new("r1").unwrap(),
+            NoticeKind::Context,
+            text,
+        ))
     }
 
     #[test]

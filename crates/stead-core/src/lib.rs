@@ -57,8 +57,9 @@ pub use context::{
 };
 pub use entry::{
     CallIntent, CallResult, Compaction, CompactionCause, DroppedCounts, Entry, EntryKind,
-    FORMAT_VERSION, Fork, HookOutcome, HookRun, ModelReply, Notice, NoticeKind, Pin, ResultStatus,
-    Rewind, RunEnd, RunOutcome, SessionStart, SetEntry, SkillActivation, Steer, UserInput,
+    FORMAT_VERSION, Fork, HookOutcome, HookRun, ModelReply, Notice, NoticeKind, Origin, OriginKind,
+    Pin, ResultStatus, Rewind, RunCause, RunEnd, RunOutcome, SessionStart, SetEntry,
+    SkillActivation, Steer, UserInput,
 };
 pub use event::{Event, EventKind, NoticeLevel};
 pub use hint::Hint;

@@ -204,7 +204,7 @@ impl World {
                 self.record(Entry::Model(reply));
             }
             (_, NextAction::Nudge(text)) => {
-                self.record(Entry::Notice(Notice::repetition(id, text)))
+                self.record(Entry::Notice(Notice::new(id, NoticeKind::Repetition, text)))
             }
             (_, NextAction::Done(outcome, reason)) => self.record(Entry::End(RunEnd {
                 run: id,
@@ -334,7 +334,11 @@ fn a_circle_is_named_at_three_rounds_and_ended_at_six() {
             NextAction::Nudge(text) => {
                 nudges.push(step);
                 let run = run_id(1);
-                world.record(Entry::Notice(Notice::repetition(run, text)));
+                world.record(Entry::Notice(Notice::new(
+                    run,
+                    NoticeKind::Repetition,
+                    text,
+                )));
             }
             NextAction::Done(outcome, reason) => {
                 assert_eq!(outcome, RunOutcome::Failed);
@@ -522,10 +526,7 @@ fn what_a_summary_cost_before_the_first_answer_counts_and_a_run_taken_up_again_g
             outcome: RunOutcome::Budget,
             reason: None,
         }),
-        Entry::User(UserInput {
-            raise,
-            ..UserInput::new(second, Vec::new())
-        }),
+        Entry::User(UserInput::resume(second, raise)),
     ];
     let mut state = SessionState::default();
     for (seq, entry) in (1..).zip(&entries) {

@@ -16,7 +16,7 @@ use crate::hooks::RunHooks;
 use crate::session::RunFiles;
 use crate::subagents::DelegationContext;
 use crate::{AgentError, ApprovalPolicy};
-use stead_core::{Entry, EventKind, NextAction, Notice, RunEnd, RunOutcome};
+use stead_core::{Entry, EventKind, NextAction, Notice, NoticeKind, RunEnd, RunOutcome};
 use stead_store::StoreError;
 
 /// A run while it is carried out.
@@ -57,7 +57,8 @@ impl<'a> ActiveRun<'a> {
                 }
                 NextAction::RunTools(calls) => self.caller().run_tools(calls).await?,
                 NextAction::Nudge(text) => {
-                    let notice = Notice::repetition(self.journal.run().clone(), text);
+                    let notice =
+                        Notice::new(self.journal.run().clone(), NoticeKind::Repetition, text);
                     self.journal.record(vec![Entry::Notice(notice)]).await?;
                 }
                 NextAction::AwaitDecision(calls) => {
@@ -129,10 +130,7 @@ impl<'a> ActiveRun<'a> {
         }
         let session = self.journal.session();
         if let Some(text) = session.agents().due_reminder(session.state()) {
-            let notice = Notice {
-                reminds: true,
-                ..Notice::new(self.journal.run().clone(), text)
-            };
+            let notice = Notice::new(self.journal.run().clone(), NoticeKind::Reminder, text);
             self.journal.record(vec![Entry::Notice(notice)]).await?;
         }
         self.journal.session().update_subagent_permissions();

@@ -8,8 +8,8 @@ use crate::session::RunFiles;
 use crate::session::{IfMissing, Pinned, SessionWriter, with_reminders};
 use crate::{AgentError, Session, budget};
 use stead_core::{
-    Block, Entry, EventKind, JournalLine, Message, Notice, Pin, RunId, RunOutcome, SetEntry,
-    SpendAmount, UserInput,
+    Block, Entry, EventKind, JournalLine, Message, Notice, NoticeKind, Origin, OriginKind, Pin,
+    RunId, RunOutcome, SetEntry, SpendAmount, UserInput,
 };
 
 /// What starts a run.
@@ -242,10 +242,17 @@ fn opening_entries(
                 RunOutcome::Cancelled,
                 "a new input came before this run was done",
             );
-            entries.push(Entry::User(UserInput {
-                handed: session.is_delegated(),
-                ..UserInput::new(new_run.clone(), content)
-            }));
+            let mut input = UserInput::new(new_run.clone(), content);
+            if let Some(spawned) = &state.spawned
+                && session.is_delegated()
+            {
+                input.origin = Origin {
+                    kind: OriginKind::Task,
+                    by: Some(spawned.by.to_string()),
+                    ..Origin::default()
+                };
+            }
+            entries.push(Entry::User(input));
             Ok(RunOpening {
                 run: new_run,
                 entries,
@@ -300,14 +307,15 @@ fn opening_entries(
 
 /// Returns the entries that continue a session whose last run was stopped.
 fn resuming_entries(session: &Session, run: RunId, raise: SpendAmount) -> Vec<Entry> {
-    let mut entries = vec![Entry::User(UserInput {
-        raise,
-        ..UserInput::new(run.clone(), Vec::new())
-    })];
+    let mut entries = vec![Entry::User(UserInput::resume(run.clone(), raise))];
     // Providers do not continue an answer without a message after it.
     let last = session.state().turns.last().map(|turn| &*turn.message);
     if matches!(last, Some(Message::Assistant { .. })) {
-        entries.push(Entry::Notice(Notice::new(run, CONTINUE_PROMPT)));
+        entries.push(Entry::Notice(Notice::new(
+            run,
+            NoticeKind::Continuation,
+            CONTINUE_PROMPT,
+        )));
     }
     entries
 }

@@ -2,7 +2,7 @@
 
 use super::{Subagents, TaskRecord};
 use std::collections::BTreeSet;
-use stead_core::{Notice, RunId};
+use stead_core::{Notice, NoticeKind, RunId};
 
 /// The most tasks in one notice.
 const MAX_REPORTED: usize = 10;
@@ -26,7 +26,7 @@ impl FinishedTasks {
         Notice {
             tasks: self.tasks,
             untrusted: self.untrusted,
-            ..Notice::new(run, self.text)
+            ..Notice::new(run, NoticeKind::Tasks, self.text)
         }
     }
 }

@@ -801,7 +801,7 @@ fn a_task_that_ends_while_its_parent_sleeps_can_wake_it_once() {
         let (lines, state) = journal(&agent, &session("s")).await;
         let wakes = lines
             .iter()
-            .filter(|line| matches!(&line.entry, stead_core::Entry::User(input) if input.wakes));
+            .filter(|line| matches!(&line.entry, stead_core::Entry::User(input) if input.cause == stead_core::RunCause::Wake));
         assert_eq!(
             (
                 wakes.count(),

@@ -315,7 +315,7 @@ proptest! {
         for (i, step) in steps.iter().enumerate() {
             match step.is_empty() {
                 false => { story.step(step); }
-                true => { story.add(Entry::Notice(Notice::new(run(), format!("note {i}")))); }
+                true => { story.add(Entry::Notice(Notice::new(run(), NoticeKind::Context, format!("note {i}")))); }
             }
             if i % (40 / times) == 3 {
                 let room = ContextBudget { limit_tokens: limit, keep_recent_tokens: keep, prompt_tokens: 50 };

@@ -3,7 +3,7 @@
 //! | kind | meaning | durable before the run continues |
 //! |---|---|---|
 //! | `session` | the journal's format, session and agent; always the first line | with the next durable entry |
-//! | `user` | an input was accepted and a run begins; without content, the last run is resumed | yes |
+//! | `user` | a run begins: an input was accepted, the last run is resumed, or tasks have ended | yes |
 //! | `model` | a whole answer of the model | with the next durable entry |
 //! | `call` | a tool call is about to run (intent, bound to a hash of its arguments) | if it can change anything |
 //! | `result` | the result of a call | with the next durable entry; until then its `call` shows that it may have run |
@@ -21,16 +21,20 @@
 mod call;
 mod compaction;
 mod hook;
+mod notice;
 mod run_end;
+mod user;
 
 pub use call::{CallIntent, CallResult, ResultStatus, SkillActivation};
 pub use compaction::{Compaction, CompactionCause, DroppedCounts};
 pub use hook::{HookOutcome, HookRun};
+pub use notice::{Notice, NoticeKind};
 pub use run_end::{RunEnd, RunOutcome};
+pub use user::{Origin, OriginKind, RunCause, UserInput};
 
 use crate::{
-    AgentId, Ask, Block, Decision, RunId, SessionChange, SessionId, SessionOrigin, SpendAmount,
-    StopReason, SubagentOrigin, Usage, Usd,
+    AgentId, Ask, Block, Decision, RunId, SessionChange, SessionId, SessionOrigin, StopReason,
+    SubagentOrigin, Usage, Usd,
 };
 use serde::{Deserialize, Serialize};
 
@@ -120,7 +124,7 @@ impl Entry {
     pub fn must_be_durable(&self) -> bool {
         match self {
             // The journal of the parent session has it too.
-            Self::User(input) => !input.handed,
+            Self::User(input) => !input.is_delegated_task(),
             Self::Ask(_)
             | Self::Decision(_)
             | Self::Steer(_)
@@ -183,51 +187,6 @@ pub struct Fork {
     pub seq: u64,
 }
 
-/// An accepted input.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct UserInput {
-    /// The run that it begins.
-    pub run: RunId,
-    /// The content; empty if the last run is only resumed, or subagent tasks wake the session.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub content: Vec<Block>,
-    /// The amount that a person added to the budget of a run that had exhausted it.
-    #[serde(default, skip_serializing_if = "SpendAmount::is_zero")]
-    pub raise: SpendAmount,
-    /// Whether there is no input: subagent tasks have ended, and a notice reports them.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub wakes: bool,
-    /// Whether it is a task from another session, whose journal contains it too.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub handed: bool,
-}
-
-impl UserInput {
-    /// Returns an input.
-    pub fn new(run: RunId, content: Vec<Block>) -> Self {
-        Self {
-            run,
-            content,
-            raise: SpendAmount::default(),
-            wakes: false,
-            handed: false,
-        }
-    }
-
-    /// Returns an entry without input that begins a run because subagent tasks have ended.
-    pub fn wake(run: RunId) -> Self {
-        Self {
-            wakes: true,
-            ..Self::new(run, Vec::new())
-        }
-    }
-
-    /// Returns an input of one text.
-    pub fn text(run: RunId, text: impl Into<String>) -> Self {
-        Self::new(run, vec![Block::text(text)])
-    }
-}
-
 /// A whole answer of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelReply {
@@ -244,66 +203,6 @@ pub struct ModelReply {
     pub cost: Option<Usd>,
     /// The reason why the model stopped.
     pub stop: StopReason,
-}
-
-/// A message from the harness to the model.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Notice {
-    /// The run.
-    pub run: RunId,
-    /// The text for the model.
-    pub text: String,
-    /// Why the model is told.
-    #[serde(default, skip_serializing_if = "NoticeKind::is_general")]
-    pub kind: NoticeKind,
-    /// The tasks of subagents whose end it tells.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tasks: Vec<String>,
-    /// Whether it reminds an agent that became active.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub reminds: bool,
-    /// Whether it contains untrusted content.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub untrusted: bool,
-}
-
-/// Why a model is sent a notice.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NoticeKind {
-    /// Context, reminders, results of tasks.
-    #[default]
-    General,
-    /// The run repeats the same steps. The model is told once for each repetition.
-    Repetition,
-}
-
-impl NoticeKind {
-    fn is_general(&self) -> bool {
-        *self == Self::General
-    }
-}
-
-impl Notice {
-    /// The notice that a run repeats the same steps.
-    pub fn repetition(run: RunId, text: impl Into<String>) -> Self {
-        Self {
-            kind: NoticeKind::Repetition,
-            ..Self::new(run, text)
-        }
-    }
-
-    /// A notice that tells `text`.
-    pub fn new(run: RunId, text: impl Into<String>) -> Self {
-        Self {
-            run,
-            text: text.into(),
-            kind: NoticeKind::General,
-            tasks: Vec::new(),
-            reminds: false,
-            untrusted: false,
-        }
-    }
 }
 
 /// A steering message: sent by a person to a running run.

@@ -6,8 +6,8 @@ use super::{
 use crate::session_change::ChangeAuthor;
 use crate::{
     Ask, CallIntent, CallResult, CallState, Decision, DecisionKind, Entry, FoldError, HookRun,
-    Message, ModelReply, Notice, NoticeKind, PendingCall, Run, RunEnd, RunId, SessionChange,
-    SessionStart, SkillActivation, Steer, ToolCall, ToolResult, UserInput,
+    Message, ModelReply, Notice, NoticeKind, PendingCall, Run, RunCause, RunEnd, RunId,
+    SessionChange, SessionStart, SkillActivation, Steer, ToolCall, ToolResult, UserInput,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ impl SessionState {
         if self.run.is_some() {
             return Err("the run before it was not ended");
         }
-        if input.content.is_empty() && !input.wakes && !self.is_resumable() {
+        if input.cause == RunCause::Resume && !self.is_resumable() {
             return Err("there is nothing to resume");
         }
         if !input.content.is_empty() {
@@ -107,9 +107,7 @@ impl SessionState {
         let run = Run::new(input.run.clone());
         self.run = Some(match &self.last_run {
             // A run that resumes another continues with its budget.
-            Some(before) if input.content.is_empty() && !input.wakes => {
-                run.resuming(before, input.raise)
-            }
+            Some(before) if input.cause == RunCause::Resume => run.resuming(before, input.raise),
             Some(_) | None => run,
         });
         self.runs += 1;
@@ -259,15 +257,13 @@ impl SessionState {
 
     fn notice(&mut self, seq: u64, notice: &Notice) -> Result<(), &'static str> {
         let run = self.open_run(&notice.run)?;
-        run.nudged |= match notice.kind {
-            NoticeKind::Repetition => true,
-            NoticeKind::General => false,
-        };
-        // The end of a task may need an answer.
-        if !notice.reminds && !notice.tasks.is_empty() {
-            run.answered = None;
+        match notice.kind {
+            NoticeKind::Repetition => run.nudged = true,
+            NoticeKind::Reminder => self.reminder_due = false,
+            // The end of a task may need an answer.
+            NoticeKind::Tasks => run.answered = None,
+            NoticeKind::Context | NoticeKind::Continuation => {}
         }
-        self.reminder_due &= !notice.reminds;
         if notice.untrusted {
             self.tainted.get_or_insert(seq);
         }

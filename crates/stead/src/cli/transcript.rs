@@ -8,8 +8,8 @@ use std::fmt::Write;
 use stead::agent::fenced;
 use stead::core::{
     Block, CallState, Compaction, DecisionKind, Entry, HookRun, JournalLine, Message, NextAction,
-    PermissionCeiling, PlanStage, ResultStatus, RunLimits, RunOutcome, SessionChange, SessionState,
-    ToolResult,
+    PermissionCeiling, PlanStage, ResultStatus, RunCause, RunLimits, RunOutcome, SessionChange,
+    SessionState, ToolResult,
 };
 
 /// How much of a journal is shown.
@@ -125,8 +125,10 @@ fn render_journal(lines: &[JournalLine], style: Style) -> String {
         let head = style.dim(&format!("{:>5} {:.3}", line.seq, line.at));
         let body = match &line.entry {
             Entry::Session(start) => format!("session {} of agent {}", start.session, start.agent),
-            Entry::User(input) if input.wakes => "woken by tasks that ended".to_owned(),
-            Entry::User(input) if input.content.is_empty() => "resumed".to_owned(),
+            Entry::User(input) if input.cause == RunCause::Wake => {
+                "woken by tasks that ended".to_owned()
+            }
+            Entry::User(input) if input.cause == RunCause::Resume => "resumed".to_owned(),
             Entry::User(input) => {
                 format!("{} {}", style.accent("you:"), blocks_text(&input.content))
             }

@@ -21,7 +21,7 @@ use crate::{Agent, AgentError, Budget, HookAction, HookStop, Session};
 use serde_json::Map;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use stead_core::{Entry, EventKind, Notice, RunId};
+use stead_core::{Entry, EventKind, Notice, NoticeKind, RunId};
 use stead_workspace::{HookEvent, enclose};
 
 /// Longer than any hook may take.
@@ -166,7 +166,11 @@ fn session_input(session: &Session, event: HookEvent, run: Option<RunId>) -> Hoo
 
 /// The entry for a text of a hook in the conversation.
 fn context_entry(run: &RunId, text: &HookText) -> Entry {
-    Entry::Notice(Notice::new(run.clone(), render_context(text)))
+    Entry::Notice(Notice::new(
+        run.clone(),
+        NoticeKind::Context,
+        render_context(text),
+    ))
 }
 
 /// A text of a hook as the model reads it.
