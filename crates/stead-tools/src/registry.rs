@@ -5,7 +5,7 @@ use crate::{PlanError, PreparedCall, Surface, Tool, closest_name, known_tool};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use stead_core::ToolSpec;
 
 /// A set of tools, in the order of their names.
@@ -14,6 +14,7 @@ pub struct Registry {
     tools: BTreeMap<String, RegisteredTool>,
     /// Every other name with the canonical one.
     aliases: BTreeMap<String, String>,
+    /// The specs that the model is shown.
     specs: Arc<[ToolSpec]>,
     /// Tools that lists left out, by every name.
     filtered_out: BTreeMap<String, Arc<dyn Tool>>,
@@ -23,6 +24,8 @@ pub struct Registry {
     surface: Surface,
     /// Compiled schemas, shared by all registries that are made from this one.
     checkers: CheckerCache,
+    /// Lists of specs, shared in the same way.
+    shared_specs: SharedSpecs,
 }
 
 #[derive(Clone)]
@@ -63,13 +66,19 @@ pub enum RegistryError {
 impl Registry {
     /// Creates a registry of `tools`. A tool's own name overrides another's alias.
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, RegistryError> {
-        Self::build(BTreeMap::new(), CheckerCache::default(), tools)
+        Self::build(
+            BTreeMap::new(),
+            CheckerCache::default(),
+            SharedSpecs::default(),
+            tools,
+        )
     }
 
     /// Creates a registry of the tools in `named` and of `tools`.
     fn build(
         mut named: BTreeMap<String, RegisteredTool>,
         checkers: CheckerCache,
+        shared_specs: SharedSpecs,
         tools: impl IntoIterator<Item = Arc<dyn Tool>>,
     ) -> Result<Self, RegistryError> {
         for tool in tools {
@@ -105,13 +114,14 @@ impl Registry {
             }
         }
         Ok(Self {
-            specs: visible_specs(&named),
+            specs: shared_specs.share(visible_specs(&named)),
             tools: named,
             aliases,
             filtered_out: BTreeMap::new(),
             excluded: BTreeMap::new(),
             surface: Surface::default(),
             checkers,
+            shared_specs,
         })
     }
 
@@ -125,7 +135,7 @@ impl Registry {
             };
         }
         Self {
-            specs: visible_specs(&self.tools),
+            specs: self.shared_specs.share(visible_specs(&self.tools)),
             surface,
             ..self
         }
@@ -143,7 +153,7 @@ impl Registry {
             }
         }
         Self {
-            specs: visible_specs(&self.tools),
+            specs: self.shared_specs.share(visible_specs(&self.tools)),
             ..self
         }
     }
@@ -186,7 +196,12 @@ impl Registry {
         if more.peek().is_none() {
             return Ok(self.clone());
         }
-        Self::build(self.tools.clone(), self.checkers.clone(), more)
+        Self::build(
+            self.tools.clone(),
+            self.checkers.clone(),
+            self.shared_specs.clone(),
+            more,
+        )
     }
 
     /// Returns the tools that `keep` accepts by their canonical names.
@@ -208,7 +223,7 @@ impl Registry {
                 kept.filtered_out.insert(name.clone(), tool.clone());
             }
         }
-        kept.specs = visible_specs(&kept.tools);
+        kept.specs = self.shared_specs.share(visible_specs(&kept.tools));
         kept
     }
 
@@ -301,10 +316,34 @@ impl Registry {
 }
 
 /// Returns the specs that a model is shown, in the order of names.
-fn visible_specs(tools: &BTreeMap<String, RegisteredTool>) -> Arc<[ToolSpec]> {
+fn visible_specs(tools: &BTreeMap<String, RegisteredTool>) -> Vec<ToolSpec> {
     let mut specs: Vec<ToolSpec> = tools.values().map(RegisteredTool::visible_spec).collect();
     specs.sort_by(|a, b| a.name.cmp(&b.name));
-    specs.into()
+    specs
+}
+
+/// Lists of specs, so that registries with equal specs share one copy: a list takes 12 KB, and each
+/// of a thousand sessions has its own registry.
+#[derive(Clone, Default)]
+struct SharedSpecs(Arc<Mutex<Vec<Arc<[ToolSpec]>>>>);
+
+impl SharedSpecs {
+    /// The most lists that are kept, the latest last. A turn makes two or three on its way.
+    const MAX_LISTS: usize = 8;
+
+    /// Returns the list that equals `specs`, or else keeps `specs` as a new list.
+    fn share(&self, specs: Vec<ToolSpec>) -> Arc<[ToolSpec]> {
+        let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(same) = lists.iter().find(|list| ***list == *specs) {
+            return Arc::clone(same);
+        }
+        let list: Arc<[ToolSpec]> = specs.into();
+        if lists.len() == Self::MAX_LISTS {
+            lists.remove(0);
+        }
+        lists.push(Arc::clone(&list));
+        list
+    }
 }
 
 impl RegisteredTool {

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use stead_core::{AccessKind, Block, PathAccess, PathScope, Risk, ToolKind};
 use stead_tools::builtin::READ_FILE;
@@ -274,4 +275,16 @@ async fn a_plan_is_only_for_the_tool_that_made_it() {
         refused.to_string(),
         "the plan of this call was made by another tool"
     );
+}
+
+#[test]
+fn registries_with_equal_specs_share_one_copy() {
+    let base = registry();
+    let narrowed = |name: &str| base.filter(None, &[name.to_owned()]);
+    let first = narrowed("tree");
+    let other = narrowed("ls");
+    let second = narrowed("tree");
+    assert!(Arc::ptr_eq(&first.specs(), &second.specs()));
+    assert!(!Arc::ptr_eq(&first.specs(), &other.specs()));
+    assert_ne!(first.specs(), other.specs());
 }
