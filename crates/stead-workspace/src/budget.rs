@@ -1,4 +1,5 @@
-//! `budget:` in agent.yaml.
+//! The `budget:` settings of agent.yaml: types and validation. Pure; `stead-agent/src/budget/`
+//! enforces the limits.
 
 use crate::{DisabledFeatures, FeatureSwitch};
 use schemars::JsonSchema;
@@ -28,8 +29,8 @@ pub struct BudgetSettings {
 
 impl BudgetSettings {
     /// Returns the limits of a scope.
-    pub fn cap(&self, span: BudgetScope) -> SpendLimit {
-        match span {
+    pub fn limit(&self, scope: BudgetScope) -> SpendLimit {
+        match scope {
             BudgetScope::Run => SpendLimit {
                 usd: self.run_usd,
                 tokens: self.run_tokens,
@@ -50,26 +51,26 @@ impl BudgetSettings {
         *self != Self::default()
     }
 
-    /// Whether adding `raise` would change any limit.
+    /// Whether there is a limit for every part of `raise` that is not zero.
     pub fn accepts_raise(&self, raise: SpendAmount) -> bool {
-        let caps = || SPANS.into_iter().map(|span| self.cap(span));
-        let money = raise.usd == Usd::default() || caps().any(|cap| cap.usd.is_some());
-        let tokens = raise.tokens == 0 || caps().any(|cap| cap.tokens.is_some());
+        let limits = || SCOPES.into_iter().map(|scope| self.limit(scope));
+        let money = raise.usd == Usd::default() || limits().any(|limit| limit.usd.is_some());
+        let tokens = raise.tokens == 0 || limits().any(|limit| limit.tokens.is_some());
         money && tokens
     }
 
     /// Returns the first setting that limits money.
     pub fn first_money_limit(&self) -> Option<String> {
-        let limited = |span: &BudgetScope| self.cap(*span).usd.is_some();
-        SPANS
+        let limited = |scope: &BudgetScope| self.limit(*scope).usd.is_some();
+        SCOPES
             .into_iter()
             .find(limited)
-            .map(|span| budget_setting_name(span, BudgetUnit::Usd))
+            .map(|scope| budget_setting_name(scope, BudgetUnit::Usd))
     }
 
-    /// Returns the first problem of the limits with the key it is about.
+    /// Returns the key of the first invalid limit, and a message about it.
     pub(crate) fn problem(&self, off: &DisabledFeatures) -> Option<(String, String)> {
-        let day = self.cap(BudgetScope::Day);
+        let day = self.limit(BudgetScope::Day);
         if day.is_limited() && off.contains(FeatureSwitch::SessionPersistence) {
             let key = budget_setting_name(
                 BudgetScope::Day,
@@ -84,22 +85,24 @@ impl BudgetSettings {
             );
             return Some((key, message));
         }
-        let zero = SPANS.into_iter().find_map(|span| match self.cap(span) {
-            SpendLimit { usd: Some(usd), .. } if usd == Usd::default() => {
-                Some((span, BudgetUnit::Usd))
-            }
-            SpendLimit {
-                tokens: Some(0), ..
-            } => Some((span, BudgetUnit::Tokens)),
-            SpendLimit { .. } => None,
-        });
-        let key = zero.map(|(span, unit)| budget_setting_name(span, unit))?;
+        let zero = SCOPES
+            .into_iter()
+            .find_map(|scope| match self.limit(scope) {
+                SpendLimit { usd: Some(usd), .. } if usd == Usd::default() => {
+                    Some((scope, BudgetUnit::Usd))
+                }
+                SpendLimit {
+                    tokens: Some(0), ..
+                } => Some((scope, BudgetUnit::Tokens)),
+                SpendLimit { .. } => None,
+            });
+        let key = zero.map(|(scope, unit)| budget_setting_name(scope, unit))?;
         let message = format!("{key} must be more than 0; leave it out for no limit");
         Some((key, message))
     }
 }
 
-const SPANS: [BudgetScope; 3] = [BudgetScope::Run, BudgetScope::Session, BudgetScope::Day];
+const SCOPES: [BudgetScope; 3] = [BudgetScope::Run, BudgetScope::Session, BudgetScope::Day];
 
 #[cfg(test)]
 mod tests {
@@ -115,21 +118,21 @@ mod tests {
     fn limits_are_dollars_and_tokens_and_what_is_left_out_is_not_limited() {
         let set = parse("budget: {run_usd: 0.5, day_usd: 20, session_tokens: 100000}").unwrap();
         assert_eq!(
-            set.cap(BudgetScope::Run),
+            set.limit(BudgetScope::Run),
             SpendLimit {
                 usd: Usd::from_dollars(0.5),
                 tokens: None
             }
         );
         assert_eq!(
-            set.cap(BudgetScope::Session),
+            set.limit(BudgetScope::Session),
             SpendLimit {
                 usd: None,
                 tokens: Some(100_000)
             }
         );
         assert_eq!(
-            set.cap(BudgetScope::Day),
+            set.limit(BudgetScope::Day),
             SpendLimit {
                 usd: Usd::from_dollars(20.0),
                 tokens: None

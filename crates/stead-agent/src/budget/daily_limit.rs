@@ -70,10 +70,10 @@ impl DailyLimit {
     /// The daily limit of `owner`, if the settings have one.
     pub(super) fn of_owner(parts: &AgentParts, owner: &Owner) -> Option<Self> {
         let config = parts.workspace.config();
-        let cap = config.budget.cap(BudgetScope::Day);
-        cap.is_limited().then(|| Self {
+        let limit = config.budget.limit(BudgetScope::Day);
+        limit.is_limited().then(|| Self {
             state: parts.place.state(owner),
-            cap,
+            cap: limit,
             timezone: config.timezone.clone(),
         })
     }

@@ -269,7 +269,7 @@ impl Budget {
         let owner = session.owner();
         let unsettled =
             UnsettledCalls::new(parts.place.state(owner), session.id(), session.state().seq);
-        let is_limited = |scope| settings.cap(scope).is_limited();
+        let is_limited = |scope| settings.limit(scope).is_limited();
         let broken = match is_limited(BudgetScope::Run) || is_limited(BudgetScope::Session) {
             true => unsettled.all().await?,
             false => Vec::new(),
@@ -280,8 +280,8 @@ impl Budget {
             broken,
             tasks: session.subagents().tasks().await?,
         };
-        let of_run = spending.run_account(settings.cap(BudgetScope::Run));
-        let of_session = spending.session_account(settings.cap(BudgetScope::Session));
+        let of_run = spending.run_account(settings.limit(BudgetScope::Run));
+        let of_session = spending.session_account(settings.limit(BudgetScope::Session));
         let accounts: Vec<BudgetAccount> = of_run.into_iter().chain(of_session).collect();
         let unsettled = (!accounts.is_empty()).then_some(unsettled);
         Ok(Self(Arc::new(SharedBudget {

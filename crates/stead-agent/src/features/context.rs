@@ -1,4 +1,5 @@
-//! Context files: the persona and other files that are shown whole in the prompt.
+//! Context files: the persona and other files whose text is in the prompt, up to
+//! [`MAX_SHOWN_BYTES`]. Reads files under the file rules of the session; writes nothing.
 
 use super::{Contribution, Feature, TurnCx};
 use futures_util::future::BoxFuture;
@@ -54,8 +55,9 @@ async fn read_chain(
     file: &ContextFile,
 ) -> Result<Vec<(VPath, String)>, WorkspaceError> {
     let mut chain = Vec::new();
-    let own = cx.user_version(&file.path);
-    for path in own.iter().chain([&file.path]) {
+    // The user's own version replaces the workspace's file.
+    let user_version = cx.user_version(&file.path);
+    for path in user_version.iter().chain([&file.path]) {
         if let Some(text) = read(cx, path, file.rendering).await? {
             chain.push((path.clone(), text));
             break;
@@ -110,16 +112,16 @@ fn chain_section(
     for (path, text) in chain.iter().rev() {
         let shown = &text[..text.floor_char_boundary(left.min(text.len()))];
         if shown.len() < text.len() {
-            let what = format!(
+            let notice = format!(
                 "{} of {} bytes were left out; read the file for the rest",
                 text.len() - shown.len(),
                 text.len()
             );
             cuts.push(SectionCut {
                 source: path.to_string(),
-                what: what.clone(),
+                what: notice.clone(),
             });
-            texts.push(format!("{shown}\n\n[{path}: {what}]"));
+            texts.push(format!("{shown}\n\n[{path}: {notice}]"));
         } else if *path == file.path || chain.len() == 1 {
             texts.push(shown.to_owned());
         } else {

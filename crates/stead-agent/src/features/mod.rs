@@ -1,7 +1,8 @@
 //! Capabilities of the harness, one module each.
 //!
 //! A [`Feature`] contributes tools and sections of the prompt. Features never call each other; they
-//! share only the journal and the files. A new feature is its module and one line in [`all`].
+//! share only the journal and the files. Contributing reads and changes nothing; only the tools of a
+//! feature change things. A new feature is its module and one line in [`all`].
 
 mod base;
 mod context;
@@ -42,14 +43,14 @@ pub trait Feature: Debug + Send + Sync {
         &[]
     }
 
-    /// Returns what the feature adds to a turn: its tools, and sections of the prompt.
+    /// Returns the tools and sections that the feature adds to a turn. Called once per turn setup.
     fn contribute<'a>(
         &'a self,
         cx: &'a TurnCx<'a>,
     ) -> BoxFuture<'a, Result<Contribution, WorkspaceError>>;
 }
 
-/// What a feature adds to a turn setup.
+/// The tools and sections that a feature adds to a turn setup.
 #[derive(Default)]
 pub struct Contribution {
     /// The sections of the prompt.
@@ -76,7 +77,7 @@ impl From<Vec<Arc<dyn Tool>>> for Contribution {
     }
 }
 
-/// What a feature may know when it contributes to a turn setup.
+/// The read-only inputs of a feature that contributes to a turn setup.
 #[derive(Clone)]
 pub struct TurnCx<'a> {
     /// The workspace.
@@ -87,7 +88,7 @@ pub struct TurnCx<'a> {
     pub surface: Surface,
     /// Whether plan mode is on.
     pub planning: bool,
-    /// The files as this session sees them.
+    /// The files under the file rules of this session. Use these for whatever the model is shown.
     pub files: &'a Arc<dyn Vfs>,
     /// The files without file rules, for what the harness itself stores.
     pub unguarded_files: &'a Arc<dyn Vfs>,

@@ -4,6 +4,14 @@ use super::answer::{HookAnswer, HookDecision, RequestPatch};
 use serde_json::Value;
 use stead_workspace::{Capability, HookEvent, HookSpec};
 
+/// Text of a hook for the model.
+#[derive(Debug, Clone)]
+pub(crate) struct HookText {
+    /// The name of the hook.
+    pub(crate) hook: String,
+    pub(crate) text: String,
+}
+
 /// The longest reason or message that is kept, in characters.
 pub(super) const MAX_REASON_CHARS: usize = 2_000;
 /// The longest text for the model, in characters.

@@ -1,11 +1,12 @@
-//! The hooks of an agent, and asking those that listen to an event one after another.
+//! The hooks of an agent, asked one after another about an event.
+//!
+//! Collects results and records nothing: the caller appends [`HookResults::runs`] to the journal.
 
 use super::ask::{HookContext, HookFailure, ask_hook};
 use super::effect::{
-    HookChange, HookEffect, HookVote, MAX_REASON_CHARS, resolve_effect, truncate_chars,
+    HookChange, HookEffect, HookText, HookVote, MAX_REASON_CHARS, resolve_effect, truncate_chars,
 };
 use super::input::HookInput;
-use super::run_hooks::HookText;
 use super::runtime::{Delegate, HookRuntime};
 use crate::run::{HaltReason, RunSignals};
 use std::fmt;
@@ -17,6 +18,7 @@ use stead_workspace::{HookEvent, HookSpec, OnFailure};
 /// The hooks of an agent.
 pub struct Hooks {
     specs: Vec<HookSpec>,
+    /// Set once, when the agent is built.
     runtime: OnceLock<HookRuntime>,
     delegate: OnceLock<Arc<dyn Delegate>>,
     /// The delegate that is used if none was set.
@@ -66,12 +68,12 @@ impl Hooks {
         }
     }
 
-    /// Sets what hooks need from this process. Only the first call has an effect.
+    /// Sets the root folder, the environment and the models that hooks use. Only the first call has an effect.
     pub(crate) fn init(&self, runtime: HookRuntime) {
         let _ = self.runtime.set(runtime);
     }
 
-    /// Sets what hands tasks to agents. Only the first call has an effect.
+    /// Sets the delegate, which runs the tasks of agent hooks. Only the first call has an effect.
     pub fn set_delegate(&self, delegate: Arc<dyn Delegate>) {
         let _ = self.delegate.set(delegate);
     }
@@ -99,7 +101,7 @@ impl Hooks {
     }
 
     /// Asks all hooks that listen to `input`, in order. Each sees the changes of those before it.
-    /// The first refusal ends the round.
+    /// A refusal, a request to stop the run, or the run's halt ends the round.
     pub(crate) async fn fire(&self, mut input: HookInput, cx: &HookContext<'_>) -> HookResults {
         let mut results = HookResults::default();
         let empty = HookRuntime::default();
@@ -121,7 +123,7 @@ impl Hooks {
             let answer = tokio::select! {
                 biased;
                 halted = wait_for_halt(cx.signals) => {
-                    results.record_run(spec, &input, started, HookOutcome::Failed, Some("the run was stopped".to_owned()));
+                    results.push_run(spec, &input, started, HookOutcome::Failed, Some("the run was stopped".to_owned()));
                     results.verdict = HookVerdict::Halted(halted);
                     return results;
                 }
@@ -145,7 +147,7 @@ impl Hooks {
     }
 }
 
-/// Waits until the run is stopped; forever if it has ended.
+/// Waits until the run is stopped; forever without signals.
 async fn wait_for_halt(signals: Option<&RunSignals>) -> HaltReason {
     match signals {
         Some(signals) => signals.wait().await,
@@ -154,7 +156,7 @@ async fn wait_for_halt(signals: Option<&RunSignals>) -> HaltReason {
 }
 
 impl HookResults {
-    /// Applies the effect of one hook, and records that it ran.
+    /// Applies the effect of one hook, and adds its run to `runs`.
     fn apply_effect(
         &mut self,
         spec: &HookSpec,
@@ -172,13 +174,13 @@ impl HookResults {
         match effect.vote {
             HookVote::Block(reason) => {
                 let detail = Some(reason.clone());
-                self.record_run(spec, input, started, HookOutcome::Blocked, detail);
+                self.push_run(spec, input, started, HookOutcome::Blocked, detail);
                 self.verdict = HookVerdict::Block { hook, reason };
                 return;
             }
             HookVote::StopRun(reason) => {
                 let detail = Some(reason.clone());
-                self.record_run(spec, input, started, HookOutcome::Blocked, detail);
+                self.push_run(spec, input, started, HookOutcome::Blocked, detail);
                 self.verdict = HookVerdict::StopRun { hook, reason };
                 return;
             }
@@ -194,10 +196,10 @@ impl HookResults {
             self.context.push(HookText { hook, text });
         }
         match effect.change {
-            None => self.record_run(spec, input, started, HookOutcome::Passed, detail),
+            None => self.push_run(spec, input, started, HookOutcome::Passed, detail),
             Some(change) => {
                 let changed = format!("changed {}", change.key());
-                self.record_run(spec, input, started, HookOutcome::Rewrote, Some(changed));
+                self.push_run(spec, input, started, HookOutcome::Rewrote, Some(changed));
                 if let (HookChange::ToolArgs(args), Some(run)) = (&change, self.runs.last_mut()) {
                     run.args = Some(args.clone());
                 }
@@ -207,7 +209,7 @@ impl HookResults {
         }
     }
 
-    /// Records a failure. If the hook fails closed and the event can be blocked, the failure counts
+    /// Adds a failed run to `runs`. If the hook fails closed and the event can be blocked, the failure counts
     /// as a refusal.
     fn apply_failure(
         &mut self,
@@ -223,12 +225,12 @@ impl HookResults {
         let reason = truncate_chars(&reason, MAX_REASON_CHARS);
         let hook = &spec.name;
         let at = input.event.as_str();
-        self.record_run(spec, input, started, outcome, Some(reason.clone()));
+        self.push_run(spec, input, started, outcome, Some(reason.clone()));
         let fails_closed =
             spec.failure_policy(input.event) == OnFailure::Closed && input.event.can_be_blocked();
         let consequence = match fails_closed {
             true => "it counts as a no (on_failure: closed)",
-            false => "things go on without it (on_failure: open)",
+            false => "the run continues without it (on_failure: open)",
         };
         self.notices.push((
             NoticeLevel::Warning,
@@ -242,8 +244,8 @@ impl HookResults {
         }
     }
 
-    /// Adds the entry of a hook run.
-    fn record_run(
+    /// Adds to `runs`.
+    fn push_run(
         &mut self,
         spec: &HookSpec,
         input: &HookInput,

@@ -1,11 +1,12 @@
-//! The JSON object that a hook reads about an event.
+//! The JSON object that a hook reads about an event. Pure: [`run_hooks`](super::run_hooks) collects
+//! the facts.
 
 use super::effect::HookChange;
 use serde_json::{Map, Value, json};
 use stead_core::{RunId, RunOutcome, SessionId};
 use stead_workspace::HookEvent;
 
-/// The most characters of a text that hooks are shown.
+/// The most characters of a tool result or a reply that hooks are shown. Prompts are shown whole.
 const MAX_SHOWN_CHARS: usize = 200_000;
 
 /// An event with its facts, as hooks are told about it.
@@ -22,7 +23,7 @@ pub(crate) struct HookInput {
     pub(crate) outcome: Option<RunOutcome>,
     /// The id of the call that the event is about.
     pub(crate) call: Option<String>,
-    /// The other facts, by key.
+    /// The facts of this event, by key. They override the keys that every event has.
     pub(crate) facts: Map<String, Value>,
 }
 
@@ -45,7 +46,7 @@ impl HookInput {
     /// Returns the facts under the names that hooks of other harnesses look for. Without them, a
     /// guard written for another harness would find nothing and let everything pass.
     fn foreign_aliases(&self) -> Map<String, Value> {
-        let fact = |of: &str, key: &str| self.facts.get(of).and_then(|of| of.get(key)).cloned();
+        let fact = |group: &str, key: &str| self.facts.get(group)?.get(key).cloned();
         let run = self.run.as_ref().map(|run| run.as_str().into());
         let named = [
             (

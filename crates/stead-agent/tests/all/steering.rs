@@ -548,7 +548,7 @@ fn what_was_said_is_told_to_listeners_and_guarded_like_an_input() {
         });
         let expected = match heard {
             true => "steered: fine words".to_owned(),
-            false => "hook guard refused what was said: not here".to_owned(),
+            false => "hook guard refused a message: not here".to_owned(),
         };
         assert_eq!(*told.lock().unwrap(), [expected]);
         assert_eq!(news(&server).len(), 1 + usize::from(heard));

@@ -14,8 +14,8 @@ const CALL_OVERHEAD_TOKENS: u64 = 12;
 /// Longer runs of letters and digits are not words: hashes, keys, base64.
 const LONGEST_WORD: u32 = 20;
 
-/// The tokens of an image of unknown size.
-const DEFAULT_IMAGE_TOKENS: u64 = 1_600;
+/// The tokens of media of unknown size.
+const DEFAULT_MEDIA_TOKENS: u64 = 1_600;
 /// The minimum and maximum that providers charge for one image.
 const IMAGE_TOKEN_BOUNDS: (u64, u64) = (258, 4_800);
 /// The tokens of a page of a document, shown as text and as an image.
@@ -83,7 +83,7 @@ fn block_tokens(block: &Block) -> u64 {
     match block {
         Block::Text { text } => text_tokens(text),
         Block::Media(media) => media_tokens(media),
-        // A signature is sent back, and charged as what it encrypts.
+        // The signature is the thinking, encrypted: about five bytes for a token.
         Block::Thinking(thinking) => text_tokens(&thinking.text).max(
             thinking
                 .signature
@@ -111,7 +111,7 @@ pub fn spec_tokens(spec: &ToolSpec) -> u64 {
 /// as recorded.
 pub fn media_tokens(media: &Media) -> u64 {
     if media.data.is_empty() {
-        return media.tokens.unwrap_or(DEFAULT_IMAGE_TOKENS);
+        return media.tokens.unwrap_or(DEFAULT_MEDIA_TOKENS);
     }
     let bytes = media.data.len() as u64 / 4 * 3;
     match media.mime.split('/').next() {
@@ -124,7 +124,8 @@ pub fn media_tokens(media: &Media) -> u64 {
     }
 }
 
-/// Returns the greater of two rules: one token per 750 pixels, or 170 for each tile of 512 × 512.
+/// Returns the greater of two rules, within bounds: one token per 750 pixels, or 85 and 170 for
+/// each tile of 512 × 512.
 fn image_tokens(data: &str) -> u64 {
     /// Enough of a file to hold its dimensions, in whole groups of base64.
     const HEAD: usize = 256 * 1024;
@@ -132,7 +133,7 @@ fn image_tokens(data: &str) -> u64 {
         .decode(&data.as_bytes()[..data.len().min(HEAD) / 4 * 4])
         .unwrap_or_default();
     let Ok(size) = imagesize::blob_size(&head) else {
-        return DEFAULT_IMAGE_TOKENS;
+        return DEFAULT_MEDIA_TOKENS;
     };
     let width = size.width as u64;
     let height = size.height as u64;
@@ -143,8 +144,8 @@ fn image_tokens(data: &str) -> u64 {
         .clamp(IMAGE_TOKEN_BOUNDS.0, IMAGE_TOKEN_BOUNDS.1)
 }
 
-/// Returns the number of pages of a PDF as far as its bytes show it: at least one, and one per 50
-/// kB if they are compressed.
+/// Returns the number of pages of a PDF as far as its bytes show it, and at least one per 50 kB,
+/// because compressed pages cannot be counted.
 fn pdf_page_count(data: &str) -> u64 {
     let bytes = BASE64_STANDARD.decode(data).unwrap_or_default();
     let counted = [&b"/Type /Page"[..], b"/Type/Page"]

@@ -1,6 +1,7 @@
-//! What every store does, as tests: the contracts of `stead-store`, sentence by sentence.
+//! Conformance tests of stores: the contracts of `stead-store`, sentence by sentence.
 //!
-//! Each case works in a space of its own, so that the suite can run on a server that others use.
+//! Each case works in a space of its own, so that the suite can run on a server that others use. It
+//! does not remove what it wrote.
 //!
 //! ```
 //! mod memory {
@@ -103,7 +104,7 @@ pub async fn queue(store: Arc<dyn StateStore>) {
 /// The time after which a case counts as hanging. No case of any backend takes nearly this long.
 const CASE_DEADLINE: Duration = Duration::from_secs(120);
 /// The duration of leases and claims that must not end during a case.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(180);
 /// The duration of leases and claims that must end during a case.
 const SHORT: Duration = Duration::from_millis(120);
 /// The tolerance for early expiry: the store's clock has milliseconds and may differ from the local
@@ -154,7 +155,7 @@ async fn run<S: StateStore + ?Sized>(group: &str, store: &Arc<S>, cases: &[Store
     );
 }
 
-/// The context of a case: a store and its own space in it.
+/// The context of a case: the store under test, and a space in it that no other case uses.
 #[derive(Debug)]
 struct CaseContext<S: ?Sized = dyn StateStore> {
     store: Arc<S>,
@@ -355,7 +356,7 @@ async fn eventually<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
         if let Some(answer) = ask().await {
             return answer;
         }
-        assert!(Instant::now() < end, "it never came");
+        assert!(Instant::now() < end, "no value before the deadline");
         tokio::time::sleep(POLL).await;
     }
 }

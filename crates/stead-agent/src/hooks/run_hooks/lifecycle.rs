@@ -16,8 +16,8 @@ use stead_workspace::HookEvent;
 const STOPPED_GRACE: Duration = Duration::from_secs(2);
 
 impl RunHooks {
-    /// Asks hooks whether the run may start. `trigger` is what started it, `submission` what hooks
-    /// said about it before.
+    /// Asks hooks whether the run may start. `trigger` is `input`, `resume` or `wake`; `submission`
+    /// holds the results of `prompt_submit`.
     pub(crate) async fn run_start(
         &mut self,
         journal: &mut RunJournal<'_>,
@@ -32,6 +32,7 @@ impl RunHooks {
             return Ok(());
         }
         let input = run_input(journal, HookEvent::RunStart)
+            // Matchers of OpenHarness know every run as `message`.
             .with_subjects([trigger, "message"])
             .with_fact("trigger", trigger.into());
         let results = self.ask(journal, input).await?;
@@ -62,7 +63,7 @@ impl RunHooks {
             .with_fact("prompt", text.into());
         let results = self.ask(journal, input).await?;
         if let HookVerdict::Block { hook, reason } = results.verdict {
-            journal.warn(format!("hook {hook} refused what was said: {reason}"));
+            journal.warn(format!("hook {hook} refused a message: {reason}"));
             return Ok(None);
         }
         self.pending_context.extend(results.context);
@@ -101,6 +102,7 @@ impl RunHooks {
         }
         inputs.retain(|input| listens(journal, input.event));
         for mut input in inputs {
+            // The end is recorded, so the fold no longer knows the run.
             input.run = Some(journal.run().clone());
             let mut context = self.context(journal);
             if self.signals.check().is_err() {
@@ -109,7 +111,7 @@ impl RunHooks {
             }
             let results = journal.agent().hooks.fire(input, &context).await;
             if let Err(RunStop::Fatal(error)) = record_results(journal, results).await {
-                journal.warn(format!("what came of a hook was not recorded: {error}"));
+                journal.warn(format!("the result of a hook was not recorded: {error}"));
             }
         }
     }

@@ -1,8 +1,9 @@
 //! The hooks of a run: one method for each point at which hooks are asked.
 //!
-//! [`RunHooks`] asks the hooks, records that they ran, and keeps what they said until the run needs
-//! it. It decides nothing about the run itself: each method returns what the hooks want, and the
-//! caller does it.
+//! [`RunHooks`] owns the texts of hooks that wait for the next request. It asks the hooks through
+//! [`Hooks`](super::Hooks), appends their runs and texts to the journal, sends notices to the
+//! listener, and changes the request before it is sent. It never ends the run: a method returns a
+//! [`RunStop`] if the run must end, and the loop ends it.
 
 mod calls;
 mod lifecycle;
@@ -14,6 +15,7 @@ pub(crate) use model::HookedReply;
 pub(crate) use submission::{Submission, submit};
 
 use super::ask::HookContext;
+use super::effect::HookText;
 use super::engine::{HookResults, HookVerdict};
 use super::input::HookInput;
 use crate::run::{RunJournal, RunSignals, RunStop};
@@ -26,14 +28,6 @@ use stead_workspace::{HookEvent, enclose};
 
 /// Longer than any hook may take.
 const LONGER_THAN_ANY_HOOK: Duration = Duration::from_secs(3600);
-
-/// Text of a hook for the model.
-#[derive(Debug, Clone)]
-pub(crate) struct HookText {
-    /// The name of the hook.
-    pub(crate) hook: String,
-    pub(crate) text: String,
-}
 
 /// Asks the hooks of a run, and keeps what they said until it is needed.
 #[derive(Debug)]

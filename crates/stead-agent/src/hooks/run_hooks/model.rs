@@ -37,7 +37,8 @@ impl HookedReply {
 }
 
 impl RunHooks {
-    /// Asks hooks before a request is built. Their texts for the conversation are recorded then.
+    /// Asks hooks before a request is built, and appends their texts for the conversation to the
+    /// journal.
     pub(crate) async fn before_context(
         &mut self,
         journal: &mut RunJournal<'_>,
@@ -115,8 +116,8 @@ impl RunHooks {
         Ok(others)
     }
 
-    /// Asks hooks about a reply of `model`. This cannot fail: the reply is paid for and is recorded
-    /// in any case.
+    /// Asks hooks about a reply of `model`. Returns entries instead of appending them: the caller
+    /// records them together with the reply, which is paid for whatever hooks say.
     pub(crate) async fn after_model(
         &mut self,
         journal: &mut RunJournal<'_>,
@@ -281,7 +282,7 @@ fn compaction_input(
         .with_fact("compaction", facts)
 }
 
-/// Returns a reply with another text: its thinking first, and its calls unchanged.
+/// Replaces all text blocks of a reply by one, after its thinking. Calls stay unchanged.
 fn replace_text(content: Vec<Block>, text: String) -> Vec<Block> {
     let is_thinking = |block: &Block| matches!(block, Block::Thinking(_));
     let (thinking, rest): (Vec<Block>, Vec<Block>) = content.into_iter().partition(is_thinking);

@@ -74,7 +74,7 @@ fn no_answer_is_a_no_of_a_guard_and_nothing_of_others() {
                     "{script}: {notices:?}"
                 );
                 let means = if runs {
-                    "things go on without it"
+                    "the run continues without it"
                 } else {
                     "it counts as a no"
                 };
