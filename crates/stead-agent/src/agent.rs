@@ -3,6 +3,7 @@
 use crate::features::{self, Feature};
 use crate::memory::AgentMemoryContext;
 use crate::model_facts::ModelLimits;
+use crate::session_models::{ModelVariants, SessionModels};
 use crate::workspace_agents::{ModelConnector, WorkspaceAgents};
 use crate::{
     AgentError, Budget, Collector, ConversationArchive, GateRules, GrantStore, Hooks, Lookup,
@@ -10,7 +11,7 @@ use crate::{
 };
 use std::fmt;
 use std::sync::Arc;
-use stead_core::{Owner, SessionId};
+use stead_core::{Owner, SessionId, SessionModel};
 use stead_memory::Memory;
 use stead_model::{Model, Params};
 use stead_place::Place;
@@ -33,6 +34,8 @@ pub struct Agent {
     pub(crate) tools: Registry,
     pub(crate) hooks: Arc<Hooks>,
     pub(crate) model_limits: ModelLimits,
+    /// This agent with other models, for sessions that recorded one.
+    pub(crate) model_variants: ModelVariants,
     workspace_agents: WorkspaceAgents,
 }
 
@@ -70,6 +73,10 @@ pub(crate) struct AgentParts {
     pub(crate) working_folder: VPath,
     /// Connects to the models that other agents of the workspace name.
     pub(crate) model_connector: ModelConnector,
+    /// `model`, as sessions record it.
+    pub(crate) session_model: SessionModel,
+    /// How the models of sessions are found.
+    pub(crate) session_models: SessionModels,
 }
 
 /// Returns the first of `names` that is neither a tool of this agent nor a known tool.
@@ -117,6 +124,7 @@ impl Agent {
             features,
             tools,
             model_limits: ModelLimits::new(parts.model.clone()),
+            model_variants: ModelVariants::default(),
             workspace_agents: WorkspaceAgents::new(parts.clone(), hooks.clone()),
             parts,
             hooks,

@@ -1,6 +1,6 @@
 //! Errors of agents and sessions. How a *run* ended is not an error but an outcome.
 
-use crate::{ApprovalError, TaskRecordError};
+use crate::{ApprovalError, NoModelReason, TaskRecordError};
 use std::fmt;
 use stead_core::{BudgetExhausted, FoldError, Hint, SessionId};
 use stead_store::StoreError;
@@ -146,6 +146,17 @@ pub enum AgentError {
     /// The model failed outside any run.
     #[error(transparent)]
     Model(#[from] stead_model::ModelError),
+    /// There is no model to call. Nothing was recorded.
+    #[error("{0}")]
+    NoModel(NoModelReason),
+    /// The model that a session runs with cannot be used. Nothing was recorded.
+    #[error("the session runs with {model}, which cannot be used here: {reason}")]
+    SessionModel {
+        /// The recorded model.
+        model: String,
+        /// The reason.
+        reason: stead_model::ModelError,
+    },
     /// An agent of the workspace names a model that is a file.
     #[error(
         "agent {agent}: its model {model} is a file, which only the workspace's own model may be: give it \
@@ -194,6 +205,7 @@ impl AgentError {
             Self::AgentRemoved(_) => Some(Hint::ChooseAgent),
             Self::NoBudget => Some(Hint::OtherUnit),
             Self::FileAsModel { .. } => Some(Hint::SetWorkspaceModel),
+            Self::SessionModel { .. } => Some(Hint::ChooseModel),
             Self::Stopped(StopCause::Budget(_)) => Some(Hint::RaiseBudget),
             Self::Files(_)
             | Self::Tools(_)
@@ -206,6 +218,7 @@ impl AgentError {
             | Self::NothingToResume(_)
             | Self::RunOpen(_)
             | Self::Model(_)
+            | Self::NoModel(_)
             | Self::InputBlocked { .. }
             | Self::Hook(_)
             | Self::Stopped(

@@ -25,6 +25,7 @@ mod offload;
 mod prompt_sources;
 mod run;
 mod session;
+mod session_models;
 mod shared_document;
 mod subagents;
 mod undo;
@@ -35,7 +36,7 @@ mod workspace_agents;
 pub use agent::Agent;
 pub(crate) use agent::AgentParts;
 pub use approvals::{
-    ApprovalError, ApprovalOutcome, ApprovalReply, GrantStore, NewGrant, OpenQuestion,
+    AfterAnswer, ApprovalError, ApprovalOutcome, ApprovalReply, GrantStore, NewGrant, OpenQuestion,
     OpenQuestions,
 };
 pub use approver::{ApprovalAnswer, ApprovalPolicy, ApprovalQuestion, Approver};
@@ -60,6 +61,7 @@ pub use run::{
     SessionlessResult, TurnSetup,
 };
 pub use session::{Pinned, RewindPoint, Session, attach, fenced};
+pub use session_models::NoModelReason;
 pub use stead_gate::{
     CallFacts, CommandFacts, GateRules, Grant, GrantScope, ReadOnlyStatus, RuleMatch,
     SessionPermissions, TaintedWrite, judge,

@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use stead_core::{Block, Owner, RunOutcome, SessionId};
+use stead_core::{Block, ModelScope, Owner, RunOutcome, SessionId};
 use stead_model::{Model, ModelError, ModelSettings, connect};
 use stead_vfs::{VPath, Vfs};
 use stead_workspace::{AgentRole, AgentSpec, FeatureSwitch, SubagentSpecs, general_purpose};
@@ -185,6 +185,10 @@ impl WorkspaceAgents {
             self.check_model(spec, &settings.name)?;
             parts.model = self.parts.model_connector.connect(&settings)?;
             parts.params = settings.params();
+            // A model that was chosen for all agents stays that of this one.
+            if parts.session_model.scope == ModelScope::Default {
+                parts.session_model = settings.to_session_model(ModelScope::Default, &|_| None);
+            }
         } else if let Some(own) = &spec.model {
             parts.params.temperature = own.temperature.or(parts.params.temperature);
         }

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 use stead::core::{
-    Block, CallIntent, CallResult, Entry, ModelReply, Redactor, ResultStatus, RunEnd, RunId,
-    RunOutcome, SessionId, StopReason, ToolCall, Usage, UserInput,
+    Block, CallIntent, CallResult, Entry, ModelReply, NewSession, Redactor, ResultStatus, RunEnd,
+    RunId, RunOutcome, SessionId, StopReason, ToolCall, Usage, UserInput,
 };
 use stead::store::{FileSessions, LockWait, OsDisk, Sessions};
 
@@ -30,7 +30,9 @@ fn open_journals(dir: &Path) -> FileSessions {
 pub(crate) async fn save(dir: &Path, messages: usize) -> anyhow::Result<Value> {
     let journals = open_journals(dir);
     let started = Instant::now();
-    let mut opened = journals.create(&SessionId::new("bench")?, None).await?;
+    let mut opened = journals
+        .create(&SessionId::new("bench")?, NewSession::default())
+        .await?;
     let mut entries = Vec::new();
     for turn in 0..messages.div_ceil(3) {
         entries.extend(exchange_entries(turn)?);

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead::agent::open_folder;
-use stead::core::{Entry, Owner, Redactor, RunId, SessionId, UserInput};
+use stead::core::{Entry, NewSession, Owner, Redactor, RunId, SessionId, UserInput};
 use stead::place::{FilesystemMode, StorePathBase, connect_store, open_place};
 use stead::store::{
     FileSessions, FileUndoLog, OsDisk, RunKey, Sessions, Space, StoreSessions, StoreUndoLog,
@@ -215,7 +215,7 @@ impl BenchClient {
             BenchOp::Append => Some(
                 self.target
                     .sessions
-                    .create(&SessionId::fresh(), None)
+                    .create(&SessionId::fresh(), NewSession::default())
                     .await?,
             ),
             BenchOp::Write | BenchOp::Overwrite | BenchOp::Read | BenchOp::Stat | BenchOp::List => {

@@ -35,6 +35,8 @@ pub enum Hint {
     RebuildUsage,
     /// Set the model of the workspace instead of the agent's.
     SetWorkspaceModel,
+    /// Choose another model for the session.
+    ChooseModel,
     /// List the model providers.
     ListProviders,
     /// List the workspaces of a folder.

@@ -38,6 +38,7 @@ mod redact;
 mod repeat;
 mod run;
 mod session_change;
+mod session_model;
 mod session_origin;
 mod state;
 mod tool;
@@ -71,7 +72,10 @@ pub use redact::{RedactStream, Redactor};
 pub use repeat::{RepeatGuard, Repetition};
 pub use run::{CallState, NextAction, PendingCall, Run, RunLimits};
 pub use session_change::{PlanModeChange, PlanStage, SessionChange, Todo, TodoStatus};
-pub use session_origin::{ChildFiles, PermissionCeiling, SessionOrigin, SubagentOrigin};
+pub use session_model::{ModelScope, SessionModel};
+pub use session_origin::{
+    ChildFiles, NewSession, PermissionCeiling, SessionOrigin, SubagentOrigin,
+};
 pub use state::{ActiveSkill, FoldError, SessionState, TurnMessage};
 pub use tool::{
     AccessKind, ArgumentAliases, Executor, OutputLength, PathAccess, PathScope, Risk, TitleForm,

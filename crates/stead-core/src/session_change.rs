@@ -1,7 +1,7 @@
 //! Changes of a session: todos, plan mode, the active agent, the permission mode. Only the result
 //! of a call or a person makes such a change.
 
-use crate::{PermissionCeiling, PermissionMode};
+use crate::{PermissionCeiling, PermissionMode, SessionModel};
 use serde::{Deserialize, Serialize};
 
 /// A change of a session.
@@ -31,6 +31,11 @@ pub enum SessionChange {
     },
     /// The ceiling of a subagent's session changes, because it was handed more work.
     Ceiling(PermissionCeiling),
+    /// The session runs with another model from now on.
+    Model {
+        /// The model.
+        to: SessionModel,
+    },
 }
 
 impl SessionChange {
@@ -194,7 +199,8 @@ impl Changes {
             SessionChange::Todos { .. }
             | SessionChange::Agent { .. }
             | SessionChange::Mode { .. }
-            | SessionChange::Ceiling(_) => None,
+            | SessionChange::Ceiling(_)
+            | SessionChange::Model { .. } => None,
         };
         let known = self
             .recorded
@@ -216,7 +222,8 @@ impl Changes {
             SessionChange::Plan { .. }
             | SessionChange::Agent { .. }
             | SessionChange::Mode { .. }
-            | SessionChange::Ceiling(_) => None,
+            | SessionChange::Ceiling(_)
+            | SessionChange::Model { .. } => None,
         });
         newest.unwrap_or_default()
     }
@@ -227,7 +234,8 @@ impl Changes {
             SessionChange::Todos { .. }
             | SessionChange::Agent { .. }
             | SessionChange::Mode { .. }
-            | SessionChange::Ceiling(_) => None,
+            | SessionChange::Ceiling(_)
+            | SessionChange::Model { .. } => None,
         });
         newest.flatten()
     }
@@ -238,7 +246,8 @@ impl Changes {
             SessionChange::Todos { .. }
             | SessionChange::Plan { .. }
             | SessionChange::Mode { .. }
-            | SessionChange::Ceiling(_) => None,
+            | SessionChange::Ceiling(_)
+            | SessionChange::Model { .. } => None,
         })
     }
 
@@ -248,7 +257,8 @@ impl Changes {
             SessionChange::Todos { .. }
             | SessionChange::Plan { .. }
             | SessionChange::Agent { .. }
-            | SessionChange::Ceiling(_) => None,
+            | SessionChange::Ceiling(_)
+            | SessionChange::Model { .. } => None,
         })
     }
 
@@ -258,7 +268,8 @@ impl Changes {
             SessionChange::Todos { .. }
             | SessionChange::Plan { .. }
             | SessionChange::Agent { .. }
-            | SessionChange::Mode { .. } => None,
+            | SessionChange::Mode { .. }
+            | SessionChange::Model { .. } => None,
         })
     }
 }

@@ -1,7 +1,26 @@
 //! Origins of sessions that do not start empty.
 
-use crate::{Fork, PermissionMode, SessionId};
+use crate::{Fork, PermissionMode, SessionId, SessionModel};
 use serde::{Deserialize, Serialize};
+
+/// What the first entry of a new session records.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NewSession {
+    /// The origin, if the session does not start empty.
+    pub origin: Option<SessionOrigin>,
+    /// The model that it runs with.
+    pub model: Option<SessionModel>,
+}
+
+impl NewSession {
+    /// Returns a session that begins as a fork of another.
+    pub fn forked(fork: Fork, model: Option<SessionModel>) -> Self {
+        Self {
+            origin: Some(SessionOrigin::Fork(fork)),
+            model,
+        }
+    }
+}
 
 /// The origin of a session that does not start empty.
 #[derive(Debug, Clone, PartialEq, Eq)]

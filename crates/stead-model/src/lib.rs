@@ -44,6 +44,7 @@ mod providers;
 mod reported_limits;
 mod retry;
 mod scripted;
+mod session_model;
 mod settings;
 mod sse;
 mod tape;

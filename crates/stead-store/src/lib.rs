@@ -13,7 +13,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use stead_core::{AgentId, Entry, Redactor, RunId, SessionId, UserInput};
+//! use stead_core::{AgentId, Entry, NewSession, Redactor, RunId, SessionId, UserInput};
 //! use stead_store::{FileSessions, OsDisk, Sessions};
 //!
 //! # let dir = tempfile::tempdir().unwrap();
@@ -21,7 +21,7 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 //! let sessions = FileSessions::new(folder, AgentId::new("main").unwrap(), Arc::new(OsDisk), Redactor::default());
 //! let id = SessionId::new("first").unwrap();
-//! let mut opened = sessions.create(&id, None).await.unwrap();
+//! let mut opened = sessions.create(&id, NewSession::default()).await.unwrap();
 //! opened.writer.append(vec![Entry::User(UserInput::text(RunId::fresh(), "hello"))]).await.unwrap();
 //! drop(opened);
 //! assert_eq!(sessions.read(&id).await.unwrap().len(), 2);

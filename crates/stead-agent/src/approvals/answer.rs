@@ -33,6 +33,15 @@ pub struct ApprovalReply {
     pub answer: ApprovalAnswer,
 }
 
+/// What happens to a run whose questions are answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterAnswer {
+    /// It is resumed by whoever answers.
+    Resume,
+    /// It stays parked until somebody resumes it.
+    Leave,
+}
+
 /// The result of answering questions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApprovalOutcome {
@@ -179,15 +188,19 @@ pub(super) struct CheckedAnswer {
 impl Session {
     /// Answers questions, all of them or none. The answers are durable on return, from whichever
     /// process. The run does not continue by itself.
+    ///
+    /// If it is to be continued here and now (`then`), the model that the session runs with must be
+    /// usable: otherwise nothing is recorded, and the questions stay open.
     pub async fn answer(
         &mut self,
         replies: &[ApprovalReply],
         by: &str,
+        then: AfterAnswer,
         wait: LockWait,
     ) -> Result<ApprovalOutcome, AgentError> {
         self.load_grants().await?;
         let mut writer = SessionWriter::open(self, wait, IfMissing::Fail).await?;
-        let answered = record_answers(&mut writer, replies, by).await;
+        let answered = record_answers(&mut writer, replies, by, then).await;
         writer.close().await;
         answered
     }
@@ -220,8 +233,18 @@ async fn record_answers(
     writer: &mut SessionWriter<'_>,
     replies: &[ApprovalReply],
     by: &str,
+    then: AfterAnswer,
 ) -> Result<ApprovalOutcome, AgentError> {
-    writer.switch_to_recorded_agent().await?;
+    match then {
+        AfterAnswer::Resume => {
+            writer.session_mut().use_recorded_model()?;
+            writer.switch_to_recorded_agent().await?;
+            writer.session().agent().check_model()?;
+        }
+        AfterAnswer::Leave => {
+            writer.switch_to_recorded_agent().await?;
+        }
+    }
     let setup = TurnSetup::compose(writer.session(), None).await?;
     let tools = setup.tools_shown_to(writer.state().model.as_deref());
     let files = writer.session().files(None);

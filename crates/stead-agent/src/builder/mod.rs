@@ -290,6 +290,8 @@ impl AgentBuilder {
             summary,
             memory,
             connector,
+            session_model,
+            session_models,
             mut secrets,
         } = sources.connect(self.model)?;
         let hook_runtime = hook_runtime(&sources)?;
@@ -317,6 +319,8 @@ impl AgentBuilder {
             tools: self.tools,
             working_folder: self.working_folder.unwrap_or(VPath::root()),
             model_connector: connector,
+            session_model,
+            session_models,
         };
         let agent = Agent::new(parts, hooks)?;
         let delegate = SubagentDelegate(Arc::downgrade(&agent));
@@ -335,7 +339,7 @@ fn hook_runtime(sources: &ModelSources<'_>) -> Result<HookRuntime, BuildError> {
     let runtime = HookRuntime::new(sources.dir.canonicalize().ok(), environment.collect());
     match sources.model_use {
         ModelUse::NotNeeded => Ok(runtime),
-        ModelUse::Required => {
+        ModelUse::Required | ModelUse::UnlessRecorded => {
             let hooks = &sources.workspace.definition.hooks;
             Ok(runtime.connect_models(hooks, |settings| sources.connect_for_hook(settings))?)
         }

@@ -2,9 +2,11 @@
 
 use super::BuildError;
 use crate::ModelConnector;
+use crate::session_models::{ModelChoice, NoModelReason, SessionModels};
 use futures_util::stream::BoxStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use stead_core::{ModelScope, SessionModel};
 use stead_model::{
     Delta, Model, ModelError, ModelFacts, ModelSettings, Params, Request, connect, secrets,
 };
@@ -152,6 +154,9 @@ pub(super) struct AgentModels {
     pub(super) memory: Option<Arc<dyn Model>>,
     /// The connector for models that other agents of the workspace name.
     pub(super) connector: ModelConnector,
+    /// The main model, as sessions record it.
+    pub(super) session_model: SessionModel,
+    pub(super) session_models: SessionModels,
     /// The keys that these models are reached with.
     pub(super) secrets: Vec<String>,
 }
@@ -200,19 +205,49 @@ impl ModelSources<'_> {
                 .flat_map(|settings| secrets(settings, &*lookup)),
         );
         let own_params = || config.model.as_ref().map(ModelSettings::params);
+        let choice = match (&given, self.model_use, self.name) {
+            (GivenModel::Unset | GivenModel::Settings(_), ModelUse::NotNeeded, _) => {
+                ModelChoice::NotNeeded
+            }
+            (GivenModel::Unset, _, None) => ModelChoice::Configured,
+            (GivenModel::Unset | GivenModel::Settings(_) | GivenModel::Model(_), _, _) => {
+                ModelChoice::Explicit
+            }
+        };
+        let mut unavailable = None;
+        let no_model = || Arc::new(NoModel::named(chosen.as_ref()));
         let (main, params): (Arc<dyn Model>, Params) = match (given, self.model_use) {
             (GivenModel::Model(model), _) => (model, own_params().unwrap_or_default()),
             (GivenModel::Settings(_) | GivenModel::Unset, ModelUse::NotNeeded) => {
-                (Arc::new(NoModel::named(chosen.as_ref())), Params::default())
+                (no_model(), Params::default())
             }
             (GivenModel::Settings(_) | GivenModel::Unset, ModelUse::Required) => {
                 let settings = chosen.as_ref().ok_or(BuildError::NoModel)?;
-                let model = match &self.connector {
-                    Some(connector) => connector.connect(settings)?,
-                    None => connect(settings, &*lookup)?,
-                };
-                (model, settings.params())
+                (self.connect_main(settings, &lookup)?, settings.params())
             }
+            (GivenModel::Settings(_) | GivenModel::Unset, ModelUse::UnlessRecorded) => {
+                let connected = match &chosen {
+                    Some(settings) => self
+                        .connect_main(settings, &lookup)
+                        .map(|model| (model, settings.params()))
+                        .map_err(NoModelReason::from),
+                    None => Err(NoModelReason::NotSet),
+                };
+                connected.unwrap_or_else(|reason| {
+                    unavailable = Some(reason);
+                    (no_model(), Params::default())
+                })
+            }
+        };
+        let scope = match self.name {
+            Some(_) => ModelScope::AllAgents,
+            None => ModelScope::Default,
+        };
+        let session_model = match &chosen {
+            Some(settings) if settings.name == main.name() => {
+                settings.to_session_model(scope, &*lookup)
+            }
+            Some(_) | None => SessionModel::named(main.name()),
         };
         let by_settings = self.settings_connector();
         let connector = match (self.name, &self.connector) {
@@ -225,10 +260,11 @@ impl ModelSources<'_> {
         };
         let side =
             |name: &Option<String>, main: Option<&ModelSettings>| match (self.model_use, name) {
-                (ModelUse::Required, Some(name)) => {
+                (ModelUse::Required | ModelUse::UnlessRecorded, Some(name)) => {
                     by_settings.connect(&side_model(name, main)).map(Some)
                 }
-                (ModelUse::Required, None) | (ModelUse::NotNeeded, _) => Ok(None),
+                (ModelUse::Required | ModelUse::UnlessRecorded, None)
+                | (ModelUse::NotNeeded, _) => Ok(None),
             };
         let summary = side(
             &config.compaction.model,
@@ -241,8 +277,27 @@ impl ModelSources<'_> {
             summary,
             memory,
             connector,
+            session_model,
+            session_models: SessionModels {
+                choice,
+                connector: by_settings,
+                configured: config.model.clone(),
+                unavailable,
+            },
             secrets: known,
         })
+    }
+
+    /// Connects to the model that the agent is to use.
+    fn connect_main(
+        &self,
+        settings: &ModelSettings,
+        lookup: &SharedVariables,
+    ) -> Result<Arc<dyn Model>, ModelError> {
+        match &self.connector {
+            Some(connector) => connector.connect(settings),
+            None => connect(settings, &**lookup),
+        }
     }
 
     /// Connects to a model that a hook names.

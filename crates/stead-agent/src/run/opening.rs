@@ -8,8 +8,8 @@ use crate::session::RunFiles;
 use crate::session::{IfMissing, Pinned, SessionWriter, with_reminders};
 use crate::{AgentError, Session, budget};
 use stead_core::{
-    Block, Entry, EventKind, JournalLine, Message, Notice, NoticeKind, Origin, OriginKind, Pin,
-    RunId, RunOutcome, SetEntry, SpendAmount, UserInput,
+    Block, Entry, EventKind, JournalLine, Message, Notice, NoticeKind, NoticeLevel, Origin,
+    OriginKind, Pin, RunId, RunOutcome, SetEntry, SpendAmount, UserInput,
 };
 
 /// What starts a run.
@@ -129,6 +129,7 @@ pub(super) async fn open<'a>(
         true => Reconciled::default(),
         false => reconcile(&mut writer, settings).await?,
     };
+    writer.session().agent().check_model()?;
     let is_outdated = reconciled.switched || writer.state().is_planning() != prepared.is_planning;
     let setup = match is_outdated {
         true => writer.turn_setup().await?,
@@ -167,6 +168,13 @@ pub(super) async fn open<'a>(
         resumed: origin != RunOrigin::Input,
     });
     journal.emit_setting_changes(&reconciled.settings);
+    if let Some(before) = reconciled.model_before {
+        let text = format!("the session ran with {before} before; it runs with {model} now");
+        journal.emit(EventKind::Notice {
+            level: NoticeLevel::Info,
+            text,
+        });
+    }
     if let Some(from) = reconciled.chosen_over {
         let to = journal.agent().agents().own_name();
         journal.emit(EventKind::AgentSwitched { from, to, model });
@@ -195,6 +203,8 @@ struct Reconciled {
     chosen_over: Option<String>,
     /// The settings that were recorded.
     settings: Vec<JournalLine>,
+    /// The model before, if another was chosen.
+    model_before: Option<String>,
 }
 
 /// Brings an existing session up to date with its journal and the settings that a person made.
@@ -203,6 +213,13 @@ async fn reconcile(
     settings: Vec<SetEntry>,
 ) -> Result<Reconciled, AgentError> {
     let mut switched = writer.switch_to_recorded_agent().await?;
+    let model_before = match writer.is_new() {
+        true => None,
+        false => {
+            writer.session().agent().check_model()?;
+            writer.record_model().await?
+        }
+    };
     let recovered = writer.session().subagents().recover_tasks().await;
     recovered.map_err(AgentError::TaskRecords)?;
     let before = writer.session().agents().name_or_default(writer.state());
@@ -214,6 +231,7 @@ async fn reconcile(
         switched,
         chosen_over: chosen.then_some(before),
         settings,
+        model_before,
     })
 }
 

@@ -1,8 +1,9 @@
 //! Which agent of the workspace acts in a session.
 
+use crate::session_models::ModelChoice;
 use crate::{Agent, AgentError};
 use std::sync::Arc;
-use stead_core::{Owner, SessionChange, SessionState, SetEntry};
+use stead_core::{Owner, SessionChange, SessionModel, SessionState, SetEntry};
 use stead_vfs::Vfs;
 use stead_workspace::AgentRole;
 
@@ -10,7 +11,10 @@ use stead_workspace::AgentRole;
 #[derive(Debug)]
 pub(crate) struct ActingAgent {
     acting: Arc<Agent>,
+    /// The workspace's own agent, with the model of the session.
     workspace: Arc<Agent>,
+    /// The workspace's own agent as it was built.
+    built: Arc<Agent>,
 }
 
 impl ActingAgent {
@@ -21,7 +25,11 @@ impl ActingAgent {
 
     /// `acting`, an agent of the workspace of `workspace`, acts.
     pub(crate) fn of_workspace(workspace: Arc<Agent>, acting: Arc<Agent>) -> Self {
-        Self { acting, workspace }
+        Self {
+            acting,
+            built: workspace.clone(),
+            workspace,
+        }
     }
 
     /// The agent that acts.
@@ -45,7 +53,8 @@ impl ActingAgent {
         name_in_journal(state).unwrap_or_else(|| self.workspace.agents().default_name())
     }
 
-    /// Switches to the agent that the journal names. Returns whether another one acted before.
+    /// Switches to the model and the agent that the journal names. Returns whether either was
+    /// another one before.
     pub(crate) async fn switch(
         &mut self,
         state: &SessionState,
@@ -56,8 +65,12 @@ impl ActingAgent {
             Some(_) => AgentRole::Child,
             None => AgentRole::Main,
         };
+        let other_model = match &state.session_model {
+            Some(recorded) => self.use_model(recorded)?,
+            None => false,
+        };
         let wanted = self.active_name(state);
-        if wanted == self.acting.agents().own_name() {
+        if wanted == self.acting.agents().own_name() && !other_model {
             return Ok(false);
         }
         if wanted == self.workspace.agents().own_name() && role == AgentRole::Main {
@@ -70,6 +83,20 @@ impl ActingAgent {
             .get(&wanted)
             .ok_or_else(|| AgentError::AgentRemoved(wanted.clone()))?;
         self.acting = self.workspace.agents().agent(spec, role)?;
+        Ok(true)
+    }
+
+    /// Gives the workspace's own agent the model that the session recorded, unless another was
+    /// chosen for this use. Returns whether it had another one before.
+    pub(crate) fn use_model(&mut self, recorded: &SessionModel) -> Result<bool, AgentError> {
+        let configured = self.built.parts.session_models.choice == ModelChoice::Configured;
+        if !configured || *recorded == self.workspace.parts.session_model {
+            return Ok(false);
+        }
+        self.workspace = match *recorded == self.built.parts.session_model {
+            true => self.built.clone(),
+            false => self.built.with_session_model(recorded)?,
+        };
         Ok(true)
     }
 

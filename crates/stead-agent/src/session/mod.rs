@@ -22,11 +22,14 @@ pub(crate) use writer::{IfMissing, SessionWriter};
 
 use crate::model_facts::{ASK_ENDPOINT_ABOVE_TOKENS, UNKNOWN_WINDOW_TOKENS};
 use crate::run::{self, RunTrigger};
+use crate::session_models::ModelChoice;
 use crate::{Agent, AgentError, RunOptions, RunReport, Subagents};
 use acting_agent::ActingAgent;
 use fold::SessionFold;
 use std::sync::Arc;
-use stead_core::{Block, Owner, Redactor, SessionId, SessionState, SpendAmount, SubagentOrigin};
+use stead_core::{
+    Block, Owner, Redactor, SessionId, SessionModel, SessionState, SpendAmount, SubagentOrigin,
+};
 use stead_gate::Grant;
 use stead_store::{FencingToken, Sessions};
 use stead_tools::{ActiveSkills, FileVersions};
@@ -229,6 +232,44 @@ impl Session {
         self.agents.active_name(self.state())
     }
 
+    /// The model that the journal of a new session records; none for work without a model.
+    pub(crate) fn new_session_model(&self) -> Option<SessionModel> {
+        let parts = &self.agent().parts;
+        match parts.session_models.choice {
+            ModelChoice::NotNeeded => None,
+            ModelChoice::Explicit | ModelChoice::Configured => Some(parts.session_model.clone()),
+        }
+    }
+
+    /// Switches to the model that the session ran with, also if its journal is from before models
+    /// were recorded.
+    pub(crate) fn use_recorded_model(&mut self) -> Result<(), AgentError> {
+        match self
+            .model_change()
+            .or_else(|| self.state().recorded_model())
+        {
+            Some(model) => self.agents.use_model(&model).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// The model that is to be recorded for this session, if its journal says nothing or another.
+    pub(crate) fn model_change(&self) -> Option<SessionModel> {
+        let models = &self.agents.workspace().parts.session_models;
+        let own = &self.agents.workspace().parts.session_model;
+        match (models.choice, &self.state().session_model) {
+            (ModelChoice::NotNeeded, _) => None,
+            (ModelChoice::Configured, Some(_)) => None,
+            (ModelChoice::Explicit, Some(recorded)) => (recorded != own).then(|| own.clone()),
+            (ModelChoice::Explicit, None) => Some(own.clone()),
+            // The journal is from before models were recorded.
+            (ModelChoice::Configured, None) => match self.state().recorded_model() {
+                Some(answered) if answered.name != own.name => Some(answered),
+                Some(_) | None => Some(own.clone()),
+            },
+        }
+    }
+
     /// The model of the agent that acted last, as `provider:model`.
     pub fn model(&self) -> &str {
         self.agent().parts.model.name()
@@ -262,15 +303,22 @@ impl Session {
         }
     }
 
-    /// Switches to the agent that the journal names. Returns whether another one acted before.
+    /// Switches to the model and the agent that the journal names. Returns whether either was
+    /// another one before.
     pub(crate) async fn switch_to_recorded_agent(
         &mut self,
         fence: Option<&FencingToken>,
     ) -> Result<bool, AgentError> {
         let files = self.files(fence);
-        self.agents
+        let switched = self
+            .agents
             .switch(self.fold.state(), &self.owner, &files)
-            .await
+            .await?;
+        if switched {
+            self.subagents
+                .set_workspace_agent(self.agents.workspace().clone());
+        }
+        Ok(switched)
     }
 
     /// Chooses the agent that acts, and checks choices of it.

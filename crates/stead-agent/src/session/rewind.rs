@@ -3,7 +3,7 @@
 use super::{IfMissing, Session, SessionWriter};
 use crate::AgentError;
 use crate::offload::copy_entries;
-use stead_core::{Entry, Fork, Pin, Rewind, RunOutcome, SessionId, SessionOrigin, TurnMessage};
+use stead_core::{Entry, Fork, NewSession, Pin, Rewind, RunOutcome, SessionId, TurnMessage};
 use stead_store::LockWait;
 
 /// A point of the conversation that can be returned to.
@@ -73,13 +73,14 @@ impl Session {
             Some(turn) => self.rewind_point(turn)?.before,
             None => self.state().seq,
         };
-        let origin = SessionOrigin::Fork(Fork {
+        let lines = self.journals.read(&self.id).await?;
+        let origin = Fork {
             session: self.id.clone(),
             seq: upto,
-        });
+        };
         let mut fork = self.agent().session_of(self.owner.clone(), to);
-        let opened = self.journals.create(fork.id(), Some(origin)).await?;
-        let lines = self.journals.read(&self.id).await?;
+        let new = NewSession::forked(origin, self.state().recorded_model());
+        let opened = self.journals.create(fork.id(), new).await?;
         let entries = lines
             .into_iter()
             .skip(1)

@@ -53,6 +53,7 @@ pub(super) fn effective_changes(session: &Session, settings: Vec<SetEntry>) -> V
         SessionChange::Todos { todos } => *todos != state.todos,
         SessionChange::Agent { to } => *to != session.agents.name_or_default(state),
         SessionChange::Ceiling(ceiling) => Some(ceiling) != state.ceiling(),
+        SessionChange::Model { to } => Some(to) != state.session_model.as_ref(),
     };
     settings.into_iter().filter(is_new).collect()
 }

@@ -4,10 +4,15 @@ use super::fold::PermissionChange;
 use super::settings::effective_changes;
 use crate::{AgentError, Session, TurnSetup};
 use std::sync::Arc;
-use stead_core::{Entry, JournalLine, SessionOrigin, SessionState, SetEntry};
+use stead_core::{
+    Entry, JournalLine, NewSession, SessionChange, SessionOrigin, SessionState, SetEntry,
+};
 use stead_store::{JournalWriter, LockWait, OpenedSession, StoreError, TornTail};
 use stead_vfs::Vfs;
 use tokio_util::sync::CancellationToken;
+
+/// Who a recorded choice of a model is by: whoever opened the session.
+const MODEL_CHOSEN_BY: &str = "caller";
 
 /// What to do about a session that does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,17 +40,22 @@ impl<'a> SessionWriter<'a> {
         let known = session.fold.position();
         let mut opened = journals.open(&session.id, known, wait).await;
         if matches!(opened, Err(StoreError::NotFound(_))) && missing == IfMissing::Create {
-            let origin = session
-                .spawned
-                .take()
-                .map(|spawned| SessionOrigin::Spawned(Box::new(spawned)));
-            opened = match journals.create(&session.id, origin).await {
+            session.agent().check_model()?;
+            let spawned = session.spawned.clone();
+            let new = NewSession {
+                origin: spawned.map(|spawned| SessionOrigin::Spawned(Box::new(spawned))),
+                model: session.new_session_model(),
+            };
+            opened = match journals.create(&session.id, new).await {
                 // Another process created it first.
                 Err(StoreError::Exists(_) | StoreError::Locked { .. }) => {
                     journals.open(&session.id, None, wait).await
                 }
                 other => other,
             };
+            if opened.is_ok() {
+                session.spawned = None;
+            }
         }
         Ok(Self::of_opened(session, opened?))
     }
@@ -121,7 +131,25 @@ impl<'a> SessionWriter<'a> {
             .await
     }
 
-    /// Switches to the agent that the journal names. Returns whether another one acted before.
+    /// Makes the model that this session runs with part of its journal, if it is not yet: another
+    /// one was chosen now, or the journal is from before models were recorded. Returns the model
+    /// before, if another was chosen.
+    pub(crate) async fn record_model(&mut self) -> Result<Option<String>, AgentError> {
+        let Some(change) = self.session.model_change() else {
+            return Ok(None);
+        };
+        let before = self.session.state().recorded_model();
+        let replaced = before.filter(|before| before.name != change.name);
+        let set = SetEntry {
+            change: SessionChange::Model { to: change },
+            by: MODEL_CHOSEN_BY.to_owned(),
+        };
+        self.record(vec![Entry::Set(set)]).await?;
+        Ok(replaced.map(|model| model.name))
+    }
+
+    /// Switches to the model and the agent that the journal names. Returns whether either was
+    /// another one before.
     pub(crate) async fn switch_to_recorded_agent(&mut self) -> Result<bool, AgentError> {
         self.session
             .switch_to_recorded_agent(self.writer.fence())

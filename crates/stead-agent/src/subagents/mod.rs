@@ -34,7 +34,8 @@ use tokio_util::sync::CancellationToken;
 
 /// The subagents of one session.
 pub struct Subagents {
-    workspace_agent: Arc<Agent>,
+    /// The workspace's own agent, with the model of the session.
+    workspace_agent: Mutex<Arc<Agent>>,
     owner: Owner,
     session: SessionId,
     records: TaskRecords,
@@ -90,7 +91,7 @@ impl Subagents {
         let records = TaskRecords::new(files, records_path(&workspace_agent, &session));
         let slots = workspace_agent.policy().max_concurrent_subagents as usize;
         Self {
-            workspace_agent,
+            workspace_agent: Mutex::new(workspace_agent),
             owner,
             session,
             records,
@@ -100,6 +101,22 @@ impl Subagents {
             workers: Mutex::default(),
             finished_count: watch::Sender::new(0),
         }
+    }
+
+    /// Returns the workspace's own agent.
+    fn workspace_agent(&self) -> Arc<Agent> {
+        self.workspace_agent
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Sets the workspace's own agent, because the session runs with another model now.
+    pub(crate) fn set_workspace_agent(&self, agent: Arc<Agent>) {
+        *self
+            .workspace_agent
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = agent;
     }
 
     /// Sets the run that delegates tasks from now on.
@@ -179,7 +196,7 @@ impl Subagents {
             for task in self.records.all() {
                 if task.status.is_final() {
                     let below = Self::new(
-                        self.workspace_agent.clone(),
+                        self.workspace_agent(),
                         self.owner.clone(),
                         task.sub_session_id,
                     );

@@ -49,7 +49,7 @@ impl Subagents {
     /// Returns the record of a task as its session says; `None` if nothing changed or another
     /// process works on it.
     async fn refreshed_record(&self, mut task: TaskRecord) -> Option<TaskRecord> {
-        let sessions = self.workspace_agent.parts.place.sessions(&self.owner);
+        let sessions = self.workspace_agent().parts.place.sessions(&self.owner);
         let state = match sessions
             .open(&task.sub_session_id, None, LockWait::No)
             .await
@@ -118,16 +118,16 @@ impl Subagents {
     /// before if the task was resumed after a person's decision.
     async fn check_result(&self, agent: &str, text: String) -> Result<String, String> {
         let files = self
-            .workspace_agent
+            .workspace_agent()
             .parts
             .place
             .files(&self.owner, &self.session, None);
         let specs = self
-            .workspace_agent
+            .workspace_agent()
             .agents()
             .specs(
                 &self.owner,
-                &self.workspace_agent.workspace().prompt_files(&files),
+                &self.workspace_agent().workspace().prompt_files(&files),
             )
             .await;
         let schema = specs

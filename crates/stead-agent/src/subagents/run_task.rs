@@ -109,7 +109,7 @@ impl Subagents {
                 ChildSession::Existing(set) => (None, vec![set]),
             };
             let mut session = Session::of_subagent(
-                self.workspace_agent.clone(),
+                self.workspace_agent(),
                 assignment.agent,
                 self.owner.clone(),
                 id,

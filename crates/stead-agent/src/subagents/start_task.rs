@@ -47,7 +47,7 @@ impl Subagents {
         let context = self
             .run_context()
             .ok_or("tasks can be handed over in a session only")?;
-        let max_depth = self.workspace_agent.policy().max_subagent_depth;
+        let max_depth = self.workspace_agent().policy().max_subagent_depth;
         if context.depth >= max_depth {
             return Err(format!(
                 "a task may go through {max_depth} hands at most (policy.max_subagent_depth): do this one yourself"
@@ -91,7 +91,7 @@ impl Subagents {
 
     /// Returns the agent that works on a task.
     fn child_agent(&self, spec: &Arc<AgentSpec>) -> Result<Arc<Agent>, String> {
-        self.workspace_agent
+        self.workspace_agent()
             .agents()
             .agent(spec, AgentRole::Child)
             .map_err(|error| format!("{}: {error}", spec.name))
@@ -185,13 +185,13 @@ impl Subagents {
         builtin_agent_refusal: Option<&str>,
     ) -> Result<Arc<AgentSpec>, String> {
         let files = self
-            .workspace_agent
+            .workspace_agent()
             .parts
             .place
             .files(&self.owner, &context.tree, None);
-        let files = self.workspace_agent.workspace().prompt_files(&files);
+        let files = self.workspace_agent().workspace().prompt_files(&files);
         let specs = self
-            .workspace_agent
+            .workspace_agent()
             .agents()
             .specs(&self.owner, &files)
             .await
@@ -211,7 +211,7 @@ impl Subagents {
         match spec.background {
             true => TaskWait::Background,
             false => TaskWait::UpTo(Duration::from_secs(
-                self.workspace_agent.policy().subagent_timeout_seconds,
+                self.workspace_agent().policy().subagent_timeout_seconds,
             )),
         }
     }

@@ -8,12 +8,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use stead_agent::{
-    Agent, AgentError, ApprovalAnswer, ApprovalError, ApprovalPolicy, ApprovalQuestion,
-    ApprovalReply, Approver, GrantScope, OpenQuestion, RunOptions,
+    AfterAnswer, Agent, AgentError, ApprovalAnswer, ApprovalError, ApprovalPolicy,
+    ApprovalQuestion, ApprovalReply, Approver, GrantScope, OpenQuestion, RunOptions,
 };
 use stead_core::{
-    Ask, AskTerms, Block, Decision, DecisionKind, Entry, EventKind, ModelReply, ResultStatus, Risk,
-    RunId, RunOutcome, StopReason, ToolCall, ToolEffect, ToolSpec, Usage, UserInput, args_hash,
+    Ask, AskTerms, Block, Decision, DecisionKind, Entry, EventKind, ModelReply, NewSession,
+    ResultStatus, Risk, RunId, RunOutcome, StopReason, ToolCall, ToolEffect, ToolSpec, Usage,
+    UserInput, args_hash,
 };
 use stead_model::ScriptedModel;
 use stead_store::{LockWait, OsDisk};
@@ -124,7 +125,7 @@ fn each_way_to_answer_has_its_effect_and_the_model_is_told() {
             let replies = [reply(&asked[0], answer.clone())];
             let answered = elsewhere
                 .session(session("s"))
-                .answer(&replies, "ann", PATIENT)
+                .answer(&replies, "ann", AfterAnswer::Leave, PATIENT)
                 .await
                 .unwrap();
             let kinds: Vec<DecisionKind> = answered.decisions.iter().map(Decision::kind).collect();
@@ -181,7 +182,12 @@ fn partial_answers_wait_for_the_rest() {
         let asked = parked(&agent).await;
         let first = agent
             .session(session("s"))
-            .answer(&[reply(&asked[0], ApprovalAnswer::Yes)], "ann", PATIENT)
+            .answer(
+                &[reply(&asked[0], ApprovalAnswer::Yes)],
+                "ann",
+                AfterAnswer::Leave,
+                PATIENT,
+            )
             .await
             .unwrap();
         assert_eq!(first.still_open, asked[1..]);
@@ -189,7 +195,12 @@ fn partial_answers_wait_for_the_rest() {
         assert_eq!(log(dir.path()), "x\n");
         let rest = agent
             .session(session("s"))
-            .answer(&[reply(&asked[1], ApprovalAnswer::no())], "bob", PATIENT)
+            .answer(
+                &[reply(&asked[1], ApprovalAnswer::no())],
+                "bob",
+                AfterAnswer::Leave,
+                PATIENT,
+            )
             .await
             .unwrap();
         assert_eq!(rest.still_open, []);
@@ -285,7 +296,7 @@ fn an_answer_that_does_not_fit_its_question_leaves_no_trace() {
         for (by, replies, expected) in rows {
             match agent
                 .session(session("s"))
-                .answer(&replies, by, PATIENT)
+                .answer(&replies, by, AfterAnswer::Leave, PATIENT)
                 .await
             {
                 Err(AgentError::Approval(error)) => {
@@ -356,7 +367,11 @@ fn a_question_that_expired_takes_no_answer_and_counts_as_rejected() {
             Entry::Model(model),
             Entry::Ask(ask),
         ];
-        let mut opened = agent.sessions().create(&session("s"), None).await.unwrap();
+        let mut opened = agent
+            .sessions()
+            .create(&session("s"), NewSession::default())
+            .await
+            .unwrap();
         opened.writer.append(entries).await.unwrap();
         opened.writer.close().await;
 
@@ -367,7 +382,7 @@ fn a_question_that_expired_takes_no_answer_and_counts_as_rejected() {
         }];
         let refused = agent
             .session(session("s"))
-            .answer(&late, "ann", PATIENT)
+            .answer(&late, "ann", AfterAnswer::Leave, PATIENT)
             .await;
         assert!(
             matches!(
@@ -420,13 +435,13 @@ fn of_two_who_answer_at_once_one_counts_and_the_other_is_told() {
             let mut there = two.session(session("s"));
             let (yes, no) = match round % 2 {
                 0 => tokio::join!(
-                    here.answer(&yes, "ann", PATIENT),
-                    there.answer(&no, "bob", PATIENT)
+                    here.answer(&yes, "ann", AfterAnswer::Leave, PATIENT),
+                    there.answer(&no, "bob", AfterAnswer::Leave, PATIENT)
                 ),
                 _ => {
                     let (no, yes) = tokio::join!(
-                        there.answer(&no, "bob", PATIENT),
-                        here.answer(&yes, "ann", PATIENT)
+                        there.answer(&no, "bob", AfterAnswer::Leave, PATIENT),
+                        here.answer(&yes, "ann", AfterAnswer::Leave, PATIENT)
                     );
                     (yes, no)
                 }
@@ -453,7 +468,12 @@ fn rules_that_changed_since_the_answer_decide_and_deny_wins() {
         let asked = parked(&agent).await;
         agent
             .session(session("s"))
-            .answer(&[reply(&asked[0], ApprovalAnswer::Yes)], "ann", PATIENT)
+            .answer(
+                &[reply(&asked[0], ApprovalAnswer::Yes)],
+                "ann",
+                AfterAnswer::Leave,
+                PATIENT,
+            )
             .await
             .unwrap();
         let settings = "permissions: [{operations: [write], paths: [log.txt], mode: deny}]\n";
@@ -487,7 +507,12 @@ fn always_frees_one_folder_until_it_is_revoked() {
             Some(GrantScope::Folder("docs".into()))
         );
         let answered = first
-            .answer(&[reply(&asked[0], ApprovalAnswer::Always)], "ann", PATIENT)
+            .answer(
+                &[reply(&asked[0], ApprovalAnswer::Always)],
+                "ann",
+                AfterAnswer::Leave,
+                PATIENT,
+            )
             .await
             .unwrap();
         let grant = answered.grants[0].clone();
@@ -766,7 +791,12 @@ fn a_tool_of_the_client_never_runs_here_and_its_result_is_answered() {
                 [DecisionKind::Respond, DecisionKind::Reject]
             );
             let refused = here
-                .answer(&[reply(&asked[0], ApprovalAnswer::Yes)], "ann", PATIENT)
+                .answer(
+                    &[reply(&asked[0], ApprovalAnswer::Yes)],
+                    "ann",
+                    AfterAnswer::Leave,
+                    PATIENT,
+                )
                 .await;
             assert!(
                 matches!(
@@ -775,9 +805,14 @@ fn a_tool_of_the_client_never_runs_here_and_its_result_is_answered() {
                 ),
                 "{refused:?}"
             );
-            here.answer(&[reply(&asked[0], answer.clone())], "ann", PATIENT)
-                .await
-                .unwrap();
+            here.answer(
+                &[reply(&asked[0], answer.clone())],
+                "ann",
+                AfterAnswer::Leave,
+                PATIENT,
+            )
+            .await
+            .unwrap();
             let elsewhere = agent_on(dir.path(), scripted(script), Arc::new(OsDisk), tools()).await;
             assert_eq!(
                 resumed(&elsewhere).await,

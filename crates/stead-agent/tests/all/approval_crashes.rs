@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_agent::{
-    Agent, AgentError, ApprovalAnswer, ApprovalPolicy, ApprovalQuestion, ApprovalReply, Approver,
-    RunOptions,
+    AfterAnswer, Agent, AgentError, ApprovalAnswer, ApprovalPolicy, ApprovalQuestion,
+    ApprovalReply, Approver, RunOptions,
 };
 use stead_core::{Entry, ResultStatus, RunOutcome, args_hash};
 use stead_model::ScriptedModel;
@@ -60,7 +60,10 @@ async fn answer_and_go_on(agent: &Arc<Agent>) {
             args_hash: question.args_hash,
             answer: ApprovalAnswer::Edit(edited()),
         };
-        session.answer(&[reply], "ann", PATIENT).await.unwrap();
+        session
+            .answer(&[reply], "ann", AfterAnswer::Leave, PATIENT)
+            .await
+            .unwrap();
     }
     match session.resume(RunOptions::default()).await {
         Ok(report) => assert_eq!(report.outcome, RunOutcome::Completed),
@@ -181,7 +184,7 @@ fn a_run_that_is_killed_while_it_asks_is_answered_and_resumed_elsewhere() {
                     };
                     agent
                         .session(session("s"))
-                        .answer(&[reply], "ann", PATIENT)
+                        .answer(&[reply], "ann", AfterAnswer::Leave, PATIENT)
                         .await
                         .unwrap();
                 }

@@ -7,7 +7,8 @@ use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
 use stead_agent::{
-    Agent, ApprovalAnswer, ApprovalPolicy, ApprovalReply, OpenQuestion, RunOptions, RunReport,
+    AfterAnswer, Agent, ApprovalAnswer, ApprovalPolicy, ApprovalReply, OpenQuestion, RunOptions,
+    RunReport,
 };
 use stead_core::{ResultStatus, RunOutcome};
 use stead_store::LockWait;
@@ -172,6 +173,7 @@ fn a_plan_that_became_another_is_agreed_to_anew() {
                         answer: ApprovalAnswer::Yes,
                     }],
                     "ann",
+                    AfterAnswer::Leave,
                     LockWait::No,
                 )
                 .await

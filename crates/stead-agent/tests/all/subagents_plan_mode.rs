@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use stead_agent::{Agent, ApprovalAnswer, ApprovalReply, RunOptions, TaskStatus, WaitingTask};
+use stead_agent::{
+    AfterAnswer, Agent, ApprovalAnswer, ApprovalReply, RunOptions, TaskStatus, WaitingTask,
+};
 use stead_core::{ResultStatus, RunOutcome, SessionChange, SessionId, SetEntry};
 use stead_store::LockWait;
 
@@ -50,7 +52,7 @@ async fn approve(agent: &Arc<Agent>, id: &SessionId) {
     };
     agent
         .session(id.clone())
-        .answer(&[reply], "ann", PATIENT)
+        .answer(&[reply], "ann", AfterAnswer::Leave, PATIENT)
         .await
         .unwrap();
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use stead_agent::{Agent, ApprovalPolicy, RunOptions};
-use stead_core::{AgentId, Owner, Redactor, RunOutcome, SessionId};
+use stead_core::{AgentId, NewSession, Owner, Redactor, RunOutcome, SessionId};
 use stead_place::{
     FilesystemMode, FilesystemSettings, IsolationScope, LocalPlace, Place, PlaceSettings,
     StorePlace,
@@ -527,7 +527,7 @@ async fn no_two_meet(place: &dyn Place, tenants: &[String]) {
             .unwrap();
         place
             .sessions(owner)
-            .create(&id, None)
+            .create(&id, NewSession::default())
             .await
             .unwrap()
             .writer

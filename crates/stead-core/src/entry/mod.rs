@@ -33,8 +33,8 @@ pub use run_end::{RunEnd, RunOutcome};
 pub use user::{Origin, OriginKind, RunCause, UserInput};
 
 use crate::{
-    AgentId, Ask, Block, Decision, RunId, SessionChange, SessionId, SessionOrigin, StopReason,
-    SubagentOrigin, Usage, Usd,
+    AgentId, Ask, Block, Decision, NewSession, RunId, SessionChange, SessionId, SessionModel,
+    SessionOrigin, StopReason, SubagentOrigin, Usage, Usd,
 };
 use serde::{Deserialize, Serialize};
 
@@ -158,12 +158,15 @@ pub struct SessionStart {
     /// The origin of a subagent's session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spawned: Option<SubagentOrigin>,
+    /// The model that the session runs with until a `set` entry changes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<SessionModel>,
 }
 
 impl SessionStart {
     /// Returns the first entry of a journal in the current format.
-    pub fn new(session: SessionId, agent: AgentId, from: Option<SessionOrigin>) -> Self {
-        let (parent, spawned) = match from {
+    pub fn new(session: SessionId, agent: AgentId, new: NewSession) -> Self {
+        let (parent, spawned) = match new.origin {
             None => (None, None),
             Some(SessionOrigin::Fork(fork)) => (Some(fork), None),
             Some(SessionOrigin::Spawned(spawned)) => (None, Some(*spawned)),
@@ -174,6 +177,7 @@ impl SessionStart {
             agent,
             parent,
             spawned,
+            model: new.model,
         }
     }
 }

@@ -79,6 +79,7 @@ impl SessionState {
         self.agent = Some(start.agent.clone());
         self.parent = start.parent.clone();
         self.spawned = start.spawned.clone();
+        self.session_model = start.model.clone();
         Ok(())
     }
 
@@ -293,6 +294,12 @@ impl SessionState {
     }
 
     fn change(&mut self, seq: u64, change: &SessionChange, by: ChangeAuthor) {
+        // A rewind does not return to an earlier model: another provider would be sent the
+        // conversation without anybody having said so.
+        if let SessionChange::Model { to } = change {
+            self.session_model = Some(to.clone());
+            return;
+        }
         self.changes
             .push(seq, change.clone(), by, self.newest_input);
         // An agent that was chosen before the first input did not replace another.

@@ -6,8 +6,8 @@ use crate::context::{RenderedView, message_tokens};
 use crate::session_change::Changes;
 use crate::{
     AgentId, CallState, Entry, EntryKind, Fork, Message, NextAction, PermissionCeiling,
-    PermissionMode, PlanStage, Run, RunEnd, RunId, RunLimits, RunOutcome, SessionId, SpendAmount,
-    SubagentOrigin, Todo, Usage, Usd,
+    PermissionMode, PlanStage, Run, RunEnd, RunId, RunLimits, RunOutcome, SessionId, SessionModel,
+    SpendAmount, SubagentOrigin, Todo, Usage, Usd,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -116,6 +116,9 @@ pub struct SessionState {
     pub title: String,
     /// The model that gave the last answer.
     pub model: Option<String>,
+    /// The model that the session runs with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_model: Option<SessionModel>,
     /// The newest known versions of files that were read or written, by path.
     pub seen: BTreeMap<String, String>,
     /// The skills whose bodies are part of the conversation, by name.
@@ -189,6 +192,13 @@ impl SessionState {
     pub fn ceiling(&self) -> Option<&PermissionCeiling> {
         let spawned = self.spawned.as_ref()?;
         Some(self.changes.ceiling().unwrap_or(&spawned.ceiling))
+    }
+
+    /// Returns the model that the session runs with, as far as its journal says. Journals from
+    /// before models were recorded name the model of each answer only.
+    pub fn recorded_model(&self) -> Option<SessionModel> {
+        let of_last_answer = || self.model.as_ref().map(SessionModel::named);
+        self.session_model.clone().or_else(of_last_answer)
     }
 
     /// Returns the entries that repair an interrupted session: calls that were started and cannot

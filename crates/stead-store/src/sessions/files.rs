@@ -27,7 +27,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use stead_core::{
-    AgentId, Entry, JournalLine, Redactor, SessionId, SessionOrigin, SessionStart, SessionState,
+    AgentId, Entry, JournalLine, NewSession, Redactor, SessionId, SessionStart, SessionState,
 };
 
 const JOURNAL_SUFFIX: &str = ".log.jsonl";
@@ -254,7 +254,7 @@ impl Sessions for FileSessions {
     fn create<'a>(
         &'a self,
         id: &'a SessionId,
-        from: Option<SessionOrigin>,
+        new: NewSession,
     ) -> BoxFuture<'a, Result<OpenedSession, StoreError>> {
         Box::pin(async move {
             let path = self.path(id);
@@ -280,7 +280,7 @@ impl Sessions for FileSessions {
             let mut writer = self
                 .writer(path.clone(), file, Position::START, lock)
                 .with_pending_dir_sync(newborn);
-            let start = Entry::Session(SessionStart::new(id.clone(), self.agent.clone(), from));
+            let start = Entry::Session(SessionStart::new(id.clone(), self.agent.clone(), new));
             let lines = writer.append(vec![start]).await.inspect_err(|_| {
                 // A session whose creation was not acknowledged must not remain as an empty one.
                 let _ = self.disk.remove(dir.as_fd(), name, AtFlags::empty());

@@ -26,18 +26,18 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::time::Duration;
 use stead_core::{
-    ChainSum, Entry, JournalLine, Redactor, RunOutcome, SessionId, SessionOrigin, SessionState,
-    Usage, Usd,
+    ChainSum, Entry, JournalLine, NewSession, Redactor, RunOutcome, SessionId, SessionState, Usage,
+    Usd,
 };
 use tokio_util::sync::CancellationToken;
 
 /// Sessions of an agent. Each session has at most one writer at a time.
 pub trait Sessions: Debug + Send + Sync {
-    /// Creates a session, empty or `from` another, and opens it for writing.
+    /// Creates a session whose first entry records `new`, and opens it for writing.
     fn create<'a>(
         &'a self,
         id: &'a SessionId,
-        from: Option<SessionOrigin>,
+        new: NewSession,
     ) -> BoxFuture<'a, Result<OpenedSession, StoreError>>;
 
     /// Opens a session for writing. With `known`, nothing is read if the journal still ends there.

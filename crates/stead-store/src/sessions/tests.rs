@@ -83,7 +83,10 @@ fn story(path: &str) -> Vec<Entry> {
 }
 
 async fn written(journals: &FileSessions, name: &str) -> (SessionState, Position) {
-    let mut opened = journals.create(&id(name), None).await.unwrap();
+    let mut opened = journals
+        .create(&id(name), NewSession::default())
+        .await
+        .unwrap();
     let mut state = opened.state.unwrap();
     for entry in story("a.txt") {
         for line in opened.writer.append(vec![entry]).await.unwrap() {
@@ -126,7 +129,12 @@ async fn a_journal_cut_anywhere_loses_only_its_torn_line() {
                 "cut at {cut}"
             );
             assert_eq!(journals.list().await.unwrap(), [], "cut at {cut}");
-            drop(journals.create(&id("s1"), None).await.unwrap());
+            drop(
+                journals
+                    .create(&id("s1"), NewSession::default())
+                    .await
+                    .unwrap(),
+            );
             continue;
         }
         let opened = opened.unwrap();
@@ -157,7 +165,12 @@ async fn a_journal_cut_anywhere_loses_only_its_torn_line() {
 async fn an_entry_kind_of_a_newer_version_is_refused_and_kept_even_on_the_last_line() {
     let dir = tempfile::tempdir().unwrap();
     let journals = journals(dir.path());
-    drop(journals.create(&id("s1"), None).await.unwrap());
+    drop(
+        journals
+            .create(&id("s1"), NewSession::default())
+            .await
+            .unwrap(),
+    );
     let path = journals.path(&id("s1"));
     std::fs::copy(
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/newer-kind.log.jsonl"),
@@ -230,7 +243,10 @@ async fn damage_in_the_middle_names_file_and_line_and_changes_nothing() {
 async fn a_second_writer_is_told_who_holds_the_session_and_can_wait() {
     let dir = tempfile::tempdir().unwrap();
     let journals = Arc::new(journals(dir.path()));
-    let opened = journals.create(&id("s1"), None).await.unwrap();
+    let opened = journals
+        .create(&id("s1"), NewSession::default())
+        .await
+        .unwrap();
     let error = journals
         .open(&id("s1"), None, LockWait::No)
         .await
@@ -308,7 +324,10 @@ async fn snapshot_and_index_are_derived_and_come_back_when_deleted() {
 async fn a_known_secret_reaches_neither_the_file_nor_the_state() {
     let dir = tempfile::tempdir().unwrap();
     let journals = journals(dir.path());
-    let mut opened = journals.create(&id("s1"), None).await.unwrap();
+    let mut opened = journals
+        .create(&id("s1"), NewSession::default())
+        .await
+        .unwrap();
     let entry = Entry::User(UserInput::text(run(), "my key is sk-very-secret, keep it"));
     let lines = opened.writer.append(vec![entry]).await.unwrap();
     assert_eq!(
@@ -355,7 +374,7 @@ async fn a_read_only_folder_gives_a_typed_error() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("agents"), "in the way").unwrap();
     let error = journals(dir.path())
-        .create(&id("s1"), None)
+        .create(&id("s1"), NewSession::default())
         .await
         .unwrap_err();
     assert!(matches!(error, StoreError::Io { .. }), "{error}");
@@ -497,7 +516,7 @@ async fn a_session_that_another_began_first_is_never_written_over() {
         Redactor::default(),
     );
     assert!(matches!(
-        journals.create(&id("s1"), None).await,
+        journals.create(&id("s1"), NewSession::default()).await,
         Err(StoreError::Exists(_))
     ));
     assert_eq!(

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use stead_core::{AgentId, Entry, Redactor, RunEnd, RunId, RunOutcome, SessionId, UserInput};
+use stead_core::{
+    AgentId, Entry, NewSession, Redactor, RunEnd, RunId, RunOutcome, SessionId, UserInput,
+};
 use stead_store::{
     AcquireOutcome, Claim, FileSessions, ImportOutcome, LockWait, MemoryStore, OsDisk, RedisStore,
     Sessions, Space, SqlStore, Store, StoreError, StoreSessions,
@@ -56,7 +58,7 @@ async fn a_session_goes_on_elsewhere_and_is_listed_and_removed() {
     for store in stores().await {
         let space = fresh_space();
         let here = sessions(&store, &space);
-        let mut opened = here.create(&id("s"), None).await.unwrap();
+        let mut opened = here.create(&id("s"), NewSession::default()).await.unwrap();
         let lines = opened
             .writer
             .append(input("the key is sk-very-secret, ä"))
@@ -66,7 +68,7 @@ async fn a_session_goes_on_elsewhere_and_is_listed_and_removed() {
         opened.writer.close().await;
         assert!(
             matches!(
-                here.create(&id("s"), None).await,
+                here.create(&id("s"), NewSession::default()).await,
                 Err(StoreError::Exists(_))
             ),
             "{}",
@@ -116,7 +118,7 @@ async fn a_living_writer_keeps_others_out_and_an_overtaken_one_is_fenced_off() {
         let space = fresh_space();
         let here = sessions(&store, &space);
         let there = sessions(&store, &space);
-        let mut first = here.create(&id("s"), None).await.unwrap();
+        let mut first = here.create(&id("s"), NewSession::default()).await.unwrap();
         let begun = Instant::now();
         let refused = there.open(&id("s"), None, LockWait::No).await;
         assert!(
@@ -165,7 +167,7 @@ async fn a_holder_that_is_gone_from_this_machine_is_overtaken_at_once() {
     let store = &stores().await[0];
     let space = fresh_space();
     let here = sessions(store, &space);
-    here.create(&id("s"), None)
+    here.create(&id("s"), NewSession::default())
         .await
         .unwrap()
         .writer
@@ -207,7 +209,7 @@ async fn a_session_moves_between_files_and_stores_and_back() {
             Arc::new(OsDisk),
             Redactor::default(),
         );
-        let mut opened = files.create(&id("s"), None).await.unwrap();
+        let mut opened = files.create(&id("s"), NewSession::default()).await.unwrap();
         opened.writer.append(input("hello")).await.unwrap();
         drop(opened);
         let remote = sessions(&store, &fresh_space());

@@ -68,6 +68,9 @@ pub enum ModelUse {
     /// A model will be used.
     #[default]
     Required,
+    /// A model will be used: the one that a session recorded, or else the configured one. A
+    /// configured model that is missing or wrong is no error yet.
+    UnlessRecorded,
     /// Only files are read.
     NotNeeded,
 }

@@ -3,7 +3,7 @@
 use super::open_agent::no_model_message;
 use std::fmt::Display;
 use std::process::ExitCode;
-use stead::agent::{AgentError, BuildError, MemoryError};
+use stead::agent::{AgentError, BuildError, MemoryError, NoModelReason};
 use stead::core::Hint;
 use stead::model::ModelError;
 use stead::place::PlaceError;
@@ -86,6 +86,7 @@ pub(crate) fn with_hint(message: impl Display, hint: Option<Hint>) -> String {
         Some(Hint::SetWorkspaceModel) => {
             "; a file can be the model of the workspace (agent.yaml, -m)".to_owned()
         }
+        Some(Hint::ChooseModel) => "; -m provider:model continues with another model".to_owned(),
         Some(Hint::ListProviders) => "; `stead models` lists providers".to_owned(),
         Some(Hint::ListWorkspaces) => "; `stead list DIR` lists workspaces".to_owned(),
         Some(Hint::ReviewFacts) => "; `stead memory review` shows them".to_owned(),
@@ -210,7 +211,10 @@ impl From<AgentError> for CliError {
         match error {
             AgentError::Store(error) => error.into(),
             AgentError::Workspace(error) => error.into(),
-            AgentError::NothingToResume(_)
+            AgentError::NoModel(NoModelReason::NotSet) => Self::Usage(no_model_message()),
+            AgentError::NoModel(NoModelReason::Model(error)) => error.into(),
+            AgentError::SessionModel { .. }
+            | AgentError::NothingToResume(_)
             | AgentError::NoSuchTurn { .. }
             | AgentError::RunOpen(_)
             | AgentError::NoPrice { .. }

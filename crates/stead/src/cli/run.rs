@@ -41,7 +41,11 @@ pub(crate) async fn run(
         common = with_session_agent(common, env).await?;
     }
     let common = &common;
-    let agent = open_agent(common, env, ModelUse::Required).await?;
+    let model_use = match args.session {
+        Some(_) => ModelUse::UnlessRecorded,
+        None => ModelUse::Required,
+    };
+    let agent = open_agent(common, env, model_use).await?;
     warn_inactive_settings(&agent);
     let begin = match input {
         Some(text) => CliRunStart::Input {

@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use stead_agent::{
-    Agent, ApprovalAnswer, ApprovalPolicy, ApprovalQuestion, ApprovalReply, Approver, RunOptions,
-    SessionPermissions,
+    AfterAnswer, Agent, ApprovalAnswer, ApprovalPolicy, ApprovalQuestion, ApprovalReply, Approver,
+    RunOptions, SessionPermissions,
 };
 use stead_core::PermissionCeiling;
 use stead_core::{
@@ -243,7 +243,10 @@ async fn say_yes(agent: &Arc<Agent>, id: &SessionId) -> Vec<String> {
         })
         .collect();
     if !replies.is_empty() {
-        parked.answer(&replies, "ann", LockWait::No).await.unwrap();
+        parked
+            .answer(&replies, "ann", AfterAnswer::Leave, LockWait::No)
+            .await
+            .unwrap();
         parked.resume(RunOptions::default()).await.unwrap();
     }
     open.into_iter().map(|question| question.id).collect()

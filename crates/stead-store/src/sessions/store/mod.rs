@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stead_core::{
-    AgentId, Entry, JournalLine, LineError, Redactor, SessionId, SessionOrigin, SessionStart,
+    AgentId, Entry, JournalLine, LineError, NewSession, Redactor, SessionId, SessionStart,
     SessionState,
 };
 use writer::{LEASE_TTL, RENEW_INTERVAL, StoreWriter, check_for_lost_writes};
@@ -226,7 +226,7 @@ impl Sessions for StoreSessions {
     fn create<'a>(
         &'a self,
         id: &'a SessionId,
-        from: Option<SessionOrigin>,
+        new: NewSession,
     ) -> BoxFuture<'a, Result<OpenedSession, StoreError>> {
         Box::pin(async move {
             if self.store.tail(&self.space, id.as_str()).await?.is_some() {
@@ -235,7 +235,7 @@ impl Sessions for StoreSessions {
             let fence = self.lease(id, LockWait::No).await?;
             let mut writer = self.new_writer(id, Position::START, fence);
             let agent = self.agent.clone();
-            let start = Entry::Session(SessionStart::new(id.clone(), agent, from));
+            let start = Entry::Session(SessionStart::new(id.clone(), agent, new));
             let lines = match writer.append(vec![start]).await {
                 Ok(lines) => lines,
                 // Another process created it between the check and the lease.

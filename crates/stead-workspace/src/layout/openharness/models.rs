@@ -239,7 +239,7 @@ const VARIABLE_FIELDS: [&str; 4] = ["provider", "name", "key", "url"];
 
 /// Returns the severity of a reference to a missing model. It is harmless if another model is used.
 pub(super) fn unresolved_severity(draft: &Draft<'_>) -> Severity {
-    if draft.options().model.is_some() || draft.options().model_use == ModelUse::NotNeeded {
+    if draft.options().model.is_some() || draft.options().model_use != ModelUse::Required {
         Severity::NonFatal
     } else {
         Severity::Error

@@ -11,7 +11,7 @@ use crate::cli::run::{RunRequest, exit_code, resume_command, resume_session};
 use crate::cli::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
-use stead::agent::{ApprovalAnswer, ApprovalOutcome, ApprovalReply, OpenQuestion};
+use stead::agent::{AfterAnswer, ApprovalAnswer, ApprovalOutcome, ApprovalReply, OpenQuestion};
 use stead::core::{SessionChange, SessionId};
 use stead::workspace::ModelUse;
 
@@ -27,8 +27,15 @@ pub(super) async fn answer(
     let common = &common
         .with_model(args.turn.model.as_ref())
         .with_agent(args.turn.agent.as_ref());
-    // Answering must not need a model.
-    let agent = open_agent(common, env, ModelUse::NotNeeded).await?;
+    let after = match args.no_resume {
+        true => AfterAnswer::Leave,
+        false => AfterAnswer::Resume,
+    };
+    let model_use = match after {
+        AfterAnswer::Leave => ModelUse::NotNeeded,
+        AfterAnswer::Resume => ModelUse::UnlessRecorded,
+    };
+    let agent = open_agent(common, env, model_use).await?;
     let open = open_questions(&agent, args.session.as_deref()).await?;
     let (session, meant) = select_questions(&open, which)?;
     let replies: Vec<ApprovalReply> = meant
@@ -37,9 +44,11 @@ pub(super) async fn answer(
         .collect();
     let by = answerer(common, env, args.by.as_ref());
     let mut session = agent.session(session);
-    let answered = session.answer(&replies, &by, args.turn.wait()).await?;
+    let answered = session
+        .answer(&replies, &by, after, args.turn.wait())
+        .await?;
     agent.sessions().flush().await;
-    let goes_on = answered.still_open.is_empty() && !args.no_resume;
+    let goes_on = answered.still_open.is_empty() && after == AfterAnswer::Resume;
     if !args.json {
         print_answered(&answered, session.id(), &by, Style::stderr(env));
         if answered.still_open.is_empty() && !goes_on {
@@ -56,8 +65,6 @@ pub(super) async fn answer(
         return Ok(ExitCode::SUCCESS);
     }
     let id = session.id().clone();
-    drop((session, agent));
-    let agent = open_agent(common, env, ModelUse::Required).await?;
     // The session decides which agent acts: the question may be a subagent's.
     let set = args
         .turn

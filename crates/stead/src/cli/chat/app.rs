@@ -87,7 +87,11 @@ impl<'a> App<'a> {
             Some(_) => with_session_agent(common.clone(), env).await?,
             None => common.clone(),
         };
-        let agent = open_agent(common, env, ModelUse::Required).await?;
+        let model_use = match args.session {
+            Some(_) => ModelUse::UnlessRecorded,
+            None => ModelUse::Required,
+        };
+        let agent = open_agent(common, env, model_use).await?;
         let id = session_id(args.session.as_deref())?;
         let session = load_session(&agent, &id).await?;
         let (person, asks) = ChatApprover::new(answerer(common, env, None));

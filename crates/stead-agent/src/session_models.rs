@@ -1,0 +1,138 @@
+//! Which model a session continues with: the one that its journal records, unless whoever opens the
+//! session chose another.
+
+use crate::{Agent, AgentError, AgentParts, ModelConnector};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use stead_core::{ModelScope, SessionModel};
+use stead_model::{ModelError, ModelSettings};
+
+/// The number of models for which an agent is kept.
+const MAX_VARIANTS: usize = 16;
+
+/// How the model of an agent was chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ModelChoice {
+    /// A person or program chose it for this use. It replaces the model of a session.
+    Explicit,
+    /// Settings name it, or a provider's key. A session keeps the model that it recorded.
+    Configured,
+    /// No model is called.
+    NotNeeded,
+}
+
+/// Why an agent has no model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoModelReason {
+    /// No model is set.
+    #[error("no model is set")]
+    NotSet,
+    /// The model cannot be connected to.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+}
+
+/// How the models of an agent's sessions are found.
+#[derive(Clone)]
+pub(crate) struct SessionModels {
+    pub(crate) choice: ModelChoice,
+    /// Connects to models that settings or journals name.
+    pub(crate) connector: ModelConnector,
+    /// The settings of the agent's own model, whose key is used for the same endpoint.
+    pub(crate) configured: Option<ModelSettings>,
+    /// Why the agent's own model cannot be used.
+    pub(crate) unavailable: Option<NoModelReason>,
+}
+
+impl fmt::Debug for SessionModels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionModels")
+            .field("choice", &self.choice)
+            .field("unavailable", &self.unavailable)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SessionModels {
+    /// Returns the settings that a journal recorded, with the key of the agent's own model if that
+    /// has the same endpoint.
+    fn settings(&self, recorded: &SessionModel) -> Result<ModelSettings, ModelError> {
+        let settings = ModelSettings::from_session_model(recorded)?;
+        let provider = |name: &str| name.split(':').next().unwrap_or_default().to_owned();
+        let same_endpoint = self.configured.as_ref().filter(|own| {
+            provider(&own.name) == recorded.provider() && own.base_url == recorded.base_url
+        });
+        Ok(ModelSettings {
+            api_key: same_endpoint.and_then(|own| own.api_key.clone()),
+            ..settings
+        })
+    }
+}
+
+/// The agents that differ from one only in their model, one for each recorded model.
+#[derive(Debug, Default)]
+pub(crate) struct ModelVariants(Mutex<Vec<(SessionModel, Arc<Agent>)>>);
+
+impl ModelVariants {
+    fn find(&self, model: &SessionModel) -> Option<Arc<Agent>> {
+        let variants = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = variants.iter().find(|(known, _)| known == model);
+        found.map(|(_, agent)| agent.clone())
+    }
+
+    fn insert(&self, model: SessionModel, agent: Arc<Agent>) {
+        let mut variants = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if variants.len() >= MAX_VARIANTS {
+            variants.remove(0);
+        }
+        variants.push((model, agent));
+    }
+}
+
+impl Agent {
+    /// Returns this agent with the model that a session recorded.
+    pub(crate) fn with_session_model(
+        self: &Arc<Self>,
+        recorded: &SessionModel,
+    ) -> Result<Arc<Self>, AgentError> {
+        if let Some(known) = self.model_variants.find(recorded) {
+            return Ok(known);
+        }
+        let models = &self.parts.session_models;
+        let unavailable = |reason| AgentError::SessionModel {
+            model: recorded.name.clone(),
+            reason,
+        };
+        let settings = models.settings(recorded).map_err(unavailable)?;
+        let model = models.connector.connect(&settings).map_err(unavailable)?;
+        let connector = match recorded.scope {
+            ModelScope::Default => self.parts.model_connector.clone(),
+            ModelScope::AllAgents => {
+                let model = model.clone();
+                ModelConnector::new(move |_| Ok(model.clone()))
+            }
+        };
+        let parts = AgentParts {
+            model,
+            params: settings.params(),
+            session_model: recorded.clone(),
+            session_models: SessionModels {
+                unavailable: None,
+                ..models.clone()
+            },
+            model_connector: connector,
+            ..(*self.parts).clone()
+        };
+        let agent = Self::new(parts, self.hooks.clone())?;
+        self.model_variants.insert(recorded.clone(), agent.clone());
+        Ok(agent)
+    }
+
+    /// Returns an error if this agent has no model that can be called.
+    pub fn check_model(&self) -> Result<(), AgentError> {
+        match &self.parts.session_models.unavailable {
+            None => Ok(()),
+            Some(reason) => Err(AgentError::NoModel(reason.clone())),
+        }
+    }
+}
