@@ -106,6 +106,10 @@ id!(
     /// One input worked to its end.
     RunId
 );
+id!(
+    /// One command that waits, or waited, in the inbox of a session.
+    InputId
+);
 
 /// The reason why a text cannot name a user or tenant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -220,6 +224,26 @@ impl RunId {
     }
 }
 
+impl InputId {
+    /// Returns a new input id; later ones sort after earlier ones.
+    pub fn fresh() -> Self {
+        Self(fresh("i"))
+    }
+
+    /// Returns a new id for the input with this number in its inbox. Ids of one inbox sort by
+    /// number.
+    pub fn numbered(number: u64) -> Self {
+        Self(fresh(&format!("i{number:016x}-")))
+    }
+
+    /// Returns the number in the inbox, or `None` for an id that no inbox gave.
+    pub fn number(&self) -> Option<u64> {
+        let (number, unique) = self.0.strip_prefix('i')?.split_once('-')?;
+        let is_exact = number.len() == 16 && !unique.is_empty();
+        u64::from_str_radix(number, 16).ok().filter(|_| is_exact)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,5 +277,18 @@ mod tests {
         let b = SessionId::fresh();
         assert!(a < b);
         assert_eq!(SessionId::new(a.as_str()), Ok(a));
+    }
+
+    #[test]
+    fn an_input_id_tells_its_number() {
+        let ids = [9, 10, u64::MAX].map(InputId::numbered);
+        assert!(ids.is_sorted());
+        assert_eq!(
+            ids.map(|id| InputId::new(id.as_str()).unwrap().number()),
+            [Some(9), Some(10), Some(u64::MAX)]
+        );
+        for other in [InputId::fresh(), InputId::new("i0-a").unwrap()] {
+            assert_eq!(other.number(), None, "{other}");
+        }
     }
 }

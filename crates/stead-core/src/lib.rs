@@ -22,7 +22,7 @@
 //! - [`BudgetAccount`], [`CallEstimate`], [`Usage`], [`Price`], [`Usd`]: usage, cost and budgets.
 //! - [`Event`]: what listeners are told while a run goes on.
 //! - [`YamlValue`], [`YamlDocument`]: YAML with the order and the positions of its keys.
-//! - [`SessionId`], [`AgentId`], [`RunId`], [`Owner`]: identifiers that are safe in paths and keys.
+//! - [`SessionId`], [`AgentId`], [`RunId`], [`InputId`], [`Owner`]: identifiers that are safe in paths and keys.
 
 mod ask;
 mod budget;
@@ -64,7 +64,7 @@ pub use entry::{
 };
 pub use event::{Event, EventKind, NoticeLevel};
 pub use hint::Hint;
-pub use ids::{AgentId, IdError, NameError, Owner, RunId, SessionId, TenantId, UserId};
+pub use ids::{AgentId, IdError, InputId, NameError, Owner, RunId, SessionId, TenantId, UserId};
 pub use journal_line::{ChainSum, JournalLine, LineError, decode_line, encode_line};
 pub use message::{Block, Media, Message, Thinking, ToolCall, ToolResult};
 pub use permission_mode::PermissionMode;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use stead_core::{AgentId, Owner, Redactor, SessionId};
 use stead_search::{IndexCache, LazyIndex};
 use stead_store::{
-    FencingToken, LineLog, MemoryStore, Sessions, Space, Store, StoreLineLog, StoreSessions,
-    StoreUndoLog, UndoLog,
+    FencingToken, LineLog, MemoryStore, SessionInbox, Sessions, Space, Store, StoreLineLog,
+    StoreSessions, StoreUndoLog, UndoLog,
 };
 use stead_vfs::{Routes, StoreVfs, VPath, Vfs, VfsError};
 
@@ -92,6 +92,10 @@ impl Place for EphemeralPlace {
             store: self.memory.clone(),
             space: Self::space(owner).within("state"),
         }
+    }
+
+    fn inbox(&self, owner: &Owner, session: &SessionId) -> SessionInbox {
+        SessionInbox::new(self.memory.clone(), &Self::space(owner), session)
     }
 
     fn index(&self, owner: &Owner) -> Arc<LazyIndex> {

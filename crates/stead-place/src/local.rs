@@ -11,8 +11,8 @@ use std::time::Duration;
 use stead_core::{AgentId, Owner, Redactor, SessionId, TenantId};
 use stead_search::{IndexCache, LazyIndex};
 use stead_store::{
-    Disk, FencingToken, FileLineLog, FileSessions, FileStore, FileUndoLog, LineLog, Sessions,
-    Space, UndoLog, folder_name,
+    Disk, FencingToken, FileLineLog, FileSessions, FileStore, FileUndoLog, LineLog, SessionInbox,
+    Sessions, Space, UndoLog, folder_name,
 };
 use stead_vfs::{Frozen, HomeVfs, LocalVfs, Overlay, Routes, Scoped, VPath, Vfs, VfsError};
 
@@ -259,6 +259,13 @@ impl Place for LocalPlace {
             store: Arc::new(FileStore::new(&folder, self.disk.clone())),
             space: Space::new(["state"]),
         }
+    }
+
+    fn inbox(&self, owner: &Owner, session: &SessionId) -> SessionInbox {
+        let OwnerState { store, space } = self.state(owner);
+        // A file store lists a whole space, so each session has one of its own.
+        let space = space.within("inbox").within(session.as_str());
+        SessionInbox::new(store, &space, session)
     }
 
     fn index(&self, owner: &Owner) -> Arc<LazyIndex> {

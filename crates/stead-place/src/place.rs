@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{Owner, SessionId};
 use stead_search::LazyIndex;
-use stead_store::{FencingToken, LineLog, Sessions, Space, StateStore, UndoLog};
+use stead_store::{FencingToken, LineLog, SessionInbox, Sessions, Space, StateStore, UndoLog};
 use stead_vfs::{VPath, Vfs, VfsError};
 
 /// The folder of the tree in which an attached project appears.
@@ -37,6 +37,10 @@ pub trait Place: Debug + Send + Sync {
 
     /// Returns the durable state of `owner` beside files and sessions: queues, marks, budgets.
     fn state(&self, owner: &Owner) -> OwnerState;
+
+    /// Returns the inbox of a session: commands that wait for the process that holds it. The
+    /// fencing token of the session's writer is valid for it.
+    fn inbox(&self, owner: &Owner, session: &SessionId) -> SessionInbox;
 
     /// Returns the search index over the memory and the sessions of `owner`. It is derived data
     /// and may be deleted at any time.

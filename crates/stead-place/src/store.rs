@@ -11,8 +11,8 @@ use std::time::Duration;
 use stead_core::{AgentId, Owner, Redactor, SessionId};
 use stead_search::{IndexCache, LazyIndex};
 use stead_store::{
-    FencingToken, LineLog, Sessions, Space, Store, StoreLineLog, StoreSessions, StoreUndoLog,
-    UndoLog,
+    FencingToken, LineLog, SessionInbox, Sessions, Space, Store, StoreLineLog, StoreSessions,
+    StoreUndoLog, UndoLog,
 };
 use stead_vfs::{ContentHash, Overlay, StoreVfs, VPath, Vfs, VfsError};
 
@@ -186,6 +186,11 @@ impl Place for StorePlace {
         }
     }
 
+    fn inbox(&self, owner: &Owner, session: &SessionId) -> SessionInbox {
+        // A fencing token is valid in the space of its lease, which is that of the sessions.
+        SessionInbox::new(self.sessions.clone(), &self.session_space(owner), session)
+    }
+
     fn index(&self, owner: &Owner) -> Arc<LazyIndex> {
         let key = format!(
             "{}\n{}\n{}",
@@ -238,5 +243,47 @@ impl Place for StorePlace {
             .as_ref()
             .map_or(String::new(), |name| format!(", namespace {name}"));
         format!("{place}, agent {agent}{namespace}, scope {scope:?}").to_lowercase()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stead_store::{InputOutcome, Inserted, MemoryStore};
+
+    #[tokio::test]
+    async fn the_token_of_a_session_is_valid_for_its_inbox() {
+        for scope in [
+            IsolationScope::Session,
+            IsolationScope::User,
+            IsolationScope::Agent,
+            IsolationScope::Global,
+        ] {
+            let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+            let settings = FilesystemSettings {
+                scope,
+                ..FilesystemSettings::default()
+            };
+            let place = StorePlace::new(
+                store.clone(),
+                store,
+                Arc::new(StoreVfs::in_memory()),
+                AgentId::main(),
+                &settings,
+                Redactor::default(),
+            )
+            .unwrap();
+            let owner = Owner::default();
+            let session = SessionId::new("s").unwrap();
+            let opened = place.sessions(&owner).create(&session, None).await.unwrap();
+            let inbox = place.inbox(&owner, &session);
+            let inserted = inbox.insert(None, "a".into()).await.unwrap();
+            let Inserted::New(id) = inserted else {
+                panic!("{inserted:?}");
+            };
+            let settled = [(id, InputOutcome::Recorded { seq: 2 })];
+            inbox.settle(&settled, opened.writer.fence()).await.unwrap();
+            assert_eq!(inbox.waiting(9).await.unwrap(), [], "{scope:?}");
+        }
     }
 }

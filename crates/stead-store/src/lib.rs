@@ -6,6 +6,7 @@
 //! - [`Documents`], [`Journals`], [`Leases`], [`Queue`]: the contracts of a store. [`StateStore`]
 //!   is a store without journals, [`Store`] one with all four. [`connect()`] opens a store by its
 //!   URL.
+//! - [`SessionInbox`]: commands that wait for the process that holds a session.
 //! - [`UndoLog`]: the previous contents of files that runs changed. [`LineLog`]: a log that many
 //!   processes append to.
 //! - [`Disk`]: the only interface for changing the local disk, so that tests can inject faults at
@@ -33,6 +34,7 @@ mod contract;
 mod disk;
 mod error;
 mod file_store;
+mod inbox;
 mod line_log;
 mod local;
 mod memory_store;
@@ -51,6 +53,10 @@ pub use contract::{
 pub use disk::{Disk, OsDisk, open_dir};
 pub use error::StoreError;
 pub use file_store::FileStore;
+pub use inbox::{
+    InboxError, InboxRow, InputOutcome, InputStatus, Inserted, MAX_INPUT_KEY_BYTES,
+    MAX_WAITING_INPUTS, REMEMBERED_INPUTS, SessionInbox,
+};
 pub use line_log::{FileLineLog, LineLog, RewriteLines, StoreLineLog};
 pub use memory_store::MemoryStore;
 pub use redis::RedisStore;

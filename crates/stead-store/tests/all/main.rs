@@ -8,6 +8,7 @@
 )]
 
 mod filestore;
+mod inbox;
 mod memory;
 mod redis;
 mod sessions;

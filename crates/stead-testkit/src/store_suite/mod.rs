@@ -16,6 +16,7 @@
 mod document_races;
 mod documents;
 mod exactness;
+mod inbox;
 mod journals;
 mod leases;
 mod listings;
@@ -73,6 +74,12 @@ macro_rules! state_suite {
             let (store, _guard) = $open.await;
             $crate::store_suite::queue(store).await;
         }
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn inbox() {
+            let (store, _guard) = $open.await;
+            $crate::store_suite::inbox(store).await;
+        }
     };
 }
 
@@ -99,6 +106,11 @@ pub async fn leases(store: Arc<dyn StateStore>) {
 pub async fn queue(store: Arc<dyn StateStore>) {
     run("queue", &store, queue::CASES).await;
     run("queue_races", &store, queue_races::CASES).await;
+}
+
+/// Tests [`stead_store::SessionInbox`] on a store.
+pub async fn inbox(store: Arc<dyn StateStore>) {
+    run("inbox", &store, inbox::CASES).await;
 }
 
 /// The time after which a case counts as hanging. No case of any backend takes nearly this long.
