@@ -4,7 +4,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
-use stead_core::AskTerms;
+use stead_core::{ApprovalAnswer, AskTerms};
 use stead_gate::GrantScope;
 
 /// A question about one call.
@@ -22,33 +22,6 @@ pub struct ApprovalQuestion {
     pub terms: AskTerms,
     /// What [`ApprovalAnswer::Always`] would allow; `None` if that answer is not possible.
     pub always_scope: Option<GrantScope>,
-}
-
-/// A person's answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ApprovalAnswer {
-    /// The call runs.
-    Yes,
-    /// The call does not run, and the model is told why.
-    No {
-        /// The reason.
-        reason: Option<String>,
-    },
-    /// The call runs, and a grant allows calls like it from now on.
-    Always,
-    /// The call runs with these arguments.
-    Edit(Value),
-    /// The call does not run; this text is its result.
-    Respond(String),
-    /// The run parks; the question can be answered later by another process.
-    Later,
-}
-
-impl ApprovalAnswer {
-    /// Returns a refusal without a reason.
-    pub fn no() -> Self {
-        Self::No { reason: None }
-    }
 }
 
 /// Answers questions while the run waits.

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use stead_core::{Block, Message};
-use stead_workspace::{DropPolicy, QueueMode, QueueSettings};
+use stead_core::{Block, InputId, Message, Origin, QueueMode};
+use stead_workspace::{DropPolicy, QueueSettings};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -20,16 +20,40 @@ pub struct Inbox {
 struct InboxState {
     settings: QueueSettings,
     /// Messages that were not taken yet, oldest first.
-    waiting: VecDeque<Vec<Block>>,
+    waiting: VecDeque<IncomingMessage>,
     /// Messages that a run has already seen and that become inputs of their own afterwards, oldest
     /// first.
-    backlog: VecDeque<Vec<Block>>,
+    backlog: VecDeque<IncomingMessage>,
+    /// The rows of dropped messages that no entry names yet.
+    dropped_rows: Vec<InputId>,
     /// One line for each dropped message, oldest first.
     digest: VecDeque<String>,
     /// The number of dropped messages without a line.
     dropped_without_line: usize,
     /// The time at which the newest message arrived.
     last_arrival: Option<Instant>,
+}
+
+/// A message to a session, or several joined into one.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct IncomingMessage {
+    /// The content.
+    pub content: Vec<Block>,
+    /// Who sent it, if that is known.
+    pub origin: Option<Origin>,
+    /// The rows of the durable inbox that it is made of.
+    pub rows: Vec<InputId>,
+    /// What becomes of it during a run, if the settings do not decide.
+    pub mode: Option<QueueMode>,
+}
+
+impl From<Vec<Block>> for IncomingMessage {
+    fn from(content: Vec<Block>) -> Self {
+        Self {
+            content,
+            ..Self::default()
+        }
+    }
 }
 
 /// A message in the inbox.
@@ -64,6 +88,7 @@ impl Inbox {
             settings,
             waiting: VecDeque::new(),
             backlog: VecDeque::new(),
+            dropped_rows: Vec::new(),
             digest: VecDeque::new(),
             dropped_without_line: 0,
             last_arrival: None,
@@ -98,12 +123,12 @@ impl Inbox {
     /// Returns the messages, oldest first.
     pub fn queued(&self) -> Vec<QueuedMessage> {
         let state = self.lock();
-        let seen = state.backlog.iter().map(|content| QueuedMessage {
-            content: content.clone(),
+        let seen = state.backlog.iter().map(|message| QueuedMessage {
+            content: message.content.clone(),
             already_shown: true,
         });
-        seen.chain(state.waiting.iter().map(|content| QueuedMessage {
-            content: content.clone(),
+        seen.chain(state.waiting.iter().map(|message| QueuedMessage {
+            content: message.content.clone(),
             already_shown: false,
         }))
         .collect()
@@ -115,14 +140,14 @@ impl Inbox {
         state.take_dropped_notice();
         let seen = std::mem::take(&mut state.backlog)
             .into_iter()
-            .map(|content| QueuedMessage {
-                content,
+            .map(|message| QueuedMessage {
+                content: message.content,
                 already_shown: true,
             });
         let rest = std::mem::take(&mut state.waiting)
             .into_iter()
-            .map(|content| QueuedMessage {
-                content,
+            .map(|message| QueuedMessage {
+                content: message.content,
                 already_shown: false,
             });
         seen.chain(rest).collect()
@@ -134,11 +159,12 @@ impl Inbox {
     }
 
     /// Adds a message.
-    pub fn send(&self, content: Vec<Block>) -> SendOutcome {
-        if content.is_empty() {
+    pub fn send(&self, message: impl Into<IncomingMessage>) -> SendOutcome {
+        let message = message.into();
+        if message.content.is_empty() {
             return SendOutcome::Refused;
         }
-        let outcome = self.lock().enqueue(content);
+        let outcome = self.lock().enqueue(message);
         if outcome != SendOutcome::Refused {
             self.arrived.notify_waiters();
         }
@@ -147,14 +173,14 @@ impl Inbox {
 
     /// Returns the next input after a run; `None` if there are no messages. In `collect` mode it
     /// waits until no message arrived for the configured pause.
-    pub async fn next_input(&self) -> Option<Vec<Block>> {
+    pub async fn next_input(&self) -> Option<IncomingMessage> {
         loop {
             let arrived = self.arrived.notified();
             tokio::pin!(arrived);
             // Registered before the state is checked, as in `wait_until`.
             arrived.as_mut().enable();
             let until = match self.lock().next_input() {
-                NextInput::Input(content) => return Some(content),
+                NextInput::Input(message) => return Some(message),
                 NextInput::Nothing => return None,
                 NextInput::WaitUntil(until) => until,
             };
@@ -177,25 +203,39 @@ impl Inbox {
     }
 
     /// Takes the steering messages, joined into one.
-    pub(crate) fn take_steering(&self) -> Option<Vec<Block>> {
+    pub(crate) fn take_steering(&self) -> Option<IncomingMessage> {
         let mut state = self.lock();
         if !state.has_steering() {
             return None;
         }
-        let messages: Vec<Vec<Block>> = state.waiting.drain(..).collect();
-        if state.settings.mode == QueueMode::SteerBacklog {
-            state.backlog.extend(messages.iter().cloned());
-        }
-        let dropped = state.take_dropped_notice();
-        Some(join_messages(dropped, messages))
+        let default = state.settings.mode;
+        let waiting = std::mem::take(&mut state.waiting);
+        let (steering, rest): (Vec<_>, Vec<_>) = waiting
+            .into_iter()
+            .partition(|message| message.mode.unwrap_or(default).is_steering());
+        state.waiting = rest.into();
+        let shown_again = steering
+            .iter()
+            .filter(|message| message.mode.unwrap_or(default) == QueueMode::SteerBacklog)
+            // The steering entry names their rows.
+            .map(|message| IncomingMessage {
+                rows: Vec::new(),
+                ..message.clone()
+            });
+        let shown_again: Vec<IncomingMessage> = shown_again.collect();
+        state.backlog.extend(shown_again);
+        Some(state.join(steering))
     }
 
     /// Returns messages that the run took but could not record.
-    pub(crate) fn return_steering(&self, content: Vec<Block>) {
+    pub(crate) fn return_steering(&self, message: IncomingMessage) {
         let mut state = self.lock();
         // In this mode the messages are in the backlog already.
         if state.settings.mode != QueueMode::SteerBacklog {
-            state.waiting.push_front(content);
+            let mode = message.mode.or(Some(QueueMode::Steer));
+            state
+                .waiting
+                .push_front(IncomingMessage { mode, ..message });
         }
     }
 
@@ -230,7 +270,7 @@ impl Inbox {
 
 /// What follows a run.
 enum NextInput {
-    Input(Vec<Block>),
+    Input(IncomingMessage),
     WaitUntil(Instant),
     Nothing,
 }
@@ -241,32 +281,40 @@ impl InboxState {
     }
 
     fn has_steering(&self) -> bool {
-        match self.settings.mode {
-            QueueMode::Steer | QueueMode::SteerBacklog => !self.waiting.is_empty(),
-            QueueMode::Collect | QueueMode::Followup | QueueMode::Interrupt => false,
-        }
+        self.waiting
+            .iter()
+            .any(|message| self.mode_of(message).is_steering())
     }
 
     fn has_interrupt(&self) -> bool {
-        self.settings.mode == QueueMode::Interrupt && !self.waiting.is_empty()
+        self.waiting
+            .iter()
+            .any(|message| self.mode_of(message) == QueueMode::Interrupt)
     }
 
-    fn enqueue(&mut self, content: Vec<Block>) -> SendOutcome {
+    /// Returns what becomes of a message.
+    fn mode_of(&self, message: &IncomingMessage) -> QueueMode {
+        message.mode.unwrap_or(self.settings.mode)
+    }
+
+    fn enqueue(&mut self, message: IncomingMessage) -> SendOutcome {
         let full = self.len() >= self.settings.cap as usize;
         if full && self.settings.drop == DropPolicy::New {
             return SendOutcome::Refused;
         }
         self.last_arrival = Some(Instant::now());
-        self.waiting.push_back(content);
+        self.waiting.push_back(message);
         if !full {
             return SendOutcome::Queued;
         }
         // Messages that a run has already seen are dropped without a line.
-        if self.backlog.pop_front().is_none()
-            && let Some(oldest) = self.waiting.pop_front()
-            && self.settings.drop == DropPolicy::Summarize
-        {
-            self.digest.push_back(digest_line(&oldest));
+        if let Some(shown) = self.backlog.pop_front() {
+            self.dropped_rows.extend(shown.rows);
+        } else if let Some(oldest) = self.waiting.pop_front() {
+            self.dropped_rows.extend(oldest.rows.iter().cloned());
+            if self.settings.drop == DropPolicy::Summarize {
+                self.digest.push_back(digest_line(&oldest.content));
+            }
             if self.digest.len() > MAX_DIGEST {
                 self.digest.pop_front();
                 self.dropped_without_line += 1;
@@ -276,13 +324,14 @@ impl InboxState {
     }
 
     fn next_input(&mut self) -> NextInput {
-        if let Some(content) = self.backlog.pop_front() {
-            return NextInput::Input(content);
+        if let Some(message) = self.backlog.pop_front() {
+            return NextInput::Input(message);
         }
-        if self.waiting.is_empty() {
+        let Some(first) = self.waiting.front() else {
             return NextInput::Nothing;
-        }
-        let taken = match self.settings.mode {
+        };
+        let mode = self.mode_of(first);
+        let taken = match mode {
             QueueMode::Collect => {
                 let pause = Duration::from_millis(self.settings.debounce_ms);
                 let until = self
@@ -291,14 +340,35 @@ impl InboxState {
                 if let Some(until) = until.filter(|until| Instant::now() < *until) {
                     return NextInput::WaitUntil(until);
                 }
-                self.waiting.len()
+                let same = |message: &&IncomingMessage| self.mode_of(message) == mode;
+                self.waiting.iter().take_while(same).count()
             }
             QueueMode::Followup => 1,
             // A remaining message would steer or end the run that this input starts.
             QueueMode::Steer | QueueMode::SteerBacklog | QueueMode::Interrupt => self.waiting.len(),
         };
         let taken = self.waiting.drain(..taken).collect();
-        NextInput::Input(join_messages(self.take_dropped_notice(), taken))
+        NextInput::Input(self.join(taken))
+    }
+
+    /// Joins messages into one, with the notice about dropped messages.
+    fn join(&mut self, messages: Vec<IncomingMessage>) -> IncomingMessage {
+        let dropped = self.take_dropped_notice();
+        let mut rows = std::mem::take(&mut self.dropped_rows);
+        rows.extend(
+            messages
+                .iter()
+                .flat_map(|message| message.rows.iter().cloned()),
+        );
+        let origin = messages.iter().find_map(|message| message.origin.clone());
+        let mode = messages.iter().find_map(|message| message.mode);
+        let contents = messages.into_iter().map(|message| message.content);
+        IncomingMessage {
+            content: join_messages(dropped, contents.collect()),
+            origin,
+            rows,
+            mode,
+        }
     }
 
     /// Returns the notice about dropped messages, once; `None` if none was dropped.

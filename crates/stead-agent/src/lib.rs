@@ -36,10 +36,9 @@ mod workspace_agents;
 pub use agent::Agent;
 pub(crate) use agent::AgentParts;
 pub use approvals::{
-    AfterAnswer, ApprovalError, ApprovalOutcome, ApprovalReply, GrantStore, NewGrant, OpenQuestion,
-    OpenQuestions,
+    AfterAnswer, ApprovalError, ApprovalOutcome, GrantStore, NewGrant, OpenQuestion, OpenQuestions,
 };
-pub use approver::{ApprovalAnswer, ApprovalPolicy, ApprovalQuestion, Approver};
+pub use approver::{ApprovalPolicy, ApprovalQuestion, Approver};
 pub use archive::{ArchiveTag, ConversationArchive};
 pub use budget::{Budget, BudgetError, Reservation};
 pub use builder::{
@@ -50,18 +49,19 @@ pub use features::{Contribution, Feature, TurnCx, user_folder};
 pub use gc::{Collector, GcMode, GcReport};
 pub(crate) use hooks::HookRuntime;
 pub use hooks::{Delegate, HookTask, Hooks};
-pub use inbox::{Inbox, QueuedMessage, SendOutcome};
+pub use inbox::{Inbox, IncomingMessage, QueuedMessage, SendOutcome};
 pub use lookup::{
     EntryText, Lookup, LookupError, LookupResult, MemoryFiles, entry_text, parse_since, parse_until,
 };
 pub use model_facts::UNKNOWN_WINDOW_TOKENS;
 pub use offload::copy_offloaded;
 pub use run::{
-    BackgroundTaskPolicy, INTERRUPTED, Listener, RunOptions, RunReport, Sessionless,
+    BackgroundTaskPolicy, EntryListener, INTERRUPTED, Listener, RunOptions, RunReport, Sessionless,
     SessionlessResult, TurnSetup,
 };
 pub use session::{Pinned, RewindPoint, Session, attach, fenced};
 pub use session_models::NoModelReason;
+pub use stead_core::{ApprovalAnswer, ApprovalReply};
 pub use stead_gate::{
     CallFacts, CommandFacts, GateRules, Grant, GrantScope, ReadOnlyStatus, RuleMatch,
     SessionPermissions, TaintedWrite, judge,

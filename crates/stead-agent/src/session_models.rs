@@ -32,6 +32,9 @@ pub enum NoModelReason {
     Model(#[from] ModelError),
 }
 
+/// A lookup of variables by name.
+pub(crate) type SharedVariables = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
 /// How the models of an agent's sessions are found.
 #[derive(Clone)]
 pub(crate) struct SessionModels {
@@ -40,6 +43,8 @@ pub(crate) struct SessionModels {
     pub(crate) connector: ModelConnector,
     /// The settings of the agent's own model, whose key is used for the same endpoint.
     pub(crate) configured: Option<ModelSettings>,
+    /// Looks up the variables that hold keys.
+    pub(crate) variables: SharedVariables,
     /// Why the agent's own model cannot be used.
     pub(crate) unavailable: Option<NoModelReason>,
 }
@@ -57,7 +62,7 @@ impl SessionModels {
     /// Returns the settings that a journal recorded, with the key of the agent's own model if that
     /// has the same endpoint.
     fn settings(&self, recorded: &SessionModel) -> Result<ModelSettings, ModelError> {
-        let settings = ModelSettings::from_session_model(recorded)?;
+        let settings = ModelSettings::from_session_model(recorded, &*self.variables)?;
         let provider = |name: &str| name.split(':').next().unwrap_or_default().to_owned();
         let same_endpoint = self.configured.as_ref().filter(|own| {
             provider(&own.name) == recorded.provider() && own.base_url == recorded.base_url

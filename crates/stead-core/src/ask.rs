@@ -167,3 +167,42 @@ impl Decision {
         }
     }
 }
+
+/// A person's answer to a question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "answer", content = "with", rename_all = "snake_case")]
+pub enum ApprovalAnswer {
+    /// The call runs.
+    Yes,
+    /// The call does not run, and the model is told why.
+    No {
+        /// The reason.
+        reason: Option<String>,
+    },
+    /// The call runs, and a grant allows calls like it from now on.
+    Always,
+    /// The call runs with these arguments.
+    Edit(Value),
+    /// The call does not run; this text is its result.
+    Respond(String),
+    /// The run parks; the question can be answered later by another process.
+    Later,
+}
+
+impl ApprovalAnswer {
+    /// Returns a refusal without a reason.
+    pub fn no() -> Self {
+        Self::No { reason: None }
+    }
+}
+
+/// An answer to one question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalReply {
+    /// The call.
+    pub id: String,
+    /// The hash of the arguments that the person saw.
+    pub args_hash: String,
+    /// The answer.
+    pub answer: ApprovalAnswer,
+}

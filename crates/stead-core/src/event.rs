@@ -13,8 +13,14 @@ use serde_json::Value;
 pub struct Event {
     /// The position within the run's events, from 1.
     pub seq: u64,
+    /// The journal entry that it follows.
+    #[serde(default)]
+    pub entry: u64,
     /// The run.
     pub run: RunId,
+    /// The session of the subagent that the event comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<SessionId>,
     /// The source: empty for the run itself, the labels from outer to inner for a subagent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub source: Vec<String>,

@@ -21,11 +21,13 @@
 //! - [`ContextView`], [`ContextBudget`], [`CompactionPlan`]: the context and its compaction.
 //! - [`BudgetAccount`], [`CallEstimate`], [`Usage`], [`Price`], [`Usd`]: usage, cost and budgets.
 //! - [`Event`]: what listeners are told while a run goes on.
+//! - [`Client`], [`Command`], [`SessionEvent`]: how front ends talk to sessions.
 //! - [`YamlValue`], [`YamlDocument`]: YAML with the order and the positions of its keys.
 //! - [`SessionId`], [`AgentId`], [`RunId`], [`InputId`], [`Owner`]: identifiers that are safe in paths and keys.
 
 mod ask;
 mod budget;
+mod client;
 mod context;
 mod entry;
 mod event;
@@ -47,10 +49,15 @@ mod variables;
 mod verdict;
 mod yaml;
 
-pub use ask::{Ask, AskTerms, Decision, DecisionKind};
+pub use ask::{ApprovalAnswer, ApprovalReply, Ask, AskTerms, Decision, DecisionKind};
 pub use budget::{
     BudgetAccount, BudgetExhausted, BudgetScope, BudgetUnit, CallEstimate, CallReservation,
     MIN_ANSWER_TOKENS, SpendAmount, SpendLimit, budget_setting_name,
+};
+pub use client::{
+    AnswerPolicy, Client, ClientError, ClientFuture, Command, Cursor, EventId, EventIdError,
+    InputCommand, InputStatus, QueueMode, Receipt, SessionAddress, SessionEvent, SessionEventBody,
+    Subscription,
 };
 pub use context::{
     CompactionPlan, ContextBudget, ContextView, VerbatimSection, media_tokens, message_tokens,

@@ -12,6 +12,10 @@ pub struct SessionModel {
     /// The endpoint, if it is not the provider's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
+    /// The variable that held the key, if the session began with one. Without it the session is
+    /// not continued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_variable: Option<String>,
     /// The other settings of the model, as in `agent.yaml`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub settings: Map<String, Value>,

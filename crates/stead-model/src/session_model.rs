@@ -36,13 +36,40 @@ impl ModelSettings {
         SessionModel {
             name: absolute_file(&self.name),
             base_url: self.endpoint(env).map(without_credentials),
+            key_variable: self.key_variable(env),
             settings,
             scope,
         }
     }
 
-    /// Returns the settings that a journal recorded.
-    pub fn from_session_model(recorded: &SessionModel) -> Result<Self, ModelError> {
+    /// Returns the variable that holds the key, if the settings do not contain one.
+    fn key_variable(&self, env: EnvLookup<'_>) -> Option<String> {
+        let provider = find(self.name.split(':').next()?)?;
+        let is_set = |variable: &&&str| env(variable).is_some_and(|key| !key.trim().is_empty());
+        match self.api_key {
+            Some(_) => None,
+            None => provider
+                .key_variables
+                .iter()
+                .find(is_set)
+                .map(|variable| (*variable).to_owned()),
+        }
+    }
+
+    /// Returns the settings that a journal recorded. Fails if the session began with a key that
+    /// `env` does not have.
+    pub fn from_session_model(
+        recorded: &SessionModel,
+        env: EnvLookup<'_>,
+    ) -> Result<Self, ModelError> {
+        let missing = recorded
+            .key_variable
+            .as_ref()
+            .filter(|variable| env(variable).is_none_or(|key| key.trim().is_empty()));
+        if let Some(variable) = missing {
+            let message = format!("its key is missing: set the variable {variable}");
+            return Err(ModelError::Config(message));
+        }
         let settings = Value::Object(recorded.settings.clone());
         let settings: Self = serde_json::from_value(settings).map_err(|error| {
             let name = &recorded.name;
@@ -121,13 +148,27 @@ mod tests {
         let text = serde_json::to_string(&recorded).unwrap();
         assert!(!text.contains("secret"), "{text}");
         assert_eq!(recorded.base_url.as_deref(), Some("http://127.0.0.1:9/v1"));
-        let back = ModelSettings::from_session_model(&recorded).unwrap();
+        let back = ModelSettings::from_session_model(&recorded, &|_| None).unwrap();
         let expected = ModelSettings {
             base_url: recorded.base_url.clone(),
             api_key: None,
             ..settings
         };
         assert_eq!(back, expected);
+    }
+
+    #[test]
+    fn a_session_that_began_with_a_key_needs_it_again() {
+        let settings = ModelSettings {
+            name: "openai:x".into(),
+            ..ModelSettings::default()
+        };
+        let with_key = |name: &str| (name == "OPENAI_API_KEY").then(|| "sk-1".to_owned());
+        let recorded = settings.to_session_model(ModelScope::Default, &with_key);
+        assert_eq!(recorded.key_variable.as_deref(), Some("OPENAI_API_KEY"));
+        assert!(ModelSettings::from_session_model(&recorded, &with_key).is_ok());
+        let error = ModelSettings::from_session_model(&recorded, &|_| None).unwrap_err();
+        assert!(error.to_string().contains("OPENAI_API_KEY"), "{error}");
     }
 
     #[test]

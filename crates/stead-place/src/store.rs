@@ -275,7 +275,11 @@ mod tests {
             .unwrap();
             let owner = Owner::default();
             let session = SessionId::new("s").unwrap();
-            let opened = place.sessions(&owner).create(&session, None).await.unwrap();
+            let opened = place
+                .sessions(&owner)
+                .create(&session, stead_core::NewSession::default())
+                .await
+                .unwrap();
             let inbox = place.inbox(&owner, &session);
             let inserted = inbox.insert(None, "a".into()).await.unwrap();
             let Inserted::New(id) = inserted else {

@@ -90,11 +90,12 @@ pub use profile::{
     ProfileSetting, ProfileSource, ResolvedProfile, merge as merge_profiles,
 };
 pub use prompt::{Prompt, Section, SectionCut, SectionGroup, element, enclose, escape_xml};
-pub use queue::{DropPolicy, QueueMode, QueueSettings};
+pub use queue::{DropPolicy, QueueSettings};
 pub use scaffold::{ScaffoldFile, scaffold};
 pub use schema::{agent_schema, profile_schema, tools_schema};
 pub use search::{ConfiguredEmbedder, SearchSettings};
 pub use settings_document::SettingsDocument;
+pub use stead_core::QueueMode;
 pub use stead_core::SourcePosition;
 pub use stead_tools::Surface;
 use stead_tools::closest_name;

@@ -2,8 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::str::FromStr;
+use stead_core::QueueMode;
 
 /// The maximum of `cap`: waiting messages are held in memory.
 const MAX_CAP: u32 = 1_000;
@@ -56,24 +55,6 @@ impl QueueSettings {
     }
 }
 
-/// How a message that arrives during a run is handled.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum QueueMode {
-    /// All messages become one input after the run, once no more arrive for a moment.
-    #[default]
-    Collect,
-    /// Each message becomes an input of its own, one after another.
-    Followup,
-    /// The message goes into the next step of the run; calls of this step that were not started are
-    /// skipped.
-    Steer,
-    /// Like `Steer`, and the message is an input of its own afterwards.
-    SteerBacklog,
-    /// The model call and the tools are cancelled at once, and the message is the next input.
-    Interrupt,
-}
-
 /// How messages above the maximum number are handled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -85,42 +66,4 @@ pub enum DropPolicy {
     /// The oldest message is dropped, and one line of it is kept.
     #[default]
     Summarize,
-}
-
-impl QueueMode {
-    /// All modes.
-    pub const ALL: [Self; 5] = [
-        Self::Collect,
-        Self::Followup,
-        Self::Steer,
-        Self::SteerBacklog,
-        Self::Interrupt,
-    ];
-
-    /// Returns the name used in settings and commands.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Collect => "collect",
-            Self::Followup => "followup",
-            Self::Steer => "steer",
-            Self::SteerBacklog => "steer-backlog",
-            Self::Interrupt => "interrupt",
-        }
-    }
-}
-
-impl fmt::Display for QueueMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for QueueMode {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let known = || Self::ALL.map(Self::as_str).join(", ");
-        let named = Self::ALL.into_iter().find(|mode| mode.as_str() == text);
-        named.ok_or_else(|| format!("{text:?} is no mode of the queue; they are: {}", known()))
-    }
 }

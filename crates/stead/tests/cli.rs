@@ -38,6 +38,8 @@ mod screens;
 mod secrets;
 #[path = "cli/session_locks.rs"]
 mod session_locks;
+#[path = "cli/session_model.rs"]
+mod session_model;
 #[path = "cli/sessions.rs"]
 mod sessions;
 #[path = "cli/skills.rs"]

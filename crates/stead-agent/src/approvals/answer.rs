@@ -5,12 +5,12 @@ use super::grants::AskReason;
 use super::question::offer_grant;
 use crate::admission::CallGate;
 use crate::session::{IfMissing, SessionWriter};
-use crate::{AgentError, ApprovalAnswer, ApprovalQuestion, Grant, NewGrant, Session, TurnSetup};
+use crate::{AgentError, ApprovalQuestion, Grant, NewGrant, Session, TurnSetup};
 use serde_json::Value;
 use std::borrow::Cow;
 use stead_core::{
-    CallState, Decision, DecisionKind, Entry, Hint, PendingCall, RunId, SessionId, ToolCall,
-    VerdictKind,
+    ApprovalAnswer, ApprovalReply, CallState, Decision, DecisionKind, Entry, Hint, PendingCall,
+    RunId, SessionId, ToolCall, VerdictKind,
 };
 use stead_gate::{GrantScope, judge};
 use stead_store::LockWait;
@@ -21,17 +21,6 @@ use stead_vfs::Vfs;
 const MAX_REPLY_TEXT_BYTES: usize = 256 * 1024;
 /// The most bytes of changed arguments.
 const MAX_ARGS_BYTES: usize = 1024 * 1024;
-
-/// An answer to one question.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ApprovalReply {
-    /// The call.
-    pub id: String,
-    /// The hash of the arguments that the person saw ([`OpenQuestion::args_hash`]).
-    pub args_hash: String,
-    /// The answer.
-    pub answer: ApprovalAnswer,
-}
 
 /// What happens to a run whose questions are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

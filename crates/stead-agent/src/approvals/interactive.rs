@@ -1,10 +1,11 @@
 //! Questions during a run, to hooks and to the person who is there.
 
-use super::ApprovalReply;
 use super::answer::{AnswerChecker, CheckedAnswer, store_grants};
 use crate::run::{Caller, RunStop};
-use crate::{ApprovalAnswer, ApprovalPolicy, ApprovalQuestion};
-use stead_core::{CallState, Decision, Entry, EventKind, NoticeLevel, PendingCall};
+use crate::{ApprovalPolicy, ApprovalQuestion};
+use stead_core::{
+    ApprovalAnswer, ApprovalReply, CallState, Decision, Entry, EventKind, NoticeLevel, PendingCall,
+};
 
 /// Asks questions about the calls of a step.
 pub(crate) struct Asker<'s, 'a> {

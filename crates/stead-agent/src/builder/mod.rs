@@ -8,9 +8,10 @@ pub use error::BuildError;
 pub use folder::open_folder;
 pub use models::{DEFAULT_MODELS, choose_model, resolve_model_files};
 
+use crate::session_models::SharedVariables;
 use crate::workspace_agents::SubagentDelegate;
 use crate::{Agent, AgentParts, HookRuntime, Hooks, ModelConnector};
-use models::{AgentModels, GivenModel, ModelSources, SharedVariables};
+use models::{AgentModels, GivenModel, ModelSources};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stead_core::{AgentId, Owner, Redactor};

@@ -2,7 +2,7 @@
 
 use super::BuildError;
 use crate::ModelConnector;
-use crate::session_models::{ModelChoice, NoModelReason, SessionModels};
+use crate::session_models::{ModelChoice, NoModelReason, SessionModels, SharedVariables};
 use futures_util::stream::BoxStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,9 +11,6 @@ use stead_model::{
     Delta, Model, ModelError, ModelFacts, ModelSettings, Params, Request, connect, secrets,
 };
 use stead_workspace::{ModelUse, Workspace};
-
-/// A lookup of variables by name.
-pub(super) type SharedVariables = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// The models used when only a provider's key is set, by the variable of the key.
 pub const DEFAULT_MODELS: [(&str, &str); 3] = [
@@ -282,6 +279,7 @@ impl ModelSources<'_> {
                 choice,
                 connector: by_settings,
                 configured: config.model.clone(),
+                variables: lookup,
                 unavailable,
             },
             secrets: known,

@@ -1,6 +1,6 @@
 //! The journal of a run: what happens is recorded here, and listeners are told.
 
-use super::{Listener, RunSignals};
+use super::{EntryListener, Listener, RunSignals};
 use crate::session::SessionWriter;
 use crate::{Agent, AgentError, Session, TurnSetup};
 use std::sync::Arc;
@@ -16,6 +16,7 @@ pub(crate) struct RunJournal<'a> {
     writer: SessionWriter<'a>,
     run: RunId,
     listener: Listener,
+    entries: Option<EntryListener>,
     event_count: u64,
     /// Warnings that hooks were not told of yet.
     warnings: Vec<String>,
@@ -27,9 +28,15 @@ impl<'a> RunJournal<'a> {
             writer,
             run,
             listener,
+            entries: None,
             event_count: 0,
             warnings: Vec::new(),
         }
+    }
+
+    /// Sets who is told of the entries.
+    pub(crate) fn with_entry_listener(self, entries: Option<EntryListener>) -> Self {
+        Self { entries, ..self }
     }
 
     /// The run.
@@ -68,7 +75,11 @@ impl<'a> RunJournal<'a> {
         &mut self,
         entries: Vec<Entry>,
     ) -> Result<Vec<JournalLine>, AgentError> {
-        self.writer.record(entries).await
+        let lines = self.writer.record(entries).await?;
+        if let Some(listener) = &self.entries {
+            listener(self.writer.epoch(), &lines);
+        }
+        Ok(lines)
     }
 
     /// Switches to the agent that the journal names. Returns the setup of its turn if another agent
@@ -101,7 +112,9 @@ impl<'a> RunJournal<'a> {
         self.event_count += 1;
         let event = Event {
             seq: self.event_count,
+            entry: self.state().seq,
             run: self.run.clone(),
+            child: None,
             source: Vec::new(),
             kind,
         };

@@ -35,7 +35,7 @@ pub(crate) use conversation::Conversation;
 pub(crate) use journal::RunJournal;
 pub use one_call::{Sessionless, SessionlessResult};
 pub(crate) use opening::RunTrigger;
-pub use options::{BackgroundTaskPolicy, Listener, RunOptions, RunReport};
+pub use options::{BackgroundTaskPolicy, EntryListener, Listener, RunOptions, RunReport};
 pub(crate) use signals::{HaltReason, RunSignals};
 pub(crate) use spending::RunSpending;
 pub use steering::INTERRUPTED;
@@ -66,7 +66,7 @@ pub(crate) fn run(
             conversation,
             files,
             submission,
-            origin,
+            cause,
         } = Box::pin(opening::open(session, prepared, &mut options)).await?;
         let signals = journal
             .signals(options.cancel)
@@ -91,7 +91,7 @@ pub(crate) fn run(
         if started.is_ok()
             && let Some(hooks) = &mut run.hooks
         {
-            let trigger = origin.as_str();
+            let trigger = cause.as_str();
             started = hooks.run_start(&mut run.journal, submission, trigger).await;
         }
         let driven = match started {

@@ -9,7 +9,7 @@ use crate::session::{IfMissing, Pinned, SessionWriter, with_reminders};
 use crate::{AgentError, Session, budget};
 use stead_core::{
     Block, Entry, EventKind, JournalLine, Message, Notice, NoticeKind, NoticeLevel, Origin,
-    OriginKind, Pin, RunId, RunOutcome, SetEntry, SpendAmount, UserInput,
+    OriginKind, Pin, RunCause, RunId, RunOutcome, SetEntry, SpendAmount, UserInput,
 };
 
 /// What starts a run.
@@ -22,25 +22,6 @@ pub(crate) enum RunTrigger {
     },
     /// Delegated tasks have ended.
     Wake,
-}
-
-/// What started a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RunOrigin {
-    Input,
-    Resume,
-    Wake,
-}
-
-impl RunOrigin {
-    /// The name that hooks are told.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Input => "input",
-            Self::Resume => "resume",
-            Self::Wake => "wake",
-        }
-    }
 }
 
 /// A run that may begin. Nothing of it is recorded yet.
@@ -60,7 +41,7 @@ pub(super) struct OpenedRun<'a> {
     pub(super) conversation: Conversation,
     pub(super) files: RunFiles,
     pub(super) submission: Submission,
-    pub(super) origin: RunOrigin,
+    pub(super) cause: RunCause,
 }
 
 impl PreparedRun {
@@ -149,23 +130,25 @@ pub(super) async fn open<'a>(
     let RunOpening {
         run,
         mut entries,
-        origin,
+        cause,
     } = opening_entries(writer.session(), trigger, prepared.new_run)?;
-    if options.pin == Pinned::Yes && origin == RunOrigin::Input {
+    name_sender(&mut entries, options);
+    if options.pin == Pinned::Yes && cause == RunCause::Input {
         let seq = writer.state().seq + entries.len() as u64;
         entries.push(Entry::Pin(Pin { seq, pinned: true }));
     }
     let mut submission = prepared.submission;
     entries.extend(submission.take_entries(&run, &entries));
     let files = RunFiles::new(writer.session(), files, Some(&run));
-    let mut journal = RunJournal::new(writer, run, options.listener.clone());
+    let mut journal = RunJournal::new(writer, run, options.listener.clone())
+        .with_entry_listener(options.entries.clone());
     journal.record(entries).await?;
     let session = journal.session().id().clone();
     let model = journal.session().model().to_owned();
     journal.emit(EventKind::RunStarted {
         session,
         model: model.clone(),
-        resumed: origin != RunOrigin::Input,
+        resumed: cause != RunCause::Input,
     });
     journal.emit_setting_changes(&reconciled.settings);
     if let Some(before) = reconciled.model_before {
@@ -190,8 +173,20 @@ pub(super) async fn open<'a>(
         conversation,
         files,
         submission,
-        origin,
+        cause,
     })
+}
+
+/// Adds to the entry of an input who gave it, and the rows of the inbox that it is made of.
+fn name_sender(entries: &mut [Entry], options: &mut RunOptions) {
+    for entry in entries {
+        if let Entry::User(input) = entry {
+            input.inputs = std::mem::take(&mut options.inputs);
+            if input.cause == RunCause::Input && input.origin.kind == OriginKind::Person {
+                input.origin = options.origin.clone();
+            }
+        }
+    }
 }
 
 /// What changed in an existing session since it was last used here.
@@ -243,7 +238,7 @@ const CONTINUE_PROMPT: &str =
 struct RunOpening {
     run: RunId,
     entries: Vec<Entry>,
-    origin: RunOrigin,
+    cause: RunCause,
 }
 
 /// Returns the entries that open a run with the id `new_run`, or that repair the open run.
@@ -274,7 +269,7 @@ fn opening_entries(
             Ok(RunOpening {
                 run: new_run,
                 entries,
-                origin: RunOrigin::Input,
+                cause: RunCause::Input,
             })
         }
         RunTrigger::Resume { raise } => {
@@ -287,7 +282,7 @@ fn opening_entries(
                     true => Ok(RunOpening {
                         run: run.id.clone(),
                         entries: state.repair(),
-                        origin: RunOrigin::Resume,
+                        cause: RunCause::Resume,
                     }),
                     false => Err(AgentError::RunStillOpen(id())),
                 };
@@ -296,7 +291,7 @@ fn opening_entries(
                 return Ok(RunOpening {
                     entries: resuming_entries(session, new_run.clone(), raise),
                     run: new_run,
-                    origin: RunOrigin::Resume,
+                    cause: RunCause::Resume,
                 });
             }
             // Tasks that have ended since the last answer are a reason to go on.
@@ -317,7 +312,7 @@ fn opening_entries(
             Ok(RunOpening {
                 run: new_run,
                 entries: vec![Entry::User(input), Entry::Notice(notice)],
-                origin: RunOrigin::Wake,
+                cause: RunCause::Wake,
             })
         }
     }

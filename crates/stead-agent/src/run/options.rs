@@ -4,7 +4,9 @@ use crate::session::Pinned;
 use crate::{ApprovalPolicy, Budget, Inbox, WaitingTask};
 use std::fmt;
 use std::sync::Arc;
-use stead_core::{Event, RunId, RunOutcome, SessionId, SetEntry, Usage, Usd};
+use stead_core::{
+    Event, InputId, JournalLine, Origin, RunId, RunOutcome, SessionId, SetEntry, Usage, Usd,
+};
 use stead_store::LockWait;
 use tokio_util::sync::CancellationToken;
 
@@ -12,11 +14,22 @@ use tokio_util::sync::CancellationToken;
 /// run, so it must be quick.
 pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
 
+/// Receives the journal entries of a run after they were written, with the term of the writer
+/// ([`EventId::epoch`](stead_core::EventId)). It is called in order from the task that drives the
+/// run, so it must be quick.
+pub type EntryListener = Arc<dyn Fn(u64, &[JournalLine]) + Send + Sync>;
+
 /// The options of a run.
 #[derive(Clone)]
 pub struct RunOptions {
     /// The event listener.
     pub listener: Listener,
+    /// The listener for journal entries.
+    pub entries: Option<EntryListener>,
+    /// Who gave the input.
+    pub origin: Origin,
+    /// The rows of the session's inbox that the input is made of.
+    pub inputs: Vec<InputId>,
     /// Stops the run.
     pub cancel: CancellationToken,
     /// How questions about calls are answered.
@@ -39,6 +52,9 @@ impl Default for RunOptions {
     fn default() -> Self {
         Self {
             listener: Arc::new(|_| {}),
+            entries: None,
+            origin: Origin::default(),
+            inputs: Vec::new(),
             cancel: CancellationToken::new(),
             approvals: ApprovalPolicy::default(),
             wait: LockWait::No,

@@ -2,7 +2,8 @@
 
 use super::driver::ActiveRun;
 use super::stop::RunStop;
-use stead_core::{Block, Entry, EventKind, Steer};
+use crate::IncomingMessage;
+use stead_core::{Entry, EventKind, Steer};
 
 /// The reason of a run that a message cancelled.
 pub const INTERRUPTED: &str = "interrupted by a new message";
@@ -13,18 +14,24 @@ impl ActiveRun<'_> {
         let Some(inbox) = self.signals.inbox().cloned() else {
             return Ok(false);
         };
-        let Some(content) = inbox.take_steering() else {
+        let Some(message) = inbox.take_steering() else {
             return Ok(false);
         };
-        let recorded = self.record_steering(content.clone()).await;
+        let recorded = self.record_steering(message.clone()).await;
         if recorded.is_err() {
-            inbox.return_steering(content);
+            inbox.return_steering(message);
         }
         recorded
     }
 
     /// Records a message. Returns false if a hook refuses it.
-    async fn record_steering(&mut self, content: Vec<Block>) -> Result<bool, RunStop> {
+    async fn record_steering(&mut self, message: IncomingMessage) -> Result<bool, RunStop> {
+        let IncomingMessage {
+            content,
+            origin,
+            rows,
+            ..
+        } = message;
         let content = match &mut self.hooks {
             Some(hooks) => hooks.steering(&mut self.journal, content).await?,
             None => Some(content),
@@ -39,7 +46,12 @@ impl ActiveRun<'_> {
             .conversation
             .offload_message(&name, content, window)
             .await;
-        let steer = Entry::Steer(Steer { run, content });
+        let steer = Entry::Steer(Steer {
+            run,
+            content,
+            origin,
+            inputs: rows,
+        });
         for line in self.journal.record(vec![steer]).await? {
             if let Entry::Steer(Steer { content, .. }) = line.entry {
                 self.journal.emit(EventKind::Steered { content });

@@ -27,6 +27,8 @@ pub(crate) struct SessionWriter<'a> {
     session: &'a mut Session,
     writer: Box<dyn JournalWriter>,
     torn: Option<TornTail>,
+    /// The fencing token; without one, the time at which the journal was opened.
+    epoch: u64,
 }
 
 impl<'a> SessionWriter<'a> {
@@ -66,10 +68,16 @@ impl<'a> SessionWriter<'a> {
             session.replace_state(state);
         }
         session.fold.set_position(opened.writer.position());
+        let opened_at = || jiff::Timestamp::now().as_millisecond().unsigned_abs();
+        let epoch = opened
+            .writer
+            .fence()
+            .map_or_else(opened_at, |fence| fence.token);
         Self {
             session,
             writer: opened.writer,
             torn: opened.torn,
+            epoch,
         }
     }
 
@@ -164,6 +172,11 @@ impl<'a> SessionWriter<'a> {
     /// Returns the files of the session.
     pub(crate) fn files(&self) -> Arc<dyn Vfs> {
         self.session.files(self.writer.fence())
+    }
+
+    /// Returns the term of this writer: greater than that of every writer before.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
     }
 
     /// Returns a token that is cancelled when another process takes the session over.

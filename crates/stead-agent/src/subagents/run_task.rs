@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::sync::Arc;
-use stead_core::{Block, Event, RunOutcome, SetEntry, SpendAmount, SubagentOrigin};
+use stead_core::{Block, Event, RunOutcome, SessionId, SetEntry, SpendAmount, SubagentOrigin};
 use tokio_util::sync::CancellationToken;
 
 /// A task and the agent that works on it.
@@ -121,7 +121,11 @@ impl Subagents {
                 .clone()
                 .unwrap_or_else(|| record.sub_agent_id.clone());
             let options = RunOptions {
-                listener: nest_events(name, assignment.context.listener),
+                listener: nest_events(
+                    name,
+                    record.sub_session_id.clone(),
+                    assignment.context.listener,
+                ),
                 cancel: assignment.cancel,
                 approvals: assignment.context.approvals,
                 budget: Some(assignment.context.budget),
@@ -211,9 +215,11 @@ fn task_end(report: &RunReport) -> TaskEnd {
 
 /// Returns a listener that passes events of a subagent to that of its parent, with the name of the
 /// subagent as their source.
-fn nest_events(name: String, listener: Listener) -> Listener {
+fn nest_events(name: String, session: SessionId, listener: Listener) -> Listener {
     Arc::new(move |event: &Event| {
         let mut event = event.clone();
+        // Events of deeper subagents keep their own session and entry.
+        event.child.get_or_insert_with(|| session.clone());
         event.source.insert(0, name.clone());
         listener(&event);
     })

@@ -59,7 +59,7 @@ async fn converse(agent: &Arc<Agent>, inbox: &Arc<Inbox>, options: RunOptions) -
             ..options.clone()
         };
         reports.push(live.run(content, options).await.unwrap());
-        input = inbox.next_input().await;
+        input = inbox.next_input().await.map(|message| message.content);
     }
     let (_, state) = journal(agent, &session("s")).await;
     assert!(state.run.is_none());
@@ -621,12 +621,13 @@ fn collected_messages_are_one_in_the_form_of_one() {
         )
     );
     let expected = ["see @a\n\nsee @b", "Attached file a:", "Attached file b:"].map(Block::text);
-    assert_eq!(block_on(inbox.next_input()).unwrap(), expected);
+    assert_eq!(block_on(inbox.next_input()).unwrap().content, expected);
 }
 
 #[test]
 fn no_more_wait_than_may_and_what_is_dropped_is_what_was_said() {
-    let words = |inbox: &Inbox| block_on(async { said(&inbox.next_input().await.unwrap()) });
+    let words =
+        |inbox: &Inbox| block_on(async { said(&inbox.next_input().await.unwrap().content) });
     let inbox = |drop| {
         let settings = QueueSettings {
             mode: QueueMode::Collect,

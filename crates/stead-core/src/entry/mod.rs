@@ -33,8 +33,8 @@ pub use run_end::{RunEnd, RunOutcome};
 pub use user::{Origin, OriginKind, RunCause, UserInput};
 
 use crate::{
-    AgentId, Ask, Block, Decision, NewSession, RunId, SessionChange, SessionId, SessionModel,
-    SessionOrigin, StopReason, SubagentOrigin, Usage, Usd,
+    AgentId, Ask, Block, Decision, InputId, NewSession, RunId, SessionChange, SessionId,
+    SessionModel, SessionOrigin, StopReason, SubagentOrigin, Usage, Usd,
 };
 use serde::{Deserialize, Serialize};
 
@@ -216,6 +216,24 @@ pub struct Steer {
     pub run: RunId,
     /// The content.
     pub content: Vec<Block>,
+    /// Who sent it, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+    /// The rows of the session's inbox that it is made of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<InputId>,
+}
+
+impl Steer {
+    /// Returns a steering message to `run`.
+    pub fn new(run: RunId, content: Vec<Block>) -> Self {
+        Self {
+            run,
+            content,
+            origin: None,
+            inputs: Vec::new(),
+        }
+    }
 }
 
 /// A change of the session by a person.

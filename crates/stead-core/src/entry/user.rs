@@ -1,6 +1,6 @@
 //! The entry with which a run begins: an input, and where it came from.
 
-use crate::{Block, RunId, SpendAmount};
+use crate::{Block, InputId, RunId, SpendAmount};
 use serde::{Deserialize, Serialize};
 
 /// The beginning of a run.
@@ -20,6 +20,9 @@ pub struct UserInput {
     /// The amount that a person added to the budget of a run that had exhausted it.
     #[serde(skip_serializing_if = "SpendAmount::is_zero")]
     pub raise: SpendAmount,
+    /// The rows of the session's inbox that it is made of.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<InputId>,
 }
 
 /// Why a run begins.
@@ -36,6 +39,15 @@ pub enum RunCause {
 }
 
 impl RunCause {
+    /// Returns the name used in journals and by hooks.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::Resume => "resume",
+            Self::Wake => "wake",
+        }
+    }
+
     fn is_input(&self) -> bool {
         *self == Self::Input
     }
@@ -98,6 +110,7 @@ impl UserInput {
             origin: Origin::default(),
             content,
             raise: SpendAmount::default(),
+            inputs: Vec::new(),
         }
     }
 
@@ -145,6 +158,8 @@ struct RecordedInput {
     wakes: bool,
     #[serde(default)]
     handed: bool,
+    #[serde(default)]
+    inputs: Vec<InputId>,
 }
 
 impl From<RecordedInput> for UserInput {
@@ -164,6 +179,7 @@ impl From<RecordedInput> for UserInput {
             origin: recorded.origin.unwrap_or(Origin::of_kind(kind)),
             content: recorded.content,
             raise: recorded.raise,
+            inputs: recorded.inputs,
         }
     }
 }

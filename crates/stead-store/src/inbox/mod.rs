@@ -28,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+pub use stead_core::InputStatus;
 use stead_core::{InputId, SessionId};
 
 /// The most rows that can wait in one inbox.
@@ -78,24 +79,6 @@ pub enum Inserted {
         id: InputId,
         /// Its state.
         status: InputStatus,
-    },
-}
-
-/// The state of an input.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "status", rename_all = "snake_case")]
-pub enum InputStatus {
-    /// The input waits for the holder of the session.
-    Waiting,
-    /// The input is in the journal.
-    Recorded {
-        /// The number of its entry.
-        seq: u64,
-    },
-    /// The input was refused.
-    Refused {
-        /// The reason.
-        reason: String,
     },
 }
 

@@ -184,7 +184,7 @@ impl<'a> App<'a> {
                     }
                 }
                 Some(content) = self.chat.inbox.next_input(), if idle && !self.chat.inbox.is_empty() => {
-                    self.start_queued_run(content);
+                    self.start_queued_run(content.content);
                 }
                 Ok(()) = self.task_ends.changed(), if idle => self.on_task_end(),
                 Some(finished) = self.runs.join_next(), if waiting => self.on_finished(finished).await,

@@ -89,6 +89,8 @@ mod tests {
         let feed = Arc::new(EventBuffer::default());
         let event = |seq, kind| Event {
             seq,
+            entry: 0,
+            child: None,
             run: RunId::new("r").unwrap(),
             source: Vec::new(),
             kind,

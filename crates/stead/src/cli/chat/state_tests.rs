@@ -57,6 +57,8 @@ fn happen(chat: &mut Chat, kinds: impl IntoIterator<Item = EventKind>) {
     for (at, kind) in kinds.into_iter().enumerate() {
         chat.on_event(&Event {
             seq: at as u64 + 1,
+            entry: 0,
+            child: None,
             run: RunId::new("r").unwrap(),
             source: Vec::new(),
             kind,

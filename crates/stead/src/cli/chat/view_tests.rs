@@ -50,6 +50,8 @@ fn chat() -> Chat {
 fn happen(chat: &mut Chat, kind: EventKind) {
     chat.on_event(&Event {
         seq: 1,
+        entry: 0,
+        child: None,
         run: RunId::new("r").unwrap(),
         source: Vec::new(),
         kind,

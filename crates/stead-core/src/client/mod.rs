@@ -1,0 +1,88 @@
+//! The contract between a session and those who talk to it.
+//!
+//! A [`Client`] sends [`Command`]s to sessions and subscribes to their [`SessionEvent`]s. It is
+//! implemented in process by `stead-host`, and every front end uses nothing else: the command line,
+//! chat, and whatever is added later.
+//!
+//! - A command is acknowledged by a [`Receipt`] once it is durable. The session may be run by
+//!   another process; the command then waits in the session's inbox.
+//! - A subscription is gap-free: every journal entry after its [`Cursor`] arrives once, in order.
+//!   Live events come in between and may be lost; the next entry replaces those since the one
+//!   before.
+
+mod command;
+mod error;
+mod event;
+
+pub use command::{AnswerPolicy, Command, InputCommand, QueueMode, Receipt};
+pub use error::ClientError;
+pub use event::{Cursor, EventId, EventIdError, SessionEvent, SessionEventBody};
+
+use crate::{InputId, Owner, SessionId};
+use std::pin::Pin;
+
+/// A future of a client.
+pub type ClientFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send + 'a>>;
+
+/// The address of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SessionAddress {
+    /// The owner of the session.
+    pub owner: Owner,
+    /// The agent, as the host's registry names it.
+    pub agent: String,
+    /// The session.
+    pub session: SessionId,
+}
+
+/// Sends commands to sessions and tells what happens in them.
+pub trait Client: Send + Sync {
+    /// Sends a command. On return it is durable.
+    ///
+    /// A `key` makes the command safe to repeat: the same key with the same command gives the same
+    /// receipt, and with another one [`ClientError::KeyConflict`].
+    fn send<'a>(
+        &'a self,
+        to: &'a SessionAddress,
+        command: Command,
+        key: Option<&'a str>,
+    ) -> ClientFuture<'a, Receipt>;
+
+    /// Returns what happens in a session after `cursor`, whichever process runs it.
+    fn subscribe<'a>(
+        &'a self,
+        to: &'a SessionAddress,
+        cursor: Cursor,
+    ) -> ClientFuture<'a, Box<dyn Subscription>>;
+
+    /// Returns what became of a command, or `None` if it is unknown or forgotten.
+    fn status<'a>(
+        &'a self,
+        to: &'a SessionAddress,
+        input: &'a InputId,
+    ) -> ClientFuture<'a, Option<InputStatus>>;
+}
+
+/// What became of a command.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum InputStatus {
+    /// It waits for the process that runs the session.
+    Waiting,
+    /// It is in the journal.
+    Recorded {
+        /// The number of its entry.
+        seq: u64,
+    },
+    /// It was refused.
+    Refused {
+        /// The reason.
+        reason: String,
+    },
+}
+
+/// A running subscription.
+pub trait Subscription: Send {
+    /// Returns the next event. It ends with an error only.
+    fn next(&mut self) -> ClientFuture<'_, SessionEvent>;
+}
