@@ -30,6 +30,7 @@ mod ephemeral;
 mod error;
 mod local;
 mod open;
+mod owner_cache;
 mod place;
 mod settings;
 mod store;

@@ -1,5 +1,6 @@
 //! A folder of the local disk.
 
+use crate::owner_cache::{OwnerCache, OwnerStores};
 use crate::template::template_of;
 use crate::{
     DefaultDir, IsolationScope, OwnerState, PROJECT, Place, PlaceKind, PlaceSettings, ProjectAccess,
@@ -39,9 +40,7 @@ pub struct LocalPlace {
     runtime: PathBuf,
     /// The usage log, if it does not lie with the runtime state.
     usage: Option<PathBuf>,
-    /// The sessions of the default owner. They are shared because they hold open files and an
-    /// index that is not written yet.
-    workspace_sessions: Arc<FileSessions>,
+    owners: OwnerCache,
     indexes: IndexCache,
 }
 
@@ -57,7 +56,6 @@ impl LocalPlace {
                 .fold(settings.dir.clone(), |dir, name| dir.join(name))
         };
         let runtime = below(&settings.runtime);
-        let agent = settings.agent.clone();
         Ok(Self {
             dir: settings.dir.clone(),
             root: LocalVfs::open(&settings.dir, disk.clone())?,
@@ -67,15 +65,10 @@ impl LocalPlace {
             private_paths: settings.private_paths.clone(),
             default_dir: settings.default_dir.clone(),
             usage: settings.usage.as_ref().map(below),
-            workspace_sessions: Arc::new(FileSessions::new(
-                &runtime,
-                agent.clone(),
-                disk.clone(),
-                redactor.clone(),
-            )),
+            owners: OwnerCache::default(),
             indexes: IndexCache::default(),
             runtime,
-            agent,
+            agent: settings.agent.clone(),
             disk,
             redactor,
         })
@@ -154,6 +147,22 @@ impl LocalPlace {
             .map_or_else(|| self.runtime.clone(), |folder| self.dir.join(folder))
     }
 
+    /// Returns the sessions and the state below `folder`.
+    fn stores_in(&self, folder: &Path) -> OwnerStores {
+        self.owners.get(folder, || {
+            let state = folder.join("agents").join(self.agent.as_str());
+            OwnerStores {
+                sessions: Arc::new(FileSessions::new(
+                    folder,
+                    self.agent.clone(),
+                    self.disk.clone(),
+                    self.redactor.clone(),
+                )),
+                state: Arc::new(FileStore::new(&state, self.disk.clone())),
+            }
+        })
+    }
+
     /// Returns the name of the folder of the owner's files, or of the session's where each session
     /// has its own; none for the workspace itself.
     fn overlay_folder(&self, owner: &Owner, session: &SessionId) -> Option<String> {
@@ -190,19 +199,7 @@ fn tenant_folder(tenant: &TenantId) -> String {
 
 impl Place for LocalPlace {
     fn sessions(&self, owner: &Owner) -> Arc<dyn Sessions> {
-        match self.owner_folder(owner) {
-            None => self.workspace_sessions.clone(),
-            Some(_) => {
-                let agent = self.agent.clone();
-                let disk = self.disk.clone();
-                Arc::new(FileSessions::new(
-                    &self.owner_runtime_dir(owner),
-                    agent,
-                    disk,
-                    self.redactor.clone(),
-                ))
-            }
-        }
+        self.stores_in(&self.owner_runtime_dir(owner)).sessions
     }
 
     fn files(&self, owner: &Owner, session: &SessionId, _: Option<&FencingToken>) -> Arc<dyn Vfs> {
@@ -251,12 +248,8 @@ impl Place for LocalPlace {
     }
 
     fn state(&self, owner: &Owner) -> OwnerState {
-        let folder = self
-            .owner_runtime_dir(owner)
-            .join("agents")
-            .join(self.agent.as_str());
         OwnerState {
-            store: Arc::new(FileStore::new(&folder, self.disk.clone())),
+            store: self.stores_in(&self.owner_runtime_dir(owner)).state,
             space: Space::new(["state"]),
         }
     }

@@ -7,6 +7,7 @@
 //!   is a store without journals, [`Store`] one with all four. [`connect()`] opens a store by its
 //!   URL.
 //! - [`SessionInbox`]: commands that wait for the process that holds a session.
+//! - [`Bus`]: hints and live deltas between processes, which may be lost.
 //! - [`UndoLog`]: the previous contents of files that runs changed. [`LineLog`]: a log that many
 //!   processes append to.
 //! - [`Disk`]: the only interface for changing the local disk, so that tests can inject faults at
@@ -29,6 +30,7 @@
 //! # });
 //! ```
 
+mod bus;
 mod connect;
 mod contract;
 mod disk;
@@ -43,6 +45,7 @@ mod sessions;
 mod sql;
 mod undo_log;
 
+pub use bus::{Bus, BusMessage, BusSubscription, MAX_BUS_MESSAGE_BYTES, Topic};
 pub use connect::connect;
 pub use contract::{
     AcquireOutcome, Claim, ClaimedJob, DeadLetter, DocVersion, Document, DocumentChange, Documents,

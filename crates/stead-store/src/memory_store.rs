@@ -1,17 +1,18 @@
 //! A store in the memory of one process.
 
+use crate::bus::MemoryBus;
 use crate::contract::{check_changes, check_lines};
 use crate::local::{AddOutcome, JobTable, LeaseRecord, Settlement};
 use crate::{
-    AcquireOutcome, Claim, ClaimedJob, DeadLetter, DocVersion, Document, DocumentChange, Documents,
-    EnqueueOutcome, FencingToken, Job, JournalTail, Journals, Leases, ListedDocument, Queue, Space,
-    StateStore, StoreError,
+    AcquireOutcome, Bus, Claim, ClaimedJob, DeadLetter, DocVersion, Document, DocumentChange,
+    Documents, EnqueueOutcome, FencingToken, Job, JournalTail, Journals, Leases, ListedDocument,
+    Queue, Space, StateStore, StoreError,
 };
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 const PLACE: &str = "memory:";
@@ -22,6 +23,7 @@ pub struct MemoryStore {
     /// The start of the clock for leases and jobs, which is independent of the system time.
     started: Instant,
     spaces: Mutex<HashMap<Space, MemorySpace>>,
+    bus: Arc<MemoryBus>,
 }
 
 impl Default for MemoryStore {
@@ -29,6 +31,7 @@ impl Default for MemoryStore {
         Self {
             started: Instant::now(),
             spaces: Mutex::default(),
+            bus: Arc::default(),
         }
     }
 }
@@ -86,6 +89,10 @@ impl StateStore for MemoryStore {
 
     fn is_shared(&self) -> bool {
         false
+    }
+
+    fn bus(&self) -> Arc<dyn Bus> {
+        self.bus.clone()
     }
 }
 

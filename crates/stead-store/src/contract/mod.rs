@@ -22,6 +22,9 @@ pub(crate) use limits::{check_changes, check_lines};
 pub use queue::{ClaimedJob, DeadLetter, EnqueueOutcome, Job, Queue};
 pub use space::{Space, folder_name};
 
+use crate::Bus;
+use std::sync::Arc;
+
 /// A store of documents, leases and queues.
 pub trait StateStore: Documents + Leases + Queue {
     /// Returns the kind and address of the store without credentials, such as
@@ -30,6 +33,9 @@ pub trait StateStore: Documents + Leases + Queue {
 
     /// Returns whether other machines see the same state.
     fn is_shared(&self) -> bool;
+
+    /// Returns the bus between the processes that use this store.
+    fn bus(&self) -> Arc<dyn Bus>;
 }
 
 /// A store of documents, leases, queues and journals: everything that sessions need.

@@ -16,10 +16,11 @@ mod locked_folder;
 mod names;
 mod queue;
 
-use crate::{Disk, Space, StateStore, StoreError};
+use crate::bus::{DEFAULT_RUNTIME_DIR, LocalBus};
+use crate::{Bus, Disk, Space, StateStore, StoreError};
 use locked_folder::LockedFolder;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A store of documents, leases and queues in files below one folder.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub struct FileStore {
     root: PathBuf,
     place: String,
     disk: Arc<dyn Disk>,
+    runtime_dir: PathBuf,
+    bus: OnceLock<Arc<LocalBus>>,
 }
 
 impl FileStore {
@@ -36,6 +39,17 @@ impl FileStore {
             root: root.to_owned(),
             place: format!("file:{}", root.display()),
             disk,
+            runtime_dir: PathBuf::from(DEFAULT_RUNTIME_DIR),
+            bus: OnceLock::new(),
+        }
+    }
+
+    /// Sets the folder of this machine for the sockets of the bus, which is `/tmp` by default. All
+    /// processes that use the store must name the same one.
+    pub fn with_runtime_dir(self, runtime_dir: &Path) -> Self {
+        Self {
+            runtime_dir: runtime_dir.to_owned(),
+            ..self
         }
     }
 
@@ -87,6 +101,25 @@ impl StateStore for FileStore {
     fn is_shared(&self) -> bool {
         false
     }
+
+    fn bus(&self) -> Arc<dyn Bus> {
+        let bus = self.bus.get_or_init(|| {
+            let root = real_path(&self.root);
+            Arc::new(LocalBus::new(&self.runtime_dir, &root.to_string_lossy()))
+        });
+        bus.clone()
+    }
+}
+
+/// Returns `path` without links as far as it exists, so that all processes have one name for it.
+pub(crate) fn real_path(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    for existing in absolute.ancestors() {
+        if let (Ok(real), Ok(rest)) = (existing.canonicalize(), absolute.strip_prefix(existing)) {
+            return real.join(rest);
+        }
+    }
+    absolute
 }
 
 /// Returns the time by the clock that all processes of this machine share.

@@ -5,7 +5,9 @@ use super::reply::ScriptReply;
 use crate::{Space, StoreError};
 use bytes::Bytes;
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, ErrorKind, RedisError, Script, ServerErrorKind};
+use redis::{
+    AsyncConnectionConfig, Client, ErrorKind, Pipeline, RedisError, Script, ServerErrorKind,
+};
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
@@ -66,6 +68,25 @@ impl RedisLink {
             RedisFailure::Lost | RedisFailure::Retryable => self.unavailable(&error),
             RedisFailure::Refused => self.refused(&error),
         })
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Returns the number of the database.
+    pub(super) fn database(&self) -> i64 {
+        self.client.get_connection_info().redis_settings().db()
+    }
+
+    /// Sends commands once, without retries.
+    pub(super) async fn run_once(&self, commands: &Pipeline) -> Result<(), RedisError> {
+        let (generation, mut connection) = self.connection().await?;
+        let answer = commands.exec_async(&mut connection).await;
+        if answer.as_ref().is_err_and(breaks_connection) {
+            self.drop_connection(generation).await;
+        }
+        answer
     }
 
     /// Runs a script on `space`.

@@ -17,6 +17,7 @@
 //! numbers are counted, and tokens and ids are never below the current time, so that none is issued
 //! twice.
 
+mod bus;
 mod connection;
 mod documents;
 mod journals;
@@ -25,20 +26,24 @@ mod queue;
 mod reply;
 mod scripts;
 
+use crate::bus::ServerBus;
 use crate::connect::without_credentials;
-use crate::{FencingToken, Space, StateStore, StoreError};
+use crate::{Bus, FencingToken, Space, StateStore, StoreError};
+use bus::RedisBus;
 use bytes::Bytes;
 use connection::RedisLink;
 use redis::Script;
 use reply::ScriptReply;
 use scripts::Scripts;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A store on a Redis server.
 #[derive(Debug)]
 pub struct RedisStore {
-    link: RedisLink,
+    link: Arc<RedisLink>,
     scripts: Scripts,
+    bus: Arc<ServerBus>,
 }
 
 impl RedisStore {
@@ -48,11 +53,13 @@ impl RedisStore {
         let client = redis::Client::open(url).map_err(|error| {
             StoreError::Setup(format!("{place} is no address of a Redis server: {error}"))
         })?;
-        let link = RedisLink::new(client, place);
+        let link = Arc::new(RedisLink::new(client, place));
         link.check().await?;
+        let bus = Arc::new(ServerBus::new(Arc::new(RedisBus::new(link.clone()))));
         Ok(Self {
             link,
             scripts: Scripts::new(),
+            bus,
         })
     }
 
@@ -73,6 +80,10 @@ impl StateStore for RedisStore {
 
     fn is_shared(&self) -> bool {
         true
+    }
+
+    fn bus(&self) -> Arc<dyn Bus> {
+        self.bus.clone()
     }
 }
 

@@ -21,12 +21,16 @@ mod retry;
 mod schema;
 mod url;
 
+use crate::Bus;
+use crate::bus::{DEFAULT_RUNTIME_DIR, LocalBus, MemoryBus, ServerBus};
 use crate::connect::without_credentials;
 use crate::contract::{FencingToken, MAX_KEY_BYTES, Space, StateStore};
 use crate::error::StoreError;
+use crate::file_store::real_path;
 use dialect::SqlDialect;
 use driver::{DbFault, Driver, Statement, StatementResult, Tx};
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
@@ -56,6 +60,7 @@ pub struct SqlStore {
     /// The URL, used only to remove its password from messages.
     url: String,
     limits: ServerLimits,
+    bus: Arc<dyn Bus>,
     /// Counts acknowledged jobs, to remove old jobs after every few of them.
     acks: AtomicU32,
 }
@@ -82,16 +87,25 @@ impl SqlStore {
             ),
         };
         let limits = ServerLimits::default();
+        let bus = connect_bus(url, &driver, &place, Path::new(DEFAULT_RUNTIME_DIR))?;
         let mut store = Self {
             driver,
             dialect,
             place,
             url: url.to_owned(),
             limits,
+            bus,
             acks: AtomicU32::new(0),
         };
         store.limits = store.set_up().await?;
         Ok(store)
+    }
+
+    /// Sets the folder of this machine for the sockets of the bus of SQLite and MySQL, which is
+    /// `/tmp` by default. All processes that use the store must name the same one.
+    pub fn with_runtime_dir(self, runtime_dir: &Path) -> Result<Self, StoreError> {
+        let bus = connect_bus(&self.url, &self.driver, &self.place, runtime_dir)?;
+        Ok(Self { bus, ..self })
     }
 
     /// Converts a fault that is not retried into an error for the caller.
@@ -193,6 +207,31 @@ impl StateStore for SqlStore {
             SqlDialect::Postgres | SqlDialect::Mysql => true,
         }
     }
+
+    fn bus(&self) -> Arc<dyn Bus> {
+        self.bus.clone()
+    }
+}
+
+/// Returns the bus of a database, which connects when it is used.
+fn connect_bus(
+    url: &str,
+    driver: &Arc<dyn Driver>,
+    place: &str,
+    runtime_dir: &Path,
+) -> Result<Arc<dyn Bus>, StoreError> {
+    Ok(match url::parse_target(url)? {
+        DatabaseTarget::Sqlite(drivers::SQLITE_MEMORY) => Arc::new(MemoryBus::default()),
+        DatabaseTarget::Sqlite(path) => {
+            let file = real_path(Path::new(path));
+            Arc::new(LocalBus::new(runtime_dir, &file.to_string_lossy()))
+        }
+        DatabaseTarget::Mysql => Arc::new(LocalBus::new(runtime_dir, place)),
+        DatabaseTarget::Postgres => {
+            let carrier = drivers::PostgresBus::new(url, driver.clone(), place.to_owned())?;
+            Arc::new(ServerBus::new(Arc::new(carrier)))
+        }
+    })
 }
 
 /// The limits of a server.

@@ -7,6 +7,7 @@
     reason = "a test that cannot go on fails"
 )]
 
+mod bus;
 mod filestore;
 mod inbox;
 mod memory;

@@ -13,6 +13,7 @@
 //! }
 //! ```
 
+mod bus;
 mod document_races;
 mod documents;
 mod exactness;
@@ -76,6 +77,12 @@ macro_rules! state_suite {
         }
 
         #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn bus() {
+            let (store, _guard) = $open.await;
+            $crate::store_suite::bus(store).await;
+        }
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
         async fn inbox() {
             let (store, _guard) = $open.await;
             $crate::store_suite::inbox(store).await;
@@ -111,6 +118,17 @@ pub async fn queue(store: Arc<dyn StateStore>) {
 /// Tests [`stead_store::SessionInbox`] on a store.
 pub async fn inbox(store: Arc<dyn StateStore>) {
     run("inbox", &store, inbox::CASES).await;
+}
+
+/// Tests the contract of [`stead_store::Bus`] within one process.
+pub async fn bus(store: Arc<dyn StateStore>) {
+    run("bus", &store, bus::CASES).await;
+}
+
+/// Tests the contract of [`stead_store::Bus`] between two processes, for which two handles of one
+/// store stand.
+pub async fn bus_between(here: Arc<dyn StateStore>, there: Arc<dyn StateStore>) {
+    bus::between(&*here.bus(), &*there.bus()).await;
 }
 
 /// The time after which a case counts as hanging. No case of any backend takes nearly this long.

@@ -6,11 +6,13 @@
 mod mysql;
 mod pool;
 mod postgres;
+mod postgres_bus;
 mod sqlite;
 
 pub(super) use mysql::connect as mysql;
 pub(super) use postgres::connect as postgres;
-pub(super) use sqlite::connect as sqlite;
+pub(super) use postgres_bus::PostgresBus;
+pub(super) use sqlite::{SQLITE_MEMORY, connect as sqlite};
 
 use super::dialect::SqlDialect;
 use super::driver::{

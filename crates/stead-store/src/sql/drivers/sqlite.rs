@@ -15,14 +15,15 @@ use std::time::Duration;
 /// The time that another process may write before SQLite reports that it is busy.
 const BUSY: Duration = Duration::from_secs(5);
 const READERS: usize = 4;
-const MEMORY: &str = ":memory:";
+/// The name of a database in memory.
+pub(in super::super) const SQLITE_MEMORY: &str = ":memory:";
 
 /// Returns the database in the file `path`, which is created with its folder, or in memory.
 pub(in super::super) fn connect(path: &str) -> Result<Arc<dyn Driver>, StoreError> {
     let options = SqliteConnectOptions::new()
         .busy_timeout(BUSY)
         .disable_statement_logging();
-    if path == MEMORY {
+    if path == SQLITE_MEMORY {
         // Each connection has an in-memory database of its own, so there is only one connection.
         let pool = ConnectionPool::new(options.in_memory(true), 1, AbandonPolicy::Keep);
         return Ok(Arc::new(PooledDriver::<Sqlite> {
