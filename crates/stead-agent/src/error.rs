@@ -2,7 +2,7 @@
 
 use crate::{ApprovalError, NoModelReason, TaskRecordError};
 use std::fmt;
-use stead_core::{BudgetExhausted, FoldError, Hint, SessionId};
+use stead_core::{BudgetExhausted, FoldError, Hint, InputId, SessionId};
 use stead_store::StoreError;
 use stead_tools::RegistryError;
 use stead_vfs::VfsError;
@@ -146,6 +146,13 @@ pub enum AgentError {
     /// The model failed outside any run.
     #[error(transparent)]
     Model(#[from] stead_model::ModelError),
+    /// The changes of a run cannot be taken back. Nothing was changed.
+    #[error("the run cannot be undone: {0}")]
+    UndoBlocked(String),
+    /// Inbox rows that an input is made of are part of the journal already, with these entries.
+    /// Nothing was recorded.
+    #[error("the input was recorded before")]
+    InputsRecorded(Vec<(InputId, u64)>),
     /// There is no model to call. Nothing was recorded.
     #[error("{0}")]
     NoModel(NoModelReason),
@@ -219,6 +226,8 @@ impl AgentError {
             | Self::RunOpen(_)
             | Self::Model(_)
             | Self::NoModel(_)
+            | Self::InputsRecorded(_)
+            | Self::UndoBlocked(_)
             | Self::InputBlocked { .. }
             | Self::Hook(_)
             | Self::Stopped(

@@ -192,6 +192,11 @@ impl Inbox {
         }
     }
 
+    /// Returns an input that was taken and could not be given to a run.
+    pub fn return_input(&self, message: IncomingMessage) {
+        self.lock().waiting.push_front(message);
+    }
+
     /// Whether there are steering messages for the run.
     pub(crate) fn has_steering(&self) -> bool {
         self.lock().has_steering()

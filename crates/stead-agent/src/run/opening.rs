@@ -103,6 +103,10 @@ pub(super) async fn open<'a>(
         false => IfMissing::Fail,
     };
     let mut writer = SessionWriter::open(session, options.wait, missing).await?;
+    let recorded = writer.state().recorded_inputs(&options.inputs);
+    if !recorded.is_empty() {
+        return Err(AgentError::InputsRecorded(recorded));
+    }
     let torn = writer.torn_warning();
     let supersedes = is_input && writer.state().run.is_some();
     let settings = std::mem::take(&mut options.settings);

@@ -1,9 +1,9 @@
 //! Changes to the past of a session: rewind, fork, pin. Nothing is erased; the journal records each.
 
 use super::{IfMissing, Session, SessionWriter};
-use crate::AgentError;
 use crate::offload::copy_entries;
-use stead_core::{Entry, Fork, NewSession, Pin, Rewind, RunOutcome, SessionId, TurnMessage};
+use crate::{AgentError, UndoPlan};
+use stead_core::{Entry, Fork, NewSession, Pin, Rewind, RunId, RunOutcome, SessionId, TurnMessage};
 use stead_store::LockWait;
 
 /// A point of the conversation that can be returned to.
@@ -93,6 +93,16 @@ impl Session {
         close_open_run(&mut writer, "forked while this run was open").await?;
         writer.close().await;
         Ok(fork)
+    }
+
+    /// Takes back what a run of this session did to files.
+    pub async fn undo(&self, run: &RunId) -> Result<UndoPlan, AgentError> {
+        let history = self.agent().undo(&self.owner, &self.id);
+        let plan = history.undo_runs(std::slice::from_ref(run)).await?;
+        match plan.obstacles.first() {
+            None => Ok(plan),
+            Some(obstacle) => Err(AgentError::UndoBlocked(obstacle.to_string())),
+        }
     }
 
     /// Pins the input of turn `turn`, counted from 1, or unpins it.

@@ -59,9 +59,8 @@ pub enum Command {
     },
     /// Takes back what a run did to files.
     Undo {
-        /// The run; none takes the newest that changed files.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        run: Option<RunId>,
+        /// The run.
+        run: RunId,
     },
     /// Continues a run that was interrupted, parked or stopped.
     Resume {

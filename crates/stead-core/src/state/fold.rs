@@ -90,6 +90,7 @@ impl SessionState {
         if input.cause == RunCause::Resume && !self.is_resumable() {
             return Err("there is nothing to resume");
         }
+        self.remember_inputs(seq, &input.inputs);
         if !input.content.is_empty() {
             let message = Message::User {
                 content: input.content.clone(),
@@ -280,6 +281,7 @@ impl SessionState {
         }
         // There is more to answer now.
         run.answered = None;
+        self.remember_inputs(seq, &steer.inputs);
         self.push_message(
             seq,
             Message::User {

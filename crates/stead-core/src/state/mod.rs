@@ -5,13 +5,16 @@ mod fold;
 use crate::context::{RenderedView, message_tokens};
 use crate::session_change::Changes;
 use crate::{
-    AgentId, CallState, Entry, EntryKind, Fork, Message, NextAction, PermissionCeiling,
+    AgentId, CallState, Entry, EntryKind, Fork, InputId, Message, NextAction, PermissionCeiling,
     PermissionMode, PlanStage, Run, RunEnd, RunId, RunLimits, RunOutcome, SessionId, SessionModel,
     SpendAmount, SubagentOrigin, Todo, Usage, Usd,
 };
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::{Arc, OnceLock};
+
+/// The number of inbox rows that are remembered: twice as many as an inbox can hold.
+const MAX_RECORDED_INPUTS: usize = 2_000;
 
 /// A message with the sequence number of the entry that completed it.
 #[derive(Debug, Clone, PartialEq)]
@@ -166,6 +169,9 @@ pub struct SessionState {
     /// The ids of all calls, so that none is used twice.
     #[serde(skip)]
     call_ids: HashSet<Box<str>>,
+    /// The newest inbox rows that are part of the journal, with their entries.
+    #[serde(skip)]
+    recorded_inputs: VecDeque<(InputId, u64)>,
 }
 
 /// An entry that does not fit the entries before it.
@@ -199,6 +205,27 @@ impl SessionState {
     pub fn recorded_model(&self) -> Option<SessionModel> {
         let of_last_answer = || self.model.as_ref().map(SessionModel::named);
         self.session_model.clone().or_else(of_last_answer)
+    }
+
+    /// Returns those of `inputs` that are part of the journal, with their entries. Only as many rows
+    /// are remembered as an inbox can hold, because older ones are no longer in it.
+    pub fn recorded_inputs(&self, inputs: &[InputId]) -> Vec<(InputId, u64)> {
+        let is_asked = |recorded: &&(InputId, u64)| inputs.contains(&recorded.0);
+        self.recorded_inputs
+            .iter()
+            .filter(is_asked)
+            .cloned()
+            .collect()
+    }
+
+    fn remember_inputs(&mut self, seq: u64, inputs: &[InputId]) {
+        self.recorded_inputs
+            .extend(inputs.iter().map(|id| (id.clone(), seq)));
+        let excess = self
+            .recorded_inputs
+            .len()
+            .saturating_sub(MAX_RECORDED_INPUTS);
+        self.recorded_inputs.drain(..excess);
     }
 
     /// Returns the entries that repair an interrupted session: calls that were started and cannot

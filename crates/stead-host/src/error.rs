@@ -1,0 +1,34 @@
+//! Errors of sessions and stores as clients are told them.
+
+use stead_agent::AgentError;
+use stead_core::{ClientError, SessionId};
+use stead_store::{InboxError, StoreError};
+
+pub(crate) fn from_agent(error: &AgentError) -> ClientError {
+    match error {
+        AgentError::Store(StoreError::NotFound(session)) => ClientError::NoSession(session.clone()),
+        other => ClientError::Refused {
+            message: other.to_string(),
+            hint: other.hint(),
+        },
+    }
+}
+
+pub(crate) fn from_inbox(session: &SessionId, error: InboxError) -> ClientError {
+    match error {
+        InboxError::KeyConflict(key) => ClientError::KeyConflict(key),
+        InboxError::Full(_) => ClientError::InboxFull(session.clone()),
+        InboxError::TooLarge { .. } => ClientError::Refused {
+            message: error.to_string(),
+            hint: None,
+        },
+        InboxError::Store(error) => from_store(error),
+    }
+}
+
+pub(crate) fn from_store(error: StoreError) -> ClientError {
+    match error {
+        StoreError::NotFound(session) => ClientError::NoSession(session),
+        other => ClientError::Failed(other.to_string()),
+    }
+}

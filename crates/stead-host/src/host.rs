@@ -1,0 +1,185 @@
+//! The host: the agents of this process, and the actors of their sessions.
+
+use crate::actor::{ActorMessage, SessionActor, SessionOptions};
+use crate::approver::HostApprover;
+use crate::feed::Feed;
+use crate::handle::SessionHandle;
+use crate::link::{HostId, SessionLink};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use stead_agent::{Agent, Inbox};
+use stead_core::{
+    Client, ClientError, ClientFuture, Command, Cursor, InputId, InputStatus, Receipt,
+    SessionAddress, SessionId, Subscription,
+};
+use tokio::sync::mpsc;
+use tokio_util::task::TaskTracker;
+
+/// The commands that wait for an actor; senders wait for room.
+const COMMANDS_CAPACITY: usize = 64;
+
+/// Sessions that can be addressed.
+#[derive(Debug)]
+pub struct Host {
+    id: HostId,
+    agents: Mutex<HashMap<String, Arc<Agent>>>,
+    sessions: Mutex<HashMap<SessionAddress, ActiveSession>>,
+    tasks: TaskTracker,
+}
+
+/// A session with an actor, while that exists.
+#[derive(Debug, Clone)]
+struct ActiveSession {
+    commands: mpsc::WeakSender<ActorMessage>,
+    link: Arc<SessionLink>,
+    feed: Arc<Feed>,
+    queue: Arc<Inbox>,
+    approver: Arc<HostApprover>,
+}
+
+impl ActiveSession {
+    fn handle(&self) -> Option<SessionHandle> {
+        Some(SessionHandle {
+            commands: self.commands.upgrade()?,
+            link: self.link.clone(),
+            feed: self.feed.clone(),
+            queue: self.queue.clone(),
+            approver: self.approver.clone(),
+        })
+    }
+}
+
+impl Host {
+    /// Returns a host without agents.
+    #[expect(clippy::new_ret_no_self, reason = "a host is shared by its clients")]
+    pub fn new() -> Arc<Self> {
+        let now = jiff_now();
+        Arc::new(Self {
+            id: HostId(now ^ (u64::from(std::process::id()) << 40)),
+            agents: Mutex::default(),
+            sessions: Mutex::default(),
+            tasks: TaskTracker::new(),
+        })
+    }
+
+    /// Adds an agent under a name, or replaces it. Sessions that are active keep the agent they
+    /// have.
+    pub fn add_agent(&self, name: impl Into<String>, agent: Arc<Agent>) {
+        lock(&self.agents).insert(name.into(), agent);
+    }
+
+    /// Returns the address of a session of the agent's default owner.
+    pub fn address(&self, agent: &str, session: SessionId) -> Result<SessionAddress, ClientError> {
+        let owner = self.agent(agent)?.owner().clone();
+        Ok(SessionAddress {
+            owner,
+            agent: agent.to_owned(),
+            session,
+        })
+    }
+
+    /// Returns a handle to a session. Nothing is read or written until it is used.
+    pub fn open(
+        &self,
+        address: &SessionAddress,
+        options: SessionOptions,
+    ) -> Result<SessionHandle, ClientError> {
+        let agent = self.agent(&address.agent)?;
+        let mut sessions = lock(&self.sessions);
+        if let Some(handle) = sessions.get(address).and_then(ActiveSession::handle) {
+            return Ok(handle);
+        }
+        sessions.retain(|_, active| active.commands.strong_count() > 0);
+        let (commands, receiver) = mpsc::channel(COMMANDS_CAPACITY);
+        let session = agent.session_of(address.owner.clone(), address.session.clone());
+        let place = agent.place();
+        let link = SessionLink::new(&**place, &address.owner, address.session.clone(), self.id);
+        let link = Arc::new(link);
+        let feed = Feed::new(link.clone());
+        let queue = Arc::new(Inbox::new(agent.workspace().config().queue.clone()));
+        let approver = Arc::new(HostApprover::default());
+        let active = ActiveSession {
+            commands: commands.downgrade(),
+            link: link.clone(),
+            feed: feed.clone(),
+            queue: queue.clone(),
+            approver: approver.clone(),
+        };
+        let parts = (link.clone(), feed.clone());
+        let doors = (queue.clone(), approver.clone());
+        let actor = SessionActor::new(session, parts, doors, options, receiver);
+        self.tasks.spawn(actor.work());
+        sessions.insert(address.clone(), active);
+        Ok(SessionHandle {
+            commands,
+            link,
+            feed,
+            queue,
+            approver,
+        })
+    }
+
+    /// Waits until all actors have ended. They end when nobody holds a handle to them.
+    pub async fn close(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    fn agent(&self, name: &str) -> Result<Arc<Agent>, ClientError> {
+        let agents = lock(&self.agents);
+        agents
+            .get(name)
+            .cloned()
+            .ok_or_else(|| ClientError::Refused {
+                message: format!("there is no agent {name:?}"),
+                hint: None,
+            })
+    }
+}
+
+impl Client for Host {
+    fn send<'a>(
+        &'a self,
+        to: &'a SessionAddress,
+        command: Command,
+        key: Option<&'a str>,
+    ) -> ClientFuture<'a, Receipt> {
+        Box::pin(async move {
+            let handle = self.open(to, SessionOptions::default())?;
+            handle.send(command, key).await
+        })
+    }
+
+    fn subscribe<'a>(
+        &'a self,
+        to: &'a SessionAddress,
+        cursor: Cursor,
+    ) -> ClientFuture<'a, Box<dyn Subscription>> {
+        Box::pin(async move {
+            let handle = self.open(to, SessionOptions::default())?;
+            let subscription: Box<dyn Subscription> = Box::new(handle.subscribe(cursor).await?);
+            Ok(subscription)
+        })
+    }
+
+    fn status<'a>(
+        &'a self,
+        to: &'a SessionAddress,
+        input: &'a InputId,
+    ) -> ClientFuture<'a, Option<InputStatus>> {
+        Box::pin(async move {
+            let handle = self.open(to, SessionOptions::default())?;
+            handle.status(input).await
+        })
+    }
+}
+
+fn jiff_now() -> u64 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |elapsed| elapsed.as_nanos() as u64)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,103 @@
+//! Taking commands from the durable inbox of a session.
+
+use crate::error;
+use crate::link::{LinkMessage, SessionLink};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use stead_core::{ClientError, Command, InputId, InputStatus};
+use stead_store::{InboxError, InputOutcome, Inserted};
+
+/// The number of rows taken at once.
+const ROWS: usize = 1000;
+
+/// The rows of the inbox that this process has taken and not settled.
+#[derive(Debug)]
+pub(crate) struct Intake {
+    link: Arc<SessionLink>,
+    taken: BTreeMap<InputId, Command>,
+}
+
+/// A command of the inbox.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct TakenRow {
+    pub(crate) id: InputId,
+    pub(crate) command: Command,
+}
+
+impl Intake {
+    pub(crate) fn new(link: Arc<SessionLink>) -> Self {
+        Self {
+            link,
+            taken: BTreeMap::new(),
+        }
+    }
+
+    /// Takes the rows that wait and were not taken before. A row that cannot be read is refused.
+    pub(crate) async fn take(&mut self) -> Result<Vec<TakenRow>, InboxError> {
+        let mut rows = Vec::new();
+        for row in self.link.inbox.waiting(ROWS).await? {
+            if self.taken.contains_key(&row.id) {
+                continue;
+            }
+            match serde_json::from_slice::<Command>(&row.body) {
+                Ok(command) => {
+                    self.taken.insert(row.id.clone(), command.clone());
+                    rows.push(TakenRow {
+                        id: row.id,
+                        command,
+                    });
+                }
+                Err(error) => {
+                    let reason = format!("the command cannot be read: {error}");
+                    self.settle(&[row.id], InputOutcome::Refused { reason })
+                        .await;
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Settles rows. A failure loses nothing: a row that is found again is recorded already, and the
+    /// journal says so.
+    pub(crate) async fn settle(&mut self, ids: &[InputId], outcome: InputOutcome) {
+        let settled: Vec<(InputId, InputOutcome)> =
+            ids.iter().map(|id| (id.clone(), outcome.clone())).collect();
+        match self.link.inbox.settle(&settled, None).await {
+            Ok(()) => {
+                for id in ids {
+                    self.taken.remove(id);
+                }
+            }
+            Err(error) => {
+                tracing::warn!(session = %self.link.session, %error, "inbox rows are not settled yet");
+            }
+        }
+    }
+
+    /// Returns rows to those that wait, except `ids`, so that they are taken again.
+    pub(crate) fn give_back(&mut self, ids: &[InputId]) {
+        for id in ids {
+            self.taken.remove(id);
+        }
+    }
+}
+
+/// Puts a command into the inbox of a session and tells its holder.
+pub(crate) async fn insert(
+    link: &SessionLink,
+    command: &Command,
+    key: Option<&str>,
+) -> Result<(InputId, InputStatus), ClientError> {
+    let body =
+        serde_json::to_vec(command).map_err(|error| ClientError::Failed(error.to_string()))?;
+    let inserted = link.inbox.insert(key, Bytes::from(body)).await;
+    let inserted = inserted.map_err(|error| error::from_inbox(&link.session, error))?;
+    Ok(match inserted {
+        Inserted::New(id) => {
+            link.publish(&LinkMessage::Inbox);
+            (id, InputStatus::Waiting)
+        }
+        Inserted::Existing { id, status } => (id, status),
+    })
+}

@@ -1,0 +1,186 @@
+//! A subscription: the journal from a point on, with live events in between.
+
+use crate::error;
+use crate::feed::FeedItem;
+use crate::handle::SessionHandle;
+use crate::link::{LinkListener, LinkMessage, Received, SessionLink};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use stead_core::{
+    ClientError, ClientFuture, Cursor, Event, EventId, JournalLine, SessionEvent, SessionEventBody,
+    Subscription,
+};
+use stead_store::StoreError;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+/// How often the journal is looked at if nobody tells of new entries.
+const POLL: Duration = Duration::from_millis(200);
+/// How often other processes are told that somebody listens.
+const HELLO: Duration = Duration::from_secs(5);
+
+/// A running subscription to one session.
+///
+/// Entries come from the journal, or from this process's own feed if that continues where the
+/// subscription is. A live event is passed on only if all entries before it were.
+pub(crate) struct SessionSubscription {
+    /// Keeps the actor, whose events these are.
+    _handle: SessionHandle,
+    link: Arc<SessionLink>,
+    local: broadcast::Receiver<FeedItem>,
+    /// The messages of other processes; none if the bus does not work.
+    remote: Option<LinkListener>,
+    /// The newest event that was returned or is ready.
+    newest: EventId,
+    ready: VecDeque<SessionEvent>,
+    poll: Interval,
+    hello: Interval,
+}
+
+impl SessionSubscription {
+    /// Subscribes to the session of `handle`.
+    pub(crate) async fn open(handle: SessionHandle, cursor: Cursor) -> Result<Self, ClientError> {
+        let link = handle.link.clone();
+        let local = handle.feed.subscribe();
+        // Before the journal is read, so that nothing is missed in between.
+        let remote = match link.listen().await {
+            Ok(listener) => Some(listener),
+            Err(error) => {
+                tracing::debug!(session = %link.session, %error, "no bus; the journal is polled");
+                None
+            }
+        };
+        let newest = match cursor {
+            Cursor::Start => EventId::default(),
+            Cursor::After(id) => id,
+            Cursor::Now => EventId::of_entry(journal_end(&link).await?),
+        };
+        let every = |period| {
+            let mut interval = interval(period);
+            interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            interval
+        };
+        Ok(Self {
+            _handle: handle,
+            link,
+            local,
+            remote,
+            newest,
+            ready: VecDeque::new(),
+            poll: every(POLL),
+            hello: every(HELLO),
+        })
+    }
+
+    async fn next_event(&mut self) -> Result<SessionEvent, ClientError> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Ok(event);
+            }
+            tokio::select! {
+                biased;
+                item = self.local.recv() => match item {
+                    Ok(FeedItem::Entry(line)) => self.offer_entry(line).await?,
+                    Ok(FeedItem::Live(id, event)) => self.offer_live(id, event).await?,
+                    Ok(FeedItem::Changed) | Err(RecvError::Lagged(_)) => self.catch_up().await?,
+                    Err(RecvError::Closed) => return Err(closed()),
+                },
+                received = receive(&mut self.remote) => match received {
+                    Received::Message(LinkMessage::Live { id, event }) => {
+                        // An id that cannot be read is of another version.
+                        if let Ok(id) = id.parse() {
+                            self.offer_live(id, Arc::from(event)).await?;
+                        }
+                    }
+                    Received::Message(LinkMessage::Entries { seq }) if seq <= self.newest.seq => {}
+                    Received::Message(LinkMessage::Entries { .. }) | Received::Lost => {
+                        self.catch_up().await?;
+                    }
+                    Received::Message(LinkMessage::Hello | LinkMessage::Inbox) => {}
+                },
+                _ = self.hello.tick() => self.link.publish(&LinkMessage::Hello),
+                _ = self.poll.tick() => self.catch_up().await?,
+            }
+        }
+    }
+
+    async fn offer_entry(&mut self, line: Arc<JournalLine>) -> Result<(), ClientError> {
+        match line.seq.checked_sub(self.newest.seq) {
+            // It was read from the journal before.
+            None | Some(0) => {}
+            Some(1) => self.push(EventId::of_entry(line.seq), SessionEventBody::Entry(line)),
+            Some(_) => self.catch_up().await?,
+        }
+        Ok(())
+    }
+
+    async fn offer_live(&mut self, id: EventId, event: Arc<Event>) -> Result<(), ClientError> {
+        if id.seq > self.newest.seq {
+            self.catch_up().await?;
+        }
+        // Events before the newest entry are part of it.
+        let is_new = id.seq == self.newest.seq
+            && (id.epoch > self.newest.epoch
+                || (id.epoch == self.newest.epoch && id.n > self.newest.n));
+        if is_new {
+            self.push(id, SessionEventBody::Live(event));
+        }
+        Ok(())
+    }
+
+    /// Reads the entries that are new in the journal.
+    async fn catch_up(&mut self) -> Result<(), ClientError> {
+        let from = self.newest.seq + 1;
+        let lines = match read_from(&self.link, from).await {
+            Ok(lines) => lines,
+            // The session does not exist yet.
+            Err(StoreError::NotFound(_)) => return Ok(()),
+            Err(error) => return Err(error::from_store(error)),
+        };
+        for line in lines {
+            let id = EventId::of_entry(line.seq);
+            self.push(id, SessionEventBody::Entry(Arc::new(line)));
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, id: EventId, body: SessionEventBody) {
+        self.newest = id;
+        self.ready.push_back(SessionEvent { id, body });
+    }
+}
+
+impl Subscription for SessionSubscription {
+    fn next(&mut self) -> ClientFuture<'_, SessionEvent> {
+        Box::pin(self.next_event())
+    }
+}
+
+/// Returns the number of the last entry of a journal; 0 if there is none.
+async fn journal_end(link: &SessionLink) -> Result<u64, ClientError> {
+    match read_from(link, 1).await {
+        Ok(lines) => Ok(lines.last().map_or(0, |line| line.seq)),
+        Err(StoreError::NotFound(_)) => Ok(0),
+        Err(error) => Err(error::from_store(error)),
+    }
+}
+
+/// Returns the entries of a journal from the number `from` on.
+async fn read_from(link: &SessionLink, from: u64) -> Result<Vec<JournalLine>, StoreError> {
+    let lines = link.journals.read(&link.session).await?;
+    Ok(lines.into_iter().filter(|line| line.seq >= from).collect())
+}
+
+/// Waits for the next message of another process; forever if there is no bus.
+async fn receive(remote: &mut Option<LinkListener>) -> Received {
+    match remote {
+        Some(listener) => listener.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn closed() -> ClientError {
+    ClientError::Failed("the host of this session has ended".to_owned())
+}

@@ -1,0 +1,246 @@
+//! The place for tests of commands to a session and of subscriptions to it, in one process and
+//! between two hosts.
+
+use crate::support::*;
+use serde_json::json;
+use std::time::Duration;
+use stead_core::{
+    ApprovalAnswer, ApprovalReply, Client, ClientError, Command, Cursor, Entry, EventKind,
+    InputCommand, InputStatus, QueueMode, SessionEventBody,
+};
+use stead_host::SessionOptions;
+use stead_testkit::{FakeModel, RecordedRequest, gate, reply};
+
+const COLLECT: &str = "queue: {mode: collect, debounce_ms: 10}\n";
+
+#[test]
+fn a_command_is_acknowledged_with_its_entry_and_followed_to_the_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = FakeModel::start(vec![reply().text("Hello there.")]);
+    block_on(async {
+        let (host, address) = host(dir.path(), &server, "").await;
+        let mut events = subscribe(&host, &address).await;
+        let receipt = host.send(&address, input("hi"), None).await.unwrap();
+        assert_eq!(receipt.seq, Some(2));
+        let seen = until(&mut *events, is_end).await;
+        assert_eq!(kinds(&seen), ["session", "user", "model", "end"]);
+        let deltas: String = seen
+            .iter()
+            .filter_map(|event| match &event.body {
+                SessionEventBody::Live(live) => match &live.kind {
+                    EventKind::TextDelta { text } => Some(text.clone()),
+                    _ => None,
+                },
+                SessionEventBody::Entry(_) => None,
+            })
+            .collect();
+        assert_eq!(deltas, "Hello there.");
+        // Ids only grow, and a later subscription goes on after any of them.
+        assert!(seen.is_sorted_by(|a, b| a.id < b.id));
+        for (n, event) in seen.iter().enumerate() {
+            let mut again = host
+                .subscribe(&address, Cursor::After(event.id))
+                .await
+                .unwrap();
+            let rest = entries(&seen[n + 1..]);
+            for expected in rest {
+                let event = again.next().await.unwrap();
+                assert_eq!(entries(&[event]), [expected]);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_key_is_accepted_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = FakeModel::start_with(|_: &RecordedRequest| reply().text("ok"));
+    block_on(async {
+        let (host, address) = host(dir.path(), &server, COLLECT).await;
+        let handle = host.open(&address, SessionOptions::default()).unwrap();
+        let mut events = subscribe(&host, &address).await;
+        let first = handle.send(input("one"), Some("k1")).await.unwrap();
+        until(&mut *events, is_end).await;
+        let again = handle.send(input("one"), Some("k1")).await.unwrap();
+        assert_eq!(again.input_id, first.input_id);
+        assert_eq!(again.seq, Some(2));
+        assert_eq!(
+            handle.send(input("two"), Some("k1")).await,
+            Err(ClientError::KeyConflict("k1".into()))
+        );
+        let status = handle.status(&first.input_id).await.unwrap();
+        assert_eq!(status, Some(InputStatus::Recorded { seq: 2 }));
+        handle.send(input("three"), Some("k2")).await.unwrap();
+        let more = until(&mut *events, is_end).await;
+        assert_eq!(said(&more), ["three"]);
+        assert_eq!(server.requests().len(), 2);
+    });
+}
+
+#[test]
+fn commands_to_another_host_reach_the_run_that_is_going_on() {
+    let modes = [
+        (QueueMode::Steer, vec!["go", "more"]),
+        (QueueMode::Collect, vec!["go", "more"]),
+        (QueueMode::Followup, vec!["go", "more"]),
+        (QueueMode::Interrupt, vec!["go", "more"]),
+    ];
+    for (mode, expected) in modes {
+        let dir = tempfile::tempdir().unwrap();
+        let gate = gate();
+        let held = gate.clone();
+        let server = FakeModel::start_with(move |request: &RecordedRequest| match request.index {
+            0 => reply().text("first").after(&held),
+            _ => reply().text("second"),
+        });
+        block_on(async {
+            let (here, address) = host(dir.path(), &server, COLLECT).await;
+            let (there, same) = host(dir.path(), &server, COLLECT).await;
+            let mut events = subscribe(&there, &same).await;
+            let _holder = here.open(&address, SessionOptions::default()).unwrap();
+            here.send(&address, input("go"), None).await.unwrap();
+            gate.wait_arrived(1, Duration::from_secs(10));
+            let more = InputCommand {
+                mode: Some(mode),
+                ..InputCommand::new(vec![stead_core::Block::text("more")])
+            };
+            let receipt = there.send(&same, Command::Input(more), None).await.unwrap();
+            assert_eq!(receipt.seq, None, "{mode}");
+            // The row is durable; the holder takes it now.
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            gate.release();
+            let mut ends = 0;
+            let seen = until(&mut *events, |event| {
+                ends += usize::from(is_end(event));
+                ends == if mode == QueueMode::Steer { 1 } else { 2 }
+            })
+            .await;
+            assert_eq!(said(&seen), expected, "{mode}");
+            let numbers: Vec<u64> = entries(&seen).iter().map(|(seq, _)| *seq).collect();
+            let all: Vec<u64> = (1..=numbers.len() as u64).collect();
+            assert_eq!(numbers, all, "{mode}");
+            let settled = there.status(&same, &receipt.input_id).await.unwrap();
+            assert!(
+                matches!(settled, Some(InputStatus::Recorded { .. })),
+                "{mode}: {settled:?}"
+            );
+        });
+    }
+}
+
+#[test]
+fn a_question_shown_here_is_answered_from_another_host() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = FakeModel::start_with(|request: &RecordedRequest| match request.result_count() {
+        0 => reply().call("write_file", json!({"file_path": "a.txt", "content": "y"})),
+        _ => reply().text("done"),
+    });
+    block_on(async {
+        let settings = "approvals: {write_file: true}\n";
+        let (here, address) = host(dir.path(), &server, settings).await;
+        let (there, same) = host(dir.path(), &server, settings).await;
+        let handle = here.open(&address, SessionOptions::default()).unwrap();
+        let _person = handle.attach();
+        let mut events = subscribe(&here, &address).await;
+        handle.send(input("go"), None).await.unwrap();
+        let seen = until(&mut *events, |event| {
+            matches!(&event.body, SessionEventBody::Entry(line) if matches!(line.entry, Entry::Ask(_)))
+        })
+        .await;
+        let asked = entries(&seen);
+        let Some((_, Entry::Ask(ask))) = asked.last() else {
+            panic!("{asked:?}")
+        };
+        let answer = Command::Answer {
+            replies: vec![ApprovalReply {
+                id: ask.id.clone(),
+                args_hash: ask.args_hash.clone(),
+                answer: ApprovalAnswer::Yes,
+            }],
+            by: "ann".into(),
+        };
+        there.send(&same, answer, None).await.unwrap();
+        let seen = until(&mut *events, is_end).await;
+        let decided = entries(&seen)
+            .into_iter()
+            .find_map(|(_, entry)| match entry {
+                Entry::Decision(decision) => Some((decision.approved, decision.by)),
+                _ => None,
+            });
+        assert_eq!(decided, Some((true, "ann".to_owned())));
+        assert_eq!(
+            std::fs::read_to_string(dir.path().join("a.txt")).unwrap(),
+            "y"
+        );
+    });
+}
+
+#[test]
+fn a_parked_run_is_answered_and_goes_on_without_its_first_host() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = FakeModel::start_with(|request: &RecordedRequest| match request.result_count() {
+        0 => reply().call("write_file", json!({"file_path": "a.txt", "content": "y"})),
+        _ => reply().text("done"),
+    });
+    block_on(async {
+        let settings = "approvals: {write_file: true}\n";
+        let ask = {
+            let (here, address) = host(dir.path(), &server, settings).await;
+            let mut events = subscribe(&here, &address).await;
+            here.send(&address, input("go"), None).await.unwrap();
+            let seen = until(&mut *events, |event| {
+                matches!(&event.body, SessionEventBody::Live(live)
+                    if matches!(live.kind, EventKind::RunEnded { .. }))
+            })
+            .await;
+            let ask = entries(&seen)
+                .into_iter()
+                .find_map(|(_, entry)| match entry {
+                    Entry::Ask(ask) => Some(ask),
+                    _ => None,
+                });
+            ask.unwrap()
+        };
+        let (there, same) = host(dir.path(), &server, settings).await;
+        let mut events = subscribe(&there, &same).await;
+        let answer = Command::Answer {
+            replies: vec![ApprovalReply {
+                id: ask.id,
+                args_hash: ask.args_hash,
+                answer: ApprovalAnswer::Yes,
+            }],
+            by: "ann".into(),
+        };
+        there.send(&same, answer, None).await.unwrap();
+        until(&mut *events, is_end).await;
+        assert_eq!(
+            std::fs::read_to_string(dir.path().join("a.txt")).unwrap(),
+            "y"
+        );
+    });
+}
+
+#[test]
+fn a_cancel_from_another_host_ends_the_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let gate = gate();
+    let held = gate.clone();
+    let server =
+        FakeModel::start_with(move |_: &RecordedRequest| reply().text("never").after(&held));
+    block_on(async {
+        let (here, address) = host(dir.path(), &server, "").await;
+        let (there, same) = host(dir.path(), &server, "").await;
+        let mut events = subscribe(&there, &same).await;
+        let _holder = here.open(&address, SessionOptions::default()).unwrap();
+        here.send(&address, input("go"), None).await.unwrap();
+        gate.wait_arrived(1, Duration::from_secs(10));
+        let cancel = Command::Cancel { by: "ann".into() };
+        there.send(&same, cancel, None).await.unwrap();
+        let seen = until(&mut *events, is_end).await;
+        let Some((_, Entry::End(end))) = entries(&seen).pop() else {
+            panic!("{seen:?}")
+        };
+        assert_eq!(end.outcome.as_str(), "cancelled");
+        gate.release();
+    });
+}
