@@ -64,8 +64,9 @@ pub use line_log::{FileLineLog, LineLog, RewriteLines, StoreLineLog};
 pub use memory_store::MemoryStore;
 pub use redis::RedisStore;
 pub use sessions::{
-    FileSessions, Holder, ImportOutcome, JournalWriter, LockWait, OpenedSession, Position,
-    ProcessIdentity, SessionSummary, Sessions, StoreSessions, TornTail,
+    CursorError, FileSessions, Holder, ImportOutcome, JournalEnd, JournalWriter, LockWait,
+    OpenedSession, PageCursor, PageRequest, Position, ProcessIdentity, SessionPage, SessionSummary,
+    Sessions, StoreSessions, TornTail,
 };
 pub use sql::SqlStore;
 pub use undo_log::{FileUndoLog, LoggedRun, PreImage, RunKey, StoreUndoLog, UndoLog};
