@@ -95,7 +95,7 @@ impl<'a> Collector<'a> {
         // Folders are listed before sessions, so that a session that begins in between does not
         // look removed.
         let folders = self.offloaded.list().await?;
-        let listed = self.parts.place.sessions(&self.owner).list().await?;
+        let listed = self.parts.place.sessions(&self.owner).list_all().await?;
         let settings = &self.parts.workspace.config().undo;
         let limits = UndoLimits {
             now_ms: jiff::Timestamp::now().as_millisecond(),

@@ -64,7 +64,9 @@ impl SessionRecords {
                 .find_map(|start| line.strip_prefix(start.as_str()))?;
             let (path, number) = rest.split_once(':')?;
             // Titles were typed by people, and usage lines hold numbers only.
-            let plain = path.ends_with("/sessions.json") || path.ends_with("/token_usage.jsonl");
+            let plain = ["/sessions.jsonl", "/sessions.json", "/token_usage.jsonl"]
+                .iter()
+                .any(|name| path.ends_with(name));
             (number.starts_with(|c: char| c.is_ascii_digit()) && !plain).then(|| session_of(path))
         });
         found.collect()
@@ -105,7 +107,7 @@ mod tests {
             ("main/sessions/s1.log.jsonl", id("s1")),
             ("main/offload/s1/c1.txt", id("s1")),
             ("main/context/s1/agent_state.json", id("s1")),
-            ("main/sessions/sessions.json", None),
+            ("main/sessions/sessions.jsonl", None),
             ("main/token_usage.jsonl", None),
             ("conv_2026.md", None),
         ];

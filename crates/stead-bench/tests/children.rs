@@ -38,7 +38,7 @@ fn every_child_is_counted() {
         let workspace = open_folder(dir.path(), options, &|_| None).await.unwrap();
         let place = open_place(&workspace.place_settings(dir.path()), Redactor::default()).await;
         let sessions = place.unwrap().sessions(&Owner::default());
-        sessions.list().await.unwrap()
+        sessions.list_all().await.unwrap()
     });
     let children = list.iter().filter(|summary| summary.parent.is_some());
     assert_eq!((children.count(), list.len()), (6, 13));

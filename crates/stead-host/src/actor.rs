@@ -236,25 +236,36 @@ impl SessionActor {
                 changes,
             } => {
                 let options = self.desk.run_options(answers, &changes);
-                self.run(RunStart::Resume(raise), options, reply).await;
+                let command = Command::Resume {
+                    raise,
+                    answers,
+                    changes,
+                };
+                self.run(RunStart::Resume(raise), options, Some(command), reply)
+                    .await;
             }
             Command::Wake => {
                 let options = self.desk.run_options(AnswerPolicy::Ask, &[]);
-                self.run(RunStart::Wake, options, reply).await;
+                self.run(RunStart::Wake, options, None, reply).await;
             }
-            Command::Answer { replies, by } => self.answer(&replies, &by, reply).await,
-            Command::Cancel { .. } => {
-                self.desk
-                    .refuse(reply, "no run is going on in this session")
-                    .await;
-            }
+            Command::Answer { replies, by } => self.answer(replies, by, reply).await,
+            Command::Cancel { by } => match self.session.is_busy().await {
+                true => {
+                    let busy = Command::Cancel { by };
+                    self.desk.queue_for_holder(busy, reply).await;
+                }
+                false => {
+                    let reason = "no run is going on in this session";
+                    self.desk.refuse(reply, reason).await;
+                }
+            },
             other @ (Command::Set { .. }
             | Command::Compact { .. }
             | Command::Rewind { .. }
             | Command::Fork { .. }
             | Command::Undo { .. }) => {
-                let done = self.change(other).await;
-                self.settle_change(reply, done).await;
+                let done = self.change(other.clone()).await;
+                self.settle_change(other, reply, done).await;
             }
         }
     }
@@ -285,20 +296,28 @@ impl SessionActor {
         }
     }
 
-    async fn settle_change(&mut self, reply: ReplyTo, done: Result<(), AgentError>) {
+    async fn settle_change(
+        &mut self,
+        command: Command,
+        reply: ReplyTo,
+        done: Result<(), AgentError>,
+    ) {
         let seq = self.session.state().seq;
-        self.desk.feed.journal_changed(seq);
         match done {
-            Ok(()) => self.desk.acknowledge(reply, seq).await,
+            Ok(()) => {
+                self.desk.feed.journal_changed(seq);
+                self.desk.acknowledge(reply, seq).await;
+            }
+            Err(error) if is_locked(&error) => self.desk.queue_for_holder(command, reply).await,
             Err(error) => self.desk.fail(reply, error).await,
         }
     }
 
     /// Answers questions of a parked run, and resumes it once none is left.
-    async fn answer(&mut self, replies: &[ApprovalReply], by: &str, reply: ReplyTo) {
+    async fn answer(&mut self, replies: Vec<ApprovalReply>, by: String, reply: ReplyTo) {
         let answered = self
             .session
-            .answer(replies, by, AfterAnswer::Resume, LockWait::No)
+            .answer(&replies, &by, AfterAnswer::Resume, LockWait::No)
             .await;
         let seq = self.session.state().seq;
         match answered {
@@ -315,30 +334,51 @@ impl SessionActor {
                     (reply, false) => self.desk.acknowledge(reply, seq).await,
                 }
             }
+            Err(error) if is_locked(&error) => {
+                let command = Command::Answer { replies, by };
+                self.desk.queue_for_holder(command, reply).await;
+            }
             Err(error) => self.desk.fail(reply, error).await,
         }
     }
 
     async fn resume(&mut self, reply: ReplyTo) {
         let options = self.desk.run_options(AnswerPolicy::Ask, &[]);
-        self.run(RunStart::Resume(SpendAmount::default()), options, reply)
+        let raise = SpendAmount::default();
+        self.run(RunStart::Resume(raise), options, None, reply)
             .await;
     }
 
     async fn run_input(&mut self, input: InputCommand, message: IncomingMessage, reply: ReplyTo) {
         let mut options = self.desk.run_options(input.answers, &input.changes);
-        options.origin = message.origin.unwrap_or(input.origin);
+        options.origin = message.origin.unwrap_or_else(|| input.origin.clone());
         options.inputs = message.rows;
         options.pin = match input.pinned {
             true => Pinned::Yes,
             false => Pinned::No,
         };
-        self.run(RunStart::Input(message.content), options, reply)
-            .await;
+        let command = Command::Input(InputCommand {
+            content: message.content.clone(),
+            ..input
+        });
+        self.run(
+            RunStart::Input(message.content),
+            options,
+            Some(command),
+            reply,
+        )
+        .await;
     }
 
-    /// Runs the session to its end. Commands that arrive meanwhile reach the run.
-    async fn run(&mut self, start: RunStart, mut options: RunOptions, reply: ReplyTo) {
+    /// Runs the session to its end. Commands that arrive meanwhile reach the run. If another process
+    /// runs the session, `command` waits for it in the inbox.
+    async fn run(
+        &mut self,
+        start: RunStart,
+        mut options: RunOptions,
+        command: Option<Command>,
+        reply: ReplyTo,
+    ) {
         let Self { session, desk } = self;
         let rows = options.inputs.clone();
         let progress = Arc::new(RunProgress::default());
@@ -349,7 +389,6 @@ impl SessionActor {
         progress.set_receipt(receipt);
         options.entries = Some(progress.entry_listener(&desk.feed));
         let cancel = options.cancel.clone();
-        let retry = PendingRetry::of(&start, &options);
         let report = {
             let mut running: BoxFuture<'_, Result<RunReport, AgentError>> = match start {
                 RunStart::Input(content) => Box::pin(session.run(content, options)),
@@ -384,7 +423,7 @@ impl SessionActor {
                 desk.report(reply, report);
             }
             Err(error) => {
-                desk.on_failed_start(error, (rows, retry), reply, &progress)
+                desk.on_failed_start(error, (rows, command), reply, &progress)
                     .await
             }
         }
@@ -396,33 +435,6 @@ enum RunStart {
     Input(Vec<stead_core::Block>),
     Resume(SpendAmount),
     Wake,
-}
-
-/// The command to put into the inbox if another process runs the session.
-struct PendingRetry(Option<Command>);
-
-impl PendingRetry {
-    fn of(start: &RunStart, options: &RunOptions) -> Self {
-        let changes = options
-            .settings
-            .iter()
-            .map(|set| set.change.clone())
-            .collect();
-        Self(match start {
-            RunStart::Input(content) => Some(Command::Input(InputCommand {
-                origin: options.origin.clone(),
-                changes,
-                pinned: options.pin == Pinned::Yes,
-                ..InputCommand::new(content.clone())
-            })),
-            RunStart::Resume(raise) => Some(Command::Resume {
-                raise: *raise,
-                answers: AnswerPolicy::Ask,
-                changes,
-            }),
-            RunStart::Wake => None,
-        })
-    }
 }
 
 /// What a run has recorded that its actor must know.
@@ -735,6 +747,24 @@ impl Desk {
         }
     }
 
+    /// Leaves a command to the process that runs the session.
+    async fn queue_for_holder(&mut self, command: Command, reply: ReplyTo) {
+        self.is_contended = true;
+        self.rows_due = Instant::now() + CONTENDED_POLL;
+        match reply {
+            ReplyTo::Client(sender) => {
+                let inserted = intake::insert(&self.link, &command, None).await;
+                let _ = sender.send(inserted.map(|(input_id, _)| Receipt {
+                    input_id,
+                    seq: None,
+                }));
+            }
+            ReplyTo::Row(id) => self.intake.give_back(&[id]),
+            // A caller that wants a report is told that the session is busy.
+            ReplyTo::Caller(_) | ReplyTo::Nobody => {}
+        }
+    }
+
     async fn refuse(&mut self, reply: ReplyTo, reason: &str) {
         let message = reason.to_owned();
         match reply {
@@ -785,7 +815,7 @@ impl Desk {
     async fn on_failed_start(
         &mut self,
         error: AgentError,
-        (rows, retry): (Vec<InputId>, PendingRetry),
+        (rows, command): (Vec<InputId>, Option<Command>),
         reply: ReplyTo,
         progress: &RunProgress,
     ) {
@@ -798,27 +828,21 @@ impl Desk {
             self.rows_due = Instant::now();
             return;
         }
-        let is_locked = matches!(&error, AgentError::Store(StoreError::Locked { .. }));
-        match (progress.take_receipt(), retry) {
-            (Some(receipt), PendingRetry(Some(command))) if is_locked => {
-                let inserted = intake::insert(&self.link, &command, None).await;
-                self.is_contended = inserted.is_ok();
-                self.rows_due = Instant::now() + CONTENDED_POLL;
-                let _ = receipt.send(inserted.map(|(input_id, _)| Receipt {
-                    input_id,
-                    seq: None,
-                }));
+        match (progress.take_receipt(), command) {
+            (Some(receipt), Some(command)) if is_locked(&error) => {
+                self.queue_for_holder(command, ReplyTo::Client(receipt))
+                    .await;
             }
-            (Some(receipt), PendingRetry(_)) => {
+            (Some(receipt), _) => {
                 let _ = receipt.send(Err(error::from_agent(&error)));
             }
-            (None, PendingRetry(_)) if rows.is_empty() => self.fail(reply, error).await,
-            (None, PendingRetry(_)) if is_passing(&error) => {
+            (None, _) if rows.is_empty() => self.fail(reply, error).await,
+            (None, _) if is_passing(&error) => {
                 self.is_contended = true;
                 self.rows_due = Instant::now() + CONTENDED_POLL;
                 self.intake.give_back(&rows);
             }
-            (None, PendingRetry(_)) => {
+            (None, _) => {
                 let reason = error.to_string();
                 self.intake
                     .settle(&rows, InputOutcome::Refused { reason })
@@ -832,6 +856,11 @@ impl Desk {
 /// Whether an input has no options of its own and may be joined with others.
 fn is_plain(input: &InputCommand) -> bool {
     input.changes.is_empty() && !input.pinned && input.answers == AnswerPolicy::Ask
+}
+
+/// Whether another process runs the session.
+fn is_locked(error: &AgentError) -> bool {
+    matches!(error, AgentError::Store(StoreError::Locked { .. }))
 }
 
 /// Whether an error may be gone later: the session is busy, or its store or model is unavailable.

@@ -21,6 +21,9 @@ const POLL: Duration = Duration::from_millis(200);
 /// How often other processes are told that somebody listens.
 const HELLO: Duration = Duration::from_secs(5);
 
+/// The number of journal bytes read at once.
+const PAGE_BYTES: usize = 1024 * 1024;
+
 /// A running subscription to one session.
 ///
 /// Entries come from the journal, or from this process's own feed if that continues where the
@@ -101,7 +104,11 @@ impl SessionSubscription {
                     Received::Message(LinkMessage::Hello | LinkMessage::Inbox) => {}
                 },
                 _ = self.hello.tick() => self.link.publish(&LinkMessage::Hello),
-                _ = self.poll.tick() => self.catch_up().await?,
+                _ = self.poll.tick() => {
+                    if journal_end(&self.link).await? > self.newest.seq {
+                        self.catch_up().await?;
+                    }
+                }
             }
         }
     }
@@ -133,7 +140,9 @@ impl SessionSubscription {
     /// Reads the entries that are new in the journal.
     async fn catch_up(&mut self) -> Result<(), ClientError> {
         let from = self.newest.seq + 1;
-        let lines = match read_from(&self.link, from).await {
+        let session = &self.link.session;
+        let read = self.link.journals.read_from(session, from, PAGE_BYTES);
+        let lines = match read.await {
             Ok(lines) => lines,
             // The session does not exist yet.
             Err(StoreError::NotFound(_)) => return Ok(()),
@@ -160,17 +169,9 @@ impl Subscription for SessionSubscription {
 
 /// Returns the number of the last entry of a journal; 0 if there is none.
 async fn journal_end(link: &SessionLink) -> Result<u64, ClientError> {
-    match read_from(link, 1).await {
-        Ok(lines) => Ok(lines.last().map_or(0, |line| line.seq)),
-        Err(StoreError::NotFound(_)) => Ok(0),
-        Err(error) => Err(error::from_store(error)),
-    }
-}
-
-/// Returns the entries of a journal from the number `from` on.
-async fn read_from(link: &SessionLink, from: u64) -> Result<Vec<JournalLine>, StoreError> {
-    let lines = link.journals.read(&link.session).await?;
-    Ok(lines.into_iter().filter(|line| line.seq >= from).collect())
+    let tail = link.journals.tail(&link.session).await;
+    let tail = tail.map_err(error::from_store)?;
+    Ok(tail.map_or(0, |tail| tail.seq))
 }
 
 /// Waits for the next message of another process; forever if there is no bus.

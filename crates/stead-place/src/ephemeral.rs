@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::{AgentId, Owner, Redactor, SessionId};
+use stead_core::{AgentId, Owner, Redactor, SessionId, TenantId};
 use stead_search::{IndexCache, LazyIndex};
 use stead_store::{
     FencingToken, LineLog, MemoryStore, SessionInbox, Sessions, Space, Store, StoreLineLog,
@@ -91,6 +91,14 @@ impl Place for EphemeralPlace {
         OwnerState {
             store: self.memory.clone(),
             space: Self::space(owner).within("state"),
+        }
+    }
+
+    fn tenant_state(&self, tenant: &TenantId) -> OwnerState {
+        OwnerState {
+            store: self.memory.clone(),
+            // No user has an empty name.
+            space: Space::new([tenant.as_str(), "", "tenant"]),
         }
     }
 

@@ -254,6 +254,18 @@ impl Place for LocalPlace {
         }
     }
 
+    fn tenant_state(&self, tenant: &TenantId) -> OwnerState {
+        let folder = if *tenant == TenantId::default() {
+            self.runtime.clone()
+        } else {
+            self.dir.join(tenant_folder(tenant))
+        };
+        OwnerState {
+            store: self.stores_in(&folder).state,
+            space: Space::new(["tenant"]),
+        }
+    }
+
     fn inbox(&self, owner: &Owner, session: &SessionId) -> SessionInbox {
         let OwnerState { store, space } = self.state(owner);
         // A file store lists a whole space, so each session has one of its own.

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::{Owner, SessionId};
+use stead_core::{Owner, SessionId, TenantId};
 use stead_search::LazyIndex;
 use stead_store::{FencingToken, LineLog, SessionInbox, Sessions, Space, StateStore, UndoLog};
 use stead_vfs::{VPath, Vfs, VfsError};
@@ -37,6 +37,10 @@ pub trait Place: Debug + Send + Sync {
 
     /// Returns the durable state of `owner` beside files and sessions: queues, marks, budgets.
     fn state(&self, owner: &Owner) -> OwnerState;
+
+    /// Returns the durable state of the agent that all users of `tenant` share: the queue of jobs
+    /// ([`TenantJobs`](stead_store::TenantJobs)).
+    fn tenant_state(&self, tenant: &TenantId) -> OwnerState;
 
     /// Returns the inbox of a session: commands that wait for the process that holds it. The
     /// fencing token of the session's writer is valid for it.

@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::{AgentId, Owner, Redactor, SessionId};
+use stead_core::{AgentId, Owner, Redactor, SessionId, TenantId};
 use stead_search::{IndexCache, LazyIndex};
 use stead_store::{
     FencingToken, LineLog, SessionInbox, Sessions, Space, Store, StoreLineLog, StoreSessions,
@@ -186,6 +186,17 @@ impl Place for StorePlace {
         }
     }
 
+    fn tenant_state(&self, tenant: &TenantId) -> OwnerState {
+        let anyone = Owner {
+            tenant: tenant.clone(),
+            ..Owner::default()
+        };
+        OwnerState {
+            store: self.sessions.clone(),
+            space: self.agent_space(&anyone, &["tenant"]),
+        }
+    }
+
     fn inbox(&self, owner: &Owner, session: &SessionId) -> SessionInbox {
         // A fencing token is valid in the space of its lease, which is that of the sessions.
         SessionInbox::new(self.sessions.clone(), &self.session_space(owner), session)
@@ -249,7 +260,7 @@ impl Place for StorePlace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stead_store::{InputOutcome, Inserted, MemoryStore};
+    use stead_store::{InputOutcome, Inserted, MemoryStore, TenantJob, TenantJobKind, TenantJobs};
 
     #[tokio::test]
     async fn the_token_of_a_session_is_valid_for_its_inbox() {
@@ -288,6 +299,49 @@ mod tests {
             let settled = [(id, InputOutcome::Recorded { seq: 2 })];
             inbox.settle(&settled, opened.writer.fence()).await.unwrap();
             assert_eq!(inbox.waiting(9).await.unwrap(), [], "{scope:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn tenants_have_queues_of_their_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = crate::PlaceSettings::local(dir.path(), AgentId::main());
+        let disk = Arc::new(stead_store::OsDisk);
+        let local = crate::LocalPlace::open(&settings, disk, Redactor::default()).unwrap();
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let shared = StorePlace::new(
+            store.clone(),
+            store,
+            Arc::new(StoreVfs::in_memory()),
+            AgentId::main(),
+            &FilesystemSettings::default(),
+            Redactor::default(),
+        )
+        .unwrap();
+        let local: Arc<dyn Place> = Arc::new(local);
+        let ephemeral =
+            crate::EphemeralPlace::new(local.clone(), AgentId::main(), Redactor::default());
+        let places: [Arc<dyn Place>; 3] = [local, Arc::new(shared), Arc::new(ephemeral)];
+        for place in places {
+            let queue = |tenant: &TenantId| {
+                let OwnerState { store, space } = place.tenant_state(tenant);
+                TenantJobs::new(store, space)
+            };
+            let other = TenantId::new("other").unwrap();
+            let job = TenantJob {
+                user: Owner::default().user,
+                agent: AgentId::main(),
+                kind: TenantJobKind::Memory,
+            };
+            let long = Duration::from_secs(60);
+            queue(&other)
+                .enqueue(&job, Duration::ZERO, None)
+                .await
+                .unwrap();
+            let none = queue(&TenantId::default()).claim(long).await.unwrap();
+            assert_eq!(none, None, "{place:?}");
+            let claimed = queue(&other).claim(long).await.unwrap();
+            assert_eq!(claimed.unwrap().job, job, "{place:?}");
         }
     }
 }

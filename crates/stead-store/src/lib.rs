@@ -7,6 +7,7 @@
 //!   is a store without journals, [`Store`] one with all four. [`connect()`] opens a store by its
 //!   URL.
 //! - [`SessionInbox`]: commands that wait for the process that holds a session.
+//! - [`TenantJobs`]: the jobs of a tenant, in one queue.
 //! - [`Bus`]: hints and live deltas between processes, which may be lost.
 //! - [`UndoLog`]: the previous contents of files that runs changed. [`LineLog`]: a log that many
 //!   processes append to.
@@ -37,6 +38,7 @@ mod disk;
 mod error;
 mod file_store;
 mod inbox;
+mod jobs;
 mod line_log;
 mod local;
 mod memory_store;
@@ -60,12 +62,14 @@ pub use inbox::{
     InboxError, InboxRow, InputOutcome, InputStatus, Inserted, MAX_INPUT_KEY_BYTES,
     MAX_WAITING_INPUTS, REMEMBERED_INPUTS, SessionInbox,
 };
+pub use jobs::{ClaimedTenantJob, TenantJob, TenantJobKind, TenantJobs};
 pub use line_log::{FileLineLog, LineLog, RewriteLines, StoreLineLog};
 pub use memory_store::MemoryStore;
 pub use redis::RedisStore;
 pub use sessions::{
-    FileSessions, Holder, ImportOutcome, JournalWriter, LockWait, OpenedSession, Position,
-    ProcessIdentity, SessionSummary, Sessions, StoreSessions, TornTail,
+    CursorError, FileSessions, Holder, ImportOutcome, JournalEnd, JournalWriter, LockWait,
+    OpenedSession, PageCursor, PageRequest, Position, ProcessIdentity, SessionPage, SessionSummary,
+    Sessions, StoreSessions, TornTail,
 };
 pub use sql::SqlStore;
 pub use undo_log::{FileUndoLog, LoggedRun, PreImage, RunKey, StoreUndoLog, UndoLog};

@@ -105,7 +105,7 @@ impl OpenQuestions {
     /// Returns the questions of all sessions, including those of subagents; newest session first.
     /// Only sessions with an open run are read.
     pub async fn list(&self) -> Result<Vec<OpenQuestion>, AgentError> {
-        let listed = self.agent.place().sessions(&self.owner).list().await?;
+        let listed = self.agent.place().sessions(&self.owner).list_all().await?;
         let open = listed
             .into_iter()
             .filter(|session| session.outcome.is_none() && session.runs > 0);

@@ -103,7 +103,7 @@ impl Lookup {
             return Ok(());
         }
         let index = self.index.get().await?;
-        forget_missing(&index, &sessions.list().await?).await?;
+        forget_missing(&index, &sessions.list_all().await?).await?;
         Ok(index.compact().await?)
     }
 
@@ -226,7 +226,7 @@ pub(crate) struct SyncedScope {
 /// Updates the index with all sessions.
 async fn sync_sessions(index: &Index, sessions: &dyn Sessions) -> Result<SyncedScope, LookupError> {
     let known = index.sources(SearchSourceKind::Session).await?;
-    let mut listed = sessions.list().await?;
+    let mut listed = sessions.list_all().await?;
     // Sorted, so that every place gives the same results.
     listed.sort_by(|a, b| a.id.cmp(&b.id));
     let mut unread = Vec::new();

@@ -31,7 +31,7 @@ use stead_core::{
     Block, Owner, Redactor, SessionId, SessionModel, SessionState, SpendAmount, SubagentOrigin,
 };
 use stead_gate::Grant;
-use stead_store::{FencingToken, Sessions};
+use stead_store::{FencingToken, LockWait, Sessions, StoreError};
 use stead_tools::{ActiveSkills, FileVersions};
 use stead_vfs::{Freeze, Vfs};
 
@@ -189,6 +189,19 @@ impl Session {
         }
         self.replace_state(state);
         Ok(())
+    }
+
+    /// Whether another process, or another handle of this one, writes the session now.
+    pub async fn is_busy(&self) -> bool {
+        match self.journals.open(&self.id, None, LockWait::No).await {
+            Ok(opened) => {
+                opened.writer.close().await;
+                false
+            }
+            Err(StoreError::Locked { .. }) => true,
+            // It does not exist, or cannot be opened by anybody.
+            Err(_) => false,
+        }
     }
 
     fn replace_state(&mut self, state: SessionState) {

@@ -25,7 +25,7 @@ impl UsageLog {
         let started = jiff::Timestamp::now();
         let mut made = Vec::new();
         let mut in_journals = BTreeSet::new();
-        for summary in sessions.list().await? {
+        for summary in sessions.list_all().await? {
             let lines = sessions.read(&summary.id).await?;
             made.extend(
                 records_of(owner, &summary.id, &lines)

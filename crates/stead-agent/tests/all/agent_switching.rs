@@ -383,7 +383,7 @@ fn an_agent_that_a_session_begins_with_is_not_reminded_and_is_kept() {
         assert!(
             agent
                 .sessions()
-                .list()
+                .list_all()
                 .await
                 .unwrap()
                 .iter()
@@ -445,7 +445,7 @@ fn what_is_denied_to_one_is_denied_to_those_it_hands_work_to() {
             .await
             .unwrap();
         let mut came = Vec::new();
-        for summary in agent.sessions().list().await.unwrap() {
+        for summary in agent.sessions().list_all().await.unwrap() {
             let (lines, state) = journal(&agent, &summary.id).await;
             if state.spawned.is_some() {
                 came.extend(

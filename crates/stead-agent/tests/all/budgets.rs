@@ -425,7 +425,7 @@ fn money_is_not_limited_where_nobody_knows_a_price() {
             "{said}"
         );
         assert!(
-            agent.sessions().list().await.unwrap().is_empty(),
+            agent.sessions().list_all().await.unwrap().is_empty(),
             "nothing was written"
         );
     });

@@ -121,7 +121,7 @@ fn kill_and_go_on(server: &FakeModel, points: &KillPoints, kill: &Kill) {
         agent.sessions().flush().await;
         assert_truthful(&agent, dir.path(), place).await;
         assert_interrupted_calls_say_so(&agent, place).await;
-        let listed = agent.sessions().list().await.unwrap();
+        let listed = agent.sessions().list_all().await.unwrap();
         assert_eq!(
             listed
                 .iter()

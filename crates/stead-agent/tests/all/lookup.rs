@@ -369,7 +369,8 @@ fn sessions_are_found_listed_and_read() {
         let listed = ok(&agent, "session_list", json!({"limit": 1})).await;
         assert!(
             listed.starts_with("two ")
-                && listed.contains("entries) Ship the pelican on Friday\n[1 more; raise limit]"),
+                && listed
+                    .contains("entries) Ship the pelican on Friday\n[there are more; raise limit]"),
             "{listed}"
         );
 

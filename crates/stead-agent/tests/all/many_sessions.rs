@@ -55,8 +55,13 @@ async fn two_hundred_sessions_at_once_complete_and_share_nothing() {
         let file = std::fs::read_to_string(dir.path().join(format!("{name}.txt"))).unwrap();
         assert_eq!(file, format!("{name} 0\n{name} 1\n{name} 2\n"));
     }
-    let index = std::fs::read(dir.path().join("agents/main/sessions/sessions.json")).unwrap();
-    let index: serde_json::Value = serde_json::from_slice(&index).unwrap();
-    assert_eq!(index["sessions"].as_object().unwrap().len(), SESSIONS);
+    let index = dir.path().join("agents/main/sessions/sessions.jsonl");
+    let index = std::fs::read_to_string(index).unwrap();
+    let indexed: std::collections::BTreeSet<String> = index
+        .lines()
+        .skip(1)
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["id"].to_string())
+        .collect();
+    assert_eq!(indexed.len(), SESSIONS);
     assert_eq!(server.rejections(), Vec::new());
 }

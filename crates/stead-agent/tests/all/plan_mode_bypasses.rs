@@ -183,7 +183,7 @@ fn whatever_way_it_comes_nothing_is_changed_before_a_person_agrees() {
             .to_vec();
         let twice: Vec<_> = refused.iter().chain(&refused).cloned().collect();
         let mut seen = BTreeMap::new();
-        for summary in second.sessions().list().await.unwrap() {
+        for summary in second.sessions().list_all().await.unwrap() {
             let (_, state) = journal(&second, &summary.id).await;
             let name = match state.spawned {
                 Some(spawned) => spawned.label.unwrap_or(spawned.task),
@@ -296,7 +296,7 @@ fn one_that_is_at_work_when_planning_begins_is_bound_from_its_next_call_on() {
             .unwrap();
         let child = agent
             .sessions()
-            .list()
+            .list_all()
             .await
             .unwrap()
             .into_iter()

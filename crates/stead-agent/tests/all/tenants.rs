@@ -266,7 +266,7 @@ impl World {
 
     async fn look_at_sessions(&self, visit: Visit, owner: &Owner) {
         let sessions = self.agent.place().sessions(owner);
-        let listed = sessions.list().await.unwrap();
+        let listed = sessions.list_all().await.unwrap();
         let may_see = |other: &&Visit| shares_sessions(self.scope, visit, **other);
         let expected: BTreeSet<SessionId> = self
             .visits
@@ -551,7 +551,7 @@ async fn no_two_meet(place: &dyn Place, tenants: &[String]) {
             .unwrap();
         assert_eq!(own, number.to_string(), "{owner:?}");
         assert_eq!(
-            place.sessions(owner).list().await.unwrap().len(),
+            place.sessions(owner).list_all().await.unwrap().len(),
             1,
             "{owner:?}"
         );

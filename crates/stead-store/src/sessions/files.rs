@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! agents/<agent>/sessions/<session>.log.jsonl    the journal
-//! agents/<agent>/sessions/sessions.json          index, derived
+//! agents/<agent>/sessions/sessions.jsonl         index, derived
 //! agents/<agent>/context/<session>/agent_state.json   snapshot, derived
 //! ```
 
@@ -11,9 +11,13 @@ use super::group_sync::GroupSync;
 use super::index::SessionIndex;
 use super::journal::{FileWriter, PendingDirSync, check_lines, read_lines};
 use super::journal_file::{check_session_id, ends_at, fold, open_journal, read_file, read_whole};
+use super::journal_range::{read_end, read_range};
+use super::listing::list_page;
 use super::lock::Lock;
 use super::pending_index::{IndexWrite, PendingIndexWrites};
+use super::read_positions::ReadPositions;
 use super::snapshot::write_snapshot;
+use super::{JournalEnd, PageRequest, SessionPage, journal_name};
 use crate::{
     Disk, ImportOutcome, JournalWriter, LockWait, OpenedSession, Position, SessionSummary,
     Sessions, StoreError,
@@ -30,7 +34,6 @@ use stead_core::{
     AgentId, Entry, JournalLine, NewSession, Redactor, SessionId, SessionStart, SessionState,
 };
 
-const JOURNAL_SUFFIX: &str = ".log.jsonl";
 /// The sessions of one agent as files.
 #[derive(Debug)]
 pub struct FileSessions {
@@ -43,6 +46,7 @@ pub struct FileSessions {
     dir: OnceLock<Arc<File>>,
     created: Arc<GroupSync>,
     index: PendingIndexWrites,
+    read_ends: ReadPositions,
 }
 
 impl FileSessions {
@@ -59,12 +63,13 @@ impl FileSessions {
             dir: OnceLock::new(),
             created: Arc::default(),
             index: PendingIndexWrites::default(),
+            read_ends: ReadPositions::default(),
         }
     }
 
     /// Returns the path of the journal of `id`.
     pub fn path(&self, id: &SessionId) -> PathBuf {
-        self.sessions.join(format!("{id}{JOURNAL_SUFFIX}"))
+        self.sessions.join(journal_name(id))
     }
 
     fn dir(&self) -> Result<Arc<File>, StoreError> {
@@ -96,6 +101,16 @@ impl FileSessions {
         }
     }
 
+    /// Opens a journal for reading. Returns `None` if there is none.
+    fn open_existing(&self, id: &SessionId) -> Result<Option<File>, StoreError> {
+        let path = self.path(id);
+        match open_journal(&path, OFlags::RDONLY) {
+            Ok(file) => Ok(Some(file)),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(cause) => Err(StoreError::io(path, cause)),
+        }
+    }
+
     fn writer(&self, path: PathBuf, file: Arc<File>, at: Position, lock: Lock) -> FileWriter {
         FileWriter::new(
             path,
@@ -108,9 +123,12 @@ impl FileSessions {
     }
 
     fn write_index(&self) -> Result<(), StoreError> {
-        self.index.flush(|changes| {
-            SessionIndex::merge(&self.sessions, &*self.dir()?, &*self.disk, changes)
-        })
+        self.index
+            .flush(|changes| self.append_to_index(&changes.into_values().collect::<Vec<_>>()))
+    }
+
+    fn append_to_index(&self, changes: &[SessionSummary]) -> Result<(), StoreError> {
+        SessionIndex::append(&self.sessions, &*self.dir()?, &*self.disk, changes)
     }
 
     fn summarise(&self, id: &SessionId, updated_ms: i64) -> SessionSummary {
@@ -132,52 +150,6 @@ impl FileSessions {
                 }
             }
         }
-    }
-
-    fn list_blocking(&self) -> Result<Vec<SessionSummary>, StoreError> {
-        let entries = match std::fs::read_dir(&self.sessions) {
-            Ok(entries) => entries,
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(cause) => return Err(StoreError::io(&self.sessions, cause)),
-        };
-        let mut old = SessionIndex::load(&self.sessions);
-        let mut new = SessionIndex::default();
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            let id = name
-                .to_str()
-                .and_then(|name| name.strip_suffix(JOURNAL_SUFFIX))
-                .map(SessionId::new);
-            let (Some(Ok(id)), Ok(meta)) = (id, entry.metadata()) else {
-                continue;
-            };
-            let summary = match old.sessions.remove(&id) {
-                Some(known)
-                    if (known.bytes, known.updated_ms) == (meta.len(), modified_ms(&meta)) =>
-                {
-                    known
-                }
-                Some(_) | None => self.summarise(&id, modified_ms(&meta)),
-            };
-            // A session that is just being created, or whose creation failed.
-            if summary.entries == 0 && summary.damage.is_none() {
-                continue;
-            }
-            new.sessions.insert(id, summary);
-        }
-        if new != SessionIndex::load(&self.sessions) {
-            // A read-only folder can be listed too.
-            let _ = self
-                .dir()
-                .and_then(|dir| new.store(&self.sessions, &dir, &*self.disk));
-        }
-        let mut list: Vec<SessionSummary> = new.sessions.into_values().collect();
-        list.sort_by(|a, b| {
-            b.updated_ms
-                .cmp(&a.updated_ms)
-                .then_with(|| b.id.cmp(&a.id))
-        });
-        Ok(list)
     }
 
     async fn import_now(
@@ -246,7 +218,7 @@ impl FileSessions {
             let _ = self.disk.remove(CWD, &file, AtFlags::empty());
         }
         let _ = self.disk.remove(CWD, &context, AtFlags::REMOVEDIR);
-        self.list_blocking().map(drop)
+        Ok(())
     }
 }
 
@@ -365,8 +337,48 @@ impl Sessions for FileSessions {
         })
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
-        Box::pin(async move { self.list_blocking() })
+    fn read_from<'a>(
+        &'a self,
+        id: &'a SessionId,
+        from_seq: u64,
+        limit_bytes: usize,
+    ) -> BoxFuture<'a, Result<Vec<JournalLine>, StoreError>> {
+        Box::pin(async move {
+            let path = self.path(id);
+            let file = self
+                .open_existing(id)?
+                .ok_or_else(|| StoreError::NotFound(id.clone()))?;
+            let known = self.read_ends.get(id);
+            let from = from_seq.max(1);
+            let range = read_range((&path, &file), id, from, limit_bytes, known)?;
+            self.read_ends.set(id, range.end);
+            Ok(range.lines)
+        })
+    }
+
+    fn tail<'a>(
+        &'a self,
+        id: &'a SessionId,
+    ) -> BoxFuture<'a, Result<Option<JournalEnd>, StoreError>> {
+        Box::pin(async move {
+            let Some(file) = self.open_existing(id)? else {
+                return Ok(None);
+            };
+            read_end(&file).map_err(|cause| StoreError::io(self.path(id), cause))
+        })
+    }
+
+    fn list(&self, page: PageRequest) -> BoxFuture<'_, Result<SessionPage, StoreError>> {
+        Box::pin(async move {
+            let listed = list_page(&self.sessions, &page, |id, updated_ms| {
+                self.summarise(id, updated_ms)
+            })?;
+            if !listed.derived.is_empty() {
+                // A read-only folder can be listed too.
+                let _ = self.append_to_index(&listed.derived);
+            }
+            Ok(listed.page)
+        })
     }
 
     fn remove<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<(), StoreError>> {

@@ -7,8 +7,12 @@ mod holder;
 mod index;
 mod journal;
 mod journal_file;
+mod journal_range;
+mod listing;
 mod lock;
+mod page;
 mod pending_index;
+mod read_positions;
 mod snapshot;
 mod store;
 #[cfg(test)]
@@ -17,6 +21,7 @@ mod tests;
 pub(crate) use dirs::{make_dirs, modified_ms};
 pub use files::FileSessions;
 pub use holder::{Holder, ProcessIdentity};
+pub use page::{CursorError, PageCursor, PageRequest, SessionPage};
 pub use store::StoreSessions;
 
 use crate::{FencingToken, StoreError};
@@ -30,6 +35,14 @@ use stead_core::{
     Usd,
 };
 use tokio_util::sync::CancellationToken;
+
+/// The end of the name of a journal's file.
+const JOURNAL_SUFFIX: &str = ".log.jsonl";
+
+/// Returns the name of the journal's file of `id`.
+fn journal_name(id: &SessionId) -> String {
+    format!("{id}{JOURNAL_SUFFIX}")
+}
 
 /// Sessions of an agent. Each session has at most one writer at a time.
 pub trait Sessions: Debug + Send + Sync {
@@ -54,9 +67,31 @@ pub trait Sessions: Debug + Send + Sync {
     fn read<'a>(&'a self, id: &'a SessionId)
     -> BoxFuture<'a, Result<Vec<JournalLine>, StoreError>>;
 
-    /// Returns summaries of all sessions, newest first. Absent or outdated summaries are derived
-    /// again.
-    fn list(&self) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>>;
+    /// Returns lines of a session from number `from_seq` on: about `limit_bytes` of them, and at
+    /// least one if there is one. They are verified along their chain; lines before them are not.
+    /// A torn last line is left out.
+    fn read_from<'a>(
+        &'a self,
+        id: &'a SessionId,
+        from_seq: u64,
+        limit_bytes: usize,
+    ) -> BoxFuture<'a, Result<Vec<JournalLine>, StoreError>>;
+
+    /// Returns the end of a session's journal, or `None` if there is no such session. The cost does
+    /// not depend on the length of the journal. A torn last line does not count.
+    fn tail<'a>(
+        &'a self,
+        id: &'a SessionId,
+    ) -> BoxFuture<'a, Result<Option<JournalEnd>, StoreError>>;
+
+    /// Returns summaries of sessions, newest first, one page of them. Absent or outdated summaries
+    /// on the page are derived again.
+    fn list(&self, page: PageRequest) -> BoxFuture<'_, Result<SessionPage, StoreError>>;
+
+    /// Returns summaries of all sessions, newest first, for work that concerns all of them.
+    fn list_all(&self) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
+        Box::pin(async move { Ok(self.list(PageRequest::everything()).await?.sessions) })
+    }
 
     /// Removes a session that has no writer.
     fn remove<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<(), StoreError>>;
@@ -146,6 +181,15 @@ pub struct Position {
     pub seq: u64,
     /// The chained checksum of the last line.
     pub sum: ChainSum,
+    /// The length of the journal in bytes.
+    pub bytes: u64,
+}
+
+/// The number of the last line of a journal and its length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JournalEnd {
+    /// The number of the last line.
+    pub seq: u64,
     /// The length of the journal in bytes.
     pub bytes: u64,
 }

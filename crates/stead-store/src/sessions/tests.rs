@@ -128,7 +128,7 @@ async fn a_journal_cut_anywhere_loses_only_its_torn_line() {
                 matches!(opened, Err(StoreError::NotFound(_))),
                 "cut at {cut}"
             );
-            assert_eq!(journals.list().await.unwrap(), [], "cut at {cut}");
+            assert_eq!(journals.list_all().await.unwrap(), [], "cut at {cut}");
             drop(
                 journals
                     .create(&id("s1"), NewSession::default())
@@ -233,7 +233,7 @@ async fn damage_in_the_middle_names_file_and_line_and_changes_nothing() {
             bytes,
             "{damage}: the file was touched"
         );
-        let list = journals.list().await.unwrap();
+        let list = journals.list_all().await.unwrap();
         assert!(list[0].damage.is_some(), "{damage}: the listing hides it");
     }
 }
@@ -290,19 +290,22 @@ async fn snapshot_and_index_are_derived_and_come_back_when_deleted() {
     let dir = tempfile::tempdir().unwrap();
     let journals = journals(dir.path());
     let (state, position) = written(&journals, "s1").await;
-    let index = dir.path().join("agents/main/sessions/sessions.json");
+    let index = dir.path().join("agents/main/sessions/sessions.jsonl");
     let snapshot = dir.path().join("agents/main/context/s1/agent_state.json");
     let snapshot_text: serde_json::Value =
         serde_json::from_slice(&std::fs::read(&snapshot).unwrap()).unwrap();
     assert_eq!(snapshot_text["position"]["seq"], position.seq);
-    let list = journals.list().await.unwrap();
+    let list = journals.list_all().await.unwrap();
     assert_eq!(
         (list.len(), &list[0].title, list[0].runs),
         (1, &state.title, 1)
     );
     for broken in ["", "not json", r#"{"version":1,"sessions":{}}"#] {
         std::fs::write(&index, broken).unwrap();
-        assert_eq!(journals.list().await.unwrap()[0].entries, list[0].entries);
+        assert_eq!(
+            journals.list_all().await.unwrap()[0].entries,
+            list[0].entries
+        );
         assert!(
             std::fs::read_to_string(&index)
                 .unwrap()
@@ -310,9 +313,9 @@ async fn snapshot_and_index_are_derived_and_come_back_when_deleted() {
         );
     }
     std::fs::remove_file(&index).unwrap();
-    assert_eq!(journals.list().await.unwrap()[0].usage, list[0].usage);
+    assert_eq!(journals.list_all().await.unwrap()[0].usage, list[0].usage);
     journals.remove(&id("s1")).await.unwrap();
-    assert_eq!(journals.list().await.unwrap(), vec![]);
+    assert_eq!(journals.list_all().await.unwrap(), vec![]);
     assert!(!snapshot.exists());
     assert!(matches!(
         journals.open(&id("s1"), None, LockWait::No).await,
@@ -380,7 +383,7 @@ async fn a_read_only_folder_gives_a_typed_error() {
     assert!(matches!(error, StoreError::Io { .. }), "{error}");
     assert_eq!(
         journals(dir.path())
-            .list()
+            .list_all()
             .await
             .map(|l| l.len())
             .unwrap_or(0),
@@ -478,7 +481,7 @@ async fn a_journal_under_another_name_or_of_another_kind_is_refused_and_hides_no
         assert!(journals.open(&id(odd), None, LockWait::No).await.is_err());
         assert!(journals.read(&id(odd)).await.is_err());
     }
-    let list = journals.list().await.unwrap();
+    let list = journals.list_all().await.unwrap();
     let sound: Vec<&str> = list
         .iter()
         .filter(|s| s.damage.is_none())

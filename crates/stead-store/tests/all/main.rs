@@ -12,5 +12,6 @@ mod filestore;
 mod inbox;
 mod memory;
 mod redis;
+mod session_pages;
 mod sessions;
 mod sql;

@@ -92,7 +92,7 @@ async fn a_session_goes_on_elsewhere_and_is_listed_and_removed() {
             [1, 2, 3, 4, 5]
         );
         assert!(!format!("{read:?}").contains("very-secret"));
-        let list = here.list().await.unwrap();
+        let list = here.list_all().await.unwrap();
         assert_eq!(
             list.iter()
                 .map(|s| (s.id.as_str(), s.entries, s.runs))
@@ -100,7 +100,7 @@ async fn a_session_goes_on_elsewhere_and_is_listed_and_removed() {
             [("s", 5, 2)]
         );
         there.remove(&id("s")).await.unwrap();
-        assert!(here.list().await.unwrap().is_empty());
+        assert!(here.list_all().await.unwrap().is_empty());
         assert!(matches!(
             here.open(&id("s"), None, LockWait::No).await,
             Err(StoreError::NotFound(_))

@@ -418,7 +418,7 @@ async fn check_persona(workspace: &Workspace) -> CheckRow {
 }
 
 async fn check_journals(journals: &dyn Sessions) -> Vec<CheckRow> {
-    let list = match journals.list().await {
+    let list = match journals.list_all().await {
         Ok(list) => list,
         Err(error) => {
             let message = with_hint(&error, error.hint());

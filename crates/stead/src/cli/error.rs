@@ -214,6 +214,8 @@ impl From<AgentError> for CliError {
             AgentError::NoModel(NoModelReason::NotSet) => Self::Usage(no_model_message()),
             AgentError::NoModel(NoModelReason::Model(error)) => error.into(),
             AgentError::SessionModel { .. }
+            | AgentError::UndoBlocked(_)
+            | AgentError::InputsRecorded(_)
             | AgentError::NothingToResume(_)
             | AgentError::NoSuchTurn { .. }
             | AgentError::RunOpen(_)

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{Agent, GcMode, Pinned, RunOptions};
 use stead::core::{Entry, JournalLine, SessionId, SessionState};
-use stead::store::LockWait;
+use stead::store::{LockWait, PageRequest, SessionPage, Sessions};
 use stead::workspace::ModelUse;
 
 pub(crate) async fn sessions(
@@ -35,18 +35,20 @@ pub(crate) async fn sessions(
     };
     let agent = open_agent(common, env, needs).await?;
     match command {
-        SessionsCommand::List { all, json } => {
-            list(
-                &agent,
-                style,
-                if all {
-                    SessionFilter::All
-                } else {
-                    SessionFilter::WithoutSubagents
-                },
-                json,
-            )
-            .await
+        SessionsCommand::List {
+            all,
+            limit,
+            after,
+            json,
+        } => {
+            let sessions = agent.sessions();
+            let listed = if all {
+                newest_sessions(&*sessions, SessionFilter::All, PageRequest::everything()).await?
+            } else {
+                let page = PageRequest { limit, after };
+                newest_sessions(&*sessions, SessionFilter::WithoutSubagents, page).await?
+            };
+            list(style, &listed, json)
         }
         SessionsCommand::Show { id, full, json } => show(&agent, style, &id, full, json).await,
         SessionsCommand::Search { text, bounds } => search(&agent, style, &text, &bounds).await,
@@ -137,7 +139,10 @@ async fn read_lines(agent: &Arc<Agent>, id: &str) -> Result<Vec<JournalLine>, Cl
 /// Returns the session with the id `text`, or with a unique id that starts with it.
 pub(crate) async fn find_session(agent: &Arc<Agent>, text: &str) -> Result<SessionId, CliError> {
     let exact = session_id(Some(text))?;
-    let list = agent.sessions().list().await?;
+    if let Ok(Some(_)) = agent.sessions().tail(&exact).await {
+        return Ok(exact);
+    }
+    let list = agent.sessions().list_all().await?;
     let mut begin: Vec<SessionId> = list
         .into_iter()
         .map(|s| s.id)
@@ -152,28 +157,58 @@ pub(crate) async fn find_session(agent: &Arc<Agent>, text: &str) -> Result<Sessi
 
 /// The filter of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SessionFilter {
+pub(crate) enum SessionFilter {
     /// All of them.
     All,
     /// Only sessions without a parent.
     WithoutSubagents,
 }
 
-async fn list(
-    agent: &Arc<Agent>,
-    style: Style,
+/// A part of a listing.
+pub(crate) struct ListedSessions {
+    /// The page, without the sessions that were left out.
+    pub(crate) page: SessionPage,
+    /// The number of sessions of subagents that were left out.
+    pub(crate) left_out: usize,
+}
+
+/// Returns the newest sessions that a filter lets pass.
+pub(crate) async fn newest_sessions(
+    sessions: &dyn Sessions,
     whose: SessionFilter,
-    as_json: bool,
-) -> Result<ExitCode, CliError> {
-    let mut list = agent.sessions().list().await?;
-    let there = list.len();
-    list.retain(|summary| whose == SessionFilter::All || summary.parent.is_none());
-    let left_out = there - list.len();
+    request: PageRequest,
+) -> Result<ListedSessions, CliError> {
+    let mut found = Vec::new();
+    let mut left_out = 0;
+    let mut after = request.after;
+    loop {
+        let limit = request.limit - found.len();
+        let page = sessions.list(PageRequest { limit, after }).await?;
+        let there = found.len() + page.sessions.len();
+        found.extend(
+            page.sessions
+                .into_iter()
+                .filter(|summary| whose == SessionFilter::All || summary.parent.is_none()),
+        );
+        left_out += there - found.len();
+        if page.next.is_none() || found.len() >= request.limit {
+            let page = SessionPage {
+                sessions: found,
+                next: page.next,
+            };
+            return Ok(ListedSessions { page, left_out });
+        }
+        after = page.next;
+    }
+}
+
+fn list(style: Style, listed: &ListedSessions, as_json: bool) -> Result<ExitCode, CliError> {
+    let ListedSessions { page, left_out } = listed;
     if as_json {
-        outln!("{}", to_json(&list)?);
+        outln!("{}", to_json(page)?);
         return Ok(ExitCode::SUCCESS);
     }
-    for summary in &list {
+    for summary in &page.sessions {
         let when = jiff::Timestamp::from_millisecond(summary.updated_ms)
             .map_or(String::new(), |at| format!("{at:.0}"));
         let outcome = match (&summary.damage, summary.outcome) {
@@ -199,16 +234,19 @@ async fn list(
         );
         outln!("  {}", style.dim(&numbers));
     }
-    if left_out > 0 {
+    if *left_out > 0 {
         outln!(
             "{}",
             style.dim(&format!(
                 "and {} of subagents (--all)",
-                counted(left_out, "session")
+                counted(*left_out, "session")
             ))
         );
     }
-    if there == 0 {
+    if page.next.is_some() {
+        outln!("{}", style.dim("there are more (--limit, --all)"));
+    }
+    if page.sessions.is_empty() && *left_out == 0 && page.next.is_none() {
         outln!("no sessions yet; `stead run \"…\"` begins one");
     }
     Ok(ExitCode::SUCCESS)

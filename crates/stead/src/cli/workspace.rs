@@ -304,12 +304,12 @@ async fn copy_sessions(
     let mut moved = MovedSessions::default();
     let known: BTreeSet<SessionId> = to
         .sessions
-        .list()
+        .list_all()
         .await?
         .into_iter()
         .map(|summary| summary.id)
         .collect();
-    for summary in from.sessions.list().await? {
+    for summary in from.sessions.list_all().await? {
         let id = summary.id;
         let lines = from.sessions.export(&id).await?;
         if how.dry_run {

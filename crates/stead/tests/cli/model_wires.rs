@@ -48,9 +48,9 @@ fn a_hundred_steps_complete_on_every_wire_and_need_no_server_afterwards() {
             "{name}"
         );
 
-        let index: Value =
-            serde_json::from_str(&folder.read("agents/main/sessions/sessions.json")).unwrap();
-        let entry = &index["sessions"]["long"];
+        let index = folder.read("agents/main/sessions/sessions.jsonl");
+        let entry: Value = serde_json::from_str(index.lines().last().unwrap()).unwrap();
+        assert_eq!(entry["id"], "long");
         let found = (
             &entry["entries"],
             &entry["runs"],

@@ -26,6 +26,58 @@ fn two_turns(folder: &Folder) -> FakeModel {
 }
 
 #[test]
+fn a_long_listing_is_shown_page_by_page() {
+    let folder = Folder::new();
+    let model = folder.script("- text: hello\n");
+    for n in 0..5 {
+        let id = format!("s{n}");
+        folder.run(&["run", "-m", &model, "-s", &id, "hi"]).exits(0);
+    }
+    let listed = |args: &[&str]| -> (Vec<String>, Value) {
+        let page = folder
+            .run(&[&["sessions", "list", "--json"], args].concat())
+            .exits(0)
+            .json();
+        let sessions = page["sessions"].as_array().unwrap().iter();
+        let ids = sessions.map(|row| row["id"].as_str().unwrap().to_owned());
+        (ids.collect(), page["next"].clone())
+    };
+    let (everything, end) = listed(&["--all"]);
+    assert_eq!((everything.len(), end), (5, Value::Null));
+    let mut found = Vec::new();
+    let mut cursor = String::new();
+    loop {
+        let after = ["--limit", "2", "--after", &cursor];
+        let (ids, next) = listed(if cursor.is_empty() {
+            &after[..2]
+        } else {
+            &after
+        });
+        found.extend(ids);
+        let Some(next) = next.as_str() else { break };
+        next.clone_into(&mut cursor);
+    }
+    assert_eq!(found, everything);
+    let short = folder
+        .run(&["sessions", "list", "--limit", "2"])
+        .exits(0)
+        .out;
+    assert!(
+        short.ends_with("there are more (--limit, --all)\n"),
+        "{short}"
+    );
+    for wrong in [
+        &["--limit", "0"][..],
+        &["--after", "x"],
+        &["--all", "--limit", "3"],
+    ] {
+        folder
+            .run(&[&["sessions", "list"], wrong].concat())
+            .exits(2);
+    }
+}
+
+#[test]
 fn sessions_are_listed_shown_searched_and_exported() {
     let folder = Folder::new();
     assert!(
@@ -37,11 +89,12 @@ fn sessions_are_listed_shown_searched_and_exported() {
     );
     assert_eq!(
         folder.run(&["sessions", "list", "--json"]).exits(0).json(),
-        json!([])
+        json!({"sessions": [], "next": null})
     );
     drop(two_turns(&folder));
 
     let list = folder.run(&["sessions", "list", "--json"]).exits(0).json();
+    let list = &list["sessions"];
     assert_eq!(
         (&list[0]["id"], &list[0]["runs"], &list[0]["title"]),
         (&json!("s"), &json!(2), &json!("first"))
@@ -125,7 +178,7 @@ fn sessions_are_listed_shown_searched_and_exported() {
     );
     assert_eq!(
         folder.run(&["sessions", "list", "--json"]).exits(0).json(),
-        json!([])
+        json!({"sessions": [], "next": null})
     );
     folder.run(&["sessions", "rm", "s"]).exits(2);
 }

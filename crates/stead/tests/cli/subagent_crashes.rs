@@ -157,7 +157,7 @@ fn tellings(folder: &Folder) -> BTreeMap<String, usize> {
     let sessions = FileSessions::new(&folder.path(), agent, Arc::new(OsDisk), Redactor::default());
     let mut told = BTreeMap::new();
     runtime.block_on(async {
-        for summary in sessions.list().await.unwrap() {
+        for summary in sessions.list_all().await.unwrap() {
             assert_eq!(summary.damage, None);
             let mut state = SessionState::default();
             for line in sessions.read(&summary.id).await.unwrap() {
@@ -313,7 +313,8 @@ fn sessions_of_subagents_are_listed_when_asked_for() {
                 row["parent"].clone(),
             )
         };
-        list.as_array().unwrap().iter().map(one).collect()
+        let sessions = list["sessions"].as_array().unwrap();
+        sessions.iter().map(one).collect()
     };
     assert_eq!(ids(&[]), [("s".to_owned(), Value::Null)]);
     let all = ids(&["--all"]);

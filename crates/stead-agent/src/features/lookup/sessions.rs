@@ -8,7 +8,7 @@ use serde::Deserialize;
 use std::sync::Arc;
 use stead_core::{ArgumentAliases, JournalLine, Risk, SessionId};
 use stead_search::LineSpeaker;
-use stead_store::Sessions;
+use stead_store::{PageRequest, Sessions};
 use stead_tools::{Output, ToolCx, ToolDef, ToolError, TypedTool, builtin};
 
 /// The most characters of one message in a history.
@@ -88,14 +88,14 @@ impl TypedTool for SessionList {
     .bounded();
 
     async fn call(&self, _: &ToolCx, args: SessionListArgs) -> Result<Output, ToolError> {
-        let all = self
+        let page = self
             .sessions
-            .list()
+            .list(PageRequest::first(args.limit))
             .await
             .map_err(|error| ToolError::RespondToModel(error.to_string()))?;
-        let mut rows: Vec<String> = all
+        let mut rows: Vec<String> = page
+            .sessions
             .iter()
-            .take(args.limit)
             .map(|session| {
                 let at = Timestamp::from_millisecond(session.updated_ms)
                     .map_or(String::new(), |at| format!("{at:.0}"));
@@ -114,12 +114,11 @@ impl TypedTool for SessionList {
                 )
             })
             .collect();
-        match all.len() {
-            0 => rows.push("there are no sessions yet".to_owned()),
-            count if count > args.limit => {
-                rows.push(format!("[{} more; raise limit]", count - args.limit))
-            }
-            _ => {}
+        if rows.is_empty() {
+            rows.push("there are no sessions yet".to_owned());
+        }
+        if page.next.is_some() {
+            rows.push("[there are more; raise limit]".to_owned());
         }
         Ok(Output::text(rows.join("\n")))
     }

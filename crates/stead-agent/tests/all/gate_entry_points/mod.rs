@@ -173,7 +173,7 @@ async fn lines(agent: &Arc<Agent>, id: &SessionId) -> Vec<JournalLine> {
 
 /// Those that a session of another has handed work to.
 async fn children(agent: &Arc<Agent>, of: &SessionId) -> Vec<SessionId> {
-    let all = agent.sessions().list().await.unwrap();
+    let all = agent.sessions().list_all().await.unwrap();
     all.into_iter()
         .filter(|summary| summary.parent.as_ref() == Some(of))
         .map(|summary| summary.id)

@@ -257,7 +257,7 @@ fn an_agent_that_a_hook_asks_works_for_the_owner_of_the_session() {
             .unwrap();
         let count = async |owner: &Owner| {
             let sessions = agent.place().sessions(owner);
-            sessions.list().await.unwrap().len()
+            sessions.list_all().await.unwrap().len()
         };
         // His own session, and that of the reviewer.
         assert_eq!(count(&bob).await, 2);

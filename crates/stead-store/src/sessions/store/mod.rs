@@ -5,10 +5,14 @@
 //! store refuses appends of the earlier holder. Every call that can change something is recorded
 //! before it is executed, so a holder that slept past its lease stops before its next side effect.
 
+mod listing;
+mod range;
 mod writer;
 
 use super::holder::ProcessIdentity;
 use super::journal::{check_lines, read_line};
+use super::read_positions::ReadPositions;
+use super::{JournalEnd, PageRequest, SessionPage};
 use crate::{
     AcquireOutcome, Claim, Document, DocumentChange, Expected, FencingToken, Holder, ImportOutcome,
     JournalTail, JournalWriter, Lease, LockWait, OpenedSession, Position, SessionSummary, Sessions,
@@ -41,6 +45,7 @@ pub struct StoreSessions {
     index: Space,
     agent: AgentId,
     redactor: Redactor,
+    read_ends: ReadPositions,
 }
 
 impl StoreSessions {
@@ -53,6 +58,7 @@ impl StoreSessions {
             index,
             agent,
             redactor,
+            read_ends: ReadPositions::default(),
         }
     }
 
@@ -198,28 +204,6 @@ impl StoreSessions {
         };
         self.store.commit(&self.index, vec![put], None).await
     }
-
-    async fn summaries(
-        &self,
-    ) -> Result<std::collections::BTreeMap<String, SessionSummary>, StoreError> {
-        let mut known = std::collections::BTreeMap::new();
-        let mut after: Option<String> = None;
-        loop {
-            let page = self
-                .store
-                .list(&self.index, "", after.as_deref(), PAGE)
-                .await?;
-            after = page.last().map(|listed| listed.key.clone());
-            let full = page.len() == PAGE;
-            known.extend(
-                page.into_iter()
-                    .filter_map(|l| Some((l.key, serde_json::from_slice(&l.meta).ok()?))),
-            );
-            if !full {
-                return Ok(known);
-            }
-        }
-    }
 }
 
 impl Sessions for StoreSessions {
@@ -316,50 +300,30 @@ impl Sessions for StoreSessions {
         })
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<SessionSummary>, StoreError>> {
+    fn read_from<'a>(
+        &'a self,
+        id: &'a SessionId,
+        from_seq: u64,
+        limit_bytes: usize,
+    ) -> BoxFuture<'a, Result<Vec<JournalLine>, StoreError>> {
+        Box::pin(self.read_range(id, from_seq.max(1), limit_bytes))
+    }
+
+    fn tail<'a>(
+        &'a self,
+        id: &'a SessionId,
+    ) -> BoxFuture<'a, Result<Option<JournalEnd>, StoreError>> {
         Box::pin(async move {
-            let mut known = self.summaries().await?;
-            let mut list = Vec::new();
-            let mut after: Option<String> = None;
-            loop {
-                let page = self
-                    .store
-                    .names(&self.space, after.as_deref(), PAGE)
-                    .await?;
-                after = page.last().map(|(name, _)| name.clone());
-                let full = page.len() == PAGE;
-                for (name, tail) in page {
-                    let Ok(id) = SessionId::new(&name) else {
-                        continue;
-                    };
-                    let fresh = |summary: &SessionSummary| {
-                        (summary.entries, summary.bytes) == (tail.seq, tail.bytes)
-                    };
-                    let summary = match known.remove(&name).filter(fresh) {
-                        Some(summary) => SessionSummary {
-                            updated_ms: tail.updated_ms,
-                            ..summary
-                        },
-                        None => {
-                            let summary = self.summarise(&id, &tail).await;
-                            // Summaries are derived: a read-only store can be listed too.
-                            let _ = self.store_summary(&summary).await;
-                            summary
-                        }
-                    };
-                    list.push(summary);
-                }
-                if !full {
-                    break;
-                }
-            }
-            list.sort_by(|a, b| {
-                b.updated_ms
-                    .cmp(&a.updated_ms)
-                    .then_with(|| b.id.cmp(&a.id))
-            });
-            Ok(list)
+            let tail = self.store.tail(&self.space, id.as_str()).await?;
+            Ok(tail.map(|tail| JournalEnd {
+                seq: tail.seq,
+                bytes: tail.bytes,
+            }))
         })
+    }
+
+    fn list(&self, page: PageRequest) -> BoxFuture<'_, Result<SessionPage, StoreError>> {
+        Box::pin(self.list_page(page))
     }
 
     fn remove<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<(), StoreError>> {

@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use stead::store::PageCursor;
 
 const NO_DATE: &str = "this is not a date; write 2026-11-16 or 2026-11-16T09:30:00Z";
 
@@ -36,14 +37,28 @@ fn until(text: &str) -> Result<jiff::Timestamp, String> {
     stead::agent::parse_until(text).ok_or_else(|| NO_DATE.to_owned())
 }
 
+fn positive(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("at least one".to_owned()),
+        Ok(number) => Ok(number),
+        Err(error) => Err(format!("{error}")),
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
     /// List sessions, newest first
     List {
-        /// Include subagent sessions
-        #[arg(short, long)]
+        /// All sessions, also those of subagents
+        #[arg(short, long, conflicts_with_all = ["limit", "after"])]
         all: bool,
-        /// Print JSON
+        /// At most this many
+        #[arg(long, value_name = "N", default_value_t = 50, value_parser = positive)]
+        limit: usize,
+        /// Go on after the page whose `next` this is
+        #[arg(long, value_name = "CURSOR")]
+        after: Option<PageCursor>,
+        /// Print JSON: the sessions, and as `next` the cursor of the next page
         #[arg(long)]
         json: bool,
     },

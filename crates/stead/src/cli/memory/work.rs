@@ -15,7 +15,7 @@ pub(super) async fn flush(
     session: Option<&str>,
     form: JsonArgs,
 ) -> Result<ExitCode, CliError> {
-    let listed = agent.sessions().list().await?;
+    let listed = agent.sessions().list_all().await?;
     let wanted = session.map(|id| session_id(Some(id))).transpose()?;
     if let Some(id) = &wanted
         && !listed.iter().any(|summary| summary.id == *id)

@@ -8,10 +8,11 @@ use crate::cli::count::counted;
 use crate::cli::error::CliError;
 use crate::cli::open_agent::open_agent;
 use crate::cli::render::tokens_line;
+use crate::cli::sessions::{SessionFilter, newest_sessions};
 use std::sync::Arc;
 use stead::agent::{Agent, AgentError, ArchiveTag, Pinned, Session};
 use stead::core::{PlanStage, SessionId};
-use stead::store::StoreError;
+use stead::store::{PageRequest, StoreError};
 use stead::workspace::ModelUse;
 
 impl App<'_> {
@@ -118,10 +119,11 @@ impl App<'_> {
     }
 
     pub(super) async fn list_sessions(&mut self) -> Result<(), CliError> {
-        let mut list = self.agent.sessions().list().await?;
-        list.retain(|summary| summary.parent.is_none());
+        let page = PageRequest::first(SESSIONS_SHOWN);
+        let sessions = self.agent.sessions();
+        let listed = newest_sessions(&*sessions, SessionFilter::WithoutSubagents, page).await?;
         let mut rows: Vec<String> = Vec::new();
-        for summary in list.iter().take(SESSIONS_SHOWN) {
+        for summary in &listed.page.sessions {
             let here = if summary.id == self.id { "*" } else { " " };
             let numbers = tokens_line(&summary.usage, summary.cost);
             rows.push(format!(
@@ -131,10 +133,11 @@ impl App<'_> {
                 counted(summary.runs, "run")
             ));
         }
-        match list.len().checked_sub(SESSIONS_SHOWN) {
-            None if list.is_empty() => rows.push("no sessions yet".to_owned()),
-            None | Some(0) => {}
-            Some(more) => rows.push(format!("and {more} more; `stead sessions list` shows all")),
+        if rows.is_empty() {
+            rows.push("no sessions yet".to_owned());
+        }
+        if listed.page.next.is_some() {
+            rows.push("and more; `stead sessions list --all` shows all".to_owned());
         }
         self.chat.note(Tone::Info, rows.join("\n"));
         Ok(())
