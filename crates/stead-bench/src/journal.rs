@@ -78,6 +78,7 @@ fn exchange_entries(turn: usize) -> anyhow::Result<Vec<Entry>> {
             args_hash: "0123456789abcdef".to_owned(),
             changes: false,
             repeatable: true,
+            nested: None,
         }),
         Entry::Result(CallResult {
             run: run.clone(),
@@ -90,6 +91,7 @@ fn exchange_entries(turn: usize) -> anyhow::Result<Vec<Entry>> {
             change: None,
             tasks: Vec::new(),
             ms: 1,
+            nested: None,
         }),
         Entry::End(RunEnd {
             run,

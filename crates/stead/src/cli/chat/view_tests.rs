@@ -27,6 +27,7 @@ fn question(args: serde_json::Value) -> ApprovalQuestion {
         rule: "approvals".into(),
         terms,
         always_scope: always,
+        called_by: None,
     }
 }
 
@@ -116,6 +117,7 @@ fn full() -> Chat {
             id: "1".into(),
             name: "read_file".into(),
             args,
+            parent: None,
         },
     );
     happen(
@@ -126,6 +128,7 @@ fn full() -> Chat {
             status: ResultStatus::Ok,
             preview: "buy milk".into(),
             ms: 2,
+            parent: None,
         },
     );
     chat.tick(Duration::from_millis(3200));
