@@ -86,6 +86,14 @@ pub enum NestedCallError {
         /// The most nested calls of one call of the model.
         limit: usize,
     },
+    /// The arguments are too long.
+    #[error(
+        "the arguments of a nested call have {limit} bytes at most; write long content to a file piece by piece"
+    )]
+    TooLong {
+        /// The most bytes of arguments.
+        limit: usize,
+    },
     /// The call is another one than before the calling call was interrupted.
     #[error("{0}")]
     Diverged(String),

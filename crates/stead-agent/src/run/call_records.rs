@@ -6,8 +6,8 @@ use crate::admission::CallGate;
 use crate::untrusted_records::SessionRecords;
 use std::borrow::Cow;
 use stead_core::{
-    Ask, AskTerms, Block, CallResult, Entry, EventKind, NestedCall, NestedId, ResultStatus,
-    ToolCall,
+    Ask, AskTerms, Block, CallResult, Entry, EventKind, NestedCall, NestedId, PendingCall,
+    ResultStatus, ToolCall,
 };
 use stead_tools::OutputLength;
 
@@ -157,6 +157,19 @@ impl Caller<'_, '_> {
         }
         self.journal.emit_setting_changes(&lines);
         Ok(())
+    }
+
+    /// Records that a call was interrupted and does not run again, nor do calls that it made.
+    pub(super) async fn record_interruption(
+        &mut self,
+        pending: &PendingCall,
+    ) -> Result<(), RunStop> {
+        let Some(run) = &self.journal.state().run else {
+            return Ok(());
+        };
+        let mut results = run.unfinished_results(&pending.call.id);
+        results.push(run.interrupted_result(pending));
+        self.record_unfinished(results).await
     }
 
     /// Records results of calls that will never be finished.

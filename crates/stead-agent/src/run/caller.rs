@@ -4,7 +4,7 @@ use super::call_records::{file_name, parent_of};
 use super::conversation::Conversation;
 use super::execution::execute;
 use super::journal::RunJournal;
-use super::nested::{CallLink, EndedCall, FromCall, NestedWork, StoppedCall};
+use super::nested::{CallLink, CallTokens, EndedCall, FromCall, NestedWork, StoppedCall};
 use super::signals::RunSignals;
 use super::stop::RunStop;
 use crate::admission::{Admission, AdmittedCall, CallGate};
@@ -174,13 +174,7 @@ impl Caller<'_, '_> {
             CallState::New | CallState::Asked { .. } | CallState::Approved { .. } => {
                 self.skip(&pending.call).await?;
             }
-            CallState::Begun { .. } => {
-                let Some(run) = &self.journal.state().run else {
-                    return Ok(true);
-                };
-                let result = run.interrupted_result(pending);
-                self.record_result(&pending.call.name, None, result).await?;
-            }
+            CallState::Begun { .. } => self.record_interruption(pending).await?,
             CallState::Rejected { .. } | CallState::Responded { .. } | CallState::Done { .. } => {
                 return Ok(false);
             }
@@ -219,7 +213,7 @@ impl Caller<'_, '_> {
         let (to_loop, mut from_calls) = mpsc::channel(MAX_WAITING_MESSAGES);
         let mut calls = Vec::with_capacity(batch.len());
         for admitted in batch {
-            let cancel = self.signals.cancel().child_token();
+            let cancel = self.signals.cancel().clone();
             calls.push(self.begin((admitted, None), cancel, &to_loop));
         }
         let mut calls = futures_util::stream::iter(calls).buffer_unordered(self.width());
@@ -259,12 +253,12 @@ impl Caller<'_, '_> {
         (policy.parallel_tool_calls as usize).max(1)
     }
 
-    /// Returns the execution of a call, which does not borrow the run. It is cancelled by `cancel`.
-    /// A nested call comes with what it is, if no entry says it yet.
+    /// Returns the execution of a call, which does not borrow the run. It is cancelled by `outer`, and
+    /// so are the calls that it makes. A nested call comes with what it is, if no entry says it yet.
     pub(super) fn begin(
         &mut self,
         (admitted, nested): (AdmittedCall, Option<NestedCall>),
-        cancel: CancellationToken,
+        outer: CancellationToken,
         to_loop: &mpsc::Sender<FromCall>,
     ) -> impl Future<Output = Result<FinishedCall, StoppedCall>> + use<> {
         let spec = admitted.prepared.spec();
@@ -279,12 +273,15 @@ impl Caller<'_, '_> {
             parent: parent.clone(),
         });
         let run = self.journal.run().clone();
+        let own = outer.child_token();
         let (link, calls) = match spec.risk.repeatable {
             true => {
                 let is_begun = self.pending(&id).is_some_and(is_begun);
                 let intent = (is_safe_to_repeat(spec.risk) && !is_begun)
                     .then(|| intent(&run, &admitted, nested));
-                let link = CallLink::new(id.clone(), to_loop.clone(), cancel.clone(), intent);
+                let own = own.clone();
+                let cancel = CallTokens { outer, own };
+                let link = CallLink::new(id.clone(), to_loop.clone(), cancel, intent);
                 let link = Arc::new(link);
                 (Some(link.clone()), NestedCalls::new(link))
             }
@@ -296,7 +293,7 @@ impl Caller<'_, '_> {
         };
         let cx = ToolCx {
             calls,
-            ..self.tool_cx(id, cancel.clone(), to_loop)
+            ..self.tool_cx(id, own.clone(), to_loop)
         };
         let policy = self.journal.agent().policy();
         let usual_limit = Duration::from_secs(policy.tool_timeout_seconds);
@@ -325,7 +322,7 @@ impl Caller<'_, '_> {
                 Some(link) => tokio::select! {
                     biased;
                     () = link.stopped() => {
-                        cancel.cancel();
+                        own.cancel();
                         return Err(StoppedCall(link.clone()));
                     }
                     done = work => done,

@@ -9,7 +9,7 @@ use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use stead_core::{CallIntent, Entry, MAX_NESTED_DEPTH, NestedId};
 use stead_tools::{CallTools, NestedCallError, NestedOutput};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -55,16 +55,16 @@ impl NestedRequest {
     }
 }
 
-/// How far a call is that can make nested calls.
+/// Why a call that made nested calls is stopped, if it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum LinkPhase {
+    /// It is not stopped.
     Running,
     /// A person is asked about a call it made: it is stopped, and run again later.
     Parked,
     /// It made another call than before it was interrupted: it is stopped and fails, for this
     /// reason.
     Diverged(String),
-    Ended,
 }
 
 /// The link of a running call to the loop.
@@ -72,15 +72,27 @@ pub(super) struct CallLink {
     id: String,
     to_loop: mpsc::Sender<FromCall>,
     next_ordinal: AtomicU32,
-    /// Cancels the call and all calls that it made.
-    cancel: CancellationToken,
+    /// The token of the call itself, and what cancels it and all calls that it made.
+    cancel: CallTokens,
+    /// Cancels the calls that it made; there is none before the first.
+    cancel_calls: OnceLock<CancellationToken>,
     /// Stops the call without a result.
     stop: Notify,
     progress: Mutex<LinkProgress>,
 }
 
+/// What cancels a call.
+pub(super) struct CallTokens {
+    /// Cancels the call and all calls that it made.
+    pub(super) outer: CancellationToken,
+    /// Cancels the call alone.
+    pub(super) own: CancellationToken,
+}
+
 struct LinkProgress {
     phase: LinkPhase,
+    /// Whether the call has ended, and makes no more calls.
+    has_ended: bool,
     /// The intent of the call, if it is not on record yet.
     intent: Option<CallIntent>,
 }
@@ -90,7 +102,7 @@ impl CallLink {
     pub(super) fn new(
         id: String,
         to_loop: mpsc::Sender<FromCall>,
-        cancel: CancellationToken,
+        cancel: CallTokens,
         intent: Option<CallIntent>,
     ) -> Self {
         let phase = LinkPhase::Running;
@@ -99,8 +111,13 @@ impl CallLink {
             to_loop,
             next_ordinal: AtomicU32::new(1),
             cancel,
+            cancel_calls: OnceLock::new(),
             stop: Notify::new(),
-            progress: Mutex::new(LinkProgress { phase, intent }),
+            progress: Mutex::new(LinkProgress {
+                phase,
+                has_ended: false,
+                intent,
+            }),
         }
     }
 
@@ -109,14 +126,35 @@ impl CallLink {
         &self.id
     }
 
-    /// The token that cancels the call and all calls that it made.
-    pub(super) fn cancel(&self) -> &CancellationToken {
-        &self.cancel
+    /// Whether the call is cancelled, or its time is up.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancel.own.is_cancelled()
     }
 
-    /// How far the call is.
+    /// The token that cancels the calls that it made. They go on when the call is parked.
+    pub(super) fn cancel_calls(&self) -> &CancellationToken {
+        let calls = &self.cancel_calls;
+        calls.get_or_init(|| self.cancel.outer.child_token())
+    }
+
+    /// Why the call is stopped, if it is.
     pub(super) fn phase(&self) -> LinkPhase {
         self.progress().phase.clone()
+    }
+
+    /// Whether a person is asked about a call it made.
+    pub(super) fn is_parked(&self) -> bool {
+        self.progress().phase == LinkPhase::Parked
+    }
+
+    /// Whether the call can make further calls.
+    pub(super) fn makes_calls(&self) -> bool {
+        let progress = self.progress();
+        let is_sound = match progress.phase {
+            LinkPhase::Running | LinkPhase::Parked => true,
+            LinkPhase::Diverged(_) => false,
+        };
+        is_sound && !progress.has_ended
     }
 
     /// Takes the intent, to record it.
@@ -127,7 +165,7 @@ impl CallLink {
     /// Stops the call: its execution ends without a result.
     pub(super) fn stop_as(&self, phase: LinkPhase) {
         let mut progress = self.progress();
-        if progress.phase == LinkPhase::Running {
+        if progress.phase == LinkPhase::Running && !progress.has_ended {
             progress.phase = phase;
             self.stop.notify_one();
         }
@@ -135,7 +173,7 @@ impl CallLink {
 
     /// Notes that the call makes no more calls.
     pub(super) fn end(&self) {
-        self.progress().phase = LinkPhase::Ended;
+        self.progress().has_ended = true;
     }
 
     /// Returns when the call is stopped; never before.
@@ -352,7 +390,7 @@ impl NestedWork {
     /// Keeps the end of a call until its calls have ended, which are cancelled.
     pub(super) fn hold(&mut self, id: &str, held: HeldCall) {
         if let Some(caller) = self.callers.get_mut(id) {
-            caller.link.cancel().cancel();
+            caller.link.cancel_calls().cancel();
             caller.held = Some(held);
         }
     }

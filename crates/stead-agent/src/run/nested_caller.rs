@@ -20,6 +20,9 @@ use tokio::sync::mpsc;
 /// The most characters of arguments in the message about a call that is another one than before.
 const SHOWN_ARGS_CHARS: usize = 200;
 
+/// The most bytes of arguments of a nested call, as JSON. The journal keeps them.
+const MAX_ARGS_BYTES: usize = 4 * 1024 * 1024;
+
 impl Caller<'_, '_> {
     /// Takes a message of a running call.
     pub(super) async fn take_message(
@@ -64,9 +67,7 @@ impl Caller<'_, '_> {
                         }
                     }
                     // It has no result: it is run again after the decision.
-                    LinkPhase::Parked | LinkPhase::Running | LinkPhase::Ended => {
-                        work.release(link.id())
-                    }
+                    LinkPhase::Parked | LinkPhase::Running => work.release(link.id()),
                 }
             }
         };
@@ -150,11 +151,7 @@ impl Caller<'_, '_> {
         request: NestedRequest,
     ) -> Result<(), RunStop> {
         let link = request.link.clone();
-        let makes_calls = match link.phase() {
-            LinkPhase::Running | LinkPhase::Parked => true,
-            LinkPhase::Diverged(_) | LinkPhase::Ended => false,
-        };
-        if !makes_calls || self.is_ending(work, &link) {
+        if !link.makes_calls() || self.is_ending(work, &link) {
             request.refuse(NestedCallError::Ending);
             return Ok(());
         }
@@ -162,7 +159,14 @@ impl Caller<'_, '_> {
             request.refuse(why);
             return Ok(());
         }
-        let request = self.without_secrets(request);
+        let request = match self.checked(request) {
+            Ok(request) => request,
+            Err(request) => {
+                let limit = MAX_ARGS_BYTES;
+                request.refuse(NestedCallError::TooLong { limit });
+                return Ok(());
+            }
+        };
         let id = request.id();
         let Some(known) = self.pending(&id) else {
             let sharing = self.sharing(&request.name);
@@ -178,7 +182,8 @@ impl Caller<'_, '_> {
         match &known.state {
             CallState::Done { .. } => self.answer(&id, request.answer),
             CallState::Begun { repeatable: false } => {
-                self.record_interruption(&id).await?;
+                let known = known.clone();
+                self.record_interruption(&known).await?;
                 self.answer(&id, request.answer);
             }
             CallState::Asked { .. } => work.park(&link),
@@ -219,7 +224,7 @@ impl Caller<'_, '_> {
             request.refuse(NestedCallError::Ending);
             return Ok(());
         }
-        let is_parked = link.phase() == LinkPhase::Parked;
+        let is_parked = link.is_parked();
         // The calling tool does not wait for it any more.
         if request.answer.is_closed() && !is_parked {
             return Ok(());
@@ -307,7 +312,7 @@ impl Caller<'_, '_> {
             mut answer,
             ..
         } = request;
-        let cancel = caller.cancel().child_token();
+        let cancel = caller.cancel_calls().child_token();
         let call = self.begin((admitted, nested), cancel.clone(), to_loop);
         let run = async move {
             let mut call = std::pin::pin!(call);
@@ -316,7 +321,7 @@ impl Caller<'_, '_> {
                 end = &mut call => end,
                 () = answer.closed() => {
                     // A call that is parked takes up the results of its calls later.
-                    if caller.phase() != LinkPhase::Parked {
+                    if !caller.is_parked() {
                         cancel.cancel();
                     }
                     call.await
@@ -331,7 +336,7 @@ impl Caller<'_, '_> {
 
     /// Whether the run or the calling call is ending.
     fn is_ending(&self, work: &NestedWork, caller: &CallLink) -> bool {
-        work.stop.is_some() || caller.cancel().is_cancelled() || self.signals.check().is_err()
+        work.stop.is_some() || caller.is_cancelled() || self.signals.check().is_err()
     }
 
     /// Whether a call of the tool `name` may run beside others.
@@ -366,34 +371,28 @@ impl Caller<'_, '_> {
         asked.iter().any(|call| call.call.id.starts_with(&below))
     }
 
-    /// Marks arguments that hold a secret: they are recorded without it, and what runs must be what
-    /// is on record.
-    fn without_secrets(&self, request: NestedRequest) -> NestedRequest {
+    /// Returns a request without secrets, or the request itself if its arguments are too long.
+    /// Arguments that hold a secret are recorded without it and refused: what runs must be what is on
+    /// record.
+    fn checked(&self, request: NestedRequest) -> Result<NestedRequest, NestedRequest> {
         let text = request.args.to_string();
-        let Cow::Owned(clean) = self.journal.session().redactor().redact(&text) else {
-            return request;
+        if text.len() > MAX_ARGS_BYTES {
+            return Err(request);
+        }
+        let redactor = self.journal.session().redactor();
+        let name = redactor.redact(&request.name).into_owned();
+        let Cow::Owned(clean) = redactor.redact(&text) else {
+            return Ok(NestedRequest { name, ..request });
         };
-        NestedRequest {
+        Ok(NestedRequest {
+            name,
             args: serde_json::from_str(&clean).unwrap_or_default(),
             invalid: Some(
                 "they hold a secret of this machine, which is never passed on; do without it"
                     .to_owned(),
             ),
             ..request
-        }
-    }
-
-    /// Records that a nested call was interrupted and does not run again.
-    async fn record_interruption(&mut self, id: &str) -> Result<(), RunStop> {
-        let Some(run) = &self.journal.state().run else {
-            return Ok(());
-        };
-        let Some(pending) = run.pending.find(id) else {
-            return Ok(());
-        };
-        let result = run.interrupted_result(pending);
-        let tool = pending.call.name.clone();
-        self.record_result(&tool, None, result).await
+        })
     }
 
     /// Returns the end of a call that made another call than before it was interrupted.

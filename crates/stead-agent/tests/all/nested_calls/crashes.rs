@@ -194,3 +194,92 @@ fn a_caller_that_makes_another_call_than_before_is_stopped_and_says_so() {
         assert_eq!(file(dir.path(), "log.txt"), "x\n");
     });
 }
+
+/// Calls that run together, at two levels, with questions among them. All of them append, so one that
+/// ran twice shows.
+mod together {
+    use super::*;
+    use serde_json::Value;
+    use stead_model::Model;
+
+    const FILES: [&str; 5] = ["a", "b", "c", "d", "e"];
+
+    pub(super) fn lay_out(dir: &Path) {
+        let settings = "approvals: {write_file: {when: {file_path: asks/*}}}\n";
+        std::fs::write(dir.join("agent.yaml"), settings).unwrap();
+    }
+
+    fn append(path: &str) -> Value {
+        json!(["write_file", {"file_path": path, "content": "x\n", "mode": "append"}])
+    }
+
+    pub(super) fn model() -> Arc<dyn Model> {
+        let inner = json!([[append("b"), append("asks/c")], [append("d")]]);
+        let steps = json!([
+            [append("a"), ["script", {"steps": inner}], append("asks/e")],
+            [["ls", {}]],
+        ]);
+        model_calling(&[("script", json!({"steps": steps}))])
+    }
+
+    pub(super) async fn agent(dir: &Path, disk: Arc<dyn Disk>) -> Arc<Agent> {
+        agent_with(dir, model(), disk, Vec::new()).await
+    }
+
+    /// Every file has what its call says, once.
+    pub(super) async fn assert_sound(dir: &Path, place: &str) {
+        let agent = agent(dir, Arc::new(OsDisk)).await;
+        let (lines, state) = read_journal(&agent).await;
+        assert_eq!(state.final_text(), "done", "{place}");
+        let entries = call_lines(&lines);
+        for (id, name) in ["c1/1", "c1/2/1", "c1/2/2", "c1/2/3", "c1/3"]
+            .iter()
+            .zip(FILES)
+        {
+            let path = [format!("asks/{name}"), name.to_owned()]
+                .into_iter()
+                .find(|path| dir.join(path).exists());
+            let content = path.map_or(String::new(), |path| file(dir, &path));
+            let intents = format!("call {id}");
+            let intents = entries
+                .iter()
+                .filter(|line| **line == intents || line.starts_with(&format!("{intents} ")))
+                .count();
+            assert_eq!(intents, 1, "{place}: {id} in {entries:?}");
+            let result = |status: &str| entries.contains(&format!("result {id} {status}"));
+            match (result("ok"), result("interrupted")) {
+                (true, false) => assert_eq!(content, "x\n", "{place}: {id}"),
+                (false, true) => assert!(content.len() <= 2, "{place}: {id} ran twice"),
+                other => panic!("{place}: {id}: {other:?} {entries:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_kill_anywhere_among_calls_that_run_together_at_two_levels_runs_none_twice() {
+    const NAME: &str = "nested_calls::crashes::a_kill_anywhere_among_calls_that_run_together_at_two_levels_runs_none_twice";
+    if let Some((role, disk)) = doomed_child() {
+        return block_on(async {
+            let agent = together::agent(Path::new(role.get("dir")), Arc::new(disk)).await;
+            work_to_the_end(&agent).await;
+        });
+    }
+    let counting = Arc::new(FaultDisk::counting());
+    let dir = tempfile::tempdir().unwrap();
+    together::lay_out(dir.path());
+    block_on(async {
+        work_to_the_end(&together::agent(dir.path(), counting.clone()).await).await;
+        together::assert_sound(dir.path(), "undisturbed").await;
+    });
+    let points = KillPoints::new(NAME, &counting).only_between_operations();
+    points.for_each(20, |kill| {
+        let dir = tempfile::tempdir().unwrap();
+        together::lay_out(dir.path());
+        points.run_child(kill, dir.path(), &[]);
+        block_on(async {
+            work_to_the_end(&together::agent(dir.path(), Arc::new(OsDisk)).await).await;
+            together::assert_sound(dir.path(), &kill.place).await;
+        });
+    });
+}

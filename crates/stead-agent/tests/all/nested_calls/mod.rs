@@ -2,6 +2,7 @@
 //! gate, journal and limits as calls of the model; this file has the shared scenario.
 
 mod crashes;
+mod interruptions;
 mod questions;
 mod runs;
 
