@@ -103,7 +103,7 @@ impl CallGate<'_> {
         pending: PendingCall,
         conversation: &GateContext<'_>,
     ) -> Admission {
-        let PendingCall { call, state } = pending;
+        let PendingCall { call, state, .. } = pending;
         if let Some(settled) = settled_by_answer(&state) {
             return settled;
         }
@@ -144,10 +144,16 @@ impl CallGate<'_> {
             None => args_hash(&call.args),
         };
         let approved = prepared.spec().executor == Executor::Harness
-            && state
-                == CallState::Approved {
-                    args_hash: hash.clone(),
-                };
+            && match &state {
+                CallState::Approved { args_hash } => *args_hash == hash,
+                // It was admitted before, and is continued.
+                CallState::Begun { repeatable } => *repeatable,
+                CallState::New
+                | CallState::Asked { .. }
+                | CallState::Rejected { .. }
+                | CallState::Responded { .. }
+                | CallState::Done { .. } => false,
+            };
         match verdict.kind {
             _ if verdict.is_allowed() => Admission::Run(Box::new(self.admitted(call, prepared))),
             VerdictKind::Ask if approved => Admission::Run(Box::new(self.admitted(call, prepared))),
@@ -163,6 +169,7 @@ impl CallGate<'_> {
                     rule: verdict.reason,
                     rules: verdict.rules,
                     terms,
+                    nested: None,
                 };
                 Admission::Ask(Box::new(ask))
             }

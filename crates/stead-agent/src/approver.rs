@@ -22,6 +22,8 @@ pub struct ApprovalQuestion {
     pub terms: AskTerms,
     /// What [`ApprovalAnswer::Always`] would allow; `None` if that answer is not possible.
     pub always_scope: Option<GrantScope>,
+    /// The name of the tool that makes the call, if it is a nested one.
+    pub called_by: Option<String>,
 }
 
 /// Answers questions while the run waits.

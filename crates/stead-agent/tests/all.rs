@@ -40,6 +40,8 @@ mod malicious_model;
 mod many_sessions;
 #[path = "all/memory/mod.rs"]
 mod memory;
+#[path = "all/nested_calls/mod.rs"]
+mod nested_calls;
 #[path = "all/offload.rs"]
 mod offload;
 #[path = "all/offload_crashes.rs"]

@@ -80,6 +80,7 @@ fn exchange_entries(turn: usize) -> anyhow::Result<Vec<Entry>> {
             args_hash: "0123456789abcdef".to_owned(),
             changes: false,
             repeatable: true,
+            nested: None,
         }),
         Entry::Result(CallResult {
             run: run.clone(),
@@ -92,6 +93,7 @@ fn exchange_entries(turn: usize) -> anyhow::Result<Vec<Entry>> {
             change: None,
             tasks: Vec::new(),
             ms: 1,
+            nested: None,
         }),
         Entry::End(RunEnd {
             run,

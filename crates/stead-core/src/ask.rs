@@ -1,6 +1,6 @@
 //! Questions to people about calls, and their answers.
 
-use crate::{RuleId, RunId};
+use crate::{NestedCall, RuleId, RunId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -22,6 +22,9 @@ pub struct Ask {
     /// How it may be answered.
     #[serde(flatten)]
     pub terms: AskTerms,
+    /// What the call is, if it is a nested call and this is the first entry about it.
+    #[serde(flatten)]
+    pub nested: Option<NestedCall>,
 }
 
 /// The conditions for answering a question: how, by whom, and until when.

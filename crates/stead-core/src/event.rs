@@ -130,6 +130,9 @@ pub enum EventKind {
         name: String,
         /// The arguments.
         args: Value,
+        /// The call that made it, if it is a nested call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<String>,
     },
     /// A piece of a running tool's output.
     ToolOutputDelta {
@@ -150,6 +153,9 @@ pub enum EventKind {
         preview: String,
         /// The duration in milliseconds.
         ms: u64,
+        /// The call that made it, if it is a nested call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<String>,
     },
     /// A call waits for a person's decision.
     Ask {
@@ -170,6 +176,9 @@ pub enum EventKind {
         /// What the call would do, for people.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         preview: Option<String>,
+        /// The call that made it, if it is a nested call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<String>,
     },
     /// A person answered.
     Decision {

@@ -144,7 +144,7 @@ impl crate::Redactor {
     /// Redacts content and leaves the journal's own field values alone: a secret that happens to be
     /// `result` must not make a line unreadable.
     fn redact_data(&self, value: &mut Value) {
-        const OUR_WORDS: [&str; 13] = [
+        const OUR_WORDS: [&str; 14] = [
             "type",
             "kind",
             "cause",
@@ -158,6 +158,7 @@ impl crate::Redactor {
             "outcome",
             "origin",
             "args_hash",
+            "parent",
         ];
         match value {
             Value::Object(fields) => {

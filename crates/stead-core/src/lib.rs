@@ -43,6 +43,7 @@ mod session_change;
 mod session_model;
 mod session_origin;
 mod state;
+mod step_calls;
 mod tool;
 mod usage;
 mod variables;
@@ -65,9 +66,9 @@ pub use context::{
 };
 pub use entry::{
     CallIntent, CallResult, Compaction, CompactionCause, DroppedCounts, Entry, EntryKind,
-    FORMAT_VERSION, Fork, HookOutcome, HookRun, ModelReply, Notice, NoticeKind, Origin, OriginKind,
-    Pin, ResultStatus, Rewind, RunCause, RunEnd, RunOutcome, SessionStart, SetEntry,
-    SkillActivation, Steer, UserInput,
+    FORMAT_VERSION, Fork, HookOutcome, HookRun, MAX_NESTED_DEPTH, ModelReply, NestedCall, NestedId,
+    Notice, NoticeKind, Origin, OriginKind, Pin, ResultStatus, Rewind, RunCause, RunEnd,
+    RunOutcome, SessionStart, SetEntry, SkillActivation, Steer, UserInput,
 };
 pub use event::{Event, EventKind, NoticeLevel};
 pub use hint::Hint;
@@ -77,13 +78,14 @@ pub use message::{Block, Media, Message, Thinking, ToolCall, ToolResult};
 pub use permission_mode::PermissionMode;
 pub use redact::{RedactStream, Redactor};
 pub use repeat::{RepeatGuard, Repetition};
-pub use run::{CallState, NextAction, PendingCall, Run, RunLimits};
+pub use run::{NextAction, Run, RunLimits};
 pub use session_change::{PlanModeChange, PlanStage, SessionChange, Todo, TodoStatus};
 pub use session_model::{ModelScope, SessionModel};
 pub use session_origin::{
     ChildFiles, NewSession, PermissionCeiling, SessionOrigin, SubagentOrigin,
 };
 pub use state::{ActiveSkill, FoldError, SessionState, TurnMessage};
+pub use step_calls::{CallState, Nesting, PendingCall, StepCalls};
 pub use tool::{
     AccessKind, ArgumentAliases, Executor, OutputLength, PathAccess, PathScope, Risk, TitleForm,
     ToolEffect, ToolKind, ToolSpec, args_hash,

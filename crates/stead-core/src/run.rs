@@ -1,8 +1,8 @@
 //! The run state machine: a pure decision about the next action.
 
 use crate::{
-    AskTerms, Block, CallResult, RepeatGuard, RuleId, RunId, RunOutcome, SpendAmount, StopReason,
-    ToolCall, ToolResult, Usage, Usd,
+    Block, CallResult, CallState, NestedCall, NestedId, PendingCall, RepeatGuard, RunId,
+    RunOutcome, SpendAmount, StepCalls, StopReason, ToolResult, Usage, Usd,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -46,66 +46,6 @@ pub enum NextAction {
     Done(RunOutcome, Option<String>),
 }
 
-/// A call of the current step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PendingCall {
-    /// The call.
-    pub call: ToolCall,
-    /// Its progress.
-    pub state: CallState,
-}
-
-/// The progress of a call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "is", rename_all = "snake_case")]
-pub enum CallState {
-    /// Nothing was done yet.
-    New,
-    /// A person was asked.
-    Asked {
-        /// The hash of the arguments that the question is about.
-        args_hash: String,
-        /// A sentence that explains why it is asked.
-        rule: String,
-        /// The rules that ask.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        rules: Vec<RuleId>,
-        /// How it may be answered.
-        #[serde(default)]
-        terms: AskTerms,
-    },
-    /// A person approved exactly these arguments.
-    Approved {
-        /// The hash of the arguments.
-        args_hash: String,
-    },
-    /// A person rejected the call.
-    Rejected {
-        /// The person.
-        by: String,
-        /// The reason.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        words: Option<String>,
-    },
-    /// A person gave the result instead.
-    Responded {
-        /// The person.
-        by: String,
-        /// The result.
-        words: String,
-    },
-    /// The intent is recorded; the call may be running or have run.
-    Begun {
-        /// Whether it may be run again.
-        repeatable: bool,
-    },
-    /// Its result is recorded.
-    Done {
-        /// The result.
-        result: ToolResult,
-    },
-}
-
 /// A run: one input worked to its end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
@@ -114,7 +54,7 @@ pub struct Run {
     /// The number of model calls.
     pub steps: u32,
     /// Calls of the current step, in the model's order; empty between steps.
-    pub pending: Vec<PendingCall>,
+    pub pending: StepCalls,
     /// The reason why the newest answer stopped, if it had no calls.
     pub answered: Option<StopReason>,
     /// The token usage so far.
@@ -142,7 +82,7 @@ impl Run {
         Self {
             id,
             steps: 0,
-            pending: Vec::new(),
+            pending: StepCalls::default(),
             answered: None,
             usage: Usage::default(),
             cost: None,
@@ -183,23 +123,21 @@ impl Run {
 
     /// Returns the next action. A pure function of the recorded history.
     pub fn next(&self, limits: &RunLimits) -> NextAction {
-        let asked: Vec<&PendingCall> = self
-            .pending
-            .iter()
-            .filter(|p| matches!(p.state, CallState::Asked { .. }))
-            .collect();
+        let asked = self.pending.asked();
         let open = self.pending.iter().filter(|p| match p.state {
-            CallState::Begun { .. } => true,
+            CallState::Begun { .. } if p.nesting.calls.is_empty() => true,
             // Answers take effect together, once the last question of the step is answered. Calls
             // that were not started wait for them, because they could change what people are asked
-            // about.
-            CallState::New
+            // about. So do calls that made others: a question about one of these is a question about
+            // how they continue.
+            CallState::Begun { .. }
+            | CallState::New
             | CallState::Approved { .. }
             | CallState::Rejected { .. }
             | CallState::Responded { .. } => asked.is_empty(),
             CallState::Asked { .. } | CallState::Done { .. } => false,
         });
-        let open: Vec<PendingCall> = open.cloned().collect();
+        let open: Vec<PendingCall> = open.map(PendingCall::alone).collect();
         if !open.is_empty() {
             return NextAction::RunTools(open);
         }
@@ -237,21 +175,34 @@ impl Run {
         NextAction::CallModel
     }
 
+    /// Adds the nested call `id`, if the first entry about it says what it is.
+    pub(crate) fn introduce(
+        &mut self,
+        id: &str,
+        nested: Option<&NestedCall>,
+    ) -> Result<(), &'static str> {
+        match nested {
+            Some(nested) => self.pending.introduce(id, nested),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the call that made the nested call `id`.
+    pub fn caller_of(&self, id: &str) -> Option<&PendingCall> {
+        self.pending.find(NestedId::parse(id)?.parent)
+    }
+
     /// Ends the step if every call has its result. Returns the results and records the step for
     /// repetition detection.
     pub(crate) fn take_results(&mut self) -> Option<Vec<ToolResult>> {
-        if !self
-            .pending
-            .iter()
-            .all(|p| matches!(p.state, CallState::Done { .. }))
-        {
+        if !self.pending.are_done() {
             return None;
         }
         self.edited.clear();
         let mut hasher = Sha256::new();
         let mut results = Vec::with_capacity(self.pending.len());
         // Not `drain`: a session that waits should not keep room for calls.
-        for PendingCall { call, state } in std::mem::take(&mut self.pending) {
+        for PendingCall { call, state, .. } in std::mem::take(&mut self.pending).into_calls() {
             let CallState::Done { result } = state else {
                 continue;
             };
@@ -293,25 +244,62 @@ impl Run {
             | CallState::Approved { .. }
             | CallState::Rejected { .. }
             | CallState::Responded { .. }
-            | CallState::Done { .. } => (
-                ResultStatus::Skipped,
-                "skipped: the run ended before this call was begun; it had no effect.",
-            ),
+            | CallState::Done { .. } => (ResultStatus::Skipped, skipped_text(&pending.call.id)),
         };
-        let note = self.edit_note(&pending.call).map(Block::text);
-        let content = note.into_iter().chain([Block::text(text)]).collect();
-        CallResult::new(self.id.clone(), pending.call.id.clone(), status, content)
+        let notes = self.edit_notes(&pending.call.id);
+        let notes = notes.into_iter().map(Block::text);
+        let content = notes.chain([Block::text(text)]).collect();
+        let mut result = CallResult::new(self.id.clone(), pending.call.id.clone(), status, content);
+        // What it took in is not in this result, but the journal says what its caller took in.
+        result.untrusted = pending.nesting.untrusted;
+        result
     }
 
-    /// Returns the note for the model about a call whose arguments a person changed.
-    pub fn edit_note(&self, call: &ToolCall) -> Option<String> {
-        let by = self.edited.get(&call.id)?;
-        let args = call.args.to_string();
+    /// Returns the results of calls that the call `id` made and that will never be finished, because
+    /// it ends itself.
+    pub fn unfinished_results(&self, id: &str) -> Vec<CallResult> {
+        let Some(caller) = self.pending.find(id) else {
+            return Vec::new();
+        };
+        let mut open = Vec::new();
+        for nested in caller.nesting.calls.values() {
+            nested.collect_open(&mut open);
+        }
+        let open = open.into_iter();
+        open.map(|call| self.interrupted_result(call)).collect()
+    }
+
+    /// Returns the notes for the model about arguments that people changed: those of the call `id`,
+    /// or of calls that it made. A nested call has none, because the calling tool reads its result.
+    pub fn edit_notes(&self, id: &str) -> Vec<String> {
+        if self.edited.is_empty() || NestedId::parse(id).is_some() {
+            return Vec::new();
+        }
+        let below = format!("{id}/");
+        let edited = self.edited.iter();
+        edited
+            .filter(|(edited, _)| *edited == id || edited.starts_with(&below))
+            .map(|(id, by)| self.edit_note(id, by))
+            .collect()
+    }
+
+    /// Returns the note for the model about the call `id`, whose arguments `by` changed.
+    fn edit_note(&self, id: &str, by: &str) -> String {
+        let call = self.pending.find(id).map(|pending| &pending.call);
+        let which = match (NestedId::parse(id), call) {
+            (None, _) => "this call".to_owned(),
+            (Some(_), Some(call)) => format!("the nested call {id} ({})", call.name),
+            (Some(_), None) => format!("the nested call {id}"),
+        };
+        let args = call.map(|call| call.args.to_string()).unwrap_or_default();
         let shown: String = args.chars().take(MAX_NOTED_CHARS).collect();
         let dots = if shown.len() < args.len() { "…" } else { "" };
-        Some(format!(
-            "[{by} changed the arguments of this call; it is about: {shown}{dots}]"
-        ))
+        let about = match call {
+            Some(_) => format!("; it is about: {shown}{dots}"),
+            // The call that made it has ended since.
+            None => String::new(),
+        };
+        format!("[{by} changed the arguments of {which}{about}]")
     }
 }
 
@@ -320,6 +308,14 @@ const MAX_NOTED_CHARS: usize = 2_000;
 
 /// Enough rounds for any sensible `repeat_end`.
 const MAX_ROUNDS_KEPT: u32 = 16;
+
+/// The result of a call that was never begun.
+fn skipped_text(id: &str) -> &'static str {
+    match NestedId::parse(id) {
+        None => "skipped: the run ended before this call was begun; it had no effect.",
+        Some(_) => "skipped: the call that made it ended before it was begun; it had no effect.",
+    }
+}
 
 fn step_count(n: usize) -> String {
     if n == 1 {

@@ -130,6 +130,7 @@ impl World {
                     rule: "r".into(),
                     rules: Vec::new(),
                     terms: AskTerms::default(),
+                    nested: None,
                 }));
             }
             (_, NextAction::RunTools(open)) => {
@@ -142,6 +143,7 @@ impl World {
                         args_hash: String::new(),
                         changes: true,
                         repeatable: false,
+                        nested: None,
                     }));
                 }
                 if !matches!(act, Act::Decide { .. }) {
@@ -158,6 +160,7 @@ impl World {
                         change: None,
                         tasks: Vec::new(),
                         ms: 0,
+                        nested: None,
                     };
                     self.record(Entry::Result(result));
                 }
@@ -304,6 +307,7 @@ fn an_entry_that_does_not_fit_changes_nothing() {
         change: None,
         tasks: Vec::new(),
         ms: 0,
+        nested: None,
     };
     for entry in [
         Entry::User(UserInput::text(run_id(2), "again")),
@@ -449,6 +453,7 @@ fn a_skill_is_active_until_a_rewind_before_its_body() {
             change: None,
             tasks: Vec::new(),
             ms: 0,
+            nested: None,
         };
         record(&mut state, Entry::Result(result));
         record(
@@ -570,6 +575,7 @@ fn a_hook_changes_the_arguments_of_a_call_that_has_not_begun_and_nothing_else() 
             call: Some("c".into()),
             detail: None,
             args,
+            nested: None,
             ms: 1,
         })
     };
@@ -588,10 +594,7 @@ fn a_hook_changes_the_arguments_of_a_call_that_has_not_begun_and_nothing_else() 
         args: json!({"n": 2}),
         ..call
     };
-    let pending = PendingCall {
-        call: changed.clone(),
-        state: CallState::New,
-    };
+    let pending = PendingCall::new(changed.clone());
     assert_eq!(
         state.next(&RunLimits::default()),
         NextAction::RunTools(vec![pending])
@@ -607,6 +610,7 @@ fn a_hook_changes_the_arguments_of_a_call_that_has_not_begun_and_nothing_else() 
         rule: "r".into(),
         rules: Vec::new(),
         terms,
+        nested: None,
     };
     state.apply(5, &Entry::Ask(ask)).unwrap();
     let error = state.apply(6, &hook(Some(json!({"n": 3})))).unwrap_err();

@@ -9,7 +9,7 @@
 //! what people and the agent say, and need a source.
 
 use std::collections::BTreeMap;
-use stead_core::{Block, CallResult, Entry, JournalLine, ModelReply, text_tokens};
+use stead_core::{Block, CallResult, Entry, JournalLine, ModelReply, NestedId, text_tokens};
 
 /// The most characters of a call's arguments that are shown.
 const ARGS_CHARS: usize = 500;
@@ -94,6 +94,10 @@ pub(crate) fn pieces(lines: &[JournalLine], after: u64, upto: u64) -> Vec<Transc
             Entry::Result(result) => {
                 if result.untrusted {
                     tainted = tainted.or(Some(seq));
+                }
+                // The call that made a nested call reports what matters of it.
+                if NestedId::parse(&result.id).is_some() {
+                    continue;
                 }
                 // A call without intent was refused; its name may be made up by the model.
                 let tool = tools.get(result.id.as_str()).copied().unwrap_or("a tool");

@@ -24,6 +24,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         spills: SpillFactory::default(),
         session: Default::default(),
         surface: Default::default(),
+        calls: stead_tools::NestedCalls::default(),
     };
     let tools = Registry::new(file_tools())?;
     for _ in 0..times {

@@ -68,7 +68,8 @@
 //! ```
 //!
 //! Output that may be longer than memory should hold goes through a [`Spill`], which takes the
-//! output of commands too.
+//! output of commands too. A tool calls other tools with [`ToolCx::calls`]; see [`NestedCalls`] for
+//! what such a tool must promise.
 
 mod arguments;
 pub mod builtin;
@@ -78,6 +79,7 @@ mod definition;
 mod execute;
 mod files;
 mod function;
+mod nested;
 mod plan;
 mod prepared;
 mod preview;
@@ -102,6 +104,7 @@ pub use definition::{ToolDef, ToolIdentity};
 pub use execute::{FolderResolver, execute_tool};
 pub use files::file_tools;
 pub use function::function_tool;
+pub use nested::{CallTools, NestedCallError, NestedCalls, NestedOutput};
 pub use plan::plan_tools;
 pub use prepared::PreparedCall;
 pub use preview::{Preview, PreviewKind, ReadTools};

@@ -1,6 +1,6 @@
 //! The tool contract: `spec` says what a tool is, `plan` what a call would do, `call` does it.
 
-use crate::{CallPlan, Spill, SpillFactory, Surface};
+use crate::{CallPlan, NestedCalls, Spill, SpillFactory, Surface};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -61,6 +61,8 @@ pub struct ToolCx {
     pub session: SessionView,
     /// The surface the tool was called on: messages name other tools as the model knows them.
     pub surface: Surface,
+    /// Calls other tools.
+    pub calls: NestedCalls,
 }
 
 /// The state of a session that tools may see.

@@ -52,6 +52,7 @@ impl Session {
             spills: SpillFactory::default(),
             session: Default::default(),
             surface: Surface::default(),
+            calls: stead_tools::NestedCalls::default(),
         };
         Self {
             temp,

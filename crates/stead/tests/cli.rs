@@ -22,6 +22,8 @@ mod malformed_workspaces;
 mod memory;
 #[path = "cli/model_wires.rs"]
 mod model_wires;
+#[path = "cli/nested_calls.rs"]
+mod nested_calls;
 #[path = "cli/offload.rs"]
 mod offload;
 #[path = "cli/places.rs"]

@@ -2,6 +2,7 @@
 
 use super::OpenQuestion;
 use super::grants::AskReason;
+use super::open_questions::calling_tool;
 use super::question::offer_grant;
 use crate::admission::CallGate;
 use crate::session::{IfMissing, SessionWriter};
@@ -197,15 +198,12 @@ impl Session {
     /// Returns the permission that "always" would give in answer to the question about the call
     /// `id`, or `None` if it cannot be answered like that.
     pub async fn always_scope(&self, id: &str) -> Result<Option<GrantScope>, AgentError> {
-        let pending = self
-            .state()
-            .run
-            .iter()
-            .flat_map(|run| &run.pending)
-            .find(|pending| pending.call.id == id);
+        let run = self.state().run.as_ref();
+        let pending = run.and_then(|run| run.pending.find(id));
         let Some(PendingCall {
             call,
             state: CallState::Asked { .. },
+            ..
         }) = pending
         else {
             return Ok(None);
@@ -304,12 +302,13 @@ impl<'a> AnswerChecker<'a> {
     /// Returns the question about a call, as a person is asked it.
     pub(super) async fn question(
         &self,
-        PendingCall { call, state }: &PendingCall,
+        PendingCall { call, state, .. }: &PendingCall,
     ) -> Option<ApprovalQuestion> {
         let CallState::Asked { rule, terms, .. } = state else {
             return None;
         };
         let grant = self.offered_grant(call).await;
+        let run = self.session.state().run.as_ref();
         Some(ApprovalQuestion {
             id: call.id.clone(),
             tool: call.name.clone(),
@@ -317,6 +316,7 @@ impl<'a> AnswerChecker<'a> {
             rule: rule.clone(),
             terms: terms.clone(),
             always_scope: grant.map(|(_, scope)| scope),
+            called_by: run.and_then(|run| calling_tool(run, &call.id)),
         })
     }
 
@@ -331,11 +331,7 @@ impl<'a> AnswerChecker<'a> {
             id: reply.id.clone(),
         };
         let run = self.session.state().run.as_ref().ok_or_else(missing)?;
-        let pending = run
-            .pending
-            .iter()
-            .find(|pending| pending.call.id == reply.id)
-            .ok_or_else(missing)?;
+        let pending = run.pending.find(&reply.id).ok_or_else(missing)?;
         let decision = check_reply(&run.id, pending, reply, by, jiff::Timestamp::now())
             .ok_or_else(missing)??;
         let Some(decision) = decision else {
@@ -439,7 +435,7 @@ impl<'a> AnswerChecker<'a> {
 /// to wait.
 fn check_reply(
     run: &RunId,
-    PendingCall { call, state }: &PendingCall,
+    PendingCall { call, state, .. }: &PendingCall,
     reply: &ApprovalReply,
     by: &str,
     now: jiff::Timestamp,

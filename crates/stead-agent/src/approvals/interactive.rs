@@ -129,7 +129,7 @@ impl<'s, 'a> Asker<'s, 'a> {
     fn expired_decisions(&self, calls: &[PendingCall]) -> Vec<Decision> {
         let now = jiff::Timestamp::now();
         let run = self.caller.journal.run();
-        let rejection = |PendingCall { call, state }: &PendingCall| match state {
+        let rejection = |PendingCall { call, state, .. }: &PendingCall| match state {
             CallState::Asked {
                 args_hash, terms, ..
             } if terms.has_expired(now) => {

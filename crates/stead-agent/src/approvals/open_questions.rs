@@ -32,17 +32,19 @@ pub struct OpenQuestion {
     /// The parent session, if a subagent asks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<SessionId>,
+    /// The name of the tool that makes the call, if it is a nested one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub called_by: Option<String>,
 }
 
 impl OpenQuestion {
     /// Returns the questions that are open in `state`.
     fn all(session: &SessionId, state: &SessionState) -> Vec<Self> {
         let open = |run: &Run| -> Vec<Self> {
-            let asked = run
-                .pending
-                .iter()
-                .filter_map(|pending| Self::from_pending(session, state, run, pending));
-            asked.collect()
+            let asked = run.pending.asked().into_iter();
+            asked
+                .filter_map(|pending| Self::from_pending(session, state, run, pending))
+                .collect()
         };
         state.run.as_ref().map(open).unwrap_or_default()
     }
@@ -62,6 +64,7 @@ impl OpenQuestion {
                     terms,
                     ..
                 },
+            ..
         } = pending
         else {
             return None;
@@ -79,8 +82,14 @@ impl OpenQuestion {
             terms,
             title: state.title.clone(),
             parent: state.spawned.as_ref().map(|spawned| spawned.by.clone()),
+            called_by: calling_tool(run, &call.id),
         })
     }
+}
+
+/// Returns the name of the tool that makes the nested call `id`.
+pub(super) fn calling_tool(run: &Run, id: &str) -> Option<String> {
+    run.caller_of(id).map(|caller| caller.call.name.clone())
 }
 
 impl Session {

@@ -261,6 +261,7 @@ impl HookResults {
             call: input.call.clone(),
             detail,
             args: None,
+            nested: None,
             ms: started.elapsed().as_millis() as u64,
         });
     }

@@ -5,7 +5,7 @@
 //! readers do not need: archives, summaries, the extraction of facts, and the command line.
 
 use std::collections::HashSet;
-use stead_core::{Block, CallResult, Entry, JournalLine, ToolCall, ToolKind};
+use stead_core::{Ask, Block, CallIntent, CallResult, Entry, JournalLine, ToolKind};
 use stead_search::LineSpeaker;
 use stead_tools::builtin_tool;
 
@@ -72,7 +72,7 @@ pub(super) fn searchable_lines(lines: &[JournalLine]) -> Vec<stead_search::Sourc
         let text = match &line.entry {
             Entry::Model(reply) => {
                 searches.extend(reply.content.iter().filter_map(|block| match block {
-                    Block::ToolCall(call) if is_lookup(call) => Some(call.id.as_str()),
+                    Block::ToolCall(call) if is_lookup(&call.name) => Some(call.id.as_str()),
                     Block::ToolCall(_)
                     | Block::Text { .. }
                     | Block::Media(_)
@@ -82,6 +82,11 @@ pub(super) fn searchable_lines(lines: &[JournalLine]) -> Vec<stead_search::Sourc
                     voice: LineSpeaker::Assistant,
                     text: blocks_text(&reply.content, &searches),
                 })
+            }
+            Entry::Call(CallIntent { id, nested, .. }) | Entry::Ask(Ask { id, nested, .. }) => {
+                let is_search = nested.as_ref().is_some_and(|call| is_lookup(&call.name));
+                searches.extend(is_search.then_some(id.as_str()));
+                None
             }
             Entry::Result(result) if searches.contains(result.id.as_str()) => None,
             other => entry_text(other),
@@ -99,11 +104,11 @@ pub(super) fn searchable_lines(lines: &[JournalLine]) -> Vec<stead_search::Sourc
     out
 }
 
-/// Whether the call is a lookup, whose result only repeats other text. A search should not find
+/// Whether the tool is a lookup, whose result only repeats other text. A search should not find
 /// earlier searches. The catalogue of built-in tools is used, because the journal may be older than
 /// the current tools.
-fn is_lookup(call: &ToolCall) -> bool {
-    builtin_tool(&call.name).is_some_and(|tool| tool.kind == ToolKind::Lookup)
+fn is_lookup(name: &str) -> bool {
+    builtin_tool(name).is_some_and(|tool| tool.kind == ToolKind::Lookup)
 }
 
 /// Returns the text of blocks, except for the calls with these ids.

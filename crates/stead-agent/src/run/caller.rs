@@ -1,28 +1,34 @@
 //! The tool calls of one step: each is admitted by the gate, executed, and recorded.
 
+use super::call_records::{file_name, parent_of};
 use super::conversation::Conversation;
 use super::execution::execute;
 use super::journal::RunJournal;
+use super::nested::{CallLink, CallTokens, EndedCall, FromCall, NestedWork, StoppedCall};
 use super::signals::RunSignals;
 use super::stop::RunStop;
 use crate::admission::{Admission, AdmittedCall, CallGate};
 use crate::hooks::{BeforeTool, HookResults, RunHooks};
 use crate::session::{RunFiles, session_view};
-use crate::untrusted_records::SessionRecords;
 use futures_util::StreamExt;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{
-    Ask, AskTerms, Block, CallIntent, CallResult, CallState, Entry, EventKind, PendingCall,
+    Block, CallIntent, CallResult, CallState, Entry, EventKind, NestedCall, NestedId, PendingCall,
     ResultStatus, Risk, RunId, ToolCall, ToolEffect, args_hash,
 };
-use stead_tools::{CallOrigin, OutputLength, SpillFactory, Surface, ToolCx};
+use stead_tools::{
+    CallOrigin, NestedCallError, NestedCalls, OutputLength, SpillFactory, Surface, ToolCx,
+};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
-/// The most pieces of output that wait for the listener; more are left out.
-const MAX_WAITING_DELTAS: usize = 64;
-/// The most characters of a result that an event shows.
-const PREVIEW_CHARS: usize = 400;
+/// The most messages of running calls that wait: pieces of output, of which more are left out, and
+/// nested calls, of which more wait longer.
+const MAX_WAITING_MESSAGES: usize = 64;
+/// The most calls of one answer that are carried out.
+const MAX_CALLS_PER_ANSWER: usize = 1_000;
 /// The result of a call that was not begun because of a steering message.
 const SKIPPED_TEXT: &str =
     "skipped: the person sent a new message before this call was begun; it had no effect.";
@@ -37,16 +43,23 @@ pub(crate) struct Caller<'s, 'a> {
 }
 
 /// A call that has run.
-struct FinishedCall {
+pub(super) struct FinishedCall {
     /// The canonical name of its tool.
-    tool: String,
-    /// The intent, if it is recorded together with the result.
-    intent: Option<Entry>,
-    length: OutputLength,
-    result: CallResult,
-    hook_results: HookResults,
+    pub(super) tool: String,
+    /// Its link, which has its intent if that is recorded together with the result.
+    pub(super) link: Option<Arc<CallLink>>,
+    pub(super) length: OutputLength,
+    pub(super) result: CallResult,
+    pub(super) hook_results: HookResults,
     /// Why the run must end.
-    fatal: Option<String>,
+    pub(super) fatal: Option<String>,
+}
+
+/// Whether a person is asked about a nested call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NestedQuestion {
+    Asked,
+    None,
 }
 
 impl Caller<'_, '_> {
@@ -55,6 +68,7 @@ impl Caller<'_, '_> {
     pub(crate) async fn run_tools(&mut self, calls: Vec<PendingCall>) -> Result<(), RunStop> {
         let mut batch: Vec<AdmittedCall> = Vec::new();
         let mut asked_before = false;
+        let calls = self.refuse_excess(calls).await?;
         for pending in calls {
             if self.signals.has_steering() {
                 self.run_batch(std::mem::take(&mut batch)).await?;
@@ -70,11 +84,11 @@ impl Caller<'_, '_> {
             let mut pending = pending;
             if let Some(hooks) = &mut self.hooks {
                 let call = pending.call.clone();
-                let asked = hooks.before_tool(self.journal, self.conversation, pending);
+                let asked = hooks.before_tool(self.journal, self.conversation, pending, None);
                 match asked.await? {
                     BeforeTool::Continue(changed) => pending = *changed,
                     BeforeTool::Deny(text) => {
-                        self.refuse(&call, ResultStatus::Denied, text).await?;
+                        self.refuse(&call, None, ResultStatus::Denied, text).await?;
                         continue;
                     }
                 }
@@ -85,22 +99,54 @@ impl Caller<'_, '_> {
                     batch.push(*admitted);
                 }
                 Admission::Run(admitted) => {
-                    self.run_batch(std::mem::take(&mut batch)).await?;
-                    self.run_batch(vec![*admitted]).await?;
+                    let before = self.run_batch(std::mem::take(&mut batch)).await?;
+                    let alone = match before {
+                        NestedQuestion::None => self.run_batch(vec![*admitted]).await?,
+                        // It waits for the answer, like every call that was not begun.
+                        NestedQuestion::Asked => NestedQuestion::Asked,
+                    };
+                    asked_before |= alone == NestedQuestion::Asked;
                 }
                 Admission::Ask(ask) => {
                     asked_before = true;
-                    self.record_ask(call, *ask).await?;
+                    self.record_ask(call, None, *ask).await?;
                 }
-                Admission::Respond(text) => self.record_response(call, text).await?,
-                Admission::Refuse(status, text) => self.refuse(&call, status, text).await?,
+                Admission::Respond(text) => self.record_response(call, None, text).await?,
+                Admission::Refuse(status, text) => self.refuse(&call, None, status, text).await?,
             }
         }
-        self.run_batch(batch).await
+        self.run_batch(batch).await.map(drop)
+    }
+
+    /// Refuses the calls of an answer that has too many. Returns the others.
+    async fn refuse_excess(
+        &mut self,
+        calls: Vec<PendingCall>,
+    ) -> Result<Vec<PendingCall>, RunStop> {
+        let run = self.journal.state().run.as_ref();
+        let excess = run.and_then(|run| run.pending.get(MAX_CALLS_PER_ANSWER..));
+        let results: Vec<CallResult> = excess
+            .unwrap_or_default()
+            .iter()
+            .filter(|pending| pending.state == CallState::New)
+            .map(|pending| {
+                let text = format!(
+                    "not carried out: one answer can have {MAX_CALLS_PER_ANSWER} calls at most; make the call again in your next answer if it is still needed"
+                );
+                self.result(&pending.call.id, ResultStatus::Error, text)
+            })
+            .collect();
+        if results.is_empty() {
+            return Ok(calls);
+        }
+        let refused: HashSet<String> = results.iter().map(|result| result.id.clone()).collect();
+        self.record_unfinished(results).await?;
+        let is_left = |pending: &PendingCall| !refused.contains(&pending.call.id);
+        Ok(calls.into_iter().filter(is_left).collect())
     }
 
     /// Puts a call to the gate.
-    async fn admit(&self, pending: PendingCall) -> Admission {
+    pub(super) async fn admit(&self, pending: PendingCall) -> Admission {
         let session = self.journal.session();
         CallGate::new(session.agent())
             .admit(
@@ -121,63 +167,6 @@ impl Caller<'_, '_> {
         }
     }
 
-    /// Records that a call waits for a person.
-    async fn record_ask(&mut self, call: ToolCall, ask: Ask) -> Result<(), RunStop> {
-        for line in self.journal.record(vec![Entry::Ask(ask)]).await? {
-            let Entry::Ask(Ask {
-                id, rule, terms, ..
-            }) = line.entry
-            else {
-                continue;
-            };
-            let decisions = terms.allowed().to_vec();
-            let AskTerms {
-                expires, preview, ..
-            } = terms;
-            self.journal.emit(EventKind::Ask {
-                id,
-                name: call.name.clone(),
-                args: call.args.clone(),
-                rule,
-                decisions,
-                expires,
-                preview,
-            });
-        }
-        Ok(())
-    }
-
-    /// Records the result that a person or client gave in place of the call.
-    async fn record_response(&mut self, call: ToolCall, text: String) -> Result<(), RunStop> {
-        let session = self.journal.session();
-        let tools = self.conversation.callable_tools(session.state());
-        let mut result = self.result(&call.id, ResultStatus::Ok, text);
-        result.untrusted = CallGate::new(session.agent()).is_response_untrusted(tools, &call);
-        result.content = self
-            .conversation
-            .offload_result(
-                &call.id,
-                OutputLength::Any,
-                result.content,
-                session.window(),
-            )
-            .await;
-        self.emit_started(&call);
-        self.record_result(&call.name, None, result).await
-    }
-
-    /// Records that a call does not run, and why.
-    pub(crate) async fn refuse(
-        &mut self,
-        call: &ToolCall,
-        status: ResultStatus,
-        text: String,
-    ) -> Result<(), RunStop> {
-        self.emit_started(call);
-        let result = self.result(&call.id, status, text);
-        self.record_result(&call.name, None, result).await
-    }
-
     /// Skips a call because of a steering message. Returns false if the call has its result already
     /// or a person has decided on it.
     pub(crate) async fn skip_pending(&mut self, pending: &PendingCall) -> Result<bool, RunStop> {
@@ -185,13 +174,7 @@ impl Caller<'_, '_> {
             CallState::New | CallState::Asked { .. } | CallState::Approved { .. } => {
                 self.skip(&pending.call).await?;
             }
-            CallState::Begun { .. } => {
-                let Some(run) = &self.journal.state().run else {
-                    return Ok(true);
-                };
-                let result = run.interrupted_result(pending);
-                self.record_result(&pending.call.name, None, result).await?;
-            }
+            CallState::Begun { .. } => self.record_interruption(pending).await?,
             CallState::Rejected { .. } | CallState::Responded { .. } | CallState::Done { .. } => {
                 return Ok(false);
             }
@@ -200,78 +183,118 @@ impl Caller<'_, '_> {
     }
 
     async fn skip(&mut self, call: &ToolCall) -> Result<(), RunStop> {
-        self.refuse(call, ResultStatus::Skipped, SKIPPED_TEXT.to_owned())
+        self.refuse(call, None, ResultStatus::Skipped, SKIPPED_TEXT.to_owned())
             .await
     }
 
-    /// Records the intents, runs the calls, and records each result as it arrives. A failing call
-    /// does not affect the others. No call is begun after a steering message.
-    async fn run_batch(&mut self, batch: Vec<AdmittedCall>) -> Result<(), RunStop> {
+    /// Records the intents, runs the calls and those that they make, and records each result as it
+    /// arrives. A failing call does not affect the others. No call of the model is begun after a
+    /// steering message.
+    async fn run_batch(&mut self, batch: Vec<AdmittedCall>) -> Result<NestedQuestion, RunStop> {
         if batch.is_empty() {
-            return Ok(());
+            return Ok(NestedQuestion::None);
         }
         self.signals.check()?;
         if self.signals.has_steering() {
             for admitted in &batch {
                 self.skip(&admitted.call).await?;
             }
-            return Ok(());
+            return Ok(NestedQuestion::None);
         }
         let run = self.journal.run();
         let intents: Vec<Entry> = batch
             .iter()
             .filter(|admitted| !is_safe_to_repeat(admitted.prepared.spec().risk))
-            .map(|admitted| Entry::Call(intent(run, admitted)))
+            .map(|admitted| Entry::Call(intent(run, admitted, None)))
             .collect();
         if !intents.is_empty() {
             self.journal.record(intents).await?;
         }
-        let width = self.journal.agent().policy().parallel_tool_calls as usize;
-        let (deltas, mut waiting) = mpsc::channel(MAX_WAITING_DELTAS);
+        let (to_loop, mut from_calls) = mpsc::channel(MAX_WAITING_MESSAGES);
         let mut calls = Vec::with_capacity(batch.len());
         for admitted in batch {
-            calls.push(self.begin(admitted, &deltas));
+            let cancel = self.signals.cancel().clone();
+            calls.push(self.begin((admitted, None), cancel, &to_loop));
         }
-        let mut calls = futures_util::stream::iter(calls).buffer_unordered(width.max(1));
-        let mut stop = None;
-        loop {
-            let finished = tokio::select! {
+        let mut calls = futures_util::stream::iter(calls).buffer_unordered(self.width());
+        let mut work = NestedWork::default();
+        let mut all_ended = false;
+        while !all_ended || !work.is_idle() {
+            let ended = tokio::select! {
                 biased;
-                Some((id, text)) = waiting.recv() => {
-                    self.journal.emit(EventKind::ToolOutputDelta { id, text });
+                Some(message) = from_calls.recv() => {
+                    self.take_message(&mut work, message, &to_loop).await?;
                     continue;
                 }
-                finished = calls.next() => match finished {
-                    Some(finished) => finished,
-                    None => break,
+                ended = work.next_end() => ended,
+                ended = calls.next(), if !all_ended => match ended {
+                    Some(end) => EndedCall { end, answer: None },
+                    None => {
+                        all_ended = true;
+                        continue;
+                    }
                 },
             };
-            while let Ok((id, text)) = waiting.try_recv() {
-                self.journal.emit(EventKind::ToolOutputDelta { id, text });
+            while let Ok(message) = from_calls.try_recv() {
+                self.take_message(&mut work, message, &to_loop).await?;
             }
-            stop = stop.or(self.finish(finished).await?);
+            self.take_end(&mut work, ended, &to_loop).await?;
         }
-        stop.map_or(Ok(()), Err)
+        match work.stop {
+            Some(stop) => Err(stop),
+            None if work.has_asked => Ok(NestedQuestion::Asked),
+            None => Ok(NestedQuestion::None),
+        }
     }
 
-    /// Returns the execution of a call, which does not borrow the run.
-    fn begin(
+    /// The most calls that run at the same time.
+    pub(super) fn width(&self) -> usize {
+        let policy = self.journal.agent().policy();
+        (policy.parallel_tool_calls as usize).max(1)
+    }
+
+    /// Returns the execution of a call, which does not borrow the run. It is cancelled by `outer`, and
+    /// so are the calls that it makes. A nested call comes with what it is, if no entry says it yet.
+    pub(super) fn begin(
         &mut self,
-        admitted: AdmittedCall,
-        deltas: &mpsc::Sender<(String, String)>,
-    ) -> impl Future<Output = FinishedCall> + use<> {
+        (admitted, nested): (AdmittedCall, Option<NestedCall>),
+        outer: CancellationToken,
+        to_loop: &mpsc::Sender<FromCall>,
+    ) -> impl Future<Output = Result<FinishedCall, StoppedCall>> + use<> {
         let spec = admitted.prepared.spec();
         let tool = spec.name.clone();
         let length = spec.length;
+        let id = admitted.call.id.clone();
+        let parent = parent_of(&id);
         self.journal.emit(EventKind::ToolStarted {
-            id: admitted.call.id.clone(),
+            id: id.clone(),
             name: tool.clone(),
             args: admitted.prepared.args().clone(),
+            parent: parent.clone(),
         });
         let run = self.journal.run().clone();
-        let intent = is_safe_to_repeat(admitted.prepared.spec().risk)
-            .then(|| Entry::Call(intent(&run, &admitted)));
-        let cx = self.tool_cx(&admitted.call.id, deltas);
+        let own = outer.child_token();
+        let (link, calls) = match spec.risk.repeatable {
+            true => {
+                let is_begun = self.pending(&id).is_some_and(is_begun);
+                let intent = (is_safe_to_repeat(spec.risk) && !is_begun)
+                    .then(|| intent(&run, &admitted, nested));
+                let own = own.clone();
+                let cancel = CallTokens { outer, own };
+                let link = CallLink::new(id.clone(), to_loop.clone(), cancel, intent);
+                let link = Arc::new(link);
+                (Some(link.clone()), NestedCalls::new(link))
+            }
+            false => {
+                let tool = tool.clone();
+                let why = NestedCallError::NotRepeatable { tool };
+                (None, NestedCalls::refused(why))
+            }
+        };
+        let cx = ToolCx {
+            calls,
+            ..self.tool_cx(id, own.clone(), to_loop)
+        };
         let policy = self.journal.agent().policy();
         let usual_limit = Duration::from_secs(policy.tool_timeout_seconds);
         let limit = admitted.prepared.plan().timeout().unwrap_or(usual_limit);
@@ -280,37 +303,52 @@ impl Caller<'_, '_> {
             hooks.map(|hooks| hooks.after_tool(self.journal, self.conversation, &admitted.call));
         let signals = self.signals.clone();
         async move {
-            // The call may have waited for others of the batch.
-            if signals.has_steering() {
+            // The call may have waited for others of the batch. A nested call is part of one that
+            // was begun.
+            if parent.is_none() && signals.has_steering() {
                 let text = vec![Block::text(SKIPPED_TEXT)];
                 let result = CallResult::new(run, &admitted.call.id, ResultStatus::Skipped, text);
-                return FinishedCall {
+                return Ok(FinishedCall {
                     tool,
-                    intent: None,
+                    link: None,
                     length,
                     result,
                     hook_results: HookResults::default(),
                     fatal: None,
-                };
+                });
             }
-            let (result, fatal) = execute(run, admitted, cx, &signals, limit).await;
+            let work = execute(run, admitted, cx, &signals, limit);
+            let (result, fatal) = match &link {
+                Some(link) => tokio::select! {
+                    biased;
+                    () = link.stopped() => {
+                        own.cancel();
+                        return Err(StoppedCall(link.clone()));
+                    }
+                    done = work => done,
+                },
+                None => work.await,
+            };
             let (result, hook_results) = match after {
                 Some(after) => after.run(result).await,
                 None => (result, HookResults::default()),
             };
-            FinishedCall {
+            Ok(FinishedCall {
                 tool,
-                intent,
+                link,
                 length,
                 result,
                 hook_results,
                 fatal,
-            }
+            })
         }
     }
 
     /// Records the result of a call. Returns why the run must end, if it must.
-    async fn finish(&mut self, finished: FinishedCall) -> Result<Option<RunStop>, RunStop> {
+    pub(super) async fn finish(
+        &mut self,
+        finished: FinishedCall,
+    ) -> Result<Option<RunStop>, RunStop> {
         let mut result = finished.result;
         let mut hook_stop = None;
         if let Some(hooks) = &mut self.hooks {
@@ -318,106 +356,72 @@ impl Caller<'_, '_> {
                 .add_to_result(self.journal, finished.hook_results, &mut result)
                 .await?;
         }
-        let window = self.journal.session().window();
         result.content = self
-            .conversation
-            .offload_result(&result.id, finished.length, result.content, window)
+            .offload(&result.id, finished.length, result.content)
             .await;
-        self.record_result(&finished.tool, finished.intent, result)
-            .await?;
+        if NestedId::parse(&result.id).is_some() {
+            // Its content does not become part of the conversation.
+            result.activates = None;
+        }
+        let intent = finished.link.and_then(|link| link.take_intent());
+        self.record_result(&finished.tool, intent, result).await?;
         Ok(finished.fatal.map(RunStop::Tool).or(hook_stop))
     }
 
-    /// The context of a call of a tool.
-    fn tool_cx(&self, call: &str, deltas: &mpsc::Sender<(String, String)>) -> ToolCx {
+    /// The context of a call of a tool that cannot call others.
+    fn tool_cx(
+        &self,
+        call: String,
+        cancel: CancellationToken,
+        to_loop: &mpsc::Sender<FromCall>,
+    ) -> ToolCx {
         let session = self.journal.session();
         let (file_versions, active_skills) = session.tool_memory();
         ToolCx {
             vfs: self.files.tools.clone(),
             file_versions,
             active_skills,
-            cancel: self.signals.cancel().child_token(),
+            cancel,
+            spills: self.spills(&call, to_loop),
             origin: CallOrigin {
                 session: session.id().clone(),
                 seq: session.state().seq,
-                call: call.to_owned(),
+                call,
                 tainted_by: session.state().tainted,
             },
-            spills: self.spills(call, deltas),
             session: session_view(session.state()),
             surface: Surface::default(),
+            calls: NestedCalls::default(),
         }
     }
 
     /// Where the output of a running call goes. Listeners are told of it as far as they keep up.
-    fn spills(&self, call: &str, deltas: &mpsc::Sender<(String, String)>) -> SpillFactory {
+    fn spills(&self, call: &str, to_loop: &mpsc::Sender<FromCall>) -> SpillFactory {
         let Some(offload) = self.conversation.offload() else {
             return SpillFactory::default();
         };
         let id = call.to_owned();
-        let deltas = deltas.clone();
-        let listener = move |text| drop(deltas.try_send((id.clone(), text)));
-        offload.spills(call, Arc::new(listener))
-    }
-
-    fn emit_started(&mut self, call: &ToolCall) {
-        let ToolCall { id, name, args, .. } = call.clone();
-        self.journal.emit(EventKind::ToolStarted { id, name, args });
-    }
-
-    fn result(&self, id: &str, status: ResultStatus, text: String) -> CallResult {
-        CallResult::new(
-            self.journal.run().clone(),
-            id,
-            status,
-            vec![Block::text(text)],
-        )
-    }
-
-    /// Records a result, after its intent if that is not on record yet.
-    async fn record_result(
-        &mut self,
-        tool: &str,
-        intent: Option<Entry>,
-        mut result: CallResult,
-    ) -> Result<(), RunStop> {
-        let session = self.journal.session();
-        let edit_note = session.state().run.as_ref().and_then(|run| {
-            let pending = run.pending.iter().find(|call| call.call.id == result.id)?;
-            run.edit_note(&pending.call)
-        });
-        if let Some(note) = edit_note {
-            result.content.insert(0, Block::text(note));
-        }
-        let paths = &session.agent().workspace().definition.paths;
-        result.untrusted = result.untrusted
-            || SessionRecords::new(paths)
-                .are_untrusted_in(&result.content, &**session.journals())
-                .await;
-        let entries = intent.into_iter().chain([Entry::Result(result)]).collect();
-        let lines = self.journal.record(entries).await?;
-        for line in &lines {
-            if let Entry::Result(result) = &line.entry {
-                let hooks = self.hooks.as_mut();
-                let preview = match hooks.is_some_and(|hooks| hooks.take_suppressed(&result.id)) {
-                    true => String::new(),
-                    false => preview(&result.content),
-                };
-                self.journal.emit(EventKind::ToolEnded {
-                    id: result.id.clone(),
-                    name: tool.to_owned(),
-                    status: result.status,
-                    preview,
-                    ms: result.ms,
-                });
-            }
-        }
-        self.journal.emit_setting_changes(&lines);
-        Ok(())
+        let to_loop = to_loop.clone();
+        let listener = move |text| {
+            let id = id.clone();
+            drop(to_loop.try_send(FromCall::Output { id, text }));
+        };
+        offload.spills(&file_name(call), Arc::new(listener))
     }
 }
 
-fn intent(run: &RunId, admitted: &AdmittedCall) -> CallIntent {
+/// Whether the intent of a call is on record.
+fn is_begun(pending: &PendingCall) -> bool {
+    matches!(pending.state, CallState::Begun { .. })
+}
+
+/// Returns the intent of a call. `nested` says what it is, if it is a nested one and no entry says it
+/// yet.
+pub(super) fn intent(
+    run: &RunId,
+    admitted: &AdmittedCall,
+    nested: Option<NestedCall>,
+) -> CallIntent {
     let spec = admitted.prepared.spec();
     CallIntent {
         run: run.clone(),
@@ -426,6 +430,7 @@ fn intent(run: &RunId, admitted: &AdmittedCall) -> CallIntent {
         args_hash: args_hash(&admitted.call.args),
         changes: has_side_effects(spec.risk),
         repeatable: spec.risk.repeatable,
+        nested,
     }
 }
 
@@ -435,17 +440,6 @@ fn has_side_effects(risk: Risk) -> bool {
 
 /// Whether a call can be repeated without harm if the process dies during it. Its intent is then
 /// recorded together with its result, in one write.
-fn is_safe_to_repeat(risk: Risk) -> bool {
+pub(super) fn is_safe_to_repeat(risk: Risk) -> bool {
     !has_side_effects(risk) && risk.repeatable
-}
-
-fn preview(content: &[Block]) -> String {
-    let text = content.iter().find_map(|block| match block {
-        Block::Text { text } => Some(text.as_str()),
-        Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
-    });
-    text.unwrap_or_default()
-        .chars()
-        .take(PREVIEW_CHARS)
-        .collect()
 }

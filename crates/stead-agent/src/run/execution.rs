@@ -10,6 +10,9 @@ use stead_tools::{Output, ToolCx, ToolError};
 /// How long a cancelled tool may take to end by itself.
 const CANCEL_GRACE: Duration = Duration::from_millis(500);
 
+/// The result of a call that was cancelled.
+const CANCELLED_TEXT: &str = "cancelled: may have run in part";
+
 /// Runs one call to its result, whatever happens: time limit, cancellation and panic included. Also
 /// returns why the run must end, if it must.
 pub(super) async fn execute(
@@ -36,7 +39,9 @@ pub(super) async fn execute(
     let early = tokio::select! {
         biased;
         done = &mut work => Ok(done),
-        _ = signals.wait() => Err((ResultStatus::Cancelled, "cancelled: may have run in part".to_owned())),
+        _ = signals.wait() => Err((ResultStatus::Cancelled, CANCELLED_TEXT.to_owned())),
+        // Only a nested call is cancelled by itself, when the call that made it ends.
+        () = cancel.cancelled() => Err((ResultStatus::Cancelled, CANCELLED_TEXT.to_owned())),
         () = tokio::time::sleep(limit) => {
             let text = format!("timed out after {} s{limit_setting}: may have run in part", limit.as_secs());
             Err((ResultStatus::Error, text))
@@ -81,6 +86,7 @@ pub(super) async fn execute(
         change: output.change,
         tasks: output.finished_tasks,
         ms: started.elapsed().as_millis() as u64,
+        nested: None,
     };
     (result, stop)
 }

@@ -14,6 +14,7 @@
 //! [`ModelCaller`](model_call::ModelCaller) for a call of the model, and a
 //! [`Compactor`](compaction::Compactor) when the context is full.
 
+mod call_records;
 mod caller;
 mod compaction;
 mod conversation;
@@ -21,6 +22,8 @@ mod driver;
 mod execution;
 mod journal;
 mod model_call;
+mod nested;
+mod nested_caller;
 mod one_call;
 mod opening;
 mod options;

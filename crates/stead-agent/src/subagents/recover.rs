@@ -139,7 +139,7 @@ impl Subagents {
 
 /// Whether the run waits for a person's decision, or has not continued since.
 fn waits_for_person(state: &SessionState) -> bool {
-    let pending = state.run.iter().flat_map(|run| &run.pending);
+    let pending = state.run.iter().flat_map(|run| run.pending.all());
     pending.into_iter().any(|call| match call.state {
         CallState::Asked { .. }
         | CallState::Approved { .. }

@@ -361,6 +361,7 @@ fn a_question_that_expired_takes_no_answer_and_counts_as_rejected() {
             rule: "approvals".into(),
             rules: Vec::new(),
             terms,
+            nested: None,
         };
         let entries = vec![
             Entry::User(UserInput::text(run.clone(), "go")),

@@ -52,6 +52,7 @@ impl Story {
                 args_hash: String::new(),
                 changes: true,
                 repeatable: false,
+                nested: None,
             }));
             let result = CallResult {
                 run: run(),
@@ -64,6 +65,7 @@ impl Story {
                 change: None,
                 tasks: Vec::new(),
                 ms: 0,
+                nested: None,
             };
             seq = self.add(Entry::Result(result));
         }

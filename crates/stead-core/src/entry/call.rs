@@ -1,6 +1,6 @@
 //! Entries of a tool call: its intent and its result.
 
-use crate::{Block, RunId, SessionChange};
+use crate::{Block, NestedCall, RunId, SessionChange};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -19,6 +19,9 @@ pub struct CallIntent {
     pub changes: bool,
     /// Whether it may be run again if it is interrupted.
     pub repeatable: bool,
+    /// What the call is, if it is a nested call and this is the first entry about it.
+    #[serde(flatten)]
+    pub nested: Option<NestedCall>,
 }
 
 /// The result of a call.
@@ -51,6 +54,9 @@ pub struct CallResult {
     /// The duration in milliseconds.
     #[serde(default)]
     pub ms: u64,
+    /// What the call is, if it is a nested call and this is the first entry about it.
+    #[serde(flatten)]
+    pub nested: Option<NestedCall>,
 }
 
 impl CallResult {
@@ -72,6 +78,7 @@ impl CallResult {
             change: None,
             tasks: Vec::new(),
             ms: 0,
+            nested: None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The entry of a hook run.
 
-use crate::RunId;
+use crate::{NestedCall, RunId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -26,6 +26,10 @@ pub struct HookRun {
     /// unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args: Option<Value>,
+    /// What the call is, if it is a nested call and this is the first entry about it. Only an entry
+    /// with `args` has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nested: Option<NestedCall>,
     /// The duration in milliseconds.
     #[serde(default)]
     pub ms: u64,

@@ -17,10 +17,15 @@
 //! | `hook` | a hook ran, its outcome, and the arguments it gave a call that had not started | with the next durable entry |
 //! | `rewind` | the conversation continues from an earlier point; nothing is erased | yes |
 //! | `end` | the outcome of the run | yes |
+//!
+//! A nested call (one that a running tool call makes) has the same entries as a call of the model. Its
+//! name and arguments are in no answer, so its first entry (`call`, `ask`, `result`, or a `hook` that
+//! changed its arguments) has them, with the call that made it: [`NestedCall`].
 
 mod call;
 mod compaction;
 mod hook;
+mod nested;
 mod notice;
 mod run_end;
 mod user;
@@ -28,6 +33,7 @@ mod user;
 pub use call::{CallIntent, CallResult, ResultStatus, SkillActivation};
 pub use compaction::{Compaction, CompactionCause, DroppedCounts};
 pub use hook::{HookOutcome, HookRun};
+pub use nested::{MAX_NESTED_DEPTH, NestedCall, NestedId};
 pub use notice::{Notice, NoticeKind};
 pub use run_end::{RunEnd, RunOutcome};
 pub use user::{Origin, OriginKind, RunCause, UserInput};

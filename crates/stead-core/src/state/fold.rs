@@ -6,8 +6,8 @@ use super::{
 use crate::session_change::ChangeAuthor;
 use crate::{
     Ask, CallIntent, CallResult, CallState, Decision, DecisionKind, Entry, FoldError, HookRun,
-    Message, ModelReply, Notice, NoticeKind, PendingCall, Run, RunCause, RunEnd, RunId,
-    SessionChange, SessionStart, SkillActivation, Steer, ToolCall, ToolResult, UserInput,
+    Message, ModelReply, NestedId, Notice, NoticeKind, Run, RunCause, RunEnd, RunId, SessionChange,
+    SessionStart, SkillActivation, Steer, StepCalls, ToolCall, UserInput,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,29 +24,7 @@ impl SessionState {
             Entry::Model(reply) => self.reply(seq, reply),
             Entry::Call(intent) => self.begin_call(intent),
             Entry::Result(result) => self.result(seq, result),
-            Entry::Ask(ask) => self.advance(&ask.run, &ask.id, |state| match state {
-                // A second question means that the hash of the arguments no longer matched.
-                CallState::New | CallState::Approved { .. } => {
-                    let Ask {
-                        args_hash,
-                        rule,
-                        rules,
-                        terms,
-                        ..
-                    } = ask.clone();
-                    Ok(CallState::Asked {
-                        args_hash,
-                        rule,
-                        rules,
-                        terms,
-                    })
-                }
-                CallState::Asked { .. }
-                | CallState::Rejected { .. }
-                | CallState::Responded { .. }
-                | CallState::Begun { .. }
-                | CallState::Done { .. } => Err("the call is past asking"),
-            }),
+            Entry::Ask(ask) => self.ask(ask),
             Entry::Decision(decision) => self.decide(decision),
             Entry::Notice(notice) => self.notice(seq, notice),
             Entry::Steer(steer) => self.steer(seq, steer),
@@ -135,13 +113,7 @@ impl SessionState {
         } else {
             add_cost(run.cost, reply.cost)
         };
-        run.pending = calls
-            .into_iter()
-            .map(|call| PendingCall {
-                call,
-                state: CallState::New,
-            })
-            .collect();
+        run.pending = StepCalls::new(calls);
         self.usage += reply.usage;
         self.cost = if self.model.is_none() {
             reply.cost
@@ -165,15 +137,9 @@ impl SessionState {
     }
 
     fn result(&mut self, seq: u64, result: &CallResult) -> Result<(), &'static str> {
-        self.advance(&result.run, &result.id, |state| match state {
-            CallState::Done { .. } => Err("the call has a result"),
-            CallState::New
-            | CallState::Asked { .. }
-            | CallState::Approved { .. }
-            | CallState::Rejected { .. }
-            | CallState::Responded { .. }
-            | CallState::Begun { .. } => Ok(CallState::Begun { repeatable: true }),
-        })?;
+        let run = self.open_run(&result.run)?;
+        run.introduce(&result.id, result.nested.as_ref())?;
+        run.pending.finish(seq, result)?;
         self.seen.extend(
             result
                 .seen
@@ -201,18 +167,6 @@ impl SessionState {
         let Some(run) = &mut self.run else {
             return Ok(());
         };
-        for pending in run.pending.iter_mut().filter(|p| p.call.id == result.id) {
-            let id = pending.call.id.clone();
-            let name = pending.call.name.clone();
-            let result = ToolResult {
-                id,
-                name,
-                status: result.status,
-                content: result.content.clone(),
-                seq,
-            };
-            pending.state = CallState::Done { result };
-        }
         if let Some(results) = run.take_results() {
             self.push_message(seq, Message::Tool { results }, None);
         }
@@ -223,8 +177,7 @@ impl SessionState {
         let run = self.open_run(&decision.run)?;
         let pending = run
             .pending
-            .iter_mut()
-            .find(|p| p.call.id == decision.id)
+            .find_mut(&decision.id)
             .ok_or("no such call in this step")?;
         let CallState::Asked { args_hash, .. } = &pending.state else {
             return Err("no question is open for this call");
@@ -326,10 +279,10 @@ impl SessionState {
             return Err("the arguments are of no call");
         };
         let run = self.open_run(id)?;
+        run.introduce(call, hook.nested.as_ref())?;
         let pending = run
             .pending
-            .iter_mut()
-            .find(|p| p.call.id == *call)
+            .find_mut(call)
             .ok_or("no such call in this step")?;
         match pending.state {
             CallState::New => pending.call.args = args.clone(),
@@ -387,6 +340,8 @@ impl SessionState {
 
     fn begin_call(&mut self, intent: &CallIntent) -> Result<(), &'static str> {
         let repeatable = intent.repeatable;
+        let run = self.open_run(&intent.run)?;
+        run.introduce(&intent.id, intent.nested.as_ref())?;
         self.advance(&intent.run, &intent.id, |state| match state {
             CallState::New | CallState::Approved { .. } => Ok(CallState::Begun { repeatable }),
             CallState::Begun { repeatable: true } => Ok(CallState::Begun { repeatable }),
@@ -399,13 +354,43 @@ impl SessionState {
             }
             CallState::Done { .. } => Err("the call has a result"),
         })?;
-        let is_call = |turn: &&mut TurnMessage| turn.message.calls().any(|c| c.id == intent.id);
+        // The open calls are those of the newest answer.
+        let has_calls = |turn: &&mut TurnMessage| turn.message.calls().next().is_some();
         if intent.changes
-            && let Some(turn) = self.turns.iter_mut().rev().find(is_call)
+            && NestedId::parse(&intent.id).is_none()
+            && let Some(turn) = self.turns.iter_mut().rev().find(has_calls)
         {
             turn.changing_calls.insert(intent.id.clone());
         }
         Ok(())
+    }
+
+    fn ask(&mut self, ask: &Ask) -> Result<(), &'static str> {
+        let run = self.open_run(&ask.run)?;
+        run.introduce(&ask.id, ask.nested.as_ref())?;
+        self.advance(&ask.run, &ask.id, |state| match state {
+            // A second question means that the hash of the arguments no longer matched.
+            CallState::New | CallState::Approved { .. } => {
+                let Ask {
+                    args_hash,
+                    rule,
+                    rules,
+                    terms,
+                    ..
+                } = ask.clone();
+                Ok(CallState::Asked {
+                    args_hash,
+                    rule,
+                    rules,
+                    terms,
+                })
+            }
+            CallState::Asked { .. }
+            | CallState::Rejected { .. }
+            | CallState::Responded { .. }
+            | CallState::Begun { .. }
+            | CallState::Done { .. } => Err("the call is past asking"),
+        })
     }
 
     fn push_message(&mut self, seq: u64, message: Message, opens: Option<RunId>) {
@@ -436,8 +421,7 @@ impl SessionState {
         let run = self.open_run(run)?;
         let pending = run
             .pending
-            .iter_mut()
-            .find(|p| p.call.id == id)
+            .find_mut(id)
             .ok_or("no such call in this step")?;
         pending.state = step(&pending.state)?;
         Ok(())

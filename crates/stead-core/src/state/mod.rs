@@ -234,24 +234,19 @@ impl SessionState {
         let Some(run) = &self.run else {
             return Vec::new();
         };
-        let lost = run
-            .pending
-            .iter()
-            .filter(|p| p.state == CallState::Begun { repeatable: false });
-        lost.map(|p| Entry::Result(run.interrupted_result(p)))
+        let lost = run.pending.all().into_iter();
+        lost.filter(|p| p.state == CallState::Begun { repeatable: false })
+            .map(|p| Entry::Result(run.interrupted_result(p)))
             .collect()
     }
 
-    /// Returns the entries that close an open run so that a new input may follow: every call gets a
-    /// result.
+    /// Returns the entries that close an open run so that a new input may follow: every call,
+    /// nested or not, gets a result.
     pub fn close(&self, outcome: RunOutcome, reason: &str) -> Vec<Entry> {
         let Some(run) = &self.run else {
             return Vec::new();
         };
-        let open = run
-            .pending
-            .iter()
-            .filter(|p| !matches!(p.state, CallState::Done { .. }));
+        let open = run.pending.open().into_iter();
         let end = RunEnd {
             run: run.id.clone(),
             outcome,

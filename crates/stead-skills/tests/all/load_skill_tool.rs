@@ -57,6 +57,7 @@ impl Bench {
             spills: SpillFactory::default(),
             session: Default::default(),
             surface: Default::default(),
+            calls: stead_tools::NestedCalls::default(),
         };
         Self { folder, tools, cx }
     }

@@ -60,6 +60,7 @@ fn story(path: &str) -> Vec<Entry> {
             args_hash: "00".into(),
             changes: true,
             repeatable: false,
+            nested: None,
         }),
         Entry::Result(CallResult {
             run: run(),
@@ -72,6 +73,7 @@ fn story(path: &str) -> Vec<Entry> {
             change: None,
             tasks: Vec::new(),
             ms: 1,
+            nested: None,
         }),
         reply(vec![Block::text("finished")], StopReason::EndTurn),
         Entry::End(RunEnd {

@@ -16,6 +16,7 @@ mod locate;
 mod logging;
 mod memory;
 mod models;
+mod nested_lines;
 mod open_agent;
 mod print;
 mod prompt;

@@ -12,8 +12,8 @@ use super::style::Style;
 use std::sync::{Arc, Mutex, PoisonError};
 use stead::agent::{Listener, OpenQuestion, RunReport};
 use stead::core::{
-    DroppedCounts, Event, EventKind, Message, NoticeLevel, PlanStage, ResultStatus, StopReason,
-    Todo, TodoStatus, Usage, Usd,
+    DroppedCounts, Event, EventKind, Message, NestedId, NoticeLevel, PlanStage, ResultStatus,
+    StopReason, Todo, TodoStatus, Usage, Usd,
 };
 use stead::tools::builtin_tool;
 use tokio_util::sync::CancellationToken;
@@ -151,7 +151,7 @@ impl Renderer {
             EventKind::ModelStarted { step } => {
                 self.status(&format!("step {step}: waiting for the model …"))
             }
-            EventKind::ToolStarted { id, name, args } => {
+            EventKind::ToolStarted { id, name, args, .. } => {
                 let line = call_line(name, args);
                 self.status(&format!("{line} …"));
                 self.lock().tools.insert(id.clone(), line);
@@ -162,11 +162,14 @@ impl Renderer {
                 status,
                 preview,
                 ms,
+                ..
             } => {
                 let line = self.lock().tools.remove(id).unwrap_or_else(|| name.clone());
                 self.end_line();
                 let ended = outcome_line(*status, preview, *ms);
-                errln!("{} {} {}", self.mark(*status), line, self.style.dim(&ended));
+                let indent = nested_indent(id);
+                let mark = self.mark(*status);
+                errln!("{indent}{mark} {line} {}", self.style.dim(&ended));
             }
             EventKind::ModelRetry {
                 attempt,
@@ -300,6 +303,11 @@ impl Renderer {
     fn lock(&self) -> std::sync::MutexGuard<'_, RenderState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the indentation of a call: nested calls are below the call that made them.
+pub(crate) fn nested_indent(id: &str) -> String {
+    "  ".repeat(NestedId::depth_of(id))
 }
 
 /// Formats a call on one line: the tool and what the call is about.

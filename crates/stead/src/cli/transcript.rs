@@ -2,12 +2,13 @@
 
 use super::count::counted;
 use super::error::CliError;
-use super::render::{call_line, tokens_line};
+use super::nested_lines::{NestedLines, entry_call};
+use super::render::{call_line, nested_indent, tokens_line};
 use super::style::Style;
 use std::fmt::Write;
 use stead::agent::fenced;
 use stead::core::{
-    Block, CallState, Compaction, DecisionKind, Entry, HookRun, JournalLine, Message, NextAction,
+    Block, Compaction, DecisionKind, Entry, HookRun, JournalLine, Message, NestedCall, NextAction,
     PermissionCeiling, PlanStage, ResultStatus, RunCause, RunLimits, RunOutcome, SessionChange,
     SessionState, ToolResult,
 };
@@ -49,6 +50,7 @@ pub(crate) fn render_terminal(
 /// Returns the current conversation as text. Inputs are numbered as `rewind` and `fork` count them.
 fn render_conversation(lines: &[JournalLine], style: Style) -> Result<String, CliError> {
     let state = fold(lines)?;
+    let nested = NestedLines::new(lines);
     let mut out = String::new();
     let mut turn = 0;
     for said in &state.turns {
@@ -78,16 +80,19 @@ fn render_conversation(lines: &[JournalLine], style: Style) -> Result<String, Cl
                     out.push_str(&block_line(block, style));
                 }
             }
-            Message::Tool { results } => results
-                .iter()
-                .for_each(|result| out.push_str(&result_lines(result, style))),
+            Message::Tool { results } => {
+                for result in results {
+                    out.push_str(&result_lines(result, style));
+                    out.push_str(&nested.render(&result.id, style));
+                }
+            }
         }
     }
     if let Some(run) = &state.run {
-        let waits = run
-            .pending
-            .iter()
-            .any(|p| matches!(p.state, CallState::Asked { .. }));
+        for pending in run.pending.iter() {
+            out.push_str(&nested.render(&pending.call.id, style));
+        }
+        let waits = !run.pending.asked().is_empty();
         let why = if waits {
             "waits for a decision"
         } else {
@@ -140,17 +145,30 @@ fn render_journal(lines: &[JournalLine], style: Style) -> String {
                     style.dim(&tokens_line(&reply.usage, reply.cost))
                 )
             }
-            Entry::Call(intent) => format!("{} begins ({})", intent.tool, intent.id),
+            Entry::Call(intent) => {
+                let args = nested_args(intent.nested.as_ref());
+                format!("{} begins ({}){args}", intent.tool, intent.id)
+            }
             Entry::Result(result) => {
+                let call = result.nested.as_ref();
+                let call = call.map_or(String::new(), |call| {
+                    format!(" {} {}", call.name, call.args)
+                });
                 format!(
-                    "{} {} after {} ms\n{}",
+                    "{}{call} {} after {} ms\n{}",
                     result.id,
                     result.status.as_str(),
                     result.ms,
                     blocks_text(&result.content)
                 )
             }
-            Entry::Ask(ask) => format!("{} asks: {}", ask.id, ask.rule),
+            Entry::Ask(ask) => {
+                let call = ask.nested.as_ref();
+                let call = call.map_or(String::new(), |call| {
+                    format!(" {} {}", call.name, call.args)
+                });
+                format!("{}{call} asks: {}", ask.id, ask.rule)
+            }
             Entry::Decision(decision) => {
                 let answer = match decision.kind() {
                     DecisionKind::Approve => "approved",
@@ -192,9 +210,18 @@ fn render_journal(lines: &[JournalLine], style: Style) -> String {
                 end.reason.as_deref().unwrap_or("")
             ),
         };
-        let _ = writeln!(out, "{head} {}", body.trim_end());
+        let indent = entry_call(&line.entry).map(nested_indent);
+        let indent = indent.unwrap_or_default();
+        // Every line of a nested call is below the call that made it.
+        let body = body.trim_end().replace('\n', &format!("\n{indent}"));
+        let _ = writeln!(out, "{head} {indent}{body}");
     }
     out
+}
+
+/// Returns the arguments of a nested call, for the line that introduces it.
+fn nested_args(nested: Option<&NestedCall>) -> String {
+    nested.map_or(String::new(), |call| format!(" {}", call.args))
 }
 
 /// Returns the outcome of a hook on one line, and the arguments it gave.

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
 use stead_core::{
-    Block, CallResult, CallState, HookOutcome, Message, Owner, PendingCall, Redactor, ResultStatus,
-    SessionId, ToolCall,
+    Block, CallResult, CallState, HookOutcome, Message, NestedCall, NestedId, Owner, PendingCall,
+    Redactor, ResultStatus, SessionId, ToolCall,
 };
 use stead_tools::known_names;
 use stead_workspace::HookEvent;
@@ -37,12 +37,14 @@ pub(crate) struct AfterToolHooks {
 }
 
 impl RunHooks {
-    /// Asks hooks about a call that nobody has judged yet.
+    /// Asks hooks about a call that nobody has judged yet. `nested` says what it is, if it is a nested
+    /// call.
     pub(crate) async fn before_tool(
         &mut self,
         journal: &mut RunJournal<'_>,
         conversation: &Conversation,
         mut pending: PendingCall,
+        nested: Option<&NestedCall>,
     ) -> Result<BeforeTool, RunStop> {
         let event = HookEvent::BeforeToolCall;
         let is_new = pending.state == CallState::New && pending.call.invalid.is_none();
@@ -56,6 +58,11 @@ impl RunHooks {
         let hooks = &journal.agent().hooks;
         let mut results = hooks.fire(input, &self.context(journal)).await;
         refuse_secrets(journal.session().redactor(), &mut results);
+        let run = journal.state().run.as_ref();
+        let is_known = run.is_some_and(|run| run.pending.find(&pending.call.id).is_some());
+        if !is_known && let Some(first) = results.runs.iter_mut().find(|run| run.args.is_some()) {
+            first.nested = nested.cloned();
+        }
         let results = record_results(journal, results).await?;
         if let HookVerdict::Block { hook, reason } = results.verdict {
             return Ok(BeforeTool::Deny(format!("denied: hook {hook}: {reason}")));
@@ -180,8 +187,11 @@ fn call_input(
         .into_iter()
         .chain(covered)
         .map(str::to_owned);
-    let tool =
+    let mut tool =
         json!({"name": spec.name, "called_as": call.name, "call_id": call.id, "args": call.args});
+    if let Some(nested) = NestedId::parse(&call.id) {
+        tool["parent"] = nested.parent.into();
+    }
     let mut input = run_input(journal, event)
         .with_subjects(names.chain(known))
         .with_fact("tool", tool);

@@ -30,6 +30,9 @@ pub(super) fn print_question_line(question: &OpenQuestion, style: Style) {
             answer_limits(question)
         ))
     );
+    if let Some(tool) = &question.called_by {
+        outln!("  {}", style.dim(&format!("a nested call of {tool}")));
+    }
 }
 
 /// Returns the kinds of answers that a question accepts.

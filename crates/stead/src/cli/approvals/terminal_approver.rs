@@ -62,8 +62,10 @@ fn question_prompt(question: &ApprovalQuestion) -> String {
         .chain(always.as_deref())
         .chain(["[l]ater"])
         .collect();
+    let by = question.called_by.as_ref();
+    let by = by.map_or(String::new(), |tool| format!("{tool} calls: "));
     format!(
-        "\n{} {}\n  ({})\nallow? {}: ",
+        "\n{by}{} {}\n  ({})\nallow? {}: ",
         question.tool,
         question.args,
         question.rule,

@@ -92,6 +92,7 @@ fn question() -> ApprovalQuestion {
             ..AskTerms::default()
         },
         always_scope: Some(GrantScope::Folder("a".into())),
+        called_by: None,
     }
 }
 
@@ -125,6 +126,7 @@ fn a_run_shows_its_text_and_calls_and_adds_up_its_numbers() {
                 id: "c1".into(),
                 name: "read_file".into(),
                 args: args.clone(),
+                parent: None,
             },
             EventKind::ToolEnded {
                 id: "c1".into(),
@@ -132,6 +134,7 @@ fn a_run_shows_its_text_and_calls_and_adds_up_its_numbers() {
                 status: ResultStatus::Ok,
                 preview: "milk".into(),
                 ms: 2,
+                parent: None,
             },
             EventKind::ModelStarted { step: 2 },
             text("Done."),
@@ -395,6 +398,7 @@ fn an_asked_call_is_one_item_from_question_to_result() {
         decisions: Vec::new(),
         expires: None,
         preview: None,
+        parent: None,
     };
     happen(&mut chat, [ask]);
     chat.ask(question());
@@ -411,6 +415,7 @@ fn an_asked_call_is_one_item_from_question_to_result() {
                 id: id.clone(),
                 name: name.clone(),
                 args: args.clone(),
+                parent: None,
             },
         ],
     );
@@ -437,6 +442,7 @@ fn ctrl_o_is_about_the_newest_call_unless_another_is_chosen() {
                 id: id.into(),
                 name: "ls".into(),
                 args: json!({}),
+                parent: None,
             }],
         );
     }

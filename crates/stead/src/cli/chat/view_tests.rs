@@ -27,6 +27,7 @@ fn question(args: serde_json::Value) -> ApprovalQuestion {
         rule: "approvals".into(),
         terms,
         always_scope: always,
+        called_by: None,
     }
 }
 
@@ -118,6 +119,7 @@ fn full() -> Chat {
             id: "1".into(),
             name: "read_file".into(),
             args,
+            parent: None,
         },
     );
     happen(
@@ -128,6 +130,7 @@ fn full() -> Chat {
             status: ResultStatus::Ok,
             preview: "buy milk".into(),
             ms: 2,
+            parent: None,
         },
     );
     chat.tick(Duration::from_millis(3200));

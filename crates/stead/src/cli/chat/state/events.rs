@@ -70,7 +70,7 @@ impl Chat {
                     (Some(_) | None, None) | (None, Some(_)) => None,
                 };
             }
-            EventKind::ToolStarted { id, name, args } => {
+            EventKind::ToolStarted { id, name, args, .. } => {
                 self.set_activity(Activity::Tools);
                 self.update_call(id, name, args, CallStage::Running(String::new()));
             }
@@ -81,6 +81,7 @@ impl Chat {
                 status,
                 preview,
                 ms,
+                ..
             } => {
                 let ended = CallStage::Ended {
                     status: *status,

@@ -21,8 +21,10 @@ pub(super) fn status_rows(chat: &Chat, width: usize) -> Vec<Line<'static>> {
     let mut rows = Vec::new();
     if let Some(question) = &chat.question {
         let call = crate::cli::render::call_line(&question.tool, &question.args);
+        let by = question.called_by.as_ref();
+        let by = by.map_or(String::new(), |tool| format!(" for {tool}"));
         rows.push(Line::styled(
-            clip(&format!("allow {call}? ({})", question.rule), width),
+            clip(&format!("allow {call}{by}? ({})", question.rule), width),
             WARN,
         ));
         let keys = match chat.editor.is_empty() {

@@ -1,0 +1,241 @@
+//! What is recorded about tool calls besides their intents, and what listeners are told of it.
+
+use super::caller::Caller;
+use super::stop::RunStop;
+use crate::admission::CallGate;
+use crate::untrusted_records::SessionRecords;
+use std::borrow::Cow;
+use stead_core::{
+    Ask, AskTerms, Block, CallResult, Entry, EventKind, NestedCall, NestedId, PendingCall,
+    ResultStatus, ToolCall,
+};
+use stead_tools::OutputLength;
+
+/// The most characters of a result that an event shows.
+const PREVIEW_CHARS: usize = 400;
+/// The most bytes of text in the result of a nested call that the calling tool is given whole. A
+/// longer one is moved to a file, as every long result is.
+const MAX_NESTED_TEXT_BYTES: usize = 256 * 1024;
+
+impl Caller<'_, '_> {
+    /// Records that a call waits for a person.
+    pub(super) async fn record_ask(
+        &mut self,
+        call: ToolCall,
+        nested: Option<NestedCall>,
+        ask: Ask,
+    ) -> Result<(), RunStop> {
+        let ask = Ask { nested, ..ask };
+        for line in self.journal.record(vec![Entry::Ask(ask)]).await? {
+            let Entry::Ask(Ask {
+                id, rule, terms, ..
+            }) = line.entry
+            else {
+                continue;
+            };
+            let decisions = terms.allowed().to_vec();
+            let AskTerms {
+                expires, preview, ..
+            } = terms;
+            let parent = parent_of(&id);
+            self.journal.emit(EventKind::Ask {
+                id,
+                name: call.name.clone(),
+                args: call.args.clone(),
+                rule,
+                decisions,
+                expires,
+                preview,
+                parent,
+            });
+        }
+        Ok(())
+    }
+
+    /// Records the result that a person or client gave in place of the call.
+    pub(super) async fn record_response(
+        &mut self,
+        call: ToolCall,
+        nested: Option<NestedCall>,
+        text: String,
+    ) -> Result<(), RunStop> {
+        let session = self.journal.session();
+        let tools = self.conversation.callable_tools(session.state());
+        let mut result = self.result(&call.id, ResultStatus::Ok, text);
+        result.untrusted = CallGate::new(session.agent()).is_response_untrusted(tools, &call);
+        result.nested = nested;
+        result.content = self
+            .offload(&call.id, OutputLength::Any, result.content)
+            .await;
+        self.emit_started(&call);
+        self.record_result(&call.name, None, result).await
+    }
+
+    /// Records that a call does not run, and why. `nested` says what the call is, if it is a nested
+    /// one and no entry says it yet.
+    pub(super) async fn refuse(
+        &mut self,
+        call: &ToolCall,
+        nested: Option<NestedCall>,
+        status: ResultStatus,
+        text: String,
+    ) -> Result<(), RunStop> {
+        self.emit_started(call);
+        let mut result = self.result(&call.id, status, text);
+        result.nested = nested;
+        self.record_result(&call.name, None, result).await
+    }
+
+    /// Moves what is too long of the result of a call into a file.
+    pub(super) async fn offload(
+        &self,
+        id: &str,
+        length: OutputLength,
+        content: Vec<Block>,
+    ) -> Vec<Block> {
+        if NestedId::parse(id).is_some() && is_given_whole(&content) {
+            return content;
+        }
+        let window = self.journal.session().window();
+        let name = file_name(id);
+        self.conversation
+            .offload_result(&name, length, content, window)
+            .await
+    }
+
+    fn emit_started(&mut self, call: &ToolCall) {
+        let ToolCall { id, name, args, .. } = call.clone();
+        let parent = parent_of(&id);
+        self.journal.emit(EventKind::ToolStarted {
+            id,
+            name,
+            args,
+            parent,
+        });
+    }
+
+    pub(super) fn result(&self, id: &str, status: ResultStatus, text: String) -> CallResult {
+        CallResult::new(
+            self.journal.run().clone(),
+            id,
+            status,
+            vec![Block::text(text)],
+        )
+    }
+
+    /// Records a result, after its intent if that is not on record yet. Calls that it made and that
+    /// have no result get one before it.
+    pub(super) async fn record_result(
+        &mut self,
+        tool: &str,
+        intent: Option<Entry>,
+        mut result: CallResult,
+    ) -> Result<(), RunStop> {
+        let session = self.journal.session();
+        let mut unfinished = Vec::new();
+        if let Some(run) = &session.state().run {
+            let notes = run.edit_notes(&result.id).into_iter().map(Block::text);
+            result.content.splice(0..0, notes);
+            let pending = run.pending.find(&result.id);
+            result.untrusted |= pending.is_some_and(|pending| pending.nesting.untrusted);
+            unfinished = run.unfinished_results(&result.id);
+        }
+        let paths = &session.agent().workspace().definition.paths;
+        result.untrusted = result.untrusted
+            || SessionRecords::new(paths)
+                .are_untrusted_in(&result.content, &**session.journals())
+                .await;
+        if !unfinished.is_empty() {
+            self.record_unfinished(unfinished).await?;
+        }
+        let entries = intent.into_iter().chain([Entry::Result(result)]).collect();
+        let lines = self.journal.record(entries).await?;
+        for line in &lines {
+            if let Entry::Result(result) = &line.entry {
+                self.emit_ended(tool, result);
+            }
+        }
+        self.journal.emit_setting_changes(&lines);
+        Ok(())
+    }
+
+    /// Records that a call was interrupted and does not run again, nor do calls that it made.
+    pub(super) async fn record_interruption(
+        &mut self,
+        pending: &PendingCall,
+    ) -> Result<(), RunStop> {
+        let Some(run) = &self.journal.state().run else {
+            return Ok(());
+        };
+        let mut results = run.unfinished_results(&pending.call.id);
+        results.push(run.interrupted_result(pending));
+        self.record_unfinished(results).await
+    }
+
+    /// Records results of calls that will never be finished.
+    pub(super) async fn record_unfinished(
+        &mut self,
+        results: Vec<CallResult>,
+    ) -> Result<(), RunStop> {
+        let run = self.journal.state().run.as_ref();
+        let name = |result: &CallResult| Some(run?.pending.find(&result.id)?.call.name.clone());
+        let names: Vec<Option<String>> = results.iter().map(name).collect();
+        let entries = results.iter().cloned().map(Entry::Result).collect();
+        self.journal.record(entries).await?;
+        for (result, name) in results.iter().zip(names) {
+            self.emit_ended(&name.unwrap_or_default(), result);
+        }
+        Ok(())
+    }
+
+    /// Tells the listener that a call has ended.
+    fn emit_ended(&mut self, tool: &str, result: &CallResult) {
+        let hooks = self.hooks.as_mut();
+        let preview = match hooks.is_some_and(|hooks| hooks.take_suppressed(&result.id)) {
+            true => String::new(),
+            false => preview(&result.content),
+        };
+        self.journal.emit(EventKind::ToolEnded {
+            id: result.id.clone(),
+            name: tool.to_owned(),
+            status: result.status,
+            preview,
+            ms: result.ms,
+            parent: parent_of(&result.id),
+        });
+    }
+}
+
+/// Returns the call that made the call `id`, if it is a nested one.
+pub(super) fn parent_of(id: &str) -> Option<String> {
+    NestedId::parse(id).map(|id| id.parent.to_owned())
+}
+
+/// Returns the name of the files with the output of a call. No id of a model has a dot.
+pub(super) fn file_name(id: &str) -> Cow<'_, str> {
+    match id.contains('/') {
+        true => Cow::Owned(id.replace('/', ".")),
+        false => Cow::Borrowed(id),
+    }
+}
+
+/// Whether the calling tool is given the result of a nested call as it is.
+fn is_given_whole(content: &[Block]) -> bool {
+    let texts = content.iter().map(|block| match block {
+        Block::Text { text } => Some(text.len()),
+        Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
+    });
+    let bytes: Option<usize> = texts.sum();
+    bytes.is_some_and(|bytes| bytes <= MAX_NESTED_TEXT_BYTES)
+}
+
+fn preview(content: &[Block]) -> String {
+    let text = content.iter().find_map(|block| match block {
+        Block::Text { text } => Some(text.as_str()),
+        Block::Media(_) | Block::Thinking(_) | Block::ToolCall(_) => None,
+    });
+    text.unwrap_or_default()
+        .chars()
+        .take(PREVIEW_CHARS)
+        .collect()
+}
