@@ -128,12 +128,14 @@ impl<'a> Collector<'a> {
         Ok(report)
     }
 
-    /// Removes the undo records and the offloaded files of a session that was removed.
+    /// Removes the undo records, the inbox and the offloaded files of a session that was removed.
     pub async fn forget_session(&self, session: &SessionId) -> Result<(), AgentError> {
         let runs = self.log.runs().await?.into_iter();
         for run in runs.filter(|run| run.key.session == *session) {
             self.log.delete_run(&run.key).await?;
         }
+        let place = &self.parts.place;
+        place.inbox(&self.owner, session).clear().await?;
         self.offloaded.remove_of_session(session).await
     }
 

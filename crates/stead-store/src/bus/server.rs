@@ -7,7 +7,7 @@ use super::{Bus, BusSubscription, Channel, Envelope, Topic};
 use crate::StoreError;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -126,6 +126,7 @@ impl ServerBus {
             hub: self.hub.clone(),
             numbering: self.numbering.clone(),
             gaps: HashMap::new(),
+            listened: HashSet::new(),
         };
         tasks.spawn_on(listening.run(to_listen), &runtime);
         let links = WorkerLinks { outgoing, requests };
@@ -217,6 +218,8 @@ struct ListeningTask {
     hub: Arc<Hub>,
     numbering: Arc<Numbering>,
     gaps: HashMap<String, GapDetector>,
+    /// The topics that the connection listens to.
+    listened: HashSet<Channel>,
 }
 
 /// The state of the connection.
@@ -268,15 +271,17 @@ impl ListeningTask {
 
     /// Opens a connection that listens to every topic with subscribers.
     async fn connect(&mut self) -> Result<Box<dyn BusListener>, BusFault> {
+        let channels = self.hub.channels();
         let opened = async {
             let mut listener = self.transport.connect().await?;
-            for channel in self.hub.channels() {
-                listener.listen(&channel).await?;
+            for channel in &channels {
+                listener.listen(channel).await?;
             }
             Ok(listener)
         };
         let listener = with_timeout(opened).await?;
         self.gaps.clear();
+        self.listened = channels.into_iter().collect();
         Ok(listener)
     }
 
@@ -367,20 +372,34 @@ impl ListeningTask {
     ) -> Result<(), BusFault> {
         match request {
             ListenRequest::Listen { channel, done } => {
-                let heard = with_timeout(listener.listen(&channel)).await;
-                let outcome = match &heard {
+                if !self.listened.contains(&channel) {
+                    if let Err(BusFault(cause)) = with_timeout(listener.listen(&channel)).await {
+                        let _ = done.send(Err(BusFault(cause.clone())));
+                        return Err(BusFault(cause));
+                    }
+                    self.listened.insert(channel.clone());
+                }
+                match done.send(Ok(())) {
                     Ok(()) => Ok(()),
-                    Err(BusFault(cause)) => Err(BusFault(cause.clone())),
-                };
-                let _ = done.send(heard);
-                outcome
+                    // The subscriber gave up meanwhile.
+                    Err(_) => self.leave(listener, &channel).await,
+                }
             }
-            ListenRequest::Left(channel) if self.hub.is_heard(&channel) => Ok(()),
-            ListenRequest::Left(channel) => {
-                self.gaps.remove(&*channel);
-                with_timeout(listener.unlisten(&channel)).await
-            }
+            ListenRequest::Left(channel) => self.leave(listener, &channel).await,
         }
+    }
+
+    /// Stops listening to a topic without subscribers.
+    async fn leave(
+        &mut self,
+        listener: &mut Box<dyn BusListener>,
+        channel: &Channel,
+    ) -> Result<(), BusFault> {
+        if self.hub.is_heard(channel) || !self.listened.remove(channel) {
+            return Ok(());
+        }
+        self.gaps.remove(&**channel);
+        with_timeout(listener.unlisten(channel)).await
     }
 
     fn receive(&mut self, channel: String, envelope: Option<Envelope>) {

@@ -11,6 +11,9 @@
 //! are the order in which they were inserted, whichever process or machine did it.
 
 mod records;
+mod types;
+
+pub use types::{InboxError, InboxRow, InputOutcome, Inserted};
 
 use crate::{
     DocVersion, Document, DocumentChange, Expected, FencingToken, MAX_BODY_BYTES, Space,
@@ -23,8 +26,8 @@ use records::{
     InboxHead, KeyBucket, KeyRecord, Memory, OutcomeSegment, RowMeta, SEGMENT_INPUTS, SegmentMeta,
     hash, parse, text,
 };
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,6 +45,8 @@ pub const REMEMBERED_INPUTS: u64 = 1000;
 const PRUNED_SEGMENTS: usize = 4;
 /// The number of rows that one commit settles.
 const SETTLED_AT_ONCE: usize = 200;
+/// The number of documents that one commit removes.
+const REMOVED_AT_ONCE: usize = 200;
 /// The number of rows fetched at the same time.
 const PARALLEL_READS: usize = 8;
 /// How long an operation competes with others before it gives up.
@@ -66,73 +71,6 @@ pub struct SessionInbox {
 enum InboxClock {
     System,
     Fixed(Timestamp),
-}
-
-/// The result of an insertion.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Inserted {
-    /// The input waits now.
-    New(InputId),
-    /// An input with the same key and body was inserted before.
-    Existing {
-        /// The earlier input.
-        id: InputId,
-        /// Its state.
-        status: InputStatus,
-    },
-}
-
-/// The outcome of an input.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "status", rename_all = "snake_case")]
-pub enum InputOutcome {
-    /// The input is in the journal.
-    Recorded {
-        /// The number of its entry.
-        seq: u64,
-    },
-    /// The input was refused. At most 1,000 bytes of the reason are remembered.
-    Refused {
-        /// The reason.
-        reason: String,
-    },
-}
-
-/// A waiting row.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InboxRow {
-    /// The input.
-    pub id: InputId,
-    /// The time of the insertion, by the clock of the process that inserted it.
-    pub at: Timestamp,
-    /// The command.
-    pub body: Bytes,
-}
-
-/// A failed operation of an inbox. Nothing was inserted or settled.
-#[derive(Debug, thiserror::Error)]
-pub enum InboxError {
-    /// The key was used for another input.
-    #[error("the key {0:?} was used for a different input; use a new key for a new input")]
-    KeyConflict(String),
-    /// Too many rows wait.
-    #[error(
-        "{MAX_WAITING_INPUTS} inputs of session {0} wait already; send more when the session has taken some"
-    )]
-    Full(SessionId),
-    /// The key or the body is too long.
-    #[error("the {part} of an input may have at most {max} bytes, this one has {bytes}")]
-    TooLarge {
-        /// What is too long.
-        part: &'static str,
-        /// Its length.
-        bytes: usize,
-        /// The limit.
-        max: usize,
-    },
-    /// The store failed. An insertion may have been made: with a key it can be repeated.
-    #[error(transparent)]
-    Store(#[from] StoreError),
 }
 
 /// A waiting row without its body.
@@ -274,6 +212,29 @@ impl SessionInbox {
                 reason: reason.clone(),
             },
         }))
+    }
+
+    /// Removes everything, for a session that is removed.
+    pub async fn clear(&self) -> Result<(), StoreError> {
+        let mut turns = Turns::new();
+        loop {
+            let listed = self
+                .store
+                .list(&self.space, &self.key(""), None, REMOVED_AT_ONCE)
+                .await?;
+            if listed.is_empty() {
+                return Ok(());
+            }
+            let gone = listed.into_iter().map(|document| DocumentChange::Delete {
+                key: document.key,
+                expect: Expected::Version(document.version),
+            });
+            match self.store.commit(&self.space, gone.collect(), None).await {
+                Ok(()) => {}
+                Err(error @ StoreError::Conflict(_)) => turns.wait(error).await?,
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Returns the changes that settle those of `settled` that wait.

@@ -19,6 +19,7 @@ pub(super) const CASES: &[StoreCase] = cases![
     settling_again_changes_nothing,
     a_replaced_holder_settles_nothing,
     inboxes_of_sessions_are_apart,
+    a_cleared_inbox_begins_anew,
     old_keys_and_outcomes_are_forgotten,
 ];
 
@@ -250,6 +251,24 @@ async fn inboxes_of_sessions_are_apart(cx: CaseContext) {
     for session in &sessions {
         assert_eq!(bodies(&of(session)).await, [session.as_str()]);
     }
+}
+
+async fn a_cleared_inbox_begins_anew(cx: CaseContext) {
+    let other = SessionInbox::new(cx.store.clone(), &cx.space, &SessionId::new("s2").unwrap());
+    insert_new(&other, None, "other").await;
+    let inbox = inbox(&cx);
+    inbox.clear().await.unwrap();
+    let id = insert_new(&inbox, Some("k"), "a").await;
+    insert_new(&inbox, None, "b").await;
+    inbox
+        .settle(&[(id.clone(), recorded(2))], None)
+        .await
+        .unwrap();
+    inbox.clear().await.unwrap();
+    assert_eq!(bodies(&inbox).await, Vec::<String>::new());
+    assert_eq!(inbox.status(&id).await.unwrap(), None);
+    assert_eq!(insert_new(&inbox, Some("k"), "c").await.number(), Some(1));
+    assert_eq!(bodies(&other).await, ["other"]);
 }
 
 async fn old_keys_and_outcomes_are_forgotten(cx: CaseContext) {
