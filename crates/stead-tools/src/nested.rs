@@ -13,6 +13,10 @@ use stead_core::{Block, MAX_NESTED_DEPTH, Message, ResultStatus};
 /// answered: calls that have their result then return it at once and do not run again. So a tool that
 /// makes nested calls must be `repeatable` ([`Risk::repeatable`](stead_core::Risk)), have no other
 /// effect than its calls, and make the same calls in the same order when it is run again.
+///
+/// Each nested call has a time limit of its own. That of the calling call goes on meanwhile, so a tool
+/// that makes many or long calls sets a longer one with
+/// [`CallPlan::with_timeout`](crate::CallPlan::with_timeout).
 #[derive(Clone)]
 pub struct NestedCalls(Access);
 
@@ -80,11 +84,11 @@ pub enum NestedCallError {
     TooDeep,
     /// There are too many nested calls.
     #[error(
-        "one call of the model can make {limit} nested calls at most; split the work over several calls"
+        "one call of the model can make {limit} nested calls at most (policy.max_nested_calls); split the work over several calls"
     )]
     TooMany {
         /// The most nested calls of one call of the model.
-        limit: usize,
+        limit: u32,
     },
     /// The arguments are too long.
     #[error(

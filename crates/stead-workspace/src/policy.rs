@@ -17,6 +17,9 @@ pub struct Policy {
     /// The maximum number of parallel-safe calls of one step that run at the same time (default 8;
     /// 1 = sequential).
     pub parallel_tool_calls: u32,
+    /// The maximum number of nested calls that one call of the model can make, at all levels
+    /// together (default 1000; 0 = none).
+    pub max_nested_calls: u32,
     /// The number of identical rounds (same calls, same results) after which the model is warned
     /// (default 3, 0 = never).
     pub repeat_nudge: u32,
@@ -41,6 +44,7 @@ impl Default for Policy {
             run_timeout_seconds: 3600,
             tool_timeout_seconds: 120,
             parallel_tool_calls: 8,
+            max_nested_calls: 1_000,
             repeat_nudge: limits.repeat_nudge,
             repeat_end: limits.repeat_end,
             max_concurrent_subagents: 8,

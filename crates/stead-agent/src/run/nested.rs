@@ -15,9 +15,6 @@ use stead_tools::{CallTools, NestedCallError, NestedOutput};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-/// The most nested calls that one call of the model can make, at all levels together.
-pub(super) const MAX_NESTED_CALLS: usize = 1_000;
-
 /// Where the outcome of a nested call goes.
 pub(super) type Answer = oneshot::Sender<Result<NestedOutput, NestedCallError>>;
 
@@ -255,7 +252,7 @@ pub(super) struct NestedWork {
     running_alone: Option<String>,
     running: Option<FuturesUnordered<BoxFuture<'static, EndedCall>>>,
     /// The number of nested calls, by the call of the model they belong to.
-    counts: BTreeMap<String, usize>,
+    counts: BTreeMap<String, u32>,
     /// Whether a person is asked about a nested call.
     pub(super) has_asked: bool,
     /// Why the run must end. No more calls are begun then.
@@ -280,15 +277,19 @@ impl NestedWork {
         }
     }
 
-    /// Notes that a call makes a nested call. Fails if there are too many.
-    pub(super) fn enter(&mut self, link: &Arc<CallLink>) -> Result<(), NestedCallError> {
+    /// Notes that a call makes a nested call. Fails if it is too deep, or if the call of the model that
+    /// it belongs to has made `limit` calls already.
+    pub(super) fn enter(
+        &mut self,
+        link: &Arc<CallLink>,
+        limit: u32,
+    ) -> Result<(), NestedCallError> {
         if NestedId::depth_of(link.id()) >= MAX_NESTED_DEPTH {
             return Err(NestedCallError::TooDeep);
         }
         let top = NestedId::top_of(link.id());
         let count = self.counts.entry(top.to_owned()).or_default();
-        if *count >= MAX_NESTED_CALLS {
-            let limit = MAX_NESTED_CALLS;
+        if *count >= limit {
             return Err(NestedCallError::TooMany { limit });
         }
         *count += 1;

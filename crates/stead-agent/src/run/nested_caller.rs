@@ -155,7 +155,8 @@ impl Caller<'_, '_> {
             request.refuse(NestedCallError::Ending);
             return Ok(());
         }
-        if let Err(why) = work.enter(&link) {
+        let limit = self.journal.agent().policy().max_nested_calls;
+        if let Err(why) = work.enter(&link, limit) {
             request.refuse(why);
             return Ok(());
         }
@@ -273,6 +274,8 @@ impl Caller<'_, '_> {
         let admission = self.admit(pending).await;
         let nested = self.introduction(&id, nested);
         match admission {
+            // A hook has changed it, so that nobody is asked about it any more.
+            Admission::Run(_) if is_parked => {}
             Admission::Run(admitted) => {
                 self.run_nested(work, (*admitted, nested), (request, sharing), to_loop)
                     .await?;

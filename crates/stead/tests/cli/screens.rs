@@ -385,7 +385,7 @@ fn errors_say_what_is_wrong_and_what_to_do() {
     --- stdout
 
     --- stderr
-    stead: agent.yaml:2:3: policy.max_stepz: unknown field `max_stepz`; did you mean `max_steps`? (known: max_steps, run_timeout_seconds, tool_timeout_seconds, parallel_tool_calls, repeat_nudge, repeat_end, max_concurrent_subagents, max_subagent_depth, subagent_timeout_seconds)
+    stead: agent.yaml:2:3: policy.max_stepz: unknown field `max_stepz`; did you mean `max_steps`? (known: max_steps, run_timeout_seconds, tool_timeout_seconds, parallel_tool_calls, max_nested_calls, repeat_nudge, repeat_end, max_concurrent_subagents, max_subagent_depth, subagent_timeout_seconds)
     ");
     folder.put("agent.yaml", "timezone: UTC\n");
     assert_snapshot!(screen(&folder, &["run", "go"]), @r"

@@ -3,6 +3,7 @@
 
 mod crashes;
 mod interruptions;
+mod permissions;
 mod questions;
 mod runs;
 
@@ -11,7 +12,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
-use stead_agent::{Agent, RunOptions};
+use stead_agent::{Agent, ApprovalPolicy, RunOptions};
 use stead_core::{Entry, JournalLine, Message, Risk, SessionState};
 use stead_model::{Model, ScriptedModel};
 use stead_store::{Disk, OsDisk};
@@ -78,6 +79,14 @@ async fn run(agent: &Arc<Agent>, options: RunOptions) -> stead_agent::RunReport 
     let report = agent.session(session("s")).run(text("go"), options).await;
     agent.sessions().flush().await;
     report.unwrap()
+}
+
+/// Options under which every question is answered with yes.
+fn approving() -> RunOptions {
+    RunOptions {
+        approvals: ApprovalPolicy::ApproveAll,
+        ..RunOptions::default()
+    }
 }
 
 async fn read_journal(agent: &Arc<Agent>) -> (Vec<JournalLine>, SessionState) {
