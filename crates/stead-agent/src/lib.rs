@@ -22,13 +22,12 @@ mod memory;
 mod metered_model;
 mod model_facts;
 mod offload;
-mod prompt_sources;
 mod run;
 mod session;
 mod shared_document;
 mod subagents;
+mod taint;
 mod undo;
-mod untrusted_records;
 mod usage;
 mod workspace_agents;
 
@@ -62,7 +61,7 @@ pub use run::{
 pub use session::{Pinned, RewindPoint, Session, attach, fenced};
 pub use stead_gate::{
     CallFacts, CommandFacts, GateRules, Grant, GrantScope, ReadOnlyStatus, RuleMatch,
-    SessionPermissions, TaintedWrite, judge,
+    SessionPermissions, SessionTaint, judge,
 };
 pub use stead_memory::{
     BlameLine, ConsolidationReport, DeadJob, Fact, FactDocument, FactSelection, FactSource,

@@ -310,7 +310,7 @@ impl EventKind {
             SessionChange::Todos { todos } => Some(Self::Todos { todos }),
             SessionChange::Plan { plan } => Some(Self::Plan { stage: plan }),
             SessionChange::Mode { to } => Some(Self::Mode { to }),
-            SessionChange::Agent { .. } | SessionChange::Ceiling(_) => None,
+            SessionChange::Agent { .. } | SessionChange::Ceiling(_) | SessionChange::Trust => None,
         }
     }
 }

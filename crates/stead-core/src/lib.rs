@@ -40,6 +40,7 @@ mod run;
 mod session_change;
 mod session_origin;
 mod state;
+mod taint;
 mod tool;
 mod usage;
 mod variables;
@@ -73,9 +74,10 @@ pub use run::{CallState, NextAction, PendingCall, Run, RunLimits};
 pub use session_change::{PlanModeChange, PlanStage, SessionChange, Todo, TodoStatus};
 pub use session_origin::{ChildFiles, PermissionCeiling, SessionOrigin, SubagentOrigin};
 pub use state::{ActiveSkill, FoldError, SessionState, TurnMessage};
+pub use taint::{MAX_TAINT_ORIGINS, TaintOrigin, TaintOrigins, recorded_taint};
 pub use tool::{
-    AccessKind, ArgumentAliases, Executor, OutputLength, PathAccess, PathScope, Risk, TitleForm,
-    ToolEffect, ToolKind, ToolSpec, args_hash,
+    AccessKind, ArgumentAliases, Executor, OutputLength, PathAccess, PathScope, ResultContent,
+    Risk, TitleForm, ToolEffect, ToolKind, ToolSpec, args_hash,
 };
 pub use usage::{Price, StopReason, Usage, Usd};
 pub use variables::{Substitution, UnsetVariable, VariableLookup, VariableSyntax, substitute};

@@ -1,5 +1,5 @@
-//! Changes of a session: todos, plan mode, the active agent, the permission mode. Only the result
-//! of a call or a person makes such a change.
+//! Changes of a session: todos, plan mode, the active agent, the permission mode, trust. Only the
+//! result of a call or a person makes such a change.
 
 use crate::{PermissionCeiling, PermissionMode};
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,8 @@ pub enum SessionChange {
     },
     /// The ceiling of a subagent's session changes, because it was handed more work.
     Ceiling(PermissionCeiling),
+    /// A person vouches for everything in the session so far: it is no longer tainted.
+    Trust,
 }
 
 impl SessionChange {
@@ -194,7 +196,8 @@ impl Changes {
             SessionChange::Todos { .. }
             | SessionChange::Agent { .. }
             | SessionChange::Mode { .. }
-            | SessionChange::Ceiling(_) => None,
+            | SessionChange::Ceiling(_)
+            | SessionChange::Trust => None,
         };
         let known = self
             .recorded
@@ -216,7 +219,8 @@ impl Changes {
             SessionChange::Plan { .. }
             | SessionChange::Agent { .. }
             | SessionChange::Mode { .. }
-            | SessionChange::Ceiling(_) => None,
+            | SessionChange::Ceiling(_)
+            | SessionChange::Trust => None,
         });
         newest.unwrap_or_default()
     }
@@ -227,7 +231,8 @@ impl Changes {
             SessionChange::Todos { .. }
             | SessionChange::Agent { .. }
             | SessionChange::Mode { .. }
-            | SessionChange::Ceiling(_) => None,
+            | SessionChange::Ceiling(_)
+            | SessionChange::Trust => None,
         });
         newest.flatten()
     }
@@ -238,7 +243,8 @@ impl Changes {
             SessionChange::Todos { .. }
             | SessionChange::Plan { .. }
             | SessionChange::Mode { .. }
-            | SessionChange::Ceiling(_) => None,
+            | SessionChange::Ceiling(_)
+            | SessionChange::Trust => None,
         })
     }
 
@@ -248,7 +254,8 @@ impl Changes {
             SessionChange::Todos { .. }
             | SessionChange::Plan { .. }
             | SessionChange::Agent { .. }
-            | SessionChange::Ceiling(_) => None,
+            | SessionChange::Ceiling(_)
+            | SessionChange::Trust => None,
         })
     }
 
@@ -258,7 +265,8 @@ impl Changes {
             SessionChange::Todos { .. }
             | SessionChange::Plan { .. }
             | SessionChange::Agent { .. }
-            | SessionChange::Mode { .. } => None,
+            | SessionChange::Mode { .. }
+            | SessionChange::Trust => None,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Origins of sessions that do not start empty.
 
-use crate::{Fork, PermissionMode, SessionId};
+use crate::{Fork, PermissionMode, SessionId, TaintOrigins};
 use serde::{Deserialize, Serialize};
 
 /// The origin of a session that does not start empty.
@@ -52,6 +52,9 @@ pub struct PermissionCeiling {
     /// Whether an ancestor has taken in untrusted content.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tainted: bool,
+    /// Where that content comes from, as far as it is known.
+    #[serde(default, skip_serializing_if = "TaintOrigins::is_empty")]
+    pub taint: TaintOrigins,
 }
 
 impl PermissionCeiling {
@@ -69,6 +72,7 @@ impl PermissionCeiling {
         }
         self.planning = self.planning.take().or_else(|| other.planning.clone());
         self.tainted |= other.tainted;
+        self.taint.add_all(&other.taint);
     }
 }
 

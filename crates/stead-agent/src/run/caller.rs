@@ -8,7 +8,7 @@ use super::stop::RunStop;
 use crate::admission::{Admission, AdmittedCall, CallGate};
 use crate::hooks::{BeforeTool, HookResults, RunHooks};
 use crate::session::{RunFiles, session_view};
-use crate::untrusted_records::SessionRecords;
+use crate::taint::CallTaint;
 use futures_util::StreamExt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,6 +44,8 @@ struct FinishedCall {
     intent: Option<Entry>,
     length: OutputLength,
     result: CallResult,
+    /// What was known about its trust before it ran.
+    taint: CallTaint,
     hook_results: HookResults,
     /// Why the run must end.
     fatal: Option<String>,
@@ -152,7 +154,7 @@ impl Caller<'_, '_> {
         let session = self.journal.session();
         let tools = self.conversation.callable_tools(session.state());
         let mut result = self.result(&call.id, ResultStatus::Ok, text);
-        result.untrusted = CallGate::new(session.agent()).is_response_untrusted(tools, &call);
+        result.add_taint(CallGate::new(session.agent()).response_taint(tools, &call));
         result.content = self
             .conversation
             .offload_result(
@@ -257,7 +259,7 @@ impl Caller<'_, '_> {
     /// Returns the execution of a call, which does not borrow the run.
     fn begin(
         &mut self,
-        admitted: AdmittedCall,
+        mut admitted: AdmittedCall,
         deltas: &mpsc::Sender<(String, String)>,
     ) -> impl Future<Output = FinishedCall> + use<> {
         let spec = admitted.prepared.spec();
@@ -279,6 +281,7 @@ impl Caller<'_, '_> {
         let after =
             hooks.map(|hooks| hooks.after_tool(self.journal, self.conversation, &admitted.call));
         let signals = self.signals.clone();
+        let taint = std::mem::take(&mut admitted.taint);
         async move {
             // The call may have waited for others of the batch.
             if signals.has_steering() {
@@ -289,6 +292,7 @@ impl Caller<'_, '_> {
                     intent: None,
                     length,
                     result,
+                    taint,
                     hook_results: HookResults::default(),
                     fatal: None,
                 };
@@ -303,6 +307,7 @@ impl Caller<'_, '_> {
                 intent,
                 length,
                 result,
+                taint,
                 hook_results,
                 fatal,
             }
@@ -312,6 +317,11 @@ impl Caller<'_, '_> {
     /// Records the result of a call. Returns why the run must end, if it must.
     async fn finish(&mut self, finished: FinishedCall) -> Result<Option<RunStop>, RunStop> {
         let mut result = finished.result;
+        let session = self.journal.session();
+        finished
+            .taint
+            .settle(session, &*self.files.session, &mut result)
+            .await?;
         let mut hook_stop = None;
         if let Some(hooks) = &mut self.hooks {
             hook_stop = hooks
@@ -341,7 +351,7 @@ impl Caller<'_, '_> {
                 session: session.id().clone(),
                 seq: session.state().seq,
                 call: call.to_owned(),
-                tainted_by: session.state().tainted,
+                tainted_by: session.taint().map(|taint| taint.seq),
             },
             spills: self.spills(call, deltas),
             session: session_view(session.state()),
@@ -389,11 +399,6 @@ impl Caller<'_, '_> {
         if let Some(note) = edit_note {
             result.content.insert(0, Block::text(note));
         }
-        let paths = &session.agent().workspace().definition.paths;
-        result.untrusted = result.untrusted
-            || SessionRecords::new(paths)
-                .are_untrusted_in(&result.content, &**session.journals())
-                .await;
         let entries = intent.into_iter().chain([Entry::Result(result)]).collect();
         let lines = self.journal.record(entries).await?;
         for line in &lines {

@@ -22,7 +22,7 @@ pub(super) async fn execute(
     let AdmittedCall {
         call,
         prepared,
-        untrusted,
+        taint: _,
     } = admitted;
     // A call can set its own limit; otherwise it is that of the policy.
     let limit_setting = match prepared.plan().timeout() {
@@ -77,7 +77,8 @@ pub(super) async fn execute(
         content: output.content,
         seen: output.file_versions,
         activates: output.activates,
-        untrusted: untrusted || output.untrusted,
+        untrusted: !output.taint.is_empty(),
+        taint: output.taint,
         change: output.change,
         tasks: output.finished_tasks,
         ms: started.elapsed().as_millis() as u64,

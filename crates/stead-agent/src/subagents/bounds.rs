@@ -56,7 +56,8 @@ impl DelegationBounds {
                 SessionChange::Plan { .. }
                 | SessionChange::Todos { .. }
                 | SessionChange::Agent { .. }
-                | SessionChange::Ceiling(_) => {}
+                | SessionChange::Ceiling(_)
+                | SessionChange::Trust => {}
             }
         }
         self

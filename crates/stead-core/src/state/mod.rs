@@ -4,10 +4,11 @@ mod fold;
 
 use crate::context::{RenderedView, message_tokens};
 use crate::session_change::Changes;
+use crate::taint::TaintHistory;
 use crate::{
     AgentId, CallState, Entry, EntryKind, Fork, Message, NextAction, PermissionCeiling,
     PermissionMode, PlanStage, Run, RunEnd, RunId, RunLimits, RunOutcome, SessionId, SpendAmount,
-    SubagentOrigin, Todo, Usage, Usd,
+    SubagentOrigin, TaintOrigins, Todo, Usage, Usd,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -148,6 +149,9 @@ pub struct SessionState {
     /// The subagent tasks whose end was reported.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub told: BTreeSet<String>,
+    /// What has tainted the session, and the words of people that ended it.
+    #[serde(skip)]
+    pub(crate) taint: TaintHistory,
     /// All changes that a rewind may return to.
     #[serde(skip)]
     pub(crate) changes: Changes,
@@ -189,6 +193,12 @@ impl SessionState {
     pub fn ceiling(&self) -> Option<&PermissionCeiling> {
         let spawned = self.spawned.as_ref()?;
         Some(self.changes.ceiling().unwrap_or(&spawned.ceiling))
+    }
+
+    /// Returns the origins of the untrusted content that the session has taken in and nobody
+    /// vouched for.
+    pub fn taint_origins(&self) -> TaintOrigins {
+        self.taint.origins()
     }
 
     /// Returns the entries that repair an interrupted session: calls that were started and cannot

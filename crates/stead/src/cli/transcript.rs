@@ -418,6 +418,7 @@ fn change_text(change: &SessionChange) -> String {
         SessionChange::Plan { plan: None } => "plan mode off".to_owned(),
         SessionChange::Agent { to } => format!("the agent to {to}"),
         SessionChange::Mode { to } => format!("the permission mode to {to}"),
+        SessionChange::Trust => "the session so far as trusted".to_owned(),
         SessionChange::Ceiling(PermissionCeiling {
             modes,
             planning,
