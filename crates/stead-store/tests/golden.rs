@@ -6,9 +6,9 @@ use std::sync::Arc;
 use stead_core::{AgentId, Redactor, SessionId, SessionState};
 use stead_store::{FileSessions, LockWait, OsDisk, Sessions};
 
-/// Journals with the state they fold to: a conversation, and the session of a subagent with
-/// questions, steering and changes.
-const GOLDEN: [(&str, &str); 2] = [
+/// Journals with the state they fold to: a conversation; the session of a subagent with questions,
+/// steering and changes; one with the origins of untrusted content, and a person's word on them.
+const GOLDEN: [(&str, &str); 3] = [
     (
         include_str!("golden/v1.log.jsonl"),
         include_str!("golden/v1.state.json"),
@@ -16,6 +16,10 @@ const GOLDEN: [(&str, &str); 2] = [
     (
         include_str!("golden/v1-hands.log.jsonl"),
         include_str!("golden/v1-hands.state.json"),
+    ),
+    (
+        include_str!("golden/v1-trust.log.jsonl"),
+        include_str!("golden/v1-trust.state.json"),
     ),
 ];
 /// Every entry kind of format 1.
