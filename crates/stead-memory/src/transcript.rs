@@ -186,7 +186,7 @@ fn reply_piece(seq: u64, reply: &ModelReply, trust: TrustLevel) -> Option<Transc
         Block::Media(_) | Block::Thinking(_) => None,
     });
     let text = parts.collect::<Vec<_>>().join("\n");
-    (!text.trim().is_empty()).then(|| TranscriptPiece {
+    (!text.trim().is_empty()).then_some(TranscriptPiece {
         seq,
         speaker: TranscriptSpeaker::Agent,
         text,

@@ -317,11 +317,10 @@ impl Caller<'_, '_> {
     /// Records the result of a call. Returns why the run must end, if it must.
     async fn finish(&mut self, finished: FinishedCall) -> Result<Option<RunStop>, RunStop> {
         let mut result = finished.result;
-        let session = self.journal.session();
-        finished
+        let settled = finished
             .taint
-            .settle(session, &*self.files.session, &mut result)
-            .await?;
+            .settle(self.journal.session(), &*self.files.session, &mut result)
+            .await;
         let mut hook_stop = None;
         if let Some(hooks) = &mut self.hooks {
             hook_stop = hooks
@@ -335,6 +334,8 @@ impl Caller<'_, '_> {
             .await;
         self.record_result(&finished.tool, finished.intent, result)
             .await?;
+        // The result is on record; a run that cannot keep track of trust does not go on.
+        settled?;
         Ok(finished.fatal.map(RunStop::Tool).or(hook_stop))
     }
 

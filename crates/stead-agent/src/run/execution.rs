@@ -70,18 +70,19 @@ pub(super) async fn execute(
         ),
         Err((status, text)) => (status, Output::text(text), None),
     };
-    let result = CallResult {
+    let mut result = CallResult {
         run,
         id: call.id,
         status,
         content: output.content,
         seen: output.file_versions,
         activates: output.activates,
-        untrusted: !output.taint.is_empty(),
-        taint: output.taint,
+        untrusted: false,
+        taint: Vec::new(),
         change: output.change,
         tasks: output.finished_tasks,
         ms: started.elapsed().as_millis() as u64,
     };
+    result.add_taint(output.taint);
     (result, stop)
 }

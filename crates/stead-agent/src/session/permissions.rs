@@ -3,7 +3,7 @@
 use super::Session;
 use crate::admission::{CallGate, GateContext};
 use crate::{AgentError, DelegationBounds};
-use stead_core::{PermissionMode, PlanStage, SessionState};
+use stead_core::{PermissionCeiling, PermissionMode, PlanStage, SessionState};
 use stead_gate::{Grant, SessionPermissions, SessionTaint};
 use stead_tools::SessionView;
 use stead_vfs::VPath;
@@ -16,8 +16,8 @@ impl Session {
             .unwrap_or(self.agent().workspace().config().permission_mode)
     }
 
-    /// The permissions of the session's calls, besides the rules of the acting agent.
-    pub(crate) fn permissions(&self) -> SessionPermissions {
+    /// The restrictions of the session: those it inherits, and what it has taken in.
+    fn current_ceiling(&self) -> PermissionCeiling {
         let mut ceiling = self.state().ceiling().cloned().unwrap_or_default();
         if let Some(PlanStage::Making { file }) = &self.state().plan {
             ceiling.planning = Some(file.clone());
@@ -33,9 +33,14 @@ impl Session {
         if let Some(of_parent) = of_parent {
             ceiling.tighten(&of_parent.ceiling_for_subagents());
         }
+        ceiling
+    }
+
+    /// The permissions of the session's calls, besides the rules of the acting agent.
+    pub(crate) fn permissions(&self) -> SessionPermissions {
         SessionPermissions {
             mode: self.permission_mode(),
-            ceiling,
+            ceiling: self.current_ceiling(),
             grants: self.grants.clone(),
             denied_tools: CallGate::new(self.agent()).denied_tools(),
         }
@@ -45,7 +50,7 @@ impl Session {
     pub(crate) fn gate_context(&self) -> GateContext {
         let permissions = self.permissions();
         GateContext {
-            taint: self.taint_under(&permissions),
+            taint: self.taint_under(&permissions.ceiling),
             view: session_view(self.state()),
             permissions,
         }
@@ -53,14 +58,14 @@ impl Session {
 
     /// What the session has taken in, or a parent of it, if it is tainted.
     pub(crate) fn taint(&self) -> Option<SessionTaint> {
-        self.taint_under(&self.permissions())
+        self.taint_under(&self.current_ceiling())
     }
 
-    fn taint_under(&self, permissions: &SessionPermissions) -> Option<SessionTaint> {
-        permissions.ceiling.tainted.then(|| SessionTaint {
+    fn taint_under(&self, ceiling: &PermissionCeiling) -> Option<SessionTaint> {
+        ceiling.tainted.then(|| SessionTaint {
             // A subagent that was tainted from the beginning has been so since its first entry.
             seq: self.state().tainted.unwrap_or(1),
-            origins: permissions.ceiling.taint.clone(),
+            origins: ceiling.taint.clone(),
         })
     }
 

@@ -10,8 +10,8 @@ use crate::admission::CallGate;
 use crate::{AgentError, Session};
 use std::collections::BTreeMap;
 use stead_core::{
-    AccessKind, Block, CallResult, PathAccess, PathScope, ResultStatus, TaintOrigin, ToolEffect,
-    ToolKind,
+    AccessKind, Block, CallResult, PathAccess, PathScope, Redactor, ResultStatus, TaintOrigin,
+    ToolEffect, ToolKind,
 };
 use stead_sandbox::Isolation;
 use stead_shell::TargetRole;
@@ -149,8 +149,21 @@ impl CallTaint {
     }
 
     /// Adds to the result of the call where its content comes from, and marks the files that it
-    /// carried such content into.
+    /// carried such content into. If it is not known which files are tainted, the result is.
     pub(crate) async fn settle(
+        self,
+        session: &Session,
+        files: &dyn Vfs,
+        result: &mut CallResult,
+    ) -> Result<(), AgentError> {
+        let settled = self.settle_files(session, files, result).await;
+        if settled.is_err() {
+            result.add_taint([TaintOrigin::Unknown]);
+        }
+        settled
+    }
+
+    async fn settle_files(
         self,
         session: &Session,
         files: &dyn Vfs,
@@ -321,12 +334,28 @@ impl CallTaint {
             .iter()
             .cloned()
             .chain(inherited.unwrap_or_default())
+            .map(|origin| redacted(origin, session.redactor()))
             .collect();
         session
             .tainted_files()
             .mark(&session.owner_state(), &changed, &origins)
             .await?;
         Ok(())
+    }
+}
+
+/// Returns the origin without secrets, which a command may contain.
+fn redacted(origin: TaintOrigin, redactor: &Redactor) -> TaintOrigin {
+    match origin {
+        TaintOrigin::Command { command } => TaintOrigin::Command {
+            command: redactor.redact(&command).into_owned(),
+        },
+        other @ (TaintOrigin::Network { .. }
+        | TaintOrigin::Server { .. }
+        | TaintOrigin::Client { .. }
+        | TaintOrigin::File { .. }
+        | TaintOrigin::Session { .. }
+        | TaintOrigin::Unknown) => other,
     }
 }
 

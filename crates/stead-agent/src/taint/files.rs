@@ -232,7 +232,11 @@ mod tests {
     fn a_mark_holds_for_the_contents_that_were_tainted_and_a_folder_for_everything_in_it() {
         let mut marks = BTreeMap::new();
         let origin = TaintOrigin::command("curl x");
-        add_mark(&mut marks, &tainted("a.md", Some("1")), &[origin.clone()]);
+        add_mark(
+            &mut marks,
+            &tainted("a.md", Some("1")),
+            std::slice::from_ref(&origin),
+        );
         add_mark(&mut marks, &tainted("a.md", Some("2")), &[]);
         add_mark(&mut marks, &tainted("vendor/x", None), &[]);
         let of = |path: &str| mark_of(&marks, &VPath::parse(path).unwrap());
