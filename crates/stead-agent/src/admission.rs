@@ -1,15 +1,14 @@
 //! Admission of calls: what the gate must know about a call, and what follows from its verdict.
 
 use crate::approvals::ask_if_client_executes;
-use crate::prompt_sources::PromptSources as Prompts;
-use crate::untrusted_records::SessionRecords;
-use crate::{Agent, AgentParts, CallFacts, GateRules, TaintedWrite};
+use crate::taint::{CallTaint, PromptSources, named_paths};
+use crate::{Agent, AgentParts, CallFacts, GateRules, SessionTaint};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use stead_core::{
-    AccessKind, Ask, CallState, Owner, PathAccess, PendingCall, ResultStatus, RunId, ToolCall,
-    ToolEffect, ToolKind, Verdict, VerdictKind, args_hash,
+    AccessKind, Ask, CallState, PathAccess, PathScope, PendingCall, ResultStatus, RunId, ToolCall,
+    ToolKind, Verdict, VerdictKind, args_hash,
 };
 use stead_gate::{CommandFacts, RuleMatch, SessionPermissions, judge};
 use stead_place::PROJECT;
@@ -17,12 +16,11 @@ use stead_tools::{Executor, PreparedCall, Registry, SessionView};
 use stead_vfs::{Guarded, VPath, Vfs, VfsError};
 
 /// What the gate must know about the conversation that a call is part of.
-pub(crate) struct GateContext<'a> {
-    pub(crate) owner: &'a Owner,
+pub(crate) struct GateContext {
     /// The permissions of the session, besides the rules of its agent.
     pub(crate) permissions: SessionPermissions,
-    /// The journal entry that first brought in untrusted content.
-    pub(crate) tainted_since: Option<u64>,
+    /// What the session has taken in, if it is tainted.
+    pub(crate) taint: Option<SessionTaint>,
     /// The part of the session's state that tools see.
     pub(crate) view: SessionView,
 }
@@ -31,8 +29,8 @@ pub(crate) struct GateContext<'a> {
 pub(crate) struct AdmittedCall {
     pub(crate) call: ToolCall,
     pub(crate) prepared: PreparedCall,
-    /// Whether its result is untrusted content.
-    pub(crate) untrusted: bool,
+    /// What is known about its trust.
+    pub(crate) taint: CallTaint,
 }
 
 /// The outcome of admission.
@@ -101,7 +99,7 @@ impl CallGate<'_> {
         files: &dyn Vfs,
         run: &RunId,
         pending: PendingCall,
-        conversation: &GateContext<'_>,
+        conversation: &GateContext,
     ) -> Admission {
         let PendingCall { call, state, .. } = pending;
         if let Some(settled) = settled_by_answer(&state) {
@@ -155,8 +153,8 @@ impl CallGate<'_> {
                 | CallState::Done { .. } => false,
             };
         match verdict.kind {
-            _ if verdict.is_allowed() => Admission::Run(Box::new(self.admitted(call, prepared))),
-            VerdictKind::Ask if approved => Admission::Run(Box::new(self.admitted(call, prepared))),
+            _ if verdict.is_allowed() => self.admitted(files, call, prepared).await,
+            VerdictKind::Ask if approved => self.admitted(files, call, prepared).await,
             VerdictKind::Ask => {
                 if let Some(why) = prepared.plan().refusal(view).await {
                     return Admission::Refuse(ResultStatus::Error, why);
@@ -184,7 +182,7 @@ impl CallGate<'_> {
         &self,
         (tools, files): (&Registry, &dyn Vfs),
         prepared: &PreparedCall,
-        conversation: &GateContext<'_>,
+        conversation: &GateContext,
     ) -> Result<CallFacts, VfsError> {
         let workspace = &self.parts.workspace;
         let spec = prepared.spec();
@@ -196,8 +194,10 @@ impl CallGate<'_> {
         if let Some((command_facts, reads)) = plan.command().map(|line| self.judge_command(line)) {
             let folder_verdict = reads.ask_about_folders(&workspace.rules, files).await?;
             let rule_match = folder_verdict.map_or(command_facts.rule_match, RuleMatch::Matched);
+            let is_tainted = conversation.taint.is_some();
             command = Some(CommandFacts {
                 rule_match,
+                network: is_tainted && stead_shell::names_network(&command_facts.text),
                 ..command_facts
             });
             accesses.extend(reads.named_paths);
@@ -210,9 +210,12 @@ impl CallGate<'_> {
             args: prepared.args().clone(),
             unlisted: absent && excluded.is_none(),
             excluded,
-            tainted_write: self
-                .tainted_write(files, spec.kind, &accesses, conversation)
-                .await,
+            prompt_source: match &conversation.taint {
+                Some(_) => self.changed_prompt_source(files, prepared, &accesses).await,
+                None => None,
+            },
+            taint: conversation.taint.clone(),
+            sandbox: self.isolation(),
             project: self
                 .parts
                 .place
@@ -232,18 +235,35 @@ impl CallGate<'_> {
         })
     }
 
-    /// Returns the prompt source that the call would change, in a tainted session.
-    async fn tainted_write(
+    /// Returns the prompt source that a call with these accesses would change, as it names it.
+    async fn changed_prompt_source(
         &self,
         files: &dyn Vfs,
-        kind: ToolKind,
+        prepared: &PreparedCall,
         accesses: &[PathAccess],
-        conversation: &GateContext<'_>,
-    ) -> Option<TaintedWrite> {
-        let seq = conversation.tainted_since?;
+    ) -> Option<String> {
         // The tool quarantines what it saves in a tainted session.
-        if kind == ToolKind::MemorySave {
+        if prepared.spec().kind == ToolKind::MemorySave {
             return None;
+        }
+        let sources = PromptSources::new(&self.parts.workspace.definition.paths);
+        if let Some(line) = prepared.plan().command() {
+            let judgement = stead_shell::judge(&self.parts.workspace.config().commands, &line.text);
+            if judgement.reads.is_some() {
+                return None;
+            }
+            let is_in_source = VPath::parse(&line.cwd).is_ok_and(|cwd| sources.contains(&cwd));
+            if is_in_source {
+                return Some(line.cwd.clone());
+            }
+            let mut named = named_paths(&line.text, &line.cwd);
+            // A link to a prompt source counts as that file.
+            for path in named.iter_mut().filter_map(|named| named.path.as_mut()) {
+                if let Ok(real) = files.resolve(path).await {
+                    *path = real;
+                }
+            }
+            return sources.first_named(&named).map(str::to_owned);
         }
         let mut resolved = BTreeMap::new();
         for access in accesses {
@@ -255,35 +275,47 @@ impl CallGate<'_> {
                 resolved.insert(access.path.clone(), real);
             }
         }
-        let standing = Prompts::new(&self.parts.workspace.definition.paths, conversation.owner);
-        let path = standing
-            .first_changed(accesses, |path| resolved.get(path).cloned())?
-            .to_owned();
-        Some(TaintedWrite { seq, path })
+        let changed = sources.first_changed(accesses, |path| resolved.get(path).cloned());
+        if let Some(path) = changed {
+            return Some(path.to_owned());
+        }
+        brings_prompt_sources(&sources, files, accesses).await
     }
 
-    fn admitted(&self, call: ToolCall, prepared: PreparedCall) -> AdmittedCall {
-        let effect = prepared.spec().risk.effect;
-        let untrusted = self.is_result_untrusted(effect, prepared.plan().accesses());
-        AdmittedCall {
+    async fn admitted(&self, files: &dyn Vfs, call: ToolCall, prepared: PreparedCall) -> Admission {
+        let taint = CallTaint::before(self, files, &prepared).await;
+        Admission::Run(Box::new(AdmittedCall {
             call,
             prepared,
-            untrusted,
-        }
+            taint,
+        }))
     }
+}
 
-    /// Whether the result of a call is untrusted content: output of other machines and programs, and
-    /// records of other sessions, which may contain such output.
-    pub(crate) fn is_result_untrusted(&self, effect: ToolEffect, accesses: &[PathAccess]) -> bool {
-        let records = SessionRecords::new(&self.parts.workspace.definition.paths);
-        let of_sessions = |access: &PathAccess| {
-            VPath::parse(&access.path).is_ok_and(|path| records.contains(&path))
+/// Returns the destination of a move that makes a folder with prompt sources in it the folder of a
+/// user.
+async fn brings_prompt_sources(
+    sources: &PromptSources,
+    files: &dyn Vfs,
+    accesses: &[PathAccess],
+) -> Option<String> {
+    for access in accesses {
+        let PathScope::Arrival { from } = &access.scope else {
+            continue;
         };
-        match effect {
-            ToolEffect::Network | ToolEffect::Executes => true,
-            ToolEffect::Reads | ToolEffect::Writes => accesses.iter().any(of_sessions),
+        let Ok(from) = VPath::parse(from) else {
+            continue;
+        };
+        for source in sources.all() {
+            let Ok(inside) = from.join(source.as_str()) else {
+                continue;
+            };
+            if files.stat(&inside).await.is_ok() {
+                return Some(access.path.clone());
+            }
         }
     }
+    None
 }
 
 /// Returns what a person's answer already settled, if it did.

@@ -19,7 +19,7 @@ pub(crate) struct CommandReads {
 
 impl CallGate<'_> {
     /// Returns the isolation of commands.
-    fn isolation(&self) -> Isolation {
+    pub(crate) fn isolation(&self) -> Isolation {
         let sandbox = self.parts.sandbox.as_ref();
         sandbox.map_or(Isolation::NONE, |sandbox| sandbox.isolation())
     }
@@ -40,6 +40,7 @@ impl CallGate<'_> {
                 rule_match,
                 isolation: self.isolation(),
                 read_only,
+                network: false,
             },
             paths,
         )
@@ -124,7 +125,7 @@ impl CommandReads {
 }
 
 /// Returns a path of a command as a path of the workspace; `None` if it is outside.
-fn workspace_path(folder: &str, path: &str) -> Option<VPath> {
+pub(crate) fn workspace_path(folder: &str, path: &str) -> Option<VPath> {
     if path.starts_with('/') {
         return None;
     }

@@ -22,14 +22,13 @@ mod memory;
 mod metered_model;
 mod model_facts;
 mod offload;
-mod prompt_sources;
 mod run;
 mod session;
 mod session_models;
 mod shared_document;
 mod subagents;
+mod taint;
 mod undo;
-mod untrusted_records;
 mod usage;
 mod workspace_agents;
 
@@ -64,7 +63,7 @@ pub use session_models::NoModelReason;
 pub use stead_core::{ApprovalAnswer, ApprovalReply};
 pub use stead_gate::{
     CallFacts, CommandFacts, GateRules, Grant, GrantScope, ReadOnlyStatus, RuleMatch,
-    SessionPermissions, TaintedWrite, judge,
+    SessionPermissions, SessionTaint, judge,
 };
 pub use stead_memory::{
     BlameLine, ConsolidationReport, DeadJob, Fact, FactDocument, FactSelection, FactSource,

@@ -76,6 +76,8 @@ mod subagents;
 mod subagents_plan_mode;
 #[path = "all/support.rs"]
 mod support;
+#[path = "all/taint.rs"]
+mod taint;
 #[path = "all/tenant_fixtures.rs"]
 mod tenant_fixtures;
 #[path = "all/tenants.rs"]

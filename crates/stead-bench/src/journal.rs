@@ -90,6 +90,7 @@ fn exchange_entries(turn: usize) -> anyhow::Result<Vec<Entry>> {
             seen: Default::default(),
             activates: None,
             untrusted: false,
+            taint: Vec::new(),
             change: None,
             tasks: Vec::new(),
             ms: 1,

@@ -327,7 +327,8 @@ impl EventKind {
             SessionChange::Mode { to } => Some(Self::Mode { to }),
             SessionChange::Agent { .. }
             | SessionChange::Ceiling(_)
-            | SessionChange::Model { .. } => None,
+            | SessionChange::Model { .. }
+            | SessionChange::Trust => None,
         }
     }
 }

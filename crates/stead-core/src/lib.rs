@@ -44,6 +44,7 @@ mod session_model;
 mod session_origin;
 mod state;
 mod step_calls;
+mod taint;
 mod tool;
 mod usage;
 mod variables;
@@ -86,9 +87,10 @@ pub use session_origin::{
 };
 pub use state::{ActiveSkill, FoldError, SessionState, TurnMessage};
 pub use step_calls::{CallState, Nesting, PendingCall, StepCalls};
+pub use taint::{MAX_TAINT_ORIGINS, TaintOrigin, TaintOrigins, recorded_taint};
 pub use tool::{
-    AccessKind, ArgumentAliases, Executor, OutputLength, PathAccess, PathScope, Risk, TitleForm,
-    ToolEffect, ToolKind, ToolSpec, args_hash,
+    AccessKind, ArgumentAliases, Executor, OutputLength, PathAccess, PathScope, ResultContent,
+    Risk, TitleForm, ToolEffect, ToolKind, ToolSpec, args_hash,
 };
 pub use usage::{Price, StopReason, Usage, Usd};
 pub use variables::{Substitution, UnsetVariable, VariableLookup, VariableSyntax, substitute};

@@ -1,5 +1,5 @@
-//! Changes of a session: todos, plan mode, the active agent, the permission mode. Only the result
-//! of a call or a person makes such a change.
+//! Changes of a session: todos, plan mode, the active agent, the permission mode, trust. Only the
+//! result of a call or a person makes such a change.
 
 use crate::{PermissionCeiling, PermissionMode, SessionModel};
 use serde::{Deserialize, Serialize};
@@ -36,6 +36,8 @@ pub enum SessionChange {
         /// The model.
         to: SessionModel,
     },
+    /// A person vouches for everything in the session so far: it is no longer tainted.
+    Trust,
 }
 
 impl SessionChange {
@@ -200,7 +202,8 @@ impl Changes {
             | SessionChange::Agent { .. }
             | SessionChange::Mode { .. }
             | SessionChange::Ceiling(_)
-            | SessionChange::Model { .. } => None,
+            | SessionChange::Model { .. }
+            | SessionChange::Trust => None,
         };
         let known = self
             .recorded
@@ -223,7 +226,8 @@ impl Changes {
             | SessionChange::Agent { .. }
             | SessionChange::Mode { .. }
             | SessionChange::Ceiling(_)
-            | SessionChange::Model { .. } => None,
+            | SessionChange::Model { .. }
+            | SessionChange::Trust => None,
         });
         newest.unwrap_or_default()
     }
@@ -235,7 +239,8 @@ impl Changes {
             | SessionChange::Agent { .. }
             | SessionChange::Mode { .. }
             | SessionChange::Ceiling(_)
-            | SessionChange::Model { .. } => None,
+            | SessionChange::Model { .. }
+            | SessionChange::Trust => None,
         });
         newest.flatten()
     }
@@ -247,7 +252,8 @@ impl Changes {
             | SessionChange::Plan { .. }
             | SessionChange::Mode { .. }
             | SessionChange::Ceiling(_)
-            | SessionChange::Model { .. } => None,
+            | SessionChange::Model { .. }
+            | SessionChange::Trust => None,
         })
     }
 
@@ -258,7 +264,8 @@ impl Changes {
             | SessionChange::Plan { .. }
             | SessionChange::Agent { .. }
             | SessionChange::Ceiling(_)
-            | SessionChange::Model { .. } => None,
+            | SessionChange::Model { .. }
+            | SessionChange::Trust => None,
         })
     }
 
@@ -269,7 +276,8 @@ impl Changes {
             | SessionChange::Plan { .. }
             | SessionChange::Agent { .. }
             | SessionChange::Mode { .. }
-            | SessionChange::Model { .. } => None,
+            | SessionChange::Model { .. }
+            | SessionChange::Trust => None,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Origins of sessions that do not start empty.
 
-use crate::{Fork, PermissionMode, SessionId, SessionModel};
+use crate::{Fork, PermissionMode, SessionId, SessionModel, TaintOrigins};
 use serde::{Deserialize, Serialize};
 
 /// What the first entry of a new session records.
@@ -71,6 +71,9 @@ pub struct PermissionCeiling {
     /// Whether an ancestor has taken in untrusted content.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tainted: bool,
+    /// Where that content comes from, as far as it is known.
+    #[serde(default, skip_serializing_if = "TaintOrigins::is_empty")]
+    pub taint: TaintOrigins,
 }
 
 impl PermissionCeiling {
@@ -88,6 +91,7 @@ impl PermissionCeiling {
         }
         self.planning = self.planning.take().or_else(|| other.planning.clone());
         self.tainted |= other.tainted;
+        self.taint.add_all(&other.taint);
     }
 }
 

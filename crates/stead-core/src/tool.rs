@@ -27,6 +27,8 @@ pub struct ToolSpec {
     pub length: OutputLength,
     /// Who carries calls out.
     pub executor: Executor,
+    /// Whether results carry content from outside.
+    pub content: ResultContent,
     /// The canonical name of a tool whose rules hold for this one too.
     pub follows_rules_of: Option<String>,
     /// Other spellings of arguments, which are translated before the schema is checked.
@@ -52,6 +54,7 @@ impl ToolSpec {
             kind: ToolKind::Other,
             length: OutputLength::default(),
             executor: Executor::default(),
+            content: ResultContent::default(),
             follows_rules_of: None,
             argument_aliases: ArgumentAliases::default(),
             title: None,
@@ -72,6 +75,22 @@ impl ToolSpec {
         Self {
             aliases: aliases.into_iter().map(Into::into).collect(),
             ..self
+        }
+    }
+
+    /// Returns the spec of a tool that says itself whether its results carry content from outside.
+    pub fn with_content(self, content: ResultContent) -> Self {
+        Self { content, ..self }
+    }
+
+    /// Whether results carry content from outside: as the tool says, or else if it reaches other
+    /// machines or runs commands.
+    pub fn carries_outside_content(&self) -> bool {
+        match (self.content, self.risk.effect) {
+            (ResultContent::Outside, _)
+            | (ResultContent::ByEffect, ToolEffect::Network | ToolEffect::Executes) => true,
+            (ResultContent::Own, _)
+            | (ResultContent::ByEffect, ToolEffect::Reads | ToolEffect::Writes) => false,
         }
     }
 
@@ -115,6 +134,8 @@ pub enum ToolKind {
     SwitchAgent,
     /// Executed by the client that runs the agent.
     Client,
+    /// Sends a message to people outside the conversation, such as on a chat channel.
+    Message,
     /// Everything else, such as tools of the embedding program.
     Other,
 }
@@ -135,6 +156,7 @@ impl ToolKind {
             | Self::Delegation
             | Self::SwitchAgent
             | Self::Client
+            | Self::Message
             | Self::Other => false,
         }
     }
@@ -219,6 +241,19 @@ pub struct Risk {
     /// Whether running it twice has the same effect as running it once, so that an interrupted call
     /// may be run again.
     pub repeatable: bool,
+}
+
+/// Whether the results of a tool carry content from outside: words of other machines or programs,
+/// which nobody vouched for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum ResultContent {
+    /// They do if the tool reaches other machines or runs commands.
+    #[default]
+    ByEffect,
+    /// They do not: a tool that only sends, or whose source the program vouches for.
+    Own,
+    /// They do, whatever the effect is.
+    Outside,
 }
 
 /// The strongest thing a call can do, weakest first.

@@ -1,6 +1,7 @@
 //! Grants: narrow permissions that a person gave for good by answering a question with "always".
 
 use super::CallFacts;
+use super::taint::{TaintSink, sinks};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use stead_core::{RuleId, ToolEffect};
@@ -64,7 +65,8 @@ impl GrantScope {
     /// Returns the narrowest scope that includes calls like this one; none if a person must see
     /// each of them.
     pub fn offer(call: &CallFacts) -> Option<Self> {
-        if call.tainted_write.is_some() || call.always_asks.is_some() {
+        let must_be_seen = |sink: &TaintSink<'_>| !sink.can_be_granted();
+        if sinks(call).iter().any(must_be_seen) || call.always_asks.is_some() {
             return None;
         }
         if let Some(command) = &call.command {

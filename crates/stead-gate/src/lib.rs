@@ -7,10 +7,12 @@
 
 mod grant;
 mod mode;
+mod taint;
 #[cfg(test)]
 mod tests;
 
 pub use grant::{Grant, GrantScope};
+pub use taint::SessionTaint;
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -22,6 +24,7 @@ use stead_place::ProjectAccess;
 use stead_sandbox::Isolation;
 use stead_vfs::VPath;
 use stead_workspace::{Approval, ToolLists};
+use taint::TaintSink;
 
 /// The facts about a call, with the verdicts of the file and command rules on everything it would
 /// touch.
@@ -51,8 +54,13 @@ pub struct CallFacts {
     pub command: Option<CommandFacts>,
     /// The access to the attached project, if the call would change something in it.
     pub project: Option<ProjectAccess>,
-    /// The prompt source that the call would change, if its session is tainted.
-    pub tainted_write: Option<TaintedWrite>,
+    /// The walls that commands of the agent run behind.
+    pub sandbox: Isolation,
+    /// What the session has taken in, if it is tainted.
+    pub taint: Option<SessionTaint>,
+    /// The prompt source that the call would change, as the call names it. It is looked for only if
+    /// the session is tainted.
+    pub prompt_source: Option<String>,
     /// The reason why the call always asks, in any mode, if it does.
     pub always_asks: Option<String>,
 }
@@ -68,6 +76,8 @@ pub struct CommandFacts {
     pub isolation: Isolation,
     /// Whether the command certainly only reads.
     pub read_only: ReadOnlyStatus,
+    /// Whether the command plainly reaches other machines, if its walls let it.
+    pub network: bool,
 }
 
 /// Whether a rule decides about a command.
@@ -86,15 +96,6 @@ pub enum ReadOnlyStatus {
     Yes,
     /// It may do more.
     Unknown,
-}
-
-/// A change by which untrusted content could reach the prompts of later sessions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TaintedWrite {
-    /// The number of the entry that first brought in untrusted content.
-    pub seq: u64,
-    /// The path that would be changed, as the call names it.
-    pub path: String,
 }
 
 /// The rules of an agent about tools.
@@ -140,13 +141,13 @@ impl SessionPermissions {
 /// Judges a call. The function is pure: the same call, rules and permissions give the same verdict
 /// for every caller.
 pub fn judge(rules: &GateRules, terms: &SessionPermissions, call: &CallFacts) -> Verdict {
-    let flagged = [
-        call.tainted_write.as_ref().map(tainted_write_verdict),
-        call.always_asks
-            .as_ref()
-            .map(|why| Verdict::ask(RuleId::new(RuleSource::Tool, &call.tool), why)),
-    ];
-    let is_flagged = flagged.iter().flatten().next().is_some();
+    let sinks = taint::sinks(call);
+    let tainted = taint::verdicts(call, &sinks);
+    let flagged = call
+        .always_asks
+        .as_ref()
+        .map(|why| Verdict::ask(RuleId::new(RuleSource::Tool, &call.tool), why));
+    let can_be_granted = flagged.is_none() && sinks.iter().all(TaintSink::can_be_granted);
     let ruled = [
         terms
             .ceiling
@@ -172,16 +173,18 @@ pub fn judge(rules: &GateRules, terms: &SessionPermissions, call: &CallFacts) ->
     let asking: Vec<RuleId> = ruled
         .iter()
         .flatten()
+        .chain(&tainted)
         .filter(|verdict| verdict.kind == VerdictKind::Ask)
         .flat_map(|verdict| verdict.rules.iter().cloned())
         .collect();
     let by_mode = modes().map(|mode| Some(mode::mode_verdict(mode, call)));
+    let flagged = tainted.into_iter().map(Some).chain([flagged]);
     let verdict = strictest(ruled.into_iter().chain(flagged).chain(by_mode).flatten());
     if verdict.kind != VerdictKind::Ask {
         return verdict;
     }
     let frees = |grant: &&Grant| grant.covers(call) && grant.answers(&asking);
-    if !is_flagged && let Some(grant) = terms.grants.iter().find(frees) {
+    if can_be_granted && let Some(grant) = terms.grants.iter().find(frees) {
         return Verdict::allow(
             RuleId::new(RuleSource::Grant, &grant.id),
             format!("granted: {grant}"),
@@ -285,15 +288,6 @@ fn project_verdict(attached: ProjectAccess) -> Option<Verdict> {
     }
 }
 
-fn tainted_write_verdict(TaintedWrite { seq, path }: &TaintedWrite) -> Verdict {
-    Verdict::ask(
-        RuleId::new(RuleSource::Taint, path),
-        format!(
-            "tainted: entry {seq} brought in untrusted content, and {path:?} is part of later prompts"
-        ),
-    )
-}
-
 impl CallFacts {
     /// Returns the facts about a call of an excluded tool.
     pub fn of_excluded_tool(tool: &str, why: &str) -> Self {
@@ -310,7 +304,9 @@ impl CallFacts {
             resolved_paths: Vec::new(),
             command: None,
             project: None,
-            tainted_write: None,
+            sandbox: Isolation::NONE,
+            taint: None,
+            prompt_source: None,
             always_asks: None,
         }
     }

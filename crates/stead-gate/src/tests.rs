@@ -29,7 +29,9 @@ fn call(tool: &str, effect: ToolEffect) -> CallFacts {
         resolved_paths: Vec::new(),
         command: None,
         project: None,
-        tainted_write: None,
+        sandbox: Isolation::NONE,
+        taint: None,
+        prompt_source: None,
         always_asks: None,
     }
 }
@@ -40,11 +42,23 @@ fn command(ruled: RuleMatch, reads: ReadOnlyStatus) -> CallFacts {
         rule_match: ruled,
         isolation: Isolation::NONE,
         read_only: reads,
+        network: false,
     });
     CallFacts {
         command,
         ..call("execute", ToolEffect::Executes)
     }
+}
+
+/// The taint of a session that read the file page.html.
+fn taint() -> Option<SessionTaint> {
+    let file = stead_core::TaintOrigin::File {
+        path: "page.html".to_owned(),
+    };
+    Some(SessionTaint {
+        seq: 7,
+        origins: [file].into_iter().collect(),
+    })
 }
 
 fn in_mode(mode: Mode) -> SessionPermissions {
@@ -112,10 +126,8 @@ fn always_is_offered_as_narrowly_as_can_be_and_never_for_what_must_be_seen() {
         ),
         (
             CallFacts {
-                tainted_write: Some(TaintedWrite {
-                    seq: 1,
-                    path: "MEMORY.md".into(),
-                }),
+                taint: taint(),
+                prompt_source: Some("MEMORY.md".into()),
                 ..seen()
             },
             None,
@@ -211,10 +223,30 @@ fn the_strictest_rule_decides_and_is_named() {
 fn the_table_of_verdicts_is_as_it_was() {
     let by = |kind| RuleMatch::Matched(ruled(kind, "commands"));
     let unruled = || RuleMatch::NoMatch("no rule allows `x`".to_owned());
-    let tainted = Some(TaintedWrite {
-        seq: 7,
-        path: "MEMORY.md".to_owned(),
-    });
+    let tainted = |call: CallFacts| CallFacts {
+        taint: taint(),
+        ..call
+    };
+    let prompt_source = Some("MEMORY.md".to_owned());
+    let walls = Isolation {
+        files: Access::Blocked { by: "a test" },
+        processes: Access::Blocked { by: "a test" },
+        ..Isolation::NONE
+    };
+    let fetch = || call("web_fetch", ToolEffect::Network);
+    let online = |isolation| {
+        let facts = command(by(VerdictKind::Allow), ReadOnlyStatus::Unknown);
+        let command = facts.command.clone().map(|command| CommandFacts {
+            network: true,
+            isolation,
+            ..command
+        });
+        CallFacts { command, ..facts }
+    };
+    let closed = Isolation {
+        network: Access::Blocked { by: "a test" },
+        ..walls
+    };
     let files = |kind| Some(ruled(kind, "permissions[0]"));
     let reads = call("read_file", ToolEffect::Reads);
     let writes = call("write_file", ToolEffect::Writes);
@@ -226,7 +258,16 @@ fn the_table_of_verdicts_is_as_it_was() {
         ("a write to a read-only project", CallFacts { project: Some(ProjectAccess::ReadOnly), ..writes.clone() }),
         ("a write that a rule asks about", CallFacts { file_verdict: files(VerdictKind::Ask), ..writes.clone() }),
         ("a write that a rule denies", CallFacts { file_verdict: files(VerdictKind::Deny), ..writes.clone() }),
-        ("a write that is tainted", CallFacts { tainted_write: tainted, ..writes }),
+        ("a write that is tainted", tainted(CallFacts { prompt_source, ..writes.clone() })),
+        ("another write in a tainted session", tainted(writes)),
+        ("network in a tainted session", tainted(fetch())),
+        ("a read of a tool server in a tainted session", tainted(call("mcp__crm__find", ToolEffect::Reads))),
+        ("a change by a tool server in a tainted session", tainted(call("mcp__crm__pay", ToolEffect::Network))),
+        ("a message in a tainted session", tainted(CallFacts { kind: ToolKind::Message, ..call("send", ToolEffect::Writes) })),
+        ("a command that reaches the network in a tainted session", tainted(online(walls))),
+        ("the same behind walls", tainted(online(closed))),
+        ("a program beside the sandbox in a tainted session",
+            tainted(CallFacts { sandbox: walls, ..call("run_it", ToolEffect::Executes) })),
         ("a read that a rule asks about", CallFacts { file_verdict: files(VerdictKind::Ask), ..reads.clone() }),
         ("a call that approvals name", call("delete_file", ToolEffect::Writes)),
         ("a call that lists leave out", CallFacts { unlisted: true, ..reads.clone() }),
@@ -465,10 +506,8 @@ fn what_was_granted_answers_a_question_and_nothing_else() {
     };
     assert_eq!(judge(&rules, &all, &denied).kind, VerdictKind::Deny);
     let tainted = CallFacts {
-        tainted_write: Some(TaintedWrite {
-            seq: 1,
-            path: "docs/a".into(),
-        }),
+        taint: taint(),
+        prompt_source: Some("docs/a".into()),
         ..write("docs/a")
     };
     assert_eq!(judge(&rules, &all, &tainted).kind, VerdictKind::Ask);
@@ -505,6 +544,7 @@ fn circumstances() -> impl Strategy<Value = (GateRules, SessionPermissions, Call
             rule_match,
             isolation: Isolation::NONE,
             read_only: reads,
+            network: false,
         }),
     );
     let project = option::of(sample::select(vec![
@@ -518,16 +558,14 @@ fn circumstances() -> impl Strategy<Value = (GateRules, SessionPermissions, Call
     );
     let call = (effect, option::of(verdict()), command, project, flags).prop_map(
         |(effect, files, command, project, (flagged, tainted, unlisted))| {
-            let tainted = tainted.then(|| TaintedWrite {
-                seq: 1,
-                path: "a".to_owned(),
-            });
+            let prompt_source = tainted.then(|| "a".to_owned());
             CallFacts {
                 file_verdict: files,
                 command,
                 project,
                 always_asks: flagged,
-                tainted_write: tainted,
+                taint: prompt_source.as_ref().and_then(|_| taint()),
+                prompt_source,
                 unlisted,
                 ..call("t", effect)
             }
@@ -669,4 +707,47 @@ fn modes_ask_about_commands_that_can_leave_their_sandbox() {
         assert_eq!(kind(Mode::Default), by_default, "{isolation:?}");
         assert_eq!(kind(Mode::Explore), in_explore, "{isolation:?}");
     }
+}
+
+#[test]
+fn only_a_grant_that_was_given_in_a_tainted_session_answers_the_network_there() {
+    let fetch = |taint| CallFacts {
+        taint,
+        ..call("web_fetch", ToolEffect::Network)
+    };
+    let grant = |rules: &[RuleId]| Grant {
+        id: "g".into(),
+        tool: "web_fetch".into(),
+        what: GrantScope::Calls,
+        rule: String::new(),
+        rules: rules.to_vec(),
+        by: "ann".into(),
+        at: jiff::Timestamp::UNIX_EPOCH,
+    };
+    let asked = |taint| {
+        judge(
+            &GateRules::default(),
+            &in_mode(Mode::Default),
+            &fetch(taint),
+        )
+        .rules
+    };
+    let before = grant(&asked(None));
+    let during = grant(&asked(taint()));
+    let with = |grant: &Grant, taint| {
+        let terms = SessionPermissions {
+            grants: vec![grant.clone()],
+            ..in_mode(Mode::Default)
+        };
+        judge(&GateRules::default(), &terms, &fetch(taint)).kind
+    };
+    assert_eq!(with(&before, None), VerdictKind::Allow);
+    assert_eq!(with(&before, taint()), VerdictKind::Ask);
+    assert_eq!(with(&during, taint()), VerdictKind::Allow);
+    assert_eq!(GrantScope::offer(&fetch(taint())), Some(GrantScope::Calls));
+    let message = CallFacts {
+        kind: ToolKind::Message,
+        ..fetch(taint())
+    };
+    assert_eq!(GrantScope::offer(&message), None);
 }

@@ -1,7 +1,7 @@
 //! The conversation since the mark in pieces, each with its trust level.
 //!
-//! Trust does not depend on how a model behaves. Everything before the first untrusted result is
-//! trusted. After it, only text that the person typed is: an answer may repeat untrusted content,
+//! Trust does not depend on how a model behaves. Everything before the first untrusted result or
+//! notice is trusted. After it, only text that the person typed is: an answer may repeat untrusted content,
 //! and a file may have been written by the agent because untrusted content told it to.
 //!
 //! Unlike the transcript for summaries, results and arguments are cut short, harness messages,
@@ -9,7 +9,9 @@
 //! what people and the agent say, and need a source.
 
 use std::collections::BTreeMap;
-use stead_core::{Block, CallResult, Entry, JournalLine, ModelReply, NestedId, text_tokens};
+use stead_core::{
+    Block, CallResult, Entry, JournalLine, ModelReply, NestedId, SessionChange, text_tokens,
+};
 
 /// The most characters of a call's arguments that are shown.
 const ARGS_CHARS: usize = 500;
@@ -75,25 +77,25 @@ pub(crate) struct TranscriptChunk {
 pub(crate) fn pieces(lines: &[JournalLine], after: u64, upto: u64) -> Vec<TranscriptPiece> {
     let mut pieces = Vec::<TranscriptPiece>::new();
     let mut tools = BTreeMap::<&str, &str>::new();
-    let mut tainted = None::<u64>;
+    let mut trust = SessionTrust::default();
     for line in lines {
         let seq = line.seq;
         match &line.entry {
             // Entries that were rewound later are left out, too.
             Entry::Rewind(rewind) => {
                 pieces.retain(|piece| piece.seq <= rewind.to);
-                tainted = tainted.filter(|seq| *seq <= rewind.to);
+                trust.rewind(rewind.to);
             }
             _ if seq > upto => {}
-            Entry::User(input) => pieces.extend(input_pieces(seq, &input.content, tainted)),
-            Entry::Steer(steer) => pieces.extend(input_pieces(seq, &steer.content, tainted)),
-            Entry::Model(reply) => pieces.extend(reply_piece(seq, reply, tainted)),
+            Entry::User(input) => pieces.extend(input_pieces(seq, &input.content, trust.level())),
+            Entry::Steer(steer) => pieces.extend(input_pieces(seq, &steer.content, trust.level())),
+            Entry::Model(reply) => pieces.extend(reply_piece(seq, reply, trust.level())),
             Entry::Call(intent) => {
                 tools.insert(&intent.id, &intent.tool);
             }
             Entry::Result(result) => {
                 if result.untrusted {
-                    tainted = tainted.or(Some(seq));
+                    trust.tainted.push(seq);
                 }
                 // The call that made a nested call reports what matters of it.
                 if NestedId::parse(&result.id).is_some() {
@@ -101,13 +103,31 @@ pub(crate) fn pieces(lines: &[JournalLine], after: u64, upto: u64) -> Vec<Transc
                 }
                 // A call without intent was refused; its name may be made up by the model.
                 let tool = tools.get(result.id.as_str()).copied().unwrap_or("a tool");
-                pieces.extend(result_piece(seq, result, tool, tainted));
+                pieces.extend(result_piece(seq, result, tool, trust.level()));
             }
-            Entry::Session(_)
-            | Entry::Ask(_)
+            Entry::Notice(notice) if notice.untrusted => trust.tainted.push(seq),
+            // A subagent whose parent was tainted was given words of that.
+            Entry::Session(start) => {
+                let ceiling = start.spawned.as_ref().map(|spawned| &spawned.ceiling);
+                if ceiling.is_some_and(|ceiling| ceiling.tainted) {
+                    trust.tainted.push(seq);
+                }
+            }
+            Entry::Set(set) => match &set.change {
+                SessionChange::Trust => trust.trusted.push(seq),
+                SessionChange::Ceiling(ceiling) if ceiling.tainted => {
+                    trust.tainted.push(seq);
+                }
+                SessionChange::Ceiling(_)
+                | SessionChange::Todos { .. }
+                | SessionChange::Plan { .. }
+                | SessionChange::Agent { .. }
+                | SessionChange::Mode { .. }
+                | SessionChange::Model { .. } => {}
+            },
+            Entry::Ask(_)
             | Entry::Decision(_)
             | Entry::Notice(_)
-            | Entry::Set(_)
             | Entry::Pin(_)
             | Entry::Hook(_)
             | Entry::Compaction(_)
@@ -118,22 +138,37 @@ pub(crate) fn pieces(lines: &[JournalLine], after: u64, upto: u64) -> Vec<Transc
     pieces
 }
 
-fn trust_level(tainted: Option<u64>) -> TrustLevel {
-    if tainted.is_some() {
-        TrustLevel::Untrusted
-    } else {
-        TrustLevel::Trusted
+/// The entries that tainted a session, and those with which a person vouched for it so far.
+#[derive(Default)]
+struct SessionTrust {
+    tainted: Vec<u64>,
+    trusted: Vec<u64>,
+}
+
+impl SessionTrust {
+    fn rewind(&mut self, to: u64) {
+        self.tainted.retain(|seq| *seq <= to);
+        self.trusted.retain(|seq| *seq <= to);
+    }
+
+    /// Returns the trust level of what an agent or a tool says now.
+    fn level(&self) -> TrustLevel {
+        if self.tainted.last() > self.trusted.last() {
+            TrustLevel::Untrusted
+        } else {
+            TrustLevel::Trusted
+        }
     }
 }
 
 /// Returns the pieces of an input: typed text is always trusted, attached files are not.
-fn input_pieces(seq: u64, content: &[Block], tainted: Option<u64>) -> Vec<TranscriptPiece> {
+fn input_pieces(seq: u64, content: &[Block], trust: TrustLevel) -> Vec<TranscriptPiece> {
     let piece = |block: &Block| match block {
         Block::Text { text } if text.starts_with(ATTACHED) => Some(TranscriptPiece {
             seq,
             speaker: TranscriptSpeaker::Attachment,
             text: clipped(text, RESULT_CHARS),
-            trust: trust_level(tainted),
+            trust,
         }),
         Block::Text { text } => Some(TranscriptPiece {
             seq,
@@ -147,7 +182,7 @@ fn input_pieces(seq: u64, content: &[Block], tainted: Option<u64>) -> Vec<Transc
 }
 
 /// Returns the piece of a model's reply, with its calls.
-fn reply_piece(seq: u64, reply: &ModelReply, tainted: Option<u64>) -> Option<TranscriptPiece> {
+fn reply_piece(seq: u64, reply: &ModelReply, trust: TrustLevel) -> Option<TranscriptPiece> {
     let parts = reply.content.iter().filter_map(|block| match block {
         Block::Text { text } => Some(clipped(text, MESSAGE_CHARS)),
         Block::ToolCall(call) => Some(format!(
@@ -158,11 +193,11 @@ fn reply_piece(seq: u64, reply: &ModelReply, tainted: Option<u64>) -> Option<Tra
         Block::Media(_) | Block::Thinking(_) => None,
     });
     let text = parts.collect::<Vec<_>>().join("\n");
-    (!text.trim().is_empty()).then(|| TranscriptPiece {
+    (!text.trim().is_empty()).then_some(TranscriptPiece {
         seq,
         speaker: TranscriptSpeaker::Agent,
         text,
-        trust: trust_level(tainted),
+        trust,
     })
 }
 
@@ -170,7 +205,7 @@ fn result_piece(
     seq: u64,
     result: &CallResult,
     tool: &str,
-    tainted: Option<u64>,
+    trust: TrustLevel,
 ) -> Option<TranscriptPiece> {
     let text = stead_core::Message::User {
         content: result.content.clone(),
@@ -181,7 +216,7 @@ fn result_piece(
         seq,
         speaker: TranscriptSpeaker::Tool(tool.to_owned()),
         text,
-        trust: trust_level(tainted),
+        trust,
     })
 }
 

@@ -30,6 +30,7 @@ mod read_table;
 mod rules;
 mod script;
 mod suggest;
+mod targets;
 mod wrappers;
 
 #[cfg(test)]
@@ -44,6 +45,7 @@ pub use script::{
     UnknownCause, WordValue,
 };
 pub use suggest::suggest_rules;
+pub use targets::{CommandTarget, TargetRole, command_targets, names_network};
 
 use parser::ShellParser;
 

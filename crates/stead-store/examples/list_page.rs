@@ -53,7 +53,11 @@ async fn make(folder: &Path, count: u64) -> Result<(), Box<dyn std::error::Error
     std::fs::create_dir_all(&dir)?;
     for n in 0..count {
         let id = SessionId::fresh();
-        let start = Entry::Session(SessionStart::new(id.clone(), AgentId::main(), None));
+        let start = Entry::Session(SessionStart::new(
+            id.clone(),
+            AgentId::main(),
+            stead_core::NewSession::default(),
+        ));
         let runs = (0..10).flat_map(|_| run("What have we decided about the parcels for Bern?"));
         let mut text = String::new();
         let mut sum = ChainSum::START;

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use stead_core::{AgentId, Redactor, SessionId, SessionState};
 use stead_store::{FileSessions, LockWait, OsDisk, Sessions};
 
-/// Journals with the state they fold to: a conversation, the session of a subagent with questions,
-/// steering and changes, and nested calls, some of them in an open run.
+/// Journals with the state they fold to: a conversation; the session of a subagent with questions,
+/// steering and changes; nested calls, some of them in an open run; and the origins of untrusted
+/// content, with a person's word on them.
 const GOLDEN: [(&str, &str); 3] = [
     (
         include_str!("golden/v1.log.jsonl"),
@@ -20,6 +21,10 @@ const GOLDEN: [(&str, &str); 3] = [
     (
         include_str!("golden/v1-nested.log.jsonl"),
         include_str!("golden/v1-nested.state.json"),
+    ),
+    (
+        include_str!("golden/v1-trust.log.jsonl"),
+        include_str!("golden/v1-trust.state.json"),
     ),
 ];
 /// Every entry kind of format 1.

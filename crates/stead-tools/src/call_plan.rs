@@ -25,6 +25,7 @@ pub struct CallPlan {
     accesses: Vec<PathAccess>,
     named_paths: Vec<String>,
     command: Option<CommandLine>,
+    hosts: Vec<String>,
     timeout: Option<Duration>,
     approval: Option<String>,
     preview: Option<LazyText>,
@@ -106,6 +107,13 @@ impl CallPlan {
         self
     }
 
+    /// Returns the plan of a call that reaches the machine `host` and no others but those that are
+    /// also named. A person may have declared that machine trusted.
+    pub fn with_host(mut self, host: impl Into<String>) -> Self {
+        self.hosts.push(host.into());
+        self
+    }
+
     /// Returns the plan with a time limit that replaces the usual one.
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -184,6 +192,11 @@ impl CallPlan {
     /// Returns the shell command that the call would run.
     pub fn command(&self) -> Option<&CommandLine> {
         self.command.as_ref()
+    }
+
+    /// Returns the machines that the call would reach; none if the tool does not say.
+    pub fn hosts(&self) -> &[String] {
+        &self.hosts
     }
 
     /// Returns how long the call may take, if not the usual time.

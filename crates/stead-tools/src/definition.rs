@@ -3,7 +3,9 @@
 use crate::{TypedTitleForm, schema, title};
 use serde_json::Value;
 use std::sync::Arc;
-use stead_core::{ArgumentAliases, Executor, OutputLength, Risk, TitleForm, ToolKind, ToolSpec};
+use stead_core::{
+    ArgumentAliases, Executor, OutputLength, ResultContent, Risk, TitleForm, ToolKind, ToolSpec,
+};
 
 /// The names and the kind of a built-in tool.
 ///
@@ -196,6 +198,7 @@ impl ToolDef {
             kind: identity.kind,
             length,
             executor: Executor::Harness,
+            content: ResultContent::ByEffect,
             follows_rules_of: identity.follows_rules_of.map(str::to_owned),
             argument_aliases,
             title,

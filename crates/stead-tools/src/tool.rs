@@ -6,7 +6,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use stead_core::{
-    ActiveSkill, Block, PlanStage, SessionChange, SessionId, SkillActivation, Todo, ToolSpec,
+    ActiveSkill, Block, PlanStage, SessionChange, SessionId, SkillActivation, TaintOrigin, Todo,
+    ToolSpec,
 };
 use stead_vfs::{VPath, Version, Vfs};
 use tokio_util::sync::CancellationToken;
@@ -115,8 +116,9 @@ pub struct Output {
     pub file_versions: BTreeMap<String, String>,
     /// The skill whose instructions the content is, if it is one.
     pub activates: Option<SkillActivation>,
-    /// Whether the content is untrusted, whatever the tool's risk says.
-    pub untrusted: bool,
+    /// The origins of untrusted content in it, beside those that follow from the tool's spec and
+    /// plan.
+    pub taint: Vec<TaintOrigin>,
     /// A change of the session that takes effect with this result.
     pub change: Option<SessionChange>,
     /// The subagent tasks whose end the content reports.
@@ -134,12 +136,10 @@ impl Output {
         }
     }
 
-    /// Returns the output, marked as untrusted if `found` is true.
-    pub fn untrusted_if(self, found: bool) -> Self {
-        Self {
-            untrusted: self.untrusted || found,
-            ..self
-        }
+    /// Returns the output with further origins of untrusted content. With none nothing changes.
+    pub fn tainted_by(mut self, origins: impl IntoIterator<Item = TaintOrigin>) -> Self {
+        self.taint.extend(origins);
+        self
     }
 
     /// Returns the output with a change of the session.

@@ -72,7 +72,7 @@ pub use overlay::Overlay;
 pub use path::{PathError, VPath};
 pub use recorded::{ChangeRecord, FileChange, FileState, Recorded};
 pub use routes::Routes;
-pub use rules::{CheckedRule, Protected, Rule, RuleError, Rules, is_secret};
+pub use rules::{CheckedRule, PathPatterns, Protected, Rule, RuleError, Rules, is_secret};
 pub use scoped::Scoped;
 pub use search::{
     Bounds, Case, FileMatches, FileSearchError, GlobQuery, GlobResult, GrepLine, GrepMode,

@@ -3,7 +3,7 @@
 use crate::{
     Approval, BudgetSettings, ClientToolSettings, CompactionSettings, DisabledFeatures,
     ExecuteSettings, Finding, MemorySettings, OffloadSettings, PlanSettings, Policy, QueueSettings,
-    SearchSettings, SettingsDocument, Surface, UndoSettings,
+    SearchSettings, SettingsDocument, Surface, TrustSettings, UndoSettings,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -73,6 +73,8 @@ pub struct AgentConfig {
     pub offload: OffloadSettings,
     /// The environment of commands.
     pub execute: ExecuteSettings,
+    /// The sources whose content is trusted: hosts, tool servers, files.
+    pub trust: TrustSettings,
     /// The names under which tools are shown to the model (default: as the layout does).
     pub surface: Option<Surface>,
     /// The time zone of dates and schedules, by its IANA name: `Europe/Paris` (default: the
@@ -222,7 +224,7 @@ impl AgentConfig {
         {
             return Some(problem);
         }
-        if let Some(problem) = self.execute.problem() {
+        if let Some(problem) = self.execute.problem().or_else(|| self.trust.problem()) {
             return Some(problem);
         }
         if let Some(problem) = ClientToolSettings::problem(&self.client_tools) {

@@ -49,6 +49,9 @@ pub struct WorkspacePaths {
     pub memory: Option<VPath>,
     /// The folder of the facts of each day.
     pub daily_facts: Option<VPath>,
+    /// The memory of the agent that a subagent works for. The subagent neither is shown it nor
+    /// keeps it.
+    pub memory_of_parent: Vec<VPath>,
     /// The folder of knowledge: its `KNOWLEDGE.md` is shown whole, the rest listed.
     pub knowledge: Option<VPath>,
     /// Folders of skills, lowest first.

@@ -54,8 +54,10 @@ impl Definition {
             AgentRole::Main => {}
             // Memory about a person is for the agent that talks to that person.
             AgentRole::Child => {
-                role.paths.memory = None;
-                role.paths.daily_facts = None;
+                let own = [role.paths.memory.take(), role.paths.daily_facts.take()];
+                role.paths
+                    .memory_of_parent
+                    .extend(own.into_iter().flatten());
                 role.config.memory.flush = Some(false);
                 role.config.system_prompt = None;
                 role.config.description = None;
@@ -128,6 +130,7 @@ pub(crate) fn with_implied_tools(mut tools: Vec<String>, spec: &AgentSpec) -> Ve
         | ToolKind::MemorySave
         | ToolKind::MemoryForget
         | ToolKind::Client
+        | ToolKind::Message
         | ToolKind::Other => false,
     });
     tools.extend(implied.map(|tool| tool.name.to_owned()));

@@ -55,6 +55,7 @@ mod settings_document;
 mod strict_value;
 mod text_reader;
 mod tool_lists;
+mod trust;
 mod workspace;
 
 pub use agent_spec::{AgentMode, AgentRole, AgentSpec, SpecPolicy, SubagentIsolation};
@@ -101,4 +102,5 @@ pub use stead_tools::Surface;
 use stead_tools::closest_name;
 pub use text_reader::{Excerpt, ReadWindow, TextReader};
 pub use tool_lists::{EmptyAllow, McpServer, ToolLists, ToolsConfig, Transport, tool_problem};
+pub use trust::TrustSettings;
 pub use workspace::{SkillTrees, SubagentSpecs, Workspace, WorkspaceError};

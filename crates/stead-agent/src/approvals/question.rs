@@ -2,10 +2,11 @@
 
 use crate::CallFacts;
 use crate::admission::{CallGate, resolved_paths};
+use crate::taint::tool_origins;
 use std::time::Duration;
 use stead_core::{
-    AccessKind, AskTerms, DecisionKind, PathAccess, PathScope, RuleId, RuleSource, ToolCall,
-    ToolSpec, Verdict, VerdictKind,
+    AccessKind, AskTerms, DecisionKind, PathAccess, PathScope, RuleId, RuleSource, TaintOrigin,
+    ToolCall, ToolSpec, Verdict, VerdictKind,
 };
 use stead_gate::GrantScope;
 use stead_tools::{CallPlan, Executor, PlanView, PreparedCall, Registry};
@@ -78,13 +79,14 @@ impl CallGate<'_> {
         Some(text)
     }
 
-    /// Whether the result that a client answers is untrusted content.
-    pub(crate) fn is_response_untrusted(&self, tools: &Registry, call: &ToolCall) -> bool {
+    /// Returns the origins of untrusted content in the result that a client answers.
+    pub(crate) fn response_taint(&self, tools: &Registry, call: &ToolCall) -> Vec<TaintOrigin> {
         let tool = tools
             .find(&call.name)
             .filter(|tool| tool.spec().executor == Executor::Client);
-        // The harness does not touch files for a tool that the client executes.
-        tool.is_some_and(|tool| self.is_result_untrusted(tool.spec().risk.effect, &[]))
+        let trust = &self.parts.workspace.config().trust;
+        tool.map(|tool| tool_origins(tool.spec(), &CallPlan::default(), trust))
+            .unwrap_or_default()
     }
 }
 

@@ -37,6 +37,7 @@ pub fn entry_text(entry: &Entry) -> Option<EntryText> {
             LineSpeaker::User,
             blocks_text(&steer.content, &HashSet::new()),
         ),
+        Entry::Notice(notice) if notice.untrusted => (LineSpeaker::Outside, notice.text.clone()),
         Entry::Notice(notice) => (LineSpeaker::Harness, notice.text.clone()),
         Entry::Compaction(compaction) => (
             LineSpeaker::Harness,

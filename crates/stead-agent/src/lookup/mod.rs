@@ -14,7 +14,7 @@ pub use memory::MemoryFiles;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::{Entry, JournalLine, SessionId};
+use stead_core::{SessionId, TaintOrigin, recorded_taint};
 use stead_search::{
     AppendOutcome, Embed, HybridOptions, Index, IndexError, LazyIndex, Query, SearchResults,
     SearchScope, SearchSource, SearchSourceKind, SyncOutcome,
@@ -41,8 +41,8 @@ pub struct LookupResult {
     pub hits: SearchResults,
     /// Sessions and files that could not be read, with the reason.
     pub unread: Vec<String>,
-    /// Whether a hit may be untrusted content, or derived from it.
-    pub untrusted: bool,
+    /// The sessions of hits that may be untrusted content, or derived from it.
+    pub taint: Vec<TaintOrigin>,
 }
 
 /// Why a search failed.
@@ -135,16 +135,16 @@ impl Lookup {
         let found = self
             .query_index(index, &query.clone().in_scope(scope))
             .await?;
-        let untrusted = match target {
-            LookupTarget::Memory(_) => false,
+        let taint = match target {
+            LookupTarget::Memory(_) => Vec::new(),
             LookupTarget::Sessions(sessions) | LookupTarget::Session(sessions, _) => {
-                has_untrusted(sessions, &found).await?
+                tainted_hits(sessions, &found).await?
             }
         };
         Ok(LookupResult {
             hits: found,
             unread,
-            untrusted,
+            taint,
         })
     }
 
@@ -162,12 +162,13 @@ impl Lookup {
     }
 }
 
-/// Whether a hit comes after untrusted content in its session. Entries that were rewound count,
-/// because they are found, too.
-async fn has_untrusted(
+/// Returns the sessions in which a hit comes after untrusted content. Entries that were rewound
+/// count, because they are found, too.
+async fn tainted_hits(
     sessions: &dyn Sessions,
     found: &SearchResults,
-) -> Result<bool, LookupError> {
+) -> Result<Vec<TaintOrigin>, LookupError> {
+    let mut origins = Vec::new();
     let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
     for hit in &found.hits {
         let place = newest.entry(&hit.source).or_default();
@@ -175,20 +176,14 @@ async fn has_untrusted(
     }
     for (source, place) in newest {
         let Ok(id) = SessionId::new(source) else {
-            return Ok(true);
+            return Ok(vec![TaintOrigin::Unknown]);
         };
-        let untrusted =
-            |line: &JournalLine| matches!(&line.entry, Entry::Result(result) if result.untrusted);
         let lines = sessions.read(&id).await?;
-        if lines
-            .iter()
-            .take_while(|line| line.seq <= place)
-            .any(untrusted)
-        {
-            return Ok(true);
+        if !recorded_taint(&lines, place).is_empty() {
+            origins.push(TaintOrigin::Session { id });
         }
     }
-    Ok(false)
+    Ok(origins)
 }
 
 /// The target of a search.

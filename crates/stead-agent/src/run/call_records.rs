@@ -3,7 +3,6 @@
 use super::caller::Caller;
 use super::stop::RunStop;
 use crate::admission::CallGate;
-use crate::untrusted_records::SessionRecords;
 use std::borrow::Cow;
 use stead_core::{
     Ask, AskTerms, Block, CallResult, Entry, EventKind, NestedCall, NestedId, PendingCall,
@@ -62,7 +61,7 @@ impl Caller<'_, '_> {
         let session = self.journal.session();
         let tools = self.conversation.callable_tools(session.state());
         let mut result = self.result(&call.id, ResultStatus::Ok, text);
-        result.untrusted = CallGate::new(session.agent()).is_response_untrusted(tools, &call);
+        result.add_taint(CallGate::new(session.agent()).response_taint(tools, &call));
         result.nested = nested;
         result.content = self
             .offload(&call.id, OutputLength::Any, result.content)
@@ -140,11 +139,6 @@ impl Caller<'_, '_> {
             result.untrusted |= pending.is_some_and(|pending| pending.nesting.untrusted);
             unfinished = run.unfinished_results(&result.id);
         }
-        let paths = &session.agent().workspace().definition.paths;
-        result.untrusted = result.untrusted
-            || SessionRecords::new(paths)
-                .are_untrusted_in(&result.content, &**session.journals())
-                .await;
         if !unfinished.is_empty() {
             self.record_unfinished(unfinished).await?;
         }

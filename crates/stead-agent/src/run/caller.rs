@@ -10,6 +10,7 @@ use super::stop::RunStop;
 use crate::admission::{Admission, AdmittedCall, CallGate};
 use crate::hooks::{BeforeTool, HookResults, RunHooks};
 use crate::session::{RunFiles, session_view};
+use crate::taint::CallTaint;
 use futures_util::StreamExt;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -50,6 +51,8 @@ pub(super) struct FinishedCall {
     pub(super) link: Option<Arc<CallLink>>,
     pub(super) length: OutputLength,
     pub(super) result: CallResult,
+    /// What was known about its trust before it ran.
+    pub(super) taint: CallTaint,
     pub(super) hook_results: HookResults,
     /// Why the run must end.
     pub(super) fatal: Option<String>,
@@ -257,7 +260,7 @@ impl Caller<'_, '_> {
     /// so are the calls that it makes. A nested call comes with what it is, if no entry says it yet.
     pub(super) fn begin(
         &mut self,
-        (admitted, nested): (AdmittedCall, Option<NestedCall>),
+        (mut admitted, nested): (AdmittedCall, Option<NestedCall>),
         outer: CancellationToken,
         to_loop: &mpsc::Sender<FromCall>,
     ) -> impl Future<Output = Result<FinishedCall, StoppedCall>> + use<> {
@@ -302,6 +305,7 @@ impl Caller<'_, '_> {
         let after =
             hooks.map(|hooks| hooks.after_tool(self.journal, self.conversation, &admitted.call));
         let signals = self.signals.clone();
+        let taint = std::mem::take(&mut admitted.taint);
         async move {
             // The call may have waited for others of the batch. A nested call is part of one that
             // was begun.
@@ -313,6 +317,7 @@ impl Caller<'_, '_> {
                     link: None,
                     length,
                     result,
+                    taint,
                     hook_results: HookResults::default(),
                     fatal: None,
                 });
@@ -338,6 +343,7 @@ impl Caller<'_, '_> {
                 link,
                 length,
                 result,
+                taint,
                 hook_results,
                 fatal,
             })
@@ -350,6 +356,10 @@ impl Caller<'_, '_> {
         finished: FinishedCall,
     ) -> Result<Option<RunStop>, RunStop> {
         let mut result = finished.result;
+        let settled = finished
+            .taint
+            .settle(self.journal.session(), &*self.files.session, &mut result)
+            .await;
         let mut hook_stop = None;
         if let Some(hooks) = &mut self.hooks {
             hook_stop = hooks
@@ -365,6 +375,8 @@ impl Caller<'_, '_> {
         }
         let intent = finished.link.and_then(|link| link.take_intent());
         self.record_result(&finished.tool, intent, result).await?;
+        // The result is on record; a run that cannot keep track of trust does not go on.
+        settled?;
         Ok(finished.fatal.map(RunStop::Tool).or(hook_stop))
     }
 
@@ -387,7 +399,7 @@ impl Caller<'_, '_> {
                 session: session.id().clone(),
                 seq: session.state().seq,
                 call,
-                tainted_by: session.state().tainted,
+                tainted_by: session.taint().map(|taint| taint.seq),
             },
             session: session_view(session.state()),
             surface: Surface::default(),

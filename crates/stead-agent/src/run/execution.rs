@@ -25,7 +25,7 @@ pub(super) async fn execute(
     let AdmittedCall {
         call,
         prepared,
-        untrusted,
+        taint: _,
     } = admitted;
     // A call can set its own limit; otherwise it is that of the policy.
     let limit_setting = match prepared.plan().timeout() {
@@ -75,18 +75,20 @@ pub(super) async fn execute(
         ),
         Err((status, text)) => (status, Output::text(text), None),
     };
-    let result = CallResult {
+    let mut result = CallResult {
         run,
         id: call.id,
         status,
         content: output.content,
         seen: output.file_versions,
         activates: output.activates,
-        untrusted: untrusted || output.untrusted,
+        untrusted: false,
+        taint: Vec::new(),
         change: output.change,
         tasks: output.finished_tasks,
         ms: started.elapsed().as_millis() as u64,
         nested: None,
     };
+    result.add_taint(output.taint);
     (result, stop)
 }

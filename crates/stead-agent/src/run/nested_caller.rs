@@ -9,6 +9,7 @@ use super::nested::{
 use super::stop::RunStop;
 use crate::admission::{Admission, AdmittedCall};
 use crate::hooks::{BeforeTool, HookResults};
+use crate::taint::CallTaint;
 use std::borrow::Cow;
 use stead_core::{
     CallState, Entry, EventKind, NestedCall, OutputLength, PendingCall, ResultStatus, ToolCall,
@@ -406,6 +407,7 @@ impl Caller<'_, '_> {
             link: None,
             length: OutputLength::Bounded,
             result: self.result(id, ResultStatus::Error, why),
+            taint: CallTaint::default(),
             hook_results: HookResults::default(),
             fatal: None,
         }

@@ -169,39 +169,7 @@ impl Sessionless {
 
     /// Returns the gate's verdict on a call, or why it is not a valid call.
     pub async fn explain(&self, name: &str, args: Value) -> Result<Verdict, String> {
-        let mut session = self.session();
-        let words = |error: AgentError| error.to_string();
-        session.load_grants().await.map_err(words)?;
-        let tools = TurnSetup::compose(&session, None)
-            .await
-            .map_err(words)?
-            .tools;
-        let context = session.gate_context();
-        let gate = CallGate::new(&self.agent);
-        let prepared = match tools.prepare_for_gate(name, args) {
-            Ok(prepared) => prepared,
-            Err(error) => {
-                return gate
-                    .excluded_verdict(&tools, name, &context.permissions)
-                    .ok_or_else(|| error.to_string());
-            }
-        };
-        let files = session.files(None);
-        Ok(
-            match gate
-                .call_facts((&tools, &*files), &prepared, &context)
-                .await
-            {
-                Ok(facts) => {
-                    let verdict = judge(gate.gate, &context.permissions, &facts);
-                    ask_if_client_executes(prepared.spec(), verdict)
-                }
-                Err(error) => Verdict::deny(
-                    RuleId::new(RuleSource::Path, "unresolved"),
-                    error.to_string(),
-                ),
-            },
-        )
+        self.session().explain(name, args).await
     }
 
     /// A session whose journal is kept in memory.
@@ -215,6 +183,40 @@ impl Sessionless {
         );
         let id = SessionId::sessionless();
         Session::new(self.agent.clone(), self.owner.clone(), id).with_journals(Arc::new(journals))
+    }
+}
+
+impl Session {
+    /// Returns the gate's verdict on a call in this session, as far as it is loaded, or why it is
+    /// not a valid call. Nothing is called.
+    pub async fn explain(&mut self, name: &str, args: Value) -> Result<Verdict, String> {
+        let words = |error: AgentError| error.to_string();
+        self.load_grants().await.map_err(words)?;
+        let tools = TurnSetup::compose(self, None).await.map_err(words)?.tools;
+        let context = self.gate_context();
+        let gate = CallGate::new(self.agent());
+        let prepared = match tools.prepare_for_gate(name, args) {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                return gate
+                    .excluded_verdict(&tools, name, &context.permissions)
+                    .ok_or_else(|| error.to_string());
+            }
+        };
+        let files = self.files(None);
+        let facts = gate
+            .call_facts((&tools, &*files), &prepared, &context)
+            .await;
+        Ok(match facts {
+            Ok(facts) => {
+                let verdict = judge(gate.gate, &context.permissions, &facts);
+                ask_if_client_executes(prepared.spec(), verdict)
+            }
+            Err(error) => Verdict::deny(
+                RuleId::new(RuleSource::Path, "unresolved"),
+                error.to_string(),
+            ),
+        })
     }
 }
 

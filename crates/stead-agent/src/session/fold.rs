@@ -79,6 +79,7 @@ impl SessionFold {
                     self.active_skills = Arc::new(ActiveSkills::new(&self.state.skills));
                 }
                 Entry::Set(_) => change = PermissionChange::Possible,
+                Entry::Notice(notice) if notice.untrusted => change = PermissionChange::Possible,
                 Entry::Session(_)
                 | Entry::User(_)
                 | Entry::Model(_)

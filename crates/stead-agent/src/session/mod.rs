@@ -23,6 +23,7 @@ pub(crate) use writer::{IfMissing, SessionWriter};
 use crate::model_facts::{ASK_ENDPOINT_ABOVE_TOKENS, UNKNOWN_WINDOW_TOKENS};
 use crate::run::{self, RunTrigger};
 use crate::session_models::ModelChoice;
+use crate::taint::TaintedFiles;
 use crate::{Agent, AgentError, RunOptions, RunReport, Subagents};
 use acting_agent::ActingAgent;
 use fold::SessionFold;
@@ -31,6 +32,7 @@ use stead_core::{
     Block, Owner, Redactor, SessionId, SessionModel, SessionState, SpendAmount, SubagentOrigin,
 };
 use stead_gate::Grant;
+use stead_place::OwnerState;
 use stead_store::{FencingToken, LockWait, Sessions, StoreError};
 use stead_tools::{ActiveSkills, FileVersions};
 use stead_vfs::{Freeze, Vfs};
@@ -105,7 +107,11 @@ impl Session {
     /// Sets the subagents of the parent, which runs in this process: the permissions of the parent
     /// hold here as well, as they are at each moment.
     pub(crate) fn with_parent(self, parent: Arc<Subagents>) -> Self {
+        let agent = self.agents.workspace().clone();
+        let subagents = Subagents::new(agent, self.owner.clone(), self.id.clone())
+            .with_tainted_files(parent.tainted_files().clone());
         Self {
+            subagents: Arc::new(subagents),
             parent_subagents: Some(parent),
             ..self
         }
@@ -144,6 +150,16 @@ impl Session {
     /// The subagents that work for this session.
     pub fn subagents(&self) -> &Arc<Subagents> {
         &self.subagents
+    }
+
+    /// The files that tainted calls wrote, as the session and its subagents know them.
+    pub(crate) fn tainted_files(&self) -> &TaintedFiles {
+        self.subagents.tainted_files()
+    }
+
+    /// The durable state of the session's owner.
+    pub(crate) fn owner_state(&self) -> OwnerState {
+        self.agent().place().state(&self.owner)
     }
 
     /// Whether the session belongs to a subagent whose parent runs in this process.

@@ -3,8 +3,8 @@
 use super::Session;
 use crate::admission::{CallGate, GateContext};
 use crate::{AgentError, DelegationBounds};
-use stead_core::{PermissionMode, PlanStage, SessionState};
-use stead_gate::{Grant, SessionPermissions};
+use stead_core::{PermissionCeiling, PermissionMode, PlanStage, SessionState};
+use stead_gate::{Grant, SessionPermissions, SessionTaint};
 use stead_tools::SessionView;
 use stead_vfs::VPath;
 
@@ -16,13 +16,16 @@ impl Session {
             .unwrap_or(self.agent().workspace().config().permission_mode)
     }
 
-    /// The permissions of the session's calls, besides the rules of the acting agent.
-    pub(crate) fn permissions(&self) -> SessionPermissions {
+    /// The restrictions of the session: those it inherits, and what it has taken in.
+    fn current_ceiling(&self) -> PermissionCeiling {
         let mut ceiling = self.state().ceiling().cloned().unwrap_or_default();
         if let Some(PlanStage::Making { file }) = &self.state().plan {
             ceiling.planning = Some(file.clone());
         }
-        ceiling.tainted |= self.state().tainted.is_some();
+        if self.state().tainted.is_some() {
+            ceiling.tainted = true;
+            ceiling.taint.add_all(&self.state().taint_origins());
+        }
         let of_parent = self
             .parent_subagents
             .as_ref()
@@ -30,25 +33,40 @@ impl Session {
         if let Some(of_parent) = of_parent {
             ceiling.tighten(&of_parent.ceiling_for_subagents());
         }
+        ceiling
+    }
+
+    /// The permissions of the session's calls, besides the rules of the acting agent.
+    pub(crate) fn permissions(&self) -> SessionPermissions {
         SessionPermissions {
             mode: self.permission_mode(),
-            ceiling,
+            ceiling: self.current_ceiling(),
             grants: self.grants.clone(),
             denied_tools: CallGate::new(self.agent()).denied_tools(),
         }
     }
 
     /// The facts about the conversation that the gate needs.
-    pub(crate) fn gate_context(&self) -> GateContext<'_> {
+    pub(crate) fn gate_context(&self) -> GateContext {
         let permissions = self.permissions();
-        // A subagent that was tainted from the beginning has been so since its first entry.
-        let inherited = permissions.ceiling.tainted.then_some(1);
         GateContext {
-            owner: &self.owner,
-            tainted_since: self.state().tainted.or(inherited),
+            taint: self.taint_under(&permissions.ceiling),
             view: session_view(self.state()),
             permissions,
         }
+    }
+
+    /// What the session has taken in, or a parent of it, if it is tainted.
+    pub(crate) fn taint(&self) -> Option<SessionTaint> {
+        self.taint_under(&self.current_ceiling())
+    }
+
+    fn taint_under(&self, ceiling: &PermissionCeiling) -> Option<SessionTaint> {
+        ceiling.tainted.then(|| SessionTaint {
+            // A subagent that was tainted from the beginning has been so since its first entry.
+            seq: self.state().tainted.unwrap_or(1),
+            origins: ceiling.taint.clone(),
+        })
     }
 
     /// The bounds of work that this session delegates.
@@ -62,6 +80,8 @@ impl Session {
     /// Reads the owner's permanent permissions.
     pub(crate) async fn load_grants(&mut self) -> Result<(), AgentError> {
         self.grants = self.agent().grants(&self.owner).list().await?;
+        // Other processes may have marked files since the last run.
+        self.tainted_files().forget();
         Ok(())
     }
 

@@ -1,9 +1,9 @@
-//! Settings of a session that a person changes: plan mode, permission mode, the agent that acts. The
-//! model is told of them with the next input; the gate applies them at once.
+//! Settings of a session that a person changes: plan mode, permission mode, the agent that acts,
+//! trust. The model is told of them with the next input; the gate applies them at once.
 
 use super::{IfMissing, Session, SessionWriter};
 use crate::AgentError;
-use stead_core::{Block, PlanModeChange, PlanStage, SessionChange, SetEntry};
+use stead_core::{Block, PlanModeChange, PlanStage, SessionChange, SetEntry, TaintOrigins};
 use stead_store::LockWait;
 
 impl Session {
@@ -25,6 +25,23 @@ impl Session {
         let recorded = recorded?;
         switched?;
         Ok(!recorded.is_empty())
+    }
+
+    /// Vouches for everything in the session so far: it is no longer tainted. Untrusted content that
+    /// comes later taints it again. `by` is the person who says so. Returns the origins of what
+    /// they vouched for, or nothing if the session was not tainted.
+    pub async fn trust(
+        &mut self,
+        by: impl Into<String>,
+        wait: LockWait,
+    ) -> Result<Option<TaintOrigins>, AgentError> {
+        let by = by.into();
+        let change = SessionChange::Trust;
+        let mut writer = SessionWriter::open(self, wait, IfMissing::Fail).await?;
+        let origins = writer.state().taint_origins();
+        let recorded = writer.record_settings(vec![SetEntry { change, by }]).await;
+        writer.close().await;
+        Ok((!recorded?.is_empty()).then_some(origins))
     }
 
     /// Refuses settings that name an agent which does not exist or cannot act by itself.
@@ -54,6 +71,7 @@ pub(super) fn effective_changes(session: &Session, settings: Vec<SetEntry>) -> V
         SessionChange::Agent { to } => *to != session.agents.name_or_default(state),
         SessionChange::Ceiling(ceiling) => Some(ceiling) != state.ceiling(),
         SessionChange::Model { to } => Some(to) != state.session_model.as_ref(),
+        SessionChange::Trust => state.tainted.is_some(),
     };
     settings.into_iter().filter(is_new).collect()
 }

@@ -57,7 +57,8 @@ impl DelegationBounds {
                 | SessionChange::Todos { .. }
                 | SessionChange::Agent { .. }
                 | SessionChange::Ceiling(_)
-                | SessionChange::Model { .. } => {}
+                | SessionChange::Model { .. }
+                | SessionChange::Trust => {}
             }
         }
         self

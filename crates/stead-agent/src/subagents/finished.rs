@@ -2,7 +2,7 @@
 
 use super::{Subagents, TaskRecord};
 use std::collections::BTreeSet;
-use stead_core::{Notice, NoticeKind, RunId};
+use stead_core::{Notice, NoticeKind, RunId, TaintOrigins};
 
 /// The most tasks in one notice.
 const MAX_REPORTED: usize = 10;
@@ -16,8 +16,8 @@ pub(crate) struct FinishedTasks {
     pub(crate) text: String,
     /// The ids of the tasks.
     pub(crate) tasks: Vec<String>,
-    /// Whether one of them took in untrusted content.
-    pub(crate) untrusted: bool,
+    /// The origins of the untrusted content that they took in.
+    pub(crate) taint: TaintOrigins,
 }
 
 impl FinishedTasks {
@@ -25,7 +25,8 @@ impl FinishedTasks {
     pub(crate) fn into_notice(self, run: RunId) -> Notice {
         Notice {
             tasks: self.tasks,
-            untrusted: self.untrusted,
+            untrusted: !self.taint.is_empty(),
+            taint: self.taint.named().to_vec(),
             ..Notice::new(run, NoticeKind::Tasks, self.text)
         }
     }
@@ -50,11 +51,11 @@ impl Subagents {
             "<system_reminder>\nTasks that you handed over have ended:\n{}\n</system_reminder>",
             blocks.join("\n")
         );
-        let untrusted = finished.iter().any(|task| task.untrusted);
+        let taint = finished.iter().flat_map(TaskRecord::result_taint).collect();
         Some(FinishedTasks {
             text,
             tasks: finished.into_iter().map(|task| task.task_id).collect(),
-            untrusted,
+            taint,
         })
     }
 }

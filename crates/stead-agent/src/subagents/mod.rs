@@ -17,6 +17,7 @@ pub(crate) use bounds::{TaskIdentity, child_files};
 pub use start_task::{TaskRequest, TaskWait};
 pub use task_records::{TaskRecord, TaskRecordError, TaskStatus};
 
+use crate::taint::TaintedFiles;
 use crate::{Agent, ApprovalPolicy, Budget, Listener};
 use futures_util::future::BoxFuture;
 use run_task::TaskAssignment;
@@ -47,6 +48,8 @@ pub struct Subagents {
     workers: Mutex<JoinSet<()>>,
     /// The number of tasks that ended, to wait for the next one.
     finished_count: watch::Sender<u64>,
+    /// The files that tainted calls wrote, shared by the session and all its subagents.
+    tainted_files: Arc<TaintedFiles>,
 }
 
 /// What tasks take over from the run that delegates them.
@@ -100,6 +103,7 @@ impl Subagents {
             running: Mutex::default(),
             workers: Mutex::default(),
             finished_count: watch::Sender::new(0),
+            tainted_files: Arc::default(),
         }
     }
 
@@ -117,6 +121,19 @@ impl Subagents {
             .workspace_agent
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = agent;
+    }
+
+    /// Shares the tainted files with the parent of the session.
+    pub(crate) fn with_tainted_files(self, tainted_files: Arc<TaintedFiles>) -> Self {
+        Self {
+            tainted_files,
+            ..self
+        }
+    }
+
+    /// The files that tainted calls wrote.
+    pub(crate) fn tainted_files(&self) -> &Arc<TaintedFiles> {
+        &self.tainted_files
     }
 
     /// Sets the run that delegates tasks from now on.

@@ -80,6 +80,7 @@ impl Subagents {
             tokens: state.usage.total_tokens(),
         };
         task.untrusted = state.tainted.is_some();
+        task.taint = state.taint_origins();
         task.last_updated_at = jiff::Timestamp::now();
         task.status = standing.status;
         task.result = standing.result;

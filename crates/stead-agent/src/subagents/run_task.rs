@@ -6,7 +6,9 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::sync::Arc;
-use stead_core::{Block, Event, RunOutcome, SessionId, SetEntry, SpendAmount, SubagentOrigin};
+use stead_core::{
+    Block, Event, RunOutcome, SessionId, SetEntry, SpendAmount, SubagentOrigin, TaintOrigins,
+};
 use tokio_util::sync::CancellationToken;
 
 /// A task and the agent that works on it.
@@ -32,8 +34,8 @@ pub(super) enum ChildSession {
 #[derive(Default)]
 struct ChildUsage {
     spent: SpendAmount,
-    /// Whether it took in untrusted content.
-    untrusted: bool,
+    /// The origins of untrusted content that it took in, if it did.
+    taint: Option<TaintOrigins>,
 }
 
 /// The end of a task.
@@ -78,7 +80,9 @@ impl Subagents {
                 })
             }
         };
-        (record.spent, record.untrusted) = (usage.spent, usage.untrusted);
+        record.spent = usage.spent;
+        record.untrusted = usage.taint.is_some();
+        record.taint = usage.taint.unwrap_or_default();
         match end {
             TaskEnd::Done(text) => {
                 record.status = TaskStatus::Completed;
@@ -144,7 +148,10 @@ impl Subagents {
                 end,
                 ChildUsage {
                     spent,
-                    untrusted: session.state().tainted.is_some(),
+                    taint: session
+                        .state()
+                        .tainted
+                        .map(|_| session.state().taint_origins()),
                 },
             )
         })

@@ -238,6 +238,7 @@ impl Subagents {
             error_message: None,
             awaiting_confirm: false,
             untrusted: false,
+            taint: Default::default(),
             run: context.run.clone(),
             spent: Default::default(),
             created_at: at,

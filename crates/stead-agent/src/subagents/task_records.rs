@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use stead_core::{RunId, SessionId, SpendAmount};
+use stead_core::{RunId, SessionId, SpendAmount, TaintOrigin, TaintOrigins};
 use stead_vfs::{Expect, ReadRange, VPath, Version, Vfs, VfsError};
 
 /// Why the records of tasks cannot be used.
@@ -69,6 +69,9 @@ pub struct TaskRecord {
     /// Whether it took in untrusted content.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
+    /// Where that content comes from, as far as it is known.
+    #[serde(default, skip_serializing_if = "TaintOrigins::is_empty")]
+    pub taint: TaintOrigins,
     /// The run that delegated it.
     pub run: RunId,
     /// What it spent, including its own subagents.
@@ -121,6 +124,20 @@ impl TaskStatus {
 }
 
 impl TaskRecord {
+    /// Returns the origins of untrusted content in the result: the session of the subagent, and
+    /// where that took it in.
+    pub(crate) fn result_taint(&self) -> Vec<TaintOrigin> {
+        let session = TaintOrigin::Session {
+            id: self.sub_session_id.clone(),
+        };
+        match self.untrusted {
+            true => std::iter::once(session)
+                .chain(self.taint.named().iter().cloned())
+                .collect(),
+            false => Vec::new(),
+        }
+    }
+
     /// Whether it waits for a person's decision.
     pub fn is_parked(&self) -> bool {
         self.awaiting_confirm && !self.status.is_final()

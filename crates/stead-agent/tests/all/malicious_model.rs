@@ -82,7 +82,7 @@ fn words_from_outside_are_not_laundered_by_a_child() {
     put(
         dir.path(),
         "agent.yaml",
-        "commands: {allow: ['echo *']}\nmemory: {flush: false}\n",
+        "commands: {allow: ['mkdir *']}\nmemory: {flush: false}\n",
     );
     put(
         dir.path(),
@@ -90,7 +90,7 @@ fn words_from_outside_are_not_laundered_by_a_child() {
         "---\ndescription: Helps.\nworkspace: {mode: shared}\n---\nHelp.\n",
     );
     let model = answers(|task, said, _| match (task, said) {
-        ("go", 0) => Says::Calls(vec![("execute", json!({"command": "echo obey"}))]),
+        ("go", 0) => Says::Calls(vec![("execute", json!({"command": "mkdir obey"}))]),
         ("go", 1) => Says::Calls(vec![("task", json!({"agent": "kid", "prompt": "write"}))]),
         ("write", 0) => Says::Calls(vec![(
             "write_file",

@@ -94,7 +94,7 @@ fn words_from_outside_bind_whoever_is_given_work_later_in_the_same_step() {
     let dir = folder("permission_mode: bypass\n");
     let model = answers(|task, said, _| match (task, said) {
         ("lead", 0) => Says::Calls(vec![
-            ("execute", json!({"command": "echo words"})),
+            ("execute", json!({"command": "mkdir words"})),
             hand_over("kid"),
         ]),
         ("kid", 0) => Says::Calls(vec![write("AGENTS.md")]),

@@ -62,6 +62,7 @@ impl Story {
                 seen: Default::default(),
                 activates: None,
                 untrusted: false,
+                taint: Vec::new(),
                 change: None,
                 tasks: Vec::new(),
                 ms: 0,

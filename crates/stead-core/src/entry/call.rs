@@ -1,6 +1,6 @@
 //! Entries of a tool call: its intent and its result.
 
-use crate::{Block, NestedCall, RunId, SessionChange};
+use crate::{Block, NestedCall, RunId, SessionChange, TaintOrigin, TaintOrigins};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -45,6 +45,9 @@ pub struct CallResult {
     /// Whether it contains untrusted content.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
+    /// Where the untrusted content comes from, as far as it is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taint: Vec<TaintOrigin>,
     /// The change of the session that it makes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<SessionChange>,
@@ -75,11 +78,24 @@ impl CallResult {
             seen: BTreeMap::new(),
             activates: None,
             untrusted: false,
+            taint: Vec::new(),
             change: None,
             tasks: Vec::new(),
             ms: 0,
             nested: None,
         }
+    }
+}
+
+impl CallResult {
+    /// Adds the origins of untrusted content. With at least one the result is untrusted.
+    pub fn add_taint(&mut self, origins: impl IntoIterator<Item = TaintOrigin>) {
+        let all: TaintOrigins = std::mem::take(&mut self.taint)
+            .into_iter()
+            .chain(origins)
+            .collect();
+        self.taint = all.named().to_vec();
+        self.untrusted |= !self.taint.is_empty();
     }
 }
 

@@ -1,6 +1,6 @@
 //! The entry with which the harness tells the model something.
 
-use crate::RunId;
+use crate::{RunId, TaintOrigin};
 use serde::{Deserialize, Serialize};
 
 /// A message from the harness to the model.
@@ -19,6 +19,9 @@ pub struct Notice {
     /// Whether it contains untrusted content.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub untrusted: bool,
+    /// Where the untrusted content comes from, as far as it is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub taint: Vec<TaintOrigin>,
 }
 
 /// Why a model is sent a notice.
@@ -48,6 +51,7 @@ impl Notice {
             text: text.into(),
             tasks: Vec::new(),
             untrusted: false,
+            taint: Vec::new(),
         }
     }
 }
@@ -65,6 +69,8 @@ struct RecordedNotice {
     reminds: bool,
     #[serde(default)]
     untrusted: bool,
+    #[serde(default)]
+    taint: Vec<TaintOrigin>,
 }
 
 impl From<RecordedNotice> for Notice {
@@ -80,6 +86,7 @@ impl From<RecordedNotice> for Notice {
             text: recorded.text,
             tasks: recorded.tasks,
             untrusted: recorded.untrusted,
+            taint: recorded.taint,
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::session_change::ChangeAuthor;
 use crate::{
     Ask, CallIntent, CallResult, CallState, Decision, DecisionKind, Entry, FoldError, HookRun,
     Message, ModelReply, NestedId, Notice, NoticeKind, Run, RunCause, RunEnd, RunId, SessionChange,
-    SessionStart, SkillActivation, Steer, StepCalls, ToolCall, UserInput,
+    SessionStart, SkillActivation, Steer, StepCalls, TaintOrigin, ToolCall, UserInput,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -158,7 +158,7 @@ impl SessionState {
             );
         }
         if result.untrusted {
-            self.tainted.get_or_insert(seq);
+            self.taint(seq, &result.taint);
         }
         if let Some(change) = &result.change {
             self.change(seq, change, ChangeAuthor::Call);
@@ -220,7 +220,7 @@ impl SessionState {
             NoticeKind::Context | NoticeKind::Continuation => {}
         }
         if notice.untrusted {
-            self.tainted.get_or_insert(seq);
+            self.taint(seq, &notice.taint);
         }
         self.told.extend(notice.tasks.iter().cloned());
         self.push_message(seq, Message::user(notice.text.clone()), None);
@@ -248,12 +248,34 @@ impl SessionState {
         Ok(())
     }
 
+    fn taint(&mut self, seq: u64, origins: &[TaintOrigin]) {
+        self.taint.taint(seq, origins);
+        self.tainted = self.taint.first();
+    }
+
     fn change(&mut self, seq: u64, change: &SessionChange, by: ChangeAuthor) {
-        // A rewind does not return to an earlier model: another provider would be sent the
-        // conversation without anybody having said so.
-        if let SessionChange::Model { to } = change {
-            self.session_model = Some(to.clone());
-            return;
+        match (change, by) {
+            // A rewind does not return to an earlier model: another provider would be sent the
+            // conversation without anybody having said so.
+            (SessionChange::Model { to }, _) => {
+                self.session_model = Some(to.clone());
+                return;
+            }
+            (SessionChange::Trust, ChangeAuthor::Person) => {
+                self.taint.trust(seq);
+                self.tainted = self.taint.first();
+                return;
+            }
+            // Only a person can vouch for what a session has taken in.
+            (SessionChange::Trust, ChangeAuthor::Call) => return,
+            (
+                SessionChange::Todos { .. }
+                | SessionChange::Plan { .. }
+                | SessionChange::Agent { .. }
+                | SessionChange::Mode { .. }
+                | SessionChange::Ceiling(_),
+                _,
+            ) => {}
         }
         self.changes
             .push(seq, change.clone(), by, self.newest_input);
@@ -312,7 +334,8 @@ impl SessionState {
         self.turns.truncate(keep);
         self.skills.retain(|_, skill| skill.seq <= to);
         self.pins.retain(|seq| *seq <= to);
-        self.tainted = self.tainted.filter(|seq| *seq <= to);
+        self.taint.rewind(to);
+        self.tainted = self.taint.first();
         self.changes.rewind(to);
         self.newest_input = self
             .turns

@@ -4,10 +4,11 @@ mod fold;
 
 use crate::context::{RenderedView, message_tokens};
 use crate::session_change::Changes;
+use crate::taint::TaintHistory;
 use crate::{
     AgentId, CallState, Entry, EntryKind, Fork, InputId, Message, NextAction, PermissionCeiling,
     PermissionMode, PlanStage, Run, RunEnd, RunId, RunLimits, RunOutcome, SessionId, SessionModel,
-    SpendAmount, SubagentOrigin, Todo, Usage, Usd,
+    SpendAmount, SubagentOrigin, TaintOrigins, Todo, Usage, Usd,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
@@ -154,6 +155,9 @@ pub struct SessionState {
     /// The subagent tasks whose end was reported.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub told: BTreeSet<String>,
+    /// What has tainted the session, and the words of people that ended it.
+    #[serde(skip)]
+    pub(crate) taint: TaintHistory,
     /// All changes that a rewind may return to.
     #[serde(skip)]
     pub(crate) changes: Changes,
@@ -226,6 +230,12 @@ impl SessionState {
             .len()
             .saturating_sub(MAX_RECORDED_INPUTS);
         self.recorded_inputs.drain(..excess);
+    }
+
+    /// Returns the origins of the untrusted content that the session has taken in and nobody
+    /// vouched for.
+    pub fn taint_origins(&self) -> TaintOrigins {
+        self.taint.origins()
     }
 
     /// Returns the entries that repair an interrupted session: calls that were started and cannot

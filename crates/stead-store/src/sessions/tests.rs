@@ -70,6 +70,7 @@ fn story(path: &str) -> Vec<Entry> {
             seen: [(path.to_owned(), "v1".to_owned())].into(),
             activates: None,
             untrusted: false,
+            taint: Vec::new(),
             change: None,
             tasks: Vec::new(),
             ms: 1,

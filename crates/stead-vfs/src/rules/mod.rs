@@ -21,9 +21,11 @@
 //! - A pattern covers what it matches and everything below: `docs`, `/docs/` and `docs/**` are the
 //!   same.
 
+mod path_patterns;
 mod pattern;
 mod protected;
 
+pub use path_patterns::PathPatterns;
 pub use protected::{Protected, is_secret};
 
 use crate::VPath;

@@ -136,6 +136,7 @@ fn parse(folder: &str, read: &SettingsText) -> Result<AgentSpec, Finding> {
 fn paths(layout: Layout) -> WorkspacePaths {
     let path = |text: &str| VPath::parse(text).unwrap_or(VPath::root());
     WorkspacePaths {
+        memory_of_parent: Vec::new(),
         context: ["AGENTS.md", ".deepagents/AGENTS.md"]
             .map(|file| ContextFile::new(path(file), MEMORY_TAG))
             .to_vec(),

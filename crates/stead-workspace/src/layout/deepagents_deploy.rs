@@ -367,6 +367,7 @@ fn paths(layout: Layout) -> WorkspacePaths {
         ..ContextFile::new(path("user/AGENTS.md"), "agent_memory")
     };
     WorkspacePaths {
+        memory_of_parent: Vec::new(),
         context: vec![
             ContextFile::new(path("AGENTS.md"), "agents_context"),
             user_memory,

@@ -197,6 +197,7 @@ fn configured_names<'a>(
 fn paths(layout: Layout) -> WorkspacePaths {
     let path = |text: &str| VPath::parse(text).unwrap_or(VPath::root());
     WorkspacePaths {
+        memory_of_parent: Vec::new(),
         context: vec![ContextFile {
             nested: Nested::Yes,
             ..ContextFile::new(path("AGENTS.md"), "agents_context")

@@ -142,7 +142,7 @@ pub(crate) enum CliCommand {
         after_help = "Example:\n  stead schema > .stead.schema.json   then, first in agent.yaml:\n  # yaml-language-server: $schema=.stead.schema.json"
     )]
     Schema(SchemaArgs),
-    /// List, show, search, fork, rewind, undo, replay, export or remove sessions
+    /// List, show, search, fork, rewind, trust, undo, replay, export or remove sessions
     #[command(alias = "session")]
     Sessions(SessionsArgs),
     /// Move a workspace between places: a folder, a store

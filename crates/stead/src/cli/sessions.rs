@@ -1,5 +1,6 @@
 //! `stead sessions`: listing, showing, changing and exporting sessions.
 
+use super::approvals::answerer;
 use super::args::{ExportFormat, GlobalArgs, OutputFormat, SearchBounds, SessionsCommand};
 use super::count::counted;
 use super::env::ProcessEnv;
@@ -17,7 +18,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{Agent, GcMode, Pinned, RunOptions};
-use stead::core::{Entry, JournalLine, SessionId, SessionState};
+use stead::core::{Entry, JournalLine, SessionId, SessionState, TaintOrigins};
 use stead::store::{LockWait, PageRequest, SessionPage, Sessions};
 use stead::workspace::ModelUse;
 
@@ -112,6 +113,10 @@ pub(crate) async fn sessions(
                 if off { "no longer pinned" } else { "pinned" }
             );
             Ok(ExitCode::SUCCESS)
+        }
+        SessionsCommand::Trust { id, by, json } => {
+            let by = answerer(common, env, by.as_ref());
+            trust(&agent, &id, by, json).await
         }
         SessionsCommand::Replay { id, json } => replay(&agent, style, &id, json).await,
         SessionsCommand::Export { id, format, file } => {
@@ -370,6 +375,33 @@ async fn compact(
         Some(compaction) => outln!("{}", transcript::compaction_line(&compaction)),
         None if as_json => outln!("null"),
         None => outln!("{id} has nothing to compact"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn trust(
+    agent: &Arc<Agent>,
+    id: &str,
+    by: String,
+    as_json: bool,
+) -> Result<ExitCode, CliError> {
+    let mut session = agent.session(find_session(agent, id).await?);
+    let vouched = session.trust(by, LockWait::No).await?;
+    agent.sessions().flush().await;
+    match vouched {
+        _ if as_json => {
+            let origins = vouched.as_ref().map(TaintOrigins::named);
+            let more = vouched.as_ref().map_or(0, TaintOrigins::more);
+            out_json(&json!({"session": session.id(), "trusted": origins, "more": more}));
+        }
+        Some(origins) => outln!(
+            "{} is trusted so far; it had content from {origins}",
+            session.id()
+        ),
+        None => outln!(
+            "{} is not tainted: there is nothing to vouch for",
+            session.id()
+        ),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -446,6 +446,7 @@ fn change_text(change: &SessionChange) -> String {
         SessionChange::Agent { to } => format!("the agent to {to}"),
         SessionChange::Mode { to } => format!("the permission mode to {to}"),
         SessionChange::Model { to } => format!("the model to {}", to.name),
+        SessionChange::Trust => "the session so far as trusted".to_owned(),
         SessionChange::Ceiling(PermissionCeiling {
             modes,
             planning,

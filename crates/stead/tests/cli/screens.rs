@@ -450,7 +450,7 @@ fn help_lists_the_commands() {
       check        Check the workspace strictly
       explain      Show the value of a setting and which file set it
       schema       Print the JSON schema of a settings file, for editors
-      sessions     List, show, search, fork, rewind, undo, replay, export or remove sessions
+      sessions     List, show, search, fork, rewind, trust, undo, replay, export or remove sessions
       workspace    Move a workspace between places: a folder, a store
       skills       Install, list, update, remove, publish or check skills
       memory       Show, search, review, edit and merge long-term memory

@@ -1,4 +1,5 @@
-//! The place for tests of `stead sessions`: list, show, search, export, fork, rewind, undo and gc.
+//! The place for tests of `stead sessions`: list, show, search, export, fork, rewind, trust, undo and
+//! gc.
 
 use crate::support::Folder;
 use serde_json::{Value, json};
@@ -422,4 +423,44 @@ fn memory_and_sessions_are_searched_ranked_and_within_dates() {
             .out,
         found
     );
+}
+
+#[test]
+fn a_person_vouches_for_a_session_and_the_question_names_where_its_content_comes_from() {
+    let folder = Folder::new();
+    let server = FakeModel::start_with(|request| {
+        let seen = request.seen.as_ref().unwrap();
+        match seen.results().count() {
+            0 => reply().call("execute", json!({"command": "mkdir made"})),
+            1 => reply().call(
+                "write_file",
+                json!({"file_path": "AGENTS.md", "content": "x"}),
+            ),
+            _ => reply().text("done"),
+        }
+    });
+    let run = ["run", "-m", "openai:x", "-s", "s", "--mode", "bypass", "go"];
+    folder.run_with(&server, &run).exits(3);
+    let asked = folder.run(&["approvals", "list", "--json"]).exits(0).out;
+    assert!(
+        asked.contains("untrusted content from the command `mkdir made`"),
+        "{asked}"
+    );
+    let trust = ["sessions", "trust", "s", "--json", "--by", "ann"];
+    assert_eq!(
+        folder.run(&trust).exits(0).json(),
+        json!({"session": "s", "trusted": [{"kind": "command", "command": "mkdir made"}], "more": 0})
+    );
+    assert_eq!(
+        folder.run(&trust).exits(0).json(),
+        json!({"session": "s", "trusted": null, "more": 0})
+    );
+    let said = folder.run(&["sessions", "trust", "s"]).exits(0).out;
+    assert!(said.contains("s is not tainted"), "{said}");
+    let shown = folder
+        .run(&["sessions", "show", "s", "--full"])
+        .exits(0)
+        .out;
+    assert!(shown.contains("the session so far as trusted"), "{shown}");
+    folder.run(&["sessions", "trust", "none"]).exits(2);
 }

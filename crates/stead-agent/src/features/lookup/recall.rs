@@ -5,7 +5,7 @@ use crate::lookup::{Lookup, entry_text};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
-use stead_core::{Entry, JournalLine, Risk, SessionId};
+use stead_core::{Risk, SessionId, recorded_taint};
 use stead_store::{Sessions, StoreError};
 use stead_tools::{Output, ToolCx, ToolDef, ToolError, TypedTool, builtin};
 
@@ -89,7 +89,7 @@ impl Recall {
             "nothing in this session matches; try other words, or session_search",
             rows,
         );
-        Ok(Output::text(text).untrusted_if(result.untrusted))
+        Ok(Output::text(text).tainted_by(result.taint))
     }
 
     async fn read(&self, seq: u64, offset: usize) -> Result<Output, ToolError> {
@@ -119,12 +119,7 @@ impl Recall {
             entry.voice.as_str(),
             page.text
         );
-        let is_untrusted =
-            |line: &JournalLine| matches!(&line.entry, Entry::Result(result) if result.untrusted);
-        let tainted = lines
-            .iter()
-            .take_while(|line| line.seq <= seq)
-            .any(is_untrusted);
-        Ok(Output::text(text).untrusted_if(tainted))
+        let taint = recorded_taint(&lines, seq);
+        Ok(Output::text(text).tainted_by(taint.named().to_vec()))
     }
 }

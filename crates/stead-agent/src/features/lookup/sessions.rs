@@ -6,8 +6,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
-use stead_core::{ArgumentAliases, JournalLine, Risk, SessionId};
-use stead_search::LineSpeaker;
+use stead_core::{ArgumentAliases, JournalLine, Risk, SessionId, TaintOrigin, recorded_taint};
 use stead_store::{PageRequest, Sessions};
 use stead_tools::{Output, ToolCx, ToolDef, ToolError, TypedTool, builtin};
 
@@ -56,7 +55,7 @@ impl TypedTool for SessionSearch {
             "nothing in any session matches; try other words, or memory_search",
             rows,
         );
-        Ok(Output::text(text).untrusted_if(result.untrusted))
+        Ok(Output::text(text).tainted_by(result.taint))
     }
 }
 
@@ -179,17 +178,16 @@ impl TypedTool for SessionHistory {
         };
         let shown = &messages[start..(start + args.last_n).min(messages.len())];
         // Everything after the first untrusted message may repeat its content.
-        let first_untrusted = messages
-            .iter()
-            .position(|(_, message)| message.voice == LineSpeaker::Outside);
-        let untrusted = first_untrusted.is_some_and(|first| first < start + shown.len());
+        let newest = shown.last().map_or(0, |(line, _)| line.seq);
+        let is_tainted = !recorded_taint(&lines, newest).is_empty();
+        let taint = is_tainted.then(|| TaintOrigin::Session { id: id.clone() });
         if let ([(line, message)], Some(_), 1) = (shown, args.from_seq, args.last_n) {
             let page = page(&message.text, args.offset);
             let head = format!("{} {:.0} {}:", line.seq, line.at, message.voice.as_str());
             let more = page.next.map_or(String::new(), |next| {
                 format!("\n[more: the same with offset={next}]")
             });
-            return Ok(Output::text(format!("{head} {}{more}", page.text)).untrusted_if(untrusted));
+            return Ok(Output::text(format!("{head} {}{more}", page.text)).tainted_by(taint));
         }
         if args.offset > 0 {
             return Err(respond(
@@ -217,7 +215,7 @@ impl TypedTool for SessionHistory {
         if let Some((next, _)) = messages.get(start + args.last_n) {
             rows.push(format!("[more: from_seq={}]", next.seq));
         }
-        Ok(Output::text(rows.join("\n")).untrusted_if(untrusted))
+        Ok(Output::text(rows.join("\n")).tainted_by(taint))
     }
 }
 

@@ -130,7 +130,7 @@ fn render_end(record: &TaskRecord) -> Output {
     Output {
         finished_tasks: vec![record.task_id.clone()],
         failed: record.error_message.is_some(),
-        ..Output::text(text).untrusted_if(record.untrusted)
+        ..Output::text(text).tainted_by(record.result_taint())
     }
 }
 
@@ -526,11 +526,11 @@ impl TypedTool for DelegationWaitTool {
                     .map(|task| render_started(task, "It is not done yet.")),
             )
             .collect();
-        let untrusted = done.iter().any(|task| task.untrusted);
+        let taint: Vec<_> = done.iter().flat_map(|task| task.result_taint()).collect();
         let finished_tasks = done.iter().map(|task| task.task_id.clone()).collect();
         Ok(Output {
             finished_tasks,
-            ..Output::text(texts.join("\n\n---\n\n")).untrusted_if(untrusted)
+            ..Output::text(texts.join("\n\n---\n\n")).tainted_by(taint)
         })
     }
 }

@@ -177,6 +177,7 @@ pub(super) async fn verdict(
             rule_match: ruled,
             isolation: Isolation::NONE,
             read_only: reads,
+            network: false,
         }
     });
     if let Some(command) = &mut command
@@ -214,7 +215,6 @@ pub(super) async fn verdict(
     let effect = spec.risk.effect;
     let flagged = plan.approval().map(str::to_owned);
     let args = args.clone();
-    let tainted = None;
     let project = None;
     let excluded = None;
     let judged = CallFacts {
@@ -230,7 +230,9 @@ pub(super) async fn verdict(
         resolved_paths: lies,
         command,
         project,
-        tainted_write: tainted,
+        sandbox: stead_sandbox::Isolation::NONE,
+        taint: None,
+        prompt_source: None,
         always_asks: flagged,
     };
     let verdict = judge(agent.gate(), terms, &judged);

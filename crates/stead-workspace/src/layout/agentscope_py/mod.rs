@@ -103,6 +103,7 @@ async fn skill_dirs(draft: &mut Draft<'_>, agent: &str) -> Vec<VPath> {
 fn paths(layout: Layout) -> WorkspacePaths {
     let path = |text: &str| VPath::parse(text).unwrap_or(VPath::root());
     WorkspacePaths {
+        memory_of_parent: Vec::new(),
         context: vec![ContextFile {
             nested: Nested::No,
             ..ContextFile::new(path("AGENTS.md"), "agents_context")

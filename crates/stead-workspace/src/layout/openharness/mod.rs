@@ -156,6 +156,7 @@ async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
 fn paths(layout: Layout) -> WorkspacePaths {
     let path = |text: &str| VPath::parse(text).unwrap_or(VPath::root());
     WorkspacePaths {
+        memory_of_parent: Vec::new(),
         context: vec![ContextFile::new(path("AGENTS.md"), "agents_context")],
         memory: Some(path(".openharness/memory/MEMORY.md")),
         daily_facts: None,

@@ -387,6 +387,7 @@ fn paths(layout: Layout, form: FolderShape) -> WorkspacePaths {
         ..shown("HEARTBEAT.md", "heartbeat")
     };
     WorkspacePaths {
+        memory_of_parent: Vec::new(),
         context: vec![
             shown("SOUL.md", "soul"),
             shown("AGENT.md", "agent"),

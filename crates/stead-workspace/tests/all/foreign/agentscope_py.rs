@@ -26,6 +26,7 @@ async fn servers_skills_and_sessions_arrive() {
     config.secrets.sort();
     assert_eq!(config, expected);
     let parts = WorkspacePaths {
+        memory_of_parent: Vec::new(),
         context: vec![ContextFile::new(path("AGENTS.md"), "agents_context")],
         memory: None,
         daily_facts: None,

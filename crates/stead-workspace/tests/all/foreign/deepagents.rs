@@ -15,6 +15,7 @@ fn memory(file: &str) -> ContextFile {
 
 fn parts(context: &[&str], skills: &[&str]) -> WorkspacePaths {
     WorkspacePaths {
+        memory_of_parent: Vec::new(),
         context: context.iter().map(|file| memory(file)).collect(),
         memory: None,
         daily_facts: None,

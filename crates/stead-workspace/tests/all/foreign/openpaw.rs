@@ -74,6 +74,7 @@ async fn persona_model_limits_and_secrets_arrive_where_they_should() {
     assert_eq!(config, expected);
     let shown = |file: &str, tag: &str| ContextFile::new(path(file), tag);
     let parts = Parts {
+        memory_of_parent: Vec::new(),
         context: vec![
             shown("agent/SOUL.md", "soul"),
             shown("agent/AGENT.md", "agent"),

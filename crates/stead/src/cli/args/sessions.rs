@@ -138,6 +138,23 @@ pub(crate) enum SessionsCommand {
         #[arg(long)]
         off: bool,
     },
+    /// Vouch for all that a session has taken in so far; it is no longer tainted
+    #[command(after_help = "Examples:
+  stead sessions show weekly --full     look at what it read
+  stead sessions trust weekly           from here on it is asked no more than a fresh session
+  stead sessions trust weekly --json    print what you vouched for
+
+Untrusted content that comes later taints the session again.")]
+    Trust {
+        /// The session
+        id: String,
+        /// The name of the person who says so [default: the user of -u, or your login name]
+        #[arg(long, value_name = "NAME")]
+        by: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Undo what a run did to files; refused if someone else changed them since
     #[command(after_help = "Examples:
   stead sessions undo --dry-run          show what undoing the newest run would change
