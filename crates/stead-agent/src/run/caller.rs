@@ -200,7 +200,11 @@ impl Caller<'_, '_> {
         self.signals.check()?;
         if self.signals.has_steering() {
             for admitted in &batch {
-                self.skip(&admitted.call).await?;
+                match self.pending(&admitted.call.id).cloned() {
+                    // Calls that it made may have run.
+                    Some(begun) if is_begun(&begun) => self.record_interruption(&begun).await?,
+                    Some(_) | None => self.skip(&admitted.call).await?,
+                }
             }
             return Ok(NestedQuestion::None);
         }
@@ -268,18 +272,21 @@ impl Caller<'_, '_> {
         let tool = spec.name.clone();
         let length = spec.length;
         let id = admitted.call.id.clone();
-        let parent = parent_of(&id);
         self.journal.emit(EventKind::ToolStarted {
             id: id.clone(),
             name: tool.clone(),
             args: admitted.prepared.args().clone(),
-            parent: parent.clone(),
+            parent: parent_of(&id),
         });
         let run = self.journal.run().clone();
         let own = outer.child_token();
+        let known = self.pending(&id);
+        let is_begun = known.is_some_and(is_begun);
+        let made_calls = known.is_some_and(|known| !known.nesting.calls.is_empty());
+        // A nested call is part of one that was begun.
+        let can_be_skipped = NestedId::parse(&id).is_none() && !made_calls;
         let (link, calls) = match spec.risk.repeatable {
             true => {
-                let is_begun = self.pending(&id).is_some_and(is_begun);
                 let intent = (is_safe_to_repeat(spec.risk) && !is_begun)
                     .then(|| intent(&run, &admitted, nested));
                 let own = own.clone();
@@ -307,9 +314,8 @@ impl Caller<'_, '_> {
         let signals = self.signals.clone();
         let taint = std::mem::take(&mut admitted.taint);
         async move {
-            // The call may have waited for others of the batch. A nested call is part of one that
-            // was begun.
-            if parent.is_none() && signals.has_steering() {
+            // The call may have waited for others of the batch.
+            if can_be_skipped && signals.has_steering() {
                 let text = vec![Block::text(SKIPPED_TEXT)];
                 let result = CallResult::new(run, &admitted.call.id, ResultStatus::Skipped, text);
                 return Ok(FinishedCall {
