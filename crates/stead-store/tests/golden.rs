@@ -9,7 +9,7 @@ use stead_store::{FileSessions, LockWait, OsDisk, Sessions};
 /// Journals with the state they fold to: a conversation; the session of a subagent with questions,
 /// steering and changes; nested calls, some of them in an open run; and the origins of untrusted
 /// content, with a person's word on them.
-const GOLDEN: [(&str, &str); 3] = [
+const GOLDEN: [(&str, &str); 4] = [
     (
         include_str!("golden/v1.log.jsonl"),
         include_str!("golden/v1.state.json"),
