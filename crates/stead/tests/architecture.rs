@@ -11,9 +11,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The rooms, top to bottom: a crate may use those after it.
-const HOUSE: [&str; 16] = [
+const HOUSE: [&str; 17] = [
     "stead-bench",
     "stead",
+    "stead-host",
     "stead-agent",
     "stead-memory",
     "stead-gate",
