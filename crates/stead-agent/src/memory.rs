@@ -5,7 +5,7 @@ use crate::model_facts::UNKNOWN_SIDE_WINDOW_TOKENS;
 use crate::{AgentParts, Budget, BudgetError, Purpose};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use stead_core::{Block, Owner, SessionId};
+use stead_core::{Block, Owner, SessionId, SessionModel};
 use stead_memory::{MemoryContext, MemoryError, MemoryModel, MemoryQuestion};
 use stead_model::Model;
 use stead_place::OwnerState;
@@ -91,6 +91,26 @@ impl MemoryContext for AgentMemoryContext {
                 .context_window
                 .unwrap_or(UNKNOWN_SIDE_WINDOW_TOKENS),
         })
+    }
+
+    fn for_session_model(
+        &self,
+        used: &SessionModel,
+    ) -> Result<Option<Arc<dyn MemoryContext>>, MemoryError> {
+        let own = &self.parts.session_model;
+        let is_same = used.provider() == own.provider() && used.base_url == own.base_url;
+        if is_same || self.parts.memory_model.is_some() {
+            return Ok(None);
+        }
+        let connected = self.parts.session_models.connect(used);
+        let (model, settings) = connected.map_err(MemoryError::Model)?;
+        let parts = AgentParts {
+            model,
+            params: settings.params(),
+            session_model: used.clone(),
+            ..(*self.parts).clone()
+        };
+        Ok(Some(Arc::new(Self::new(Arc::new(parts)))))
     }
 
     fn ask<'a>(

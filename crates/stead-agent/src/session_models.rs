@@ -5,7 +5,7 @@ use crate::{Agent, AgentError, AgentParts, ModelConnector};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use stead_core::{ModelScope, SessionModel};
-use stead_model::{ModelError, ModelSettings};
+use stead_model::{Model, ModelError, ModelSettings};
 
 /// The number of models for which an agent is kept.
 const MAX_VARIANTS: usize = 16;
@@ -59,6 +59,15 @@ impl fmt::Debug for SessionModels {
 }
 
 impl SessionModels {
+    /// Connects to a model that a journal recorded. Also returns its settings.
+    pub(crate) fn connect(
+        &self,
+        recorded: &SessionModel,
+    ) -> Result<(Arc<dyn Model>, ModelSettings), ModelError> {
+        let settings = self.settings(recorded)?;
+        Ok((self.connector.connect(&settings)?, settings))
+    }
+
     /// Returns the settings that a journal recorded, with the key of the agent's own model if that
     /// has the same endpoint.
     fn settings(&self, recorded: &SessionModel) -> Result<ModelSettings, ModelError> {
@@ -108,8 +117,7 @@ impl Agent {
             model: recorded.name.clone(),
             reason,
         };
-        let settings = models.settings(recorded).map_err(unavailable)?;
-        let model = models.connector.connect(&settings).map_err(unavailable)?;
+        let (model, settings) = models.connect(recorded).map_err(unavailable)?;
         let connector = match recorded.scope {
             ModelScope::Default => self.parts.model_connector.clone(),
             ModelScope::AllAgents => {

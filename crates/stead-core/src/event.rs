@@ -13,20 +13,29 @@ use serde_json::Value;
 pub struct Event {
     /// The position within the run's events, from 1.
     pub seq: u64,
-    /// The journal entry that it follows.
-    #[serde(default)]
+    /// The journal entry that it follows, for listeners in this process.
+    #[serde(skip)]
     pub entry: u64,
     /// The run.
     pub run: RunId,
-    /// The session of the subagent that the event comes from.
+    /// The session of the subagent that the event comes from, and where in its journal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub child: Option<SessionId>,
+    pub child: Option<ChildPosition>,
     /// The source: empty for the run itself, the labels from outer to inner for a subagent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub source: Vec<String>,
     /// What happened.
     #[serde(flatten)]
     pub kind: EventKind,
+}
+
+/// A point in the session of a subagent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChildPosition {
+    /// The session.
+    pub session: SessionId,
+    /// The journal entry.
+    pub entry: u64,
 }
 
 /// The kinds of events.

@@ -71,7 +71,7 @@ pub use entry::{
     Notice, NoticeKind, Origin, OriginKind, Pin, ResultStatus, Rewind, RunCause, RunEnd,
     RunOutcome, SessionStart, SetEntry, SkillActivation, Steer, UserInput,
 };
-pub use event::{Event, EventKind, NoticeLevel};
+pub use event::{ChildPosition, Event, EventKind, NoticeLevel};
 pub use hint::Hint;
 pub use ids::{AgentId, IdError, InputId, NameError, Owner, RunId, SessionId, TenantId, UserId};
 pub use journal_line::{ChainSum, JournalLine, LineError, decode_line, encode_line};

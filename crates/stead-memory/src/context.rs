@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
-use stead_core::{Owner, SessionId};
+use stead_core::{Owner, SessionId, SessionModel};
 use stead_place::OwnerState;
 use stead_store::Sessions;
 use stead_vfs::Vfs;
@@ -28,6 +28,14 @@ pub trait MemoryContext: Debug + Send + Sync {
 
     /// The model that extracts and merges facts; `None` if there is none to ask.
     fn model(&self) -> Option<MemoryModel>;
+
+    /// Returns the context with which facts of a session are extracted that ran with `used`: its
+    /// conversation goes only to a provider that it was sent to before, or that the settings name
+    /// for memory. `None` if this context is such a one.
+    fn for_session_model(
+        &self,
+        used: &SessionModel,
+    ) -> Result<Option<Arc<dyn MemoryContext>>, MemoryError>;
 
     /// Asks that model a question and returns the text of its answer. What it costs is taken from
     /// the budget of the question's owner and logged as usage.

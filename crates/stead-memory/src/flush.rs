@@ -12,7 +12,7 @@ use crate::progress::{
     ExtractedFact, Extraction, FlushMark, JobDocuments, Versioned, expected_version, put_change,
 };
 use crate::transcript::{TranscriptChunk, first_chunk, pieces};
-use stead_core::{ChainSum, Entry, JournalLine, text_tokens};
+use stead_core::{ChainSum, Entry, JournalLine, SessionChange, SessionModel, text_tokens};
 use stead_store::{DocumentChange, Expected, StoreError};
 
 /// This fraction of a question stays free, because token counts are estimates.
@@ -41,6 +41,26 @@ impl OwnerMemory {
             Err(StoreError::NotFound(_)) => return Ok(FlushReport::default()),
             Err(error) => return Err(error.into()),
         };
+        let other = match used_model(&lines) {
+            Some(used) => self.cx.for_session_model(&used)?,
+            None => None,
+        };
+        match other {
+            Some(cx) => {
+                let memory = Self { cx, ..self.clone() };
+                memory.flush_lines(&lines, upto).await
+            }
+            None => self.flush_lines(&lines, upto).await,
+        }
+    }
+
+    /// Extracts the facts of these lines of its session up to entry `upto`.
+    async fn flush_lines(
+        &self,
+        lines: &[JournalLine],
+        upto: u64,
+    ) -> Result<FlushReport, MemoryError> {
+        let session = &self.session;
         let Some(first) = lines.first() else {
             return Ok(FlushReport::default());
         };
@@ -53,7 +73,7 @@ impl OwnerMemory {
             if from >= upto {
                 return Ok(flushed);
             }
-            let Some(extraction) = self.next_extraction(&lines, (from, upto), &mark).await? else {
+            let Some(extraction) = self.next_extraction(lines, (from, upto), &mark).await? else {
                 continue;
             };
             let written = self.store_facts(&extraction.value).await?;
@@ -180,6 +200,36 @@ impl OwnerMemory {
         }
         Ok(FlushReport { facts, quarantined })
     }
+}
+
+/// Returns the model that a session runs with, or the one that gave its last answer.
+fn used_model(lines: &[JournalLine]) -> Option<SessionModel> {
+    let mut recorded = None;
+    let mut answered = None;
+    for line in lines {
+        match &line.entry {
+            Entry::Session(start) => recorded.clone_from(&start.model),
+            Entry::Set(set) => {
+                if let SessionChange::Model { to } = &set.change {
+                    recorded = Some(to.clone());
+                }
+            }
+            Entry::Model(reply) => answered = Some(&reply.model),
+            Entry::User(_)
+            | Entry::Call(_)
+            | Entry::Result(_)
+            | Entry::Ask(_)
+            | Entry::Decision(_)
+            | Entry::Notice(_)
+            | Entry::Steer(_)
+            | Entry::Pin(_)
+            | Entry::Compaction(_)
+            | Entry::Hook(_)
+            | Entry::Rewind(_)
+            | Entry::End(_) => {}
+        }
+    }
+    recorded.or_else(|| answered.map(SessionModel::named))
 }
 
 /// Returns the entry after which extraction begins. Entries that a fork copied belong to the

@@ -7,7 +7,8 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::sync::Arc;
 use stead_core::{
-    Block, Event, RunOutcome, SessionId, SetEntry, SpendAmount, SubagentOrigin, TaintOrigins,
+    Block, ChildPosition, Event, RunOutcome, SessionId, SetEntry, SpendAmount, SubagentOrigin,
+    TaintOrigins,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -226,7 +227,10 @@ fn nest_events(name: String, session: SessionId, listener: Listener) -> Listener
     Arc::new(move |event: &Event| {
         let mut event = event.clone();
         // Events of deeper subagents keep their own session and entry.
-        event.child.get_or_insert_with(|| session.clone());
+        event.child.get_or_insert_with(|| ChildPosition {
+            session: session.clone(),
+            entry: event.entry,
+        });
         event.source.insert(0, name.clone());
         listener(&event);
     })

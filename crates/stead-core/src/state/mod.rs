@@ -14,6 +14,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::{Arc, OnceLock};
 
+/// Models that are files. Their names in answers do not say where the file lies.
+const FILE_MODELS: [&str; 3] = ["scripted", "replay", "record"];
+
 /// The number of inbox rows that are remembered: twice as many as an inbox can hold.
 const MAX_RECORDED_INPUTS: usize = 2_000;
 
@@ -207,7 +210,10 @@ impl SessionState {
     /// Returns the model that the session runs with, as far as its journal says. Journals from
     /// before models were recorded name the model of each answer only.
     pub fn recorded_model(&self) -> Option<SessionModel> {
-        let of_last_answer = || self.model.as_ref().map(SessionModel::named);
+        let of_last_answer = || {
+            let answered = self.model.as_ref().map(SessionModel::named);
+            answered.filter(|model| !FILE_MODELS.contains(&model.provider()))
+        };
         self.session_model.clone().or_else(of_last_answer)
     }
 

@@ -149,3 +149,33 @@ fn no_key_is_ever_part_of_a_journal() {
         json!({"temperature": 0.5})
     );
 }
+
+#[test]
+fn facts_are_extracted_only_by_a_provider_that_the_session_used() {
+    let folder = Folder::new();
+    folder.put("AGENTS.md", "You keep notes.\n");
+    let server = FakeModel::start_with(|_: &RecordedRequest| reply().text("[]"));
+    let private = "my diagnosis is confidential";
+    let begin = ["run", "-m", "openai:x", "-s", "private", private];
+    assert_eq!(run(&folder, &server, &KEYS, &begin).0, 0);
+    let other = ["run", "-m", "anthropic:y", "-s", "public", "hello"];
+    assert_eq!(run(&folder, &server, &KEYS, &other).0, 0);
+    let before = server.requests().len();
+    let (code, text) = run(
+        &folder,
+        &server,
+        &KEYS,
+        &["memory", "work", "-m", "anthropic:y"],
+    );
+    assert_eq!(code, 0, "{text}");
+    let extractions: Vec<RecordedRequest> = server.requests().split_off(before);
+    assert!(extractions.len() >= 2, "{}", extractions.len());
+    for request in &extractions {
+        let told = String::from_utf8_lossy(&request.body).contains(private);
+        let is_openai = request.target.contains("chat/completions");
+        assert!(!told || is_openai, "{}", request.target);
+    }
+    let told =
+        |request: &&RecordedRequest| String::from_utf8_lossy(&request.body).contains(private);
+    assert_eq!(extractions.iter().filter(told).count(), 1);
+}
