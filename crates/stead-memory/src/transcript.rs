@@ -317,3 +317,71 @@ impl TranscriptChunk {
             .join("\n\n")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stead_core::{Notice, NoticeKind, Rewind, RunId, SetEntry, StopReason, Usage};
+
+    fn levels(entries: Vec<Entry>) -> Vec<TrustLevel> {
+        let line = |(i, entry): (usize, Entry)| JournalLine {
+            seq: i as u64 + 1,
+            at: jiff::Timestamp::UNIX_EPOCH,
+            entry,
+            sum: stead_core::ChainSum::default(),
+        };
+        let lines: Vec<JournalLine> = entries.into_iter().enumerate().map(line).collect();
+        let all = pieces(&lines, 0, u64::MAX).into_iter();
+        all.map(|piece| piece.trust).collect()
+    }
+
+    #[test]
+    fn an_untrusted_notice_taints_what_follows_until_a_person_vouches_for_it() {
+        use TrustLevel::{Trusted, Untrusted};
+        let run = || RunId::new("r").unwrap();
+        let said = || {
+            Entry::Model(ModelReply {
+                run: run(),
+                model: "m".into(),
+                content: vec![Block::text("words")],
+                usage: Usage::default(),
+                cost: None,
+                stop: StopReason::EndTurn,
+            })
+        };
+        let told = |untrusted| {
+            Entry::Notice(Notice {
+                untrusted,
+                ..Notice::new(run(), NoticeKind::Tasks, "a task has ended")
+            })
+        };
+        let trust = || {
+            Entry::Set(SetEntry {
+                change: SessionChange::Trust,
+                by: "ann".into(),
+            })
+        };
+        let back = |to| Entry::Rewind(Rewind { to });
+        let table = [
+            (vec![said(), told(false), said()], vec![Trusted, Trusted]),
+            (vec![said(), told(true), said()], vec![Trusted, Untrusted]),
+            (
+                vec![told(true), said(), trust(), said()],
+                vec![Untrusted, Trusted],
+            ),
+            (
+                vec![told(true), trust(), told(true), said()],
+                vec![Untrusted],
+            ),
+            // A rewind to before a person's word takes it back.
+            (vec![told(true), trust(), back(1), said()], vec![Untrusted]),
+            (
+                vec![said(), told(true), back(1), said()],
+                vec![Trusted, Trusted],
+            ),
+        ];
+        for (entries, expected) in table {
+            assert_eq!(levels(entries.clone()), expected, "{entries:?}");
+        }
+    }
+}

@@ -836,3 +836,27 @@ fn a_subagent_of_a_tainted_session_changes_no_memory_and_no_prompt_unasked() {
         });
     }
 }
+
+#[test]
+fn a_session_of_one_user_asks_about_the_prompts_of_every_user() {
+    block_on(async {
+        let dir = workspace(BYPASS);
+        let agent = build(dir.path(), takes(Source::Network), host()).await;
+        let owner = stead_core::Owner {
+            user: stead_core::UserId::new("ann").unwrap(),
+            ..stead_core::Owner::default()
+        };
+        let mut live = agent.session_of(owner, session("s"));
+        let writes = sinks().into_iter().filter(|sink| sink.0 == "write_file");
+        let writes: Vec<Value> = writes.map(|(_, args, _)| args).collect();
+        for args in &writes {
+            let before = verdict(&mut live, "write_file", args).await;
+            assert!(before.is_allowed(), "{args}: {before:?}");
+        }
+        live.run(text("take"), agreed()).await.unwrap();
+        for args in &writes {
+            let after = verdict(&mut live, "write_file", args).await;
+            assert_eq!(after.kind, VerdictKind::Ask, "{args}: {after:?}");
+        }
+    });
+}

@@ -164,8 +164,8 @@ async fn run_checks(common: &GlobalArgs, env: &ProcessEnv) -> Result<Vec<CheckRo
 
 /// Warns about a permission mode that asks less than people expect.
 fn check_mode(workspace: &Workspace) -> Option<CheckRow> {
-    let text = "permission_mode: bypass asks about nothing but what rules, approvals and plan mode ask about: commands, \
-                network and changes of an attached project run unasked";
+    let text = "permission_mode: bypass asks about nothing but what rules, approvals, plan mode and untrusted content ask \
+                about: commands, network and changes of an attached project run unasked";
     match workspace.config().permission_mode {
         PermissionMode::Bypass => Some(row(CheckGrade::Warning, "agent.yaml", text.to_owned())),
         PermissionMode::Default
