@@ -19,6 +19,8 @@ fn full_entries() -> Vec<(&'static str, Value)> {
     let origin = json!({"kind": "person", "by": "a", "via": "b", "thread": "c", "key": "d"});
     let model = json!({"name": "p:m", "base_url": "http://h", "key_variable": "K",
         "settings": {"temperature": 1}, "scope": "all_agents"});
+    let usage = json!({"input_tokens": 1, "cache_read_tokens": 0, "cache_write_tokens": 0,
+        "output_tokens": 1, "reasoning_tokens": 0});
     let taint = json!([{"kind": "command", "command": "ls"}]);
     let nested = |mut entry: Value| {
         let fields = json!({"parent": "c1", "name": "t", "args": {"a": 1}});
@@ -44,7 +46,7 @@ fn full_entries() -> Vec<(&'static str, Value)> {
         (
             "model",
             json!({"run": "r", "model": "p:m", "content": text,
-            "usage": {"input_tokens": 1}, "cost": 0.5, "stop": "end_turn"}),
+            "usage": usage, "cost": 0.5, "stop": "end_turn"}),
         ),
         (
             "call",
@@ -90,7 +92,7 @@ fn full_entries() -> Vec<(&'static str, Value)> {
             "cut_args": 1, "cut_results": 1, "kept": [{"tag": "t", "text": "x"}],
             "dropped": {"messages": 1, "results": 1, "calls": 1}, "before_tokens": 2,
             "after_tokens": 1, "window": 9, "focus": "f", "fallback": "b", "model": "p:m",
-            "usage": {"input_tokens": 1}, "cost": 0.5}),
+            "usage": usage, "cost": 0.5}),
         ),
         (
             "hook",
@@ -154,7 +156,11 @@ fn checksum(text: &str) -> String {
         .chain_update([0u8; 8])
         .chain_update(text)
         .finalize();
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    digest
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 fn written_fields(entry: &Entry) -> BTreeSet<String> {

@@ -151,6 +151,9 @@ impl World {
                     let wait = stead_store::LockWait::AtMost(DEADLINE);
                     let options = RunOptions {
                         wait,
+                        // A session that has searched the records of others asks before it writes
+                        // where prompts of users come from.
+                        approvals: ApprovalPolicy::ApproveAll,
                         ..RunOptions::default()
                     };
                     let input = text(&format!("{word} {}", visit.mark()));
