@@ -59,7 +59,7 @@ impl std::fmt::Display for ModelName {
 /// Creates the model that `settings` describe, with its retries and fallbacks. Nothing is sent yet;
 /// missing or invalid settings are reported now.
 pub fn connect(settings: &ModelSettings, env: EnvLookup<'_>) -> Result<Arc<dyn Model>, ModelError> {
-    let first = connect_one(settings, env)?;
+    let first = with_retries(settings, connect_once(settings, env)?);
     if settings.fallbacks.is_empty() {
         return Ok(first);
     }
@@ -75,11 +75,11 @@ pub fn connect(settings: &ModelSettings, env: EnvLookup<'_>) -> Result<Arc<dyn M
             fallbacks: Vec::new(),
             ..settings.clone()
         };
-        connect_one(&own, env)
+        Ok(with_retries(&own, connect_once(&own, env)?))
     });
     Ok(Arc::new(FallbackModel::new(
         first,
-        others.collect::<Result<_, _>>()?,
+        others.collect::<Result<_, ModelError>>()?,
     )))
 }
 
@@ -125,28 +125,26 @@ pub fn secrets(settings: &ModelSettings, env: EnvLookup<'_>) -> Vec<String> {
     keys
 }
 
-fn connect_one(settings: &ModelSettings, env: EnvLookup<'_>) -> Result<Arc<dyn Model>, ModelError> {
+/// Returns `model` with the retries and the facts that `settings` name.
+fn with_retries(settings: &ModelSettings, model: Arc<dyn Model>) -> Arc<dyn Model> {
     let max_retries = settings.max_retries.unwrap_or(DEFAULT_MAX_RETRIES);
-    let retrying: Arc<dyn Model> = Arc::new(RetryingModel::new(
-        connect_without_retries(settings, env)?,
-        max_retries,
-    ));
+    let retrying: Arc<dyn Model> = Arc::new(RetryingModel::new(model, max_retries));
     let window = settings.context_window.map(u64::from);
     let abilities = abilities(settings);
     if window.is_none() && abilities.is_none() {
-        return Ok(retrying);
+        return retrying;
     }
-    Ok(Arc::new(WithOverrides::new(retrying, window, abilities)))
+    Arc::new(WithOverrides::new(retrying, window, abilities))
 }
 
 /// Creates the model without retries. Retries wrap it, so that a recorder sees every attempt.
-fn connect_without_retries(
+fn connect_once(
     settings: &ModelSettings,
     env: EnvLookup<'_>,
 ) -> Result<Arc<dyn Model>, ModelError> {
     let name: ModelName = settings.name.parse()?;
     let recorded = |inner: &str| {
-        connect_without_retries(
+        connect_once(
             &ModelSettings {
                 name: inner.to_owned(),
                 ..settings.clone()

@@ -9,9 +9,7 @@ use super::print::errln;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use stead::agent::{
-    Agent, AgentBuilder, ApprovalPolicy, BuildError, DEFAULT_MODELS, choose_model, open_folder,
-};
+use stead::agent::{Agent, ApprovalPolicy, BuildError, DEFAULT_MODELS, choose_model, open_folder};
 use stead::core::{Owner, Redactor, SessionId, UserId};
 use stead::model::ModelSettings;
 use stead::place::{Place, StorePathBase};
@@ -28,8 +26,20 @@ pub(crate) async fn open_agent(
     env: &ProcessEnv,
     model_use: ModelUse,
 ) -> Result<Arc<Agent>, CliError> {
-    let building = agent_builder(common, env, model_use)?.build();
-    let agent = announce_if_slow(building).await?;
+    let dir = workspace_dir(common, env)?;
+    let options = OpenOptions {
+        model_use,
+        ..open_options(common, env, &dir)?
+    };
+    let mode = common.mode;
+    let builder = Agent::builder()
+        .working_folder(working_folder(&dir, env))
+        .workspace(dir)
+        .open_options(options)
+        .owner(owner(common)?)
+        .variables(env.lookup())
+        .configure(move |config| config.permission_mode = mode.unwrap_or(config.permission_mode));
+    let agent = announce_if_slow(builder.build()).await?;
     tracing::info!(
         place = %agent.place().describe(),
         layout = %agent.workspace().definition.layout,
@@ -37,27 +47,6 @@ pub(crate) async fn open_agent(
         "workspace opened"
     );
     Ok(agent)
-}
-
-/// Returns the builder with all flags applied.
-fn agent_builder(
-    common: &GlobalArgs,
-    env: &ProcessEnv,
-    model_use: ModelUse,
-) -> Result<AgentBuilder, CliError> {
-    let dir = workspace_dir(common, env)?;
-    let options = OpenOptions {
-        model_use,
-        ..open_options(common, env, &dir)?
-    };
-    let mode = common.mode;
-    Ok(Agent::builder()
-        .working_folder(working_folder(&dir, env))
-        .workspace(dir)
-        .open_options(options)
-        .owner(owner(common)?)
-        .variables(env.lookup())
-        .configure(move |config| config.permission_mode = mode.unwrap_or(config.permission_mode)))
 }
 
 /// Returns flags that name an agent for a command with a session: where the layout does not choose
