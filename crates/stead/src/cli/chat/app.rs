@@ -94,6 +94,9 @@ impl<'a> App<'a> {
         let agent = open_agent(common, env, model_use).await?;
         let id = session_id(args.session.as_deref())?;
         let session = load_session(&agent, &id).await?;
+        if session.state().session.is_none() {
+            agent.check_model()?;
+        }
         let (person, asks) = ChatApprover::new(answerer(common, env, None));
         let crew = session.subagents().clone();
         let inbox = Inbox::new(agent.workspace().config().queue.clone());
@@ -282,7 +285,7 @@ impl<'a> App<'a> {
                     .note(Tone::Info, format!("new session {}{archived}", self.id));
             }
             ChatCommand::Model(None) => {
-                let name = self.agent.model().name().to_owned();
+                let name = self.chat.info.model.clone();
                 self.chat.note(
                     Tone::Info,
                     format!("the model is {name}; /model NAME changes it"),

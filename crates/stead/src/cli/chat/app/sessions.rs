@@ -217,7 +217,7 @@ pub(super) fn session_info(agent: &Arc<Agent>, session: &Session) -> SessionInfo
     SessionInfo {
         session: session.id().to_string(),
         agent: session.active_agent_name(),
-        model: agent.model().name().to_owned(),
+        model: session.next_model(),
         journal: agent.sessions().locate(session.id()),
         turns: session.rewind_points().len(),
         usage: state.usage,
