@@ -162,6 +162,13 @@ pub(super) async fn open<'a>(
             text,
         });
     }
+    if let Some(configured) = journal.session().agents().unused_model() {
+        let text = format!("the session goes on with {model}; the settings name {configured}");
+        journal.emit(EventKind::Notice {
+            level: NoticeLevel::Info,
+            text,
+        });
+    }
     if let Some(from) = reconciled.chosen_over {
         let to = journal.agent().agents().own_name();
         journal.emit(EventKind::AgentSwitched { from, to, model });

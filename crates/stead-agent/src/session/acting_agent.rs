@@ -100,6 +100,14 @@ impl ActingAgent {
         Ok(true)
     }
 
+    /// The model that the settings name now, if the session runs with another one.
+    pub(crate) fn unused_model(&self) -> Option<&str> {
+        let configured = &self.built.parts.session_model.name;
+        let is_set = self.built.parts.session_models.unavailable.is_none();
+        let is_other = *configured != self.workspace.parts.session_model.name;
+        (is_set && is_other).then_some(configured)
+    }
+
     /// Refuses settings that name an agent which does not exist or cannot act by itself.
     pub(crate) async fn check_choices(
         &self,

@@ -273,7 +273,9 @@ impl Session {
     /// The model that the next run uses, as `provider:model`: the one that the session recorded,
     /// unless another was chosen for this use.
     pub fn next_model(&self) -> String {
-        let next = self.model_change().or_else(|| self.state().recorded_model());
+        let next = self
+            .model_change()
+            .or_else(|| self.state().recorded_model());
         next.map_or_else(|| self.model().to_owned(), |model| model.name)
     }
 

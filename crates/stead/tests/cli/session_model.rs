@@ -127,10 +127,10 @@ fn another_model_is_used_only_when_it_is_named_and_that_is_said() {
     );
     // From now on it is the model of the session, whatever the settings say.
     folder.put("agent.yaml", "model: gemini:z\n");
-    assert_eq!(
-        run(&folder, &server, &KEYS, &["run", "-s", "p", "more"]).0,
-        0
-    );
+    let (code, text) = run(&folder, &server, &KEYS, &["run", "-s", "p", "more"]);
+    assert_eq!(code, 0, "{text}");
+    let told = "the session goes on with anthropic:y; the settings name gemini:z";
+    assert!(text.contains(told), "{text}");
     assert!(server.last_request().target.contains("messages"));
 }
 
