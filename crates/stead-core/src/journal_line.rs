@@ -108,6 +108,7 @@ pub fn encode_line(
         Entry::Pin(data) => json(data),
         Entry::Compaction(data) => json(data),
         Entry::Hook(data) => json(data),
+        Entry::Sent(data) => json(data),
         Entry::Rewind(data) => json(data),
         Entry::End(data) => json(data),
     };
@@ -233,6 +234,7 @@ pub fn decode_line(text: &str, previous: ChainSum) -> Result<JournalLine, LineEr
         EntryKind::Pin => serde_json::from_str(data).map(Entry::Pin),
         EntryKind::Compaction => serde_json::from_str(data).map(Entry::Compaction),
         EntryKind::Hook => serde_json::from_str(data).map(Entry::Hook),
+        EntryKind::Sent => serde_json::from_str(data).map(Entry::Sent),
         EntryKind::Rewind => serde_json::from_str(data).map(Entry::Rewind),
         EntryKind::End => serde_json::from_str(data).map(Entry::End),
     }

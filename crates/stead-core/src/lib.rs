@@ -66,10 +66,11 @@ pub use context::{
     spec_tokens, text_tokens,
 };
 pub use entry::{
-    CallIntent, CallResult, Compaction, CompactionCause, DroppedCounts, Entry, EntryKind,
-    FORMAT_VERSION, Fork, HookOutcome, HookRun, MAX_NESTED_DEPTH, ModelReply, NestedCall, NestedId,
-    Notice, NoticeKind, Origin, OriginKind, Pin, ResultStatus, Rewind, RunCause, RunEnd,
-    RunOutcome, SessionStart, SetEntry, SkillActivation, Steer, UserInput,
+    CallIntent, CallResult, Compaction, CompactionCause, DeliveryOutcome, DroppedCounts, Entry,
+    EntryKind, FORMAT_VERSION, Fork, HookOutcome, HookRun, MAX_NESTED_DEPTH, ModelReply,
+    NestedCall, NestedId, Notice, NoticeKind, Origin, OriginKind, Pin, ResultStatus, Rewind,
+    RunCause, RunEnd, RunOutcome, SentMessage, SessionStart, SetEntry, SkillActivation, Steer,
+    UserInput,
 };
 pub use event::{ChildPosition, Event, EventKind, NoticeLevel};
 pub use hint::Hint;

@@ -266,6 +266,7 @@ pub fn recorded_taint(lines: &[JournalLine], upto: u64) -> TaintOrigins {
             | Entry::Pin(_)
             | Entry::Compaction(_)
             | Entry::Hook(_)
+            | Entry::Sent(_)
             | Entry::Rewind(_)
             | Entry::End(_) => {}
         }

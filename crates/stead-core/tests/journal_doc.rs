@@ -100,6 +100,16 @@ fn full_entries() -> Vec<(&'static str, Value)> {
             "detail": "d", "args": {"a": 1}, "ms": 1,
             "nested": {"parent": "c1", "name": "t", "args": {"a": 1}}}),
         ),
+        (
+            "sent",
+            json!({"run": "r", "via": "telegram", "thread": "t", "key": "k", "content": text,
+            "outcome": {"is": "delivered", "id": "1"}}),
+        ),
+        (
+            "sent",
+            json!({"run": "r", "via": "telegram", "thread": "t", "key": "k", "content": text,
+            "outcome": {"is": "delivered", "id": "1"}}),
+        ),
         ("rewind", json!({"to": 1})),
         (
             "end",

@@ -502,6 +502,7 @@ impl RunProgress {
                 | Entry::Pin(_)
                 | Entry::Compaction(_)
                 | Entry::Hook(_)
+                | Entry::Sent(_)
                 | Entry::Rewind(_)
                 | Entry::End(_) => &[],
             };

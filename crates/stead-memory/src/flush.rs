@@ -225,6 +225,7 @@ fn used_model(lines: &[JournalLine]) -> Option<SessionModel> {
             | Entry::Pin(_)
             | Entry::Compaction(_)
             | Entry::Hook(_)
+            | Entry::Sent(_)
             | Entry::Rewind(_)
             | Entry::End(_) => {}
         }

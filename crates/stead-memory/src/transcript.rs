@@ -130,6 +130,7 @@ pub(crate) fn pieces(lines: &[JournalLine], after: u64, upto: u64) -> Vec<Transc
             | Entry::Notice(_)
             | Entry::Pin(_)
             | Entry::Hook(_)
+            | Entry::Sent(_)
             | Entry::Compaction(_)
             | Entry::End(_) => {}
         }

@@ -50,6 +50,7 @@ pub fn entry_text(entry: &Entry) -> Option<EntryText> {
         | Entry::Set(_)
         | Entry::Pin(_)
         | Entry::Hook(_)
+        | Entry::Sent(_)
         | Entry::Rewind(_)
         | Entry::End(_) => return None,
     };

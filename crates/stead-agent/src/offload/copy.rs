@@ -119,6 +119,7 @@ impl FolderRename {
             | Entry::Pin(_)
             | Entry::Hook(_)
             | Entry::Compaction(_)
+            | Entry::Sent(_)
             | Entry::Rewind(_)
             | Entry::End(_) => Vec::new(),
         }
@@ -159,6 +160,7 @@ impl FolderRename {
             | Entry::Set(_)
             | Entry::Pin(_)
             | Entry::Hook(_)
+            | Entry::Sent(_)
             | Entry::Rewind(_)
             | Entry::End(_)) => other,
         }

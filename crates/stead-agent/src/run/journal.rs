@@ -146,6 +146,7 @@ impl<'a> RunJournal<'a> {
                 | Entry::Hook(_)
                 | Entry::Pin(_)
                 | Entry::Compaction(_)
+                | Entry::Sent(_)
                 | Entry::Rewind(_)
                 | Entry::End(_) => None,
             };

@@ -90,6 +90,7 @@ impl SessionFold {
                 | Entry::Steer(_)
                 | Entry::Pin(_)
                 | Entry::Hook(_)
+                | Entry::Sent(_)
                 | Entry::End(_) => {}
             }
         }

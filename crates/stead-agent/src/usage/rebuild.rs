@@ -107,6 +107,7 @@ fn records_of(owner: &Owner, session: &SessionId, lines: &[JournalLine]) -> Vec<
             | Entry::Set(_)
             | Entry::Pin(_)
             | Entry::Hook(_)
+            | Entry::Sent(_)
             | Entry::Rewind(_)
             | Entry::End(_) => None,
         }

@@ -15,6 +15,7 @@
 //! | `pin` | a message is pinned, so that it is always shown verbatim, or unpinned | yes |
 //! | `compaction` | the model is shown less from here on: which part, and its summary; nothing is erased | with the next durable entry |
 //! | `hook` | a hook ran, its outcome, and the arguments it gave a call that had not started | with the next durable entry |
+//! | `sent` | a message left the session through a channel, or its delivery ended | yes |
 //! | `rewind` | the conversation continues from an earlier point; nothing is erased | yes |
 //! | `end` | the outcome of the run | yes |
 //!
@@ -28,6 +29,7 @@ mod hook;
 mod nested;
 mod notice;
 mod run_end;
+mod sent;
 mod user;
 
 pub use call::{CallIntent, CallResult, ResultStatus, SkillActivation};
@@ -36,6 +38,7 @@ pub use hook::{HookOutcome, HookRun};
 pub use nested::{MAX_NESTED_DEPTH, NestedCall, NestedId};
 pub use notice::{Notice, NoticeKind};
 pub use run_end::{RunEnd, RunOutcome};
+pub use sent::{DeliveryOutcome, SentMessage};
 pub use user::{Origin, OriginKind, RunCause, UserInput};
 
 use crate::{
@@ -76,6 +79,8 @@ pub enum Entry {
     Compaction(Compaction),
     /// A hook ran.
     Hook(HookRun),
+    /// A message left the session through a channel.
+    Sent(SentMessage),
     /// The conversation continues from an earlier point.
     Rewind(Rewind),
     /// The run ended.
@@ -100,6 +105,7 @@ pub enum EntryKind {
     Pin,
     Compaction,
     Hook,
+    Sent,
     Rewind,
     End,
 }
@@ -121,6 +127,7 @@ impl Entry {
             Self::Pin(_) => EntryKind::Pin,
             Self::Compaction(_) => EntryKind::Compaction,
             Self::Hook(_) => EntryKind::Hook,
+            Self::Sent(_) => EntryKind::Sent,
             Self::Rewind(_) => EntryKind::Rewind,
             Self::End(_) => EntryKind::End,
         }
@@ -136,6 +143,7 @@ impl Entry {
             | Self::Steer(_)
             | Self::Set(_)
             | Self::Pin(_)
+            | Self::Sent(_)
             | Self::Rewind(_)
             | Self::End(_) => true,
             Self::Call(intent) => intent.changes,

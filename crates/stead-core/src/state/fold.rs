@@ -35,6 +35,8 @@ impl SessionState {
             Entry::Pin(pin) => self.pin(pin),
             Entry::Compaction(compaction) => self.compact(seq, compaction),
             Entry::Hook(hook) => self.hook(hook),
+            // Its content is part of the conversation already, or not meant for the model.
+            Entry::Sent(_) => Ok(()),
             Entry::Rewind(rewind) => self.rewind(rewind.to),
             Entry::End(end) => self.end(end),
         };

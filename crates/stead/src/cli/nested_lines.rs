@@ -79,6 +79,7 @@ pub(crate) fn entry_call(entry: &Entry) -> Option<&str> {
         | Entry::Set(_)
         | Entry::Pin(_)
         | Entry::Compaction(_)
+        | Entry::Sent(_)
         | Entry::Rewind(_)
         | Entry::End(_) => None,
     }
@@ -100,6 +101,7 @@ fn introduced(entry: &Entry) -> Option<&NestedCall> {
         | Entry::Set(_)
         | Entry::Pin(_)
         | Entry::Compaction(_)
+        | Entry::Sent(_)
         | Entry::Rewind(_)
         | Entry::End(_) => None,
     }

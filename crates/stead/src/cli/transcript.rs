@@ -8,9 +8,9 @@ use super::style::Style;
 use std::fmt::Write;
 use stead::agent::fenced;
 use stead::core::{
-    Block, Compaction, DecisionKind, Entry, HookRun, JournalLine, Message, NestedCall, NextAction,
-    PermissionCeiling, PlanStage, ResultStatus, RunCause, RunLimits, RunOutcome, SessionChange,
-    SessionState, ToolResult,
+    Block, Compaction, DecisionKind, DeliveryOutcome, Entry, HookRun, JournalLine, Message,
+    NestedCall, NextAction, PermissionCeiling, PlanStage, ResultStatus, RunCause, RunLimits,
+    RunOutcome, SentMessage, SessionChange, SessionState, ToolResult,
 };
 
 /// How much of a journal is shown.
@@ -203,6 +203,7 @@ fn render_journal(lines: &[JournalLine], style: Style) -> String {
                 format!("{}\n{}", compaction_line(compaction), summary)
             }
             Entry::Hook(hook) => hook_line(hook),
+            Entry::Sent(sent) => sent_line(sent),
             Entry::Rewind(rewind) => format!("rewound to entry {}", rewind.to),
             Entry::End(end) => format!(
                 "run ended: {} {}",
@@ -222,6 +223,22 @@ fn render_journal(lines: &[JournalLine], style: Style) -> String {
 /// Returns the arguments of a nested call, for the line that introduces it.
 fn nested_args(nested: Option<&NestedCall>) -> String {
     nested.map_or(String::new(), |call| format!(" {}", call.args))
+}
+
+/// Returns the line for a message to a channel.
+fn sent_line(sent: &SentMessage) -> String {
+    let to = match &sent.thread {
+        Some(thread) => format!("{} {thread}", sent.via),
+        None => sent.via.clone(),
+    };
+    match &sent.outcome {
+        None => format!("sends a message to {to}"),
+        Some(DeliveryOutcome::Delivered { .. }) => format!("the message to {to} was delivered"),
+        Some(DeliveryOutcome::Refused { reason }) => {
+            format!("the message to {to} was refused: {reason}")
+        }
+        Some(DeliveryOutcome::Unknown) => format!("the message to {to} may have been delivered"),
+    }
 }
 
 /// Returns the outcome of a hook on one line, and the arguments it gave.
@@ -353,6 +370,7 @@ pub(crate) fn check_expected(state: &SessionState, entry: &Entry) -> Result<(), 
             | Entry::Pin(_)
             | Entry::Hook(_)
             | Entry::Compaction(_)
+            | Entry::Sent(_)
             | Entry::Rewind(_)
             | Entry::End(_),
             _,
