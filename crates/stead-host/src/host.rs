@@ -1,10 +1,11 @@
 //! The host: the agents of this process, and the actors of their sessions.
 
-use crate::actor::{ActorMessage, SessionActor, SessionOptions};
+use crate::actor::{SessionActor, SessionOptions};
 use crate::approver::HostApprover;
 use crate::feed::Feed;
 use crate::handle::SessionHandle;
 use crate::link::{HostId, SessionLink};
+use crate::reply::ActorMessage;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use stead_agent::{Agent, Inbox};
