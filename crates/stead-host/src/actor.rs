@@ -4,19 +4,24 @@ use crate::approver::HostApprover;
 use crate::desk::{Desk, receive};
 use crate::error::is_locked;
 use crate::feed::Feed;
-use crate::link::SessionLink;
-use crate::reply::{ActorMessage, PendingCommand, ReplyTo};
+use crate::link::{LinkMessage, SessionLink};
+use crate::reply::{ActorMessage, PendingCommand, ReplyTo, RunReach};
 use crate::run_progress::RunProgress;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
+use std::time::Duration;
 use stead_agent::{
     AfterAnswer, AgentError, BackgroundTaskPolicy, Inbox, IncomingMessage, Pinned, RunOptions,
     RunReport, Session,
 };
-use stead_core::{AnswerPolicy, ApprovalReply, Command, InputCommand, RunOutcome, SpendAmount};
-use stead_store::{InputOutcome, LockWait};
+use stead_core::{AnswerPolicy, ApprovalReply, Command, InputCommand, SpendAmount};
+use stead_store::{Holder, LockWait, StoreError};
 use tokio::sync::{mpsc, watch};
-use tokio::time::sleep_until;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+/// How long it takes at most to look whether a session is free.
+const PROBE_LASTS: Duration = Duration::from_millis(250);
 
 /// How the sessions of a host behave.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,18 +42,20 @@ impl SessionActor {
         (link, feed): (Arc<SessionLink>, Arc<Feed>),
         (queue, approver): (Arc<Inbox>, Arc<HostApprover>),
         options: SessionOptions,
-        commands: mpsc::Receiver<ActorMessage>,
+        (commands, closing): (mpsc::Receiver<ActorMessage>, CancellationToken),
     ) -> Self {
-        let desk = Desk::new((link, feed), (queue, approver), options, commands);
+        let doors = (queue, approver);
+        let desk = Desk::new((link, feed), doors, options, commands, closing);
         Self { session, desk }
     }
 
     /// Carries out commands until nobody holds a handle and nothing is left to do.
     pub(crate) async fn work(mut self) {
         self.desk.remote = self.desk.link.listen().await.ok();
+        self.desk.link.publish(&LinkMessage::WhoListens);
         let mut task_ends = self.session.subagents().watch_finished();
         loop {
-            self.desk.take_rows_when_idle().await;
+            self.take_rows().await;
             if let Some(next) = self.desk.pending.pop_front() {
                 self.carry_out(next).await;
                 task_ends.mark_unchanged();
@@ -61,7 +68,7 @@ impl SessionActor {
                 let _ = reply.send(finished);
                 continue;
             }
-            if !self.desk.has_handles && self.desk.queue.is_empty() && !self.desk.is_contended {
+            if self.desk.is_done() {
                 break;
             }
             self.wait_for_work(&mut task_ends).await;
@@ -69,10 +76,24 @@ impl SessionActor {
         self.session.flush().await;
     }
 
+    /// Takes the rows that are due, unless they are those of a process that runs the session.
+    async fn take_rows(&mut self) {
+        if Instant::now() < self.desk.rows_due {
+            return;
+        }
+        if self.desk.is_contended && self.session.is_busy().await {
+            return self.desk.wait_for_holder();
+        }
+        self.desk.take_rows_when_idle().await;
+    }
+
     /// Waits until there may be something to do.
     async fn wait_for_work(&mut self, task_ends: &mut watch::Receiver<u64>) {
         let desk = &mut self.desk;
-        let has_messages = !desk.queue.is_empty();
+        // Messages wait with the rows until the session is free.
+        let has_messages = !desk.queue.is_empty() && !desk.is_contended;
+        let may_end = !desk.has_handles && desk.queue.is_empty();
+        let looks_at_rows = desk.is_contended || desk.intake.has_unsettled();
         tokio::select! {
             biased;
             message = desk.commands.recv(), if desk.has_handles => match message {
@@ -85,7 +106,8 @@ impl SessionActor {
             }
             received = receive(&mut desk.remote) => desk.on_received(received),
             Ok(()) = task_ends.changed() => self.wake_if_due(),
-            () = sleep_until(desk.rows_due), if desk.is_contended => {}
+            () = sleep_until(desk.rows_due), if looks_at_rows => {}
+            () = desk.closing.cancelled(), if may_end => {}
         }
     }
 
@@ -166,16 +188,7 @@ impl SessionActor {
                 self.run(RunStart::Wake, options, None, reply).await;
             }
             Command::Answer { replies, by } => self.answer(replies, by, reply).await,
-            Command::Cancel { by } => match self.session.is_busy().await {
-                true => {
-                    let busy = Command::Cancel { by };
-                    self.desk.queue_for_holder(busy, reply).await;
-                }
-                false => {
-                    let reason = "no run is going on in this session";
-                    self.desk.refuse(reply, reason).await;
-                }
-            },
+            Command::Cancel { by } => self.cancel(by, reply).await,
             other @ (Command::Set { .. }
             | Command::Compact { .. }
             | Command::Rewind { .. }
@@ -213,6 +226,30 @@ impl SessionActor {
         }
     }
 
+    /// Cancels the run of another process, or one that a dead process left open.
+    async fn cancel(&mut self, by: String, reply: ReplyTo) {
+        let session = self.session.id().clone();
+        if self.session.is_busy().await {
+            let locked = AgentError::Store(StoreError::Locked {
+                session,
+                holder: Holder::default(),
+            });
+            let command = Command::Cancel { by };
+            return self.desk.queue_for_holder(command, reply, locked).await;
+        }
+        if self.is_interrupted().await {
+            let options = self.desk.run_options(AnswerPolicy::Ask, &[]);
+            options.cancel.cancel();
+            let start = RunStart::Resume(SpendAmount::default());
+            return self
+                .run(start, options, Some(Command::Cancel { by }), reply)
+                .await;
+        }
+        let reason = "no run is going on in this session";
+        let error = AgentError::NothingToResume(session);
+        self.desk.refuse(reply, reason, error).await;
+    }
+
     async fn settle_change(
         &mut self,
         command: Command,
@@ -225,7 +262,9 @@ impl SessionActor {
                 self.desk.feed.journal_changed(seq);
                 self.desk.acknowledge(reply, seq).await;
             }
-            Err(error) if is_locked(&error) => self.desk.queue_for_holder(command, reply).await,
+            Err(error) if is_locked(&error) => {
+                self.desk.queue_for_holder(command, reply, error).await;
+            }
             Err(error) => self.desk.fail(reply, error).await,
         }
     }
@@ -248,12 +287,16 @@ impl SessionActor {
                         self.desk.acknowledge(reply, seq).await;
                         self.resume(ReplyTo::Nobody).await;
                     }
+                    (reply @ ReplyTo::Caller(_), false) => {
+                        let waits = AgentError::RunOpen(self.session.id().clone());
+                        self.desk.fail(reply, waits).await;
+                    }
                     (reply, false) => self.desk.acknowledge(reply, seq).await,
                 }
             }
             Err(error) if is_locked(&error) => {
                 let command = Command::Answer { replies, by };
-                self.desk.queue_for_holder(command, reply).await;
+                self.desk.queue_for_holder(command, reply, error).await;
             }
             Err(error) => self.desk.fail(reply, error).await,
         }
@@ -298,6 +341,10 @@ impl SessionActor {
     ) {
         let Self { session, desk } = self;
         let rows = options.inputs.clone();
+        if matches!(reply, ReplyTo::Caller(_)) {
+            // Another host holds the session for a moment when it looks whether it is free.
+            options.wait = LockWait::AtMost(PROBE_LASTS);
+        }
         let progress = Arc::new(RunProgress::default());
         let (reply, receipt) = match reply {
             ReplyTo::Client(sender) => (ReplyTo::Nobody, Some(sender)),
@@ -305,7 +352,10 @@ impl SessionActor {
         };
         progress.set_receipt(receipt);
         options.entries = Some(progress.entry_listener(&desk.feed));
-        let cancel = options.cancel.clone();
+        let reach = RunReach {
+            cancel: options.cancel.clone(),
+            progress: progress.clone(),
+        };
         let report = {
             let mut running: BoxFuture<'_, Result<RunReport, AgentError>> = match start {
                 RunStart::Input(content) => Box::pin(session.run(content, options)),
@@ -316,13 +366,18 @@ impl SessionActor {
                 tokio::select! {
                     biased;
                     report = &mut running => break report,
-                    () = progress.changed.notified() => desk.settle_recorded(&progress).await,
+                    () = progress.changed.notified() => {
+                        desk.settle_recorded(&progress).await;
+                        desk.rows_due = Instant::now();
+                    }
                     message = desk.commands.recv(), if desk.has_handles => match message {
-                        Some(message) => desk.on_message_during_run(message, &cancel).await,
+                        Some(message) => desk.on_message_during_run(message, &reach).await,
                         None => desk.has_handles = false,
                     },
                     received = receive(&mut desk.remote) => desk.on_received(received),
-                    () = sleep_until(desk.rows_due) => desk.take_rows_during_run(&cancel).await,
+                    () = sleep_until(desk.rows_due), if progress.has_begun() => {
+                        desk.take_rows_during_run(&reach).await;
+                    }
                 }
             }
         };
@@ -330,16 +385,12 @@ impl SessionActor {
         desk.is_contended = false;
         match report {
             Ok(report) => {
-                if report.outcome != RunOutcome::Parked {
-                    let seq = session.state().seq;
-                    let answered = desk.approver.take_rows();
-                    desk.intake
-                        .settle(&answered, InputOutcome::Recorded { seq })
-                        .await;
-                }
-                desk.report(reply, report);
+                let end = session.state().seq;
+                desk.on_run_ended(end).await;
+                desk.report(reply, report, end).await;
             }
             Err(error) => {
+                desk.on_run_failed();
                 desk.on_failed_start(error, (rows, command), reply, &progress)
                     .await
             }

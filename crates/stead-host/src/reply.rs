@@ -1,8 +1,11 @@
 //! Messages to an actor, and whom to tell what became of a command.
 
+use crate::run_progress::RunProgress;
+use std::sync::Arc;
 use stead_agent::{AgentError, RunReport};
 use stead_core::{ClientError, Command, InputId, Receipt};
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 /// A message to an actor.
 #[derive(Debug)]
@@ -41,6 +44,13 @@ pub(crate) enum ReplyTo {
 pub(crate) struct PendingCommand {
     pub(crate) command: Command,
     pub(crate) reply: ReplyTo,
+}
+
+/// The run that is going on, for commands that reach it.
+#[derive(Debug, Clone)]
+pub(crate) struct RunReach {
+    pub(crate) cancel: CancellationToken,
+    pub(crate) progress: Arc<RunProgress>,
 }
 
 impl ReplyTo {

@@ -15,8 +15,18 @@ pub(crate) struct RunProgress {
 #[derive(Debug, Default)]
 struct ProgressState {
     receipt: Option<oneshot::Sender<Result<Receipt, ClientError>>>,
-    /// The rows of the inbox that are in the journal, with their entries.
-    recorded: Vec<(InputId, u64)>,
+    /// Whether this process holds the session, and the run is open.
+    has_begun: bool,
+    recorded: RecordedParts,
+}
+
+/// What a run has recorded since the actor looked last.
+#[derive(Debug, Default)]
+pub(crate) struct RecordedParts {
+    /// The rows of the inbox, with their entries.
+    pub(crate) rows: Vec<(InputId, u64)>,
+    /// The calls that were decided, with their entries.
+    pub(crate) decisions: Vec<(String, u64)>,
 }
 
 impl RunProgress {
@@ -31,7 +41,12 @@ impl RunProgress {
         self.lock().receipt.take()
     }
 
-    pub(crate) fn take_recorded(&self) -> Vec<(InputId, u64)> {
+    /// Whether this process holds the session, and the run is open.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.lock().has_begun
+    }
+
+    pub(crate) fn take_recorded(&self) -> RecordedParts {
         std::mem::take(&mut self.lock().recorded)
     }
 
@@ -47,27 +62,26 @@ impl RunProgress {
 
     fn on_entries(&self, lines: &[JournalLine]) {
         let mut state = self.lock();
-        let before = state.recorded.len();
+        if !state.has_begun {
+            state.has_begun = true;
+            state.send_receipt(lines);
+            self.changed.notify_one();
+        }
+        let RecordedParts { rows, decisions } = &mut state.recorded;
+        let before = rows.len() + decisions.len();
         for line in lines {
             let inputs: &[InputId] = match &line.entry {
-                Entry::User(input) => {
-                    if let Some(receipt) = state.receipt.take() {
-                        let input_id = input.inputs.first().cloned();
-                        // The client may not wait any more.
-                        let _ = receipt.send(Ok(Receipt {
-                            input_id: input_id.unwrap_or_else(InputId::fresh),
-                            seq: Some(line.seq),
-                        }));
-                    }
-                    &input.inputs
-                }
+                Entry::User(input) => &input.inputs,
                 Entry::Steer(steer) => &steer.inputs,
+                Entry::Decision(decision) => {
+                    decisions.push((decision.id.clone(), line.seq));
+                    &[]
+                }
                 Entry::Session(_)
                 | Entry::Model(_)
                 | Entry::Call(_)
                 | Entry::Result(_)
                 | Entry::Ask(_)
-                | Entry::Decision(_)
                 | Entry::Notice(_)
                 | Entry::Set(_)
                 | Entry::Pin(_)
@@ -76,15 +90,47 @@ impl RunProgress {
                 | Entry::Rewind(_)
                 | Entry::End(_) => &[],
             };
-            let rows = inputs.iter().map(|id| (id.clone(), line.seq));
-            state.recorded.extend(rows);
+            rows.extend(inputs.iter().map(|id| (id.clone(), line.seq)));
         }
-        if state.recorded.len() > before {
+        if rows.len() + decisions.len() > before {
             self.changed.notify_one();
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, ProgressState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ProgressState {
+    /// Acknowledges the command that began the run; `lines` are the first entries of the run. One
+    /// that is continued may have none.
+    fn send_receipt(&mut self, lines: &[JournalLine]) {
+        let Some(receipt) = self.receipt.take() else {
+            return;
+        };
+        let opened = lines.iter().find_map(|line| match &line.entry {
+            Entry::User(input) => Some((line.seq, input.inputs.first().cloned())),
+            Entry::Session(_)
+            | Entry::Steer(_)
+            | Entry::Decision(_)
+            | Entry::Model(_)
+            | Entry::Call(_)
+            | Entry::Result(_)
+            | Entry::Ask(_)
+            | Entry::Notice(_)
+            | Entry::Set(_)
+            | Entry::Pin(_)
+            | Entry::Compaction(_)
+            | Entry::Hook(_)
+            | Entry::Rewind(_)
+            | Entry::End(_) => None,
+        });
+        let (seq, input_id) = opened.map_or((None, None), |(seq, id)| (Some(seq), id));
+        // The client may not wait any more.
+        let _ = receipt.send(Ok(Receipt {
+            input_id: input_id.unwrap_or_else(InputId::fresh),
+            seq,
+        }));
     }
 }
