@@ -16,6 +16,8 @@ pub struct ApprovalQuestion {
     pub tool: String,
     /// The arguments, which the answer is valid for.
     pub args: Value,
+    /// The hash of the arguments ([`ApprovalReply::args_hash`](stead_core::ApprovalReply)).
+    pub args_hash: String,
     /// The rule that asks.
     pub rule: String,
     /// How the question may be answered, by whom and until when, with a preview of the call.
@@ -24,6 +26,15 @@ pub struct ApprovalQuestion {
     pub always_scope: Option<GrantScope>,
     /// The name of the tool that makes the call, if it is a nested one.
     pub called_by: Option<String>,
+}
+
+/// An answer, and the name that is recorded with it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SignedAnswer {
+    /// The answer.
+    pub answer: ApprovalAnswer,
+    /// Who gave it.
+    pub by: String,
 }
 
 /// Answers questions while the run waits.
@@ -47,6 +58,27 @@ pub trait Approver: Send + Sync {
             answers
         })
     }
+
+    /// Answers all questions of a step, in their order, if several people may answer: each answer
+    /// names who gave it. The names are [`name`](Self::name) unless this is implemented.
+    fn signed_answers<'a>(
+        &'a self,
+        questions: &'a [ApprovalQuestion],
+    ) -> BoxFuture<'a, Vec<SignedAnswer>> {
+        Box::pin(async move {
+            let answers = self.answers(questions).await;
+            let by = self.name();
+            sign_all(answers, &by)
+        })
+    }
+}
+
+fn sign_all(answers: Vec<ApprovalAnswer>, by: &str) -> Vec<SignedAnswer> {
+    let sign = |answer| SignedAnswer {
+        answer,
+        by: by.to_owned(),
+    };
+    answers.into_iter().map(sign).collect()
 }
 
 /// How questions of a run are answered.
@@ -75,17 +107,14 @@ impl fmt::Debug for ApprovalPolicy {
 }
 
 impl ApprovalPolicy {
-    /// Returns the answers in the order of the questions, and the name of who gave them.
-    pub(crate) async fn answers(
-        &self,
-        questions: &[ApprovalQuestion],
-    ) -> (Vec<ApprovalAnswer>, String) {
-        let repeat = |answer: ApprovalAnswer| vec![answer; questions.len()];
+    /// Returns the answers in the order of the questions.
+    pub(crate) async fn answers(&self, questions: &[ApprovalQuestion]) -> Vec<SignedAnswer> {
+        let repeat = |answer, by| sign_all(vec![answer; questions.len()], by);
         match self {
-            Self::ApproveAll => (repeat(ApprovalAnswer::Yes), "--approve all".to_owned()),
-            Self::DenyAll => (repeat(ApprovalAnswer::no()), "--approve none".to_owned()),
-            Self::Park => (repeat(ApprovalAnswer::Later), String::new()),
-            Self::Ask(approver) => (approver.answers(questions).await, approver.name()),
+            Self::ApproveAll => repeat(ApprovalAnswer::Yes, "--approve all"),
+            Self::DenyAll => repeat(ApprovalAnswer::no(), "--approve none"),
+            Self::Park => repeat(ApprovalAnswer::Later, ""),
+            Self::Ask(approver) => approver.signed_answers(questions).await,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The inbox of a session: messages that arrive during a run, and how they are handled.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use stead_core::{Block, InputId, Message, Origin, QueueMode};
@@ -24,6 +24,12 @@ struct InboxState {
     /// Messages that a run has already seen and that become inputs of their own afterwards, oldest
     /// first.
     backlog: VecDeque<IncomingMessage>,
+    /// The rows that are in the journal already, with their entries.
+    recorded: HashMap<InputId, u64>,
+    /// The rows of messages that were removed because they are in the journal, or a part of them.
+    removed_rows: Vec<InputId>,
+    /// The rows of messages that a hook refused.
+    refused_rows: Vec<InputId>,
     /// The rows of dropped messages that no entry names yet.
     dropped_rows: Vec<InputId>,
     /// One line for each dropped message, oldest first.
@@ -88,6 +94,9 @@ impl Inbox {
             settings,
             waiting: VecDeque::new(),
             backlog: VecDeque::new(),
+            recorded: HashMap::new(),
+            removed_rows: Vec::new(),
+            refused_rows: Vec::new(),
             dropped_rows: Vec::new(),
             digest: VecDeque::new(),
             dropped_without_line: 0,
@@ -197,6 +206,41 @@ impl Inbox {
         self.lock().waiting.push_front(message);
     }
 
+    /// Removes the messages that are made of rows of the durable inbox, and returns the rows: they
+    /// still wait there, for whichever process runs the session.
+    pub fn take_rows(&self) -> Vec<InputId> {
+        self.lock().remove_rows(|_| true)
+    }
+
+    /// Returns the entry of a row that was in the journal when the newest run began.
+    pub fn recorded_entry(&self, row: &InputId) -> Option<u64> {
+        self.lock().recorded.get(row).copied()
+    }
+
+    /// Returns the rows of messages that were removed when the newest run began, because another
+    /// process had recorded them or a part of them.
+    pub fn take_removed_rows(&self) -> Vec<InputId> {
+        std::mem::take(&mut self.lock().removed_rows)
+    }
+
+    /// Returns the rows of messages that a hook refused.
+    pub fn take_refused_rows(&self) -> Vec<InputId> {
+        std::mem::take(&mut self.lock().refused_rows)
+    }
+
+    /// A hook refused the message of these rows.
+    pub(crate) fn refuse_rows(&self, rows: Vec<InputId>) {
+        self.lock().refused_rows.extend(rows);
+    }
+
+    /// Sets which rows are in the journal, and removes the messages that have one of them.
+    pub(crate) fn set_recorded(&self, recorded: HashMap<InputId, u64>) {
+        let mut state = self.lock();
+        let removed = state.remove_rows(|row| recorded.contains_key(row));
+        state.removed_rows.extend(removed);
+        state.recorded = recorded;
+    }
+
     /// Whether there are steering messages for the run.
     pub(crate) fn has_steering(&self) -> bool {
         self.lock().has_steering()
@@ -235,13 +279,16 @@ impl Inbox {
     /// Returns messages that the run took but could not record.
     pub(crate) fn return_steering(&self, message: IncomingMessage) {
         let mut state = self.lock();
-        // In this mode the messages are in the backlog already.
-        if state.settings.mode != QueueMode::SteerBacklog {
-            let mode = message.mode.or(Some(QueueMode::Steer));
-            state
-                .waiting
-                .push_front(IncomingMessage { mode, ..message });
+        if state.mode_of(&message) == QueueMode::SteerBacklog
+            && let Some(shown) = state.backlog.back_mut()
+        {
+            // In this mode the messages are in the backlog already; no entry names their rows yet.
+            shown.rows.extend(message.rows);
+            return;
         }
+        let mode = message.mode.or(Some(QueueMode::Steer));
+        let returned = IncomingMessage { mode, ..message };
+        state.waiting.push_front(returned);
     }
 
     /// Whether there is a message that ends the run.
@@ -326,6 +373,25 @@ impl InboxState {
             }
         }
         SendOutcome::ReplacedOldest
+    }
+
+    /// Removes the messages with a row that `is_meant`, and returns all their rows.
+    fn remove_rows(&mut self, is_meant: impl Fn(&InputId) -> bool) -> Vec<InputId> {
+        let mut removed = Vec::new();
+        for queue in [&mut self.waiting, &mut self.backlog] {
+            queue.retain(|message| {
+                let stays = !message.rows.iter().any(&is_meant);
+                if !stays {
+                    removed.extend(message.rows.iter().cloned());
+                }
+                stays
+            });
+        }
+        let dropped = std::mem::take(&mut self.dropped_rows);
+        let (meant, rest) = dropped.into_iter().partition(is_meant);
+        self.dropped_rows = rest;
+        removed.extend::<Vec<InputId>>(meant);
+        removed
     }
 
     fn next_input(&mut self) -> NextInput {

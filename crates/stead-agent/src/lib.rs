@@ -37,7 +37,7 @@ pub(crate) use agent::AgentParts;
 pub use approvals::{
     AfterAnswer, ApprovalError, ApprovalOutcome, GrantStore, NewGrant, OpenQuestion, OpenQuestions,
 };
-pub use approver::{ApprovalPolicy, ApprovalQuestion, Approver};
+pub use approver::{ApprovalPolicy, ApprovalQuestion, Approver, SignedAnswer};
 pub use archive::{ArchiveTag, ConversationArchive};
 pub use budget::{Budget, BudgetError, Reservation};
 pub use builder::{

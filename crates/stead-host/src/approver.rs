@@ -1,9 +1,8 @@
 //! Answers to the questions of a run, by whoever sends them.
 
 use futures_util::future::BoxFuture;
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use stead_agent::{ApprovalQuestion, Approver};
+use stead_agent::{ApprovalError, ApprovalQuestion, Approver, SignedAnswer};
 use stead_core::{ApprovalAnswer, ApprovalReply, InputId};
 use tokio::sync::Notify;
 
@@ -16,21 +15,28 @@ pub(crate) struct HostApprover {
 
 #[derive(Debug, Default)]
 struct ApproverState {
-    /// The calls that are asked about.
-    open: Vec<String>,
-    /// The answers so far, by call.
-    answers: BTreeMap<String, GivenAnswer>,
-    /// The person who answered last.
-    by: String,
-    /// The inbox rows of the answers.
-    rows: Vec<InputId>,
+    /// The questions that are asked now.
+    open: Vec<AskedCall>,
+    /// The answers that were sent and are not recorded, oldest first. Those that are for no open
+    /// question may be for one that the run is about to ask.
+    sent: Vec<SentAnswers>,
     /// The number of listeners who can be asked.
     people: usize,
 }
 
-#[derive(Debug, Clone)]
-struct GivenAnswer {
-    answer: ApprovalAnswer,
+#[derive(Debug)]
+struct AskedCall {
+    id: String,
+    args_hash: String,
+}
+
+/// Answers of one person, which wait for their questions or for their decisions.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SentAnswers {
+    pub(crate) replies: Vec<ApprovalReply>,
+    pub(crate) by: String,
+    /// The row of the inbox.
+    pub(crate) row: InputId,
 }
 
 /// Somebody who can be asked, as long as this exists.
@@ -57,51 +63,62 @@ impl HostApprover {
         self.lock().people > 0
     }
 
-    /// Takes answers to open questions. Returns false if none of the questions is open.
-    pub(crate) fn reply(&self, replies: &[ApprovalReply], by: &str, row: Option<InputId>) -> bool {
+    /// Takes answers, for the questions that are open or that the run asks next. Refused if one is
+    /// about other arguments than those that are asked about.
+    pub(crate) fn reply(&self, sent: SentAnswers) -> Result<(), ApprovalError> {
         let mut state = self.lock();
-        let open: Vec<&ApprovalReply> = replies
-            .iter()
-            .filter(|reply| state.open.contains(&reply.id))
-            .collect();
-        if open.is_empty() {
-            return false;
+        if let Some(id) = state.stale_reply(&sent.replies) {
+            return Err(ApprovalError::Stale { id });
         }
-        for reply in open {
-            let answer = reply.answer.clone();
-            state
-                .answers
-                .insert(reply.id.clone(), GivenAnswer { answer });
-        }
-        state.by = by.to_owned();
-        state.rows.extend(row);
+        state.sent.push(sent);
         drop(state);
         self.changed.notify_waiters();
-        true
+        Ok(())
     }
 
-    /// Takes the rows of answers that were given to the run.
-    pub(crate) fn take_rows(&self) -> Vec<InputId> {
-        std::mem::take(&mut self.lock().rows)
+    /// Removes the answers of which a decision is recorded. Returns their rows.
+    pub(crate) fn take_decided(&self, call: &str) -> Vec<InputId> {
+        let decided = |sent: &mut SentAnswers| sent.replies.iter().any(|reply| reply.id == call);
+        let mut state = self.lock();
+        state
+            .sent
+            .extract_if(.., decided)
+            .map(|sent| sent.row)
+            .collect()
+    }
+
+    /// Takes the answers that no decision came of.
+    pub(crate) fn take_undecided(&self) -> Vec<SentAnswers> {
+        std::mem::take(&mut self.lock().sent)
+    }
+
+    /// Asks `questions` from now on.
+    fn open(&self, questions: &[ApprovalQuestion]) {
+        self.lock().open = questions
+            .iter()
+            .map(|question| AskedCall {
+                id: question.id.clone(),
+                args_hash: question.args_hash.clone(),
+            })
+            .collect();
     }
 
     /// Returns the answers once all questions have one, or nobody is left who can be asked.
-    fn settled(&self, questions: &[ApprovalQuestion]) -> Option<Vec<ApprovalAnswer>> {
+    fn settled(&self) -> Option<Vec<SignedAnswer>> {
         let mut state = self.lock();
-        let answered = |question: &ApprovalQuestion| {
-            state
-                .answers
-                .get(&question.id)
-                .map(|given| given.answer.clone())
-        };
-        let answers: Vec<Option<ApprovalAnswer>> = questions.iter().map(answered).collect();
+        let answers: Vec<Option<SignedAnswer>> =
+            state.open.iter().map(|asked| state.answer(asked)).collect();
         let is_complete = answers.iter().all(Option::is_some);
         if !is_complete && state.people > 0 {
             return None;
         }
         state.open.clear();
-        state.answers.clear();
-        let or_later = |answer: Option<ApprovalAnswer>| answer.unwrap_or(ApprovalAnswer::Later);
+        let or_later = |answer: Option<SignedAnswer>| {
+            answer.unwrap_or(SignedAnswer {
+                answer: ApprovalAnswer::Later,
+                by: String::new(),
+            })
+        };
         Some(answers.into_iter().map(or_later).collect())
     }
 
@@ -110,33 +127,55 @@ impl HostApprover {
     }
 }
 
+impl ApproverState {
+    /// Returns the call of a reply that is about other arguments than the open question.
+    fn stale_reply(&self, replies: &[ApprovalReply]) -> Option<String> {
+        let is_stale = |reply: &&ApprovalReply| {
+            let asked = self.open.iter().find(|asked| asked.id == reply.id);
+            asked.is_some_and(|asked| asked.args_hash != reply.args_hash)
+        };
+        replies.iter().find(is_stale).map(|reply| reply.id.clone())
+    }
+
+    /// Returns the newest answer to a question.
+    fn answer(&self, asked: &AskedCall) -> Option<SignedAnswer> {
+        self.sent.iter().rev().find_map(|sent| {
+            let is_meant =
+                |reply: &&ApprovalReply| reply.id == asked.id && reply.args_hash == asked.args_hash;
+            let reply = sent.replies.iter().find(is_meant)?;
+            Some(SignedAnswer {
+                answer: reply.answer.clone(),
+                by: sent.by.clone(),
+            })
+        })
+    }
+}
+
 impl Approver for HostApprover {
     fn name(&self) -> String {
-        self.lock().by.clone()
+        String::new()
     }
 
     fn answer<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(async move {
-            let answers = self.answers(std::slice::from_ref(question)).await;
-            answers.into_iter().next().unwrap_or(ApprovalAnswer::Later)
+            let answers = self.signed_answers(std::slice::from_ref(question)).await;
+            let first = answers.into_iter().next();
+            first.map_or(ApprovalAnswer::Later, |signed| signed.answer)
         })
     }
 
-    fn answers<'a>(
+    fn signed_answers<'a>(
         &'a self,
         questions: &'a [ApprovalQuestion],
-    ) -> BoxFuture<'a, Vec<ApprovalAnswer>> {
+    ) -> BoxFuture<'a, Vec<SignedAnswer>> {
         Box::pin(async move {
-            self.lock().open = questions
-                .iter()
-                .map(|question| question.id.clone())
-                .collect();
+            self.open(questions);
             loop {
                 let changed = self.changed.notified();
                 tokio::pin!(changed);
                 // Registered before the state is checked: an answer in between would be missed.
                 changed.as_mut().enable();
-                if let Some(answers) = self.settled(questions) {
+                if let Some(answers) = self.settled() {
                     return answers;
                 }
                 changed.await;

@@ -32,3 +32,19 @@ pub(crate) fn from_store(error: StoreError) -> ClientError {
         other => ClientError::Failed(other.to_string()),
     }
 }
+
+/// Whether another process runs the session.
+pub(crate) fn is_locked(error: &AgentError) -> bool {
+    matches!(error, AgentError::Store(StoreError::Locked { .. }))
+}
+
+/// Whether an error may be gone later: the session is busy, or its store or model is unavailable.
+pub(crate) fn is_passing(error: &AgentError) -> bool {
+    matches!(
+        error,
+        AgentError::Store(
+            StoreError::Locked { .. } | StoreError::Unavailable { .. } | StoreError::Fenced { .. }
+        ) | AgentError::NoModel(_)
+            | AgentError::SessionModel { .. }
+    )
+}

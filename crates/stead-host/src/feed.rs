@@ -4,7 +4,7 @@ use crate::link::{LinkMessage, SessionLink};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use stead_agent::{EntryListener, Listener};
-use stead_core::{Event, EventId, JournalLine};
+use stead_core::{Event, EventId, EventKind, JournalLine};
 use tokio::sync::broadcast;
 
 /// The events that wait for a slow subscriber; one that lags behind reads the journal.
@@ -87,6 +87,11 @@ impl Feed {
         let (id, is_heard) = {
             let mut state = self.lock();
             let FeedState { newest, epoch, .. } = &mut *state;
+            if is_own_start(event) {
+                // A run that is continued may write no entry first, and another process may have
+                // written those before.
+                *newest = EventId::of_entry(newest.seq.max(event.entry));
+            }
             *newest = EventId {
                 seq: newest.seq,
                 epoch: *epoch,
@@ -106,13 +111,12 @@ impl Feed {
     }
 
     fn on_entries(&self, epoch: u64, lines: &[JournalLine]) {
+        let mut state = self.lock();
+        state.epoch = epoch;
         let Some(last) = lines.last() else { return };
-        let is_heard = {
-            let mut state = self.lock();
-            state.newest = EventId::of_entry(last.seq);
-            state.epoch = epoch;
-            state.is_heard()
-        };
+        state.newest = EventId::of_entry(last.seq);
+        let is_heard = state.is_heard();
+        drop(state);
         if self.sender.receiver_count() > 0 {
             for line in lines {
                 let _ = self.sender.send(FeedItem::Entry(Arc::new(line.clone())));
@@ -126,6 +130,12 @@ impl Feed {
     fn lock(&self) -> MutexGuard<'_, FeedState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether this is the beginning of a run of the session itself, not of a subagent.
+fn is_own_start(event: &Event) -> bool {
+    let is_own = event.child.is_none() && event.source.is_empty();
+    is_own && matches!(event.kind, EventKind::RunStarted { .. })
 }
 
 impl FeedState {

@@ -1,11 +1,11 @@
 //! A handle to the actor of a session.
 
-use crate::actor::ActorMessage;
 use crate::approver::{AttachedPerson, HostApprover};
 use crate::error;
 use crate::feed::Feed;
 use crate::intake;
 use crate::link::SessionLink;
+use crate::reply::ActorMessage;
 use crate::subscription::SessionSubscription;
 use std::sync::Arc;
 use stead_agent::{AgentError, Inbox, RunReport};

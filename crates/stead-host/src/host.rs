@@ -1,10 +1,11 @@
 //! The host: the agents of this process, and the actors of their sessions.
 
-use crate::actor::{ActorMessage, SessionActor, SessionOptions};
+use crate::actor::{SessionActor, SessionOptions};
 use crate::approver::HostApprover;
 use crate::feed::Feed;
 use crate::handle::SessionHandle;
 use crate::link::{HostId, SessionLink};
+use crate::reply::ActorMessage;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use stead_agent::{Agent, Inbox};
@@ -13,6 +14,7 @@ use stead_core::{
     SessionAddress, SessionId, Subscription,
 };
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// The commands that wait for an actor; senders wait for room.
@@ -25,6 +27,7 @@ pub struct Host {
     agents: Mutex<HashMap<String, Arc<Agent>>>,
     sessions: Mutex<HashMap<SessionAddress, ActiveSession>>,
     tasks: TaskTracker,
+    closing: CancellationToken,
 }
 
 /// A session with an actor, while that exists.
@@ -59,6 +62,7 @@ impl Host {
             agents: Mutex::default(),
             sessions: Mutex::default(),
             tasks: TaskTracker::new(),
+            closing: CancellationToken::new(),
         })
     }
 
@@ -107,7 +111,8 @@ impl Host {
         };
         let parts = (link.clone(), feed.clone());
         let doors = (queue.clone(), approver.clone());
-        let actor = SessionActor::new(session, parts, doors, options, receiver);
+        let ends = (receiver, self.closing.clone());
+        let actor = SessionActor::new(session, parts, doors, options, ends);
         self.tasks.spawn(actor.work());
         sessions.insert(address.clone(), active);
         Ok(SessionHandle {
@@ -119,8 +124,10 @@ impl Host {
         })
     }
 
-    /// Waits until all actors have ended. They end when nobody holds a handle to them.
+    /// Waits until all actors have ended. They end when nobody holds a handle to them and their runs
+    /// have ended. Commands for sessions that other processes run stay in their inboxes.
     pub async fn close(&self) {
+        self.closing.cancel();
         self.tasks.close();
         self.tasks.wait().await;
     }

@@ -3,7 +3,7 @@
 use crate::error;
 use crate::link::{LinkMessage, SessionLink};
 use bytes::Bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use stead_core::{ClientError, Command, InputId, InputStatus};
 use stead_store::{InboxError, InputOutcome, Inserted};
@@ -15,7 +15,9 @@ const ROWS: usize = 1000;
 #[derive(Debug)]
 pub(crate) struct Intake {
     link: Arc<SessionLink>,
-    taken: BTreeMap<InputId, Command>,
+    taken: BTreeSet<InputId>,
+    /// Outcomes that the store did not take yet.
+    unsettled: BTreeMap<InputId, InputOutcome>,
 }
 
 /// A command of the inbox.
@@ -29,20 +31,28 @@ impl Intake {
     pub(crate) fn new(link: Arc<SessionLink>) -> Self {
         Self {
             link,
-            taken: BTreeMap::new(),
+            taken: BTreeSet::new(),
+            unsettled: BTreeMap::new(),
         }
+    }
+
+    /// Whether the store did not take some outcomes yet.
+    pub(crate) fn has_unsettled(&self) -> bool {
+        !self.unsettled.is_empty()
     }
 
     /// Takes the rows that wait and were not taken before. A row that cannot be read is refused.
     pub(crate) async fn take(&mut self) -> Result<Vec<TakenRow>, InboxError> {
+        self.settle_again().await;
         let mut rows = Vec::new();
-        for row in self.link.inbox.waiting(ROWS).await? {
-            if self.taken.contains_key(&row.id) {
+        let waiting = self.link.inbox.waiting(ROWS).await?;
+        for row in waiting {
+            if self.taken.contains(&row.id) || self.unsettled.contains_key(&row.id) {
                 continue;
             }
             match serde_json::from_slice::<Command>(&row.body) {
                 Ok(command) => {
-                    self.taken.insert(row.id.clone(), command.clone());
+                    self.taken.insert(row.id.clone());
                     rows.push(TakenRow {
                         id: row.id,
                         command,
@@ -58,24 +68,31 @@ impl Intake {
         Ok(rows)
     }
 
-    /// Settles rows. A failure loses nothing: a row that is found again is recorded already, and the
-    /// journal says so.
+    /// Settles rows. What the store does not take now is tried again when rows are taken. If this
+    /// process ends before, nothing is lost: the journal says which rows are recorded.
     pub(crate) async fn settle(&mut self, ids: &[InputId], outcome: InputOutcome) {
-        let settled: Vec<(InputId, InputOutcome)> =
-            ids.iter().map(|id| (id.clone(), outcome.clone())).collect();
+        for id in ids {
+            self.taken.remove(id);
+            self.unsettled.insert(id.clone(), outcome.clone());
+        }
+        self.settle_again().await;
+    }
+
+    /// Settles what the store did not take before.
+    async fn settle_again(&mut self) {
+        if self.unsettled.is_empty() {
+            return;
+        }
+        let settled: Vec<(InputId, InputOutcome)> = self.unsettled.clone().into_iter().collect();
         match self.link.inbox.settle(&settled, None).await {
-            Ok(()) => {
-                for id in ids {
-                    self.taken.remove(id);
-                }
-            }
+            Ok(()) => self.unsettled.clear(),
             Err(error) => {
                 tracing::warn!(session = %self.link.session, %error, "inbox rows are not settled yet");
             }
         }
     }
 
-    /// Returns rows to those that wait, except `ids`, so that they are taken again.
+    /// Returns rows to those that wait, so that they are taken again, here or by another process.
     pub(crate) fn give_back(&mut self, ids: &[InputId]) {
         for id in ids {
             self.taken.remove(id);

@@ -46,12 +46,15 @@
 
 mod actor;
 mod approver;
+mod desk;
 mod error;
 mod feed;
 mod handle;
 mod host;
 mod intake;
 mod link;
+mod reply;
+mod run_progress;
 mod subscription;
 
 pub use actor::SessionOptions;

@@ -30,6 +30,8 @@ pub(crate) struct HostId(pub(crate) u64);
 pub(crate) enum LinkMessage {
     /// Somebody listens: live events are wanted for a while.
     Hello,
+    /// An actor begins to work and asks who listens: each answers with `Hello`.
+    WhoListens,
     /// The inbox has a new row.
     Inbox,
     /// The journal has entries up to this one.
@@ -126,11 +128,25 @@ impl LinkListener {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stead_core::{EventKind, RunId};
 
     #[test]
     fn messages_are_read_as_they_were_written() {
+        let event = Event {
+            seq: 1,
+            entry: 2,
+            run: RunId::fresh(),
+            child: None,
+            source: Vec::new(),
+            kind: EventKind::TextDelta { text: "a".into() },
+        };
         let messages = [
+            LinkMessage::Live {
+                id: EventId::of_entry(2).to_string(),
+                event: Box::new(event),
+            },
             LinkMessage::Hello,
+            LinkMessage::WhoListens,
             LinkMessage::Inbox,
             LinkMessage::Entries { seq: 7 },
         ];

@@ -101,6 +101,9 @@ impl SessionSubscription {
                     Received::Message(LinkMessage::Entries { .. }) | Received::Lost => {
                         self.catch_up().await?;
                     }
+                    Received::Message(LinkMessage::WhoListens) => {
+                        self.link.publish(&LinkMessage::Hello);
+                    }
                     Received::Message(LinkMessage::Hello | LinkMessage::Inbox) => {}
                 },
                 _ = self.hello.tick() => self.link.publish(&LinkMessage::Hello),

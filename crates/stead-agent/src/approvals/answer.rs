@@ -253,7 +253,7 @@ async fn record_answers(
     }
     Ok(ApprovalOutcome {
         decisions,
-        grants: store_grants(writer.session_mut(), &answers, by).await?,
+        grants: store_grants(writer.session_mut(), &answers).await?,
         still_open: writer.session().open_questions(),
     })
 }
@@ -263,11 +263,15 @@ async fn record_answers(
 pub(super) async fn store_grants(
     session: &mut Session,
     answers: &[CheckedAnswer],
-    by: &str,
 ) -> Result<Vec<Grant>, AgentError> {
     let store = session.agent().grants(session.owner());
     let mut granted = Vec::new();
-    for CheckedAnswer { grant, asked, .. } in answers {
+    for CheckedAnswer {
+        decision,
+        grant,
+        asked,
+    } in answers
+    {
         let Some((tool, what)) = grant.clone() else {
             continue;
         };
@@ -275,7 +279,7 @@ pub(super) async fn store_grants(
             tool: &tool,
             what,
             asked,
-            by,
+            by: &decision.by,
         };
         granted.push(store.add(new).await?);
     }
@@ -304,7 +308,13 @@ impl<'a> AnswerChecker<'a> {
         &self,
         PendingCall { call, state, .. }: &PendingCall,
     ) -> Option<ApprovalQuestion> {
-        let CallState::Asked { rule, terms, .. } = state else {
+        let CallState::Asked {
+            rule,
+            terms,
+            args_hash,
+            ..
+        } = state
+        else {
             return None;
         };
         let grant = self.offered_grant(call).await;
@@ -313,6 +323,7 @@ impl<'a> AnswerChecker<'a> {
             id: call.id.clone(),
             tool: call.name.clone(),
             args: call.args.clone(),
+            args_hash: args_hash.clone(),
             rule: rule.clone(),
             terms: terms.clone(),
             always_scope: grant.map(|(_, scope)| scope),

@@ -2,7 +2,7 @@
 
 use super::answer::{AnswerChecker, CheckedAnswer, store_grants};
 use crate::run::{Caller, RunStop};
-use crate::{ApprovalPolicy, ApprovalQuestion};
+use crate::{ApprovalPolicy, ApprovalQuestion, SignedAnswer};
 use stead_core::{
     ApprovalAnswer, ApprovalReply, CallState, Decision, Entry, EventKind, NoticeLevel, PendingCall,
 };
@@ -38,17 +38,19 @@ impl<'s, 'a> Asker<'s, 'a> {
         let questions = self.questions(&calls).await;
         let (mut replies, open) = self.ask_hooks(&calls, questions).await?;
         let approvals = self.approvals.clone();
-        let (answers, by) = tokio::select! {
+        let answers = tokio::select! {
             biased;
             halted = self.caller.signals.wait() => return Err(halted.into()),
             // A message in place of an answer means neither yes nor no.
             () = self.caller.signals.wait_for_steering() => return self.skip_all(&calls).await,
             answers = approvals.answers(&open) => answers,
         };
-        let answers = answers
-            .into_iter()
-            .chain(std::iter::repeat(ApprovalAnswer::Later));
-        for (question, answer) in open.iter().zip(answers) {
+        let missing = SignedAnswer {
+            answer: ApprovalAnswer::Later,
+            by: String::new(),
+        };
+        let answers = answers.into_iter().chain(std::iter::repeat(missing));
+        for (question, SignedAnswer { answer, by }) in open.iter().zip(answers) {
             replies.extend(sign(&calls, &question.id, answer, &by));
         }
         let checked = self.check(&replies).await;
@@ -56,7 +58,7 @@ impl<'s, 'a> Asker<'s, 'a> {
         let decisions = checked.iter().map(|answer| answer.decision.clone());
         self.record_decisions(decisions.collect()).await?;
         let journal = &mut *self.caller.journal;
-        for grant in store_grants(journal.session_mut(), &checked, &by).await? {
+        for grant in store_grants(journal.session_mut(), &checked).await? {
             let text = format!("allowed from now on: {grant} (grant {})", grant.id);
             journal.emit(EventKind::Notice {
                 level: NoticeLevel::Info,

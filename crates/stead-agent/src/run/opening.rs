@@ -107,6 +107,11 @@ pub(super) async fn open<'a>(
     if !recorded.is_empty() {
         return Err(AgentError::InputsRecorded(recorded));
     }
+    if let Some(inbox) = &options.inbox {
+        // What another process has recorded meanwhile must not reach this run a second time.
+        let recorded = writer.state().newest_recorded_inputs().cloned();
+        inbox.set_recorded(recorded.collect());
+    }
     let torn = writer.torn_warning();
     let supersedes = is_input && writer.state().run.is_some();
     let settings = std::mem::take(&mut options.settings);

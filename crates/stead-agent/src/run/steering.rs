@@ -18,8 +18,10 @@ impl ActiveRun<'_> {
             return Ok(false);
         };
         let recorded = self.record_steering(message.clone()).await;
-        if recorded.is_err() {
-            inbox.return_steering(message);
+        match recorded {
+            Ok(true) => {}
+            Ok(false) => inbox.refuse_rows(message.rows),
+            Err(_) => inbox.return_steering(message),
         }
         recorded
     }

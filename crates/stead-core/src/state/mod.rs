@@ -228,6 +228,11 @@ impl SessionState {
             .collect()
     }
 
+    /// Returns the newest inbox rows that are part of the journal, with their entries.
+    pub fn newest_recorded_inputs(&self) -> impl Iterator<Item = &(InputId, u64)> {
+        self.recorded_inputs.iter()
+    }
+
     fn remember_inputs(&mut self, seq: u64, inputs: &[InputId]) {
         self.recorded_inputs
             .extend(inputs.iter().map(|id| (id.clone(), seq)));

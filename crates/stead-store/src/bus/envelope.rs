@@ -109,6 +109,11 @@ pub(super) enum Continuity {
 }
 
 impl GapDetector {
+    /// Returns whether there were envelopes of the same origin before.
+    pub(super) fn knows(&self, envelope: &Envelope) -> bool {
+        self.received.contains_key(&envelope.origin)
+    }
+
     /// Notes an envelope. The first one of an origin has nothing before it.
     pub(super) fn note(&mut self, envelope: &Envelope) -> Continuity {
         if self.received.len() >= MAX_REMEMBERED {

@@ -1,7 +1,8 @@
 //! A bus between the processes of one user on one machine, over Unix datagram sockets.
 //!
 //! Each process has one socket for each topic that it subscribes to, in the topic's folder. A
-//! publisher sends to every socket in that folder, which it lists at most every 20 ms.
+//! publisher sends to every socket in that folder, which it lists at most every 20 ms, and when it
+//! hears from a process for the first time: an answer must reach who asked.
 
 use super::envelope::{Continuity, GapDetector, HEADER_BYTES, Numbering};
 use super::hub::{Hub, HubEvent};
@@ -40,10 +41,13 @@ pub(crate) struct LocalBus {
     /// How the names of this bus's sockets begin.
     name_prefix: String,
     sockets: Mutex<HashMap<Channel, Weak<TopicSocket>>>,
-    listings: Mutex<HashMap<Channel, Listing>>,
+    listings: Arc<Listings>,
     sender: OnceLock<Option<std::os::unix::net::UnixDatagram>>,
     swept: Once,
 }
+
+/// The sockets of other processes by topic.
+type Listings = Mutex<HashMap<Channel, Listing>>;
 
 /// The sockets of other processes for one topic.
 #[derive(Debug)]
@@ -63,7 +67,7 @@ impl LocalBus {
             numbering: Arc::new(Numbering::new()),
             name_prefix: format!("{}-{}-", std::process::id(), unique()),
             sockets: Mutex::default(),
-            listings: Mutex::default(),
+            listings: Arc::default(),
             sender: OnceLock::new(),
             swept: Once::new(),
         }
@@ -82,8 +86,8 @@ impl LocalBus {
         tasks.spawn(receive(
             socket,
             channel.clone(),
-            self.hub.clone(),
-            self.numbering.clone(),
+            (self.hub.clone(), self.numbering.clone()),
+            self.listings.clone(),
         ));
         let socket = Arc::new(TopicSocket {
             path,
@@ -207,7 +211,12 @@ impl Drop for TopicSocket {
 }
 
 /// Passes what arrives at a socket to the subscribers of this process.
-async fn receive(socket: UnixDatagram, channel: Channel, hub: Arc<Hub>, numbering: Arc<Numbering>) {
+async fn receive(
+    socket: UnixDatagram,
+    channel: Channel,
+    (hub, numbering): (Arc<Hub>, Arc<Numbering>),
+    listings: Arc<Listings>,
+) {
     let mut gaps = GapDetector::default();
     let mut buffer = vec![0; HEADER_BYTES + MAX_BUS_MESSAGE_BYTES];
     loop {
@@ -224,6 +233,9 @@ async fn receive(socket: UnixDatagram, channel: Channel, hub: Arc<Hub>, numberin
         };
         if numbering.is_own(&envelope) {
             continue;
+        }
+        if !gaps.knows(&envelope) {
+            lock(&listings).remove(&channel);
         }
         deliver(&hub, &channel, &mut gaps, envelope);
     }

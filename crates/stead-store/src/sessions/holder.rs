@@ -79,6 +79,12 @@ impl ProcessIdentity {
         here && process_start_ticks(self.pid) != Some(self.began)
     }
 
+    /// Returns whether the process is certainly alive: it runs on this machine.
+    pub fn is_alive(&self) -> bool {
+        let here = self.machine == machine_id() && !machine_id().is_empty() && self.began > 0;
+        here && process_start_ticks(self.pid) == Some(self.began)
+    }
+
     /// Returns the holder for messages.
     pub fn holder(&self) -> Holder {
         let here = self.machine == machine_id();

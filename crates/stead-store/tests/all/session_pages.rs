@@ -113,7 +113,7 @@ async fn pages_show_every_session_once_newest_first() {
         assert_eq!(all, wanted.iter().collect::<Vec<_>>(), "{place}");
         // Sessions that are added or changed meanwhile do not disturb the pages that follow.
         let first = sessions.list(PageRequest::first(3)).await.unwrap();
-        tokio::time::sleep(Duration::from_millis(3)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
         write(&*sessions, &id("new"), "new").await;
         write(&*sessions, &id("s4"), "changed after it was shown").await;
         let rest = PageRequest {

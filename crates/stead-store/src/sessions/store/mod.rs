@@ -90,13 +90,14 @@ impl StoreSessions {
                 claim = Claim::Takeover(held.token);
                 continue;
             }
-            // A holder that renews is alive. One that does not may be gone, and its lease then
-            // expires in time.
+            // A holder that renews is alive, and so is one that runs on this machine. Another may
+            // be gone, and its lease then expires in time.
             let first = first.get_or_insert_with(|| held.clone());
             let waited = started.elapsed();
             let renewed = held.token != first.token
                 || held.remaining + waited > first.remaining + RENEW_INTERVAL / 2;
-            if renewed && waited >= patience {
+            let is_alive = renewed || holder.as_ref().is_some_and(ProcessIdentity::is_alive);
+            if is_alive && waited >= patience {
                 let holder = holder.map_or_else(Holder::default, |holder| holder.holder());
                 return Err(StoreError::Locked {
                     session: id.clone(),

@@ -83,6 +83,7 @@ fn text(text: &str) -> EventKind {
 
 fn question() -> ApprovalQuestion {
     ApprovalQuestion {
+        args_hash: "h".into(),
         id: "c1".into(),
         tool: "write_file".into(),
         args: json!({"file_path": "a"}),

@@ -21,6 +21,7 @@ fn question(args: serde_json::Value) -> ApprovalQuestion {
     };
     let always = Some(GrantScope::File("a.txt".into()));
     ApprovalQuestion {
+        args_hash: "h".into(),
         id: "2".into(),
         tool: "write_file".into(),
         args,
