@@ -29,8 +29,9 @@ pub struct GcReport {
     pub offloads: usize,
     /// The size of those files.
     pub offloaded_bytes: u64,
-    /// The number of files that crashed processes had left behind.
-    pub leftovers: usize,
+    /// The number of files that crashed processes had left behind; `None` if nobody looked for them,
+    /// as in a dry run.
+    pub leftovers: Option<usize>,
 }
 
 /// Whether to remove anything.
@@ -119,7 +120,7 @@ impl<'a> Collector<'a> {
             kept_bytes,
             offloads: orphaned.len(),
             offloaded_bytes,
-            leftovers: 0,
+            leftovers: None,
         };
         match mode {
             GcMode::Apply => self.remove(&selection.expired, &unused, &orphaned).await?,

@@ -58,7 +58,7 @@ pub use run::{
     BackgroundTaskPolicy, EntryListener, INTERRUPTED, Listener, RunOptions, RunReport, Sessionless,
     SessionlessResult, TurnSetup,
 };
-pub use session::{Pinned, RewindPoint, Session, attach, fenced};
+pub use session::{Pinned, RewindPoint, Session};
 pub use session_models::NoModelReason;
 pub use stead_core::{ApprovalAnswer, ApprovalReply};
 pub use stead_gate::{

@@ -23,23 +23,24 @@ pub(crate) async fn gc(
     args: &GcArgs,
 ) -> Result<ExitCode, CliError> {
     let agent = open_agent(common, env, ModelUse::NotNeeded).await?;
-    let really = if args.dry_run {
+    let mode = if args.dry_run {
         GcMode::DryRun
     } else {
         GcMode::Apply
     };
-    let mut collected = agent.collector(agent.owner()).collect(really).await?;
-    if really == GcMode::Apply {
+    let mut collected = agent.collector(agent.owner()).collect(mode).await?;
+    if mode == GcMode::Apply {
         let swept = agent.place().sweep(agent.owner(), ABANDONED_AFTER).await;
-        collected.leftovers = swept.map_err(anyhow::Error::from)?;
+        let swept = swept.map_err(anyhow::Error::from)?;
         agent
             .lookup(agent.owner())
             .prune(&*agent.sessions())
             .await
             .map_err(anyhow::Error::from)?;
-        collected.leftovers += env
+        let unused = env
             .cache()
             .map_or(0, |cache| remove_unused_files(&cache.join("search")));
+        collected.leftovers = Some(swept + unused);
     }
     if args.json {
         outln!("{}", to_json(&collected)?);
@@ -50,15 +51,17 @@ pub(crate) async fn gc(
     } else {
         "removed"
     };
+    let leftovers = collected.leftovers.map_or(String::new(), |count| {
+        format!("; leftovers of crashes removed: {count}")
+    });
     outln!(
-        "{verb}: {}, {} ({} KB), offloaded files of {} ({} KB); kept: {} KB; leftovers of crashes removed: {}",
+        "{verb}: {}, {} ({} KB), offloaded files of {} ({} KB); kept: {} KB{leftovers}",
         counted(collected.runs, "run"),
         counted(collected.contents, "earlier content"),
         collected.bytes / 1024,
         counted(collected.offloads, "session"),
         collected.offloaded_bytes / 1024,
-        collected.kept_bytes / 1024,
-        collected.leftovers
+        collected.kept_bytes / 1024
     );
     Ok(ExitCode::SUCCESS)
 }

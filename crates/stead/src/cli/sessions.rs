@@ -13,13 +13,14 @@ use super::signals::Signals;
 use super::style::Style;
 use super::transcript::{self, Detail};
 use super::undo::{self, UndoRequest};
+use serde::Serialize;
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{Agent, GcMode, Pinned, RunOptions};
 use stead::core::{Entry, JournalLine, SessionId, SessionState, TaintOrigins};
-use stead::store::{LockWait, PageRequest, SessionPage, Sessions};
+use stead::store::{LockWait, PageCursor, PageRequest, SessionPage, SessionSummary, Sessions};
 use stead::workspace::ModelUse;
 
 pub(crate) async fn sessions(
@@ -66,7 +67,7 @@ pub(crate) async fn sessions(
             dry_run,
             json,
         } => {
-            let really = if dry_run {
+            let mode = if dry_run {
                 GcMode::DryRun
             } else {
                 GcMode::Apply
@@ -74,7 +75,7 @@ pub(crate) async fn sessions(
             let wanted = UndoRequest {
                 run: run.as_deref(),
                 session: session.as_deref(),
-                apply: really,
+                apply: mode,
                 json,
             };
             undo::undo(&agent, style, wanted).await
@@ -207,10 +208,29 @@ pub(crate) async fn newest_sessions(
     }
 }
 
+/// A session in the JSON of a listing.
+#[derive(Serialize)]
+struct ListedRow<'a> {
+    #[serde(flatten)]
+    summary: &'a SessionSummary,
+    /// Where the listing goes on after this session, as `--after` takes it.
+    cursor: PageCursor,
+}
+
+impl<'a> ListedRow<'a> {
+    fn new(summary: &'a SessionSummary) -> Self {
+        Self {
+            summary,
+            cursor: PageCursor::after(summary),
+        }
+    }
+}
+
 fn list(style: Style, listed: &ListedSessions, as_json: bool) -> Result<ExitCode, CliError> {
     let ListedSessions { page, left_out } = listed;
     if as_json {
-        outln!("{}", to_json(page)?);
+        let rows: Vec<ListedRow<'_>> = page.sessions.iter().map(ListedRow::new).collect();
+        outln!("{}", to_json(&rows)?);
         return Ok(ExitCode::SUCCESS);
     }
     for summary in &page.sessions {

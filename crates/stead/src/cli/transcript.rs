@@ -6,11 +6,10 @@ use super::nested_lines::{NestedLines, entry_call};
 use super::render::{call_line, nested_indent, tokens_line};
 use super::style::Style;
 use std::fmt::Write;
-use stead::agent::fenced;
 use stead::core::{
     Block, Compaction, DecisionKind, Entry, HookRun, JournalLine, Message, NestedCall, NextAction,
     PermissionCeiling, PlanStage, ResultStatus, RunCause, RunLimits, RunOutcome, SessionChange,
-    SessionState, ToolResult,
+    SessionState, ToolResult, fenced,
 };
 
 /// How much of a journal is shown.
