@@ -34,18 +34,18 @@ pub struct GcReport {
     pub leftovers: Option<usize>,
 }
 
-/// Whether to remove anything.
+/// Whether to change anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GcMode {
-    /// Remove it.
+pub enum ApplyMode {
+    /// Do it.
     Apply,
-    /// Only report what would be removed.
+    /// Only report what would be done.
     DryRun,
 }
 
 /// Removes data of one owner that is no longer needed.
 #[derive(Debug)]
-pub struct Collector<'a> {
+pub struct GarbageCollector<'a> {
     parts: &'a AgentParts,
     log: Arc<dyn UndoLog>,
     offloaded: OffloadFolders<'a>,
@@ -79,7 +79,7 @@ struct UndoSelection {
     pinned: Vec<BTreeSet<String>>,
 }
 
-impl<'a> Collector<'a> {
+impl<'a> GarbageCollector<'a> {
     pub(crate) fn new(parts: &'a AgentParts, owner: &Owner) -> Self {
         Self {
             parts,
@@ -92,7 +92,7 @@ impl<'a> Collector<'a> {
     /// Removes the undo records of runs that are too old, whose session was removed, or that do not
     /// fit into the configured space (`undo:` in agent.yaml), oldest first. Also removes the
     /// offloaded files of removed sessions.
-    pub async fn collect(&self, mode: GcMode) -> Result<GcReport, AgentError> {
+    pub async fn collect(&self, mode: ApplyMode) -> Result<GcReport, AgentError> {
         // Folders are listed before sessions, so that a session that begins in between does not
         // look removed.
         let folders = self.offloaded.list().await?;
@@ -123,8 +123,8 @@ impl<'a> Collector<'a> {
             leftovers: None,
         };
         match mode {
-            GcMode::Apply => self.remove(&selection.expired, &unused, &orphaned).await?,
-            GcMode::DryRun => {}
+            ApplyMode::Apply => self.remove(&selection.expired, &unused, &orphaned).await?,
+            ApplyMode::DryRun => {}
         }
         Ok(report)
     }

@@ -29,6 +29,7 @@ mod ask;
 mod budget;
 mod client;
 mod context;
+mod count;
 mod entry;
 mod event;
 mod hint;
@@ -66,6 +67,7 @@ pub use context::{
     CompactionPlan, ContextBudget, ContextView, VerbatimSection, media_tokens, message_tokens,
     spec_tokens, text_tokens,
 };
+pub use count::counted;
 pub use entry::{
     CallIntent, CallResult, Compaction, CompactionCause, DroppedCounts, Entry, EntryKind,
     FORMAT_VERSION, Fork, HookOutcome, HookRun, MAX_NESTED_DEPTH, ModelReply, NestedCall, NestedId,

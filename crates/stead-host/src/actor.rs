@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use stead_agent::{
-    AfterAnswer, AgentError, ApprovalPolicy, BackgroundTaskPolicy, Inbox, IncomingMessage, Pinned,
-    RunOptions, RunReport, SendOutcome, Session,
+    AfterAnswer, AgentError, ApprovalPolicy, BackgroundTaskPolicy, IncomingMessage, MessageQueue,
+    Pinned, RunOptions, RunReport, SendOutcome, Session,
 };
 use stead_core::{
     AnswerPolicy, ApprovalReply, ClientError, Command, Entry, InputCommand, InputId, JournalLine,
@@ -83,7 +83,7 @@ pub(crate) struct SessionActor {
 struct Desk {
     link: Arc<SessionLink>,
     feed: Arc<Feed>,
-    queue: Arc<Inbox>,
+    queue: Arc<MessageQueue>,
     approver: Arc<HostApprover>,
     intake: Intake,
     options: SessionOptions,
@@ -104,7 +104,7 @@ impl SessionActor {
     pub(crate) fn new(
         session: Session,
         (link, feed): (Arc<SessionLink>, Arc<Feed>),
-        (queue, approver): (Arc<Inbox>, Arc<HostApprover>),
+        (queue, approver): (Arc<MessageQueue>, Arc<HostApprover>),
         options: SessionOptions,
         commands: mpsc::Receiver<ActorMessage>,
     ) -> Self {

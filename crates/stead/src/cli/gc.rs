@@ -1,7 +1,6 @@
 //! `stead gc`: removing old before-images and leftovers.
 
 use super::args::{GcArgs, GlobalArgs};
-use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::open_agent::open_agent;
@@ -9,7 +8,8 @@ use super::print::{outln, to_json};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
-use stead::agent::GcMode;
+use stead::agent::ApplyMode;
+use stead::core::counted;
 use stead::workspace::ModelUse;
 
 /// The age after which a leftover cannot belong to a slow writer any more.
@@ -24,12 +24,12 @@ pub(crate) async fn gc(
 ) -> Result<ExitCode, CliError> {
     let agent = open_agent(common, env, ModelUse::NotNeeded).await?;
     let mode = if args.dry_run {
-        GcMode::DryRun
+        ApplyMode::DryRun
     } else {
-        GcMode::Apply
+        ApplyMode::Apply
     };
     let mut collected = agent.collector(agent.owner()).collect(mode).await?;
-    if mode == GcMode::Apply {
+    if mode == ApplyMode::Apply {
         let swept = agent.place().sweep(agent.owner(), ABANDONED_AFTER).await;
         let swept = swept.map_err(anyhow::Error::from)?;
         agent

@@ -4,7 +4,6 @@ mod approvals;
 mod args;
 mod chat;
 mod check;
-mod count;
 mod demo;
 mod env;
 mod error;

@@ -1,7 +1,6 @@
 //! `stead run`: running one input to its end.
 
 use super::args::{GlobalArgs, OutputFormat, RunArgs, RunFlags};
-use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::memory::background;
@@ -13,6 +12,7 @@ use std::io::Read;
 use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{Agent, AgentError, Pinned, RunOptions, RunReport, Session};
+use stead::core::counted;
 use stead::core::{RunOutcome, SessionId, SetEntry, SpendAmount};
 use stead::store::StoreError;
 use stead::workspace::{ModelUse, Severity};

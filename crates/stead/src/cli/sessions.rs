@@ -2,7 +2,6 @@
 
 use super::approvals::answerer;
 use super::args::{ExportFormat, GlobalArgs, OutputFormat, SearchBounds, SessionsCommand};
-use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::memory::{lookup_error, show_found as show_hits};
@@ -18,7 +17,8 @@ use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use stead::agent::{Agent, GcMode, Pinned, RunOptions};
+use stead::agent::{Agent, ApplyMode, Pinned, RunOptions};
+use stead::core::counted;
 use stead::core::{Entry, JournalLine, SessionId, SessionState, TaintOrigins};
 use stead::store::{LockWait, PageCursor, PageRequest, SessionPage, SessionSummary, Sessions};
 use stead::workspace::ModelUse;
@@ -68,9 +68,9 @@ pub(crate) async fn sessions(
             json,
         } => {
             let mode = if dry_run {
-                GcMode::DryRun
+                ApplyMode::DryRun
             } else {
-                GcMode::Apply
+                ApplyMode::Apply
             };
             let wanted = UndoRequest {
                 run: run.as_deref(),
@@ -315,10 +315,15 @@ async fn search(
             let who = hit.voice.as_str();
             let at = hit.at.map(|at| at.to_string());
             out_json(
-                &json!({"session": session, "seq": hit.place, "at": at, "who": who, "text": hit.text}),
+                &json!({"session": session, "seq": hit.position, "at": at, "who": who, "text": hit.text}),
             );
         } else {
-            outln!("{}:{} {}", style.accent(&hit.source), hit.place, hit.text);
+            outln!(
+                "{}:{} {}",
+                style.accent(&hit.source),
+                hit.position,
+                hit.text
+            );
         }
     }))
 }

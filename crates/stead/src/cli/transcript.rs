@@ -1,11 +1,11 @@
 //! Journals as text for people.
 
-use super::count::counted;
 use super::error::CliError;
 use super::nested_lines::{NestedLines, entry_call};
 use super::render::{call_line, nested_indent, tokens_line};
 use super::style::Style;
 use std::fmt::Write;
+use stead::core::counted;
 use stead::core::{
     Block, Compaction, DecisionKind, Entry, HookRun, JournalLine, Message, NestedCall, NextAction,
     PermissionCeiling, PlanStage, ResultStatus, RunCause, RunLimits, RunOutcome, SessionChange,

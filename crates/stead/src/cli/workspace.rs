@@ -1,7 +1,6 @@
 //! `stead workspace`: moving a workspace between places.
 
 use super::args::{CopyArgs, GlobalArgs, WorkspaceCommand};
-use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::locate::{open_options, workspace_dir};
@@ -15,6 +14,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use stead::agent::copy_offloaded;
+use stead::core::counted;
 use stead::core::{AgentId, Owner, Redactor, SessionId};
 use stead::place::{LocalPlace, Place, PlaceSettings, StorePathBase, StorePlace};
 use stead::store::{ImportOutcome, OsDisk, Sessions, StoreError};
