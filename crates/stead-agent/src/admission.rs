@@ -66,12 +66,12 @@ impl CallGate<'_> {
         &self,
         tools: &Registry,
         name: &str,
-        terms: &SessionPermissions,
+        permissions: &SessionPermissions,
     ) -> Option<Verdict> {
         let (tool, why) = tools.exclusion(name)?;
         Some(judge(
             self.gate,
-            terms,
+            permissions,
             &CallFacts::of_excluded_tool(tool, why),
         ))
     }
@@ -99,7 +99,7 @@ impl CallGate<'_> {
         files: &dyn Vfs,
         run: &RunId,
         pending: PendingCall,
-        conversation: &GateContext,
+        context: &GateContext,
     ) -> Admission {
         let PendingCall { call, state, .. } = pending;
         if let Some(settled) = settled_by_answer(&state) {
@@ -114,7 +114,7 @@ impl CallGate<'_> {
         let prepared = match tools.prepare_for_gate(&call.name, call.args.clone()) {
             Ok(prepared) => prepared,
             Err(error) => {
-                return match self.excluded_verdict(tools, &call.name, &conversation.permissions) {
+                return match self.excluded_verdict(tools, &call.name, &context.permissions) {
                     Some(verdict) => Admission::Refuse(
                         ResultStatus::Denied,
                         format!("denied: {}", verdict.reason),
@@ -123,10 +123,7 @@ impl CallGate<'_> {
                 };
             }
         };
-        let facts = match self
-            .call_facts((tools, files), &prepared, conversation)
-            .await
-        {
+        let facts = match self.call_facts((tools, files), &prepared, context).await {
             Ok(facts) => facts,
             Err(error) => {
                 return Admission::Refuse(ResultStatus::Denied, format!("denied: {error}"));
@@ -134,9 +131,9 @@ impl CallGate<'_> {
         };
         let verdict = ask_if_client_executes(
             prepared.spec(),
-            judge(self.gate, &conversation.permissions, &facts),
+            judge(self.gate, &context.permissions, &facts),
         );
-        let view = prepared.view(files, &conversation.view);
+        let view = prepared.view(files, &context.view);
         let hash = match prepared.plan().subject(view).await {
             Some(subject) => args_hash(&Value::from(vec![call.args.clone(), Value::from(subject)])),
             None => args_hash(&call.args),
@@ -182,7 +179,7 @@ impl CallGate<'_> {
         &self,
         (tools, files): (&Registry, &dyn Vfs),
         prepared: &PreparedCall,
-        conversation: &GateContext,
+        context: &GateContext,
     ) -> Result<CallFacts, VfsError> {
         let workspace = &self.parts.workspace;
         let spec = prepared.spec();
@@ -194,7 +191,7 @@ impl CallGate<'_> {
         if let Some((command_facts, reads)) = plan.command().map(|line| self.judge_command(line)) {
             let folder_verdict = reads.ask_about_folders(&workspace.rules, files).await?;
             let rule_match = folder_verdict.map_or(command_facts.rule_match, RuleMatch::Matched);
-            let is_tainted = conversation.taint.is_some();
+            let is_tainted = context.taint.is_some();
             command = Some(CommandFacts {
                 rule_match,
                 network: is_tainted && stead_shell::names_network(&command_facts.text),
@@ -210,11 +207,11 @@ impl CallGate<'_> {
             args: prepared.args().clone(),
             unlisted: absent && excluded.is_none(),
             excluded,
-            prompt_source: match &conversation.taint {
+            prompt_source: match &context.taint {
                 Some(_) => self.changed_prompt_source(files, prepared, &accesses).await,
                 None => None,
             },
-            taint: conversation.taint.clone(),
+            taint: context.taint.clone(),
             sandbox: self.isolation(),
             project: self
                 .parts
@@ -222,7 +219,7 @@ impl CallGate<'_> {
                 .project_access()
                 .filter(|_| accesses.iter().any(changes_project)),
             named_paths: plan.named_paths().to_vec(),
-            resolved_paths: match conversation.permissions.grants.is_empty()
+            resolved_paths: match context.permissions.grants.is_empty()
                 && self.gate.approvals.is_empty()
             {
                 // Only rules and grants for folders need resolved paths.

@@ -6,8 +6,8 @@ use crate::model_facts::ModelLimits;
 use crate::session_models::{ModelVariants, SessionModels};
 use crate::workspace_agents::{ModelConnector, WorkspaceAgents};
 use crate::{
-    AgentError, Budget, Collector, ConversationArchive, GateRules, GrantStore, Hooks, Lookup,
-    OpenQuestions, Session, Sessionless, UndoHistory, UsageLog,
+    AgentError, Budget, ConversationArchive, GarbageCollector, GateRules, GrantStore, Hooks,
+    Lookup, OpenQuestions, Session, Sessionless, UndoHistory, UsageLog,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -202,8 +202,8 @@ impl Agent {
     }
 
     /// Removes data of `owner` that is no longer needed.
-    pub fn collector(&self, owner: &Owner) -> Collector<'_> {
-        Collector::new(&self.parts, owner)
+    pub fn collector(&self, owner: &Owner) -> GarbageCollector<'_> {
+        GarbageCollector::new(&self.parts, owner)
     }
 
     /// Search in the memory and the sessions of `owner`.

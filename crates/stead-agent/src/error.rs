@@ -93,7 +93,7 @@ pub enum AgentError {
         /// The name.
         name: String,
     },
-    /// The active agent of a session is no longer in the workspace.
+    /// The acting agent of a session is no longer in the workspace.
     #[error(
         "there is no agent {0:?} in this workspace any more: bring its definition back, or choose another"
     )]

@@ -29,22 +29,23 @@ pub struct GcReport {
     pub offloads: usize,
     /// The size of those files.
     pub offloaded_bytes: u64,
-    /// The number of files that crashed processes had left behind.
-    pub leftovers: usize,
+    /// The number of files that crashed processes had left behind; `None` if nobody looked for them,
+    /// as in a dry run.
+    pub leftovers: Option<usize>,
 }
 
-/// Whether to remove anything.
+/// Whether to change anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GcMode {
-    /// Remove it.
+pub enum ApplyMode {
+    /// Do it.
     Apply,
-    /// Only report what would be removed.
+    /// Only report what would be done.
     DryRun,
 }
 
 /// Removes data of one owner that is no longer needed.
 #[derive(Debug)]
-pub struct Collector<'a> {
+pub struct GarbageCollector<'a> {
     parts: &'a AgentParts,
     log: Arc<dyn UndoLog>,
     offloaded: OffloadFolders<'a>,
@@ -78,7 +79,7 @@ struct UndoSelection {
     pinned: Vec<BTreeSet<String>>,
 }
 
-impl<'a> Collector<'a> {
+impl<'a> GarbageCollector<'a> {
     pub(crate) fn new(parts: &'a AgentParts, owner: &Owner) -> Self {
         Self {
             parts,
@@ -91,7 +92,7 @@ impl<'a> Collector<'a> {
     /// Removes the undo records of runs that are too old, whose session was removed, or that do not
     /// fit into the configured space (`undo:` in agent.yaml), oldest first. Also removes the
     /// offloaded files of removed sessions.
-    pub async fn collect(&self, mode: GcMode) -> Result<GcReport, AgentError> {
+    pub async fn collect(&self, mode: ApplyMode) -> Result<GcReport, AgentError> {
         // Folders are listed before sessions, so that a session that begins in between does not
         // look removed.
         let folders = self.offloaded.list().await?;
@@ -119,11 +120,11 @@ impl<'a> Collector<'a> {
             kept_bytes,
             offloads: orphaned.len(),
             offloaded_bytes,
-            leftovers: 0,
+            leftovers: None,
         };
         match mode {
-            GcMode::Apply => self.remove(&selection.expired, &unused, &orphaned).await?,
-            GcMode::DryRun => {}
+            ApplyMode::Apply => self.remove(&selection.expired, &unused, &orphaned).await?,
+            ApplyMode::DryRun => {}
         }
         Ok(report)
     }

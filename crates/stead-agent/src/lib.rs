@@ -16,9 +16,9 @@ mod error;
 mod features;
 mod gc;
 mod hooks;
-mod inbox;
 mod lookup;
 mod memory;
+mod message_queue;
 mod metered_model;
 mod model_facts;
 mod offload;
@@ -45,20 +45,20 @@ pub use builder::{
 };
 pub use error::{AgentError, HookAction, HookStop, StopCause};
 pub use features::{Contribution, Feature, TurnCx, user_folder};
-pub use gc::{Collector, GcMode, GcReport};
+pub use gc::{ApplyMode, GarbageCollector, GcReport};
 pub(crate) use hooks::HookRuntime;
 pub use hooks::{Delegate, HookTask, Hooks};
-pub use inbox::{Inbox, IncomingMessage, QueuedMessage, SendOutcome};
 pub use lookup::{
     EntryText, Lookup, LookupError, LookupResult, MemoryFiles, entry_text, parse_since, parse_until,
 };
+pub use message_queue::{IncomingMessage, MessageQueue, QueuedMessage, SendOutcome};
 pub use model_facts::UNKNOWN_WINDOW_TOKENS;
 pub use offload::copy_offloaded;
 pub use run::{
     BackgroundTaskPolicy, EntryListener, INTERRUPTED, Listener, RunOptions, RunReport, Sessionless,
     SessionlessResult, TurnSetup,
 };
-pub use session::{Pinned, RewindPoint, Session, attach, fenced};
+pub use session::{Pinned, RewindPoint, Session};
 pub use session_models::NoModelReason;
 pub use stead_core::{ApprovalAnswer, ApprovalReply};
 pub use stead_gate::{

@@ -275,6 +275,25 @@ impl EventKind {
                 index,
                 json: clean(json),
             },
+            Self::ToolCallStarted { index, name } => Self::ToolCallStarted {
+                index,
+                name: clean(name),
+            },
+            Self::ModelEnded {
+                step,
+                usage,
+                cost,
+                stop: StopReason::Other(stop),
+                context_tokens,
+                context_window,
+            } => Self::ModelEnded {
+                step,
+                usage,
+                cost,
+                stop: StopReason::Other(clean(stop)),
+                context_tokens,
+                context_window,
+            },
             Self::ToolOutputDelta { id, text } => Self::ToolOutputDelta {
                 id,
                 text: clean(text),
@@ -312,7 +331,6 @@ impl EventKind {
             }
             Self::RunStarted { .. }
             | Self::ModelStarted { .. }
-            | Self::ToolCallStarted { .. }
             | Self::ModelEnded { .. }
             | Self::CompactionStarted { .. }
             | Self::ToolStarted { .. }
@@ -366,6 +384,18 @@ mod tests {
             EventKind::ToolArgsDelta {
                 index: 0,
                 json: text(),
+            },
+            EventKind::ToolCallStarted {
+                index: 0,
+                name: text(),
+            },
+            EventKind::ModelEnded {
+                step: 1,
+                usage: Usage::default(),
+                cost: None,
+                stop: StopReason::Other(text()),
+                context_tokens: None,
+                context_window: None,
             },
             EventKind::ToolOutputDelta {
                 id: "c1".into(),

@@ -134,41 +134,39 @@ impl crate::Redactor {
         let Ok(mut value) = serde_json::from_str::<Value>(&line.0) else {
             return line;
         };
+        let original = value["data"].clone();
         self.redact_data(&mut value["data"]);
-        let text = format!(
-            r#"{{"seq":{},"at":{},"kind":{},"data":{}"#,
-            value["seq"], value["at"], value["kind"], value["data"]
-        );
-        append_sum(text, previous)
+        let redacted = seal_value(&value, previous);
+        if decode_line(redacted.0.trim_end(), previous).is_ok() {
+            return redacted;
+        }
+        // A secret is a word of the journal that no field name gave away: only that word stays.
+        let mut kept = original.clone();
+        for path in redacted_paths(&original, "") {
+            value["data"] = kept.clone();
+            if let Some(text) = value["data"].pointer_mut(&path) {
+                self.redact_all(text);
+            }
+            if decode_line(seal_value(&value, previous).0.trim_end(), previous).is_ok() {
+                kept = value["data"].take();
+            }
+        }
+        value["data"] = kept;
+        seal_value(&value, previous)
     }
 
     /// Redacts content and leaves the journal's own field values alone: a secret that happens to be
-    /// `result` must not make a line unreadable.
+    /// `result` must not make a line unreadable. What a model chooses (the ids and names of its
+    /// calls) is redacted before it is recorded, where tools and their names are known.
     fn redact_data(&self, value: &mut Value) {
-        const OUR_WORDS: [&str; 14] = [
-            "type",
-            "kind",
-            "cause",
-            "role",
-            "run",
-            "id",
-            "tool",
-            "name",
-            "status",
-            "stop",
-            "outcome",
-            "origin",
-            "args_hash",
-            "parent",
-        ];
         match value {
             Value::Object(fields) => {
-                let is_ours =
-                    |key: &str, value: &Value| value.is_string() && OUR_WORDS.contains(&key);
-                for (key, value) in fields
-                    .iter_mut()
-                    .filter(|(key, value)| !is_ours(key, value))
-                {
+                // The name of a file is nobody's structure.
+                let is_media = fields.get("type").is_some_and(|of| of == "media");
+                for (key, value) in fields {
+                    if is_structural(key, value) && !(is_media && key == "name") {
+                        continue;
+                    }
                     if key == "args" {
                         self.redact_all(value)
                     } else {
@@ -196,6 +194,62 @@ impl crate::Redactor {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
+}
+
+/// Returns whether a field of an entry holds a word or an id of ours, on which reading depends.
+fn is_structural(key: &str, value: &Value) -> bool {
+    const STRUCTURAL_FIELDS: [&str; 14] = [
+        "type",
+        "kind",
+        "cause",
+        "role",
+        "run",
+        "id",
+        "tool",
+        "name",
+        "status",
+        "stop",
+        "outcome",
+        "origin",
+        "args_hash",
+        "parent",
+    ];
+    value.is_string() && STRUCTURAL_FIELDS.contains(&key)
+}
+
+/// Returns the JSON pointers of everything below `path` that is redacted as one: strings, and the
+/// arguments of calls.
+fn redacted_paths(value: &Value, path: &str) -> Vec<String> {
+    match value {
+        Value::Object(fields) => {
+            let below = fields.iter().filter(|(key, it)| !is_structural(key, it));
+            let paths = below.flat_map(|(key, it)| {
+                let path = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
+                match key.as_str() {
+                    "args" => vec![path],
+                    _ => redacted_paths(it, &path),
+                }
+            });
+            paths.collect()
+        }
+        Value::Array(items) => {
+            let items = items.iter().enumerate();
+            items
+                .flat_map(|(i, it)| redacted_paths(it, &format!("{path}/{i}")))
+                .collect()
+        }
+        Value::String(_) => vec![path.to_owned()],
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+    }
+}
+
+/// Returns the line of a changed value, with its new checksum.
+fn seal_value(line: &Value, previous: ChainSum) -> (String, ChainSum) {
+    let text = format!(
+        r#"{{"seq":{},"at":{},"kind":{},"data":{}"#,
+        line["seq"], line["at"], line["kind"], line["data"]
+    );
+    append_sum(text, previous)
 }
 
 /// Decodes one line (without its newline) that follows `previous`.
@@ -267,7 +321,10 @@ fn json(value: &impl Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Notice, NoticeKind, Redactor, RunId};
+    use crate::{
+        Block, Media, ModelReply, Notice, NoticeKind, PermissionCeiling, PermissionMode, Redactor,
+        RunId, SessionChange, SetEntry, StopReason, Usage,
+    };
 
     fn notice(text: &str) -> Entry {
         Entry::Notice(Notice::new(
@@ -340,6 +397,51 @@ mod tests {
         let (text, _) = redactor.redact_line(line, ChainSum::START);
         let read = decode_line(text.trim_end(), ChainSum::START).unwrap();
         assert_eq!(read.entry, notice("the [redacted] key"));
+    }
+
+    #[test]
+    fn what_a_provider_chose_is_redacted_and_words_that_reading_needs_stay() {
+        let reply = |name: &str, stop: &str| {
+            Entry::Model(ModelReply {
+                run: RunId::new("r1").unwrap(),
+                model: "test:m".to_owned(),
+                content: vec![Block::Media(Media::inline(
+                    "image/png",
+                    "",
+                    Some(name.to_owned()),
+                ))],
+                usage: Usage::default(),
+                cost: None,
+                stop: StopReason::Other(stop.to_owned()),
+            })
+        };
+        let set = |by: &str| {
+            Entry::Set(SetEntry {
+                change: SessionChange::Ceiling(PermissionCeiling {
+                    modes: vec![PermissionMode::Explore],
+                    denied: vec!["[redacted]".to_owned()],
+                    ..PermissionCeiling::default()
+                }),
+                by: by.to_owned(),
+            })
+        };
+        let table = [
+            (
+                "s3cret-key",
+                reply("s3cret-key.png", "s3cret-key"),
+                reply("[redacted].png", "[redacted]"),
+            ),
+            // No field name says that these are words of the journal: `sets` and a list of modes.
+            ("ceiling", set("my ceiling"), set("my [redacted]")),
+            ("explore", set("an explorer"), set("an [redacted]r")),
+        ];
+        for (secret, entry, expected) in table {
+            let redactor = Redactor::new([secret.to_owned()]);
+            let line = encode_line(1, jiff::Timestamp::UNIX_EPOCH, &entry, ChainSum::START);
+            let (text, _) = redactor.redact_line(line, ChainSum::START);
+            let read = decode_line(text.trim_end(), ChainSum::START).unwrap();
+            assert_eq!(read.entry, expected, "{secret}");
+        }
     }
 
     #[test]

@@ -29,11 +29,13 @@ mod ask;
 mod budget;
 mod client;
 mod context;
+mod count;
 mod entry;
 mod event;
 mod hint;
 mod ids;
 mod journal_line;
+mod markdown;
 mod message;
 mod permission_mode;
 mod redact;
@@ -65,6 +67,7 @@ pub use context::{
     CompactionPlan, ContextBudget, ContextView, VerbatimSection, media_tokens, message_tokens,
     spec_tokens, text_tokens,
 };
+pub use count::counted;
 pub use entry::{
     CallIntent, CallResult, Compaction, CompactionCause, DeliveryOutcome, DroppedCounts, Entry,
     EntryKind, FORMAT_VERSION, Fork, HookOutcome, HookRun, MAX_NESTED_DEPTH, ModelReply,
@@ -76,6 +79,7 @@ pub use event::{ChildPosition, Event, EventKind, NoticeLevel};
 pub use hint::Hint;
 pub use ids::{AgentId, IdError, InputId, NameError, Owner, RunId, SessionId, TenantId, UserId};
 pub use journal_line::{ChainSum, JournalLine, LineError, decode_line, encode_line};
+pub use markdown::fenced;
 pub use message::{Block, Media, Message, Thinking, ToolCall, ToolResult};
 pub use permission_mode::PermissionMode;
 pub use redact::{RedactStream, Redactor};

@@ -2,7 +2,7 @@
 
 use crate::{
     Block, CallResult, CallState, NestedCall, NestedId, PendingCall, RepeatGuard, RunId,
-    RunOutcome, SpendAmount, StepCalls, StopReason, ToolResult, Usage, Usd,
+    RunOutcome, SpendAmount, StepCalls, StopReason, ToolResult, Usage, Usd, counted,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -318,10 +318,9 @@ fn skipped_text(id: &str) -> &'static str {
 }
 
 fn step_count(n: usize) -> String {
-    if n == 1 {
-        "step".to_owned()
-    } else {
-        format!("{n} steps")
+    match n {
+        1 => "step".to_owned(),
+        n => counted(n, "step"),
     }
 }
 

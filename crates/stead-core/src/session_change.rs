@@ -1,4 +1,4 @@
-//! Changes of a session: todos, plan mode, the active agent, the permission mode, trust. Only the
+//! Changes of a session: todos, plan mode, the acting agent, the permission mode, trust. Only the
 //! result of a call or a person makes such a change.
 
 use crate::{PermissionCeiling, PermissionMode, SessionModel};

@@ -140,7 +140,7 @@ impl SessionPermissions {
 
 /// Judges a call. The function is pure: the same call, rules and permissions give the same verdict
 /// for every caller.
-pub fn judge(rules: &GateRules, terms: &SessionPermissions, call: &CallFacts) -> Verdict {
+pub fn judge(rules: &GateRules, permissions: &SessionPermissions, call: &CallFacts) -> Verdict {
     let sinks = taint::sinks(call);
     let tainted = taint::verdicts(call, &sinks);
     let flagged = call
@@ -149,12 +149,12 @@ pub fn judge(rules: &GateRules, terms: &SessionPermissions, call: &CallFacts) ->
         .map(|why| Verdict::ask(RuleId::new(RuleSource::Tool, &call.tool), why));
     let can_be_granted = flagged.is_none() && sinks.iter().all(TaintSink::can_be_granted);
     let ruled = [
-        terms
+        permissions
             .ceiling
             .planning
             .as_deref()
             .and_then(|file| plan_mode_verdict(file, call)),
-        ceiling_verdict(&terms.ceiling, call),
+        ceiling_verdict(&permissions.ceiling, call),
         call.unlisted.then(|| {
             Verdict::deny(
                 RuleId::new(RuleSource::ToolLists, &call.tool),
@@ -169,7 +169,8 @@ pub fn judge(rules: &GateRules, terms: &SessionPermissions, call: &CallFacts) ->
         call.project.and_then(project_verdict),
         approval_verdict(rules, call),
     ];
-    let modes = || std::iter::once(terms.mode).chain(terms.ceiling.modes.iter().copied());
+    let modes =
+        || std::iter::once(permissions.mode).chain(permissions.ceiling.modes.iter().copied());
     let asking: Vec<RuleId> = ruled
         .iter()
         .flatten()
@@ -184,7 +185,7 @@ pub fn judge(rules: &GateRules, terms: &SessionPermissions, call: &CallFacts) ->
         return verdict;
     }
     let frees = |grant: &&Grant| grant.covers(call) && grant.answers(&asking);
-    if can_be_granted && let Some(grant) = terms.grants.iter().find(frees) {
+    if can_be_granted && let Some(grant) = permissions.grants.iter().find(frees) {
         return Verdict::allow(
             RuleId::new(RuleSource::Grant, &grant.id),
             format!("granted: {grant}"),

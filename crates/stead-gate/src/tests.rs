@@ -328,8 +328,8 @@ fn the_table_of_verdicts_is_as_it_was() {
     let mut text = String::new();
     for (what, call) in &calls {
         text.push_str(&format!("{what}\n"));
-        for (column, terms) in &columns {
-            let Verdict { kind, reason, .. } = judge(&rules, terms, call);
+        for (column, permissions) in &columns {
+            let Verdict { kind, reason, .. } = judge(&rules, permissions, call);
             text.push_str(&format!(
                 "  {column:<22} {:<6} {reason}\n",
                 format!("{kind:?}").to_lowercase()
@@ -407,11 +407,11 @@ fn a_grant_ends_no_question_of_another_rule() {
         ..call("write_file", ToolEffect::Writes)
     };
     let verdict = |rules: &GateRules, granted: &str, files| {
-        let terms = SessionPermissions {
+        let permissions = SessionPermissions {
             grants: vec![grant(granted)],
             ..SessionPermissions::default()
         };
-        judge(rules, &terms, &write(files)).kind
+        judge(rules, &permissions, &write(files)).kind
     };
     let none = GateRules::default();
     let anns = always(&["write_file"]);
@@ -440,14 +440,14 @@ fn what_is_denied_above_is_denied_below() {
         denied: vec!["Write".into(), "Bash".into()],
         ..PermissionCeiling::default()
     };
-    let terms = SessionPermissions {
+    let permissions = SessionPermissions {
         ceiling,
         ..in_mode(Mode::Bypass)
     };
     let kind = |tool: &str| {
         judge(
             &GateRules::default(),
-            &terms,
+            &permissions,
             &call(tool, ToolEffect::Writes),
         )
         .kind
@@ -585,7 +585,7 @@ fn circumstances() -> impl Strategy<Value = (GateRules, SessionPermissions, Call
         by: "ann".to_owned(),
         at: jiff::Timestamp::UNIX_EPOCH,
     });
-    let terms = (
+    let permissions = (
         mode(),
         vec(mode(), 0..3),
         option::of(Just("PLAN.md".to_owned())),
@@ -608,19 +608,19 @@ fn circumstances() -> impl Strategy<Value = (GateRules, SessionPermissions, Call
             GateRules::default()
         }
     });
-    (rules, terms, call)
+    (rules, permissions, call)
 }
 
 proptest! {
     #[test]
-    fn whatever_allows_a_call_what_a_profile_excludes_is_denied_by_name((rules, terms, call) in circumstances()) {
+    fn whatever_allows_a_call_what_a_profile_excludes_is_denied_by_name((rules, permissions, call) in circumstances()) {
         let why = "the profile openai excludes t";
         let excluded = CallFacts { excluded: Some(why.to_owned()), ..call.clone() };
-        let verdict = judge(&rules, &terms, &excluded);
+        let verdict = judge(&rules, &permissions, &excluded);
         prop_assert_eq!(verdict.kind, VerdictKind::Deny);
         prop_assert!(verdict.reason.contains(why), "{}", verdict.reason);
         // And nothing else is denied because of it.
-        prop_assert!(!judge(&rules, &terms, &call).reason.contains(why));
+        prop_assert!(!judge(&rules, &permissions, &call).reason.contains(why));
     }
 }
 
@@ -638,7 +638,7 @@ fn a_grant_does_not_outlive_the_rule_it_answered() {
         when: ApprovalCondition([("file_path".to_owned(), "*".to_owned())].into()),
         ..Approval::always()
     };
-    let terms = SessionPermissions {
+    let permissions = SessionPermissions {
         grants: vec![Grant {
             id: "g".into(),
             tool: "write_file".into(),
@@ -663,7 +663,11 @@ fn a_grant_does_not_outlive_the_rule_it_answered() {
         let rules = GateRules {
             approvals: [("write_file".to_owned(), approval.clone())].into(),
         };
-        assert_eq!(judge(&rules, &terms, &write).kind, expected, "{approval:?}");
+        assert_eq!(
+            judge(&rules, &permissions, &write).kind,
+            expected,
+            "{approval:?}"
+        );
     }
 }
 
@@ -735,11 +739,11 @@ fn only_a_grant_that_was_given_in_a_tainted_session_answers_the_network_there() 
     let before = grant(&asked(None));
     let during = grant(&asked(taint()));
     let with = |grant: &Grant, taint| {
-        let terms = SessionPermissions {
+        let permissions = SessionPermissions {
             grants: vec![grant.clone()],
             ..in_mode(Mode::Default)
         };
-        judge(&GateRules::default(), &terms, &fetch(taint)).kind
+        judge(&GateRules::default(), &permissions, &fetch(taint)).kind
     };
     assert_eq!(with(&before, None), VerdictKind::Allow);
     assert_eq!(with(&before, taint()), VerdictKind::Ask);

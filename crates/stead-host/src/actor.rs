@@ -11,8 +11,8 @@ use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_agent::{
-    AfterAnswer, AgentError, BackgroundTaskPolicy, Inbox, IncomingMessage, Pinned, RunOptions,
-    RunReport, Session,
+    AfterAnswer, AgentError, BackgroundTaskPolicy, IncomingMessage, MessageQueue, Pinned,
+    RunOptions, RunReport, Session,
 };
 use stead_core::{AnswerPolicy, ApprovalReply, Command, InputCommand, SpendAmount};
 use stead_store::{Holder, LockWait, StoreError};
@@ -40,7 +40,7 @@ impl SessionActor {
     pub(crate) fn new(
         session: Session,
         (link, feed): (Arc<SessionLink>, Arc<Feed>),
-        (queue, approver): (Arc<Inbox>, Arc<HostApprover>),
+        (queue, approver): (Arc<MessageQueue>, Arc<HostApprover>),
         options: SessionOptions,
         (commands, closing): (mpsc::Receiver<ActorMessage>, CancellationToken),
     ) -> Self {

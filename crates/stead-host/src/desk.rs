@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_agent::{
-    AgentError, ApprovalPolicy, Inbox, IncomingMessage, RunOptions, RunReport, SendOutcome,
+    AgentError, ApprovalPolicy, IncomingMessage, MessageQueue, RunOptions, RunReport, SendOutcome,
 };
 use stead_core::{
     AnswerPolicy, ClientError, Command, InputCommand, InputId, QueueMode, Receipt, SessionChange,
@@ -34,7 +34,7 @@ const UNAVAILABLE_POLL: Duration = Duration::from_secs(2);
 pub(crate) struct Desk {
     pub(crate) link: Arc<SessionLink>,
     pub(crate) feed: Arc<Feed>,
-    pub(crate) queue: Arc<Inbox>,
+    pub(crate) queue: Arc<MessageQueue>,
     pub(crate) approver: Arc<HostApprover>,
     pub(crate) intake: Intake,
     pub(crate) options: SessionOptions,
@@ -58,7 +58,7 @@ pub(crate) struct Desk {
 impl Desk {
     pub(crate) fn new(
         (link, feed): (Arc<SessionLink>, Arc<Feed>),
-        (queue, approver): (Arc<Inbox>, Arc<HostApprover>),
+        (queue, approver): (Arc<MessageQueue>, Arc<HostApprover>),
         options: SessionOptions,
         commands: mpsc::Receiver<ActorMessage>,
         closing: CancellationToken,

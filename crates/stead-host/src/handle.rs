@@ -8,7 +8,7 @@ use crate::link::SessionLink;
 use crate::reply::ActorMessage;
 use crate::subscription::SessionSubscription;
 use std::sync::Arc;
-use stead_agent::{AgentError, Inbox, RunReport};
+use stead_agent::{AgentError, MessageQueue, RunReport};
 use stead_core::{ClientError, Command, Cursor, InputId, InputStatus, Receipt};
 use tokio::sync::{mpsc, oneshot};
 
@@ -18,7 +18,7 @@ pub struct SessionHandle {
     pub(crate) commands: mpsc::Sender<ActorMessage>,
     pub(crate) link: Arc<SessionLink>,
     pub(crate) feed: Arc<Feed>,
-    pub(crate) queue: Arc<Inbox>,
+    pub(crate) queue: Arc<MessageQueue>,
     pub(crate) approver: Arc<HostApprover>,
 }
 
@@ -89,7 +89,7 @@ impl SessionHandle {
     }
 
     /// The messages that wait for the run in this process.
-    pub fn queue(&self) -> &Arc<Inbox> {
+    pub fn queue(&self) -> &Arc<MessageQueue> {
         &self.queue
     }
 

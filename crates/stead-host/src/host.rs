@@ -8,7 +8,7 @@ use crate::link::{HostId, SessionLink};
 use crate::reply::ActorMessage;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use stead_agent::{Agent, Inbox};
+use stead_agent::{Agent, MessageQueue};
 use stead_core::{
     Client, ClientError, ClientFuture, Command, Cursor, InputId, InputStatus, Receipt,
     SessionAddress, SessionId, Subscription,
@@ -36,7 +36,7 @@ struct ActiveSession {
     commands: mpsc::WeakSender<ActorMessage>,
     link: Arc<SessionLink>,
     feed: Arc<Feed>,
-    queue: Arc<Inbox>,
+    queue: Arc<MessageQueue>,
     approver: Arc<HostApprover>,
 }
 
@@ -100,7 +100,7 @@ impl Host {
         let link = SessionLink::new(&**place, &address.owner, address.session.clone(), self.id);
         let link = Arc::new(link);
         let feed = Feed::new(link.clone());
-        let queue = Arc::new(Inbox::new(agent.workspace().config().queue.clone()));
+        let queue = Arc::new(MessageQueue::new(agent.workspace().config().queue.clone()));
         let approver = Arc::new(HostApprover::default());
         let active = ActiveSession {
             commands: commands.downgrade(),

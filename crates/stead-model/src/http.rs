@@ -171,8 +171,8 @@ impl HttpModel {
 
     /// Asks the endpoint for the model's limits in every known way until one gives the window.
     async fn fetch_limits(&self) -> ReportedLimits {
-        for inquiry in &self.limits_queries {
-            let reported = self.query_limits(inquiry).await.unwrap_or_default();
+        for query in &self.limits_queries {
+            let reported = self.query_limits(query).await.unwrap_or_default();
             if reported.context_window.is_some() {
                 return reported;
             }
@@ -180,15 +180,15 @@ impl HttpModel {
         ReportedLimits::default()
     }
 
-    async fn query_limits(&self, inquiry: &LimitsQuery) -> Option<ReportedLimits> {
+    async fn query_limits(&self, query: &LimitsQuery) -> Option<ReportedLimits> {
         let server = self.url.origin().ascii_serialization();
-        let start = match inquiry.url_base {
+        let start = match query.url_base {
             UrlBase::Base => &self.base_url,
             UrlBase::Server => &server,
         };
         let client = self.client().ok()?;
-        let url = Url::parse(&format!("{start}/{}", inquiry.path)).ok()?;
-        let call = match &inquiry.body {
+        let url = Url::parse(&format!("{start}/{}", query.path)).ok()?;
+        let call = match &query.body {
             Some(body) => client.post(url).body(body.to_string()),
             None => client.get(url),
         };
@@ -204,7 +204,7 @@ impl HttpModel {
             }
             body.extend_from_slice(&chunk);
         }
-        Some((inquiry.parse)(
+        Some((query.parse)(
             &serde_json::from_slice(&body).ok()?,
             self.wire.model(),
         ))

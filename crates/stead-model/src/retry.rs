@@ -47,7 +47,7 @@ impl RetryingModel {
 
 impl fmt::Debug for RetryingModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Retrying")
+        f.debug_struct("RetryingModel")
             .field("inner", &self.inner)
             .field("max_retries", &self.max_retries)
             .finish()
@@ -120,8 +120,10 @@ impl FallbackModel {
 /// Returns whether another model may succeed after this error.
 fn should_fall_back(error: &ModelError) -> bool {
     match error {
-        ModelError::Auth(_) | ModelError::Quota(_) | ModelError::NotFound(_) => true,
-        ModelError::RateLimited { .. }
+        ModelError::Auth(_)
+        | ModelError::Quota(_)
+        | ModelError::NotFound(_)
+        | ModelError::RateLimited { .. }
         | ModelError::Unavailable { .. }
         | ModelError::TimedOut(_)
         | ModelError::Network(_)

@@ -15,7 +15,7 @@ use stead_store::{
     Disk, FencingToken, FileLineLog, FileSessions, FileStore, FileUndoLog, LineLog, SessionInbox,
     Sessions, Space, UndoLog, folder_name,
 };
-use stead_vfs::{Frozen, HomeVfs, LocalVfs, Overlay, Routes, Scoped, VPath, Vfs, VfsError};
+use stead_vfs::{DefaultDirVfs, Frozen, LocalVfs, Overlay, Routes, Scoped, VPath, Vfs, VfsError};
 
 /// A folder of the local disk.
 ///
@@ -209,9 +209,11 @@ impl Place for LocalPlace {
             .unwrap_or_else(|_| Arc::new(stead_vfs::StoreVfs::in_memory()));
         let tree: Arc<dyn Vfs> = match &self.default_dir {
             None => tree,
-            Some(DefaultDir { dir, known_names }) => {
-                Arc::new(HomeVfs::new(tree, dir.clone(), known_names.iter().copied()))
-            }
+            Some(DefaultDir { dir, known_names }) => Arc::new(DefaultDirVfs::new(
+                tree,
+                dir.clone(),
+                known_names.iter().copied(),
+            )),
         };
         match &self.project {
             None => tree,

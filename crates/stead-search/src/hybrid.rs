@@ -222,7 +222,7 @@ fn fuse_rankings(by_words: Vec<Hit>, by_meaning: Vec<Hit>, limit: usize) -> Vec<
         let mut rank = 0.0;
         let mut counted = std::collections::HashSet::new();
         for hit in ranking {
-            let key = (SearchSource::new(hit.kind, &hit.source), hit.place);
+            let key = (SearchSource::new(hit.kind, &hit.source), hit.position);
             // A long line has several pieces; its rank is that of the best one.
             if !counted.insert(key.clone()) {
                 continue;
@@ -234,8 +234,8 @@ fn fuse_rankings(by_words: Vec<Hit>, by_meaning: Vec<Hit>, limit: usize) -> Vec<
     }
     let mut hits: Vec<Hit> = all.into_values().collect();
     hits.sort_by(|a, b| {
-        let place = || (a.kind, &a.source, a.place).cmp(&(b.kind, &b.source, b.place));
-        b.score.total_cmp(&a.score).then_with(place)
+        let position = || (a.kind, &a.source, a.position).cmp(&(b.kind, &b.source, b.position));
+        b.score.total_cmp(&a.score).then_with(position)
     });
     hits.truncate(limit);
     hits

@@ -16,9 +16,9 @@
 //! index.sync(&memory, "v1", &lines).await.unwrap();
 //!
 //! let found = index.search(&Query::new("which day to deploy?")).await.unwrap();
-//! assert_eq!((found.hits[0].place, found.hits[0].text.as_str()), (1, "Deploys happen on Tuesdays"));
+//! assert_eq!((found.hits[0].position, found.hits[0].text.as_str()), (1, "Deploys happen on Tuesdays"));
 //! let found = index.search(&Query::new("库")).await.unwrap();
-//! assert_eq!(found.hits[0].place, 2);
+//! assert_eq!(found.hits[0].position, 2);
 //! # });
 //! ```
 

@@ -41,7 +41,7 @@ pub(crate) fn rows<'a>(
         json!([
             id,
             source_id,
-            line.place,
+            line.position,
             line.at.map(|at| at.as_millisecond()),
             line.voice.code(),
             text_hash(&piece),

@@ -18,7 +18,7 @@ const DAY_MS: f64 = 86_400_000.0;
 /// The results of a search.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SearchResults {
-    /// The hits, best first; equal ones by source and place.
+    /// The hits, best first; equal ones by source and position.
     pub hits: Vec<Hit>,
     /// How they were ranked.
     pub ranking: Ranking,
@@ -50,7 +50,7 @@ pub struct Hit {
     /// The name of its source.
     pub source: String,
     /// The position in the source.
-    pub place: u64,
+    pub position: u64,
     /// The time of the line.
     pub at: Option<Timestamp>,
     /// The speaker of the line.
@@ -124,7 +124,7 @@ async fn rank_candidates(
     all.sort_by(|(a, x), (b, y)| y.score.total_cmp(&x.score).then_with(|| a.cmp_place(b)));
     // Only the best piece of a long line.
     let mut seen = HashSet::new();
-    all.retain(|(row, _)| seen.insert((row.kind, row.source.clone(), row.place)));
+    all.retain(|(row, _)| seen.insert((row.kind, row.source.clone(), row.position)));
     all.truncate(limit);
     Ok(all
         .into_iter()
@@ -137,7 +137,7 @@ async fn rank_candidates(
 pub(crate) struct StoredRow {
     pub(crate) kind: SearchSourceKind,
     pub(crate) source: String,
-    pub(crate) place: u64,
+    pub(crate) position: u64,
     pub(crate) at_ms: Option<i64>,
     voice: LineSpeaker,
     pub(crate) text: String,
@@ -152,7 +152,7 @@ impl StoredRow {
         Ok(Self {
             kind: SearchSourceKind::from_code(row.try_get(0)?).ok_or_else(|| odd("a kind"))?,
             source: row.try_get(1)?,
-            place: u64::try_from(row.try_get::<i64, _>(2)?).map_err(|_| odd("a place"))?,
+            position: u64::try_from(row.try_get::<i64, _>(2)?).map_err(|_| odd("a position"))?,
             at_ms: row.try_get(3)?,
             voice: LineSpeaker::from_code(row.try_get(4)?).ok_or_else(|| odd("a voice"))?,
             text: row.try_get(5)?,
@@ -160,10 +160,10 @@ impl StoredRow {
     }
 
     pub(crate) fn cmp_place(&self, other: &Self) -> std::cmp::Ordering {
-        (self.kind, &self.source, self.place, &self.text).cmp(&(
+        (self.kind, &self.source, self.position, &self.text).cmp(&(
             other.kind,
             &other.source,
-            other.place,
+            other.position,
             &other.text,
         ))
     }
@@ -176,7 +176,7 @@ impl StoredRow {
         Hit {
             kind: self.kind,
             source: self.source,
-            place: self.place,
+            position: self.position,
             at,
             voice: self.voice,
             text,
@@ -185,7 +185,7 @@ impl StoredRow {
     }
 
     pub(crate) fn as_source(&self) -> (SearchSource, u64) {
-        (SearchSource::new(self.kind, &self.source), self.place)
+        (SearchSource::new(self.kind, &self.source), self.position)
     }
 }
 

@@ -107,7 +107,7 @@ impl LineSpeaker {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceLine {
     /// The position in its source: a line number or a sequence number.
-    pub place: u64,
+    pub position: u64,
     /// The time, if known.
     pub at: Option<Timestamp>,
     /// The speaker.
@@ -118,9 +118,9 @@ pub struct SourceLine {
 
 impl SourceLine {
     /// Returns a line of a file.
-    pub fn note(place: u64, text: impl Into<String>) -> Self {
+    pub fn note(position: u64, text: impl Into<String>) -> Self {
         Self {
-            place,
+            position,
             at: None,
             voice: LineSpeaker::Note,
             text: text.into(),

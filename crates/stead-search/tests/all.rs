@@ -49,7 +49,7 @@ fn places(found: &SearchResults) -> Vec<(String, u64)> {
     found
         .hits
         .iter()
-        .map(|hit| (hit.source.clone(), hit.place))
+        .map(|hit| (hit.source.clone(), hit.position))
         .collect()
 }
 
@@ -60,6 +60,6 @@ async fn found(index: &Index, query: &str) -> Vec<u64> {
         .unwrap()
         .hits
         .iter()
-        .map(|hit| hit.place)
+        .map(|hit| hit.position)
         .collect()
 }

@@ -148,7 +148,7 @@ impl ShellWord {
 }
 
 impl CommandPart {
-    pub(super) fn new(words: Vec<ShellWord>, reach: Invocation) -> Self {
+    pub(super) fn new(words: Vec<ShellWord>, invocation: Invocation) -> Self {
         let source = words
             .iter()
             .map(|word| word.source.as_str())
@@ -158,14 +158,17 @@ impl CommandPart {
             words,
             assignments: Vec::new(),
             redirects: Vec::new(),
-            invocation: reach,
+            invocation,
             source,
         }
     }
 
     /// Creates a part about which nothing is known except that it runs.
-    pub(super) fn unknown_command(reach: Invocation) -> Self {
-        Self::new(vec![ShellWord::unknown("…", UnknownCause::Input)], reach)
+    pub(super) fn unknown_command(invocation: Invocation) -> Self {
+        Self::new(
+            vec![ShellWord::unknown("…", UnknownCause::Input)],
+            invocation,
+        )
     }
 
     /// Returns the command's name, if it is known.

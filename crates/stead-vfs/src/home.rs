@@ -1,4 +1,4 @@
-//! A file system with a home folder for paths that have no other location.
+//! A file system with a default folder for paths that have no other location.
 
 use crate::lines::{LineRange, LineWindow};
 use crate::search::{
@@ -18,13 +18,13 @@ use std::sync::Arc;
 /// its real path. [`Vfs::resolve`] returns the real path, and rules apply to both. A search returns
 /// real paths.
 #[derive(Debug, Clone)]
-pub struct HomeVfs {
+pub struct DefaultDirVfs {
     inner: Arc<dyn Vfs>,
     home: VPath,
     known_names: Vec<Box<str>>,
 }
 
-/// The real path of a path in a [`HomeVfs`].
+/// The real path of a path in a [`DefaultDirVfs`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum RealPath {
     /// The path itself.
@@ -41,7 +41,7 @@ impl RealPath {
     }
 }
 
-impl HomeVfs {
+impl DefaultDirVfs {
     /// Returns a file system over `inner` with the folder `home` for paths that do not begin with
     /// one of `known_tops`. The first name of `home` is known too.
     pub fn new<'a>(
@@ -131,7 +131,7 @@ impl HomeVfs {
     }
 }
 
-impl Vfs for HomeVfs {
+impl Vfs for DefaultDirVfs {
     fn stat<'a>(&'a self, path: &'a VPath) -> BoxFuture<'a, Result<Stat, VfsError>> {
         Box::pin(self.at_real_path(path, move |inner, real| inner.stat(real)))
     }
@@ -233,7 +233,7 @@ impl Vfs for HomeVfs {
     }
 }
 
-impl Search for HomeVfs {
+impl Search for DefaultDirVfs {
     fn glob<'a>(
         &'a self,
         query: GlobQuery,

@@ -31,7 +31,7 @@
 //! - [`Overlay`]: a writable file system over a read-only one.
 //! - [`Routes`]: several file systems in one tree, by path prefix.
 //! - [`Scoped`]: a folder of a file system as a file system.
-//! - [`HomeVfs`]: a folder for paths that have no other location.
+//! - [`DefaultDirVfs`]: a folder for paths that have no other location.
 //! - [`Frozen`]: refuses changes, for good or while a switch is on.
 //! - [`Guarded`]: enforces [`Rules`] about reading and writing.
 //! - [`Recorded`]: records the previous content before each change, for undo.
@@ -64,7 +64,7 @@ mod walk;
 
 pub use frozen::{Freeze, Frozen};
 pub use guarded::{Guarded, judge_accesses};
-pub use home::HomeVfs;
+pub use home::DefaultDirVfs;
 pub use lines::{FileLine, LineRange, LineWindow};
 pub use local::LocalVfs;
 pub use mirror::{CopyAction, CopyFilter, CopyPlan, CopyStep, Included};

@@ -1,7 +1,7 @@
 //! Questions during a run, to hooks and to the person who is there.
 
 use super::answer::{AnswerChecker, CheckedAnswer, store_grants};
-use crate::run::{Caller, RunStop};
+use crate::run::{RunStop, ToolCaller};
 use crate::{ApprovalPolicy, ApprovalQuestion, SignedAnswer};
 use stead_core::{
     ApprovalAnswer, ApprovalReply, CallState, Decision, Entry, EventKind, NoticeLevel, PendingCall,
@@ -9,7 +9,7 @@ use stead_core::{
 
 /// Asks questions about the calls of a step.
 pub(crate) struct Asker<'s, 'a> {
-    caller: Caller<'s, 'a>,
+    caller: ToolCaller<'s, 'a>,
     approvals: ApprovalPolicy,
 }
 
@@ -20,7 +20,7 @@ struct SignedReply {
 }
 
 impl<'s, 'a> Asker<'s, 'a> {
-    pub(crate) fn new(caller: Caller<'s, 'a>, approvals: ApprovalPolicy) -> Self {
+    pub(crate) fn new(caller: ToolCaller<'s, 'a>, approvals: ApprovalPolicy) -> Self {
         Self { caller, approvals }
     }
 

@@ -70,7 +70,7 @@ impl Feature for SkillsFeature {
 }
 
 impl SkillsFeature {
-    /// Returns the skills that the active agent may use.
+    /// Returns the skills that the acting agent may use.
     async fn catalogue(&self, cx: &TurnCx<'_>) -> Result<Arc<Catalogue>, WorkspaceError> {
         let freezes = cx
             .definition()

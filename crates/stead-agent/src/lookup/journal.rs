@@ -96,7 +96,7 @@ pub(super) fn searchable_lines(lines: &[JournalLine]) -> Vec<stead_search::Sourc
         out.extend(
             text.filter(|entry| !entry.text.trim().is_empty())
                 .map(|entry| stead_search::SourceLine {
-                    place: line.seq,
+                    position: line.seq,
                     at: Some(line.at),
                     voice: entry.voice,
                     text: entry.text,

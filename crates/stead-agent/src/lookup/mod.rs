@@ -171,8 +171,8 @@ async fn tainted_hits(
     let mut origins = Vec::new();
     let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
     for hit in &found.hits {
-        let place = newest.entry(&hit.source).or_default();
-        *place = hit.place.max(*place);
+        let position = newest.entry(&hit.source).or_default();
+        *position = hit.position.max(*position);
     }
     for (source, place) in newest {
         let Ok(id) = SessionId::new(source) else {
@@ -293,7 +293,7 @@ async fn sync_session(
         }
         let more: Vec<_> = all
             .iter()
-            .filter(|line| line.place > upto)
+            .filter(|line| line.position > upto)
             .cloned()
             .collect();
         match index.append(&source, &known, &version, &more).await? {

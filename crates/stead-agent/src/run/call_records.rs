@@ -1,6 +1,6 @@
 //! What is recorded about tool calls besides their intents, and what listeners are told of it.
 
-use super::caller::Caller;
+use super::caller::ToolCaller;
 use super::stop::RunStop;
 use crate::admission::CallGate;
 use std::borrow::Cow;
@@ -16,7 +16,7 @@ const PREVIEW_CHARS: usize = 400;
 /// longer one is moved to a file, as every long result is.
 const MAX_NESTED_TEXT_BYTES: usize = 256 * 1024;
 
-impl Caller<'_, '_> {
+impl ToolCaller<'_, '_> {
     /// Records that a call waits for a person.
     pub(super) async fn record_ask(
         &mut self,

@@ -35,7 +35,7 @@ const SKIPPED_TEXT: &str =
     "skipped: the person sent a new message before this call was begun; it had no effect.";
 
 /// Carries out tool calls with the parts of a run.
-pub(crate) struct Caller<'s, 'a> {
+pub(crate) struct ToolCaller<'s, 'a> {
     pub(crate) journal: &'s mut RunJournal<'a>,
     pub(crate) hooks: Option<&'s mut RunHooks>,
     pub(crate) conversation: &'s Conversation,
@@ -65,7 +65,7 @@ enum NestedQuestion {
     None,
 }
 
-impl Caller<'_, '_> {
+impl ToolCaller<'_, '_> {
     /// Admits the calls and runs those that are allowed: neighbours that are parallel-safe together,
     /// all others alone, in the model's order.
     pub(crate) async fn run_tools(&mut self, calls: Vec<PendingCall>) -> Result<(), RunStop> {

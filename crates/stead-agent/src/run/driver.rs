@@ -2,7 +2,7 @@
 //! ([`SessionState::next`](stead_core::SessionState::next)), the loop does it and records the result.
 
 use super::BackgroundTaskPolicy;
-use super::caller::Caller;
+use super::caller::ToolCaller;
 use super::compaction::Compactor;
 use super::conversation::Conversation;
 use super::journal::RunJournal;
@@ -101,8 +101,8 @@ impl<'a> ActiveRun<'a> {
         }
     }
 
-    pub(super) fn caller(&mut self) -> Caller<'_, 'a> {
-        Caller {
+    pub(super) fn caller(&mut self) -> ToolCaller<'_, 'a> {
+        ToolCaller {
             journal: &mut self.journal,
             hooks: self.hooks.as_mut(),
             conversation: &self.conversation,

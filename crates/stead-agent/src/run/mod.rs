@@ -10,7 +10,7 @@
 //! An [`ActiveRun`] is made of parts that own their state: the [`RunJournal`] (the session with its
 //! journal open, and the listener), the [`Conversation`] (prompt, tools, messages), the
 //! [`RunSpending`] (budget and usage), the hooks, and the [`RunSignals`] from outside. The loop
-//! lends them to a [`Caller`](caller::Caller) for the tool calls of a step, a
+//! lends them to a [`ToolCaller`](caller::ToolCaller) for the tool calls of a step, a
 //! [`ModelCaller`](model_call::ModelCaller) for a call of the model, and a
 //! [`Compactor`](compaction::Compactor) when the context is full.
 
@@ -33,7 +33,7 @@ mod steering;
 mod stop;
 mod turn_setup;
 
-pub(crate) use caller::Caller;
+pub(crate) use caller::ToolCaller;
 pub(crate) use conversation::Conversation;
 pub(crate) use journal::RunJournal;
 pub use one_call::{Sessionless, SessionlessResult};
@@ -46,7 +46,7 @@ pub(crate) use stop::{RunEnding, RunStop};
 pub use turn_setup::TurnSetup;
 
 use crate::hooks::RunHooks;
-use crate::{AgentError, Budget, GcMode, Session, budget};
+use crate::{AgentError, ApplyMode, Budget, Session, budget};
 use driver::ActiveRun;
 use futures_util::future::BoxFuture;
 use opening::OpenedRun;
@@ -103,7 +103,9 @@ pub(crate) fn run(
         };
         run.stop_subagents(&driven).await;
         let report = finish(run, driven).await?;
-        enqueue_memory_flush(session, &report).await;
+        if report.steps > 0 && report.outcome != RunOutcome::Parked {
+            enqueue_memory_flush(session, session.state().seq).await;
+        }
         collect_garbage_sometimes(session, &report.run).await;
         Ok(report)
     })
@@ -189,15 +191,12 @@ fn report(journal: &mut RunJournal<'_>, ending: &RunEnding) -> RunReport {
     report
 }
 
-/// Lets memory extract facts from the run. A run without a reply contains none.
-async fn enqueue_memory_flush(session: &Session, report: &RunReport) {
-    if report.steps == 0 || report.outcome == RunOutcome::Parked {
-        return;
-    }
+/// Lets memory extract facts from the session up to an entry. A failure loses nothing: the next job
+/// begins where the last one ended.
+async fn enqueue_memory_flush(session: &Session, upto: u64) {
     let memory = session.agent().memory();
-    // A failure loses nothing: the next job begins where the last one ended.
     let _ = memory
-        .enqueue_flush(session.owner(), session.id(), session.state().seq)
+        .enqueue_flush(session.owner(), session.id(), upto)
         .await;
 }
 
@@ -217,6 +216,6 @@ async fn collect_garbage_sometimes(session: &Session, run: &RunId) {
     if records.is_ok_and(|records| !records.is_empty()) {
         // A failure is reported when a person collects garbage.
         let collector = session.agent().collector(session.owner());
-        let _ = collector.collect(GcMode::Apply).await;
+        let _ = collector.collect(ApplyMode::Apply).await;
     }
 }

@@ -14,6 +14,7 @@ use std::borrow::Cow;
 use std::time::Instant;
 use stead_core::{Block, Entry, EventKind, ModelReply, Redactor};
 use stead_model::{Delta, ModelError, Reply, Request};
+use stead_tools::Registry;
 
 /// Calls the model with the parts of a run.
 pub(crate) struct ModelCaller<'s, 'a> {
@@ -114,11 +115,13 @@ impl<'a> ModelCaller<'_, 'a> {
             context_window,
         });
         let Reply {
-            content,
+            mut content,
             usage,
             stop,
             model,
         } = reply;
+        let redactor = self.journal.session().redactor();
+        redact_call_labels(&mut content, redactor, self.conversation.tools());
         let mut content = self.journal.state().with_unique_ids(content);
         refuse_secrets(&mut content, self.journal.session().redactor());
         let HookedReply {
@@ -211,6 +214,21 @@ impl<'a> ModelCaller<'_, 'a> {
     }
 }
 
+/// Removes secrets from the ids and names that a model chose for its calls. An id with a mask in it
+/// is then replaced by one of ours. The name of a tool stays even if it is somebody's password: it
+/// reveals nothing, and the call must find its tool.
+fn redact_call_labels(content: &mut [Block], redactor: &Redactor, tools: &Registry) {
+    for block in content {
+        let Block::ToolCall(call) = block else {
+            continue;
+        };
+        call.id = redactor.redact_owned(std::mem::take(&mut call.id));
+        if tools.find(&call.name).is_none() {
+            call.name = redactor.redact_owned(std::mem::take(&mut call.name));
+        }
+    }
+}
+
 /// Marks calls that hold a secret as invalid: their arguments are recorded without it, and what
 /// runs must be what is on record.
 pub(super) fn refuse_secrets(content: &mut [Block], redactor: &Redactor) {
@@ -224,5 +242,40 @@ pub(super) fn refuse_secrets(content: &mut [Block], redactor: &Redactor) {
                     .to_owned(),
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stead_core::{SessionState, ToolCall};
+
+    #[test]
+    fn ids_and_names_of_calls_hold_no_secret() {
+        let redactor = Redactor::new(["s3cret-key".to_owned()]);
+        let tools = Registry::new([]).unwrap();
+        let call = |id: &str, name: &str| {
+            Block::ToolCall(ToolCall {
+                id: id.to_owned(),
+                name: name.to_owned(),
+                args: serde_json::json!({}),
+                invalid: None,
+                signature: None,
+            })
+        };
+        let mut content = vec![
+            call("s3cret-key", "a_s3cret-key"),
+            call("x-s3cret-key", "b"),
+            call("mine", "c"),
+        ];
+        redact_call_labels(&mut content, &redactor, &tools);
+        assert_eq!(
+            SessionState::default().with_unique_ids(content),
+            [
+                call("call_1", "a_[redacted]"),
+                call("call_2", "b"),
+                call("mine", "c")
+            ]
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Carries out nested calls: each is matched with the journal, admitted by the gate, executed and
 //! recorded like a call of the model, and its outcome goes to the call that made it.
 
-use super::caller::{Caller, FinishedCall, intent, is_safe_to_repeat};
+use super::caller::{FinishedCall, ToolCaller, intent, is_safe_to_repeat};
 use super::nested::{
     Answer, CallLink, EndedCall, FromCall, HeldCall, LinkPhase, NestedRequest, NestedWork, Sharing,
     StoppedCall,
@@ -24,7 +24,7 @@ const SHOWN_ARGS_CHARS: usize = 200;
 /// The most bytes of arguments of a nested call, as JSON. The journal keeps them.
 const MAX_ARGS_BYTES: usize = 4 * 1024 * 1024;
 
-impl Caller<'_, '_> {
+impl ToolCaller<'_, '_> {
     /// Takes a message of a running call.
     pub(super) async fn take_message(
         &mut self,

@@ -3,7 +3,7 @@
 //! A single call runs in a session whose journal is kept in memory and then dropped. Gate, hooks and
 //! approvals are those of every other session.
 
-use super::caller::Caller;
+use super::caller::ToolCaller;
 use super::conversation::Conversation;
 use super::journal::RunJournal;
 use super::model_call::refuse_secrets;
@@ -140,7 +140,7 @@ impl Sessionless {
         loop {
             let limits = self.agent.policy().limits();
             let next = journal.state().next(&limits);
-            let mut caller = Caller {
+            let mut caller = ToolCaller {
                 journal: &mut journal,
                 hooks: hooks.as_mut(),
                 conversation: &conversation,

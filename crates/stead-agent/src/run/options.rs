@@ -1,7 +1,7 @@
 //! How a run is carried out, and how it ended.
 
 use crate::session::Pinned;
-use crate::{ApprovalPolicy, Budget, Inbox, WaitingTask};
+use crate::{ApprovalPolicy, Budget, MessageQueue, WaitingTask};
 use std::fmt;
 use std::sync::Arc;
 use stead_core::{
@@ -41,7 +41,7 @@ pub struct RunOptions {
     /// The budget, if another run pays; none = the budget of the settings.
     pub budget: Option<Budget>,
     /// The inbox for messages during the run.
-    pub inbox: Option<Arc<Inbox>>,
+    pub inbox: Option<Arc<MessageQueue>>,
     /// What happens to background tasks when the model is done.
     pub background_tasks: BackgroundTaskPolicy,
     /// Session settings to apply before the run. Settings that would change nothing are not recorded.

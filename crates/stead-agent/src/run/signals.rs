@@ -1,6 +1,6 @@
 //! Signals that reach a run from outside: cancellation, the time limit, a lost lease, and messages.
 
-use crate::Inbox;
+use crate::MessageQueue;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -23,7 +23,7 @@ pub(crate) struct RunSignals {
     cancel: CancellationToken,
     deadline: Instant,
     lease_lost: CancellationToken,
-    inbox: Option<Arc<Inbox>>,
+    inbox: Option<Arc<MessageQueue>>,
 }
 
 impl RunSignals {
@@ -44,7 +44,7 @@ impl RunSignals {
     }
 
     /// Adds the messages of an inbox.
-    pub(crate) fn with_inbox(self, inbox: Option<Arc<Inbox>>) -> Self {
+    pub(crate) fn with_inbox(self, inbox: Option<Arc<MessageQueue>>) -> Self {
         Self { inbox, ..self }
     }
 
@@ -100,7 +100,7 @@ impl RunSignals {
     }
 
     /// The inbox, if messages can reach the run.
-    pub(crate) fn inbox(&self) -> Option<&Arc<Inbox>> {
+    pub(crate) fn inbox(&self) -> Option<&Arc<MessageQueue>> {
         self.inbox.as_ref()
     }
 

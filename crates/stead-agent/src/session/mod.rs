@@ -5,15 +5,14 @@
 //! changes the journal opens it first, as a [`SessionWriter`]; the `run` module carries out runs.
 
 mod acting_agent;
-mod attach;
 mod files;
 mod fold;
+mod input;
 mod permissions;
 mod rewind;
 mod settings;
 mod writer;
 
-pub use attach::{attach, fenced};
 pub(crate) use files::RunFiles;
 pub(crate) use permissions::session_view;
 pub use rewind::{Pinned, RewindPoint};
@@ -332,9 +331,18 @@ impl Session {
 
     /// The session's files.
     pub(crate) fn files(&self, fence: Option<&FencingToken>) -> Arc<dyn Vfs> {
-        let place = self.agent().place();
-        match self.state().spawned.as_ref().or(self.spawned.as_ref()) {
-            None => place.files(&self.owner, &self.id, fence),
+        let spawned = self.state().spawned.as_ref().or(self.spawned.as_ref());
+        self.files_of(spawned, fence)
+    }
+
+    /// The session's files, if it is the session of the subagent `spawned`.
+    fn files_of(
+        &self,
+        spawned: Option<&SubagentOrigin>,
+        fence: Option<&FencingToken>,
+    ) -> Arc<dyn Vfs> {
+        match spawned {
+            None => self.agent().place().files(&self.owner, &self.id, fence),
             Some(origin) => {
                 files::subagent_files(&self.agents, (&self.owner, &self.id), origin, fence)
             }

@@ -57,12 +57,9 @@ impl Session {
     /// Returns to the point before turn `turn`, counted from 1. The journal keeps what came after.
     pub async fn rewind(&mut self, turn: usize, wait: LockWait) -> Result<RewindPoint, AgentError> {
         let mut writer = SessionWriter::open(self, wait, IfMissing::Fail).await?;
-        close_open_run(&mut writer, "the session was rewound").await?;
-        let point = writer.session().rewind_point(turn)?;
-        let rewind = Entry::Rewind(Rewind { to: point.before });
-        writer.record(vec![rewind]).await?;
+        let rewound = rewind_to(&mut writer, turn).await;
         writer.close().await;
-        Ok(point)
+        rewound
     }
 
     /// Copies this session, up to the point before turn `turn` or all of it, into the new session
@@ -89,10 +86,12 @@ impl Session {
             .collect();
         let entries = copy_entries(self, &fork, entries).await?;
         let mut writer = SessionWriter::of_opened(&mut fork, opened);
-        writer.record(entries).await?;
-        close_open_run(&mut writer, "forked while this run was open").await?;
+        let mut copied = writer.record(entries).await.map(drop);
+        if copied.is_ok() {
+            copied = close_open_run(&mut writer, "forked while this run was open").await;
+        }
         writer.close().await;
-        Ok(fork)
+        copied.map(|()| fork)
     }
 
     /// Takes back what a run of this session did to files.
@@ -126,6 +125,15 @@ impl Session {
         writer.close().await;
         recorded
     }
+}
+
+/// Records the rewind, after the end of the open run. A turn that does not exist changes nothing.
+async fn rewind_to(writer: &mut SessionWriter<'_>, turn: usize) -> Result<RewindPoint, AgentError> {
+    let point = writer.session().rewind_point(turn)?;
+    close_open_run(writer, "the session was rewound").await?;
+    let rewind = Entry::Rewind(Rewind { to: point.before });
+    writer.record(vec![rewind]).await?;
+    Ok(point)
 }
 
 /// Closes the open run of a session as cancelled, if there is one.

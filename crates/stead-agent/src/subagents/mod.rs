@@ -55,7 +55,7 @@ pub struct Subagents {
 /// What tasks take over from the run that delegates them.
 #[derive(Clone)]
 pub(crate) struct DelegationContext {
-    /// The active agent.
+    /// The acting agent.
     pub(crate) agent: Arc<Agent>,
     pub(crate) run: RunId,
     pub(crate) permissions: SessionPermissions,
@@ -144,7 +144,7 @@ impl Subagents {
             .unwrap_or_else(PoisonError::into_inner) = Some(context);
     }
 
-    /// Changes the active agent and its permissions, for tasks that are delegated from now on.
+    /// Changes the acting agent and its permissions, for tasks that are delegated from now on.
     pub(crate) fn update_permissions(&self, agent: Arc<Agent>, permissions: SessionPermissions) {
         if let Some(context) = &mut *self
             .run_context

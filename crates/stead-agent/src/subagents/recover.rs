@@ -70,7 +70,7 @@ impl Subagents {
         if waits && task.awaiting_confirm {
             return None;
         }
-        let standing = match waits {
+        let ended = match waits {
             true => TaskStanding::running(),
             false => self.ended_standing(&task.sub_agent_id, &state).await,
         };
@@ -82,9 +82,9 @@ impl Subagents {
         task.untrusted = state.tainted.is_some();
         task.taint = state.taint_origins();
         task.last_updated_at = jiff::Timestamp::now();
-        task.status = standing.status;
-        task.result = standing.result;
-        task.error_message = standing.error;
+        task.status = ended.status;
+        task.result = ended.result;
+        task.error_message = ended.error;
         Some(task)
     }
 

@@ -176,7 +176,7 @@ impl Subagents {
         )
     }
 
-    /// Returns the agent with this name if the active agent may delegate to it. Without a name, the
+    /// Returns the agent with this name if the acting agent may delegate to it. Without a name, the
     /// only agent that may be used is returned, or else the built-in one.
     async fn find_agent(
         &self,
@@ -253,10 +253,10 @@ impl Subagents {
     }
 }
 
-/// The agents of a workspace, and which of them the active agent may delegate to.
+/// The agents of a workspace, and which of them the acting agent may delegate to.
 struct DelegationCandidates<'a> {
     specs: &'a BTreeMap<String, Arc<AgentSpec>>,
-    /// The names in the definition of the active agent; `None` allows all.
+    /// The names in the definition of the acting agent; `None` allows all.
     allowed: Option<&'a Vec<String>>,
     builtin_agent_refusal: Option<&'a str>,
 }

@@ -12,7 +12,7 @@ use futures_util::stream::BoxStream;
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
-use stead_agent::{Agent, GcMode, RunOptions, open_folder};
+use stead_agent::{Agent, ApplyMode, RunOptions, open_folder};
 use stead_core::{Block, Entry, Media, Owner, Redactor, ResultStatus, Risk, RunOutcome, UserId};
 use stead_model::{Delta, Model, ModelError, ModelFacts, Request, ScriptedModel};
 use stead_place::{EphemeralPlace, IsolationScope, LocalPlace, Place, PlaceSettings};
@@ -677,7 +677,7 @@ fn files_of_sessions_that_are_gone_are_collected_and_a_rewind_leaves_them() {
         let orphan = dir.path().join("agents/main/offload/gone/media");
         std::fs::create_dir_all(&orphan).unwrap();
         std::fs::write(orphan.join("a.png"), "12345").unwrap();
-        for really in [GcMode::DryRun, GcMode::Apply] {
+        for really in [ApplyMode::DryRun, ApplyMode::Apply] {
             let collected = agent
                 .collector(&Owner::default())
                 .collect(really)
@@ -688,12 +688,12 @@ fn files_of_sessions_that_are_gone_are_collected_and_a_rewind_leaves_them() {
                 (1, 5),
                 "{really:?}"
             );
-            assert_eq!(orphan.exists(), really == GcMode::DryRun);
+            assert_eq!(orphan.exists(), really == ApplyMode::DryRun);
         }
         assert!(dir.path().join("agents/main/offload/s/call_1.txt").exists());
         let again = agent
             .collector(&Owner::default())
-            .collect(GcMode::Apply)
+            .collect(ApplyMode::Apply)
             .await
             .unwrap();
         assert_eq!((again.offloads, again.offloaded_bytes), (0, 0));

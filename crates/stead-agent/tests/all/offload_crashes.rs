@@ -5,7 +5,7 @@ use crate::kill_points::{Kill, KillPoints, doomed_child};
 use crate::support::{TestTool, agent_on, block_on, journal, session};
 use std::path::Path;
 use std::sync::Arc;
-use stead_agent::{Agent, AgentError, GcMode, RunOptions};
+use stead_agent::{Agent, AgentError, ApplyMode, RunOptions};
 use stead_core::{Block, Entry, Media, Owner, ResultStatus, Risk, RunOutcome};
 use stead_model::ScriptedModel;
 use stead_store::{Disk, OsDisk, StoreError};
@@ -154,7 +154,7 @@ fn kill_and_go_on(points: &KillPoints, kill: &Kill) {
         agent.sessions().remove(&session("s")).await.unwrap();
         let collected = agent
             .collector(&Owner::default())
-            .collect(GcMode::Apply)
+            .collect(ApplyMode::Apply)
             .await
             .unwrap();
         assert_eq!(collected.offloads, 1, "{place}");

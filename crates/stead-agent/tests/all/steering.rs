@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use stead_agent::{
-    Agent, ApprovalAnswer, ApprovalPolicy, ApprovalQuestion, Approver, Inbox, QueuedMessage,
+    Agent, ApprovalAnswer, ApprovalPolicy, ApprovalQuestion, Approver, MessageQueue, QueuedMessage,
     RunOptions, RunReport, SendOutcome,
 };
 use stead_core::{Block, Entry, Event, EventKind, Message, Risk, RunOutcome, ToolEffect};
@@ -31,8 +31,8 @@ fn said(content: &[Block]) -> String {
     .text()
 }
 
-fn inbox(mode: QueueMode) -> Arc<Inbox> {
-    Arc::new(Inbox::new(QueueSettings {
+fn inbox(mode: QueueMode) -> Arc<MessageQueue> {
+    Arc::new(MessageQueue::new(QueueSettings {
         mode,
         debounce_ms: 50,
         ..QueueSettings::default()
@@ -49,7 +49,11 @@ async fn agent(
 }
 
 /// Runs an input, and then whatever waits, as whoever holds the inbox does.
-async fn converse(agent: &Arc<Agent>, inbox: &Arc<Inbox>, options: RunOptions) -> Vec<RunReport> {
+async fn converse(
+    agent: &Arc<Agent>,
+    inbox: &Arc<MessageQueue>,
+    options: RunOptions,
+) -> Vec<RunReport> {
     let mut live = agent.session(session("s"));
     let mut input = Some(text("go"));
     let mut reports = Vec::new();
@@ -108,7 +112,11 @@ fn answers(request: &RecordedRequest) -> usize {
 }
 
 /// Hears events, and says something when the first comes that `wants` it.
-fn speaking(inbox: &Arc<Inbox>, words: &'static str, wants: fn(&Event) -> bool) -> RunOptions {
+fn speaking(
+    inbox: &Arc<MessageQueue>,
+    words: &'static str,
+    wants: fn(&Event) -> bool,
+) -> RunOptions {
     let inbox = inbox.clone();
     let spoken = Mutex::new(false);
     let listener = move |event: &Event| {
@@ -431,7 +439,7 @@ fn who_waits_for_a_child_in_the_background_hears_what_is_said() {
 }
 
 /// Says something else instead of an answer.
-struct Elsewhere(Arc<Inbox>);
+struct Elsewhere(Arc<MessageQueue>);
 
 impl Approver for Elsewhere {
     fn name(&self) -> String {
@@ -562,7 +570,7 @@ fn what_a_run_was_told_and_waits_as_an_input_counts_against_the_bound() {
         cap: 2,
         ..QueueSettings::default()
     };
-    let inbox = Arc::new(Inbox::new(settings));
+    let inbox = Arc::new(MessageQueue::new(settings));
     let server = FakeModel::start(vec![
         reply().text("first"),
         reply().text("second"),
@@ -598,7 +606,7 @@ fn what_a_run_was_told_and_waits_as_an_input_counts_against_the_bound() {
 
 #[test]
 fn collected_messages_are_one_in_the_form_of_one() {
-    let inbox = Inbox::new(QueueSettings {
+    let inbox = MessageQueue::new(QueueSettings {
         debounce_ms: 0,
         ..QueueSettings::default()
     });
@@ -627,7 +635,7 @@ fn collected_messages_are_one_in_the_form_of_one() {
 #[test]
 fn no_more_wait_than_may_and_what_is_dropped_is_what_was_said() {
     let words =
-        |inbox: &Inbox| block_on(async { said(&inbox.next_input().await.unwrap().content) });
+        |inbox: &MessageQueue| block_on(async { said(&inbox.next_input().await.unwrap().content) });
     let inbox = |drop| {
         let settings = QueueSettings {
             mode: QueueMode::Collect,
@@ -635,7 +643,7 @@ fn no_more_wait_than_may_and_what_is_dropped_is_what_was_said() {
             cap: 2,
             drop,
         };
-        let inbox = Inbox::new(settings);
+        let inbox = MessageQueue::new(settings);
         let sent: Vec<SendOutcome> = ["one", "two", "three"]
             .iter()
             .map(|word| inbox.send(text(word)))

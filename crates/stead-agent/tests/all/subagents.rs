@@ -439,6 +439,15 @@ fn who_works_apart_sees_everything_and_changes_nothing_of_it() {
             .path()
             .join(format!("agents/main/subagents/{child}/files/notes.txt"));
         assert_eq!(std::fs::read_to_string(own).unwrap(), "new");
+        // A person who writes to the subagent attaches the files that it sees.
+        let mut child = agent.session(child);
+        let attached = vec![
+            Block::text("@notes.txt"),
+            Block::text("Attached file notes.txt:\n```\nnew\n```"),
+        ];
+        assert_eq!(child.input("@notes.txt").await, attached);
+        child.load().await.unwrap();
+        assert_eq!(child.input("@notes.txt").await, attached);
     });
 }
 

@@ -6,7 +6,7 @@ use crate::support::{agent, block_on, session, text};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use stead_agent::{Agent, GcMode, RunOptions, UndoObstacle};
+use stead_agent::{Agent, ApplyMode, RunOptions, UndoObstacle};
 use stead_core::{RunId, RunOutcome};
 use stead_model::ScriptedModel;
 use stead_vfs::VPath;
@@ -161,7 +161,7 @@ fn memory_is_forgotten_when_it_is_old_or_too_much() {
         let kept = std::fs::read_dir(&images).unwrap().count();
         let dry = agent
             .collector(agent.owner())
-            .collect(GcMode::DryRun)
+            .collect(ApplyMode::DryRun)
             .await
             .unwrap();
         assert_eq!((dry.runs, dry.kept_bytes), (1, 0));
@@ -169,7 +169,7 @@ fn memory_is_forgotten_when_it_is_old_or_too_much() {
         assert_eq!(
             agent
                 .collector(agent.owner())
-                .collect(GcMode::Apply)
+                .collect(ApplyMode::Apply)
                 .await
                 .unwrap()
                 .contents,

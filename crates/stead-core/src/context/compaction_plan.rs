@@ -39,9 +39,9 @@ impl ContextBudget {
 
 impl SessionState {
     /// Plans a compaction that fits the budget.
-    pub fn plan_compaction(&self, room: &ContextBudget) -> CompactionPlan {
+    pub fn plan_compaction(&self, budget: &ContextBudget) -> CompactionPlan {
         let now = self.view().cloned().unwrap_or_default();
-        let tail = self.recent_boundary_seq(room.keep_recent_tokens);
+        let tail = self.recent_boundary_seq(budget.keep_recent_tokens);
         let args = ContextView {
             cut_args: now.cut_args.max(tail),
             ..now.clone()
@@ -51,26 +51,18 @@ impl SessionState {
             ..args.clone()
         };
         for view in [args, results.clone()] {
-            if view != now && room.prompt_tokens + self.tokens_of(&view) <= room.target_tokens() {
+            if view != now && budget.prompt_tokens + self.tokens_of(&view) <= budget.target_tokens()
+            {
                 return CompactionPlan::Shorten(view);
             }
         }
-        self.summarise(room, results)
+        self.summarise(budget, results)
     }
 
     /// Plans a summary of all but the newest messages.
-    pub fn plan_summary(&self, room: &ContextBudget) -> CompactionPlan {
+    pub fn plan_summary(&self, budget: &ContextBudget) -> CompactionPlan {
         let now = self.view().cloned().unwrap_or_default();
-        self.summarise(room, now)
-    }
-
-    /// Plans a compaction without a model, if the context must shrink in any case.
-    pub fn plan_without_summary(&self, room: &ContextBudget) -> CompactionPlan {
-        match self.plan_summary(room) {
-            CompactionPlan::Summarise(view) => CompactionPlan::Summarise(view),
-            CompactionPlan::Shorten(view) => CompactionPlan::Shorten(view),
-            CompactionPlan::Nothing => self.cut_newest(room),
-        }
+        self.summarise(budget, now)
     }
 
     /// Returns the tokens of the conversation under `view`, with a reserve if its summary is
@@ -117,11 +109,11 @@ impl SessionState {
         }
     }
 
-    fn summarise(&self, room: &ContextBudget, view: ContextView) -> CompactionPlan {
+    fn summarise(&self, budget: &ContextBudget, view: ContextView) -> CompactionPlan {
         let first = self.turn_index(view.covers);
-        let at = self.boundary(room.keep_recent_tokens, &view);
+        let at = self.boundary(budget.keep_recent_tokens, &view);
         if at <= first {
-            return self.cut_newest(room);
+            return self.cut_newest(budget);
         }
         let covers = self.turns[at - 1].seq;
         let view = ContextView {
@@ -130,7 +122,7 @@ impl SessionState {
             kept: Vec::new(),
             ..view
         };
-        if room.prompt_tokens + self.tokens_of(&view) <= room.limit_tokens {
+        if budget.prompt_tokens + self.tokens_of(&view) <= budget.limit_tokens {
             return CompactionPlan::Summarise(view);
         }
         // The newest step alone is too long: its results are cut as well.
@@ -138,11 +130,11 @@ impl SessionState {
     }
 
     /// Cuts even the newest results, if that makes a difference.
-    fn cut_newest(&self, room: &ContextBudget) -> CompactionPlan {
+    fn cut_newest(&self, budget: &ContextBudget) -> CompactionPlan {
         let now = self.view().cloned().unwrap_or_default();
         let view = self.with_all_cut(now.clone());
         let less = self.tokens_of(&view) < self.tokens_of(&now);
-        if less && room.prompt_tokens < room.limit_tokens {
+        if less && budget.prompt_tokens < budget.limit_tokens {
             CompactionPlan::Shorten(view)
         } else {
             CompactionPlan::Nothing

@@ -140,10 +140,10 @@ pub struct SessionState {
     /// The context window, if a provider's refusal revealed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
-    /// The active agent, if it was changed.
+    /// The acting agent, if it was changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acting: Option<String>,
-    /// Whether the active agent was changed and has not been reminded of its role.
+    /// Whether the acting agent was changed and has not been reminded of its role.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reminder_due: bool,
     /// The permission mode, if it was changed.

@@ -69,7 +69,7 @@ async fn what_means_the_same_is_found_without_a_common_word_and_lines_are_embedd
     assert_eq!(index.search(&Query::new("vehicle")).await.unwrap().hits, []);
     let found = ask(&index, &meanings, "vehicle").await;
     assert_eq!(
-        (found.hits[0].place, found.ranking),
+        (found.hits[0].position, found.ranking),
         (1, Ranking::Hybrid { unknown: 0 })
     );
     assert_eq!(meanings.asked.lock().unwrap().len(), 4);
@@ -86,7 +86,7 @@ async fn what_means_the_same_is_found_without_a_common_word_and_lines_are_embedd
         )
         .await
         .unwrap();
-    assert_eq!(ask(&index, &meanings, "vehicle").await.hits[0].place, 2);
+    assert_eq!(ask(&index, &meanings, "vehicle").await.hits[0].position, 2);
     assert_eq!(
         meanings.asked.lock().unwrap()[4..],
         ["vehicle".to_owned(), "new first line".to_owned()]
@@ -97,7 +97,7 @@ async fn what_means_the_same_is_found_without_a_common_word_and_lines_are_embedd
 async fn what_is_high_in_both_rankings_comes_first() {
     let index = index_of(&["a red car", "an automobile", "red paint", "a heron"]).await;
     let found = ask(&index, &Meanings::default(), "red car").await;
-    assert_eq!(found.hits[0].place, 1);
+    assert_eq!(found.hits[0].position, 1);
     assert!(found.hits.len() >= 3);
 }
 

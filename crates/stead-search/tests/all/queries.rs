@@ -152,7 +152,7 @@ async fn scope_and_time_narrow_and_limits_are_kept() {
             "{query:?}"
         );
     }
-    // Newest first, then by source and place.
+    // Newest first, then by source and position.
     let best = places(&index.search(&all.limit(3)).await.unwrap());
     assert_eq!(
         best,
@@ -174,7 +174,7 @@ async fn a_hit_shows_who_said_what_and_where() {
     );
     let at = "2026-11-16T07:00:00Z".parse().unwrap();
     let line = SourceLine {
-        place: 7,
+        position: 7,
         at: Some(at),
         voice: LineSpeaker::Tool,
         text,
@@ -190,7 +190,13 @@ async fn a_hit_shows_who_said_what_and_where() {
     let found = index.search(&Query::new("needle")).await.unwrap();
     let hit = &found.hits[0];
     assert_eq!(
-        (hit.kind, hit.source.as_str(), hit.place, hit.at, hit.voice),
+        (
+            hit.kind,
+            hit.source.as_str(),
+            hit.position,
+            hit.at,
+            hit.voice
+        ),
         (
             SearchSourceKind::Session,
             "s1",

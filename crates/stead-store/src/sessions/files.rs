@@ -245,13 +245,13 @@ impl Sessions for FileSessions {
             if file.metadata().map_or(0, |meta| meta.len()) > 0 {
                 return Err(StoreError::Exists(id.clone()));
             }
-            let newborn = PendingDirSync {
+            let pending_dir_sync = PendingDirSync {
                 dir: dir.clone(),
                 group: self.created.clone(),
             };
             let mut writer = self
                 .writer(path.clone(), file, Position::START, lock)
-                .with_pending_dir_sync(newborn);
+                .with_pending_dir_sync(pending_dir_sync);
             let start = Entry::Session(SessionStart::new(id.clone(), self.agent.clone(), new));
             let lines = writer.append(vec![start]).await.inspect_err(|_| {
                 // A session whose creation was not acknowledged must not remain as an empty one.

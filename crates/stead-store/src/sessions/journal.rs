@@ -180,9 +180,9 @@ impl FileWriter {
     }
 
     /// Adds the directory of a file that was just created.
-    pub(crate) fn with_pending_dir_sync(self, newborn: PendingDirSync) -> Self {
+    pub(crate) fn with_pending_dir_sync(self, pending: PendingDirSync) -> Self {
         Self {
-            pending_dir_sync: Some(newborn),
+            pending_dir_sync: Some(pending),
             ..self
         }
     }

@@ -47,9 +47,7 @@ pub(super) fn list_page(
     let mut next = None;
     for file in files {
         if sessions.len() >= request.limit {
-            next = sessions
-                .last()
-                .map(|last| PageCursor::new(last.updated_ms, last.id.clone()));
+            next = sessions.last().map(PageCursor::after);
             break;
         }
         let Ok(id) = SessionId::new(&file.id) else {

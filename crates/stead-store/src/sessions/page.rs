@@ -52,8 +52,12 @@ pub struct PageCursor {
 pub struct CursorError(String);
 
 impl PageCursor {
-    pub(super) fn new(updated_ms: i64, id: SessionId) -> Self {
-        Self { updated_ms, id }
+    /// Returns the end of a page whose last session is `last`.
+    pub fn after(last: &SessionSummary) -> Self {
+        Self {
+            updated_ms: last.updated_ms,
+            id: last.id.clone(),
+        }
     }
 
     /// Returns whether a session comes after this end, that is, it is older.
@@ -110,7 +114,10 @@ mod tests {
     #[test]
     fn a_cursor_comes_back_from_its_text() {
         for (updated_ms, id) in [(0, "s"), (i64::MAX, "ä\"-_"), (-5, "0")] {
-            let cursor = PageCursor::new(updated_ms, SessionId::new(id).unwrap());
+            let cursor = PageCursor {
+                updated_ms,
+                id: SessionId::new(id).unwrap(),
+            };
             assert_eq!(cursor.to_string().parse(), Ok(cursor.clone()));
             let json = serde_json::to_string(&cursor).unwrap();
             assert_eq!(serde_json::from_str::<PageCursor>(&json).unwrap(), cursor);

@@ -2,7 +2,7 @@
 
 use super::diff::{CurrentContent, diff, truncate};
 use super::edit_hint;
-use super::{MAX_EDIT_BYTES, WRITE_FILE, explain_error, parse_path, pluralize};
+use super::{MAX_EDIT_BYTES, WRITE_FILE, explain_error, parse_path};
 use crate::title;
 use crate::{
     CallPlan, Output, PlanView, Surface, ToolCx, ToolDef, ToolError, ToolIdentity, TypedTool,
@@ -12,7 +12,7 @@ use memchr::{memchr_iter, memmem};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::borrow::Cow;
-use stead_core::{ArgumentAliases, Risk, ToolKind};
+use stead_core::{ArgumentAliases, Risk, ToolKind, counted};
 use stead_vfs::{Expect, ReadRange, VPath, VfsError};
 
 /// `edit_file`: replaces text in a file.
@@ -115,7 +115,7 @@ impl TypedTool for EditFile {
         )?;
         let done = format!(
             "{}, the first at line {}",
-            pluralize(edit.places.len(), "replacement"),
+            counted(edit.places.len(), "replacement"),
             edit.line
         );
         let content = edit.apply(content.into());

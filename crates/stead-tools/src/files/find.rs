@@ -1,11 +1,11 @@
 //! `glob_files` and `grep_files`.
 
-use super::{MAX_OUTPUT_CHARS, explain_error, here, parse_path, pluralize};
+use super::{MAX_OUTPUT_CHARS, explain_error, here, parse_path};
 use crate::title;
 use crate::{CallPlan, Output, Surface, ToolCx, ToolDef, ToolError, ToolIdentity, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stead_core::{ArgumentAliases, Risk, ToolKind};
+use stead_core::{ArgumentAliases, Risk, ToolKind, counted};
 use stead_vfs::{
     Bounds, Case, FileMatches, FileSearchError, GlobQuery, GrepLine, GrepMode, GrepQuery,
     GrepResult, LineKind, Syntax,
@@ -326,7 +326,7 @@ fn render(surface: Surface, args: &GrepArgs, found: &GrepResult) -> String {
     if found.unreadable > 0 {
         rows.push(format!(
             "[{} could not be read]",
-            pluralize(found.unreadable, "file")
+            counted(found.unreadable, "file")
         ));
     }
     rows.join("\n")
@@ -367,7 +367,7 @@ fn unsearched_notice(part: &str) -> String {
 }
 
 fn needs_approval_notice(files: usize) -> Option<String> {
-    let left_out = pluralize(files, "file");
+    let left_out = counted(files, "file");
     (files > 0).then(|| {
         format!("[{left_out} left out, for a person must be asked first; name the file or its directory as path]")
     })

@@ -1,12 +1,12 @@
 //! `ls` and `file_info`.
 
-use super::{FILE_PATH, GLOB_FILES, explain_error, here, media, parse_path, pluralize};
+use super::{FILE_PATH, GLOB_FILES, explain_error, here, media, parse_path};
 use crate::title;
 use crate::{CallPlan, Output, ToolCx, ToolDef, ToolError, ToolIdentity, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::fmt::Write;
-use stead_core::{ArgumentAliases, Risk, ToolKind};
+use stead_core::{ArgumentAliases, Risk, ToolKind, counted};
 use stead_vfs::{DirEntry, FileKind, LineRange};
 
 /// `ls`: lists a directory.
@@ -118,7 +118,7 @@ impl TypedTool for FileInfo {
         };
         let _ = writeln!(text, "kind: {kind}");
         if stat.kind == FileKind::File {
-            let _ = writeln!(text, "size: {}", pluralize(stat.size as usize, "byte"));
+            let _ = writeln!(text, "size: {}", counted(stat.size as usize, "byte"));
             let (mime, _) = media::file_type(path.name());
             let mut is_text = None;
             if stat.size < MAX_COUNTED_BYTES {

@@ -106,8 +106,3 @@ async fn similar_path(cx: &ToolCx, missing: &VPath) -> Option<VPath> {
         .join(crate::closest_name(missing.name(), &names)?)
         .ok()
 }
-
-/// Formats a count with its noun: `1 line`, `2 lines`.
-fn pluralize(number: usize, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
-}

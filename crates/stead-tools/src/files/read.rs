@@ -1,7 +1,7 @@
 //! `read_file`.
 
 use super::media::{self, FileDisplay};
-use super::{FILE_PATH, MAX_OUTPUT_CHARS, explain_error, parse_path, pluralize};
+use super::{FILE_PATH, MAX_OUTPUT_CHARS, explain_error, parse_path};
 use crate::title;
 use crate::{CallPlan, Output, Surface, ToolCx, ToolDef, ToolError, ToolIdentity, TypedTool};
 use base64::Engine;
@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::fmt::Write;
-use stead_core::{Block, Media, Risk, ToolKind};
+use stead_core::{Block, Media, Risk, ToolKind, counted};
 use stead_vfs::{FileLine, LineRange, LineWindow, ReadRange, VPath};
 
 /// `read_file`: reads a file.
@@ -132,7 +132,7 @@ fn render(
     if window.lines.is_empty() {
         let total = window.total.unwrap_or_default();
         let offset = surface.offset(offset);
-        let lines = pluralize(total as usize, "line");
+        let lines = counted(total as usize, "line");
         return Err(format!(
             "offset {offset} is past the end of {path}, which has {lines}"
         ));
@@ -162,7 +162,7 @@ fn render(
             let _ = writeln!(
                 text,
                 "[{}; continue with offset={resume}]",
-                pluralize((total - next) as usize, "more line")
+                counted((total - next) as usize, "more line")
             );
         }
         None => {

@@ -1,10 +1,10 @@
 //! `tree`: the files below a directory, as an indented tree.
 
-use super::{MAX_OUTPUT_CHARS, explain_error, here, parse_path, pluralize};
+use super::{MAX_OUTPUT_CHARS, explain_error, here, parse_path};
 use crate::{CallPlan, Output, ToolCx, ToolDef, ToolError, ToolIdentity, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stead_core::{ArgumentAliases, Risk, ToolKind};
+use stead_core::{ArgumentAliases, Risk, ToolKind, counted};
 use stead_vfs::{Bounds, FileSearchError, GlobQuery, GlobResult, VPath};
 
 /// `tree`: shows the files below a directory.
@@ -139,7 +139,7 @@ impl TreeRow<'_> {
             TreeRowKind::File => format!("{indent}{name}"),
             TreeRowKind::Directory { hidden_files: 0 } => format!("{indent}{name}/"),
             TreeRowKind::Directory { hidden_files } => {
-                format!("{indent}{name}/  ({})", pluralize(hidden_files, "file"))
+                format!("{indent}{name}/  ({})", counted(hidden_files, "file"))
             }
         }
     }
@@ -159,7 +159,7 @@ fn shorten(rows: Vec<TreeRow<'_>>) -> Vec<String> {
         .take_while(fits)
         .collect();
     if lines.len() < rows.len() {
-        let left_out = pluralize(rows.len() - lines.len(), "row");
+        let left_out = counted(rows.len() - lines.len(), "row");
         lines.push(format!(
             "[{left_out} left out; set a smaller depth or name a directory as path]"
         ));
@@ -179,7 +179,7 @@ fn notices(found: &GlobResult) -> Vec<String> {
         notices.push("[the time was up, so files may be missing; name a directory as path]".into());
     }
     if found.needs_approval > 0 {
-        let left_out = pluralize(found.needs_approval, "file");
+        let left_out = counted(found.needs_approval, "file");
         notices.push(format!(
             "[{left_out} left out, for a person must be asked first; name the directory as path]"
         ));

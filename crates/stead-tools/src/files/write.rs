@@ -1,14 +1,14 @@
 //! `write_file` and `overwrite_file`.
 
 use super::diff::{CurrentContent, diff};
-use super::{FILE_PATH, MAX_EDIT_BYTES, READ_FILE, explain_error, parse_path, pluralize};
+use super::{FILE_PATH, MAX_EDIT_BYTES, READ_FILE, explain_error, parse_path};
 use crate::title;
 use crate::{CallPlan, Output, PlanView, ToolCx, ToolDef, ToolError, ToolIdentity, TypedTool};
 use futures_util::FutureExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
-use stead_core::{Risk, ToolKind};
+use stead_core::{Risk, ToolKind, counted};
 use stead_vfs::{Expect, ReadRange, VPath, Version, VfsError};
 
 /// `write_file`: writes a file.
@@ -190,8 +190,8 @@ async fn append(cx: &ToolCx, path: &VPath, content: &str) -> Result<Version, Vfs
 fn size(content: &str) -> String {
     format!(
         "{}, {}",
-        pluralize(content.lines().count(), "line"),
-        pluralize(content.len(), "byte")
+        counted(content.lines().count(), "line"),
+        counted(content.len(), "byte")
     )
 }
 

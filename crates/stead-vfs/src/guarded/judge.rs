@@ -183,26 +183,27 @@ impl<'a> AccessJudge<'a> {
 
     async fn judge_access(&mut self, touch: &TouchedPath) -> Result<Verdict, VfsError> {
         let TouchedPath { path, kind, extent } = touch;
-        let stands = path_aliases(self.vfs, path).await?;
-        let own = self.strictest(*kind, &stands.paths).verdict();
+        let aliases = path_aliases(self.vfs, path).await?;
+        let own = self.strictest(*kind, &aliases.paths).verdict();
         if own.kind == VerdictKind::Deny {
             return Ok(own);
         }
-        let further = match (extent, &stands.target) {
+        let further = match (extent, &aliases.target) {
             (AccessExtent::Content, Ok(_)) => None,
-            (AccessExtent::Content, Err(_)) => return Err(with_path(path, stands.target.err())),
+            (AccessExtent::Content, Err(_)) => return Err(with_path(path, aliases.target.err())),
             // A link is moved or removed, not followed, so its target does not matter.
             (AccessExtent::Tree | AccessExtent::Arrival { .. }, Err(_))
                 if !self.is_in_a_directory(path).await =>
             {
-                return Err(with_path(path, stands.target.err()));
+                return Err(with_path(path, aliases.target.err()));
             }
-            (AccessExtent::Tree, Ok(end)) if *end == stands.entry => {
-                self.judge_tree(*kind, path, &stands.entry).await?
+            (AccessExtent::Tree, Ok(end)) if *end == aliases.entry => {
+                self.judge_tree(*kind, path, &aliases.entry).await?
             }
             (AccessExtent::Tree, Ok(_) | Err(_)) => None,
             (AccessExtent::Arrival { from }, Ok(_) | Err(_)) => {
-                self.judge_arrival(*kind, path, &stands.entry, from).await?
+                self.judge_arrival(*kind, path, &aliases.entry, from)
+                    .await?
             }
         };
         Ok(match further {
@@ -364,14 +365,14 @@ impl<'a> AccessJudge<'a> {
             if found.link {
                 paths.extend(self.vfs.resolve(&child).await.ok());
             }
-            let legible = found.link
+            let has_valid_name = found.link
                 || found.kind != FileKind::Other
                 || !found.name.contains(char::REPLACEMENT_CHARACTER);
             paths.push(child);
             entries.push(SubtreeEntry {
                 relative_path: rest,
                 paths,
-                has_valid_name: legible,
+                has_valid_name,
             });
         }
         Ok(Subtree {
@@ -442,7 +443,7 @@ async fn real_path(vfs: &dyn Vfs, path: &VPath, end: Option<&VPath>) -> Result<V
 }
 
 /// Returns whether a name at the root resolves elsewhere without being a link: the root lists every
-/// link, but not what a [`HomeVfs`](crate::HomeVfs) keeps in its home folder.
+/// link, but not what a [`DefaultDirVfs`](crate::DefaultDirVfs) keeps in its home folder.
 async fn is_home_path(vfs: &dyn Vfs, path: &VPath) -> bool {
     let is_at_root = path.parent().is_some_and(|parent| parent.is_root());
     is_at_root

@@ -197,8 +197,8 @@ impl Rules {
                 );
                 if let Some(earlier) = self.covering(index, *kind, pattern) {
                     idle.push(format!("{about}: permissions[{earlier}] covers it"));
-                } else if let Some(kept) = self.protection(*kind, pattern) {
-                    idle.push(format!("{about}: {}", kept.describe()));
+                } else if let Some(protection) = self.protection(*kind, pattern) {
+                    idle.push(format!("{about}: {}", protection.describe()));
                 }
             }
         }
@@ -229,11 +229,11 @@ impl Rules {
         links: &ProtectedLinks,
     ) -> RuleDecision<'_> {
         let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
-        if let Some(kept) = self.protected.protection_for(kind, &names) {
-            return RuleDecision::Protected(kept);
+        if let Some(protection) = self.protected.protection_for(kind, &names) {
+            return RuleDecision::Protected(protection);
         }
-        if let Some(kept) = links.protection_for(kind, path) {
-            return RuleDecision::LinkTarget(kept);
+        if let Some(protection) = links.protection_for(kind, path) {
+            return RuleDecision::LinkTarget(protection);
         }
         let of_kind = self
             .rules
@@ -260,7 +260,7 @@ impl Rules {
     ) -> impl Iterator<Item = (VPath, Protection)> {
         self.protected
             .link_roots(kind)
-            .filter_map(|(name, kept)| Some((VPath::parse(&name).ok()?, kept)))
+            .filter_map(|(name, protection)| Some((VPath::parse(&name).ok()?, protection)))
     }
 
     /// Returns the first rule before `index` with which `pattern` is completely covered.
@@ -340,8 +340,10 @@ impl RuleDecision<'_> {
 
     pub(crate) fn verdict(&self) -> Verdict {
         let reason = match self {
-            Self::Protected(kept) => kept.describe(),
-            Self::LinkTarget(kept) => format!("{}, and this is where it leads", kept.describe()),
+            Self::Protected(protection) => protection.describe(),
+            Self::LinkTarget(protection) => {
+                format!("{}, and this is where it leads", protection.describe())
+            }
             Self::Rule { index, .. } => format!("permissions[{index}]: {}", self.content()),
             Self::NoRule => "no rule matches".to_owned(),
         };
@@ -367,7 +369,9 @@ impl RuleDecision<'_> {
     /// Returns the content of the rule, independent of its position.
     fn content(&self) -> String {
         match self {
-            Self::Protected(kept) | Self::LinkTarget(kept) => kept.id().to_owned(),
+            Self::Protected(protection) | Self::LinkTarget(protection) => {
+                protection.id().to_owned()
+            }
             Self::Rule {
                 pattern,
                 kind,
@@ -388,7 +392,7 @@ impl ProtectedLinks {
                     .strip_prefix(outer)
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        let holds = |(led, kept): &&(VPath, Protection)| match (kind, kept) {
+        let holds = |(led, protection): &&(VPath, Protection)| match (kind, protection) {
             (
                 AccessKind::Read,
                 Protection::Root
@@ -403,7 +407,7 @@ impl ProtectedLinks {
             // Directories above it cannot be moved either, or the name would lead elsewhere.
             (AccessKind::Write, _) => within(led.as_str(), path) || within(path, led.as_str()),
         };
-        self.0.iter().find(holds).map(|(_, kept)| *kept)
+        self.0.iter().find(holds).map(|(_, protection)| *protection)
     }
 }
 

@@ -3,7 +3,9 @@
 use super::{World, p};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use stead_vfs::{Expect, Freeze, Frozen, HomeVfs, LocalVfs, ReadRange, StoreVfs, Vfs, VfsError};
+use stead_vfs::{
+    DefaultDirVfs, Expect, Freeze, Frozen, LocalVfs, ReadRange, StoreVfs, Vfs, VfsError,
+};
 
 type Change = (
     &'static str,
@@ -107,7 +109,7 @@ async fn the_one_file_may_lie_in_a_home_but_not_behind_a_link() {
         std::fs::read_to_string(world.root().join("AGENTS.md")).unwrap(),
         "rules"
     );
-    let homed = Arc::new(HomeVfs::new(
+    let homed = Arc::new(DefaultDirVfs::new(
         Arc::new(StoreVfs::in_memory()),
         p("workspace"),
         ["data"],

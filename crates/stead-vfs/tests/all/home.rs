@@ -6,7 +6,7 @@ use std::sync::Arc;
 use stead_core::{AccessKind, PathAccess, PathScope, VerdictKind};
 use stead_store::OsDisk;
 use stead_vfs::{
-    Bounds, Expect, GlobQuery, Guarded, HomeVfs, LocalVfs, Protected, ReadRange, Rule, Rules,
+    Bounds, DefaultDirVfs, Expect, GlobQuery, Guarded, LocalVfs, Protected, ReadRange, Rule, Rules,
     StoreVfs, VPath, Vfs, VfsError, judge_accesses,
 };
 use tokio_util::sync::CancellationToken;
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 const TOPS: [&str; 5] = ["agent", "config", "data", "memory", "workspace"];
 
 fn homed(inner: Arc<dyn Vfs>) -> Arc<dyn Vfs> {
-    Arc::new(HomeVfs::new(inner, p("workspace"), TOPS))
+    Arc::new(DefaultDirVfs::new(inner, p("workspace"), TOPS))
 }
 
 async fn write(vfs: &dyn Vfs, path: &str) {

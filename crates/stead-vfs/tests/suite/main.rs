@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use stead_store::{Disk, MemoryStore, Space};
 use stead_testkit::vfs_suite;
-use stead_vfs::{Freeze, Frozen, HomeVfs, LocalVfs, Overlay, Routes, Scoped, StoreVfs, VPath, Vfs};
+use stead_vfs::{
+    DefaultDirVfs, Freeze, Frozen, LocalVfs, Overlay, Routes, Scoped, StoreVfs, VPath, Vfs,
+};
 
 /// A file system, and values that must outlive it.
 struct Place {
@@ -73,7 +75,7 @@ fn scoped(inner: Place, prefix: &str) -> Place {
 fn homed(inner: Place) -> Place {
     let home = VPath::parse("workspace").unwrap();
     Place {
-        vfs: Arc::new(HomeVfs::new(inner.vfs, home, ["agent", "data"])),
+        vfs: Arc::new(DefaultDirVfs::new(inner.vfs, home, ["agent", "data"])),
         _held: inner._held,
     }
 }

@@ -11,6 +11,7 @@ pub(crate) use workspace::{CopyArgs, WorkspaceArgs, WorkspaceCommand};
 use super::approvals::args::ApprovalsArgs;
 use super::memory::args::MemoryArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use stead::core::{PermissionMode, SessionChange, SetEntry, SpendAmount, Usd};
 use stead::workspace::Layout;
@@ -41,7 +42,8 @@ Exit codes: 0 completed, 1 failed, 2 bad usage or settings, 3 waiting for a deci
 /// Flags that most commands share.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct GlobalArgs {
-    /// The workspace [default: $STEAD_WORKSPACE, or the nearest one from the current folder upward]
+    /// The workspace [default: $STEAD_WORKSPACE or $AGENTSCOPE_WORKSPACE, or the nearest one from
+    /// the current folder upward]
     #[arg(short = 'C', long, global = true, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
     /// The user whose sessions and files are used [default: the workspace's own]
@@ -50,14 +52,19 @@ pub(crate) struct GlobalArgs {
     /// The layout of the workspace [default: detected]
     #[arg(long, global = true, value_name = "LAYOUT", value_parser = layout)]
     pub(crate) layout: Option<Layout>,
-    /// Show this file whole in the prompt; may be repeated
-    #[arg(long, global = true, value_name = "FILE")]
-    pub(crate) memory: Vec<String>,
+    /// Include this whole file in the prompt, as a context file; may be repeated
+    #[arg(
+        long = "context-file",
+        alias = "memory",
+        global = true,
+        value_name = "FILE"
+    )]
+    pub(crate) context_files: Vec<String>,
     /// Also read skills from this folder of the workspace; may be repeated
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) skills: Vec<String>,
-    /// Log what the libraries do to standard error; -vv logs more. `RUST_LOG` overrides it, and
-    /// `chat` logs to a file
+    /// Write logs to standard error; -vv for more. `RUST_LOG` overrides it, and `chat` logs to a
+    /// file
     #[arg(short = 'v', long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
     /// The agent to use, where the workspace defines several. Set by the commands that take one.
@@ -105,6 +112,29 @@ impl GlobalArgs {
             agent: agent.cloned(),
             ..self.clone()
         }
+    }
+
+    /// Returns the flags and values that make another command use the same agent.
+    pub(crate) fn agent_args(&self) -> Vec<OsString> {
+        let single = [
+            ("-C", self.workspace.clone().map(PathBuf::into_os_string)),
+            ("--layout", self.layout.map(|it| it.to_string().into())),
+            ("-u", self.user.clone().map(OsString::from)),
+            ("-m", self.model.clone().map(OsString::from)),
+            ("-a", self.agent.clone().map(OsString::from)),
+        ];
+        let single = single
+            .into_iter()
+            .filter_map(|(flag, value)| Some((flag, value?)));
+        let repeated = |flag: &'static str, values: &[String]| {
+            let values = values.to_vec().into_iter();
+            values.map(move |value| (flag, OsString::from(value)))
+        };
+        single
+            .chain(repeated("--context-file", &self.context_files))
+            .chain(repeated("--skills", &self.skills))
+            .flat_map(|(flag, value)| [OsString::from(flag), value])
+            .collect()
     }
 
     /// Returns these flags with the model that a command was given.
@@ -155,7 +185,7 @@ pub(crate) enum CliCommand {
     /// List, show and answer calls that wait for a person; list and revoke grants
     #[command(alias = "approval")]
     Approvals(ApprovalsArgs),
-    /// Remove old before-images and leftovers of crashes
+    /// Remove old undo data and files left by crashes
     Gc(GcArgs),
     /// List the workspaces in a folder, of any layout
     List(ListArgs),
@@ -242,11 +272,11 @@ pub(crate) struct RunFlags {
     /// Use this model (provider:model) instead of the workspace's
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// How questions are answered: `ask` asks on a terminal and parks elsewhere
+    /// How approval questions are answered; `ask` prompts on a terminal and otherwise parks the run
     #[arg(long, value_enum, default_value_t = ApproveMode::Ask)]
     pub(crate) approve: ApproveMode,
-    /// How freely the agent may act from now on in this session [default, accept_edits, explore,
-    /// dont_ask, bypass]
+    /// How freely the agent may act from now on in this session [possible values: default,
+    /// accept_edits, explore, dont_ask, bypass]
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub(crate) mode: Option<PermissionMode>,
     /// Wait for a session that another process uses, at most this many seconds; without a number,
@@ -334,10 +364,10 @@ pub(crate) struct ToolArgs {
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
     /// Show what the gate would decide and why, without calling the tool
-    #[arg(long)]
+    #[arg(long, requires = "name", conflicts_with = "approve")]
     pub(crate) explain: bool,
-    /// The permission mode, over the workspace's own [default, accept_edits, explore, dont_ask,
-    /// bypass]
+    /// The permission mode, over the workspace's own [possible values: default, accept_edits,
+    /// explore, dont_ask, bypass]
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub(crate) mode: Option<PermissionMode>,
     /// How a question about the call is answered

@@ -1,7 +1,6 @@
 //! `stead check`: strict validation of a workspace.
 
 use super::args::{CheckArgs, GlobalArgs};
-use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::{CliError, option_flag, with_hint};
 use super::locate::{open_options, workspace_dir};
@@ -14,6 +13,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{Agent, BuildError, resolve_model_files};
+use stead::core::counted;
 use stead::core::{AccessKind, PermissionMode, VerdictKind};
 use stead::model::{ModelSettings, connect, lookup};
 use stead::skills::{Installation, Shadowed, SkillOrigin, SkillProblem};

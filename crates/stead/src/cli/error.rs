@@ -170,7 +170,7 @@ pub(crate) fn finding_line(finding: &Finding) -> String {
 pub(crate) fn option_flag(option: OpenOption) -> &'static str {
     match option {
         OpenOption::Agent => "--agent",
-        OpenOption::ContextFiles => "--memory",
+        OpenOption::ContextFiles => "--context-file",
         OpenOption::Skills => "--skills",
     }
 }

@@ -1,7 +1,6 @@
 //! `stead gc`: removing old before-images and leftovers.
 
 use super::args::{GcArgs, GlobalArgs};
-use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::open_agent::open_agent;
@@ -9,7 +8,8 @@ use super::print::{outln, to_json};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
-use stead::agent::GcMode;
+use stead::agent::ApplyMode;
+use stead::core::counted;
 use stead::workspace::ModelUse;
 
 /// The age after which a leftover cannot belong to a slow writer any more.
@@ -23,23 +23,24 @@ pub(crate) async fn gc(
     args: &GcArgs,
 ) -> Result<ExitCode, CliError> {
     let agent = open_agent(common, env, ModelUse::NotNeeded).await?;
-    let really = if args.dry_run {
-        GcMode::DryRun
+    let mode = if args.dry_run {
+        ApplyMode::DryRun
     } else {
-        GcMode::Apply
+        ApplyMode::Apply
     };
-    let mut collected = agent.collector(agent.owner()).collect(really).await?;
-    if really == GcMode::Apply {
+    let mut collected = agent.collector(agent.owner()).collect(mode).await?;
+    if mode == ApplyMode::Apply {
         let swept = agent.place().sweep(agent.owner(), ABANDONED_AFTER).await;
-        collected.leftovers = swept.map_err(anyhow::Error::from)?;
+        let swept = swept.map_err(anyhow::Error::from)?;
         agent
             .lookup(agent.owner())
             .prune(&*agent.sessions())
             .await
             .map_err(anyhow::Error::from)?;
-        collected.leftovers += env
+        let unused = env
             .cache()
             .map_or(0, |cache| remove_unused_files(&cache.join("search")));
+        collected.leftovers = Some(swept + unused);
     }
     if args.json {
         outln!("{}", to_json(&collected)?);
@@ -50,15 +51,17 @@ pub(crate) async fn gc(
     } else {
         "removed"
     };
+    let leftovers = collected.leftovers.map_or(String::new(), |count| {
+        format!("; leftovers of crashes removed: {count}")
+    });
     outln!(
-        "{verb}: {}, {} ({} KB), offloaded files of {} ({} KB); kept: {} KB; leftovers of crashes removed: {}",
+        "{verb}: {}, {} ({} KB), offloaded files of {} ({} KB); kept: {} KB{leftovers}",
         counted(collected.runs, "run"),
         counted(collected.contents, "earlier content"),
         collected.bytes / 1024,
         counted(collected.offloads, "session"),
         collected.offloaded_bytes / 1024,
-        collected.kept_bytes / 1024,
-        collected.leftovers
+        collected.kept_bytes / 1024
     );
     Ok(ExitCode::SUCCESS)
 }

@@ -3,6 +3,7 @@
 use super::args::{GlobalArgs, InitArgs};
 use super::env::ProcessEnv;
 use super::error::CliError;
+use super::locate::named_workspace;
 use super::print::outln;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,9 +17,9 @@ pub(crate) async fn init(
     env: &ProcessEnv,
     args: &InitArgs,
 ) -> Result<ExitCode, CliError> {
-    let named = args.dir.clone().or_else(|| common.workspace.clone());
-    let dir = named
-        .or_else(|| env.get("STEAD_WORKSPACE").map(PathBuf::from))
+    let given = args.dir.clone();
+    let dir = given
+        .or_else(|| named_workspace(common, env))
         .unwrap_or_else(|| PathBuf::from("."));
     let layout = common.layout.unwrap_or_default();
     let def = layout.def();

@@ -1,7 +1,6 @@
 //! `stead list`: the workspaces in a folder, of all layouts.
 
 use super::args::ListArgs;
-use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::{CliError, finding_line};
 use super::locate::nested_workspace;
@@ -11,6 +10,7 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use stead::core::counted;
 use stead::store::OsDisk;
 use stead::vfs::{LocalVfs, Vfs};
 use stead::workspace::{

@@ -22,19 +22,21 @@ fn has_mark(dir: &Path, strength: MarkStrength) -> bool {
     Layout::marks_of(strength).any(|mark| dir.join(mark).exists())
 }
 
-/// Returns the folder of the workspace. Sources are tried in this order: the flag, the variable,
-/// the nearest workspace from the current folder upward.
-pub(crate) fn workspace_dir(common: &GlobalArgs, env: &ProcessEnv) -> Result<PathBuf, CliError> {
+/// Returns the folder that the flag or a variable names.
+pub(crate) fn named_workspace(common: &GlobalArgs, env: &ProcessEnv) -> Option<PathBuf> {
     let set = || {
         ["STEAD_WORKSPACE", "AGENTSCOPE_WORKSPACE"]
             .iter()
             .find_map(|name| env.get(name))
     };
-    let named = common
-        .workspace
-        .clone()
-        .or_else(|| set().map(PathBuf::from));
-    let Some(dir) = named else {
+    let given = common.workspace.clone();
+    given.or_else(|| set().map(PathBuf::from))
+}
+
+/// Returns the folder of the workspace. Sources are tried in this order: the flag, the variable,
+/// the nearest workspace from the current folder upward.
+pub(crate) fn workspace_dir(common: &GlobalArgs, env: &ProcessEnv) -> Result<PathBuf, CliError> {
+    let Some(dir) = named_workspace(common, env) else {
         return Ok(nearest_workspace(env)?.unwrap_or_else(|| PathBuf::from(".")));
     };
     if !dir.is_dir() {
@@ -136,7 +138,7 @@ pub(crate) fn open_options(
         model: common.model.clone(),
         model_use: ModelUse::Required,
         platform: platform_files(env)?,
-        memory: common.memory.clone(),
+        memory: common.context_files.clone(),
         skills: common.skills.clone(),
         home: home_files(env, dir),
         cache: env.cache(),

@@ -4,7 +4,6 @@ mod approvals;
 mod args;
 mod chat;
 mod check;
-mod count;
 mod demo;
 mod env;
 mod error;
@@ -113,11 +112,11 @@ async fn dispatch(cli: Cli, env: &ProcessEnv) -> Result<ExitCode, CliError> {
     if (placeless || matches!(cli.command, CliCommand::Init(_))) && common.user.is_some() {
         return Err(CliError::usage("-u has no meaning for this command"));
     }
-    let given = !common.memory.is_empty() || !common.skills.is_empty();
+    let given = !common.context_files.is_empty() || !common.skills.is_empty();
     let unopened = placeless || matches!(cli.command, CliCommand::Init(_));
     if unopened && given || placeless && common.layout.is_some() {
         return Err(CliError::usage(
-            "--layout, --memory and --skills have no meaning for this command",
+            "--layout, --context-file and --skills have no meaning for this command",
         ));
     }
     match cli.command {

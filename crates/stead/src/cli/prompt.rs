@@ -1,7 +1,6 @@
 //! `stead prompt`: the system prompt, and the sources of its sections.
 
 use super::args::{GlobalArgs, PromptArgs};
-use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::open_agent::open_agent;
@@ -9,6 +8,7 @@ use super::print::{out_json, outln};
 use super::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
+use stead::core::counted;
 use stead::workspace::{ModelUse, Prompt, Section};
 
 pub(crate) async fn prompt(

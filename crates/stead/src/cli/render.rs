@@ -3,7 +3,6 @@
 use super::approvals::{colour_diff, waiting_summary};
 use super::args::GlobalArgs;
 use super::args::OutputFormat;
-use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::print::{clear_status_line, err, errln, outln, to_json, try_out};
@@ -11,6 +10,7 @@ use super::run::closing_note;
 use super::style::Style;
 use std::sync::{Arc, Mutex, PoisonError};
 use stead::agent::{Listener, OpenQuestion, RunReport};
+use stead::core::counted;
 use stead::core::{
     DroppedCounts, Event, EventKind, Message, NestedId, NoticeLevel, PlanStage, ResultStatus,
     StopReason, Todo, TodoStatus, Usage, Usd,

@@ -1,7 +1,6 @@
 //! `stead run`: running one input to its end.
 
 use super::args::{GlobalArgs, OutputFormat, RunArgs, RunFlags};
-use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::memory::background;
@@ -13,6 +12,7 @@ use std::io::Read;
 use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{Agent, AgentError, Pinned, RunOptions, RunReport, Session};
+use stead::core::counted;
 use stead::core::{RunOutcome, SessionId, SetEntry, SpendAmount};
 use stead::store::StoreError;
 use stead::workspace::{ModelUse, Severity};
@@ -254,22 +254,10 @@ pub(crate) fn resume_command(session: &SessionId, common: &GlobalArgs) -> String
 
 /// Returns the flags that make another command use the same agent.
 pub(crate) fn agent_flags(common: &GlobalArgs) -> String {
-    let mut command = String::new();
-    let dir = common
-        .workspace
-        .as_ref()
-        .map(|dir| dir.to_string_lossy().into_owned());
-    let layout = common.layout.map(|layout| layout.to_string());
-    for (flag, value) in [
-        ("-C", dir.as_ref()),
-        ("--layout", layout.as_ref()),
-        ("-u", common.user.as_ref()),
-        ("-m", common.model.as_ref()),
-        ("-a", common.agent.as_ref()),
-    ] {
-        command.extend(value.map(|value| format!(" {flag} {}", shell_quote(value))));
-    }
-    command
+    let words = common.agent_args().into_iter();
+    words
+        .map(|word| format!(" {}", shell_quote(&word.to_string_lossy())))
+        .collect()
 }
 
 /// Quotes a word for a shell.
@@ -279,4 +267,27 @@ fn shell_quote(word: &str) -> String {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_printed_command_uses_the_same_agent() {
+        let common = GlobalArgs {
+            workspace: Some("my agent".into()),
+            user: Some("ann".to_owned()),
+            context_files: vec!["a.md".to_owned(), "b c.md".to_owned()],
+            skills: vec!["extra".to_owned()],
+            model: Some("ollama:qwen3".to_owned()),
+            agent: Some("build".to_owned()),
+            ..GlobalArgs::default()
+        };
+        assert_eq!(
+            resume_command(&SessionId::new("s").unwrap(), &common),
+            "stead run -s s --resume -C 'my agent' -u ann -m ollama:qwen3 -a build \
+             --context-file a.md --context-file 'b c.md' --skills extra"
+        );
+    }
 }

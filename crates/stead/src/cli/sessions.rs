@@ -2,7 +2,6 @@
 
 use super::approvals::answerer;
 use super::args::{ExportFormat, GlobalArgs, OutputFormat, SearchBounds, SessionsCommand};
-use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::memory::{lookup_error, show_found as show_hits};
@@ -13,13 +12,15 @@ use super::signals::Signals;
 use super::style::Style;
 use super::transcript::{self, Detail};
 use super::undo::{self, UndoRequest};
+use serde::Serialize;
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use stead::agent::{Agent, GcMode, Pinned, RunOptions};
+use stead::agent::{Agent, ApplyMode, Pinned, RunOptions};
+use stead::core::counted;
 use stead::core::{Entry, JournalLine, SessionId, SessionState, TaintOrigins};
-use stead::store::{LockWait, PageRequest, SessionPage, Sessions};
+use stead::store::{LockWait, PageCursor, PageRequest, SessionPage, SessionSummary, Sessions};
 use stead::workspace::ModelUse;
 
 pub(crate) async fn sessions(
@@ -66,15 +67,15 @@ pub(crate) async fn sessions(
             dry_run,
             json,
         } => {
-            let really = if dry_run {
-                GcMode::DryRun
+            let mode = if dry_run {
+                ApplyMode::DryRun
             } else {
-                GcMode::Apply
+                ApplyMode::Apply
             };
             let wanted = UndoRequest {
                 run: run.as_deref(),
                 session: session.as_deref(),
-                apply: really,
+                apply: mode,
                 json,
             };
             undo::undo(&agent, style, wanted).await
@@ -207,10 +208,29 @@ pub(crate) async fn newest_sessions(
     }
 }
 
+/// A session in the JSON of a listing.
+#[derive(Serialize)]
+struct ListedRow<'a> {
+    #[serde(flatten)]
+    summary: &'a SessionSummary,
+    /// Where the listing goes on after this session, as `--after` takes it.
+    cursor: PageCursor,
+}
+
+impl<'a> ListedRow<'a> {
+    fn new(summary: &'a SessionSummary) -> Self {
+        Self {
+            summary,
+            cursor: PageCursor::after(summary),
+        }
+    }
+}
+
 fn list(style: Style, listed: &ListedSessions, as_json: bool) -> Result<ExitCode, CliError> {
     let ListedSessions { page, left_out } = listed;
     if as_json {
-        outln!("{}", to_json(page)?);
+        let rows: Vec<ListedRow<'_>> = page.sessions.iter().map(ListedRow::new).collect();
+        outln!("{}", to_json(&rows)?);
         return Ok(ExitCode::SUCCESS);
     }
     for summary in &page.sessions {
@@ -295,10 +315,15 @@ async fn search(
             let who = hit.voice.as_str();
             let at = hit.at.map(|at| at.to_string());
             out_json(
-                &json!({"session": session, "seq": hit.place, "at": at, "who": who, "text": hit.text}),
+                &json!({"session": session, "seq": hit.position, "at": at, "who": who, "text": hit.text}),
             );
         } else {
-            outln!("{}:{} {}", style.accent(&hit.source), hit.place, hit.text);
+            outln!(
+                "{}:{} {}",
+                style.accent(&hit.source),
+                hit.position,
+                hit.text
+            );
         }
     }))
 }

@@ -5,7 +5,6 @@ mod list;
 mod progress;
 
 use super::args::{GlobalArgs, SkillsCommand};
-use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::{CliError, with_hint};
 use super::print::{errln, outln};
@@ -14,6 +13,7 @@ pub(crate) use context::SkillContext;
 use progress::with_progress;
 use std::path::Path;
 use std::process::ExitCode;
+use stead::core::counted;
 use stead::skills::{
     FetchedSkills, InstallOutcome, Installation, InstalledSource, SkillOrigin, SkillProgress,
     SkillSource, SourceError, publish,

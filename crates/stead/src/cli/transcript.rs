@@ -1,16 +1,15 @@
 //! Journals as text for people.
 
-use super::count::counted;
 use super::error::CliError;
 use super::nested_lines::{NestedLines, entry_call};
 use super::render::{call_line, nested_indent, tokens_line};
 use super::style::Style;
 use std::fmt::Write;
-use stead::agent::fenced;
+use stead::core::counted;
 use stead::core::{
     Block, Compaction, DecisionKind, DeliveryOutcome, Entry, HookRun, JournalLine, Message,
     NestedCall, NextAction, PermissionCeiling, PlanStage, ResultStatus, RunCause, RunLimits,
-    RunOutcome, SentMessage, SessionChange, SessionState, ToolResult,
+    RunOutcome, SentMessage, SessionChange, SessionState, ToolResult, fenced,
 };
 
 /// How much of a journal is shown.

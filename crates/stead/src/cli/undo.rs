@@ -8,7 +8,7 @@ use super::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Arc;
-use stead::agent::{Agent, GcMode, UndoAction, UndoHistory, UndoObstacle, UndoPlan};
+use stead::agent::{Agent, ApplyMode, UndoAction, UndoHistory, UndoObstacle, UndoPlan};
 use stead::core::{RunId, SessionId};
 use stead::store::RunKey;
 use stead::tools::line_diff;
@@ -22,7 +22,7 @@ const CONTEXT_LINES: usize = 2;
 pub(crate) struct UndoRequest<'a> {
     pub(crate) run: Option<&'a str>,
     pub(crate) session: Option<&'a str>,
-    pub(crate) apply: GcMode,
+    pub(crate) apply: ApplyMode,
     pub(crate) json: bool,
 }
 
@@ -38,8 +38,8 @@ pub(crate) async fn undo(
     let plan = undo.plan(&runs).await?;
     let shown = describe_plan(&undo, &plan, style, &wanted).await?;
     let done = match wanted.apply {
-        GcMode::DryRun => plan,
-        GcMode::Apply => {
+        ApplyMode::DryRun => plan,
+        ApplyMode::Apply => {
             agent
                 .undo(agent.owner(), &key.session)
                 .undo_runs(&runs)
@@ -131,7 +131,7 @@ async fn describe_plan(
             UndoAction::MakeDirectory => format!("make directory {path}"),
             UndoAction::RemoveDirectory => format!("remove directory {path}, if it is empty"),
         });
-        if wanted.apply == GcMode::Apply || wanted.json {
+        if wanted.apply == ApplyMode::Apply || wanted.json {
             continue;
         }
         let after = match &step.action {
@@ -176,13 +176,13 @@ fn finish(
 ) -> Result<ExitCode, CliError> {
     if wanted.json {
         let obstacles: Vec<String> = plan.obstacles.iter().map(ToString::to_string).collect();
-        let done = plan.obstacles.is_empty() && wanted.apply == GcMode::Apply;
+        let done = plan.obstacles.is_empty() && wanted.apply == ApplyMode::Apply;
         let report = json!({"session": key.session, "run": key.run, "steps": shown, "obstacles": obstacles, "undone": done});
         out_json(&report);
         return Ok(ExitCode::from(u8::from(!plan.obstacles.is_empty())));
     }
     match wanted.apply {
-        GcMode::DryRun => {
+        ApplyMode::DryRun => {
             let verb = if plan.obstacles.is_empty() {
                 "would"
             } else {
@@ -197,7 +197,7 @@ fn finish(
             }
             Ok(ExitCode::from(u8::from(!plan.obstacles.is_empty())))
         }
-        GcMode::Apply => {
+        ApplyMode::Apply => {
             refuse_obstacles(&plan.obstacles)?;
             for line in shown {
                 outln!("{line}");

@@ -1,7 +1,6 @@
 //! `stead usage`: tokens and money used, as a table and, in a terminal, as a chart.
 
 use super::args::{GlobalArgs, UsageArgs, UsageBy};
-use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::open_agent::open_agent;
@@ -14,6 +13,7 @@ use stead::agent::{
     Agent, LoggedUsage, RebuildReport, UsageGrouping, UsagePeriod, UsageRow, usage_report,
 };
 use stead::core::Usd;
+use stead::core::counted;
 use stead::workspace::ModelUse;
 
 /// The maximum length of a bar, in characters.

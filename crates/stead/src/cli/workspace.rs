@@ -1,7 +1,6 @@
 //! `stead workspace`: moving a workspace between places.
 
 use super::args::{CopyArgs, GlobalArgs, WorkspaceCommand};
-use super::count::counted;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::locate::{open_options, workspace_dir};
@@ -15,6 +14,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use stead::agent::copy_offloaded;
+use stead::core::counted;
 use stead::core::{AgentId, Owner, Redactor, SessionId};
 use stead::place::{LocalPlace, Place, PlaceSettings, StorePathBase, StorePlace};
 use stead::store::{ImportOutcome, OsDisk, Sessions, StoreError};
@@ -64,6 +64,15 @@ pub(crate) async fn workspace(
             ends.store(url.as_deref(), CopySide::From).await?,
             ends.current_workspace().await?,
         ),
+        WorkspaceCommand::Copy { from, to, .. }
+            if !is_url(&from)
+                && !is_url(&to)
+                && (how.agent.is_some() || how.namespace.is_some()) =>
+        {
+            return Err(CliError::usage(
+                "--agent and --namespace choose a part of a store, and neither place is one; leave them out",
+            ));
+        }
         WorkspaceCommand::Copy { from, to, .. } => (
             ends.resolve(&from, CopySide::From).await?,
             ends.resolve(&to, CopySide::To).await?,
@@ -207,15 +216,18 @@ impl CopyEnds<'_> {
     }
 
     async fn resolve(&self, text: &str, side: CopySide) -> Result<CopyEnd, CliError> {
-        let is_url = text
-            .split_once(':')
-            .is_some_and(|(scheme, _)| !scheme.contains('/') && scheme.len() > 1);
-        if is_url {
+        if is_url(text) {
             self.store(Some(text), side).await
         } else {
             self.folder(Path::new(text)).await
         }
     }
+}
+
+/// Whether the end of a copy is the URL of a store, and not a folder.
+fn is_url(text: &str) -> bool {
+    text.split_once(':')
+        .is_some_and(|(scheme, _)| !scheme.contains('/') && scheme.len() > 1)
 }
 
 /// Returns an error if the store to read does not exist.

@@ -170,6 +170,46 @@ fn with_no_resume_the_run_stays_parked_and_run_resume_picks_it_up() {
 }
 
 #[test]
+fn a_rewind_to_a_turn_that_does_not_exist_leaves_the_run_parked() {
+    let folder = asking(ONE);
+    park(&folder);
+    let asked = waiting(&folder);
+    let journal = folder.read("agents/main/sessions/plan.log.jsonl");
+    for turn in ["0", "99"] {
+        folder
+            .run(&["sessions", "rewind", "plan", "--before", turn])
+            .exits(2);
+    }
+    assert_eq!(folder.read("agents/main/sessions/plan.log.jsonl"), journal);
+    assert_eq!(waiting(&folder), asked);
+    folder
+        .run(&["approvals", "approve", &id(&asked[0])])
+        .exits(0);
+    assert!(folder.has("notes/a.txt"));
+}
+
+#[test]
+fn flags_of_a_resumed_run_are_refused_where_nothing_is_resumed() {
+    let folder = asking(ONE);
+    park(&folder);
+    let asked = waiting(&folder);
+    let approve = ["approvals", "approve", &id(&asked[0]), "--no-resume"];
+    for flags in [
+        ["--mode", "explore"],
+        ["--approve", "all"],
+        ["--output", "json"],
+    ] {
+        let refused = folder.run(&[&approve[..], &flags].concat()).exits(2);
+        assert!(
+            refused.err.contains("cannot be used with"),
+            "{}",
+            refused.err
+        );
+    }
+    assert_eq!(waiting(&folder), asked);
+}
+
+#[test]
 fn answers_that_do_not_fit_are_refused_with_exit_code_2() {
     let folder = folder("approvals: {write_file: {by: [ann]}}\n", TWO);
     park(&folder);

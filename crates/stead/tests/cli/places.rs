@@ -452,7 +452,7 @@ fn users_of_a_local_workspace_see_the_template_and_nothing_of_each_other() {
             .run(&["-u", user, "sessions", "list", "--json"])
             .exits(0)
             .json();
-        assert_eq!(list["sessions"].as_array().unwrap().len(), 1, "{list}");
+        assert_eq!(list.as_array().unwrap().len(), 1, "{list}");
     }
     assert!(!folder.has("notes.md"));
     assert_eq!(

@@ -150,7 +150,7 @@ fn run_prints_the_answer_and_what_was_done() {
     assert_snapshot!(screen(&folder, &["gc", "--dry-run"]), @r"
     exit code 0
     --- stdout
-    would be removed: 0 runs, 0 earlier contents (0 KB), offloaded files of 0 sessions (0 KB); kept: 0 KB; leftovers of crashes removed: 0
+    would be removed: 0 runs, 0 earlier contents (0 KB), offloaded files of 0 sessions (0 KB); kept: 0 KB
     --- stderr
     ");
 }
@@ -455,7 +455,7 @@ fn help_lists_the_commands() {
       skills       Install, list, update, remove, publish or check skills
       memory       Show, search, review, edit and merge long-term memory
       approvals    List, show and answer calls that wait for a person; list and revoke grants
-      gc           Remove old before-images and leftovers of crashes
+      gc           Remove old undo data and files left by crashes
       list         List the workspaces in a folder, of any layout
       models       Show providers and keys, and what is known about models
       usage        Show tokens and money used, by day, session, model or user
@@ -463,16 +463,18 @@ fn help_lists_the_commands() {
       help         Print this message or the help of the given subcommand(s)
 
     Options:
-      -C, --workspace <DIR>  The workspace [default: $STEAD_WORKSPACE, or the nearest one from the
-                             current folder upward]
-      -u, --user <NAME>      The user whose sessions and files are used [default: the workspace's own]
-          --layout <LAYOUT>  The layout of the workspace [default: detected]
-          --memory <FILE>    Show this file whole in the prompt; may be repeated
-          --skills <DIR>     Also read skills from this folder of the workspace; may be repeated
-      -v, --verbose...       Log what the libraries do to standard error; -vv logs more. `RUST_LOG`
-                             overrides it, and `chat` logs to a file
-      -h, --help             Print help
-      -V, --version          Print version
+      -C, --workspace <DIR>      The workspace [default: $STEAD_WORKSPACE or $AGENTSCOPE_WORKSPACE, or
+                                 the nearest one from the current folder upward]
+      -u, --user <NAME>          The user whose sessions and files are used [default: the workspace's
+                                 own]
+          --layout <LAYOUT>      The layout of the workspace [default: detected]
+          --context-file <FILE>  Include this whole file in the prompt, as a context file; may be
+                                 repeated
+          --skills <DIR>         Also read skills from this folder of the workspace; may be repeated
+      -v, --verbose...           Write logs to standard error; -vv for more. `RUST_LOG` overrides it,
+                                 and `chat` logs to a file
+      -h, --help                 Print help
+      -V, --version              Print version
 
     Examples:
       stead demo                                   watch an agent work; needs no key and no network

@@ -23,11 +23,13 @@ fn a_key_in_a_file_that_the_agent_reads_is_written_nowhere() {
             0 => reply()
                 .text(format!("I know {FROM_VARIABLE}"))
                 .call("read_file", json!({"file_path": "notes.txt"})),
-            1 => reply().call(
+            1 => reply().call_with_id(
+                FROM_VARIABLE,
                 "write_file",
                 json!({"file_path": "copy.txt", "content": FROM_SETTINGS}),
             ),
-            2 => reply().text(format!("They are {FROM_VARIABLE} and {FROM_SETTINGS}")),
+            2 => reply().call(FROM_VARIABLE, json!({})),
+            3 => reply().text(format!("They are {FROM_VARIABLE} and {FROM_SETTINGS}")),
             _ => fail(401).message(format!("Incorrect API key provided: {FROM_SETTINGS}")),
         });
         for input in [

@@ -313,7 +313,7 @@ fn sessions_of_subagents_are_listed_when_asked_for() {
                 row["parent"].clone(),
             )
         };
-        let sessions = list["sessions"].as_array().unwrap();
+        let sessions = list.as_array().unwrap();
         sessions.iter().map(one).collect()
     };
     assert_eq!(ids(&[]), [("s".to_owned(), Value::Null)]);

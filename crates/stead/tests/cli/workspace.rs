@@ -483,14 +483,27 @@ fn without_persistence_a_run_leaves_no_session_behind() {
 }
 
 #[test]
+fn a_workspace_is_made_where_a_variable_says() {
+    let folder = Folder::new();
+    for (variable, dir) in [("STEAD_WORKSPACE", "a"), ("AGENTSCOPE_WORKSPACE", "b")] {
+        done(folder.command(&["init"]).env(variable, dir)).exits(0);
+        assert!(folder.has(&format!("{dir}/AGENTS.md")), "{variable}");
+    }
+}
+
+#[test]
 fn flags_that_mean_nothing_to_a_command_are_refused() {
     let folder = Folder::new();
     for args in [
         &["models", "--layout", "stead"][..],
-        &["schema", "--memory", "a.md"],
+        &["schema", "--context-file", "a.md"],
+        &["tool", "--explain"],
+        &["tool", "ls", "--explain", "--approve", "all"],
+        &["workspace", "copy", ".", "y", "--agent", "a"],
+        &["workspace", "copy", ".", "y", "--namespace", "n"],
         &["demo", "--skills", "s"],
         &["init", "x", "--memory", "a.md"],
-        &["prompt", "--memory", "not-there.md"],
+        &["prompt", "--context-file", "not-there.md"],
         &["prompt", "--skills", "not-there"],
     ] {
         folder.run(args).exits(2);

@@ -50,7 +50,7 @@ impl TypedTool for MemorySearch {
             format!(
                 "{}:{}{} {}",
                 self.memory.path(&hit.source),
-                hit.place,
+                hit.position,
                 format_date(hit.at),
                 hit.text
             )

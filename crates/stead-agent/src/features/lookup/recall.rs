@@ -78,7 +78,7 @@ impl Recall {
         let rows = result.hits.hits.iter().map(|hit| {
             format!(
                 "{}{} {}: {}",
-                hit.place,
+                hit.position,
                 format_date(hit.at),
                 hit.voice.as_str(),
                 hit.text

@@ -44,7 +44,7 @@ impl TypedTool for SessionSearch {
             format!(
                 "{}:{}{} {}: {}",
                 hit.source,
-                hit.place,
+                hit.position,
                 format_date(hit.at),
                 hit.voice.as_str(),
                 hit.text

@@ -77,7 +77,7 @@ impl Feature for SubagentsFeature {
 type AgentSpecs = BTreeMap<String, Arc<AgentSpec>>;
 
 impl SubagentsFeature {
-    /// Returns the section about the subagents that the active agent may delegate to.
+    /// Returns the section about the subagents that the acting agent may delegate to.
     fn delegation_section(
         &self,
         cx: &TurnCx<'_>,
@@ -120,7 +120,7 @@ impl SubagentsFeature {
         ))
     }
 
-    /// Returns the section about the agents that the active agent may switch to, and the tool for
+    /// Returns the section about the agents that the acting agent may switch to, and the tool for
     /// it.
     fn switching_section(
         &self,

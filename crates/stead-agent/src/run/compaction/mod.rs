@@ -14,6 +14,7 @@ mod summary;
 mod transcript;
 
 use super::conversation::Conversation;
+use super::enqueue_memory_flush;
 use super::journal::RunJournal;
 use super::signals::RunSignals;
 use super::spending::{CallUsage, RunSpending};
@@ -245,7 +246,8 @@ impl Compactor<'_, '_> {
         view: ContextView,
         before_tokens: u64,
     ) -> Result<(ContextView, GeneratedSummary), RunStop> {
-        self.enqueue_memory_flush(view.covers).await;
+        // What a summary is about to cover may hold facts.
+        enqueue_memory_flush(self.journal.session(), view.covers).await;
         self.journal.emit(EventKind::CompactionStarted {
             cause: planned.cause,
             before_tokens,
@@ -256,16 +258,6 @@ impl Compactor<'_, '_> {
             ..view
         };
         Ok((view, summary))
-    }
-
-    /// Lets memory extract facts from what is about to be covered by a summary. A failure loses
-    /// nothing: the next job begins where the last one ended.
-    async fn enqueue_memory_flush(&self, upto: u64) {
-        let session = self.journal.session();
-        let memory = session.agent().memory();
-        let _ = memory
-            .enqueue_flush(session.owner(), session.id(), upto)
-            .await;
     }
 
     /// Archives the conversation if the layout keeps archives. The journal has it too, so a failure

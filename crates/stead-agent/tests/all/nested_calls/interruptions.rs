@@ -9,7 +9,9 @@ use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use stead_agent::{ApprovalAnswer, ApprovalPolicy, ApprovalQuestion, Approver, Inbox, RunOptions};
+use stead_agent::{
+    ApprovalAnswer, ApprovalPolicy, ApprovalQuestion, Approver, MessageQueue, RunOptions,
+};
 use stead_core::{Risk, RunOutcome};
 use stead_store::OsDisk;
 use stead_tools::{Output, ToolError};
@@ -90,7 +92,7 @@ fn a_new_input_closes_a_parked_run_with_all_its_calls() {
 }
 
 /// Says something else instead of an answer.
-struct Elsewhere(Arc<Inbox>);
+struct Elsewhere(Arc<MessageQueue>);
 
 impl Approver for Elsewhere {
     fn name(&self) -> String {
@@ -111,7 +113,7 @@ fn a_message_in_place_of_an_answer_skips_the_nested_call_and_ends_its_caller() {
         let dir = tempfile::tempdir().unwrap();
         scenario::lay_out(dir.path());
         let agent = scenario::agent(dir.path()).await;
-        let inbox = Arc::new(Inbox::new(QueueSettings {
+        let inbox = Arc::new(MessageQueue::new(QueueSettings {
             mode: QueueMode::Steer,
             debounce_ms: 50,
             ..QueueSettings::default()

@@ -43,7 +43,7 @@ impl StoreSessions {
             summaries.buffered(PARALLEL_READS).try_collect().await?;
         let sessions: Vec<SessionSummary> = found.into_iter().flatten().collect();
         let last = sessions.last().filter(|_| has_more);
-        let next = last.map(|last| PageCursor::new(last.updated_ms, last.id.clone()));
+        let next = last.map(PageCursor::after);
         Ok(SessionPage { sessions, next })
     }
 

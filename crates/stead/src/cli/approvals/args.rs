@@ -36,8 +36,8 @@ pub(crate) enum ApprovalsCommand {
         /// All pending questions of the session
         #[arg(long, requires = "session", conflicts_with = "ids")]
         all: bool,
-        /// Make a rule: calls like these (these commands, this folder, this tool) are not asked
-        /// about any more
+        /// Grant this for good: calls like these (these commands, this folder, this tool) are not
+        /// asked about any more
         #[arg(long)]
         always: bool,
         #[command(flatten)]
@@ -132,7 +132,7 @@ pub(crate) struct AnswerArgs {
     #[arg(long, value_name = "HASH")]
     pub(crate) hash: Option<String>,
     /// Leave the run parked; `stead run -s SESSION --resume` resumes it
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["approve", "mode", "output"])]
     pub(crate) no_resume: bool,
     #[command(flatten)]
     pub(crate) turn: RunFlags,

@@ -15,7 +15,7 @@ pub(crate) struct SessionsArgs {
 /// The limits of a search.
 #[derive(Debug, Args)]
 pub(crate) struct SearchBounds {
-    /// Print JSON, one hit a line
+    /// Print JSON, one hit per line
     #[arg(long)]
     pub(crate) json: bool,
     /// At most this many hits
@@ -55,10 +55,10 @@ pub(crate) enum SessionsCommand {
         /// At most this many
         #[arg(long, value_name = "N", default_value_t = 50, value_parser = positive)]
         limit: usize,
-        /// Go on after the page whose `next` this is
+        /// Go on after the session whose `cursor` this is (`--json`)
         #[arg(long, value_name = "CURSOR")]
         after: Option<PageCursor>,
-        /// Print JSON: the sessions, and as `next` the cursor of the next page
+        /// Print JSON: an array of sessions, each with the `cursor` that --after takes
         #[arg(long)]
         json: bool,
     },

@@ -10,8 +10,7 @@ pub(crate) struct WorkspaceArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkspaceCommand {
-    /// Make the store like this folder: its files become what all users share, its sessions go
-    /// along
+    /// Copy this folder to the store: its files become the shared template; sessions are copied too
     #[command(after_help = "Examples:
   stead workspace push --dry-run                     to the store that agent.yaml names
   stead workspace push postgres://db.local/agents    to another one")]

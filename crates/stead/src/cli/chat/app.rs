@@ -26,7 +26,7 @@ use signals::{ChatSignal, ChatSignals};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use stead::agent::{Agent, ApprovalAnswer, Inbox, MemoryWorker, Pinned, Session, Subagents};
+use stead::agent::{Agent, ApprovalAnswer, MemoryWorker, MessageQueue, Pinned, Session, Subagents};
 use stead::core::{SessionId, SetEntry, SpendAmount};
 use stead::workspace::ModelUse;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -99,7 +99,7 @@ impl<'a> App<'a> {
         }
         let (person, asks) = ChatApprover::new(answerer(common, env, None));
         let crew = session.subagents().clone();
-        let inbox = Inbox::new(agent.workspace().config().queue.clone());
+        let inbox = MessageQueue::new(agent.workspace().config().queue.clone());
         let mut app = Self {
             chat: Chat::new(session_info(&agent, &session), Arc::new(inbox)),
             common: common.clone(),

@@ -9,7 +9,7 @@ use super::transcript::{self, CallStage, ChatItem, ItemBody, Tone};
 use crossterm::event::KeyCode;
 use std::sync::Arc;
 use std::time::Duration;
-use stead::agent::{ApprovalAnswer, ApprovalQuestion, Inbox};
+use stead::agent::{ApprovalAnswer, ApprovalQuestion, MessageQueue};
 use stead::core::{Block, PermissionMode, RunOutcome, SessionState, SpendAmount, Todo, Usage, Usd};
 use stead::workspace::QueueMode;
 
@@ -121,7 +121,7 @@ pub(super) struct Chat {
     tab_pending: bool,
     pub(super) phase: ChatPhase,
     /// The messages sent while a run is active.
-    pub(super) inbox: Arc<Inbox>,
+    pub(super) inbox: Arc<MessageQueue>,
     /// The number of background tasks.
     pub(super) tasks: usize,
     /// The agents that a session can switch to.
@@ -137,7 +137,7 @@ pub(super) struct Chat {
 }
 
 impl Chat {
-    pub(super) fn new(info: SessionInfo, inbox: Arc<Inbox>) -> Self {
+    pub(super) fn new(info: SessionInfo, inbox: Arc<MessageQueue>) -> Self {
         Self {
             items: Vec::new(),
             next_id: 0,

@@ -26,7 +26,7 @@ fn queueing(mode: QueueMode) -> Chat {
     };
     Chat::new(
         info,
-        Arc::new(Inbox::new(QueueSettings {
+        Arc::new(MessageQueue::new(QueueSettings {
             mode,
             ..QueueSettings::default()
         })),

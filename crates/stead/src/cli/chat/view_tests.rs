@@ -7,7 +7,7 @@ use ratatui::backend::TestBackend;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
-use stead::agent::{ApprovalQuestion, GrantScope, Inbox};
+use stead::agent::{ApprovalQuestion, GrantScope, MessageQueue};
 use stead::core::{
     AskTerms, Block, Event, EventKind, PermissionMode, PlanStage, ResultStatus, RunId, StopReason,
     Todo, TodoStatus, Usage, Usd,
@@ -46,7 +46,7 @@ fn chat() -> Chat {
         planning: None,
         todos: Vec::new(),
     };
-    Chat::new(info, Arc::new(Inbox::new(QueueSettings::default())))
+    Chat::new(info, Arc::new(MessageQueue::new(QueueSettings::default())))
 }
 
 fn happen(chat: &mut Chat, kind: EventKind) {

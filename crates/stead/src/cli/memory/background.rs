@@ -14,7 +14,7 @@ pub(crate) fn is_enabled(env: &ProcessEnv) -> bool {
     env.get(BACKGROUND_VARIABLE).as_deref() != Some("0")
 }
 
-/// Starts `stead memory work` for the same workspace, user, agent and model, and does not wait for
+/// Starts `stead memory work` for the same agent, and does not wait for
 /// it. If it cannot be started, the next background process does the work.
 pub(crate) fn start_worker(common: &GlobalArgs, env: &ProcessEnv, agent: &Agent) {
     let Some(executable) = env
@@ -25,23 +25,10 @@ pub(crate) fn start_worker(common: &GlobalArgs, env: &ProcessEnv, agent: &Agent)
         return;
     };
     let mut command = Command::new(executable);
-    command.args(["memory", "work"]).current_dir(&env.folder);
-    if let Some(dir) = &common.workspace {
-        command.arg("-C").arg(dir);
-    }
-    let layout = common.layout.map(|layout| layout.to_string());
-    let flags = [
-        ("--layout", &layout),
-        ("-u", &common.user),
-        ("-m", &common.model),
-        ("-a", &common.agent),
-    ];
-    for (flag, value) in flags {
-        if let Some(value) = value {
-            command.arg(flag).arg(value);
-        }
-    }
     let started = command
+        .args(["memory", "work"])
+        .args(common.agent_args())
+        .current_dir(&env.folder)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

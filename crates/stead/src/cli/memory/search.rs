@@ -32,11 +32,11 @@ pub(super) async fn search(
         let date = hit.at.map(|at| at.strftime("%Y-%m-%d").to_string());
         if bounds.json {
             out_json(
-                &json!({"path": path, "line": hit.place, "date": date, "text": hit.text, "score": hit.score}),
+                &json!({"path": path, "line": hit.position, "date": date, "text": hit.text, "score": hit.score}),
             );
         } else {
             let date = date.map_or(String::new(), |date| style.dim(&format!(" ({date})")));
-            outln!("{}:{}{date} {}", style.accent(path), hit.place, hit.text);
+            outln!("{}:{}{date} {}", style.accent(path), hit.position, hit.text);
         }
     }))
 }

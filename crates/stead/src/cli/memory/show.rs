@@ -2,7 +2,6 @@
 
 use super::args::JsonArgs;
 use super::print_json_if_asked;
-use crate::cli::count::counted;
 use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
 use crate::cli::print::outln;
@@ -10,6 +9,7 @@ use crate::cli::style::Style;
 use serde_json::json;
 use std::process::ExitCode;
 use stead::agent::{Agent, FactSource, MergeRecord};
+use stead::core::counted;
 use stead::tools::line_diff;
 
 /// The number of lines of context around a change.

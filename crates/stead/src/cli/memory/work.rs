@@ -2,13 +2,13 @@
 
 use super::args::JsonArgs;
 use super::print_json_if_asked;
-use crate::cli::count::counted;
 use crate::cli::error::CliError;
 use crate::cli::open_agent::session_id;
 use crate::cli::print::outln;
 use std::process::ExitCode;
 use std::time::Duration;
 use stead::agent::{Agent, FlushReport, WorkerOptions};
+use stead::core::counted;
 
 pub(super) async fn flush(
     agent: &Agent,

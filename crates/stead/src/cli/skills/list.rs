@@ -3,13 +3,13 @@
 use super::context::SkillContext;
 use super::{SkillsFormat, is_workspace_owned, short_pin};
 use crate::cli::args::GlobalArgs;
-use crate::cli::count::counted;
 use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
 use crate::cli::print::{out_json, outln};
 use crate::cli::style::Style;
 use serde_json::{Value, json};
 use std::process::ExitCode;
+use stead::core::counted;
 use stead::skills::{
     Catalogue, Consequence, Installation, InstalledSource, Shadowed, Skill, SkillFinding,
     SkillOrigin,

@@ -5,7 +5,7 @@ use super::super::wrap::clip;
 use super::{ACCENT, QUIET, WARN};
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
-use stead::agent::{ApprovalQuestion, Inbox, QueuedMessage};
+use stead::agent::{ApprovalQuestion, MessageQueue, QueuedMessage};
 use stead::core::DecisionKind;
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -58,7 +58,7 @@ pub(super) fn status_rows(chat: &Chat, width: usize) -> Vec<Line<'static>> {
 }
 
 /// Returns the rows of queued messages with how they will be delivered.
-fn queued_rows(inbox: &Inbox, width: usize) -> Vec<Line<'static>> {
+fn queued_rows(inbox: &MessageQueue, width: usize) -> Vec<Line<'static>> {
     let mode = inbox.mode();
     let waiting = inbox.queued();
     let row = |QueuedMessage {

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 /// Returns `number` with `noun` in the singular or plural: `1 step`, `2 steps`, `0 entries`.
-pub(crate) fn counted<N: Display + PartialEq + From<u8>>(number: N, noun: &str) -> String {
+pub fn counted<N: Display + PartialEq + From<u8>>(number: N, noun: &str) -> String {
     if number == N::from(1) {
         return format!("{number} {noun}");
     }

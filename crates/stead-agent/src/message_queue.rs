@@ -1,4 +1,4 @@
-//! The inbox of a session: messages that arrive during a run, and how they are handled.
+//! The message queue of a session: messages that arrive during a run, and how they are handled.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,13 +11,13 @@ use tokio::time::Instant;
 /// Takes messages for a session during a run. The caller gives it to the run
 /// ([`RunOptions::inbox`](crate::RunOptions)) and asks it for the next input afterwards.
 #[derive(Debug)]
-pub struct Inbox {
-    state: Mutex<InboxState>,
+pub struct MessageQueue {
+    state: Mutex<QueueState>,
     arrived: Notify,
 }
 
 #[derive(Debug)]
-struct InboxState {
+struct QueueState {
     settings: QueueSettings,
     /// Messages that were not taken yet, oldest first.
     waiting: VecDeque<IncomingMessage>,
@@ -87,10 +87,10 @@ const DIGEST_CHARS: usize = 120;
 /// The most lines for dropped messages.
 const MAX_DIGEST: usize = 50;
 
-impl Inbox {
+impl MessageQueue {
     /// Creates an empty inbox.
     pub fn new(settings: QueueSettings) -> Self {
-        let state = InboxState {
+        let state = QueueState {
             settings,
             waiting: VecDeque::new(),
             backlog: VecDeque::new(),
@@ -248,7 +248,7 @@ impl Inbox {
 
     /// Waits until there are steering messages.
     pub(crate) async fn wait_for_steering(&self) {
-        self.wait_until(InboxState::has_steering).await;
+        self.wait_until(QueueState::has_steering).await;
     }
 
     /// Takes the steering messages, joined into one.
@@ -298,10 +298,10 @@ impl Inbox {
 
     /// Waits until there is a message that ends the run.
     pub(crate) async fn wait_for_interrupt(&self) {
-        self.wait_until(InboxState::has_interrupt).await;
+        self.wait_until(QueueState::has_interrupt).await;
     }
 
-    async fn wait_until(&self, condition: impl Fn(&InboxState) -> bool) {
+    async fn wait_until(&self, condition: impl Fn(&QueueState) -> bool) {
         loop {
             let arrived = self.arrived.notified();
             tokio::pin!(arrived);
@@ -315,7 +315,7 @@ impl Inbox {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, InboxState> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -327,7 +327,7 @@ enum NextInput {
     Nothing,
 }
 
-impl InboxState {
+impl QueueState {
     fn len(&self) -> usize {
         self.waiting.len() + self.backlog.len()
     }

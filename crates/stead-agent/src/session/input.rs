@@ -1,10 +1,11 @@
-//! `@path` in an input attaches that file of the workspace.
+//! The input of a run as blocks: `@path` attaches that file of the session.
 
 use crate::Session;
 use crate::admission::CallGate;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use stead_core::{Block, Media};
+use std::sync::Arc;
+use stead_core::{Block, Entry, Media, SessionStart, fenced};
 use stead_vfs::{FileKind, ReadRange, VPath, Vfs};
 use stead_workspace::FeatureSwitch;
 
@@ -21,9 +22,40 @@ const IMAGES: [(&str, &str); 5] = [
     (".webp", "image/webp"),
 ];
 
+impl Session {
+    /// Returns an input as blocks, with the files it names as `@path`, unless the workspace switches
+    /// that off.
+    pub async fn input(&self, text: &str) -> Vec<Block> {
+        let agent = self.agent();
+        let disabled = &agent.workspace().config().disable;
+        if !text.contains('@') || disabled.contains(FeatureSwitch::AtPaths) {
+            return vec![Block::text(text)];
+        }
+        // The rules hold for attached files as they do for files that tools read.
+        let files = CallGate::new(agent).guarded_files(self.recorded_files().await);
+        attach(&*files, text).await
+    }
+
+    /// The session's files, also if this process has not read the journal yet: its first entry says
+    /// whose tree a subagent works on.
+    async fn recorded_files(&self) -> Arc<dyn Vfs> {
+        if self.state().seq > 0 {
+            return self.files(None);
+        }
+        let lines = self.journals.read(&self.id).await.unwrap_or_default();
+        match lines.into_iter().next().map(|line| line.entry) {
+            Some(Entry::Session(SessionStart {
+                spawned: Some(spawned),
+                ..
+            })) => self.files_of(Some(&spawned), None),
+            Some(_) | None => self.files(None),
+        }
+    }
+}
+
 /// The input as blocks: first the text as it was written, then each file it names with `@path`.
 /// What is not a file of the workspace stays plain text.
-pub async fn attach(files: &dyn Vfs, input: &str) -> Vec<Block> {
+async fn attach(files: &dyn Vfs, input: &str) -> Vec<Block> {
     let mut blocks = vec![Block::text(input)];
     let mut attached: Vec<VPath> = Vec::new();
     for word in input
@@ -111,17 +143,6 @@ fn complete_utf8(data: &[u8], size: u64) -> Option<&str> {
     }
 }
 
-/// A fence longer than any in the text, so that the text cannot close it.
-pub fn fenced(language: &str, text: &str) -> String {
-    let longest = text
-        .lines()
-        .map(|line| line.chars().take_while(|&c| c == '`').count())
-        .max()
-        .unwrap_or(0);
-    let fence = "`".repeat(longest.max(2) + 1);
-    format!("{fence}{language}\n{text}\n{fence}")
-}
-
 /// The text behind a header that says how much of the file it is.
 fn with_header(path: &VPath, text: &str, size: u64) -> String {
     let cut = match size > text.len() as u64 {
@@ -137,26 +158,9 @@ fn with_header(path: &VPath, text: &str, size: u64) -> String {
     )
 }
 
-impl Session {
-    /// Returns an input as blocks, with the files it names as `@path`, unless the workspace switches
-    /// that off.
-    pub async fn input(&self, text: &str) -> Vec<Block> {
-        let agent = self.agent();
-        let disabled = &agent.workspace().config().disable;
-        if !text.contains('@') || disabled.contains(FeatureSwitch::AtPaths) {
-            return vec![Block::text(text)];
-        }
-        // The rules hold for attached files as they do for files that tools read.
-        let files = agent.place().files(self.owner(), self.id(), None);
-        let files = CallGate::new(agent).guarded_files(files);
-        attach(&*files, text).await
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
     use stead_store::OsDisk;
     use stead_vfs::LocalVfs;
 
