@@ -164,3 +164,31 @@ fn doors_to_the_outside_stay_in_their_homes() {
         }
     }
 }
+
+#[test]
+fn the_path_of_an_input_in_the_map_is_the_path_in_the_code() {
+    let map = std::fs::read_to_string(crates().parent().unwrap().join("ARCHITECTURE.md")).unwrap();
+    let section = map.split("## One input, hop by hop").nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let mut functions = 0;
+    let mut files = std::collections::BTreeSet::new();
+    for line in section.split("```").skip(1).step_by(2).flat_map(str::lines) {
+        let Some((file, names)) = line.split_once(": ") else {
+            continue;
+        };
+        let (room, rest) = file.split_once('/').unwrap();
+        let path = crates().join(room).join("src").join(rest);
+        let code = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{line}: {e}"));
+        for name in names.split(", ") {
+            let name = name.rsplit("::").next().unwrap();
+            let is_there = |end: &str| code.contains(&format!("fn {name}{end}"));
+            assert!(is_there("(") || is_there("<"), "{line}: there is no {name}");
+            functions += 1;
+        }
+        files.insert(file);
+    }
+    let counted = format!("{functions} functions in {} files", files.len());
+    let section = section.replace('\n', " ");
+    assert!(section.contains(&counted), "the map should say: {counted}");
+    assert!(functions <= 110 && files.len() <= 65, "{counted}");
+}
