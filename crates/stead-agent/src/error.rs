@@ -128,7 +128,7 @@ pub enum AgentError {
     NoBudget,
     /// The budget of a run was to be raised, but the run has not ended.
     #[error(
-        "the run of session {0} is still open, so its budget is not used up; go on with it as it is"
+        "the run of session {0} is still open, so its budget is not used up; resume it without raising the budget"
     )]
     RunStillOpen(SessionId),
     /// An entry does not fit the state of the session; it was not recorded.

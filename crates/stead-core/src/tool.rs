@@ -307,13 +307,14 @@ impl PathAccess {
 }
 
 impl Risk {
-    /// A tool that only reads: parallel, repeatable.
+    /// The risk of a tool that only reads: calls run in parallel and may be repeated.
     pub const READS: Self = Self {
         effect: ToolEffect::Reads,
         parallel_safe: true,
         repeatable: true,
     };
-    /// A tool that changes files: one at a time, never repeated on its own.
+    /// The risk of a tool that changes files: calls run one at a time and are never repeated
+    /// automatically.
     pub const WRITES: Self = Self {
         effect: ToolEffect::Writes,
         parallel_safe: false,

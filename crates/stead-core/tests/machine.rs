@@ -617,5 +617,8 @@ fn a_hook_changes_the_arguments_of_a_call_that_has_not_begun_and_nothing_else() 
     };
     state.apply(5, &Entry::Ask(ask)).unwrap();
     let error = state.apply(6, &hook(Some(json!({"n": 3})))).unwrap_err();
-    assert_eq!(error.reason, "the call is past being changed");
+    assert_eq!(
+        error.reason,
+        "the arguments of this call can no longer change"
+    );
 }

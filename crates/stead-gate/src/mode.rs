@@ -102,12 +102,15 @@ fn default_verdict(action: CallAction) -> (VerdictKind, &'static str) {
             VerdictKind::Allow,
             "writes inside the workspace are allowed",
         ),
-        CallAction::WritesProject => (VerdictKind::Ask, "changes to the attached project ask"),
-        CallAction::Network => (VerdictKind::Ask, "network access asks"),
+        CallAction::WritesProject => (
+            VerdictKind::Ask,
+            "changes to the attached project need approval",
+        ),
+        CallAction::Network => (VerdictKind::Ask, "network access needs approval"),
         CallAction::AllowedCommand(_) => (VerdictKind::Allow, "a rule allows the command"),
         CallAction::IsolatedCommand(_) => {
             (VerdictKind::Allow, "the command cannot leave its sandbox")
         }
-        CallAction::Command(_) => (VerdictKind::Ask, "commands outside a sandbox ask"),
+        CallAction::Command(_) => (VerdictKind::Ask, "commands outside a sandbox need approval"),
     }
 }

@@ -189,8 +189,8 @@ fn the_strictest_rule_decides_and_is_named() {
             ruled(VerdictKind::Ask, "permissions[1]: ask write a; approvals: delete_file: true")),
         ("delete_file", ToolEffect::Writes, Some(ruled(VerdictKind::Deny, "protected")), ruled(VerdictKind::Deny, "protected")),
         ("read_file", ToolEffect::Reads, Some(ruled(VerdictKind::Ask, "permissions[0]")), ruled(VerdictKind::Ask, "permissions[0]")),
-        ("execute", ToolEffect::Executes, None, ruled(VerdictKind::Ask, "mode default: commands outside a sandbox ask")),
-        ("fetch", ToolEffect::Network, Some(none()), ruled(VerdictKind::Ask, "mode default: network access asks")),
+        ("execute", ToolEffect::Executes, None, ruled(VerdictKind::Ask, "mode default: commands outside a sandbox need approval")),
+        ("fetch", ToolEffect::Network, Some(none()), ruled(VerdictKind::Ask, "mode default: network access needs approval")),
         ("wait", ToolEffect::Reads, None, ruled(VerdictKind::Allow, "mode default: reads are allowed")),
     ];
     for (tool, effect, files, expected) in table {

@@ -40,7 +40,7 @@ impl std::str::FromStr for ModelName {
             let example =
                 "a model is named as provider:model, for example anthropic:claude-sonnet-4-5";
             return Err(ModelError::Config(format!(
-                "{name:?} is no model name: {example}"
+                "{name:?} is not a model name: {example}"
             )));
         }
         Ok(Self {

@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(recorded.base_url.as_deref(), Some("http://127.0.0.1:9/v1"));
         let back = ModelSettings::from_session_model(&recorded, &|_| None).unwrap();
         let expected = ModelSettings {
-            base_url: recorded.base_url.clone(),
+            base_url: recorded.base_url,
             api_key: None,
             ..settings
         };

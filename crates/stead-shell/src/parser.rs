@@ -133,7 +133,7 @@ impl<'a> ShellParser<'a> {
         read: impl FnOnce(&mut Self) -> ParseResult<T>,
     ) -> ParseResult<T> {
         if self.depth >= MAX_DEPTH {
-            return self.error(format!("deeper than {MAX_DEPTH} levels"));
+            return self.error(format!("nested more than {MAX_DEPTH} levels deep"));
         }
         let waiting = std::mem::take(&mut self.pending_heredocs);
         self.outer_heredocs += waiting.len();
@@ -154,7 +154,7 @@ impl<'a> ShellParser<'a> {
         read: impl FnOnce(&mut Self) -> ParseResult<T>,
     ) -> ParseResult<T> {
         if self.depth >= MAX_DEPTH {
-            return self.error(format!("deeper than {MAX_DEPTH} levels"));
+            return self.error(format!("nested more than {MAX_DEPTH} levels deep"));
         }
         self.depth += 1;
         let result = read(self);

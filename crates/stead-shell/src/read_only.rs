@@ -183,7 +183,7 @@ fn plain_git<'w>(words: &[&'w str]) -> Vec<&'w str> {
 fn operands(words: &[&str]) -> Result<Vec<String>, String> {
     let name = words.first().copied().unwrap_or_default();
     let Some((entry, count)) = ReadCommandEntry::find(words) else {
-        return Err(format!("`{name}` is not known to only read"));
+        return Err(format!("`{name}` is not a known read-only command"));
     };
     let arguments = words.get(count..).unwrap_or_default();
     match entry.operands {

@@ -262,5 +262,8 @@ fn bounds_hold() {
     let too_deep = parse(&deep(MAX_DEPTH))
         .ambiguity
         .map(|unclear| unclear.reason);
-    assert_eq!(too_deep, Some("deeper than 100 levels".to_owned()));
+    assert_eq!(
+        too_deep,
+        Some("nested more than 100 levels deep".to_owned())
+    );
 }

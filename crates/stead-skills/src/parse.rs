@@ -141,8 +141,9 @@ fn as_text(content: &[u8]) -> Result<&str, SkillProblem> {
 
 /// Returns the problem with a file that has too many bytes.
 pub(crate) fn too_large(bytes: u64) -> SkillProblem {
-    let message =
-        format!("it has {bytes} bytes, at most {MAX_FILE_BYTES}; move parts into files beside it");
+    let message = format!(
+        "it has {bytes} bytes; the limit is {MAX_FILE_BYTES}. Move parts into files beside it"
+    );
     SkillProblem::whole_file(message)
 }
 

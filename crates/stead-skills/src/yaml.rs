@@ -72,7 +72,7 @@ impl SkillYamlNode {
 pub(crate) fn parse(text: &str, first_line: usize) -> Result<SkillYaml, SkillProblem> {
     if text.len() > MAX_BYTES {
         let message = format!(
-            "the front matter has {} bytes, at most {MAX_BYTES}",
+            "the front matter has {} bytes; the limit is {MAX_BYTES}",
             text.len()
         );
         return Err(SkillProblem {

@@ -135,7 +135,7 @@ impl TypedTool for PlanWrite {
         }
         if size > MAX_PLAN_BYTES {
             return Err(ToolError::RespondToModel(format!(
-                "the plan has {size} bytes, and at most {MAX_PLAN_BYTES} are taken; say it in fewer words"
+                "the plan has {size} bytes; the limit is {MAX_PLAN_BYTES}. Say it in fewer words"
             )));
         }
         let lines = args.content.lines().count();

@@ -111,7 +111,7 @@ fn validate_todos(todos: Vec<Todo>) -> Result<Vec<Todo>, String> {
         }
         if chars > MAX_TODO_CHARS {
             return Err(format!(
-                "todo {number} has {chars} characters, and at most {MAX_TODO_CHARS} are taken"
+                "todo {number} has {chars} characters; the limit is {MAX_TODO_CHARS}"
             ));
         }
     }

@@ -39,13 +39,13 @@
 //! [`CopyPlan`] makes one tree equal to another.
 
 mod copy;
+mod default_dir;
 pub mod find;
 mod forward;
 mod frozen;
 mod glob;
 mod grep;
 mod guarded;
-mod home;
 mod ignores;
 mod lines;
 mod local;
@@ -62,9 +62,9 @@ mod store;
 mod vfs;
 mod walk;
 
+pub use default_dir::DefaultDirVfs;
 pub use frozen::{Freeze, Frozen};
 pub use guarded::{Guarded, judge_accesses};
-pub use home::DefaultDirVfs;
 pub use lines::{FileLine, LineRange, LineWindow};
 pub use local::LocalVfs;
 pub use mirror::{CopyAction, CopyFilter, CopyPlan, CopyStep, Included};

@@ -7,6 +7,8 @@
 mod backends;
 #[path = "all/concurrent_writers.rs"]
 mod concurrent_writers;
+#[path = "all/default_dir.rs"]
+mod default_dir;
 #[path = "all/disk_faults.rs"]
 mod disk_faults;
 #[path = "all/file_operations.rs"]
@@ -17,8 +19,6 @@ mod frozen;
 mod glob_and_grep;
 #[path = "all/guarded.rs"]
 mod guarded;
-#[path = "all/home.rs"]
-mod home;
 #[path = "all/large_files.rs"]
 mod large_files;
 #[path = "all/path_attacks.rs"]

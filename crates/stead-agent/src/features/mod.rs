@@ -1,8 +1,8 @@
 //! Capabilities of the harness, one module each.
 //!
 //! A [`Feature`] contributes tools and sections of the prompt. Features never call each other; they
-//! share only the journal and the files. Contributing reads and changes nothing; only the tools of a
-//! feature change things. A new feature is its module and one line in [`all`].
+//! share only the journal and the files. Contributing only reads; only the tools of a feature change
+//! anything. A new feature is its module and one line in [`all`].
 
 mod base;
 mod context;

@@ -102,7 +102,7 @@ pub(super) async fn ask_hook(
         }
         Handler::Agent { agent, task } => {
             let Some(delegate) = delegate else {
-                return Err("work cannot be handed to agents here".to_owned().into());
+                return Err("agent hooks cannot run here".to_owned().into());
             };
             let prompt = format!("{task}\n\n{MODEL_HOOK_PROMPT}\n\n{input}");
             let task = HookTask {

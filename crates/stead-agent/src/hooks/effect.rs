@@ -179,7 +179,7 @@ fn resolve_change(
         }
         require(spec, requested.capability())?;
         if matches!(&requested, HookChange::ToolArgs(args) if !args.is_object()) {
-            return Err("`patch.tool_args` is no JSON object".to_owned());
+            return Err("`patch.tool_args` must be a JSON object".to_owned());
         }
         change = Some(requested);
     }

@@ -18,9 +18,9 @@ use stead_workspace::Workspace;
 const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 /// The number of files that are searched; the others are reported as unread.
 const MAX_FILES: usize = 10_000;
-/// The file of forgotten facts, below the folder of days.
+/// The file of forgotten facts, below the folder of daily fact files.
 const FORGOTTEN: &str = "archive/forgotten.md";
-/// The folder of archived days, below the folder of days.
+/// The folder of archived days, below the folder of daily fact files.
 const ARCHIVE: &str = "archive";
 
 /// The memory files of a workspace, without `quarantine/`.

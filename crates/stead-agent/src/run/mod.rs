@@ -129,7 +129,7 @@ async fn open_budget(
     }
 }
 
-/// Records the end of a run, tells hooks and the listener, and releases the session.
+/// Closes a run that failed, tells hooks and the listener, and releases the session.
 async fn finish(
     mut run: ActiveRun<'_>,
     driven: Result<RunEnding, RunStop>,

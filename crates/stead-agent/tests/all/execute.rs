@@ -88,7 +88,9 @@ fn a_command_asks_and_runs_once_it_may() {
                     .collect();
                 assert_eq!(
                     rules,
-                    ["mode default: commands outside a sandbox ask (no rule allows `echo`)"]
+                    [
+                        "mode default: commands outside a sandbox need approval (no rule allows `echo`)"
+                    ]
                 );
             }
             if ran {

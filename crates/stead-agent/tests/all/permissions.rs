@@ -469,7 +469,7 @@ fn expected(world: &World, access: &Access) -> Option<String> {
             format!("{unasked} files")
         };
         (unasked > 0).then(|| {
-            format!("[{files} left out, for a person must be asked first; name the file or its directory as path]")
+            format!("[{files} left out, because a person must be asked first; name the file or its directory as path]")
         })
     };
     let mut rows: Vec<String> = match access.tool {
@@ -888,12 +888,12 @@ fn known_tricks_lead_nowhere() {
                 json!({"pattern": "needle", "output_mode": "count"}),
             ),
             Ok,
-            "=Secrets/a: 1\ndata/j: 1\nok/plain: 1\n[2 files left out, for a person must be asked first; name the file or its directory as path]",
+            "=Secrets/a: 1\ndata/j: 1\nok/plain: 1\n[2 files left out, because a person must be asked first; name the file or its directory as path]",
         ),
         (
             ("glob_files", json!({"pattern": "**/*", "path": "."})),
             Ok,
-            "=Secrets/a\nagent.yaml\ndata/j\nok/plain\n[2 files left out, for a person must be asked first; name the file or its directory as path]",
+            "=Secrets/a\nagent.yaml\ndata/j\nok/plain\n[2 files left out, because a person must be asked first; name the file or its directory as path]",
         ),
         (
             ("grep_files", json!({"pattern": "needle", "path": "asked"})),

@@ -354,7 +354,7 @@ fn what_takes_too_long_goes_on_in_the_background_and_is_told_once() {
         assert_eq!(state.told.len(), 1);
         let (_, _, said) = results(&lines).remove(0);
         assert!(
-            said.contains("goes on in the background") && said.contains("label: snail"),
+            said.contains("continues in the background") && said.contains("label: snail"),
             "{said}"
         );
     });

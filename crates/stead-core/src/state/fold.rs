@@ -185,7 +185,7 @@ impl SessionState {
             return Err("no question is open for this call");
         };
         if *args_hash != decision.args_hash {
-            return Err("the answer is about other arguments");
+            return Err("the decision was made for different arguments");
         }
         let by = decision.by.clone();
         pending.state = match decision.kind() {
@@ -300,7 +300,7 @@ impl SessionState {
             return Ok(());
         };
         let (Some(id), Some(call)) = (&hook.run, &hook.call) else {
-            return Err("the arguments are of no call");
+            return Err("the hook changed arguments but names no call");
         };
         let run = self.open_run(id)?;
         run.introduce(call, hook.nested.as_ref())?;
@@ -316,7 +316,9 @@ impl SessionState {
             | CallState::Rejected { .. }
             | CallState::Responded { .. }
             | CallState::Begun { .. }
-            | CallState::Done { .. } => return Err("the call is past being changed"),
+            | CallState::Done { .. } => {
+                return Err("the arguments of this call can no longer change");
+            }
         }
         Ok(())
     }
@@ -375,7 +377,7 @@ impl SessionState {
             }
             CallState::Asked { .. } => Err("the call waits for a decision"),
             CallState::Rejected { .. } | CallState::Responded { .. } => {
-                Err("the call was not to run")
+                Err("the call was rejected or answered by a person")
             }
             CallState::Done { .. } => Err("the call has a result"),
         })?;
@@ -414,7 +416,7 @@ impl SessionState {
             | CallState::Rejected { .. }
             | CallState::Responded { .. }
             | CallState::Begun { .. }
-            | CallState::Done { .. } => Err("the call is past asking"),
+            | CallState::Done { .. } => Err("nobody can be asked about this call any more"),
         })
     }
 

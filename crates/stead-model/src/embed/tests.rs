@@ -177,7 +177,7 @@ fn settings_that_cannot_work_are_refused() {
         ..EmbeddingSettings::default()
     };
     let table = [
-        ("small", "is no model name"),
+        ("small", "is not a model name"),
         ("nobody:small", "no provider is named \"nobody\""),
         ("anthropic:x", "has no embeddings endpoint"),
         ("gemini:x", "has no embeddings endpoint"),

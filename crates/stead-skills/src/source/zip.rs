@@ -183,7 +183,7 @@ fn entry_data(
     let at = entry.offset;
     if !packed.get(at..).is_some_and(|rest| rest.starts_with(LOCAL)) {
         return Err(damaged(format!(
-            "{} is not where the directory says",
+            "{} is not at the offset in the central directory",
             entry.name
         )));
     }

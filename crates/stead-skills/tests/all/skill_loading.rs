@@ -110,7 +110,7 @@ fn what_can_be_understood_is_used_and_the_rest_is_skipped_with_a_reason() {
             Err("3:14: it is not UTF-8"),
         ),
         (utf16("---\nname: pdf\n---\n"), Err("it is UTF-16")),
-        (vec![b'a'; 1024 * 1024 + 1], Err("at most 1048576")),
+        (vec![b'a'; 1024 * 1024 + 1], Err("the limit is 1048576")),
     ];
     for (text, expected) in table {
         let said = loaded(SkillFlavor::Standard, &text);

@@ -79,10 +79,12 @@ impl ProcessIdentity {
         here && process_start_ticks(self.pid) != Some(self.began)
     }
 
-    /// Returns whether the process is certainly alive: it runs on this machine.
-    pub fn is_alive(&self) -> bool {
+    /// Returns whether the process certainly runs: it is on this machine, and not stopped. One that
+    /// is stopped may sleep past its lease.
+    pub fn is_running(&self) -> bool {
         let here = self.machine == machine_id() && !machine_id().is_empty() && self.began > 0;
-        here && process_start_ticks(self.pid) == Some(self.began)
+        let is_stopped = || matches!(process_status(self.pid).as_deref(), Some("T" | "t"));
+        here && process_start_ticks(self.pid) == Some(self.began) && !is_stopped()
     }
 
     /// Returns the holder for messages.
@@ -113,15 +115,26 @@ fn machine_id() -> &'static str {
 
 /// Returns the start time of a process, or `None` if it does not exist or is a zombie.
 fn process_start_ticks(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may contain anything; the fields after it are counted from its end.
-    let fields: Vec<&str> = stat.get(stat.rfind(')')? + 2..)?.split(' ').collect();
-    let is_dead = matches!(fields.first(), Some(&("Z" | "X")));
+    let fields = process_fields(pid)?;
+    let is_dead = matches!(fields.first()?.as_str(), "Z" | "X");
     if is_dead {
         None
     } else {
         fields.get(19)?.parse().ok()
     }
+}
+
+/// Returns the state of a process as the kernel names it, such as `R` or `T`.
+fn process_status(pid: u32) -> Option<String> {
+    process_fields(pid)?.into_iter().next()
+}
+
+/// Returns the fields of `/proc/PID/stat` after the name.
+fn process_fields(pid: u32) -> Option<Vec<String>> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may contain anything; the fields after it are counted from its end.
+    let fields = stat.get(stat.rfind(')')? + 2..)?.split(' ');
+    Some(fields.map(str::to_owned).collect())
 }
 
 fn read(path: &str) -> String {

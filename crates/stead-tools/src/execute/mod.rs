@@ -195,7 +195,7 @@ impl Execute {
         }
         let elsewhere = || {
             ToolError::RespondToModel(format!(
-                "cwd: commands cannot run in {path}, which is no folder of the disk"
+                "cwd: commands cannot run in {path}, which is not a folder on this machine"
             ))
         };
         (self.folders)(&real).ok_or_else(elsewhere)

@@ -369,7 +369,7 @@ fn unsearched_notice(part: &str) -> String {
 fn needs_approval_notice(files: usize) -> Option<String> {
     let left_out = counted(files, "file");
     (files > 0).then(|| {
-        format!("[{left_out} left out, for a person must be asked first; name the file or its directory as path]")
+        format!("[{left_out} left out, because a person must be asked first; name the file or its directory as path]")
     })
 }
 

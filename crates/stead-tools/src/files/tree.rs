@@ -181,7 +181,7 @@ fn notices(found: &GlobResult) -> Vec<String> {
     if found.needs_approval > 0 {
         let left_out = counted(found.needs_approval, "file");
         notices.push(format!(
-            "[{left_out} left out, for a person must be asked first; name the directory as path]"
+            "[{left_out} left out, because a person must be asked first; name the directory as path]"
         ));
     }
     let failed = found.failed.iter();

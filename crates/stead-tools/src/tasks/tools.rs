@@ -299,7 +299,7 @@ pub(super) fn check_length(key: &str, text: &str) -> Result<(), ToolError> {
     let chars = text.chars().count();
     match chars > MAX_TEXT_CHARS {
         true => Err(ToolError::RespondToModel(format!(
-            "`{key}` has {chars} characters, and at most {MAX_TEXT_CHARS} are taken"
+            "`{key}` has {chars} characters; the limit is {MAX_TEXT_CHARS}"
         ))),
         false => Ok(()),
     }

@@ -63,7 +63,7 @@ async fn what_cannot_be_done_is_told_before_anything_runs() {
         (json!({"command": "touch ran", "cwd": "out"}), "only files inside it can be used"),
         (json!({"command": "touch ran", "cwd": "sub/dep"}), "did you mean sub/deep?"),
         (json!({"command": "touch ran", "cwd": "b.txt"}), "cwd: b.txt is no folder"),
-        (json!({"command": "touch ran", "cwd": "nowhere"}), "which is no folder of the disk"),
+        (json!({"command": "touch ran", "cwd": "nowhere"}), "which is not a folder on this machine"),
         (json!({"command": " \n"}), "the command is empty"),
         (json!({"command": "touch ran\0"}), "NUL character"),
         (json!({"command": format!("touch ran # {}", "x".repeat(200_000))}), "into a file with write_file"),

@@ -247,8 +247,5 @@ async fn there_are_a_thousand_tasks_at_most_and_a_list_stays_short() {
         .call("create_task", json!({"description": long, "type": "y"}))
         .await
         .unwrap_err();
-    assert_eq!(
-        told,
-        "`description` has 2001 characters, and at most 2000 are taken"
-    );
+    assert_eq!(told, "`description` has 2001 characters; the limit is 2000");
 }

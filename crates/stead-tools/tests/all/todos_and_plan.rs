@@ -62,7 +62,7 @@ async fn a_list_that_is_none_is_told_to_the_model() {
     let table = [
         (todos(&[("a", "in_progress"), ("b", "in_progress")]),
             "2 things are in_progress (\"a\", \"b\"); do one at a time and leave the others pending"),
-        (todos(&[("a", "pending"), (&long, "pending")]), "todo 2 has 501 characters, and at most 500 are taken"),
+        (todos(&[("a", "pending"), (&long, "pending")]), "todo 2 has 501 characters; the limit is 500"),
         (todos(&[(" ", "pending")]), "todo 1 says nothing: `content` is empty"),
         (todos(&many), "at most 100 things to do, not 101; put small ones together"),
     ];
@@ -159,7 +159,7 @@ async fn what_makes_no_sense_is_told_and_a_person_is_not_asked() {
         (elsewhere, "plan_write", json!({"content": "x"}), "plan mode began with docs/PLAN.md, and plans go to \
             plans/PLAN.md now; ask the person to leave plan mode"),
         (making(), "plan_write", json!({"content": " \n"}), "the plan says nothing: `content` is empty"),
-        (making(), "plan_write", json!({"content": large}), "the plan has 32769 bytes, and at most 32768 are taken; say \
+        (making(), "plan_write", json!({"content": large}), "the plan has 32769 bytes; the limit is 32768. Say \
             it in fewer words"),
         (None, "plan_exit", json!({}), "plan mode is not on, so there is nothing to leave; plan_enter begins it"),
         (making(), "plan_exit", json!({}), "there is no plan yet; write it with plan_write first"),

@@ -44,6 +44,14 @@ struct WalkPage {
     is_last: bool,
 }
 
+/// What a page says about a path.
+enum PageEntry {
+    Found(FileKind),
+    Absent,
+    /// The page ends before the path.
+    Unknown,
+}
+
 impl<'a, V: Vfs + ?Sized> FileWalk<'a, V> {
     pub(super) fn new(
         vfs: &'a V,
@@ -175,9 +183,11 @@ async fn ignore_files<V: Vfs + ?Sized>(
     ) else {
         return Ok(IgnoreFiles::default());
     };
-    let kind = async |path: &VPath| match page.and_then(|page| page.kind(path)) {
-        Some(known) => Ok(known),
-        None => match vfs.stat(path).await {
+    let known = |path: &VPath| page.map_or(PageEntry::Unknown, |page| page.entry(path));
+    let kind = async |path: &VPath| match known(path) {
+        PageEntry::Found(kind) => Ok(Some(kind)),
+        PageEntry::Absent => Ok(None),
+        PageEntry::Unknown => match vfs.stat(path).await {
             Ok(stat) => Ok(Some(stat.kind)),
             Err(VfsError::NotFound(_) | VfsError::NotDirectory(_) | VfsError::Path(_)) => Ok(None),
             // A link out of the root, or a file that may not be read, is not an ignore file.
@@ -211,18 +221,19 @@ async fn ignore_files<V: Vfs + ?Sized>(
 }
 
 impl WalkPage {
-    /// Returns what is at a path: `Some(None)` for nothing, `None` if the page ends before it.
-    fn kind(&self, path: &VPath) -> Option<Option<FileKind>> {
+    /// Returns what the page says about a path that is not before its first entry.
+    fn entry(&self, path: &VPath) -> PageEntry {
         match self.entries.binary_search_by(|(other, _)| other.cmp(path)) {
             Ok(at) => {
                 let entry = &self.entries[at].1;
-                Some(Some(if entry.link {
+                PageEntry::Found(if entry.link {
                     FileKind::Other
                 } else {
                     entry.kind
-                }))
+                })
             }
-            Err(at) => (self.is_last || at < self.entries.len()).then_some(None),
+            Err(at) if self.is_last || at < self.entries.len() => PageEntry::Absent,
+            Err(_) => PageEntry::Unknown,
         }
     }
 }

@@ -29,7 +29,7 @@ impl Overlay {
         })
     }
 
-    /// Returns the result of upper if it has something at `path`.
+    /// Returns the upper tree's result if it has an entry at `path`.
     async fn in_upper<T>(
         &self,
         path: &VPath,

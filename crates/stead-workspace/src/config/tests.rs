@@ -159,7 +159,7 @@ fn settings_of_memory_that_make_no_sense_are_refused_with_their_place() {
         ),
         (
             "memory:\n  model: gpt",
-            "agent.yaml:2:3: memory.model: \"gpt\" is no model name",
+            "agent.yaml:2:3: memory.model: \"gpt\" is not a model name",
         ),
         ("memory:\n  flsh: true", "agent.yaml:2:3: "),
     ];

@@ -24,7 +24,7 @@ pub struct ProfileFile {
     models: Vec<String>,
     /// The last text of the system prompt.
     prompt_suffix: Option<String>,
-    /// Descriptions of tools in place of their own, by any of their names.
+    /// Descriptions that replace the tools' own, by any name of the tool.
     descriptions: BTreeMap<String, String>,
     /// The tools that the model is not shown and cannot call.
     exclude: Vec<String>,

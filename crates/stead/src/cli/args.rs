@@ -126,13 +126,16 @@ impl GlobalArgs {
         let single = single
             .into_iter()
             .filter_map(|(flag, value)| Some((flag, value?)));
-        let repeated = |flag: &'static str, values: &[String]| {
-            let values = values.to_vec().into_iter();
-            values.map(move |value| (flag, OsString::from(value)))
-        };
+        let context_files = self
+            .context_files
+            .iter()
+            .map(|file| ("--context-file", file));
+        let skills = self.skills.iter().map(|dir| ("--skills", dir));
+        let repeated = context_files
+            .chain(skills)
+            .map(|(flag, value)| (flag, OsString::from(value)));
         single
-            .chain(repeated("--context-file", &self.context_files))
-            .chain(repeated("--skills", &self.skills))
+            .chain(repeated)
             .flat_map(|(flag, value)| [OsString::from(flag), value])
             .collect()
     }

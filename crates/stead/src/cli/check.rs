@@ -378,7 +378,7 @@ async fn check_permissions(workspace: &Workspace) -> Vec<CheckRow> {
             && rules.decide(AccessKind::Read, &end).kind != VerdictKind::Deny
         {
             let text = format!(
-                "{sentence}: {path} is a link to {end}, which stays open by its own name; name it as well"
+                "{sentence}: {path} is a link to {end}; the rule does not cover {end} itself; add it"
             );
             rows.push(row(CheckGrade::Warning, "agent.yaml", text));
         }

@@ -187,8 +187,9 @@ fn warn_inactive_settings(agent: &Agent) {
         .filter(|finding| finding.severity == Severity::Inactive)
         .count();
     if count > 0 {
+        let verb = if count == 1 { "has" } else { "have" };
         errln!(
-            "{} of this workspace without effect in this version; `stead check` lists them",
+            "{} of this workspace {verb} no effect in this version; `stead check` lists them",
             counted(count, "setting")
         );
     }

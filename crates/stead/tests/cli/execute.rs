@@ -81,7 +81,8 @@ fn one_command_can_be_called_and_explained_and_switched_off() {
         .exits(0)
         .out;
     assert!(
-        explained.starts_with("ask: ") && explained.contains("commands outside a sandbox ask"),
+        explained.starts_with("ask: ")
+            && explained.contains("commands outside a sandbox need approval"),
         "{explained}"
     );
     folder

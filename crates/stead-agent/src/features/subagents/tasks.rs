@@ -93,7 +93,7 @@ async fn wait_and_report(
         return Ok(Output::text(render_started(&record, note)));
     }
     let note = format!(
-        "It is not done after {} s and goes on in the background; you are told when it is done.",
+        "It did not finish within {} s and continues in the background; you will be told when it ends.",
         timeout.as_secs()
     );
     Ok(Output::text(render_started(&record, &note)))

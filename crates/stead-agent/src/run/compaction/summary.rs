@@ -17,7 +17,7 @@ use stead_model::{Model, ModelError, Params, Request, SystemPart, ToolChoice};
 
 /// The tokens that are left for the request and the summary itself.
 const RESERVED_TOKENS: u64 = 3_000;
-/// The most tokens of a summary that are reserved in a budget.
+/// The output tokens reserved for a summary.
 const SUMMARY_TOKENS: u64 = 4_096;
 /// The smallest piece of a conversation that is summarised by itself, in tokens.
 const MIN_PIECE_TOKENS: u64 = 1_000;

@@ -171,7 +171,7 @@ fn a_changed_call_goes_through_validation_and_the_gate() {
             "protected",
         ),
         (json!({"file": 1}), ResultStatus::Error, "file_path"),
-        (json!([]), ResultStatus::Denied, "no JSON object"),
+        (json!([]), ResultStatus::Denied, "must be a JSON object"),
     ] {
         let scene = Scene::new(writes());
         let rule = "permissions: [{operations: [write], paths: ['secret/**'], mode: deny}]\n";

@@ -96,7 +96,7 @@ impl StoreSessions {
             let waited = started.elapsed();
             let renewed = held.token != first.token
                 || held.remaining + waited > first.remaining + RENEW_INTERVAL / 2;
-            let is_alive = renewed || holder.as_ref().is_some_and(ProcessIdentity::is_alive);
+            let is_alive = renewed || holder.as_ref().is_some_and(ProcessIdentity::is_running);
             if is_alive && waited >= patience {
                 let holder = holder.map_or_else(Holder::default, |holder| holder.holder());
                 return Err(StoreError::Locked {

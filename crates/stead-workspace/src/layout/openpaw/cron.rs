@@ -39,7 +39,8 @@ pub(super) async fn check_cron_jobs(draft: &mut Draft<'_>, folder: &str) {
         }
         let Some(name) = cron.name else { continue };
         if let Some(first) = names.get(&name) {
-            draft.note(document.error("name", format!("name: {first} is named {name:?} already")));
+            draft
+                .note(document.error("name", format!("name: {name:?} is already used by {first}")));
         }
         names.entry(name).or_insert(document.file().to_owned());
     }

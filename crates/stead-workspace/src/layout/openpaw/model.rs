@@ -122,7 +122,7 @@ impl ModelSpec {
         else {
             return Err((
                 "model",
-                format!("model: {model:?} is no model name: provider:model is needed"),
+                format!("model: {model:?} is not a model name: provider:model is needed"),
             ));
         };
         let entry = self.provider_entry(catalogue).cloned().unwrap_or_default();

@@ -117,6 +117,6 @@ async fn two_schedules_of_one_name_are_told() {
     let found = lines(&open(&files, &OpenOptions::default()).await.unwrap_err());
     assert_eq!(
         found,
-        ["config/crons/b.yml:1:1: name: config/crons/a.yaml is named \"a\" already"]
+        ["config/crons/b.yml:1:1: name: \"a\" is already used by config/crons/a.yaml"]
     );
 }

@@ -1,4 +1,4 @@
-//! The place for tests of the home folder mapping: short and real names are one file, and rules
+//! The place for tests of the default folder: short and real names are one file, and rules
 //! hold for both.
 
 use super::p;

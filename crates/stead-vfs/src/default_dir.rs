@@ -10,8 +10,8 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use std::sync::Arc;
 
-/// A file system over `inner` in which a path that begins with no known name is a path in the home
-/// folder: with the home `workspace`, `notes/today.md` is `workspace/notes/today.md`.
+/// A file system over `inner` in which a path that begins with no known name is a path in a default
+/// folder: with `workspace` as this folder, `notes/today.md` is `workspace/notes/today.md`.
 ///
 /// A name is known if it is one of those given, or if the root has an entry of that name. Listing
 /// the root shows its real entries. A file written by its short path can be read by its short or
@@ -20,7 +20,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct DefaultDirVfs {
     inner: Arc<dyn Vfs>,
-    home: VPath,
+    dir: VPath,
     known_names: Vec<Box<str>>,
 }
 
@@ -29,27 +29,27 @@ pub struct DefaultDirVfs {
 enum RealPath {
     /// The path itself.
     Unchanged(VPath),
-    /// A path in the home folder.
-    InHome(VPath),
+    /// A path in the default folder.
+    InDefaultDir(VPath),
 }
 
 impl RealPath {
     fn path(&self) -> &VPath {
         match self {
-            Self::Unchanged(path) | Self::InHome(path) => path,
+            Self::Unchanged(path) | Self::InDefaultDir(path) => path,
         }
     }
 }
 
 impl DefaultDirVfs {
-    /// Returns a file system over `inner` with the folder `home` for paths that do not begin with
-    /// one of `known_tops`. The first name of `home` is known too.
+    /// Returns a file system over `inner` with the folder `dir` for paths that do not begin with
+    /// one of `known_tops`. The first name of `dir` is known too.
     pub fn new<'a>(
         inner: Arc<dyn Vfs>,
-        home: VPath,
+        dir: VPath,
         known_tops: impl IntoIterator<Item = &'a str>,
     ) -> Self {
-        let own = home.parts().next().map(str::to_owned);
+        let own = dir.parts().next().map(str::to_owned);
         let known = known_tops
             .into_iter()
             .map(str::to_owned)
@@ -58,7 +58,7 @@ impl DefaultDirVfs {
             .collect();
         Self {
             inner,
-            home,
+            dir,
             known_names: known,
         }
     }
@@ -71,7 +71,7 @@ impl DefaultDirVfs {
         if self.known_names.iter().any(|known| **known == *first) || self.is_at_root(first).await? {
             return Ok(RealPath::Unchanged(path.clone()));
         }
-        Ok(RealPath::InHome(self.home.join(path.as_str())?))
+        Ok(RealPath::InDefaultDir(self.dir.join(path.as_str())?))
     }
 
     /// Returns whether the root has an entry of this name, even a dangling link.
@@ -89,16 +89,16 @@ impl DefaultDirVfs {
 
     /// Returns a path of the inner file system in the form that was requested.
     fn as_requested(&self, lies: &RealPath, path: &VPath) -> VPath {
-        let within_home = |path: &VPath| {
+        let within_dir = |path: &VPath| {
             let rest = path
                 .as_str()
-                .strip_prefix(self.home.as_str())?
+                .strip_prefix(self.dir.as_str())?
                 .strip_prefix('/')?;
             VPath::parse(rest).ok()
         };
         match lies {
             RealPath::Unchanged(_) => path.clone(),
-            RealPath::InHome(_) => within_home(path).unwrap_or_else(|| path.clone()),
+            RealPath::InDefaultDir(_) => within_dir(path).unwrap_or_else(|| path.clone()),
         }
     }
 
@@ -211,8 +211,8 @@ impl Vfs for DefaultDirVfs {
             // The start of the page is in the same folder as the walk, whatever its own first name
             // is.
             let after = match (&lies, after) {
-                (RealPath::InHome(_), Some(after)) => Some(self.home.join(after.as_str())?),
-                (RealPath::Unchanged(_) | RealPath::InHome(_), after) => after.cloned(),
+                (RealPath::InDefaultDir(_), Some(after)) => Some(self.dir.join(after.as_str())?),
+                (RealPath::Unchanged(_) | RealPath::InDefaultDir(_), after) => after.cloned(),
             };
             let walk = self.inner.walk(lies.path(), after.as_ref(), limit).await;
             let Walk { entries, truncated } = walk.map_err(|error| self.map_error(&lies, error))?;
