@@ -301,14 +301,10 @@ impl Desk {
     /// Settles the rows of what a run has recorded or refused.
     pub(crate) async fn settle_recorded(&mut self, progress: &RunProgress) {
         let RecordedParts { rows, decisions } = progress.take_recorded();
-        for (id, seq) in rows {
-            let outcome = InputOutcome::Recorded { seq };
-            self.intake.settle(&[id], outcome).await;
-        }
+        let mut recorded = rows;
         for (call, seq) in decisions {
             let rows = self.approver.take_decided(&call);
-            let outcome = InputOutcome::Recorded { seq };
-            self.intake.settle(&rows, outcome).await;
+            recorded.extend(rows.into_iter().map(|id| (id, seq)));
         }
         let refused = self.queue.take_refused_rows();
         if !refused.is_empty() {
@@ -318,13 +314,14 @@ impl Desk {
         }
         for id in self.queue.take_removed_rows() {
             match self.queue.recorded_entry(&id) {
-                Some(seq) => {
-                    let outcome = InputOutcome::Recorded { seq };
-                    self.intake.settle(&[id], outcome).await;
-                }
+                Some(seq) => recorded.push((id, seq)),
                 None => self.intake.give_back(&[id]),
             }
         }
+        let outcomes = recorded
+            .into_iter()
+            .map(|(id, seq)| (id, InputOutcome::Recorded { seq }));
+        self.intake.settle_each(outcomes).await;
     }
 
     /// Settles the commands that reached a run which has ended; `end` is the last entry.
