@@ -89,7 +89,9 @@ async fn talk(host: Arc<Host>, session: String, mut random: StdRng) {
         let text = format!("<A {session} {n}>");
         let key = random.random_bool(0.5).then(|| text.clone());
         let command = random_message(&text, &mut random);
-        if handle.send(command, key.as_deref()).await.is_ok() {
+        let sent = handle.send(command, key.as_deref()).await;
+        println!("{text}: {sent:?}");
+        if sent.is_ok() {
             println!("ACK {text}");
         }
         let pause = random.random_range(0..80);

@@ -16,6 +16,8 @@ pub(crate) struct Follower {
     pub(crate) address: SessionAddress,
     host: Arc<Host>,
     seen: Arc<Mutex<Seen>>,
+    /// What was sent and acknowledged here.
+    sent: Mutex<Vec<(Command, stead_core::Receipt)>>,
     reading: JoinHandle<()>,
 }
 
@@ -65,8 +67,20 @@ impl Follower {
             address,
             host: host.clone(),
             seen,
+            sent: Mutex::default(),
             reading,
         }
+    }
+
+    /// What became of everything that was sent here.
+    async fn outcomes(&self) -> String {
+        let sent = self.sent.lock().unwrap().clone();
+        let mut lines = Vec::new();
+        for (command, receipt) in sent {
+            let status = self.host.status(&self.address, &receipt.input_id).await;
+            lines.push(format!("{command:?}: {receipt:?} is {status:?}"));
+        }
+        lines.join("\n")
     }
 
     pub(crate) fn seen(&self) -> Seen {
@@ -78,7 +92,9 @@ impl Follower {
         command: Command,
         key: Option<&str>,
     ) -> Result<stead_core::Receipt, stead_core::ClientError> {
-        self.host.send(&self.address, command, key).await
+        let receipt = self.host.send(&self.address, command.clone(), key).await?;
+        self.sent.lock().unwrap().push((command, receipt.clone()));
+        Ok(receipt)
     }
 
     /// Answers the questions that are open.
@@ -112,12 +128,12 @@ impl Follower {
                 return seen;
             }
             let now = tokio::time::Instant::now();
-            assert!(
-                now - begun < patience,
-                "{}: {missing:?} missing, open: {is_open}, {:#?}",
-                self.address.session,
-                seen.lines
-            );
+            if now - begun > patience {
+                let outcomes = self.outcomes().await;
+                let session = &self.address.session;
+                let lines = &seen.lines;
+                panic!("{session}: {missing:?} missing, open: {is_open}\n{outcomes}\n{lines:#?}");
+            }
             if seen.lines.len() > newest.0 {
                 newest = (seen.lines.len(), now);
             } else if is_open && now - newest.1 > Duration::from_millis(1500) {

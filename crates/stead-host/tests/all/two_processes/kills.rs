@@ -103,6 +103,9 @@ async fn kill_one(store: Store, model: Arc<FakeModel>, mut random: StdRng) {
         seen.check(&workspace.marks());
         until_settled(&host, follower, &receipts).await;
     }
+    drop(followers);
+    let closed = tokio::time::timeout(PATIENCE, host.close()).await;
+    assert!(closed.is_ok(), "an actor has not ended");
 }
 
 /// Sends to a session while the other process runs it. Returns what was acknowledged: the texts and
