@@ -27,6 +27,8 @@ use tokio_util::sync::CancellationToken;
 const ROWS_POLL: Duration = Duration::from_millis(500);
 /// How often a session that another process runs is tried.
 const CONTENDED_POLL: Duration = Duration::from_millis(200);
+/// How often an idle actor looks at the inbox: the hint of a row may be lost, and its sender dead.
+const IDLE_POLL: Duration = Duration::from_secs(5);
 /// How often a command is tried whose store or model is unavailable.
 const UNAVAILABLE_POLL: Duration = Duration::from_secs(2);
 
@@ -115,6 +117,14 @@ impl Desk {
     pub(crate) fn is_done(&self) -> bool {
         let is_free = !self.is_contended || self.closing.is_cancelled();
         !self.has_handles && self.queue.is_empty() && is_free
+    }
+
+    /// When an idle actor looks at the inbox next.
+    pub(crate) fn look_due(&self) -> Instant {
+        match self.is_contended || self.intake.has_unsettled() {
+            true => self.rows_due,
+            false => self.rows_due + IDLE_POLL,
+        }
     }
 
     pub(crate) fn on_received(&mut self, received: Received) {

@@ -109,8 +109,8 @@ fn commands_to_another_host_reach_the_run_that_is_going_on() {
             };
             let receipt = there.send(&same, Command::Input(more), None).await.unwrap();
             assert_eq!(receipt.seq, None, "{mode}");
-            // The row is durable; the holder takes it now.
-            tokio::time::sleep(Duration::from_millis(300)).await;
+            // The row is durable; the holder takes it now, or when it looks next.
+            tokio::time::sleep(Duration::from_millis(800)).await;
             gate.release();
             let mut ends = 0;
             let seen = until(&mut *events, |event| {

@@ -85,6 +85,35 @@ fn two_hosts_that_send_at_the_same_moment_lose_nothing() {
 }
 
 #[test]
+fn two_hosts_that_begin_one_session_lose_nothing() {
+    for store in Store::ALL {
+        let workspace = Workspace::new(store, "");
+        let model = FakeModel::start_with(|_: &RecordedRequest| reply().text("ok"));
+        block_on(async {
+            let here = workspace.host(&model).await;
+            let there = workspace.host(&model).await;
+            let expected = ["<here>".to_owned(), "<there>".to_owned()];
+            for n in 0..30 {
+                let follower = Follower::start(&here, &format!("s{n}")).await;
+                let address = follower.address.clone();
+                let (one, two) = (here.clone(), there.clone());
+                let to = address.clone();
+                let one = tokio::spawn(async move { one.send(&to, input("<here>"), None).await });
+                let two =
+                    tokio::spawn(async move { two.send(&address, input("<there>"), None).await });
+                one.await.unwrap().unwrap();
+                two.await.unwrap().unwrap();
+                let seen = follower.until_quiet(&expected, PATIENCE).await;
+                for text in &expected {
+                    assert_eq!(seen.count(text), 1, "{store:?}, session {n}: {text}");
+                }
+                seen.check(&[]);
+            }
+        });
+    }
+}
+
+#[test]
 fn a_frozen_holder_is_replaced_and_writes_nothing_when_it_wakes() {
     let workspace = Workspace::new(Store::Postgres, "");
     let model = FakeModel::start_with(|request: &RecordedRequest| match request.index {
