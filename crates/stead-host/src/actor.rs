@@ -93,7 +93,7 @@ impl SessionActor {
         // Messages wait with the rows until the session is free.
         let has_messages = !desk.queue.is_empty() && !desk.is_contended;
         let may_end = !desk.has_handles && desk.queue.is_empty();
-        let looks_at_rows = desk.is_contended || desk.intake.has_unsettled();
+        let look_due = desk.look_due();
         tokio::select! {
             biased;
             message = desk.commands.recv(), if desk.has_handles => match message {
@@ -106,7 +106,7 @@ impl SessionActor {
             }
             received = receive(&mut desk.remote) => desk.on_received(received),
             Ok(()) = task_ends.changed() => self.wake_if_due(),
-            () = sleep_until(desk.rows_due), if looks_at_rows => {}
+            () = sleep_until(look_due) => {}
             () = desk.closing.cancelled(), if may_end => {}
         }
     }

@@ -27,6 +27,8 @@ use tokio_util::sync::CancellationToken;
 const ROWS_POLL: Duration = Duration::from_millis(500);
 /// How often a session that another process runs is tried.
 const CONTENDED_POLL: Duration = Duration::from_millis(200);
+/// How often an idle actor looks at the inbox: the hint of a row may be lost, and its sender dead.
+const IDLE_POLL: Duration = Duration::from_secs(5);
 /// How often a command is tried whose store or model is unavailable.
 const UNAVAILABLE_POLL: Duration = Duration::from_secs(2);
 
@@ -115,6 +117,14 @@ impl Desk {
     pub(crate) fn is_done(&self) -> bool {
         let is_free = !self.is_contended || self.closing.is_cancelled();
         !self.has_handles && self.queue.is_empty() && is_free
+    }
+
+    /// When an idle actor looks at the inbox next.
+    pub(crate) fn look_due(&self) -> Instant {
+        match self.is_contended || self.intake.has_unsettled() {
+            true => self.rows_due,
+            false => self.rows_due + IDLE_POLL,
+        }
     }
 
     pub(crate) fn on_received(&mut self, received: Received) {
@@ -301,14 +311,10 @@ impl Desk {
     /// Settles the rows of what a run has recorded or refused.
     pub(crate) async fn settle_recorded(&mut self, progress: &RunProgress) {
         let RecordedParts { rows, decisions } = progress.take_recorded();
-        for (id, seq) in rows {
-            let outcome = InputOutcome::Recorded { seq };
-            self.intake.settle(&[id], outcome).await;
-        }
+        let mut recorded = rows;
         for (call, seq) in decisions {
             let rows = self.approver.take_decided(&call);
-            let outcome = InputOutcome::Recorded { seq };
-            self.intake.settle(&rows, outcome).await;
+            recorded.extend(rows.into_iter().map(|id| (id, seq)));
         }
         let refused = self.queue.take_refused_rows();
         if !refused.is_empty() {
@@ -318,13 +324,14 @@ impl Desk {
         }
         for id in self.queue.take_removed_rows() {
             match self.queue.recorded_entry(&id) {
-                Some(seq) => {
-                    let outcome = InputOutcome::Recorded { seq };
-                    self.intake.settle(&[id], outcome).await;
-                }
+                Some(seq) => recorded.push((id, seq)),
                 None => self.intake.give_back(&[id]),
             }
         }
+        let outcomes = recorded
+            .into_iter()
+            .map(|(id, seq)| (id, InputOutcome::Recorded { seq }));
+        self.intake.settle_each(outcomes).await;
     }
 
     /// Settles the commands that reached a run which has ended; `end` is the last entry.

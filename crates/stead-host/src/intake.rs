@@ -71,9 +71,18 @@ impl Intake {
     /// Settles rows. What the store does not take now is tried again when rows are taken. If this
     /// process ends before, nothing is lost: the journal says which rows are recorded.
     pub(crate) async fn settle(&mut self, ids: &[InputId], outcome: InputOutcome) {
-        for id in ids {
-            self.taken.remove(id);
-            self.unsettled.insert(id.clone(), outcome.clone());
+        let outcomes = ids.iter().map(|id| (id.clone(), outcome.clone()));
+        self.settle_each(outcomes).await;
+    }
+
+    /// Settles rows that have different outcomes, together.
+    pub(crate) async fn settle_each(
+        &mut self,
+        outcomes: impl IntoIterator<Item = (InputId, InputOutcome)>,
+    ) {
+        for (id, outcome) in outcomes {
+            self.taken.remove(&id);
+            self.unsettled.insert(id, outcome);
         }
         self.settle_again().await;
     }

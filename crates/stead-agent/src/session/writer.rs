@@ -14,6 +14,9 @@ use tokio_util::sync::CancellationToken;
 /// Who a recorded choice of a model is by: whoever opened the session.
 const MODEL_CHOSEN_BY: &str = "caller";
 
+/// How often a session is created that another process begins to create at the same time.
+const CREATE_ATTEMPTS: usize = 10;
+
 /// What to do about a session that does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IfMissing {
@@ -41,7 +44,12 @@ impl<'a> SessionWriter<'a> {
         let journals = session.journals.clone();
         let known = session.fold.position();
         let mut opened = journals.open(&session.id, known, wait).await;
-        if matches!(opened, Err(StoreError::NotFound(_))) && missing == IfMissing::Create {
+        let mut attempts = 0;
+        while matches!(opened, Err(StoreError::NotFound(_)))
+            && missing == IfMissing::Create
+            && attempts < CREATE_ATTEMPTS
+        {
+            attempts += 1;
             session.agent().check_model()?;
             let spawned = session.spawned.clone();
             let new = NewSession {
@@ -49,7 +57,7 @@ impl<'a> SessionWriter<'a> {
                 model: session.new_session_model(),
             };
             opened = match journals.create(&session.id, new).await {
-                // Another process created it first.
+                // Another process creates it. If that fails there, it is created here after all.
                 Err(StoreError::Exists(_) | StoreError::Locked { .. }) => {
                     journals.open(&session.id, None, wait).await
                 }

@@ -4,11 +4,14 @@
 use crate::support::*;
 use serde_json::json;
 use std::time::Duration;
+use stead_agent::AgentError;
 use stead_core::{
     ApprovalAnswer, ApprovalReply, Client, ClientError, Command, Cursor, Entry, EventKind,
-    InputCommand, InputStatus, QueueMode, SessionEventBody,
+    InputCommand, InputStatus, QueueMode, SessionAddress, SessionChange, SessionEventBody,
+    Subscription,
 };
-use stead_host::SessionOptions;
+use stead_host::{Host, SessionOptions};
+use stead_store::StoreError;
 use stead_testkit::{FakeModel, RecordedRequest, gate, reply};
 
 const COLLECT: &str = "queue: {mode: collect, debounce_ms: 10}\n";
@@ -106,8 +109,8 @@ fn commands_to_another_host_reach_the_run_that_is_going_on() {
             };
             let receipt = there.send(&same, Command::Input(more), None).await.unwrap();
             assert_eq!(receipt.seq, None, "{mode}");
-            // The row is durable; the holder takes it now.
-            tokio::time::sleep(Duration::from_millis(300)).await;
+            // The row is durable; the holder takes it now, or when it looks next.
+            tokio::time::sleep(Duration::from_millis(800)).await;
             gate.release();
             let mut ends = 0;
             let seen = until(&mut *events, |event| {
@@ -242,5 +245,157 @@ fn a_cancel_from_another_host_ends_the_run() {
         };
         assert_eq!(end.outcome.as_str(), "cancelled");
         gate.release();
+    });
+}
+
+/// Waits until a command does not wait any more.
+async fn settled(
+    host: &Host,
+    address: &SessionAddress,
+    receipt: &stead_core::Receipt,
+) -> Option<InputStatus> {
+    loop {
+        let status = host.status(address, &receipt.input_id).await.unwrap();
+        if status != Some(InputStatus::Waiting) {
+            return status;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[test]
+fn a_cancellation_is_recorded_with_the_end_of_the_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let gate = gate();
+    let held = gate.clone();
+    let server =
+        FakeModel::start_with(move |_: &RecordedRequest| reply().text("never").after(&held));
+    block_on(async {
+        let (here, address) = host(dir.path(), &server, "").await;
+        let (there, same) = host(dir.path(), &server, "").await;
+        let mut events = subscribe(&there, &same).await;
+        let _holder = here.open(&address, SessionOptions::default()).unwrap();
+        here.send(&address, input("go"), None).await.unwrap();
+        gate.wait_arrived(1, Duration::from_secs(10));
+        let cancel = Command::Cancel { by: "ann".into() };
+        let receipt = there.send(&same, cancel.clone(), None).await.unwrap();
+        let seen = until(&mut *events, is_end).await;
+        let end = seen.last().unwrap().id.seq;
+        let status = settled(&there, &same, &receipt).await;
+        assert_eq!(status, Some(InputStatus::Recorded { seq: end }));
+        // Nothing is left to cancel.
+        let refused = there.send(&same, cancel, None).await;
+        assert!(
+            matches!(refused, Err(ClientError::Refused { .. })),
+            "{refused:?}"
+        );
+        gate.release();
+    });
+}
+
+#[test]
+fn a_caller_is_told_that_another_host_runs_the_session() {
+    let dir = tempfile::tempdir().unwrap();
+    let gate = gate();
+    let held = gate.clone();
+    let server = FakeModel::start_with(move |_: &RecordedRequest| reply().text("ok").after(&held));
+    block_on(async {
+        let (here, address) = host(dir.path(), &server, "").await;
+        let (there, same) = host(dir.path(), &server, "").await;
+        let _holder = here.open(&address, SessionOptions::default()).unwrap();
+        here.send(&address, input("go"), None).await.unwrap();
+        gate.wait_arrived(1, Duration::from_secs(10));
+        let handle = there.open(&same, SessionOptions::default()).unwrap();
+        let commands = [
+            input("more"),
+            Command::Set {
+                changes: vec![SessionChange::Plan { plan: None }],
+                by: "ann".into(),
+            },
+            Command::Compact { focus: None },
+            Command::Answer {
+                replies: Vec::new(),
+                by: "ann".into(),
+            },
+            Command::Cancel { by: "ann".into() },
+        ];
+        for command in commands {
+            let name = format!("{command:?}");
+            let error = handle.run(command).await.unwrap_err();
+            let locked = matches!(error, AgentError::Store(StoreError::Locked { .. }));
+            assert!(locked, "{name}: {error:?}");
+        }
+        gate.release();
+    });
+}
+
+/// The questions of a step, as they are recorded.
+async fn asked(events: &mut dyn Subscription, count: usize) -> Vec<(String, String)> {
+    let mut asks = Vec::new();
+    while asks.len() < count {
+        let event = events.next().await.unwrap();
+        if let Some((_, Entry::Ask(ask))) = entries(&[event]).pop() {
+            asks.push((ask.id, ask.args_hash));
+        }
+    }
+    asks
+}
+
+fn yes(id: &str, args_hash: &str, by: &str) -> Command {
+    Command::Answer {
+        replies: vec![ApprovalReply {
+            id: id.to_owned(),
+            args_hash: args_hash.to_owned(),
+            answer: ApprovalAnswer::Yes,
+        }],
+        by: by.to_owned(),
+    }
+}
+
+#[test]
+fn each_of_two_people_signs_the_own_answer_and_one_about_other_arguments_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = FakeModel::start_with(|request: &RecordedRequest| match request.result_count() {
+        0 => reply()
+            .call("write_file", json!({"file_path": "a.txt", "content": "a"}))
+            .call("write_file", json!({"file_path": "b.txt", "content": "b"})),
+        _ => reply().text("done"),
+    });
+    block_on(async {
+        let settings = "approvals: {write_file: true}\n";
+        let (here, address) = host(dir.path(), &server, settings).await;
+        let (there, same) = host(dir.path(), &server, settings).await;
+        let handle = here.open(&address, SessionOptions::default()).unwrap();
+        let _person = handle.attach();
+        let mut events = subscribe(&here, &address).await;
+        handle.send(input("go"), None).await.unwrap();
+        let asks = asked(&mut *events, 2).await;
+        // Until the questions wait for people.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let other = yes(&asks[0].0, &asks[1].1, "eve");
+        let stale = there.send(&same, other, None).await.unwrap();
+        let status = settled(&there, &same, &stale).await;
+        assert!(
+            matches!(&status, Some(InputStatus::Refused { reason }) if reason.contains("other arguments")),
+            "{status:?}"
+        );
+        let first = yes(&asks[0].0, &asks[0].1, "ann");
+        let first = there.send(&same, first, None).await.unwrap();
+        let second = yes(&asks[1].0, &asks[1].1, "ben");
+        let second = handle.send(second, None).await.unwrap();
+        let seen = until(&mut *events, is_end).await;
+        let decided: Vec<(String, String, u64)> = entries(&seen)
+            .into_iter()
+            .filter_map(|(seq, entry)| match entry {
+                Entry::Decision(decision) => Some((decision.id, decision.by, seq)),
+                _ => None,
+            })
+            .collect();
+        let signed: Vec<(&str, &str)> = decided.iter().map(|(id, by, _)| (&**id, &**by)).collect();
+        assert_eq!(signed, [(&*asks[0].0, "ann"), (&*asks[1].0, "ben")]);
+        for (receipt, (_, _, seq)) in [first, second].iter().zip(&decided) {
+            let status = settled(&there, &same, receipt).await;
+            assert_eq!(status, Some(InputStatus::Recorded { seq: *seq }));
+        }
     });
 }

@@ -4,3 +4,4 @@
 
 mod commands;
 mod support;
+mod two_processes;

@@ -94,8 +94,7 @@ impl FileSessions {
             };
             let lock = Lock::take(file.clone(), &path, id, wait).await?;
             // The file may have been removed while this waited; then the lock protects nothing.
-            let removed = rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_nlink == 0);
-            if !removed {
+            if !is_removed(&file) {
                 return Ok((file, lock));
             }
         }
@@ -222,6 +221,11 @@ impl FileSessions {
     }
 }
 
+/// Whether a file has no name any more.
+fn is_removed(file: &File) -> bool {
+    rustix::fs::fstat(file).is_ok_and(|stat| stat.st_nlink == 0)
+}
+
 impl Sessions for FileSessions {
     fn create<'a>(
         &'a self,
@@ -241,8 +245,9 @@ impl Sessions for FileSessions {
                 })?;
             let file = Arc::new(file);
             let lock = Lock::take(file.clone(), &path, id, LockWait::No).await?;
-            // Another process may have started the session between creating and locking the file.
-            if file.metadata().map_or(0, |meta| meta.len()) > 0 {
+            // Another process may have started the session between creating and locking the file,
+            // or found it empty and removed it: what is written to a removed file is lost.
+            if is_removed(&file) || file.metadata().map_or(0, |meta| meta.len()) > 0 {
                 return Err(StoreError::Exists(id.clone()));
             }
             let pending_dir_sync = PendingDirSync {
