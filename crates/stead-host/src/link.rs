@@ -134,7 +134,7 @@ mod tests {
     fn messages_are_read_as_they_were_written() {
         let event = Event {
             seq: 1,
-            entry: 2,
+            entry: 0,
             run: RunId::fresh(),
             child: None,
             source: Vec::new(),
