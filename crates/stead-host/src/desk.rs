@@ -499,7 +499,7 @@ impl Desk {
         if let AgentError::InputsRecorded(recorded) = &error {
             for (id, seq) in recorded {
                 let outcome = InputOutcome::Recorded { seq: *seq };
-                self.intake.settle(&[id.clone()], outcome).await;
+                self.intake.settle(std::slice::from_ref(id), outcome).await;
             }
             self.intake.give_back(&rows);
             self.rows_due = Instant::now();
