@@ -497,10 +497,9 @@ impl Desk {
         progress: &RunProgress,
     ) {
         if let AgentError::InputsRecorded(recorded) = &error {
-            for (id, seq) in recorded {
-                let outcome = InputOutcome::Recorded { seq: *seq };
-                self.intake.settle(std::slice::from_ref(id), outcome).await;
-            }
+            let recorded = recorded.iter().cloned();
+            let outcomes = recorded.map(|(id, seq)| (id, InputOutcome::Recorded { seq }));
+            self.intake.settle_each(outcomes).await;
             self.intake.give_back(&rows);
             self.rows_due = Instant::now();
             return;

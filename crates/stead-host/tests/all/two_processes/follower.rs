@@ -9,7 +9,7 @@ use stead_core::{
     JournalLine, ResultStatus, SessionAddress, SessionEventBody, SessionId, SessionState,
 };
 use stead_host::Host;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 /// Somebody who follows one session.
 pub(crate) struct Follower {
@@ -18,7 +18,7 @@ pub(crate) struct Follower {
     seen: Arc<Mutex<Seen>>,
     /// What was sent and acknowledged here.
     sent: Mutex<Vec<(Command, stead_core::Receipt)>>,
-    reading: JoinHandle<()>,
+    _reading: JoinSet<()>,
 }
 
 /// What was seen of a session.
@@ -37,7 +37,8 @@ impl Follower {
         let seen = Arc::new(Mutex::new(Seen::default()));
         let writing = seen.clone();
         let (answering, to) = (host.clone(), address.clone());
-        let reading = tokio::spawn(async move {
+        let mut reading = JoinSet::new();
+        reading.spawn(async move {
             loop {
                 let event = events.next().await.unwrap();
                 let asked = {
@@ -68,7 +69,7 @@ impl Follower {
             host: host.clone(),
             seen,
             sent: Mutex::default(),
-            reading,
+            _reading: reading,
         }
     }
 
@@ -148,12 +149,6 @@ impl Follower {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-    }
-}
-
-impl Drop for Follower {
-    fn drop(&mut self) {
-        self.reading.abort();
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use stead_core::{AnswerPolicy, Command, InputId, InputStatus, SpendAmount};
 use stead_host::Host;
 use stead_testkit::{Death, FakeModel, rounds};
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 /// The sessions that one process runs when it is killed.
 const SESSIONS: usize = 10;
@@ -70,13 +70,11 @@ async fn kill_one(store: Store, model: Arc<FakeModel>, mut random: StdRng) {
     {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let talks: Vec<JoinHandle<_>> = followers
-        .iter()
-        .map(|follower| {
-            let random = StdRng::seed_from_u64(random.random());
-            tokio::spawn(talk(follower.clone(), random))
-        })
-        .collect();
+    let mut talks = JoinSet::new();
+    for (n, follower) in followers.iter().cloned().enumerate() {
+        let random = StdRng::seed_from_u64(random.random());
+        talks.spawn(async move { (n, talk(follower, random).await) });
+    }
     let delay = random.random_range(0..900);
     tokio::time::sleep(Duration::from_millis(delay)).await;
     process.kill();
@@ -85,8 +83,10 @@ async fn kill_one(store: Store, model: Arc<FakeModel>, mut random: StdRng) {
         .unwrap();
     assert_eq!(ended.death, Death::Signal(9), "{ended}");
     let theirs = child::acknowledged(&ended.stdout);
-    for (follower, talk) in followers.iter().zip(talks) {
-        let (mut expected, receipts) = talk.await.unwrap();
+    let mut ours = talks.join_all().await;
+    ours.sort_by_key(|(n, _)| *n);
+    for (n, (mut expected, receipts)) in ours {
+        let follower = &followers[n];
         let session = &follower.address.session;
         let prefix = format!("<A {session} ");
         expected.extend(

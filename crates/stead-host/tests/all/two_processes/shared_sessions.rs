@@ -15,6 +15,7 @@ use stead_core::{
 use stead_host::{Host, SessionOptions};
 use stead_store::{Inserted, MAX_WAITING_INPUTS, SessionInbox};
 use stead_testkit::{FakeModel, RecordedRequest, gate, reply};
+use tokio::task::JoinSet;
 
 /// The inbox of a session, without a host.
 async fn inbox_of(
@@ -98,11 +99,12 @@ fn two_hosts_that_begin_one_session_lose_nothing() {
                 let address = follower.address.clone();
                 let (one, two) = (here.clone(), there.clone());
                 let to = address.clone();
-                let one = tokio::spawn(async move { one.send(&to, input("<here>"), None).await });
-                let two =
-                    tokio::spawn(async move { two.send(&address, input("<there>"), None).await });
-                one.await.unwrap().unwrap();
-                two.await.unwrap().unwrap();
+                let mut sends = JoinSet::new();
+                sends.spawn(async move { one.send(&to, input("<here>"), None).await });
+                sends.spawn(async move { two.send(&address, input("<there>"), None).await });
+                for sent in sends.join_all().await {
+                    sent.unwrap();
+                }
                 let seen = follower.until_quiet(&expected, PATIENCE).await;
                 for text in &expected {
                     assert_eq!(seen.count(text), 1, "{store:?}, session {n}: {text}");
