@@ -5,7 +5,7 @@ use crate::desk::{Desk, receive};
 use crate::error::is_locked;
 use crate::feed::Feed;
 use crate::link::{LinkMessage, SessionLink};
-use crate::reply::{ActorMessage, PendingCommand, ReplyTo, RunReach};
+use crate::reply::{ActorCommands, PendingCommand, ReplyTo, RunReach};
 use crate::run_progress::RunProgress;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use stead_agent::{
 };
 use stead_core::{AnswerPolicy, ApprovalReply, Command, InputCommand, SpendAmount};
 use stead_store::{Holder, LockWait, StoreError};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -42,7 +42,7 @@ impl SessionActor {
         (link, feed): (Arc<SessionLink>, Arc<Feed>),
         (queue, approver): (Arc<MessageQueue>, Arc<HostApprover>),
         options: SessionOptions,
-        (commands, closing): (mpsc::Receiver<ActorMessage>, CancellationToken),
+        (commands, closing): (ActorCommands, CancellationToken),
     ) -> Self {
         let doors = (queue, approver);
         let desk = Desk::new((link, feed), doors, options, commands, closing);
@@ -57,9 +57,14 @@ impl SessionActor {
         loop {
             self.take_rows().await;
             if let Some(next) = self.desk.pending.pop_front() {
+                let was_wake = matches!(next.command, Command::Wake);
+                let before = self.session.state().seq;
                 self.carry_out(next).await;
                 task_ends.mark_unchanged();
-                self.wake_if_due();
+                // A wake that could not begin is tried again when another task ends.
+                if !was_wake || self.session.state().seq != before {
+                    self.wake_if_due();
+                }
                 continue;
             }
             if let Some((reason, reply)) = self.desk.finishing.take() {
@@ -125,15 +130,19 @@ impl SessionActor {
 
     /// Whether the session has an open run that waits for nobody.
     async fn is_interrupted(&mut self) -> bool {
+        let link = &self.desk.link;
+        let end = link.journals.tail(&link.session).await;
+        let is_known = matches!(end, Ok(Some(end)) if end.seq == self.session.state().seq);
         // The run itself finds what is wrong with a journal that cannot be read.
-        let loaded = self.session.load().await.is_ok();
-        loaded && self.session.state().run.is_some() && self.session.open_questions().is_empty()
+        let is_loaded = is_known || self.session.load().await.is_ok();
+        is_loaded && self.session.state().run.is_some() && self.session.open_questions().is_empty()
     }
 
     /// Begins a run if tasks have ended that the model was not told of.
     fn wake_if_due(&mut self) {
         let is_due = self.desk.options.background_tasks == BackgroundTaskPolicy::Detach
             && self.session.has_finished_tasks()
+            && self.session.state().run.is_none()
             && self.desk.pending.is_empty()
             && self.desk.queue.is_empty();
         if is_due {
@@ -340,6 +349,8 @@ impl SessionActor {
         reply: ReplyTo,
     ) {
         let Self { session, desk } = self;
+        // Whoever opens the session during the run reaches this actor.
+        let _reachable = desk.own_commands.upgrade();
         let rows = options.inputs.clone();
         if matches!(reply, ReplyTo::Caller(_)) {
             // Another host holds the session for a moment when it looks whether it is free.

@@ -6,7 +6,7 @@ use crate::error::{self, is_locked, is_passing};
 use crate::feed::Feed;
 use crate::intake::{self, Intake, TakenRow};
 use crate::link::{LinkListener, LinkMessage, Received, SessionLink};
-use crate::reply::{ActorMessage, PendingCommand, ReplyTo, RunReach};
+use crate::reply::{ActorCommands, ActorMessage, PendingCommand, ReplyTo, RunReach};
 use crate::run_progress::{RecordedParts, RunProgress};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -41,6 +41,8 @@ pub(crate) struct Desk {
     pub(crate) intake: Intake,
     pub(crate) options: SessionOptions,
     pub(crate) commands: mpsc::Receiver<ActorMessage>,
+    /// The sending end of `commands`, while somebody holds a handle.
+    pub(crate) own_commands: mpsc::WeakSender<ActorMessage>,
     /// The messages of other processes; none if the bus does not work.
     pub(crate) remote: Option<LinkListener>,
     pub(crate) pending: VecDeque<PendingCommand>,
@@ -62,7 +64,7 @@ impl Desk {
         (link, feed): (Arc<SessionLink>, Arc<Feed>),
         (queue, approver): (Arc<MessageQueue>, Arc<HostApprover>),
         options: SessionOptions,
-        commands: mpsc::Receiver<ActorMessage>,
+        commands: ActorCommands,
         closing: CancellationToken,
     ) -> Self {
         Self {
@@ -72,7 +74,8 @@ impl Desk {
             queue,
             approver,
             options,
-            commands,
+            commands: commands.receiver,
+            own_commands: commands.own,
             remote: None,
             pending: VecDeque::new(),
             rows_due: Instant::now(),

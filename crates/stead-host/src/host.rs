@@ -5,7 +5,7 @@ use crate::approver::HostApprover;
 use crate::feed::Feed;
 use crate::handle::SessionHandle;
 use crate::link::{HostId, SessionLink};
-use crate::reply::ActorMessage;
+use crate::reply::{ActorCommands, ActorMessage};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use stead_agent::{Agent, MessageQueue};
@@ -55,7 +55,7 @@ impl ActiveSession {
 impl Host {
     /// Returns a host without agents.
     pub fn new() -> Arc<Self> {
-        let now = jiff_now();
+        let now = unix_nanos();
         Arc::new(Self {
             id: HostId(now ^ (u64::from(std::process::id()) << 40)),
             agents: Mutex::default(),
@@ -110,7 +110,11 @@ impl Host {
         };
         let parts = (link.clone(), feed.clone());
         let doors = (queue.clone(), approver.clone());
-        let ends = (receiver, self.closing.clone());
+        let commands_of_actor = ActorCommands {
+            receiver,
+            own: commands.downgrade(),
+        };
+        let ends = (commands_of_actor, self.closing.clone());
         let actor = SessionActor::new(session, parts, doors, options, ends);
         self.tasks.spawn(actor.work());
         sessions.insert(address.clone(), active);
@@ -180,7 +184,7 @@ impl Client for Host {
     }
 }
 
-fn jiff_now() -> u64 {
+fn unix_nanos() -> u64 {
     std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0, |elapsed| elapsed.as_nanos() as u64)

@@ -4,7 +4,7 @@ use crate::run_progress::RunProgress;
 use std::sync::Arc;
 use stead_agent::{AgentError, RunReport};
 use stead_core::{ClientError, Command, InputId, Receipt};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 /// A message to an actor.
@@ -27,6 +27,13 @@ pub(crate) enum ActorMessage {
         reason: &'static str,
         reply: oneshot::Sender<Result<(), AgentError>>,
     },
+}
+
+/// Both ends of the channel to an actor, as the actor holds them.
+#[derive(Debug)]
+pub(crate) struct ActorCommands {
+    pub(crate) receiver: mpsc::Receiver<ActorMessage>,
+    pub(crate) own: mpsc::WeakSender<ActorMessage>,
 }
 
 /// Whom to tell what became of a command.

@@ -181,7 +181,7 @@ impl CallTaint {
         let journals = session.journals();
         result.add_taint(self.origins.iter().cloned());
         for read in &self.reads {
-            result.add_taint(records.taint_of(&read.path, &**journals).await);
+            result.add_taint(records.taint_of(read, &**journals).await);
         }
         result.add_taint(records.taint_shown_in(&result.content, &**journals).await);
         let touches_files = !self.reads.is_empty() || !self.scripts.is_empty();

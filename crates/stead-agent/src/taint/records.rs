@@ -2,6 +2,7 @@
 //! of the records finds them, too, and untrusted content of one session must not become trusted in
 //! another.
 
+use super::command_source::{FileRead, ReadExtent};
 use std::collections::BTreeSet;
 use stead_core::{Block, SessionId, TaintOrigin, recorded_taint};
 use stead_store::Sessions;
@@ -25,15 +26,25 @@ impl SessionRecords {
     }
 
     /// Returns the origins of untrusted content in the records that a call reads at `path`.
-    pub(crate) async fn taint_of(&self, path: &VPath, sessions: &dyn Sessions) -> Vec<TaintOrigin> {
+    pub(crate) async fn taint_of(
+        &self,
+        read: &FileRead,
+        sessions: &dyn Sessions,
+    ) -> Vec<TaintOrigin> {
+        let path = &read.path;
         let Some(rest) = self.folders.iter().find_map(|folder| below(folder, path)) else {
             return Vec::new();
         };
-        match record_of(rest) {
+        match (record_of(rest), read.extent) {
+            (Record::Plain, _) => Vec::new(),
             // The lines that a search in a folder shows are found by their paths.
-            Record::Plain | Record::Folder => Vec::new(),
-            Record::Unknown => vec![TaintOrigin::Unknown],
-            Record::Session(id) => {
+            (Record::Folder, ReadExtent::File | ReadExtent::ShownLines) => Vec::new(),
+            // The output of a command need not say which files its lines are from.
+            (Record::Folder, ReadExtent::Children | ReadExtent::Below) => {
+                vec![TaintOrigin::Unknown]
+            }
+            (Record::Unknown, _) => vec![TaintOrigin::Unknown],
+            (Record::Session(id), _) => {
                 let origin = taint_of_session(sessions, &id).await;
                 origin.into_iter().collect()
             }
@@ -110,7 +121,7 @@ fn record_of(path: &str) -> Record {
     let kind = names.next();
     let name = names.next();
     match (kind, name) {
-        (Some("sessions"), Some("sessions.json")) | (Some("token_usage.jsonl"), None) => {
+        (Some("sessions"), Some("sessions.jsonl")) | (Some("token_usage.jsonl"), None) => {
             Record::Plain
         }
         (Some("sessions"), Some(name)) => match name.strip_suffix(".log.jsonl") {
@@ -159,7 +170,7 @@ mod tests {
             ("main/context/s1/agent_state.json", id("s1")),
             ("main/subagents/s1/files/a.md", id("s1")),
             ("main/tasks/s1.json", id("s1")),
-            ("main/sessions/sessions.json", Record::Plain),
+            ("main/sessions/sessions.jsonl", Record::Plain),
             ("main/token_usage.jsonl", Record::Plain),
             ("", Record::Folder),
             ("main", Record::Folder),

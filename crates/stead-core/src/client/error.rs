@@ -2,7 +2,7 @@
 
 use crate::{Hint, SessionId};
 
-/// A failed request of a client. Nothing was done.
+/// A failed request of a client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
     /// The key was used for another command.

@@ -1,8 +1,7 @@
 //! The contract between a session and those who talk to it.
 //!
 //! A [`Client`] sends [`Command`]s to sessions and subscribes to their [`SessionEvent`]s. It is
-//! implemented in process by `stead-host`, and every front end uses nothing else: the command line,
-//! chat, and whatever is added later.
+//! implemented in process by `stead-host`; a front end needs nothing else.
 //!
 //! - A command is acknowledged by a [`Receipt`] once it is durable. The session may be run by
 //!   another process; the command then waits in the session's inbox.
@@ -37,7 +36,8 @@ pub struct SessionAddress {
 
 /// Sends commands to sessions and tells what happens in them.
 pub trait Client: Send + Sync {
-    /// Sends a command. On return it is durable.
+    /// Sends a command. On return it is durable, or carried out: a cancellation that reaches its run
+    /// leaves nothing to record.
     ///
     /// A `key` makes the command safe to repeat: the same key with the same command gives the same
     /// receipt, and with another one [`ClientError::KeyConflict`].
