@@ -38,13 +38,17 @@ pub(crate) fn spawn(
         ("seed", seed.to_string()),
         ("sessions", sessions.join(" ")),
     ];
-    Child::spawn("two_processes::child::the_other_process", variables)
+    Child::spawn(
+        "two_processes::kills::nothing_is_lost_or_doubled_when_a_process_is_killed_over_files",
+        variables,
+    )
 }
 
-#[test]
-#[ignore = "runs as the child process of other tests"]
-fn the_other_process() {
-    let Some(role) = child_role() else { return };
+/// Does the work of the child process, if this is one. Returns whether it is.
+pub(super) fn run_as_child() -> bool {
+    let Some(role) = child_role() else {
+        return false;
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -52,6 +56,7 @@ fn the_other_process() {
         .unwrap();
     // The parent kills this process before.
     let _ = runtime.block_on(async { tokio::time::timeout(LIFETIME, work(role)).await });
+    true
 }
 
 async fn work(role: ChildRole) {
