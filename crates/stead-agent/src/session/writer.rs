@@ -4,6 +4,7 @@ use super::fold::PermissionChange;
 use super::settings::effective_changes;
 use crate::{AgentError, Session, TurnSetup};
 use std::sync::Arc;
+use std::time::Duration;
 use stead_core::{
     Entry, JournalLine, NewSession, SessionChange, SessionOrigin, SessionState, SetEntry,
 };
@@ -15,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 const MODEL_CHOSEN_BY: &str = "caller";
 
 /// How often a session is created that another process begins to create at the same time.
-const CREATE_ATTEMPTS: usize = 10;
+const CREATE_ATTEMPTS: u32 = 10;
 
 /// What to do about a session that does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +50,12 @@ impl<'a> SessionWriter<'a> {
             && missing == IfMissing::Create
             && attempts < CREATE_ATTEMPTS
         {
+            if attempts > 0 {
+                // Two processes that begin one session at once must not go on in step.
+                let spread = jiff::Timestamp::now().subsec_nanosecond().unsigned_abs() % 7;
+                let pause = Duration::from_millis(u64::from(attempts * 3 + spread));
+                tokio::time::sleep(pause).await;
+            }
             attempts += 1;
             session.agent().check_model()?;
             let spawned = session.spawned.clone();
