@@ -153,6 +153,7 @@ enum OpenCollection {
     Map(
         TextPosition,
         Vec<(SkillYamlNode, SkillYamlNode)>,
+        /// The key whose value comes next.
         Option<SkillYamlNode>,
     ),
 }

@@ -104,17 +104,19 @@ impl SessionRecords {
 /// What a path among the records is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Record {
-    /// Part of the record of a session.
+    /// Part of the record of a session: as trusted as that session.
     Session(SessionId),
-    /// A list with titles that people typed, or with numbers.
+    /// A list with titles that people typed, or with numbers: trusted.
     Plain,
-    /// A folder.
+    /// A folder. Lines of files in it are judged by their own paths.
     Folder,
+    /// Anything else: untrusted.
     Unknown,
 }
 
 /// Returns what a path below a folder of records is: `<agent>/sessions/<id>.log.jsonl`,
-/// `<agent>/offload/<id>/…` and so on.
+/// `<agent>/offload/<id>/…` and so on. The names are those that stead-store's `FileSessions` and the
+/// offloading of long results give.
 fn record_of(path: &str) -> Record {
     let mut names = path.split('/').skip(1);
     let session = |id: &str| SessionId::new(id).map_or(Record::Unknown, Record::Session);

@@ -227,8 +227,8 @@ impl Read for BlockReader {
     }
 }
 
-/// A reader that fills the buffer as far as possible, so that a binary file is detected after the
-/// same number of bytes everywhere.
+/// A reader for the searcher of `grep` that fills the buffer as far as possible, so that a binary
+/// file is detected after the same number of bytes on every backend.
 struct FillingReader<R>(R);
 
 impl<R: Read> Read for FillingReader<R> {

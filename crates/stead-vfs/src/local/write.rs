@@ -1,4 +1,5 @@
-//! Changes to the disk.
+//! Changes to the disk. All of them go through `self.disk`, which tests let fail; a comparison and
+//! the rename that depends on it happen under the folder's lock (`lock_dir`), across processes.
 
 use super::LocalInner;
 use super::error;
