@@ -1,32 +1,9 @@
 //! Who answers when the gate decides to ask.
 
 use futures_util::future::BoxFuture;
-use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
-use stead_core::{ApprovalAnswer, AskTerms};
-use stead_gate::GrantScope;
-
-/// A question about one call.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ApprovalQuestion {
-    /// The id of the call.
-    pub id: String,
-    /// The name of the tool.
-    pub tool: String,
-    /// The arguments, which the answer is valid for.
-    pub args: Value,
-    /// The hash of the arguments ([`ApprovalReply::args_hash`](stead_core::ApprovalReply)).
-    pub args_hash: String,
-    /// The rule that asks.
-    pub rule: String,
-    /// How the question may be answered, by whom and until when, with a preview of the call.
-    pub terms: AskTerms,
-    /// What [`ApprovalAnswer::Always`] would allow; `None` if that answer is not possible.
-    pub always_scope: Option<GrantScope>,
-    /// The name of the tool that makes the call, if it is a nested one.
-    pub called_by: Option<String>,
-}
+use stead_core::{ApprovalAnswer, ApprovalQuestion};
 
 /// An answer, and the name that is recorded with it.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +18,11 @@ pub struct SignedAnswer {
 pub trait Approver: Send + Sync {
     /// Returns the name that is recorded in the journal.
     fn name(&self) -> String;
+
+    /// Whether somebody is there to be asked. Listeners are told of questions only then.
+    fn is_present(&self) -> bool {
+        true
+    }
 
     /// Answers a question.
     fn answer<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, ApprovalAnswer>;
@@ -107,6 +89,14 @@ impl fmt::Debug for ApprovalPolicy {
 }
 
 impl ApprovalPolicy {
+    /// Whether somebody is there to be asked.
+    pub(crate) fn asks_somebody(&self) -> bool {
+        match self {
+            Self::ApproveAll | Self::DenyAll | Self::Park => false,
+            Self::Ask(approver) => approver.is_present(),
+        }
+    }
+
     /// Returns the answers in the order of the questions.
     pub(crate) async fn answers(&self, questions: &[ApprovalQuestion]) -> Vec<SignedAnswer> {
         let repeat = |answer, by| sign_all(vec![answer; questions.len()], by);

@@ -240,4 +240,37 @@ impl AgentError {
             | Self::NoSuchTurn { .. } => None,
         }
     }
+
+    /// Whether the request was right and something failed. Otherwise the request itself, a setting
+    /// or a name is wrong, and repeating it is of no use.
+    pub fn is_failure(&self) -> bool {
+        match self {
+            Self::Store(error) => !matches!(error, StoreError::NotFound(_) | StoreError::Exists(_)),
+            Self::Model(error) => !matches!(error, stead_model::ModelError::Config(_)),
+            Self::Files(_)
+            | Self::EntryRejected(_)
+            | Self::Stopped(_)
+            | Self::InputBlocked { .. }
+            | Self::Hook(_)
+            | Self::TaskRecords(_) => true,
+            Self::Workspace(_)
+            | Self::Tools(_)
+            | Self::NoSuchTool { .. }
+            | Self::AgentRemoved(_)
+            | Self::NoSuchAgent { .. }
+            | Self::NoFinishedTasks(_)
+            | Self::NoPrice { .. }
+            | Self::NoBudget
+            | Self::RunStillOpen(_)
+            | Self::NothingToResume(_)
+            | Self::RunOpen(_)
+            | Self::Approval(_)
+            | Self::UndoBlocked(_)
+            | Self::InputsRecorded(_)
+            | Self::NoModel(_)
+            | Self::SessionModel { .. }
+            | Self::FileAsModel { .. }
+            | Self::NoSuchTurn { .. } => false,
+        }
+    }
 }

@@ -35,9 +35,9 @@ mod workspace_agents;
 pub use agent::Agent;
 pub(crate) use agent::AgentParts;
 pub use approvals::{
-    AfterAnswer, ApprovalError, ApprovalOutcome, GrantStore, NewGrant, OpenQuestion, OpenQuestions,
+    ApprovalError, ApprovalOutcome, GrantStore, NewGrant, OpenQuestion, OpenQuestions,
 };
-pub use approver::{ApprovalPolicy, ApprovalQuestion, Approver, SignedAnswer};
+pub use approver::{ApprovalPolicy, Approver, SignedAnswer};
 pub use archive::{ArchiveTag, ConversationArchive};
 pub use budget::{Budget, BudgetError, Reservation};
 pub use builder::{
@@ -55,12 +55,14 @@ pub use message_queue::{IncomingMessage, MessageQueue, QueuedMessage, SendOutcom
 pub use model_facts::UNKNOWN_WINDOW_TOKENS;
 pub use offload::copy_offloaded;
 pub use run::{
-    BackgroundTaskPolicy, EntryListener, INTERRUPTED, Listener, RunOptions, RunReport, Sessionless,
+    BackgroundTaskPolicy, EntryListener, INTERRUPTED, Listener, RunOptions, Sessionless,
     SessionlessResult, TurnSetup,
 };
-pub use session::{Pinned, RewindPoint, Session};
+pub use session::{RewindPoint, Session};
 pub use session_models::NoModelReason;
-pub use stead_core::{ApprovalAnswer, ApprovalReply};
+pub use stead_core::{
+    AfterAnswer, ApprovalAnswer, ApprovalQuestion, ApprovalReply, Pinned, RunReport, WaitingTask,
+};
 pub use stead_gate::{
     CallFacts, CommandFacts, GateRules, Grant, GrantScope, ReadOnlyStatus, RuleMatch,
     SessionPermissions, SessionTaint, judge,
@@ -73,7 +75,6 @@ pub use stead_memory::{
 };
 pub use subagents::{
     DelegationBounds, Subagents, TaskRecord, TaskRecordError, TaskRequest, TaskStatus, TaskWait,
-    WaitingTask,
 };
 pub use undo::{UndoAction, UndoHistory, UndoObstacle, UndoPlan, UndoStep};
 pub use usage::{

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// Takes messages for a session during a run. The caller gives it to the run
-/// ([`RunOptions::inbox`](crate::RunOptions)) and asks it for the next input afterwards.
+/// ([`RunOptions::queue`](crate::RunOptions)) and asks it for the next input afterwards.
 #[derive(Debug)]
 pub struct MessageQueue {
     state: Mutex<QueueState>,
@@ -62,7 +62,7 @@ impl From<Vec<Block>> for IncomingMessage {
     }
 }
 
-/// A message in the inbox.
+/// A message in the queue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueuedMessage {
     /// The content.
@@ -78,7 +78,7 @@ pub enum SendOutcome {
     Queued,
     /// It was added, and the oldest message was dropped.
     ReplacedOldest,
-    /// It was refused, because the inbox is full or the message is empty.
+    /// It was refused, because the queue is full or the message is empty.
     Refused,
 }
 
@@ -88,7 +88,7 @@ const DIGEST_CHARS: usize = 120;
 const MAX_DIGEST: usize = 50;
 
 impl MessageQueue {
-    /// Creates an empty inbox.
+    /// Creates an empty queue.
     pub fn new(settings: QueueSettings) -> Self {
         let state = QueueState {
             settings,
@@ -162,7 +162,7 @@ impl MessageQueue {
         seen.chain(rest).collect()
     }
 
-    /// Whether the inbox is empty.
+    /// Whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -210,6 +210,11 @@ impl MessageQueue {
     /// still wait there, for whichever process runs the session.
     pub fn take_rows(&self) -> Vec<InputId> {
         self.lock().remove_rows(|_| true)
+    }
+
+    /// Removes the messages that are made of these rows, and returns the rows that were found.
+    pub fn withdraw(&self, rows: &[InputId]) -> Vec<InputId> {
+        self.lock().remove_rows(|row| rows.contains(row))
     }
 
     /// Returns the entry of a row that was in the journal when the newest run began.
@@ -292,7 +297,7 @@ impl MessageQueue {
     }
 
     /// Whether there is a message that ends the run.
-    pub(crate) fn has_interrupt(&self) -> bool {
+    pub fn has_interrupt(&self) -> bool {
         self.lock().has_interrupt()
     }
 

@@ -1,6 +1,6 @@
 //! Questions to people about calls, and their answers.
 
-use crate::{NestedCall, RuleId, RunId};
+use crate::{NestedCall, RuleId, RunId, SessionId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -197,6 +197,54 @@ impl ApprovalAnswer {
     pub fn no() -> Self {
         Self::No { reason: None }
     }
+}
+
+/// A question about one call, as people are asked it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ApprovalQuestion {
+    /// The session that asks.
+    pub session: SessionId,
+    /// The id of the call.
+    pub id: String,
+    /// The name of the tool.
+    pub tool: String,
+    /// The arguments, which the answer is valid for.
+    pub args: Value,
+    /// The hash of the arguments ([`ApprovalReply::args_hash`]).
+    pub args_hash: String,
+    /// A sentence that explains why the call is asked about.
+    pub rule: String,
+    /// How the question may be answered, by whom and until when, with a preview of the call.
+    #[serde(flatten)]
+    pub terms: AskTerms,
+    /// What [`ApprovalAnswer::Always`] would allow, in words; `None` if that answer is not possible.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub always_scope: Option<String>,
+    /// The name of the tool that makes the call, if it is a nested one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub called_by: Option<String>,
+}
+
+impl ApprovalQuestion {
+    /// Returns the reply that gives this answer.
+    pub fn reply(&self, answer: ApprovalAnswer) -> ApprovalReply {
+        ApprovalReply {
+            id: self.id.clone(),
+            args_hash: self.args_hash.clone(),
+            answer,
+        }
+    }
+}
+
+/// What happens to a run whose questions are answered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AfterAnswer {
+    /// It is resumed by whoever answers.
+    #[default]
+    Resume,
+    /// It stays parked until somebody resumes it.
+    Leave,
 }
 
 /// An answer to one question.

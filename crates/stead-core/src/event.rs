@@ -1,9 +1,11 @@
 //! Events: what listeners are told while a run goes on. The command line, the terminal interface
 //! and servers are projections of them.
 
+use crate::client::WaitingTask;
 use crate::{
-    Block, CompactionCause, DecisionKind, DroppedCounts, PermissionMode, PlanStage, Redactor,
-    ResultStatus, RunId, RunOutcome, SessionChange, SessionId, StopReason, Todo, Usage, Usd,
+    ApprovalQuestion, Block, CompactionCause, DecisionKind, DroppedCounts, PermissionMode,
+    PlanStage, Redactor, ResultStatus, RunId, RunOutcome, SessionChange, SessionId, StopReason,
+    Todo, Usage, Usd,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -189,6 +191,11 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<String>,
     },
+    /// The run waits for answers to questions, and somebody who can answer listens.
+    Awaiting {
+        /// The questions.
+        questions: Vec<ApprovalQuestion>,
+    },
     /// A person answered.
     Decision {
         /// The call.
@@ -254,6 +261,9 @@ pub enum EventKind {
         /// The cost of the whole run; absent if any part is unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<Usd>,
+        /// Tasks of subagents that wait for a person's decision.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        waiting: Vec<WaitingTask>,
     },
 }
 
@@ -338,6 +348,7 @@ impl EventKind {
             | Self::AgentSwitched { .. }
             | Self::Steered { .. }
             | Self::Ask { .. }
+            | Self::Awaiting { .. }
             | Self::Decision { .. }
             | Self::Todos { .. }
             | Self::Plan { .. }

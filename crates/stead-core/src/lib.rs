@@ -53,15 +53,18 @@ mod variables;
 mod verdict;
 mod yaml;
 
-pub use ask::{ApprovalAnswer, ApprovalReply, Ask, AskTerms, Decision, DecisionKind};
+pub use ask::{
+    AfterAnswer, ApprovalAnswer, ApprovalQuestion, ApprovalReply, Ask, AskTerms, Decision,
+    DecisionKind,
+};
 pub use budget::{
     BudgetAccount, BudgetExhausted, BudgetScope, BudgetUnit, CallEstimate, CallReservation,
     MIN_ANSWER_TOKENS, SpendAmount, SpendLimit, budget_setting_name,
 };
 pub use client::{
     AnswerPolicy, Client, ClientError, ClientFuture, Command, Cursor, EventId, EventIdError,
-    InputCommand, InputStatus, QueueMode, Receipt, SessionAddress, SessionEvent, SessionEventBody,
-    Subscription,
+    InputCommand, InputStatus, Pinned, Presence, QueueMode, Receipt, RunReport, SessionAddress,
+    SessionEvent, SessionEventBody, Subscription, WaitingTask,
 };
 pub use context::{
     CompactionPlan, ContextBudget, ContextView, VerbatimSection, media_tokens, message_tokens,

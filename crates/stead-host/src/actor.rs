@@ -1,21 +1,23 @@
 //! The actor of a session: it owns the session and carries out commands one after another.
 
 use crate::approver::HostApprover;
-use crate::desk::{Desk, receive};
+use crate::disposition::AnswerCommand;
 use crate::error::is_locked;
 use crate::feed::Feed;
 use crate::link::{LinkMessage, SessionLink};
+use crate::mailbox::{Mailbox, receive};
 use crate::reply::{ActorCommands, PendingCommand, ReplyTo, RunReach};
 use crate::run_progress::RunProgress;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_agent::{
-    AfterAnswer, AgentError, BackgroundTaskPolicy, IncomingMessage, MessageQueue, Pinned,
-    RunOptions, RunReport, Session,
+    Agent, AgentError, BackgroundTaskPolicy, IncomingMessage, MessageQueue, RunOptions, Session,
 };
-use stead_core::{AnswerPolicy, ApprovalReply, Command, InputCommand, SpendAmount};
-use stead_store::{Holder, LockWait, StoreError};
+use stead_core::{
+    AfterAnswer, AnswerPolicy, Command, InputCommand, Owner, RunReport, SetEntry, SpendAmount,
+};
+use stead_store::LockWait;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -28,35 +30,68 @@ const PROBE_LASTS: Duration = Duration::from_millis(250);
 pub struct SessionOptions {
     /// What happens to background tasks when the model is done.
     pub background_tasks: BackgroundTaskPolicy,
+    /// What happens to messages that wait when a run is stopped.
+    pub queue_after_stop: QueueAfterStop,
+}
+
+/// What happens to messages that wait when a run ends before the model was done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum QueueAfterStop {
+    /// The next run begins with them.
+    #[default]
+    Continue,
+    /// They wait for the next command, so that whoever sent them can take them back
+    /// ([`Command::Withdraw`]).
+    Hold,
 }
 
 /// The actor of one session.
 pub(crate) struct SessionActor {
     session: Session,
-    desk: Desk,
+    /// The agent and the owner, for sessions of subagents.
+    agent: Arc<Agent>,
+    owner: Owner,
+    mailbox: Mailbox,
+}
+
+/// What a run begins with.
+enum RunStart {
+    Input(Vec<stead_core::Block>),
+    Resume(SpendAmount),
+    Wake,
 }
 
 impl SessionActor {
     pub(crate) fn new(
-        session: Session,
+        (agent, owner): (Arc<Agent>, Owner),
         (link, feed): (Arc<SessionLink>, Arc<Feed>),
         (queue, approver): (Arc<MessageQueue>, Arc<HostApprover>),
         options: SessionOptions,
         (commands, closing): (ActorCommands, CancellationToken),
     ) -> Self {
-        let doors = (queue, approver);
-        let desk = Desk::new((link, feed), doors, options, commands, closing);
-        Self { session, desk }
+        let session = agent.session_of(owner.clone(), link.session.clone());
+        let mailbox = Mailbox::new((link, feed), (queue, approver), options, commands, closing);
+        Self {
+            session,
+            agent,
+            owner,
+            mailbox,
+        }
+    }
+
+    /// The session, which nothing has used yet.
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
     }
 
     /// Carries out commands until nobody holds a handle and nothing is left to do.
     pub(crate) async fn work(mut self) {
-        self.desk.remote = self.desk.link.listen().await.ok();
-        self.desk.link.publish(&LinkMessage::WhoListens);
+        self.mailbox.remote = self.mailbox.link.listen().await.ok();
+        self.mailbox.link.publish(&LinkMessage::WhoListens);
         let mut task_ends = self.session.subagents().watch_finished();
         loop {
             self.take_rows().await;
-            if let Some(next) = self.desk.pending.pop_front() {
+            if let Some(next) = self.mailbox.pending.pop_front() {
                 let was_wake = matches!(next.command, Command::Wake);
                 let before = self.session.state().seq;
                 self.carry_out(next).await;
@@ -67,13 +102,13 @@ impl SessionActor {
                 }
                 continue;
             }
-            if let Some((reason, reply)) = self.desk.finishing.take() {
+            if let Some((reason, reply)) = self.mailbox.finishing.take() {
                 let finished = self.session.finish(reason).await;
                 self.session.flush().await;
                 let _ = reply.send(finished);
                 continue;
             }
-            if self.desk.is_done() {
+            if self.mailbox.is_done() {
                 break;
             }
             self.wait_for_work(&mut task_ends).await;
@@ -83,36 +118,35 @@ impl SessionActor {
 
     /// Takes the rows that are due, unless they are those of a process that runs the session.
     async fn take_rows(&mut self) {
-        if Instant::now() < self.desk.rows_due {
+        if Instant::now() < self.mailbox.rows_due {
             return;
         }
-        if self.desk.is_contended && self.session.is_busy().await {
-            return self.desk.wait_for_holder();
+        if self.mailbox.is_contended && self.session.is_busy().await {
+            return self.mailbox.wait_for_holder();
         }
-        self.desk.take_rows_when_idle().await;
+        self.mailbox.take_rows_when_idle().await;
     }
 
     /// Waits until there may be something to do.
     async fn wait_for_work(&mut self, task_ends: &mut watch::Receiver<u64>) {
-        let desk = &mut self.desk;
-        // Messages wait with the rows until the session is free.
-        let has_messages = !desk.queue.is_empty() && !desk.is_contended;
-        let may_end = !desk.has_handles && desk.queue.is_empty();
-        let look_due = desk.look_due();
+        let mailbox = &mut self.mailbox;
+        let has_input = mailbox.has_input();
+        let may_end = !mailbox.has_handles && mailbox.queue.is_empty();
+        let look_due = mailbox.look_due();
         tokio::select! {
             biased;
-            message = desk.commands.recv(), if desk.has_handles => match message {
-                Some(message) => desk.on_idle_message(message),
-                None => desk.has_handles = false,
+            message = mailbox.commands.recv(), if mailbox.has_handles => match message {
+                Some(message) => mailbox.on_idle_message(message),
+                None => mailbox.has_handles = false,
             },
-            Some(message) = desk.queue.next_input(), if has_messages => {
+            Some(message) = mailbox.queue.next_input(), if has_input => {
                 self.run_message(message).await;
                 self.wake_if_due();
             }
-            received = receive(&mut desk.remote) => desk.on_received(received),
+            received = receive(&mut mailbox.remote) => mailbox.on_received(received),
             Ok(()) = task_ends.changed() => self.wake_if_due(),
             () = sleep_until(look_due) => {}
-            () = desk.closing.cancelled(), if may_end => {}
+            () = mailbox.closing.cancelled(), if may_end => {}
         }
     }
 
@@ -120,7 +154,7 @@ impl SessionActor {
     /// to its end first: it was given before the message.
     async fn run_message(&mut self, message: IncomingMessage) {
         if self.is_interrupted().await {
-            self.desk.queue.return_input(message);
+            self.mailbox.queue.return_input(message);
             self.resume(ReplyTo::Nobody).await;
             return;
         }
@@ -130,7 +164,7 @@ impl SessionActor {
 
     /// Whether the session has an open run that waits for nobody.
     async fn is_interrupted(&mut self) -> bool {
-        let link = &self.desk.link;
+        let link = &self.mailbox.link;
         let end = link.journals.tail(&link.session).await;
         let is_known = matches!(end, Ok(Some(end)) if end.seq == self.session.state().seq);
         // The run itself finds what is wrong with a journal that cannot be read.
@@ -140,13 +174,13 @@ impl SessionActor {
 
     /// Begins a run if tasks have ended that the model was not told of.
     fn wake_if_due(&mut self) {
-        let is_due = self.desk.options.background_tasks == BackgroundTaskPolicy::Detach
+        let is_due = self.mailbox.options.background_tasks == BackgroundTaskPolicy::Detach
             && self.session.has_finished_tasks()
             && self.session.state().run.is_none()
-            && self.desk.pending.is_empty()
-            && self.desk.queue.is_empty();
+            && self.mailbox.pending.is_empty()
+            && self.mailbox.queue.is_empty();
         if is_due {
-            self.desk.pending.push_back(PendingCommand {
+            self.mailbox.pending.push_back(PendingCommand {
                 command: Command::Wake,
                 reply: ReplyTo::Nobody,
             });
@@ -157,19 +191,17 @@ impl SessionActor {
     async fn carry_out(&mut self, PendingCommand { command, reply }: PendingCommand) {
         match command {
             Command::Input(mut input) => {
-                let rows = reply.row().into_iter().collect();
                 let message = IncomingMessage {
                     content: std::mem::take(&mut input.content),
-                    rows,
+                    rows: reply.row().into_iter().collect(),
                     ..IncomingMessage::default()
                 };
                 self.run_input(input, message, reply).await;
             }
             Command::Steer { content, origin } => {
-                let rows = reply.row().into_iter().collect();
                 let message = IncomingMessage {
                     content,
-                    rows,
+                    rows: reply.row().into_iter().collect(),
                     ..IncomingMessage::default()
                 };
                 let input = InputCommand {
@@ -183,7 +215,7 @@ impl SessionActor {
                 answers,
                 changes,
             } => {
-                let options = self.desk.run_options(answers, &changes);
+                let options = self.mailbox.run_options(answers, changes.clone());
                 let command = Command::Resume {
                     raise,
                     answers,
@@ -193,12 +225,27 @@ impl SessionActor {
                     .await;
             }
             Command::Wake => {
-                let options = self.desk.run_options(AnswerPolicy::Ask, &[]);
+                let options = self.mailbox.run_options(AnswerPolicy::Ask, Vec::new());
                 self.run(RunStart::Wake, options, None, reply).await;
             }
-            Command::Answer { replies, by } => self.answer(replies, by, reply).await,
+            Command::Answer {
+                replies,
+                by,
+                then,
+                subagent,
+            } => {
+                let answer = AnswerCommand {
+                    replies,
+                    by,
+                    then,
+                    subagent,
+                };
+                self.answer(answer, reply).await;
+            }
             Command::Cancel { by } => self.cancel(by, reply).await,
+            Command::Withdraw { inputs } => self.withdraw(inputs, reply).await,
             other @ (Command::Set { .. }
+            | Command::Pin { .. }
             | Command::Compact { .. }
             | Command::Rewind { .. }
             | Command::Fork { .. }
@@ -214,40 +261,72 @@ impl SessionActor {
         let wait = LockWait::No;
         match command {
             Command::Set { changes, by } => {
-                for change in changes {
-                    self.session.set(change, &by, wait).await?;
-                }
-                Ok(())
+                let set = changes.into_iter().map(|change| SetEntry {
+                    change,
+                    by: by.clone(),
+                });
+                self.session.set_all(set.collect(), wait).await.map(drop)
             }
-            Command::Compact { focus } => {
-                let options = self.desk.run_options(AnswerPolicy::Ask, &[]);
-                self.session.compact(focus, options).await.map(drop)
-            }
+            Command::Pin { turn, pinned } => self.session.pin(turn, pinned, wait).await,
+            Command::Compact { focus } => self.compact(focus).await,
             Command::Rewind { turn } => self.session.rewind(turn, wait).await.map(drop),
             Command::Fork { to, turn } => self.session.fork(to, turn).await.map(drop),
             Command::Undo { run } => self.session.undo(&run).await.map(drop),
             Command::Input(_)
             | Command::Steer { .. }
             | Command::Answer { .. }
+            | Command::Withdraw { .. }
             | Command::Cancel { .. }
             | Command::Resume { .. }
             | Command::Wake => Ok(()),
         }
     }
 
+    /// Compacts the context. Commands that arrive meanwhile wait; a cancellation stops it.
+    async fn compact(&mut self, focus: Option<String>) -> Result<(), AgentError> {
+        let Self {
+            session, mailbox, ..
+        } = self;
+        let progress = RunProgress::new(session.id().clone(), None);
+        let options = RunOptions {
+            listener: mailbox.feed.listener(),
+            entries: Some(progress.entry_listener(&mailbox.feed)),
+            ..mailbox.run_options(AnswerPolicy::Ask, Vec::new())
+        };
+        let cancel = options.cancel.clone();
+        let mut compacting = Box::pin(session.compact(focus, options));
+        loop {
+            tokio::select! {
+                biased;
+                compacted = &mut compacting => return compacted.map(drop),
+                message = mailbox.commands.recv(), if mailbox.has_handles => match message {
+                    Some(message) => {
+                        mailbox.on_message_during_compaction(message, &cancel).await;
+                    }
+                    None => mailbox.has_handles = false,
+                },
+            }
+        }
+    }
+
+    /// Takes back inputs that wait, here or in the process that runs the session.
+    async fn withdraw(&mut self, inputs: Vec<stead_core::InputId>, reply: ReplyTo) {
+        if self.session.is_busy().await {
+            let command = Command::Withdraw { inputs };
+            return self.mailbox.queue_for_holder(command, reply).await;
+        }
+        self.mailbox.withdraw(&inputs).await;
+        self.mailbox.acknowledge_done(reply).await;
+    }
+
     /// Cancels the run of another process, or one that a dead process left open.
     async fn cancel(&mut self, by: String, reply: ReplyTo) {
-        let session = self.session.id().clone();
         if self.session.is_busy().await {
-            let locked = AgentError::Store(StoreError::Locked {
-                session,
-                holder: Holder::default(),
-            });
             let command = Command::Cancel { by };
-            return self.desk.queue_for_holder(command, reply, locked).await;
+            return self.mailbox.queue_for_holder(command, reply).await;
         }
         if self.is_interrupted().await {
-            let options = self.desk.run_options(AnswerPolicy::Ask, &[]);
+            let options = self.mailbox.run_options(AnswerPolicy::Ask, Vec::new());
             options.cancel.cancel();
             let start = RunStart::Resume(SpendAmount::default());
             return self
@@ -255,8 +334,7 @@ impl SessionActor {
                 .await;
         }
         let reason = "no run is going on in this session";
-        let error = AgentError::NothingToResume(session);
-        self.desk.refuse(reply, reason, error).await;
+        self.mailbox.refuse(reply, reason).await;
     }
 
     async fn settle_change(
@@ -268,75 +346,93 @@ impl SessionActor {
         let seq = self.session.state().seq;
         match done {
             Ok(()) => {
-                self.desk.feed.journal_changed(seq);
-                self.desk.acknowledge(reply, seq).await;
+                self.mailbox.feed.journal_changed(seq);
+                self.mailbox.acknowledge(reply, seq).await;
             }
             Err(error) if is_locked(&error) => {
-                self.desk.queue_for_holder(command, reply, error).await;
+                self.mailbox.queue_for_holder(command, reply).await;
             }
-            Err(error) => self.desk.fail(reply, error).await,
+            Err(error) => self.mailbox.fail(reply, error).await,
         }
     }
 
     /// Answers questions of a parked run, and resumes it once none is left.
-    async fn answer(&mut self, replies: Vec<ApprovalReply>, by: String, reply: ReplyTo) {
-        let answered = self
-            .session
-            .answer(&replies, &by, AfterAnswer::Resume, LockWait::No)
+    async fn answer(&mut self, answer: AnswerCommand, reply: ReplyTo) {
+        let mut of_subagent = answer
+            .subagent
+            .clone()
+            .map(|child| self.agent.session_of(self.owner.clone(), child));
+        let is_own = of_subagent.is_none();
+        let asking = of_subagent.as_mut().unwrap_or(&mut self.session);
+        let answered = asking
+            .answer(&answer.replies, &answer.by, answer.then, LockWait::No)
             .await;
-        let seq = self.session.state().seq;
+        let seq = asking.state().seq;
         match answered {
             Ok(answered) => {
-                self.desk.feed.journal_changed(seq);
-                let goes_on = answered.still_open.is_empty();
-                match (reply, goes_on) {
-                    // The report of the resumed run is awaited.
-                    (reply @ ReplyTo::Caller(_), true) => self.resume(reply).await,
-                    (reply, true) => {
-                        self.desk.acknowledge(reply, seq).await;
-                        self.resume(ReplyTo::Nobody).await;
-                    }
-                    (reply @ ReplyTo::Caller(_), false) => {
-                        let waits = AgentError::RunOpen(self.session.id().clone());
-                        self.desk.fail(reply, waits).await;
-                    }
-                    (reply, false) => self.desk.acknowledge(reply, seq).await,
+                if is_own {
+                    self.mailbox.feed.journal_changed(seq);
+                }
+                self.mailbox.acknowledge(reply, seq).await;
+                let resumes = answered.still_open.is_empty() && answer.then == AfterAnswer::Resume;
+                let has_run = is_own || self.is_interrupted().await;
+                if resumes && has_run {
+                    self.resume(ReplyTo::Nobody).await;
                 }
             }
-            Err(error) if is_locked(&error) => {
-                let command = Command::Answer { replies, by };
-                self.desk.queue_for_holder(command, reply, error).await;
-            }
-            Err(error) => self.desk.fail(reply, error).await,
+            Err(error) if is_locked(&error) => self.answer_holder(answer, reply).await,
+            Err(error) => self.mailbox.fail(reply, error).await,
         }
     }
 
+    /// Leaves answers to the process that runs the session. A subagent runs in the process of the
+    /// session that it works for.
+    async fn answer_holder(&mut self, answer: AnswerCommand, reply: ReplyTo) {
+        let is_loaded = self.session.load().await.is_ok();
+        let spawned = self.session.state().spawned.as_ref();
+        let root = spawned
+            .filter(|_| is_loaded)
+            .map(|spawned| spawned.tree.clone());
+        let Some(root) = root else {
+            return self.mailbox.queue_for_holder(answer.into(), reply).await;
+        };
+        let place = self.agent.place();
+        let link = self
+            .mailbox
+            .link
+            .of_session(&**place, &self.owner, root.clone());
+        let asks = self.session.id().clone();
+        let answer = AnswerCommand {
+            subagent: Some(answer.subagent.unwrap_or(asks)),
+            ..answer
+        };
+        self.mailbox
+            .queue_for_root((root, &link), answer.into(), reply)
+            .await;
+    }
+
     async fn resume(&mut self, reply: ReplyTo) {
-        let options = self.desk.run_options(AnswerPolicy::Ask, &[]);
+        let options = self.mailbox.run_options(AnswerPolicy::Ask, Vec::new());
         let raise = SpendAmount::default();
         self.run(RunStart::Resume(raise), options, None, reply)
             .await;
     }
 
     async fn run_input(&mut self, input: InputCommand, message: IncomingMessage, reply: ReplyTo) {
-        let mut options = self.desk.run_options(input.answers, &input.changes);
-        options.origin = message.origin.unwrap_or_else(|| input.origin.clone());
-        options.inputs = message.rows;
-        options.pin = match input.pinned {
-            true => Pinned::Yes,
-            false => Pinned::No,
+        let options = RunOptions {
+            origin: message.origin.unwrap_or_else(|| input.origin.clone()),
+            inputs: message.rows,
+            pin: input.pinned,
+            ..self
+                .mailbox
+                .run_options(input.answers, input.changes.clone())
         };
         let command = Command::Input(InputCommand {
             content: message.content.clone(),
             ..input
         });
-        self.run(
-            RunStart::Input(message.content),
-            options,
-            Some(command),
-            reply,
-        )
-        .await;
+        let start = RunStart::Input(message.content);
+        self.run(start, options, Some(command), reply).await;
     }
 
     /// Runs the session to its end. Commands that arrive meanwhile reach the run. If another process
@@ -344,25 +440,28 @@ impl SessionActor {
     async fn run(
         &mut self,
         start: RunStart,
-        mut options: RunOptions,
+        options: RunOptions,
         command: Option<Command>,
         reply: ReplyTo,
     ) {
-        let Self { session, desk } = self;
+        let Self {
+            session, mailbox, ..
+        } = self;
         // Whoever opens the session during the run reaches this actor.
-        let _reachable = desk.own_commands.upgrade();
+        let _reachable = mailbox.own_commands.upgrade();
         let rows = options.inputs.clone();
-        if matches!(reply, ReplyTo::Caller(_)) {
-            // Another host holds the session for a moment when it looks whether it is free.
-            options.wait = LockWait::AtMost(PROBE_LASTS);
-        }
-        let progress = Arc::new(RunProgress::default());
         let (reply, receipt) = match reply {
             ReplyTo::Client(sender) => (ReplyTo::Nobody, Some(sender)),
-            other => (other, None),
+            other @ (ReplyTo::Row(_) | ReplyTo::Nobody) => (other, None),
         };
-        progress.set_receipt(receipt);
-        options.entries = Some(progress.entry_listener(&desk.feed));
+        let progress = RunProgress::new(session.id().clone(), receipt);
+        let options = RunOptions {
+            listener: progress.listener(&mailbox.feed),
+            entries: Some(progress.entry_listener(&mailbox.feed)),
+            // Another host holds the session for a moment when it looks whether it is free.
+            wait: LockWait::AtMost(PROBE_LASTS),
+            ..options
+        };
         let reach = RunReach {
             cancel: options.cancel.clone(),
             progress: progress.clone(),
@@ -378,40 +477,34 @@ impl SessionActor {
                     biased;
                     report = &mut running => break report,
                     () = progress.changed.notified() => {
-                        desk.settle_recorded(&progress).await;
-                        desk.rows_due = Instant::now();
+                        mailbox.settle_recorded(&progress).await;
+                        mailbox.rows_due = Instant::now();
                     }
-                    message = desk.commands.recv(), if desk.has_handles => match message {
-                        Some(message) => desk.on_message_during_run(message, &reach).await,
-                        None => desk.has_handles = false,
+                    message = mailbox.commands.recv(), if mailbox.has_handles => match message {
+                        Some(message) => mailbox.on_message_during_run(message, &reach).await,
+                        None => mailbox.has_handles = false,
                     },
-                    received = receive(&mut desk.remote) => desk.on_received(received),
-                    () = sleep_until(desk.rows_due), if progress.has_begun() => {
-                        desk.take_rows_during_run(&reach).await;
+                    received = receive(&mut mailbox.remote) => mailbox.on_received(received),
+                    () = sleep_until(mailbox.rows_due), if progress.has_begun() => {
+                        mailbox.take_rows_during_run(&reach).await;
                     }
                 }
             }
         };
-        desk.settle_recorded(&progress).await;
-        desk.is_contended = false;
+        mailbox.settle_recorded(&progress).await;
+        mailbox.is_contended = false;
         match report {
             Ok(report) => {
                 let end = session.state().seq;
-                desk.on_run_ended(end).await;
-                desk.report(reply, report, end).await;
+                mailbox.on_run_ended(report.outcome, end).await;
+                mailbox.settle_run(reply, end).await;
             }
             Err(error) => {
-                desk.on_run_failed();
-                desk.on_failed_start(error, (rows, command), reply, &progress)
+                mailbox.on_run_failed();
+                mailbox
+                    .on_failed_run(error, (rows, command), reply, &progress)
                     .await
             }
         }
     }
-}
-
-/// What a run begins with.
-enum RunStart {
-    Input(Vec<stead_core::Block>),
-    Resume(SpendAmount),
-    Wake,
 }

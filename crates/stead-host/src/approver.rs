@@ -2,11 +2,13 @@
 
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use stead_agent::{ApprovalError, ApprovalQuestion, Approver, SignedAnswer};
-use stead_core::{ApprovalAnswer, ApprovalReply, InputId};
+use stead_agent::{ApprovalError, Approver, SignedAnswer};
+use stead_core::{ApprovalAnswer, ApprovalQuestion, ApprovalReply, InputId, SessionId};
 use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
 
-/// Waits for answers to the questions of a run while somebody listens who can be asked.
+/// Waits for answers to the questions of a run and of its subagents while somebody listens who can
+/// be asked.
 #[derive(Debug, Default)]
 pub(crate) struct HostApprover {
     state: Mutex<ApproverState>,
@@ -15,24 +17,30 @@ pub(crate) struct HostApprover {
 
 #[derive(Debug, Default)]
 struct ApproverState {
-    /// The questions that are asked now.
+    /// The questions that are asked now, by the run and by subagents.
     open: Vec<AskedCall>,
     /// The answers that were sent and are not recorded, oldest first. Those that are for no open
     /// question may be for one that the run is about to ask.
     sent: Vec<SentAnswers>,
-    /// The number of listeners who can be asked.
+    /// The number of listeners of this process who can be asked.
     people: usize,
+    /// Until when somebody in another process can be asked.
+    people_elsewhere_until: Option<Instant>,
 }
 
-#[derive(Debug)]
+/// A question that is asked now.
+#[derive(Debug, Clone, PartialEq)]
 struct AskedCall {
+    session: SessionId,
     id: String,
     args_hash: String,
 }
 
-/// Answers of one person, which wait for their questions or for their decisions.
+/// Answers of one person to questions of one session, which wait for their questions or for their
+/// decisions.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SentAnswers {
+    pub(crate) session: SessionId,
     pub(crate) replies: Vec<ApprovalReply>,
     pub(crate) by: String,
     /// The row of the inbox.
@@ -58,16 +66,17 @@ impl HostApprover {
         AttachedPerson(self.clone())
     }
 
-    /// Whether somebody who can be asked listens.
-    pub(crate) fn has_people(&self) -> bool {
-        self.lock().people > 0
+    /// Somebody in another process can be asked until then.
+    pub(crate) fn attach_elsewhere(&self, until: Instant) {
+        self.lock().people_elsewhere_until = Some(until);
+        self.changed.notify_waiters();
     }
 
     /// Takes answers, for the questions that are open or that the run asks next. Refused if one is
     /// about other arguments than those that are asked about.
     pub(crate) fn reply(&self, sent: SentAnswers) -> Result<(), ApprovalError> {
         let mut state = self.lock();
-        if let Some(id) = state.stale_reply(&sent.replies) {
+        if let Some(id) = state.stale_reply(&sent) {
             return Err(ApprovalError::Stale { id });
         }
         state.sent.push(sent);
@@ -76,13 +85,21 @@ impl HostApprover {
         Ok(())
     }
 
-    /// Removes the answers of which a decision is recorded. Returns their rows.
-    pub(crate) fn take_decided(&self, call: &str) -> Vec<InputId> {
-        let decided = |sent: &mut SentAnswers| sent.replies.iter().any(|reply| reply.id == call);
+    /// Removes the answer to a call whose decision is recorded. Returns the rows of which every
+    /// answer is.
+    pub(crate) fn take_decided(&self, session: &SessionId, call: &str) -> Vec<InputId> {
         let mut state = self.lock();
+        for sent in state
+            .sent
+            .iter_mut()
+            .filter(|sent| sent.session == *session)
+        {
+            sent.replies.retain(|reply| reply.id != call);
+        }
+        let is_done = |sent: &mut SentAnswers| sent.replies.is_empty();
         state
             .sent
-            .extract_if(.., decided)
+            .extract_if(.., is_done)
             .map(|sent| sent.row)
             .collect()
     }
@@ -92,34 +109,26 @@ impl HostApprover {
         std::mem::take(&mut self.lock().sent)
     }
 
-    /// Asks `questions` from now on.
-    fn open(&self, questions: &[ApprovalQuestion]) {
-        self.lock().open = questions
-            .iter()
-            .map(|question| AskedCall {
-                id: question.id.clone(),
-                args_hash: question.args_hash.clone(),
-            })
-            .collect();
-    }
-
-    /// Returns the answers once all questions have one, or nobody is left who can be asked.
-    fn settled(&self) -> Option<Vec<SignedAnswer>> {
-        let mut state = self.lock();
+    /// Returns the answers to `asked` once all of them have one, or nobody is left who can be asked.
+    fn settled(&self, asked: &[AskedCall]) -> Settled {
+        let state = self.lock();
         let answers: Vec<Option<SignedAnswer>> =
-            state.open.iter().map(|asked| state.answer(asked)).collect();
+            asked.iter().map(|asked| state.answer(asked)).collect();
         let is_complete = answers.iter().all(Option::is_some);
         if !is_complete && state.people > 0 {
-            return None;
+            return Settled::Wait(None);
         }
-        state.open.clear();
+        let elsewhere = state.people_elsewhere_until;
+        if let Some(until) = elsewhere.filter(|until| !is_complete && Instant::now() < *until) {
+            return Settled::Wait(Some(until));
+        }
         let or_later = |answer: Option<SignedAnswer>| {
             answer.unwrap_or(SignedAnswer {
                 answer: ApprovalAnswer::Later,
                 by: String::new(),
             })
         };
-        Some(answers.into_iter().map(or_later).collect())
+        Settled::Answers(answers.into_iter().map(or_later).collect())
     }
 
     fn lock(&self) -> MutexGuard<'_, ApproverState> {
@@ -127,19 +136,31 @@ impl HostApprover {
     }
 }
 
+/// Whether questions are answered.
+enum Settled {
+    Answers(Vec<SignedAnswer>),
+    /// Not yet; it is decided at this time at the latest, if there is one.
+    Wait(Option<Instant>),
+}
+
 impl ApproverState {
     /// Returns the call of a reply that is about other arguments than the open question.
-    fn stale_reply(&self, replies: &[ApprovalReply]) -> Option<String> {
+    fn stale_reply(&self, sent: &SentAnswers) -> Option<String> {
         let is_stale = |reply: &&ApprovalReply| {
-            let asked = self.open.iter().find(|asked| asked.id == reply.id);
+            let asked = self
+                .open
+                .iter()
+                .find(|asked| asked.session == sent.session && asked.id == reply.id);
             asked.is_some_and(|asked| asked.args_hash != reply.args_hash)
         };
-        replies.iter().find(is_stale).map(|reply| reply.id.clone())
+        let stale = sent.replies.iter().find(is_stale);
+        stale.map(|reply| reply.id.clone())
     }
 
     /// Returns the newest answer to a question.
     fn answer(&self, asked: &AskedCall) -> Option<SignedAnswer> {
-        self.sent.iter().rev().find_map(|sent| {
+        let of_session = |sent: &&SentAnswers| sent.session == asked.session;
+        self.sent.iter().rev().filter(of_session).find_map(|sent| {
             let is_meant =
                 |reply: &&ApprovalReply| reply.id == asked.id && reply.args_hash == asked.args_hash;
             let reply = sent.replies.iter().find(is_meant)?;
@@ -151,9 +172,43 @@ impl ApproverState {
     }
 }
 
+/// The questions of one asker, which are open as long as this exists.
+struct OpenQuestions<'a> {
+    approver: &'a HostApprover,
+    asked: Vec<AskedCall>,
+}
+
+impl<'a> OpenQuestions<'a> {
+    fn new(approver: &'a HostApprover, questions: &[ApprovalQuestion]) -> Self {
+        let asked: Vec<AskedCall> = questions
+            .iter()
+            .map(|question| AskedCall {
+                session: question.session.clone(),
+                id: question.id.clone(),
+                args_hash: question.args_hash.clone(),
+            })
+            .collect();
+        approver.lock().open.extend(asked.iter().cloned());
+        Self { approver, asked }
+    }
+}
+
+impl Drop for OpenQuestions<'_> {
+    fn drop(&mut self) {
+        let mut state = self.approver.lock();
+        state.open.retain(|open| !self.asked.contains(open));
+    }
+}
+
 impl Approver for HostApprover {
     fn name(&self) -> String {
         String::new()
+    }
+
+    fn is_present(&self) -> bool {
+        let state = self.lock();
+        let elsewhere = state.people_elsewhere_until;
+        state.people > 0 || elsewhere.is_some_and(|until| Instant::now() < until)
     }
 
     fn answer<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, ApprovalAnswer> {
@@ -169,16 +224,22 @@ impl Approver for HostApprover {
         questions: &'a [ApprovalQuestion],
     ) -> BoxFuture<'a, Vec<SignedAnswer>> {
         Box::pin(async move {
-            self.open(questions);
+            let open = OpenQuestions::new(self, questions);
             loop {
                 let changed = self.changed.notified();
                 tokio::pin!(changed);
                 // Registered before the state is checked: an answer in between would be missed.
                 changed.as_mut().enable();
-                if let Some(answers) = self.settled() {
-                    return answers;
+                match self.settled(&open.asked) {
+                    Settled::Answers(answers) => return answers,
+                    Settled::Wait(None) => changed.await,
+                    Settled::Wait(Some(until)) => {
+                        tokio::select! {
+                            () = changed => {}
+                            () = sleep_until(until) => {}
+                        }
+                    }
                 }
-                changed.await;
             }
         })
     }

@@ -1,16 +1,21 @@
 //! Errors of sessions and stores as clients are told them.
 
-use stead_agent::AgentError;
+use stead_agent::{AgentError, NoModelReason};
 use stead_core::{ClientError, SessionId};
 use stead_store::{InboxError, StoreError};
 
 pub(crate) fn from_agent(error: &AgentError) -> ClientError {
     match error {
         AgentError::Store(StoreError::NotFound(session)) => ClientError::NoSession(session.clone()),
-        other => ClientError::Refused {
-            message: other.to_string(),
-            hint: other.hint(),
-        },
+        AgentError::NoModel(NoModelReason::NotSet) => ClientError::NoModel,
+        other => {
+            let message = other.to_string();
+            let hint = other.hint();
+            match other.is_failure() {
+                true => ClientError::Failed { message, hint },
+                false => ClientError::Refused { message, hint },
+            }
+        }
     }
 }
 
@@ -18,10 +23,7 @@ pub(crate) fn from_inbox(session: &SessionId, error: InboxError) -> ClientError 
     match error {
         InboxError::KeyConflict(key) => ClientError::KeyConflict(key),
         InboxError::Full(_) => ClientError::InboxFull(session.clone()),
-        InboxError::TooLarge { .. } => ClientError::Refused {
-            message: error.to_string(),
-            hint: None,
-        },
+        InboxError::TooLarge { .. } => ClientError::refused(error.to_string()),
         InboxError::Store(error) => from_store(error),
     }
 }
@@ -29,7 +31,10 @@ pub(crate) fn from_inbox(session: &SessionId, error: InboxError) -> ClientError 
 pub(crate) fn from_store(error: StoreError) -> ClientError {
     match error {
         StoreError::NotFound(session) => ClientError::NoSession(session),
-        other => ClientError::Failed(other.to_string()),
+        other => ClientError::Failed {
+            message: other.to_string(),
+            hint: other.hint(),
+        },
     }
 }
 

@@ -1,14 +1,17 @@
 //! The events of a session that this process runs, for subscribers here and elsewhere.
 
 use crate::link::{LinkMessage, SessionLink};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use stead_agent::{EntryListener, Listener};
 use stead_core::{Event, EventId, EventKind, JournalLine};
-use tokio::sync::broadcast;
+use tokio::sync::Notify;
 
-/// The events that wait for a slow subscriber; one that lags behind reads the journal.
-const FEED_CAPACITY: usize = 1024;
+/// The items that wait for a subscriber before adjacent deltas are merged.
+const MERGE_ABOVE_ITEMS: usize = 64;
+/// The items that wait for a subscriber at most; one that lags further behind reads the journal.
+const MAX_ITEMS: usize = 16 * 1024;
 /// How long other processes are sent live events after somebody there said that they listen.
 pub(crate) const HELLO_LASTS: Duration = Duration::from_secs(15);
 
@@ -17,14 +20,13 @@ pub(crate) const HELLO_LASTS: Duration = Duration::from_secs(15);
 pub(crate) enum FeedItem {
     Entry(Arc<JournalLine>),
     Live(EventId, Arc<Event>),
-    /// The journal changed outside a run.
+    /// The journal changed outside a run, or the subscriber lags too far behind.
     Changed,
 }
 
 /// Tells subscribers what happens in a session.
 #[derive(Debug)]
 pub(crate) struct Feed {
-    sender: broadcast::Sender<FeedItem>,
     link: Arc<SessionLink>,
     state: Mutex<FeedState>,
 }
@@ -37,20 +39,127 @@ struct FeedState {
     epoch: u64,
     /// Until when other processes want to hear live events.
     heard_until: Option<Instant>,
+    /// What the subscribers of this process have not taken yet.
+    buffers: Vec<Weak<FeedBuffer>>,
+}
+
+/// What a subscriber has not taken yet.
+#[derive(Debug, Default)]
+struct FeedBuffer {
+    items: Mutex<VecDeque<FeedItem>>,
+    filled: Notify,
+}
+
+/// The events for one subscriber in this process. A run does not wait for subscribers.
+#[derive(Debug)]
+pub(crate) struct FeedReceiver(Arc<FeedBuffer>);
+
+impl FeedReceiver {
+    /// Waits for the next item. Dropping the future loses nothing.
+    pub(crate) async fn recv(&self) -> FeedItem {
+        loop {
+            let filled = self.0.filled.notified();
+            tokio::pin!(filled);
+            // Registered before the items are checked: one that comes in between would be missed.
+            filled.as_mut().enable();
+            if let Some(item) = self.0.lock().pop_front() {
+                return item;
+            }
+            filled.await;
+        }
+    }
+}
+
+impl FeedBuffer {
+    fn push(&self, item: FeedItem) {
+        let mut items = self.lock();
+        if items.len() >= MERGE_ABOVE_ITEMS
+            && let Some(last) = items.back_mut()
+            && merge_delta(last, &item)
+        {
+            return;
+        }
+        if items.len() >= MAX_ITEMS {
+            items.clear();
+            items.push_back(FeedItem::Changed);
+        }
+        items.push_back(item);
+        drop(items);
+        self.filled.notify_waiters();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<FeedItem>> {
+        self.items.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Appends a delta to the one before it, if both belong to the same text.
+fn merge_delta(last: &mut FeedItem, next: &FeedItem) -> bool {
+    let FeedItem::Live(next_id, next) = next else {
+        return false;
+    };
+    let FeedItem::Live(id, event) = last else {
+        return false;
+    };
+    if (&event.run, &event.source) != (&next.run, &next.source) {
+        return false;
+    }
+    let merged = match (&event.kind, &next.kind) {
+        (EventKind::TextDelta { text }, EventKind::TextDelta { text: more }) => {
+            EventKind::TextDelta {
+                text: format!("{text}{more}"),
+            }
+        }
+        (EventKind::ThinkingDelta { text }, EventKind::ThinkingDelta { text: more }) => {
+            EventKind::ThinkingDelta {
+                text: format!("{text}{more}"),
+            }
+        }
+        (
+            EventKind::ToolOutputDelta { id, text },
+            EventKind::ToolOutputDelta {
+                id: same,
+                text: more,
+            },
+        ) if id == same => EventKind::ToolOutputDelta {
+            id: id.clone(),
+            text: format!("{text}{more}"),
+        },
+        (
+            EventKind::ToolArgsDelta { index, json },
+            EventKind::ToolArgsDelta {
+                index: same,
+                json: more,
+            },
+        ) if index == same => EventKind::ToolArgsDelta {
+            index: *index,
+            json: format!("{json}{more}"),
+        },
+        _ => return false,
+    };
+    *event = Arc::new(Event {
+        kind: merged,
+        ..(**next).clone()
+    });
+    *id = *next_id;
+    true
 }
 
 impl Feed {
     pub(crate) fn new(link: Arc<SessionLink>) -> Arc<Self> {
         Arc::new(Self {
-            sender: broadcast::Sender::new(FEED_CAPACITY),
             link,
             state: Mutex::default(),
         })
     }
 
     /// Returns the events from now on.
-    pub(crate) fn subscribe(&self) -> broadcast::Receiver<FeedItem> {
-        self.sender.subscribe()
+    pub(crate) fn subscribe(&self) -> FeedReceiver {
+        let buffer = Arc::new(FeedBuffer::default());
+        let mut state = self.lock();
+        state.buffers.retain(|known| known.strong_count() > 0);
+        state.buffers.push(Arc::downgrade(&buffer));
+        FeedReceiver(buffer)
     }
 
     /// Somebody in another process listens.
@@ -60,13 +169,11 @@ impl Feed {
 
     /// The journal changed outside a run; it ends with the entry `seq` now.
     pub(crate) fn journal_changed(&self, seq: u64) {
-        let is_heard = {
-            let mut state = self.lock();
-            state.newest = EventId::of_entry(seq);
-            state.is_heard()
-        };
-        let _ = self.sender.send(FeedItem::Changed);
-        if is_heard {
+        let mut state = self.lock();
+        state.newest = EventId::of_entry(seq);
+        state.tell(|| FeedItem::Changed);
+        if state.is_heard() {
+            drop(state);
             self.link.publish(&LinkMessage::Entries { seq });
         }
     }
@@ -83,29 +190,24 @@ impl Feed {
         Arc::new(move |epoch, lines: &[JournalLine]| feed.on_entries(epoch, lines))
     }
 
-    fn on_event(&self, event: &Event) {
-        let (id, is_heard) = {
-            let mut state = self.lock();
-            let FeedState { newest, epoch, .. } = &mut *state;
-            if is_own_start(event) {
-                // A run that is continued may write no entry first, and another process may have
-                // written those before.
-                *newest = EventId::of_entry(newest.seq.max(event.entry));
-            }
-            *newest = EventId {
-                seq: newest.seq,
-                epoch: *epoch,
-                n: newest.n + 1,
-            };
-            (state.newest, state.is_heard())
-        };
-        if self.sender.receiver_count() > 0 {
-            // Without a receiver there is nobody to tell.
-            let _ = self
-                .sender
-                .send(FeedItem::Live(id, Arc::new(event.clone())));
+    /// Tells subscribers of a live event.
+    pub(crate) fn on_event(&self, event: &Event) {
+        let mut state = self.lock();
+        let FeedState { newest, epoch, .. } = &mut *state;
+        if is_own_start(event) {
+            // A run that is continued may write no entry first, and another process may have
+            // written those before.
+            *newest = EventId::of_entry(newest.seq.max(event.entry));
         }
-        if is_heard {
+        *newest = EventId {
+            seq: newest.seq,
+            epoch: *epoch,
+            n: newest.n + 1,
+        };
+        let id = *newest;
+        state.tell(|| FeedItem::Live(id, Arc::new(event.clone())));
+        if state.is_heard() {
+            drop(state);
             self.link.publish_live(id, event);
         }
     }
@@ -115,14 +217,11 @@ impl Feed {
         state.epoch = epoch;
         let Some(last) = lines.last() else { return };
         state.newest = EventId::of_entry(last.seq);
-        let is_heard = state.is_heard();
-        drop(state);
-        if self.sender.receiver_count() > 0 {
-            for line in lines {
-                let _ = self.sender.send(FeedItem::Entry(Arc::new(line.clone())));
-            }
+        for line in lines {
+            state.tell(|| FeedItem::Entry(Arc::new(line.clone())));
         }
-        if is_heard {
+        if state.is_heard() {
+            drop(state);
             self.link.publish(&LinkMessage::Entries { seq: last.seq });
         }
     }
@@ -139,7 +238,84 @@ fn is_own_start(event: &Event) -> bool {
 }
 
 impl FeedState {
+    /// Tells the subscribers of this process. Without any, the item is not made.
+    fn tell(&self, item: impl FnOnce() -> FeedItem) {
+        let mut buffers = self.buffers.iter().filter_map(Weak::upgrade).peekable();
+        if buffers.peek().is_none() {
+            return;
+        }
+        let item = item();
+        for buffer in buffers {
+            buffer.push(item.clone());
+        }
+    }
+
     fn is_heard(&self) -> bool {
         self.heard_until.is_some_and(|until| Instant::now() < until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stead_core::RunId;
+
+    fn live(n: u64, kind: EventKind) -> FeedItem {
+        let event = Event {
+            seq: n,
+            entry: 0,
+            run: RunId::new("r").unwrap(),
+            child: None,
+            source: Vec::new(),
+            kind,
+        };
+        let id = EventId {
+            seq: 1,
+            epoch: 1,
+            n,
+        };
+        FeedItem::Live(id, Arc::new(event))
+    }
+
+    fn text(text: &str) -> EventKind {
+        EventKind::TextDelta {
+            text: text.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_slow_subscriber_gets_every_text_in_fewer_pieces() {
+        let buffer = FeedBuffer::default();
+        let pieces = 3 * MERGE_ABOVE_ITEMS as u64;
+        for n in 1..=pieces {
+            buffer.push(live(n, text("ab")));
+        }
+        let items = std::mem::take(&mut *buffer.lock());
+        assert_eq!(items.len(), MERGE_ABOVE_ITEMS);
+        let mut whole = String::new();
+        let mut newest = 0;
+        for item in items {
+            let FeedItem::Live(id, event) = item else {
+                panic!("{item:?}")
+            };
+            assert_eq!(id.n, event.seq);
+            newest = id.n;
+            let EventKind::TextDelta { text } = &event.kind else {
+                panic!("{event:?}")
+            };
+            whole.push_str(text);
+        }
+        assert_eq!((whole, newest), ("ab".repeat(pieces as usize), pieces));
+    }
+
+    #[test]
+    fn one_that_lags_too_far_behind_is_told_to_read_the_journal() {
+        let buffer = FeedBuffer::default();
+        for n in 0..=MAX_ITEMS as u64 {
+            buffer.push(live(n, EventKind::ModelStarted { step: 1 }));
+        }
+        let items = std::mem::take(&mut *buffer.lock());
+        assert_eq!(items.len(), 2);
+        assert!(matches!(items[0], FeedItem::Changed), "{items:?}");
     }
 }

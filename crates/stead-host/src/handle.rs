@@ -1,6 +1,6 @@
 //! A handle to the actor of a session.
 
-use crate::approver::{AttachedPerson, HostApprover};
+use crate::approver::HostApprover;
 use crate::error;
 use crate::feed::Feed;
 use crate::intake;
@@ -8,24 +8,25 @@ use crate::link::SessionLink;
 use crate::reply::ActorMessage;
 use crate::subscription::SessionSubscription;
 use std::sync::Arc;
-use stead_agent::{AgentError, MessageQueue, RunReport};
-use stead_core::{ClientError, Command, Cursor, InputId, InputStatus, Receipt};
+use stead_agent::{AgentError, MessageQueue, Subagents};
+use stead_core::{ClientError, Command, Cursor, InputId, InputStatus, Presence, Receipt};
 use tokio::sync::{mpsc, oneshot};
 
 /// A handle to a session of this host. The session's actor exists while there are handles to it.
 #[derive(Debug, Clone)]
 pub struct SessionHandle {
     pub(crate) commands: mpsc::Sender<ActorMessage>,
+    pub(crate) shared: Arc<SharedSession>,
+}
+
+/// What an actor and the handles to it share.
+#[derive(Debug)]
+pub(crate) struct SharedSession {
     pub(crate) link: Arc<SessionLink>,
     pub(crate) feed: Arc<Feed>,
     pub(crate) queue: Arc<MessageQueue>,
     pub(crate) approver: Arc<HostApprover>,
-}
-
-/// Somebody listens who can be asked, as long as this exists.
-#[derive(Debug)]
-pub struct Attachment {
-    _person: AttachedPerson,
+    pub(crate) subagents: Arc<Subagents>,
 }
 
 impl SessionHandle {
@@ -33,22 +34,13 @@ impl SessionHandle {
     /// waits in the session's inbox.
     pub async fn send(&self, command: Command, key: Option<&str>) -> Result<Receipt, ClientError> {
         if key.is_some() {
-            let (input_id, status) = intake::insert(&self.link, &command, key).await?;
+            let (input_id, status) = intake::insert(&self.shared.link, &command, key).await?;
             // The actor takes the row, or finds that another process has.
             let _ = self.commands.send(ActorMessage::Rows).await;
             return match status {
-                InputStatus::Waiting => Ok(Receipt {
-                    input_id,
-                    seq: None,
-                }),
-                InputStatus::Recorded { seq } => Ok(Receipt {
-                    input_id,
-                    seq: Some(seq),
-                }),
-                InputStatus::Refused { reason } => Err(ClientError::Refused {
-                    message: reason,
-                    hint: None,
-                }),
+                InputStatus::Waiting | InputStatus::Done => Ok(Receipt::waiting(input_id)),
+                InputStatus::Recorded { seq } => Ok(Receipt::recorded(input_id, seq)),
+                InputStatus::Refused { reason } => Err(ClientError::refused(reason)),
             };
         }
         let (reply, receipt) = oneshot::channel();
@@ -57,40 +49,30 @@ impl SessionHandle {
         receipt.await.map_err(|_| ended())?
     }
 
-    /// Sends a command that begins a run, and returns the report of the run. Refused if another
-    /// process runs the session.
-    pub async fn run(&self, command: Command) -> Result<RunReport, AgentError> {
-        let (reply, report) = oneshot::channel();
-        let message = ActorMessage::Run { command, reply };
-        let lost = || AgentError::Stopped(stead_agent::StopCause::Cancelled);
-        self.commands.send(message).await.map_err(|_| lost())?;
-        report.await.map_err(|_| lost())?
-    }
-
     /// Returns what happens in the session after `cursor`.
     pub(crate) async fn subscribe(
         &self,
         cursor: Cursor,
+        presence: Presence,
     ) -> Result<SessionSubscription, ClientError> {
-        SessionSubscription::open(self.clone(), cursor).await
+        SessionSubscription::open(self.clone(), cursor, presence).await
     }
 
     /// Returns what became of a command.
     pub async fn status(&self, input: &InputId) -> Result<Option<InputStatus>, ClientError> {
-        let status = self.link.inbox.status(input).await;
-        status.map_err(|error| error::from_inbox(&self.link.session, error))
-    }
-
-    /// Somebody who can be asked listens: questions wait for an answer instead of parking the run.
-    pub fn attach(&self) -> Attachment {
-        Attachment {
-            _person: self.approver.attach(),
-        }
+        let link = &self.shared.link;
+        let status = link.inbox.status(input).await;
+        status.map_err(|error| error::from_inbox(&link.session, error))
     }
 
     /// The messages that wait for the run in this process.
     pub fn queue(&self) -> &Arc<MessageQueue> {
-        &self.queue
+        &self.shared.queue
+    }
+
+    /// The tasks of subagents that this process runs for the session.
+    pub fn subagents(&self) -> &Arc<Subagents> {
+        &self.shared.subagents
     }
 
     /// Runs the hooks for the end of the session and writes derived data.
@@ -105,5 +87,5 @@ impl SessionHandle {
 }
 
 fn ended() -> ClientError {
-    ClientError::Failed("the host of this session has ended".to_owned())
+    ClientError::failed("the host of this session has ended")
 }

@@ -3,14 +3,14 @@
 use crate::actor::{SessionActor, SessionOptions};
 use crate::approver::HostApprover;
 use crate::feed::Feed;
-use crate::handle::SessionHandle;
+use crate::handle::{SessionHandle, SharedSession};
 use crate::link::{HostId, SessionLink};
 use crate::reply::{ActorCommands, ActorMessage};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use stead_agent::{Agent, MessageQueue};
 use stead_core::{
-    Client, ClientError, ClientFuture, Command, Cursor, InputId, InputStatus, Receipt,
+    Client, ClientError, ClientFuture, Command, Cursor, InputId, InputStatus, Presence, Receipt,
     SessionAddress, SessionId, Subscription,
 };
 use tokio::sync::mpsc;
@@ -34,20 +34,14 @@ pub struct Host {
 #[derive(Debug, Clone)]
 struct ActiveSession {
     commands: mpsc::WeakSender<ActorMessage>,
-    link: Arc<SessionLink>,
-    feed: Arc<Feed>,
-    queue: Arc<MessageQueue>,
-    approver: Arc<HostApprover>,
+    shared: Arc<SharedSession>,
 }
 
 impl ActiveSession {
     fn handle(&self) -> Option<SessionHandle> {
         Some(SessionHandle {
             commands: self.commands.upgrade()?,
-            link: self.link.clone(),
-            feed: self.feed.clone(),
-            queue: self.queue.clone(),
-            approver: self.approver.clone(),
+            shared: self.shared.clone(),
         })
     }
 }
@@ -94,37 +88,37 @@ impl Host {
         }
         sessions.retain(|_, active| active.commands.strong_count() > 0);
         let (commands, receiver) = mpsc::channel(COMMANDS_CAPACITY);
-        let session = agent.session_of(address.owner.clone(), address.session.clone());
-        let place = agent.place();
-        let link = SessionLink::new(&**place, &address.owner, address.session.clone(), self.id);
+        let owner = address.owner.clone();
+        let link = SessionLink::new(&**agent.place(), &owner, address.session.clone(), self.id);
         let link = Arc::new(link);
         let feed = Feed::new(link.clone());
         let queue = Arc::new(MessageQueue::new(agent.workspace().config().queue.clone()));
         let approver = Arc::new(HostApprover::default());
-        let active = ActiveSession {
-            commands: commands.downgrade(),
-            link: link.clone(),
-            feed: feed.clone(),
-            queue: queue.clone(),
-            approver: approver.clone(),
-        };
-        let parts = (link.clone(), feed.clone());
-        let doors = (queue.clone(), approver.clone());
         let commands_of_actor = ActorCommands {
             receiver,
             own: commands.downgrade(),
         };
-        let ends = (commands_of_actor, self.closing.clone());
-        let actor = SessionActor::new(session, parts, doors, options, ends);
-        self.tasks.spawn(actor.work());
-        sessions.insert(address.clone(), active);
-        Ok(SessionHandle {
-            commands,
+        let actor = SessionActor::new(
+            (agent, owner),
+            (link.clone(), feed.clone()),
+            (queue.clone(), approver.clone()),
+            options,
+            (commands_of_actor, self.closing.clone()),
+        );
+        let shared = Arc::new(SharedSession {
             link,
             feed,
             queue,
             approver,
-        })
+            subagents: actor.session().subagents().clone(),
+        });
+        self.tasks.spawn(actor.work());
+        let active = ActiveSession {
+            commands: commands.downgrade(),
+            shared: shared.clone(),
+        };
+        sessions.insert(address.clone(), active);
+        Ok(SessionHandle { commands, shared })
     }
 
     /// Waits until all actors have ended. They end when nobody holds a handle to them and their runs
@@ -140,10 +134,7 @@ impl Host {
         agents
             .get(name)
             .cloned()
-            .ok_or_else(|| ClientError::Refused {
-                message: format!("there is no agent {name:?}"),
-                hint: None,
-            })
+            .ok_or_else(|| ClientError::refused(format!("there is no agent {name:?}")))
     }
 }
 
@@ -164,11 +155,21 @@ impl Client for Host {
         &'a self,
         to: &'a SessionAddress,
         cursor: Cursor,
+        presence: Presence,
     ) -> ClientFuture<'a, Box<dyn Subscription>> {
         Box::pin(async move {
             let handle = self.open(to, SessionOptions::default())?;
-            let subscription: Box<dyn Subscription> = Box::new(handle.subscribe(cursor).await?);
+            let subscription = handle.subscribe(cursor, presence).await?;
+            let subscription: Box<dyn Subscription> = Box::new(subscription);
             Ok(subscription)
+        })
+    }
+
+    fn is_running<'a>(&'a self, to: &'a SessionAddress) -> ClientFuture<'a, bool> {
+        Box::pin(async move {
+            let agent = self.agent(&to.agent)?;
+            let session = agent.session_of(to.owner.clone(), to.session.clone());
+            Ok(session.is_busy().await)
         })
     }
 

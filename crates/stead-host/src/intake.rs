@@ -116,7 +116,7 @@ pub(crate) async fn insert(
     key: Option<&str>,
 ) -> Result<(InputId, InputStatus), ClientError> {
     let body =
-        serde_json::to_vec(command).map_err(|error| ClientError::Failed(error.to_string()))?;
+        serde_json::to_vec(command).map_err(|error| ClientError::failed(error.to_string()))?;
     let inserted = link.inbox.insert(key, Bytes::from(body)).await;
     let inserted = inserted.map_err(|error| error::from_inbox(&link.session, error))?;
     Ok(match inserted {

@@ -14,7 +14,9 @@
 //!
 //! ```
 //! use stead_agent::Agent;
-//! use stead_core::{Client, Command, Cursor, InputCommand, Block, SessionEventBody, SessionId, Entry};
+//! use stead_core::{
+//!     Block, Client, Command, Cursor, Entry, InputCommand, Presence, SessionEventBody, SessionId,
+//! };
 //! use stead_host::{Host, SessionOptions};
 //! use stead_model::ScriptedModel;
 //!
@@ -29,7 +31,7 @@
 //! host.add_agent("greeter", agent);
 //! let greeter = host.address("greeter", SessionId::new("first").unwrap()).unwrap();
 //! let session = host.open(&greeter, SessionOptions::default()).unwrap();
-//! let mut events = host.subscribe(&greeter, Cursor::Start).await.unwrap();
+//! let mut events = host.subscribe(&greeter, Cursor::Start, Presence::Watches).await.unwrap();
 //! let input = InputCommand::new(vec![Block::text("Hi")]);
 //! let receipt = host.send(&greeter, Command::Input(input), None).await.unwrap();
 //! assert_eq!(receipt.seq, Some(2));
@@ -46,17 +48,19 @@
 
 mod actor;
 mod approver;
-mod desk;
+mod disposition;
 mod error;
 mod feed;
 mod handle;
 mod host;
 mod intake;
 mod link;
+mod mailbox;
 mod reply;
 mod run_progress;
+mod settlement;
 mod subscription;
 
-pub use actor::SessionOptions;
+pub use actor::{QueueAfterStop, SessionOptions};
 pub use handle::SessionHandle;
 pub use host::Host;

@@ -29,7 +29,11 @@ pub(crate) struct HostId(pub(crate) u64);
 #[serde(tag = "say", rename_all = "snake_case")]
 pub(crate) enum LinkMessage {
     /// Somebody listens: live events are wanted for a while.
-    Hello,
+    Hello {
+        /// Whether they can be asked.
+        #[serde(default)]
+        answers: bool,
+    },
     /// An actor begins to work and asks who listens: each answers with `Hello`.
     WhoListens,
     /// The inbox has a new row.
@@ -66,6 +70,11 @@ impl SessionLink {
             session,
             host,
         }
+    }
+
+    /// Returns the link of another session of the same owner.
+    pub(crate) fn of_session(&self, place: &dyn Place, owner: &Owner, session: SessionId) -> Self {
+        Self::new(place, owner, session, self.host)
     }
 
     /// Tells other hosts.
@@ -145,7 +154,7 @@ mod tests {
                 id: EventId::of_entry(2).to_string(),
                 event: Box::new(event),
             },
-            LinkMessage::Hello,
+            LinkMessage::Hello { answers: true },
             LinkMessage::WhoListens,
             LinkMessage::Inbox,
             LinkMessage::Entries { seq: 7 },

@@ -1,9 +1,9 @@
 //! Messages to an actor, and whom to tell what became of a command.
 
-use crate::run_progress::RunProgress;
+use crate::run_progress::{ReceiptSender, RunProgress};
 use std::sync::Arc;
-use stead_agent::{AgentError, RunReport};
-use stead_core::{ClientError, Command, InputId, Receipt};
+use stead_agent::AgentError;
+use stead_core::{Command, InputId};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -13,12 +13,7 @@ pub(crate) enum ActorMessage {
     /// A command of a client.
     Command {
         command: Command,
-        reply: oneshot::Sender<Result<Receipt, ClientError>>,
-    },
-    /// A run that is refused if another process runs the session. Its report is awaited.
-    Run {
-        command: Command,
-        reply: oneshot::Sender<Result<RunReport, AgentError>>,
+        reply: ReceiptSender,
     },
     /// The inbox has a new row.
     Rows,
@@ -39,8 +34,7 @@ pub(crate) struct ActorCommands {
 /// Whom to tell what became of a command.
 #[derive(Debug)]
 pub(crate) enum ReplyTo {
-    Client(oneshot::Sender<Result<Receipt, ClientError>>),
-    Caller(oneshot::Sender<Result<RunReport, AgentError>>),
+    Client(ReceiptSender),
     /// The command is a row of the inbox.
     Row(InputId),
     Nobody,
@@ -64,7 +58,7 @@ impl ReplyTo {
     pub(crate) fn row(&self) -> Option<InputId> {
         match self {
             Self::Row(id) => Some(id.clone()),
-            Self::Client(_) | Self::Caller(_) | Self::Nobody => None,
+            Self::Client(_) | Self::Nobody => None,
         }
     }
 }

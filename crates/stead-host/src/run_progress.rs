@@ -2,21 +2,31 @@
 
 use crate::feed::Feed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use stead_core::{ClientError, Entry, InputId, JournalLine, Receipt};
+use stead_agent::{EntryListener, Listener};
+use stead_core::{
+    ClientError, Entry, Event, EventKind, InputId, JournalLine, Receipt, RunId, SessionId,
+};
 use tokio::sync::{Notify, oneshot};
 
 /// What a run has recorded that its actor must know.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct RunProgress {
+    /// The session of the run.
+    session: SessionId,
     state: Mutex<ProgressState>,
     pub(crate) changed: Notify,
 }
 
+/// Where the acknowledgement of a command goes.
+pub(crate) type ReceiptSender = oneshot::Sender<Result<Receipt, ClientError>>;
+
 #[derive(Debug, Default)]
 struct ProgressState {
-    receipt: Option<oneshot::Sender<Result<Receipt, ClientError>>>,
-    /// Whether this process holds the session, and the run is open.
-    has_begun: bool,
+    receipt: Option<ReceiptSender>,
+    /// The entry of the input, and the row that it is made of.
+    input: Option<(u64, Option<InputId>)>,
+    /// The run, once this process holds the session and the run is open.
+    run: Option<RunId>,
     recorded: RecordedParts,
 }
 
@@ -26,24 +36,42 @@ pub(crate) struct RecordedParts {
     /// The rows of the inbox, with their entries.
     pub(crate) rows: Vec<(InputId, u64)>,
     /// The calls that were decided, with their entries.
-    pub(crate) decisions: Vec<(String, u64)>,
+    pub(crate) decisions: Vec<DecidedCall>,
+}
+
+/// A call of the run or of a subagent that was decided.
+#[derive(Debug)]
+pub(crate) struct DecidedCall {
+    pub(crate) session: SessionId,
+    pub(crate) id: String,
+    pub(crate) seq: u64,
 }
 
 impl RunProgress {
-    pub(crate) fn set_receipt(
-        &self,
-        receipt: Option<oneshot::Sender<Result<Receipt, ClientError>>>,
-    ) {
-        self.lock().receipt = receipt;
+    pub(crate) fn new(session: SessionId, receipt: Option<ReceiptSender>) -> Arc<Self> {
+        let state = ProgressState {
+            receipt,
+            ..ProgressState::default()
+        };
+        Arc::new(Self {
+            session,
+            state: Mutex::new(state),
+            changed: Notify::new(),
+        })
     }
 
-    pub(crate) fn take_receipt(&self) -> Option<oneshot::Sender<Result<Receipt, ClientError>>> {
+    pub(crate) fn take_receipt(&self) -> Option<ReceiptSender> {
         self.lock().receipt.take()
+    }
+
+    /// The run, once this process holds the session and the run is open.
+    pub(crate) fn run(&self) -> Option<RunId> {
+        self.lock().run.clone()
     }
 
     /// Whether this process holds the session, and the run is open.
     pub(crate) fn has_begun(&self) -> bool {
-        self.lock().has_begun
+        self.lock().run.is_some()
     }
 
     pub(crate) fn take_recorded(&self) -> RecordedParts {
@@ -51,7 +79,7 @@ impl RunProgress {
     }
 
     /// Returns the listener for the entries of the run.
-    pub(crate) fn entry_listener(self: &Arc<Self>, feed: &Arc<Feed>) -> stead_agent::EntryListener {
+    pub(crate) fn entry_listener(self: &Arc<Self>, feed: &Arc<Feed>) -> EntryListener {
         let progress = self.clone();
         let feed = feed.entry_listener();
         Arc::new(move |epoch, lines: &[JournalLine]| {
@@ -60,22 +88,36 @@ impl RunProgress {
         })
     }
 
+    /// Returns the listener for the events of the run.
+    pub(crate) fn listener(self: &Arc<Self>, feed: &Arc<Feed>) -> Listener {
+        let progress = self.clone();
+        let feed = feed.listener();
+        Arc::new(move |event: &Event| {
+            feed(event);
+            progress.on_event(event);
+        })
+    }
+
     fn on_entries(&self, lines: &[JournalLine]) {
         let mut state = self.lock();
-        if !state.has_begun {
-            state.has_begun = true;
-            state.send_receipt(lines);
-            self.changed.notify_one();
-        }
-        let RecordedParts { rows, decisions } = &mut state.recorded;
-        let before = rows.len() + decisions.len();
+        let before = state.recorded.rows.len();
         for line in lines {
-            let inputs: &[InputId] = match &line.entry {
-                Entry::User(input) => &input.inputs,
+            let inputs = match &line.entry {
+                Entry::User(input) => {
+                    let row = input.inputs.first().cloned();
+                    state.input.get_or_insert((line.seq, row));
+                    &input.inputs
+                }
                 Entry::Steer(steer) => &steer.inputs,
                 Entry::Decision(decision) => {
-                    decisions.push((decision.id.clone(), line.seq));
-                    &[]
+                    let decided = DecidedCall {
+                        session: self.session.clone(),
+                        id: decision.id.clone(),
+                        seq: line.seq,
+                    };
+                    state.recorded.decisions.push(decided);
+                    self.changed.notify_one();
+                    continue;
                 }
                 Entry::Session(_)
                 | Entry::Model(_)
@@ -89,12 +131,38 @@ impl RunProgress {
                 | Entry::Hook(_)
                 | Entry::Sent(_)
                 | Entry::Rewind(_)
-                | Entry::End(_) => &[],
+                | Entry::End(_) => continue,
             };
-            rows.extend(inputs.iter().map(|id| (id.clone(), line.seq)));
+            let rows = inputs.iter().map(|id| (id.clone(), line.seq));
+            state.recorded.rows.extend(rows);
         }
-        if rows.len() + decisions.len() > before {
+        if state.recorded.rows.len() > before {
             self.changed.notify_one();
+        }
+    }
+
+    fn on_event(&self, event: &Event) {
+        let is_own = event.child.is_none() && event.source.is_empty();
+        match &event.kind {
+            EventKind::RunStarted { .. } if is_own => {
+                let mut state = self.lock();
+                state.run = Some(event.run.clone());
+                state.send_receipt();
+                self.changed.notify_one();
+            }
+            // Decisions of subagents are in their own journals.
+            EventKind::Decision { id, .. } => {
+                if let Some(child) = &event.child {
+                    let decided = DecidedCall {
+                        session: child.session.clone(),
+                        id: id.clone(),
+                        seq: child.entry,
+                    };
+                    self.lock().recorded.decisions.push(decided);
+                    self.changed.notify_one();
+                }
+            }
+            _ => {}
         }
     }
 
@@ -104,35 +172,21 @@ impl RunProgress {
 }
 
 impl ProgressState {
-    /// Acknowledges the command that began the run; `lines` are the first entries of the run. One
-    /// that is continued may have none.
-    fn send_receipt(&mut self, lines: &[JournalLine]) {
+    /// Acknowledges the command that began the run. What the run was given is in the journal now.
+    fn send_receipt(&mut self) {
         let Some(receipt) = self.receipt.take() else {
             return;
         };
-        let opened = lines.iter().find_map(|line| match &line.entry {
-            Entry::User(input) => Some((line.seq, input.inputs.first().cloned())),
-            Entry::Session(_)
-            | Entry::Steer(_)
-            | Entry::Decision(_)
-            | Entry::Model(_)
-            | Entry::Call(_)
-            | Entry::Result(_)
-            | Entry::Ask(_)
-            | Entry::Notice(_)
-            | Entry::Set(_)
-            | Entry::Pin(_)
-            | Entry::Compaction(_)
-            | Entry::Hook(_)
-            | Entry::Sent(_)
-            | Entry::Rewind(_)
-            | Entry::End(_) => None,
-        });
-        let (seq, input_id) = opened.map_or((None, None), |(seq, id)| (Some(seq), id));
+        let (seq, row) = match self.input.take() {
+            Some((seq, row)) => (Some(seq), row),
+            // A run that is continued may write no entry first.
+            None => (None, None),
+        };
         // The client may not wait any more.
         let _ = receipt.send(Ok(Receipt {
-            input_id: input_id.unwrap_or_else(InputId::fresh),
             seq,
+            run: self.run.clone(),
+            ..Receipt::waiting(row.unwrap_or_else(InputId::fresh))
         }));
     }
 }

@@ -1,19 +1,18 @@
 //! A subscription: the journal from a point on, with live events in between.
 
+use crate::approver::AttachedPerson;
 use crate::error;
-use crate::feed::FeedItem;
+use crate::feed::{FeedItem, FeedReceiver};
 use crate::handle::SessionHandle;
 use crate::link::{LinkListener, LinkMessage, Received, SessionLink};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{
-    ClientError, ClientFuture, Cursor, Event, EventId, JournalLine, SessionEvent, SessionEventBody,
-    Subscription,
+    ClientError, ClientFuture, Cursor, Event, EventId, JournalLine, Presence, SessionEvent,
+    SessionEventBody, Subscription,
 };
 use stead_store::StoreError;
-use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 /// How often the journal is looked at if nobody tells of new entries.
@@ -31,8 +30,10 @@ const PAGE_BYTES: usize = 1024 * 1024;
 pub(crate) struct SessionSubscription {
     /// Keeps the actor, whose events these are.
     _handle: SessionHandle,
+    /// The subscriber, if they can be asked.
+    person: Option<AttachedPerson>,
     link: Arc<SessionLink>,
-    local: broadcast::Receiver<FeedItem>,
+    local: FeedReceiver,
     /// The messages of other processes; none if the bus does not work.
     remote: Option<LinkListener>,
     /// The newest event that was returned or is ready.
@@ -44,9 +45,18 @@ pub(crate) struct SessionSubscription {
 
 impl SessionSubscription {
     /// Subscribes to the session of `handle`.
-    pub(crate) async fn open(handle: SessionHandle, cursor: Cursor) -> Result<Self, ClientError> {
-        let link = handle.link.clone();
-        let local = handle.feed.subscribe();
+    pub(crate) async fn open(
+        handle: SessionHandle,
+        cursor: Cursor,
+        presence: Presence,
+    ) -> Result<Self, ClientError> {
+        let shared = &handle.shared;
+        let link = shared.link.clone();
+        let local = shared.feed.subscribe();
+        let person = match presence {
+            Presence::Watches => None,
+            Presence::Answers => Some(shared.approver.attach()),
+        };
         // Before the journal is read, so that nothing is missed in between.
         let remote = match link.listen().await {
             Ok(listener) => Some(listener),
@@ -67,6 +77,7 @@ impl SessionSubscription {
         };
         Ok(Self {
             _handle: handle,
+            person,
             link,
             local,
             remote,
@@ -85,10 +96,9 @@ impl SessionSubscription {
             tokio::select! {
                 biased;
                 item = self.local.recv() => match item {
-                    Ok(FeedItem::Entry(line)) => self.offer_entry(line).await?,
-                    Ok(FeedItem::Live(id, event)) => self.offer_live(id, event).await?,
-                    Ok(FeedItem::Changed) | Err(RecvError::Lagged(_)) => self.catch_up().await?,
-                    Err(RecvError::Closed) => return Err(closed()),
+                    FeedItem::Entry(line) => self.offer_entry(line).await?,
+                    FeedItem::Live(id, event) => self.offer_live(id, event).await?,
+                    FeedItem::Changed => self.catch_up().await?,
                 },
                 received = receive(&mut self.remote) => match received {
                     Received::Message(LinkMessage::Live { id, event }) => {
@@ -101,12 +111,10 @@ impl SessionSubscription {
                     Received::Message(LinkMessage::Entries { .. }) | Received::Lost => {
                         self.catch_up().await?;
                     }
-                    Received::Message(LinkMessage::WhoListens) => {
-                        self.link.publish(&LinkMessage::Hello);
-                    }
-                    Received::Message(LinkMessage::Hello | LinkMessage::Inbox) => {}
+                    Received::Message(LinkMessage::WhoListens) => self.say_hello(),
+                    Received::Message(LinkMessage::Hello { .. } | LinkMessage::Inbox) => {}
                 },
-                _ = self.hello.tick() => self.link.publish(&LinkMessage::Hello),
+                _ = self.hello.tick() => self.say_hello(),
                 _ = self.poll.tick() => {
                     if journal_end(&self.link).await? > self.newest.seq {
                         self.catch_up().await?;
@@ -116,19 +124,25 @@ impl SessionSubscription {
         }
     }
 
+    /// Tells other processes that somebody listens here.
+    fn say_hello(&self) {
+        let answers = self.person.is_some();
+        self.link.publish(&LinkMessage::Hello { answers });
+    }
+
     async fn offer_entry(&mut self, line: Arc<JournalLine>) -> Result<(), ClientError> {
         match line.seq.checked_sub(self.newest.seq) {
             // It was read from the journal before.
             None | Some(0) => {}
             Some(1) => self.push(EventId::of_entry(line.seq), SessionEventBody::Entry(line)),
-            Some(_) => self.catch_up().await?,
+            Some(_) => self.catch_up_to(line.seq).await?,
         }
         Ok(())
     }
 
     async fn offer_live(&mut self, id: EventId, event: Arc<Event>) -> Result<(), ClientError> {
         if id.seq > self.newest.seq {
-            self.catch_up().await?;
+            self.catch_up_to(id.seq).await?;
         }
         // Events before the newest entry are part of it.
         let is_new = id.seq == self.newest.seq
@@ -142,6 +156,12 @@ impl SessionSubscription {
 
     /// Reads the entries that are new in the journal.
     async fn catch_up(&mut self) -> Result<(), ClientError> {
+        self.catch_up_to(u64::MAX).await
+    }
+
+    /// Reads the entries that are new in the journal, up to the entry `last`. Live events that
+    /// belong between it and later entries are still to come.
+    async fn catch_up_to(&mut self, last: u64) -> Result<(), ClientError> {
         let from = self.newest.seq + 1;
         let session = &self.link.session;
         let read = self.link.journals.read_from(session, from, PAGE_BYTES);
@@ -151,7 +171,7 @@ impl SessionSubscription {
             Err(StoreError::NotFound(_)) => return Ok(()),
             Err(error) => return Err(error::from_store(error)),
         };
-        for line in lines {
+        for line in lines.into_iter().filter(|line| line.seq <= last) {
             let id = EventId::of_entry(line.seq);
             self.push(id, SessionEventBody::Entry(Arc::new(line)));
         }
@@ -183,8 +203,4 @@ async fn receive(remote: &mut Option<LinkListener>) -> Received {
         Some(listener) => listener.recv().await,
         None => std::future::pending().await,
     }
-}
-
-fn closed() -> ClientError {
-    ClientError::Failed("the host of this session has ended".to_owned())
 }

@@ -6,12 +6,12 @@ use super::open_questions::calling_tool;
 use super::question::offer_grant;
 use crate::admission::CallGate;
 use crate::session::{IfMissing, SessionWriter};
-use crate::{AgentError, ApprovalQuestion, Grant, NewGrant, Session, TurnSetup};
+use crate::{AgentError, Grant, NewGrant, Session, TurnSetup};
 use serde_json::Value;
 use std::borrow::Cow;
 use stead_core::{
-    ApprovalAnswer, ApprovalReply, CallState, Decision, DecisionKind, Entry, Hint, PendingCall,
-    RunId, SessionId, ToolCall, VerdictKind,
+    AfterAnswer, ApprovalAnswer, ApprovalQuestion, ApprovalReply, CallState, Decision,
+    DecisionKind, Entry, Hint, PendingCall, RunId, SessionId, ToolCall, VerdictKind,
 };
 use stead_gate::{GrantScope, judge};
 use stead_store::LockWait;
@@ -22,15 +22,6 @@ use stead_vfs::Vfs;
 const MAX_REPLY_TEXT_BYTES: usize = 256 * 1024;
 /// The most bytes of changed arguments.
 const MAX_ARGS_BYTES: usize = 1024 * 1024;
-
-/// What happens to a run whose questions are answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AfterAnswer {
-    /// It is resumed by whoever answers.
-    Resume,
-    /// It stays parked until somebody resumes it.
-    Leave,
-}
 
 /// The result of answering questions.
 #[derive(Debug, Clone, PartialEq)]
@@ -320,13 +311,14 @@ impl<'a> AnswerChecker<'a> {
         let grant = self.offered_grant(call).await;
         let run = self.session.state().run.as_ref();
         Some(ApprovalQuestion {
+            session: self.session.id().clone(),
             id: call.id.clone(),
             tool: call.name.clone(),
             args: call.args.clone(),
             args_hash: args_hash.clone(),
             rule: rule.clone(),
             terms: terms.clone(),
-            always_scope: grant.map(|(_, scope)| scope),
+            always_scope: grant.map(|(_, scope)| scope.to_string()),
             called_by: run.and_then(|run| calling_tool(run, &call.id)),
         })
     }

@@ -2,9 +2,10 @@
 
 use super::answer::{AnswerChecker, CheckedAnswer, store_grants};
 use crate::run::{RunStop, ToolCaller};
-use crate::{ApprovalPolicy, ApprovalQuestion, SignedAnswer};
+use crate::{ApprovalPolicy, SignedAnswer};
 use stead_core::{
-    ApprovalAnswer, ApprovalReply, CallState, Decision, Entry, EventKind, NoticeLevel, PendingCall,
+    ApprovalAnswer, ApprovalQuestion, ApprovalReply, CallState, Decision, Entry, EventKind,
+    NoticeLevel, PendingCall,
 };
 
 /// Asks questions about the calls of a step.
@@ -38,6 +39,10 @@ impl<'s, 'a> Asker<'s, 'a> {
         let questions = self.questions(&calls).await;
         let (mut replies, open) = self.ask_hooks(&calls, questions).await?;
         let approvals = self.approvals.clone();
+        if approvals.asks_somebody() && !open.is_empty() {
+            let questions = open.clone();
+            self.caller.journal.emit(EventKind::Awaiting { questions });
+        }
         let answers = tokio::select! {
             biased;
             halted = self.caller.signals.wait() => return Err(halted.into()),

@@ -10,7 +10,7 @@ mod interactive;
 mod open_questions;
 mod question;
 
-pub use answer::{AfterAnswer, ApprovalError, ApprovalOutcome};
+pub use answer::{ApprovalError, ApprovalOutcome};
 pub use grants::{GrantStore, NewGrant};
 pub(crate) use interactive::Asker;
 pub use open_questions::{OpenQuestion, OpenQuestions};

@@ -38,7 +38,7 @@ pub(crate) use conversation::Conversation;
 pub(crate) use journal::RunJournal;
 pub use one_call::{Sessionless, SessionlessResult};
 pub(crate) use opening::RunTrigger;
-pub use options::{BackgroundTaskPolicy, EntryListener, Listener, RunOptions, RunReport};
+pub use options::{BackgroundTaskPolicy, EntryListener, Listener, RunOptions};
 pub(crate) use signals::{HaltReason, RunSignals};
 pub(crate) use spending::RunSpending;
 pub use steering::INTERRUPTED;
@@ -50,7 +50,7 @@ use crate::{AgentError, ApplyMode, Budget, Session, budget};
 use driver::ActiveRun;
 use futures_util::future::BoxFuture;
 use opening::OpenedRun;
-use stead_core::{EventKind, RunId, RunOutcome, SpendAmount};
+use stead_core::{EventKind, RunId, RunOutcome, RunReport, SpendAmount, WaitingTask};
 use stead_store::RunKey;
 
 /// Runs `session` to its end. Boxed, so that the code of a run is compiled once and not in every
@@ -73,7 +73,7 @@ pub(crate) fn run(
         } = Box::pin(opening::open(session, prepared, &mut options)).await?;
         let signals = journal
             .signals(options.cancel)
-            .with_inbox(options.inbox.clone());
+            .with_queue(options.queue.clone());
         let (budget, budget_error) = match open_budget(&journal, raise, options.budget).await {
             Ok(budget) => (budget, None),
             Err(error) => (Budget::unlimited(), Some(error)),
@@ -145,7 +145,7 @@ async fn finish(
                 outcome: RunOutcome::Failed,
                 reason: Some(error.to_string()),
             };
-            report(&mut run.journal, &failed);
+            report(&mut run.journal, &failed, Vec::new());
             return Err(error);
         }
     };
@@ -153,15 +153,19 @@ async fn finish(
         hooks.run_end(&mut run.journal, &ending).await;
     }
     run.spending.write_log(&mut run.journal).await;
-    let mut report = report(&mut run.journal, &ending);
     let subagents = run.journal.session().subagents().clone();
-    report.waiting = subagents.waiting_tasks().await;
+    let waiting = subagents.waiting_tasks().await;
+    let report = report(&mut run.journal, &ending, waiting);
     run.journal.close().await;
     Ok(report)
 }
 
 /// Returns the report of a run that ended, and tells the listener.
-fn report(journal: &mut RunJournal<'_>, ending: &RunEnding) -> RunReport {
+fn report(
+    journal: &mut RunJournal<'_>,
+    ending: &RunEnding,
+    waiting: Vec<WaitingTask>,
+) -> RunReport {
     let state = journal.state();
     let totals = state.run.as_ref().or(state.last_run.as_ref());
     let steps = totals.map_or(0, |run| run.steps);
@@ -178,7 +182,7 @@ fn report(journal: &mut RunJournal<'_>, ending: &RunEnding) -> RunReport {
         steps,
         usage,
         cost,
-        waiting: Vec::new(),
+        waiting,
     };
     journal.emit(EventKind::RunEnded {
         outcome: report.outcome,
@@ -187,6 +191,7 @@ fn report(journal: &mut RunJournal<'_>, ending: &RunEnding) -> RunReport {
         steps,
         usage,
         cost,
+        waiting: report.waiting.clone(),
     });
     report
 }

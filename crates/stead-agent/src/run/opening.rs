@@ -5,11 +5,11 @@ use super::journal::RunJournal;
 use super::{RunOptions, TurnSetup};
 use crate::hooks::{Submission, submit};
 use crate::session::RunFiles;
-use crate::session::{IfMissing, Pinned, SessionWriter, with_reminders};
+use crate::session::{IfMissing, SessionWriter, with_reminders};
 use crate::{AgentError, Session, budget};
 use stead_core::{
     Block, Entry, EventKind, JournalLine, Message, Notice, NoticeKind, NoticeLevel, Origin,
-    OriginKind, Pin, RunCause, RunId, RunOutcome, SetEntry, SpendAmount, UserInput,
+    OriginKind, Pin, Pinned, RunCause, RunId, RunOutcome, SetEntry, SpendAmount, UserInput,
 };
 
 /// What starts a run.
@@ -107,10 +107,10 @@ pub(super) async fn open<'a>(
     if !recorded.is_empty() {
         return Err(AgentError::InputsRecorded(recorded));
     }
-    if let Some(inbox) = &options.inbox {
+    if let Some(queue) = &options.queue {
         // What another process has recorded meanwhile must not reach this run a second time.
         let recorded = writer.state().newest_recorded_inputs().cloned();
-        inbox.set_recorded(recorded.collect());
+        queue.set_recorded(recorded.collect());
     }
     let torn = writer.torn_warning();
     let supersedes = is_input && writer.state().run.is_some();

@@ -1,12 +1,9 @@
-//! How a run is carried out, and how it ended.
+//! How a run is carried out.
 
-use crate::session::Pinned;
-use crate::{ApprovalPolicy, Budget, MessageQueue, WaitingTask};
+use crate::{ApprovalPolicy, Budget, MessageQueue};
 use std::fmt;
 use std::sync::Arc;
-use stead_core::{
-    Event, InputId, JournalLine, Origin, RunId, RunOutcome, SessionId, SetEntry, Usage, Usd,
-};
+use stead_core::{Event, InputId, JournalLine, Origin, Pinned, SetEntry};
 use stead_store::LockWait;
 use tokio_util::sync::CancellationToken;
 
@@ -40,8 +37,8 @@ pub struct RunOptions {
     pub pin: Pinned,
     /// The budget, if another run pays; none = the budget of the settings.
     pub budget: Option<Budget>,
-    /// The inbox for messages during the run.
-    pub inbox: Option<Arc<MessageQueue>>,
+    /// The queue of messages that arrive during the run.
+    pub queue: Option<Arc<MessageQueue>>,
     /// What happens to background tasks when the model is done.
     pub background_tasks: BackgroundTaskPolicy,
     /// Session settings to apply before the run. Settings that would change nothing are not recorded.
@@ -60,7 +57,7 @@ impl Default for RunOptions {
             wait: LockWait::No,
             pin: Pinned::No,
             budget: None,
-            inbox: None,
+            queue: None,
             background_tasks: BackgroundTaskPolicy::default(),
             settings: Vec::new(),
         }
@@ -74,30 +71,6 @@ impl fmt::Debug for RunOptions {
             .field("wait", &self.wait)
             .finish_non_exhaustive()
     }
-}
-
-/// How a run ended.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
-pub struct RunReport {
-    /// The session.
-    pub session: SessionId,
-    /// The run.
-    pub run: RunId,
-    /// The outcome; a parked run has not ended.
-    pub outcome: RunOutcome,
-    /// Details of the outcome, if there are any.
-    pub reason: Option<String>,
-    /// The final text.
-    pub text: String,
-    /// Model calls made.
-    pub steps: u32,
-    /// Tokens used.
-    pub usage: Usage,
-    /// The cost; none if any part of it is unknown.
-    pub cost: Option<Usd>,
-    /// Tasks of subagents that wait for a person's decision.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub waiting: Vec<WaitingTask>,
 }
 
 /// What happens to background tasks when the model is done.

@@ -23,7 +23,7 @@ pub(crate) struct RunSignals {
     cancel: CancellationToken,
     deadline: Instant,
     lease_lost: CancellationToken,
-    inbox: Option<Arc<MessageQueue>>,
+    queue: Option<Arc<MessageQueue>>,
 }
 
 impl RunSignals {
@@ -39,13 +39,13 @@ impl RunSignals {
             cancel,
             deadline: Instant::now() + limit.min(LONGEST),
             lease_lost,
-            inbox: None,
+            queue: None,
         }
     }
 
-    /// Adds the messages of an inbox.
-    pub(crate) fn with_inbox(self, inbox: Option<Arc<MessageQueue>>) -> Self {
-        Self { inbox, ..self }
+    /// Adds the messages of an queue.
+    pub(crate) fn with_queue(self, queue: Option<Arc<MessageQueue>>) -> Self {
+        Self { queue, ..self }
     }
 
     /// The token that cancels the run.
@@ -67,9 +67,9 @@ impl RunSignals {
     /// Returns an error if the run must stop now.
     pub(crate) fn check(&self) -> Result<(), HaltReason> {
         let interrupted = || {
-            self.inbox
+            self.queue
                 .as_ref()
-                .is_some_and(|inbox| inbox.has_interrupt())
+                .is_some_and(|queue| queue.has_interrupt())
         };
         if self.lease_lost.is_cancelled() {
             Err(HaltReason::TakenOver)
@@ -86,27 +86,27 @@ impl RunSignals {
 
     /// Whether a steering message waits.
     pub(crate) fn has_steering(&self) -> bool {
-        self.inbox
+        self.queue
             .as_ref()
-            .is_some_and(|inbox| inbox.has_steering())
+            .is_some_and(|queue| queue.has_steering())
     }
 
     /// Returns when a steering message waits; never before.
     pub(crate) async fn wait_for_steering(&self) {
-        match &self.inbox {
-            Some(inbox) => inbox.wait_for_steering().await,
+        match &self.queue {
+            Some(queue) => queue.wait_for_steering().await,
             None => std::future::pending().await,
         }
     }
 
-    /// The inbox, if messages can reach the run.
-    pub(crate) fn inbox(&self) -> Option<&Arc<MessageQueue>> {
-        self.inbox.as_ref()
+    /// The queue, if messages can reach the run.
+    pub(crate) fn queue(&self) -> Option<&Arc<MessageQueue>> {
+        self.queue.as_ref()
     }
 
     async fn wait_for_interrupt(&self) {
-        match &self.inbox {
-            Some(inbox) => inbox.wait_for_interrupt().await,
+        match &self.queue {
+            Some(queue) => queue.wait_for_interrupt().await,
             None => std::future::pending().await,
         }
     }

@@ -11,17 +11,17 @@ pub const INTERRUPTED: &str = "interrupted by a new message";
 impl ActiveRun<'_> {
     /// Adds waiting messages to the conversation. Returns whether there were any.
     pub(super) async fn steer(&mut self) -> Result<bool, RunStop> {
-        let Some(inbox) = self.signals.inbox().cloned() else {
+        let Some(queue) = self.signals.queue().cloned() else {
             return Ok(false);
         };
-        let Some(message) = inbox.take_steering() else {
+        let Some(message) = queue.take_steering() else {
             return Ok(false);
         };
         let recorded = self.record_steering(message.clone()).await;
         match recorded {
             Ok(true) => {}
-            Ok(false) => inbox.refuse_rows(message.rows),
-            Err(_) => inbox.return_steering(message),
+            Ok(false) => queue.refuse_rows(message.rows),
+            Err(_) => queue.return_steering(message),
         }
         recorded
     }

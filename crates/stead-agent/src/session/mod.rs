@@ -15,7 +15,7 @@ mod writer;
 
 pub(crate) use files::RunFiles;
 pub(crate) use permissions::session_view;
-pub use rewind::{Pinned, RewindPoint};
+pub use rewind::RewindPoint;
 pub(crate) use settings::{plan_mode_text, with_reminders};
 pub(crate) use writer::{IfMissing, SessionWriter};
 

@@ -3,7 +3,9 @@
 use super::{IfMissing, Session, SessionWriter};
 use crate::offload::copy_entries;
 use crate::{AgentError, UndoPlan};
-use stead_core::{Entry, Fork, NewSession, Pin, Rewind, RunId, RunOutcome, SessionId, TurnMessage};
+use stead_core::{
+    Entry, Fork, NewSession, Pin, Pinned, Rewind, RunId, RunOutcome, SessionId, TurnMessage,
+};
 use stead_store::LockWait;
 
 /// A point of the conversation that can be returned to.
@@ -15,15 +17,6 @@ pub struct RewindPoint {
     pub text: String,
     /// The last entry before the turn.
     pub before: u64,
-}
-
-/// Whether an input is shown word for word, whatever else compaction leaves out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pinned {
-    /// It is.
-    Yes,
-    /// It is not.
-    No,
 }
 
 impl Session {

@@ -16,7 +16,16 @@ impl Session {
         wait: LockWait,
     ) -> Result<bool, AgentError> {
         let by = by.into();
-        let settings = vec![SetEntry { change, by }];
+        self.set_all(vec![SetEntry { change, by }], wait).await
+    }
+
+    /// Changes several settings between two runs, all of them or none. Returns false if nothing
+    /// changed.
+    pub async fn set_all(
+        &mut self,
+        settings: Vec<SetEntry>,
+        wait: LockWait,
+    ) -> Result<bool, AgentError> {
         self.check_settings(&settings).await?;
         let mut writer = SessionWriter::open(self, wait, IfMissing::Create).await?;
         let recorded = writer.record_settings(settings).await;

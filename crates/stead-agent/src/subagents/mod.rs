@@ -25,7 +25,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use stead_core::{Owner, RunId, SessionId, SpendAmount};
+use stead_core::{Owner, RunId, SessionId, SpendAmount, WaitingTask};
 use stead_gate::SessionPermissions;
 use stead_vfs::VPath;
 use task_records::TaskRecords;
@@ -67,15 +67,6 @@ pub(crate) struct DelegationContext {
     pub(crate) approvals: ApprovalPolicy,
     pub(crate) cancel: CancellationToken,
     pub(crate) budget: Budget,
-}
-
-/// A task that waits for a person's decision.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct WaitingTask {
-    /// The id of the task.
-    pub task: String,
-    /// The session that delegated it, which can resume once there is an answer.
-    pub session: SessionId,
 }
 
 /// A task that runs in this process.

@@ -1,5 +1,5 @@
 //! The place for tests of messages that arrive during a run: every queue mode, interrupts, skipped
-//! calls, subagents and bounds of the inbox.
+//! calls, subagents and bounds of the queue.
 
 use crate::support::{TestTool, agent_on, block_on, journal, model, session, text};
 use futures_util::future::BoxFuture;
@@ -31,7 +31,7 @@ fn said(content: &[Block]) -> String {
     .text()
 }
 
-fn inbox(mode: QueueMode) -> Arc<MessageQueue> {
+fn queue(mode: QueueMode) -> Arc<MessageQueue> {
     Arc::new(MessageQueue::new(QueueSettings {
         mode,
         debounce_ms: 50,
@@ -48,10 +48,10 @@ async fn agent(
     agent_on(dir, model(server, wire), Arc::new(OsDisk), tools).await
 }
 
-/// Runs an input, and then whatever waits, as whoever holds the inbox does.
+/// Runs an input, and then whatever waits, as whoever holds the queue does.
 async fn converse(
     agent: &Arc<Agent>,
-    inbox: &Arc<MessageQueue>,
+    queue: &Arc<MessageQueue>,
     options: RunOptions,
 ) -> Vec<RunReport> {
     let mut live = agent.session(session("s"));
@@ -59,11 +59,11 @@ async fn converse(
     let mut reports = Vec::new();
     while let Some(content) = input {
         let options = RunOptions {
-            inbox: Some(inbox.clone()),
+            queue: Some(queue.clone()),
             ..options.clone()
         };
         reports.push(live.run(content, options).await.unwrap());
-        input = inbox.next_input().await.map(|message| message.content);
+        input = queue.next_input().await.map(|message| message.content);
     }
     let (_, state) = journal(agent, &session("s")).await;
     assert!(state.run.is_none());
@@ -113,15 +113,15 @@ fn answers(request: &RecordedRequest) -> usize {
 
 /// Hears events, and says something when the first comes that `wants` it.
 fn speaking(
-    inbox: &Arc<MessageQueue>,
+    queue: &Arc<MessageQueue>,
     words: &'static str,
     wants: fn(&Event) -> bool,
 ) -> RunOptions {
-    let inbox = inbox.clone();
+    let queue = queue.clone();
     let spoken = Mutex::new(false);
     let listener = move |event: &Event| {
         if wants(event) && !std::mem::replace(&mut *spoken.lock().unwrap(), true) {
-            assert_eq!(inbox.send(text(words)), SendOutcome::Queued);
+            assert_eq!(queue.send(text(words)), SendOutcome::Queued);
         }
     };
     RunOptions {
@@ -143,15 +143,15 @@ fn twenty_steps(mode: QueueMode, wire: FakeWire) -> Vec<String> {
         _ => reply().text("done"),
     });
     let dir = tempfile::tempdir().unwrap();
-    let inbox = inbox(mode);
-    let sender = inbox.clone();
+    let queue = queue(mode);
+    let sender = queue.clone();
     let look = TestTool::make("look", READS_ALONE, move |cx, args| {
-        let inbox = sender.clone();
+        let queue = sender.clone();
         async move {
             if args["n"] == 5 {
-                assert_eq!(inbox.send(text("left")), SendOutcome::Queued);
-                assert_eq!(inbox.send(text("right")), SendOutcome::Queued);
-                if inbox.mode() == QueueMode::Interrupt {
+                assert_eq!(queue.send(text("left")), SendOutcome::Queued);
+                assert_eq!(queue.send(text("right")), SendOutcome::Queued);
+                if queue.mode() == QueueMode::Interrupt {
                     cx.cancel.cancelled().await;
                 }
             }
@@ -163,7 +163,7 @@ fn twenty_steps(mode: QueueMode, wire: FakeWire) -> Vec<String> {
     });
     block_on(async {
         let agent = agent(dir.path(), &server, wire, vec![look, note]).await;
-        converse(&agent, &inbox, RunOptions::default()).await;
+        converse(&agent, &queue, RunOptions::default()).await;
     });
     news(&server)
 }
@@ -212,10 +212,10 @@ fn a_message_during_the_stream_of_the_last_answer_is_heard() {
         let words = ["first", "second", "third"];
         let server = FakeModel::start(words.iter().map(|word| reply().text(*word)).collect());
         let dir = tempfile::tempdir().unwrap();
-        let inbox = inbox(mode);
+        let queue = queue(mode);
         block_on(async {
             let agent = agent(dir.path(), &server, FakeWire::Messages, Vec::new()).await;
-            let reports = converse(&agent, &inbox, speaking(&inbox, "more", is_text)).await;
+            let reports = converse(&agent, &queue, speaking(&queue, "more", is_text)).await;
             assert_eq!(outcomes(&reports), runs, "{mode}");
         });
         assert_eq!(news(&server), requests, "{mode}");
@@ -230,10 +230,10 @@ fn an_interrupted_stream_that_hangs_leaves_nothing_of_its_answer() {
         .stall_at(900);
     let server = FakeModel::start(vec![half, reply().text("whole")]);
     let dir = tempfile::tempdir().unwrap();
-    let inbox = inbox(QueueMode::Interrupt);
+    let queue = queue(QueueMode::Interrupt);
     block_on(async {
         let agent = agent(dir.path(), &server, FakeWire::Messages, Vec::new()).await;
-        let reports = converse(&agent, &inbox, speaking(&inbox, "stop", is_text)).await;
+        let reports = converse(&agent, &queue, speaking(&queue, "stop", is_text)).await;
         assert_eq!(
             outcomes(&reports),
             [
@@ -253,11 +253,11 @@ fn an_interrupted_stream_that_hangs_leaves_nothing_of_its_answer() {
 fn what_the_model_cannot_be_asked_about_any_more_is_the_next_input() {
     let server = FakeModel::start(vec![reply().text("first"), reply().text("second")]);
     let dir = tempfile::tempdir().unwrap();
-    let inbox = inbox(QueueMode::Steer);
+    let queue = queue(QueueMode::Steer);
     std::fs::write(dir.path().join("agent.yaml"), "policy: {max_steps: 1}\n").unwrap();
     block_on(async {
         let agent = agent(dir.path(), &server, FakeWire::Messages, Vec::new()).await;
-        let reports = converse(&agent, &inbox, speaking(&inbox, "more", is_text)).await;
+        let reports = converse(&agent, &queue, speaking(&queue, "more", is_text)).await;
         assert_eq!(
             outcomes(&reports),
             [
@@ -280,10 +280,10 @@ fn what_comes_once_the_answer_is_there_does_not_take_it_back() {
     ] {
         let server = FakeModel::start(vec![reply().text("first"), reply().text("second")]);
         let dir = tempfile::tempdir().unwrap();
-        let inbox = inbox(mode);
+        let queue = queue(mode);
         block_on(async {
             let agent = agent(dir.path(), &server, FakeWire::Messages, Vec::new()).await;
-            let reports = converse(&agent, &inbox, speaking(&inbox, "more", when)).await;
+            let reports = converse(&agent, &queue, speaking(&queue, "more", when)).await;
             assert_eq!(
                 outcomes(&reports),
                 [
@@ -306,13 +306,13 @@ fn of_calls_side_by_side_those_that_run_come_to_their_end_and_the_others_are_ski
         _ => reply().text("done"),
     });
     let dir = tempfile::tempdir().unwrap();
-    let inbox = inbox(QueueMode::Steer);
+    let queue = queue(QueueMode::Steer);
     std::fs::write(
         dir.path().join("agent.yaml"),
         "policy: {parallel_tool_calls: 2}\n",
     )
     .unwrap();
-    let sender = inbox.clone();
+    let sender = queue.clone();
     let spoken = Arc::new(Notify::new());
     // Both that run at first are at work when the message comes; each leaves a trace of its intent.
     let work = TestTool::make(
@@ -322,12 +322,12 @@ fn of_calls_side_by_side_those_that_run_come_to_their_end_and_the_others_are_ski
             ..Risk::READS
         },
         move |_, args| {
-            let inbox = sender.clone();
+            let queue = sender.clone();
             let spoken = spoken.clone();
             async move {
                 match args["n"].as_u64() {
                     Some(1) => {
-                        inbox.send(text("stop"));
+                        queue.send(text("stop"));
                         spoken.notify_one();
                     }
                     _ => spoken.notified().await,
@@ -341,7 +341,7 @@ fn of_calls_side_by_side_those_that_run_come_to_their_end_and_the_others_are_ski
     });
     block_on(async {
         let agent = agent(dir.path(), &server, FakeWire::Messages, vec![work, note]).await;
-        let reports = converse(&agent, &inbox, RunOptions::default()).await;
+        let reports = converse(&agent, &queue, RunOptions::default()).await;
         assert_eq!(outcomes(&reports), [("done", RunOutcome::Completed)]);
     });
     assert_eq!(
@@ -360,8 +360,8 @@ fn is_child(request: &RecordedRequest) -> bool {
 #[test]
 fn a_message_is_for_the_run_and_not_for_its_child() {
     let dir = tempfile::tempdir().unwrap();
-    let inbox = inbox(QueueMode::Steer);
-    let sender = inbox.clone();
+    let queue = queue(QueueMode::Steer);
+    let sender = queue.clone();
     let order = json!({"agent": "general-purpose", "description": "count", "prompt": "count"});
     let server =
         FakeModel::start_with(move |request| match (is_child(request), answers(request)) {
@@ -377,7 +377,7 @@ fn a_message_is_for_the_run_and_not_for_its_child() {
     });
     block_on(async {
         let agent = agent(dir.path(), &server, FakeWire::Messages, vec![note]).await;
-        let reports = converse(&agent, &inbox, RunOptions::default()).await;
+        let reports = converse(&agent, &queue, RunOptions::default()).await;
         assert_eq!(outcomes(&reports), [("done", RunOutcome::Completed)]);
     });
     let told = news(&server);
@@ -394,7 +394,7 @@ fn a_message_is_for_the_run_and_not_for_its_child() {
 #[test]
 fn who_waits_for_a_child_in_the_background_hears_what_is_said() {
     let dir = tempfile::tempdir().unwrap();
-    let inbox = inbox(QueueMode::Steer);
+    let queue = queue(QueueMode::Steer);
     let held = gate();
     let child = held.clone();
     let order = json!({"agent": "general-purpose", "description": "c", "prompt": "count", "background": true});
@@ -412,7 +412,7 @@ fn who_waits_for_a_child_in_the_background_hears_what_is_said() {
         });
     block_on(async {
         let agent = agent(dir.path(), &server, FakeWire::Messages, Vec::new()).await;
-        let sender = inbox.clone();
+        let sender = queue.clone();
         let speak = async {
             held.arrived(1).await;
             let waits = || {
@@ -430,7 +430,7 @@ fn who_waits_for_a_child_in_the_background_hears_what_is_said() {
             tokio::time::sleep(Duration::from_millis(100)).await;
             sender.send(text("hurry"));
         };
-        let (reports, ()) = tokio::join!(converse(&agent, &inbox, RunOptions::default()), speak);
+        let (reports, ()) = tokio::join!(converse(&agent, &queue, RunOptions::default()), speak);
         assert_eq!(outcomes(&reports), [("done", RunOutcome::Completed)]);
     });
     let told = news(&server);
@@ -474,7 +474,7 @@ fn a_message_instead_of_an_answer_skips_what_was_asked_about() {
             _ => reply().text("as you like"),
         });
         let dir = tempfile::tempdir().unwrap();
-        let inbox = inbox(mode);
+        let queue = queue(mode);
         std::fs::write(
             dir.path().join("agent.yaml"),
             "approvals: {delete_file: true}\n",
@@ -483,10 +483,10 @@ fn a_message_instead_of_an_answer_skips_what_was_asked_about() {
         std::fs::write(dir.path().join("b.txt"), "b").unwrap();
         block_on(async {
             let agent = agent(dir.path(), &server, FakeWire::Messages, Vec::new()).await;
-            let approvals = ApprovalPolicy::Ask(Arc::new(Elsewhere(inbox.clone())));
+            let approvals = ApprovalPolicy::Ask(Arc::new(Elsewhere(queue.clone())));
             let reports = converse(
                 &agent,
-                &inbox,
+                &queue,
                 RunOptions {
                     approvals,
                     ..RunOptions::default()
@@ -507,12 +507,12 @@ fn what_was_said_is_told_to_listeners_and_guarded_like_an_input() {
     for (words, heard) in [("fine words", true), ("forbidden words", false)] {
         let server = FakeModel::start(vec![reply().text("first"), reply().text("second")]);
         let dir = tempfile::tempdir().unwrap();
-        let inbox = inbox(QueueMode::Steer);
+        let queue = queue(QueueMode::Steer);
         std::fs::create_dir(dir.path().join("hooks")).unwrap();
         std::fs::write(dir.path().join("hooks/guard.yaml"), guard).unwrap();
         let told = Arc::new(Mutex::new(Vec::new()));
         let log = told.clone();
-        let speaker = speaking(&inbox, words, is_text);
+        let speaker = speaking(&queue, words, is_text);
         let listener = move |event: &Event| {
             (speaker.listener)(event);
             match &event.kind {
@@ -534,7 +534,7 @@ fn what_was_said_is_told_to_listeners_and_guarded_like_an_input() {
                 .unwrap();
             converse(
                 &agent,
-                &inbox,
+                &queue,
                 RunOptions {
                     listener: Arc::new(listener),
                     ..RunOptions::default()
@@ -570,7 +570,7 @@ fn what_a_run_was_told_and_waits_as_an_input_counts_against_the_bound() {
         cap: 2,
         ..QueueSettings::default()
     };
-    let inbox = Arc::new(MessageQueue::new(settings));
+    let queue = Arc::new(MessageQueue::new(settings));
     let server = FakeModel::start(vec![
         reply().text("first"),
         reply().text("second"),
@@ -580,11 +580,11 @@ fn what_a_run_was_told_and_waits_as_an_input_counts_against_the_bound() {
     block_on(async {
         let agent = agent(dir.path(), &server, FakeWire::Messages, Vec::new()).await;
         let mut live = agent.session(session("s"));
-        let options = speaking(&inbox, "one", is_text);
+        let options = speaking(&queue, "one", is_text);
         live.run(
             text("go"),
             RunOptions {
-                inbox: Some(inbox.clone()),
+                queue: Some(queue.clone()),
                 ..options
             },
         )
@@ -595,18 +595,18 @@ fn what_a_run_was_told_and_waits_as_an_input_counts_against_the_bound() {
         content: text(word),
         already_shown: told,
     };
-    assert_eq!(inbox.queued(), [waits("one", true)]);
+    assert_eq!(queue.queued(), [waits("one", true)]);
     assert_eq!(
-        [inbox.send(text("two")), inbox.send(text("three"))],
+        [queue.send(text("two")), queue.send(text("three"))],
         [SendOutcome::Queued, SendOutcome::ReplacedOldest]
     );
-    assert_eq!(inbox.drain(), [waits("two", false), waits("three", false)]);
-    assert!(inbox.is_empty());
+    assert_eq!(queue.drain(), [waits("two", false), waits("three", false)]);
+    assert!(queue.is_empty());
 }
 
 #[test]
 fn collected_messages_are_one_in_the_form_of_one() {
-    let inbox = MessageQueue::new(QueueSettings {
+    let queue = MessageQueue::new(QueueSettings {
         debounce_ms: 0,
         ..QueueSettings::default()
     });
@@ -618,9 +618,9 @@ fn collected_messages_are_one_in_the_form_of_one() {
     };
     assert_eq!(
         (
-            inbox.send(with("a")),
-            inbox.send(with("b")),
-            inbox.send(Vec::new())
+            queue.send(with("a")),
+            queue.send(with("b")),
+            queue.send(Vec::new())
         ),
         (
             SendOutcome::Queued,
@@ -629,38 +629,38 @@ fn collected_messages_are_one_in_the_form_of_one() {
         )
     );
     let expected = ["see @a\n\nsee @b", "Attached file a:", "Attached file b:"].map(Block::text);
-    assert_eq!(block_on(inbox.next_input()).unwrap().content, expected);
+    assert_eq!(block_on(queue.next_input()).unwrap().content, expected);
 }
 
 #[test]
 fn no_more_wait_than_may_and_what_is_dropped_is_what_was_said() {
     let words =
-        |inbox: &MessageQueue| block_on(async { said(&inbox.next_input().await.unwrap().content) });
-    let inbox = |drop| {
+        |queue: &MessageQueue| block_on(async { said(&queue.next_input().await.unwrap().content) });
+    let queue = |drop| {
         let settings = QueueSettings {
             mode: QueueMode::Collect,
             debounce_ms: 0,
             cap: 2,
             drop,
         };
-        let inbox = MessageQueue::new(settings);
+        let queue = MessageQueue::new(settings);
         let sent: Vec<SendOutcome> = ["one", "two", "three"]
             .iter()
-            .map(|word| inbox.send(text(word)))
+            .map(|word| queue.send(text(word)))
             .collect();
-        (words(&inbox), sent[2])
+        (words(&queue), sent[2])
     };
     assert_eq!(
-        inbox(DropPolicy::Old),
+        queue(DropPolicy::Old),
         ("two\n\nthree".to_owned(), SendOutcome::ReplacedOldest)
     );
     assert_eq!(
-        inbox(DropPolicy::New),
+        queue(DropPolicy::New),
         ("one\n\ntwo".to_owned(), SendOutcome::Refused)
     );
     let left_out = "[1 earlier message was left out.]\n- one\n\ntwo\n\nthree".to_owned();
     assert_eq!(
-        inbox(DropPolicy::Summarize),
+        queue(DropPolicy::Summarize),
         (left_out, SendOutcome::ReplacedOldest)
     );
 }

@@ -1,6 +1,9 @@
 //! Commands to a session.
 
-use crate::{ApprovalReply, Block, InputId, Origin, RunId, SessionChange, SessionId, SpendAmount};
+use crate::{
+    AfterAnswer, ApprovalReply, Block, InputId, Origin, RunId, SessionChange, SessionId,
+    SpendAmount,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -25,6 +28,17 @@ pub enum Command {
         replies: Vec<ApprovalReply>,
         /// The person.
         by: String,
+        /// What happens to a parked run when its last question is answered.
+        #[serde(default)]
+        then: AfterAnswer,
+        /// The session of the subagent that asks; none if the addressed session asks itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        subagent: Option<SessionId>,
+    },
+    /// Takes back inputs that no run has begun with. Those that are in the journal stay.
+    Withdraw {
+        /// The inputs, as their receipts name them.
+        inputs: Vec<InputId>,
     },
     /// Stops the run that is going on.
     Cancel {
@@ -37,6 +51,13 @@ pub enum Command {
         changes: Vec<SessionChange>,
         /// The person.
         by: String,
+    },
+    /// Pins an input, or unpins it, after the run that is going on.
+    Pin {
+        /// The input, counted from 1.
+        turn: usize,
+        /// Whether it is shown word for word from now on.
+        pinned: Pinned,
     },
     /// Compacts the context, after the run that is going on.
     Compact {
@@ -96,8 +117,8 @@ pub struct InputCommand {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<SessionChange>,
     /// Whether it is always shown verbatim.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub pinned: bool,
+    #[serde(default, skip_serializing_if = "Pinned::is_no")]
+    pub pinned: Pinned,
 }
 
 impl InputCommand {
@@ -107,6 +128,23 @@ impl InputCommand {
             content,
             ..Self::default()
         }
+    }
+}
+
+/// Whether an input is shown word for word, whatever else compaction leaves out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pinned {
+    /// It is.
+    Yes,
+    /// It is not.
+    #[default]
+    No,
+}
+
+impl Pinned {
+    fn is_no(&self) -> bool {
+        *self == Self::No
     }
 }
 
@@ -137,6 +175,33 @@ pub struct Receipt {
     /// The journal entry of the command, if it is recorded already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
+    /// The run that the command began or continued, if it did so at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// The session whose inbox has the command, if that is not the addressed one: questions of a
+    /// subagent are answered where the session runs that it works for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inbox_of: Option<SessionId>,
+}
+
+impl Receipt {
+    /// Returns the receipt of a command that waits for the process which runs the session.
+    pub fn waiting(input_id: InputId) -> Self {
+        Self {
+            input_id,
+            seq: None,
+            run: None,
+            inbox_of: None,
+        }
+    }
+
+    /// Returns the receipt of a command that is in the journal.
+    pub fn recorded(input_id: InputId, seq: u64) -> Self {
+        Self {
+            seq: Some(seq),
+            ..Self::waiting(input_id)
+        }
+    }
 }
 
 /// How a message that arrives during a run is handled.

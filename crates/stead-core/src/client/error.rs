@@ -14,7 +14,10 @@ pub enum ClientError {
     /// There is no such session.
     #[error("there is no session {0}")]
     NoSession(SessionId),
-    /// The command is not possible.
+    /// No model is set.
+    #[error("no model is set")]
+    NoModel,
+    /// The command is wrong, or not possible now. Nothing was recorded.
     #[error("{message}")]
     Refused {
         /// The reason.
@@ -23,6 +26,38 @@ pub enum ClientError {
         hint: Option<Hint>,
     },
     /// The session, its store or its agent failed.
-    #[error("{0}")]
-    Failed(String),
+    #[error("{message}")]
+    Failed {
+        /// The reason.
+        message: String,
+        /// What a person can do about it.
+        hint: Option<Hint>,
+    },
+}
+
+impl ClientError {
+    /// Returns a failure without a hint.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::Failed {
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    /// Returns a refusal without a hint.
+    pub fn refused(message: impl Into<String>) -> Self {
+        Self::Refused {
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    /// Returns what a person can do about it, if the message does not say so.
+    pub fn hint(&self) -> Option<Hint> {
+        match self {
+            Self::NoSession(_) => Some(Hint::ListSessions),
+            Self::Refused { hint, .. } | Self::Failed { hint, .. } => hint.clone(),
+            Self::KeyConflict(_) | Self::InboxFull(_) | Self::NoModel => None,
+        }
+    }
 }

@@ -12,10 +12,12 @@
 mod command;
 mod error;
 mod event;
+mod report;
 
-pub use command::{AnswerPolicy, Command, InputCommand, QueueMode, Receipt};
+pub use command::{AnswerPolicy, Command, InputCommand, Pinned, QueueMode, Receipt};
 pub use error::ClientError;
 pub use event::{Cursor, EventId, EventIdError, SessionEvent, SessionEventBody};
+pub use report::{RunReport, WaitingTask};
 
 use crate::{InputId, Owner, SessionId};
 use std::pin::Pin;
@@ -48,12 +50,17 @@ pub trait Client: Send + Sync {
         key: Option<&'a str>,
     ) -> ClientFuture<'a, Receipt>;
 
-    /// Returns what happens in a session after `cursor`, whichever process runs it.
+    /// Returns what happens in a session after `cursor`, whichever process runs it. While somebody
+    /// who answers is subscribed, questions wait for them instead of parking the run.
     fn subscribe<'a>(
         &'a self,
         to: &'a SessionAddress,
         cursor: Cursor,
+        presence: Presence,
     ) -> ClientFuture<'a, Box<dyn Subscription>>;
+
+    /// Returns whether a process runs the session at this moment.
+    fn is_running<'a>(&'a self, to: &'a SessionAddress) -> ClientFuture<'a, bool>;
 
     /// Returns what became of a command, or `None` if it is unknown or forgotten.
     fn status<'a>(
@@ -61,6 +68,15 @@ pub trait Client: Send + Sync {
         to: &'a SessionAddress,
         input: &'a InputId,
     ) -> ClientFuture<'a, Option<InputStatus>>;
+}
+
+/// Whether a subscriber answers questions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// Only watches.
+    Watches,
+    /// Is there to be asked.
+    Answers,
 }
 
 /// What became of a command.
@@ -74,6 +90,8 @@ pub enum InputStatus {
         /// The number of its entry.
         seq: u64,
     },
+    /// It was carried out, and the journal says nothing of it.
+    Done,
     /// It was refused.
     Refused {
         /// The reason.

@@ -4,14 +4,12 @@
 use crate::support::*;
 use serde_json::json;
 use std::time::Duration;
-use stead_agent::AgentError;
 use stead_core::{
-    ApprovalAnswer, ApprovalReply, Client, ClientError, Command, Cursor, Entry, EventKind,
-    InputCommand, InputStatus, QueueMode, SessionAddress, SessionChange, SessionEventBody,
+    AfterAnswer, ApprovalAnswer, ApprovalReply, Client, ClientError, Command, Cursor, Entry,
+    EventKind, InputCommand, InputStatus, Presence, QueueMode, SessionAddress, SessionEventBody,
     Subscription,
 };
 use stead_host::{Host, SessionOptions};
-use stead_store::StoreError;
 use stead_testkit::{FakeModel, RecordedRequest, gate, reply};
 
 const COLLECT: &str = "queue: {mode: collect, debounce_ms: 10}\n";
@@ -42,7 +40,7 @@ fn a_command_is_acknowledged_with_its_entry_and_followed_to_the_end() {
         assert!(seen.is_sorted_by(|a, b| a.id < b.id));
         for (n, event) in seen.iter().enumerate() {
             let mut again = host
-                .subscribe(&address, Cursor::After(event.id))
+                .subscribe(&address, Cursor::After(event.id), Presence::Watches)
                 .await
                 .unwrap();
             let rest = entries(&seen[n + 1..]);
@@ -143,7 +141,7 @@ fn a_question_shown_here_is_answered_from_another_host() {
         let (here, address) = host(dir.path(), &server, settings).await;
         let (there, same) = host(dir.path(), &server, settings).await;
         let handle = here.open(&address, SessionOptions::default()).unwrap();
-        let _person = handle.attach();
+        let _person = person(&here, &address).await;
         let mut events = subscribe(&here, &address).await;
         handle.send(input("go"), None).await.unwrap();
         let seen = until(&mut *events, |event| {
@@ -161,6 +159,8 @@ fn a_question_shown_here_is_answered_from_another_host() {
                 answer: ApprovalAnswer::Yes,
             }],
             by: "ann".into(),
+            then: AfterAnswer::Resume,
+            subagent: None,
         };
         there.send(&same, answer, None).await.unwrap();
         let seen = until(&mut *events, is_end).await;
@@ -213,6 +213,8 @@ fn a_parked_run_is_answered_and_goes_on_without_its_first_host() {
                 answer: ApprovalAnswer::Yes,
             }],
             by: "ann".into(),
+            then: AfterAnswer::Resume,
+            subagent: None,
         };
         there.send(&same, answer, None).await.unwrap();
         until(&mut *events, is_end).await;
@@ -293,42 +295,6 @@ fn a_cancellation_is_recorded_with_the_end_of_the_run() {
     });
 }
 
-#[test]
-fn a_caller_is_told_that_another_host_runs_the_session() {
-    let dir = tempfile::tempdir().unwrap();
-    let gate = gate();
-    let held = gate.clone();
-    let server = FakeModel::start_with(move |_: &RecordedRequest| reply().text("ok").after(&held));
-    block_on(async {
-        let (here, address) = host(dir.path(), &server, "").await;
-        let (there, same) = host(dir.path(), &server, "").await;
-        let _holder = here.open(&address, SessionOptions::default()).unwrap();
-        here.send(&address, input("go"), None).await.unwrap();
-        gate.wait_arrived(1, Duration::from_secs(10));
-        let handle = there.open(&same, SessionOptions::default()).unwrap();
-        let commands = [
-            input("more"),
-            Command::Set {
-                changes: vec![SessionChange::Plan { plan: None }],
-                by: "ann".into(),
-            },
-            Command::Compact { focus: None },
-            Command::Answer {
-                replies: Vec::new(),
-                by: "ann".into(),
-            },
-            Command::Cancel { by: "ann".into() },
-        ];
-        for command in commands {
-            let name = format!("{command:?}");
-            let error = handle.run(command).await.unwrap_err();
-            let locked = matches!(error, AgentError::Store(StoreError::Locked { .. }));
-            assert!(locked, "{name}: {error:?}");
-        }
-        gate.release();
-    });
-}
-
 /// The questions of a step, as they are recorded.
 async fn asked(events: &mut dyn Subscription, count: usize) -> Vec<(String, String)> {
     let mut asks = Vec::new();
@@ -349,6 +315,8 @@ fn yes(id: &str, args_hash: &str, by: &str) -> Command {
             answer: ApprovalAnswer::Yes,
         }],
         by: by.to_owned(),
+        then: AfterAnswer::Resume,
+        subagent: None,
     }
 }
 
@@ -366,7 +334,7 @@ fn each_of_two_people_signs_the_own_answer_and_one_about_other_arguments_is_refu
         let (here, address) = host(dir.path(), &server, settings).await;
         let (there, same) = host(dir.path(), &server, settings).await;
         let handle = here.open(&address, SessionOptions::default()).unwrap();
-        let _person = handle.attach();
+        let _person = person(&here, &address).await;
         let mut events = subscribe(&here, &address).await;
         handle.send(input("go"), None).await.unwrap();
         let asks = asked(&mut *events, 2).await;

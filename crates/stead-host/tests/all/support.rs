@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use stead_agent::Agent;
 use stead_core::{
-    Block, Client, Command, Cursor, Entry, InputCommand, SessionAddress, SessionEvent,
+    Block, Client, Command, Cursor, Entry, InputCommand, Presence, SessionAddress, SessionEvent,
     SessionEventBody, SessionId, Subscription,
 };
 use stead_host::Host;
@@ -58,7 +58,16 @@ pub(crate) fn input(text: &str) -> Command {
 }
 
 pub(crate) async fn subscribe(host: &Host, address: &SessionAddress) -> Box<dyn Subscription> {
-    host.subscribe(address, Cursor::Start).await.unwrap()
+    host.subscribe(address, Cursor::Start, Presence::Watches)
+        .await
+        .unwrap()
+}
+
+/// Somebody who can be asked about the calls of a session, as long as this exists.
+pub(crate) async fn person(host: &Host, address: &SessionAddress) -> Box<dyn Subscription> {
+    host.subscribe(address, Cursor::Now, Presence::Answers)
+        .await
+        .unwrap()
 }
 
 /// Reads events until `done` says so, and returns all of them.

@@ -208,6 +208,7 @@ impl SessionInbox {
             .await?;
         Ok(segment.find(id).map(|outcome| match outcome {
             InputOutcome::Recorded { seq } => InputStatus::Recorded { seq: *seq },
+            InputOutcome::Done => InputStatus::Done,
             InputOutcome::Refused { reason } => InputStatus::Refused {
                 reason: reason.clone(),
             },

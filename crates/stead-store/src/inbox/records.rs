@@ -120,6 +120,7 @@ impl OutcomeSegment {
         }
         let outcome = match outcome {
             InputOutcome::Recorded { seq } => InputOutcome::Recorded { seq: *seq },
+            InputOutcome::Done => InputOutcome::Done,
             InputOutcome::Refused { reason } => {
                 let end = reason.floor_char_boundary(MAX_REASON_BYTES);
                 InputOutcome::Refused {

@@ -30,6 +30,8 @@ pub enum InputOutcome {
         /// The number of its entry.
         seq: u64,
     },
+    /// The command was carried out, and the journal says nothing of it.
+    Done,
     /// The input was refused. At most 1,000 bytes of the reason are remembered.
     Refused {
         /// The reason.

@@ -30,7 +30,7 @@ impl Session {
         let files = writer.files();
         let mut conversation = Conversation::new(writer.session(), files, setup);
         let mut journal = RunJournal::new(writer, RunId::fresh(), options.listener);
-        let signals = journal.signals(options.cancel).with_inbox(options.inbox);
+        let signals = journal.signals(options.cancel).with_queue(options.queue);
         let before = journal.state().seq;
         let mut hooks = RunHooks::new(journal.agent(), budget.clone(), signals.clone());
         let mut spending = RunSpending::new(budget);

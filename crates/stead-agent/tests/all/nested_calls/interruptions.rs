@@ -113,14 +113,14 @@ fn a_message_in_place_of_an_answer_skips_the_nested_call_and_ends_its_caller() {
         let dir = tempfile::tempdir().unwrap();
         scenario::lay_out(dir.path());
         let agent = scenario::agent(dir.path()).await;
-        let inbox = Arc::new(MessageQueue::new(QueueSettings {
+        let queue = Arc::new(MessageQueue::new(QueueSettings {
             mode: QueueMode::Steer,
             debounce_ms: 50,
             ..QueueSettings::default()
         }));
         let options = RunOptions {
-            approvals: ApprovalPolicy::Ask(Arc::new(Elsewhere(inbox.clone()))),
-            inbox: Some(inbox),
+            approvals: ApprovalPolicy::Ask(Arc::new(Elsewhere(queue.clone()))),
+            queue: Some(queue),
             ..RunOptions::default()
         };
         let report = run(&agent, options).await;

@@ -1,7 +1,7 @@
 //! The other process: it runs sessions until it is killed.
 
 use super::{AGENT, host_at};
-use crate::support::input;
+use crate::support::{input, person};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::path::Path;
@@ -89,7 +89,10 @@ async fn talk(host: Arc<Host>, session: String, mut random: StdRng) {
         .unwrap();
     let handle = host.open(&address, SessionOptions::default()).unwrap();
     // With a person, questions wait in this process; without, the run parks.
-    let _person = random.random_bool(0.5).then(|| handle.attach());
+    let _person = match random.random_bool(0.5) {
+        true => Some(person(&host, &address).await),
+        false => None,
+    };
     for n in 0..3 {
         let text = format!("<A {session} {n}>");
         let key = random.random_bool(0.5).then(|| text.clone());

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use stead_core::{
-    ApprovalAnswer, ApprovalReply, Block, CallState, Client, Command, Cursor, Entry, EventId,
-    JournalLine, ResultStatus, SessionAddress, SessionEventBody, SessionId, SessionState,
+    AfterAnswer, ApprovalAnswer, ApprovalReply, Block, CallState, Client, Command, Cursor, Entry,
+    EventId, JournalLine, Presence, ResultStatus, SessionAddress, SessionEventBody, SessionId,
+    SessionState,
 };
 use stead_host::Host;
 use tokio::task::JoinSet;
@@ -33,7 +34,10 @@ impl Follower {
     pub(crate) async fn start(host: &Arc<Host>, session: &str) -> Self {
         let id = SessionId::new(session).unwrap();
         let address = host.address(AGENT, id).unwrap();
-        let mut events = host.subscribe(&address, Cursor::Start).await.unwrap();
+        let mut events = host
+            .subscribe(&address, Cursor::Start, Presence::Watches)
+            .await
+            .unwrap();
         let seen = Arc::new(Mutex::new(Seen::default()));
         let writing = seen.clone();
         let (answering, to) = (host.clone(), address.clone());
@@ -160,6 +164,8 @@ fn yes(id: String, args_hash: String) -> Command {
             answer: ApprovalAnswer::Yes,
         }],
         by: "ann".into(),
+        then: AfterAnswer::Resume,
+        subagent: None,
     }
 }
 

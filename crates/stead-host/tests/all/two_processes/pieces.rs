@@ -3,7 +3,7 @@
 use super::child::{self, Errand};
 use super::{AGENT, Store, Workspace};
 use crate::support::*;
-use stead_core::{Client, Cursor, EventKind, SessionEvent, SessionEventBody, SessionId};
+use stead_core::{Client, Cursor, EventKind, Presence, SessionEvent, SessionEventBody, SessionId};
 use stead_testkit::{FakeModel, RecordedRequest, reply};
 
 const TEXT: &str = "one two three four five six seven eight nine ten";
@@ -64,7 +64,10 @@ fn a_subscription_goes_on_in_the_middle_of_a_text() {
             let _process = child::spawn(workspace.path(), &model, errand, &["s".to_owned()]);
             let before = until(&mut *events, |event| text_of(event).is_some()).await;
             let cursor = Cursor::After(before.last().unwrap().id);
-            let mut again = host.subscribe(&address, cursor).await.unwrap();
+            let mut again = host
+                .subscribe(&address, cursor, Presence::Watches)
+                .await
+                .unwrap();
             let rest = until(&mut *events, is_end).await;
             let same = until(&mut *again, is_end).await;
             // Live events may be lost, entries may not.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
 use stead_core::{
-    AnswerPolicy, Client, ClientError, Command, Cursor, EventKind, InputId, InputStatus,
+    AnswerPolicy, Client, ClientError, Command, Cursor, EventKind, InputId, InputStatus, Presence,
     SessionAddress, SessionEventBody, SessionId, SpendAmount,
 };
 use stead_host::{Host, SessionOptions};
@@ -282,7 +282,10 @@ fn a_session_is_followed_before_it_exists() {
                 let here = workspace.host(&model).await;
                 let there = workspace.host(&model).await;
                 let address = session(&here);
-                let mut events = there.subscribe(&address, cursor).await.unwrap();
+                let mut events = there
+                    .subscribe(&address, cursor, Presence::Watches)
+                    .await
+                    .unwrap();
                 let none = tokio::time::timeout(Duration::from_millis(300), events.next()).await;
                 assert!(none.is_err(), "{store:?}: {none:?}");
                 here.send(&address, input("hi"), None).await.unwrap();

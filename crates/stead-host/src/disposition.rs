@@ -1,0 +1,165 @@
+//! What becomes of a command: a pure decision by the command and what the session does now.
+
+use stead_agent::IncomingMessage;
+use stead_core::{
+    AfterAnswer, AnswerPolicy, ApprovalReply, Command, InputCommand, InputId, Pinned, QueueMode,
+    SessionId,
+};
+
+/// What the session does when a command arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SessionPhase {
+    Idle,
+    /// This process runs it.
+    Running,
+}
+
+/// What becomes of a command that is a row of the inbox.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Disposition {
+    /// It waits in the message queue, from which the run takes it, or the next one.
+    Enqueue(IncomingMessage),
+    /// It reaches the run that is going on.
+    AnswerRun(AnswerCommand),
+    /// It stops the run that is going on.
+    CancelRun,
+    /// Inputs that wait are taken back.
+    Withdraw(Vec<InputId>),
+    /// It waits until the session is idle.
+    WaitForIdle(Command),
+}
+
+/// Answers to questions of a session or of one of its subagents.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct AnswerCommand {
+    pub(crate) replies: Vec<ApprovalReply>,
+    pub(crate) by: String,
+    pub(crate) then: AfterAnswer,
+    pub(crate) subagent: Option<SessionId>,
+}
+
+impl From<AnswerCommand> for Command {
+    fn from(answer: AnswerCommand) -> Self {
+        Self::Answer {
+            replies: answer.replies,
+            by: answer.by,
+            then: answer.then,
+            subagent: answer.subagent,
+        }
+    }
+}
+
+/// Decides what becomes of the command in the row `id`.
+pub(crate) fn disposition(id: &InputId, command: Command, phase: SessionPhase) -> Disposition {
+    match (command, phase) {
+        (Command::Input(input), _) if is_plain(&input) => Disposition::Enqueue(IncomingMessage {
+            content: input.content,
+            origin: Some(input.origin),
+            rows: vec![id.clone()],
+            mode: input.mode,
+        }),
+        (Command::Steer { content, origin }, _) => Disposition::Enqueue(IncomingMessage {
+            content,
+            origin: Some(origin),
+            rows: vec![id.clone()],
+            mode: Some(QueueMode::Steer),
+        }),
+        (Command::Withdraw { inputs }, _) => Disposition::Withdraw(inputs),
+        (
+            Command::Answer {
+                replies,
+                by,
+                then,
+                subagent,
+            },
+            SessionPhase::Running,
+        ) => Disposition::AnswerRun(AnswerCommand {
+            replies,
+            by,
+            then,
+            subagent,
+        }),
+        (Command::Cancel { .. }, SessionPhase::Running) => Disposition::CancelRun,
+        (
+            other @ (Command::Input(_)
+            | Command::Answer { .. }
+            | Command::Cancel { .. }
+            | Command::Set { .. }
+            | Command::Pin { .. }
+            | Command::Compact { .. }
+            | Command::Rewind { .. }
+            | Command::Fork { .. }
+            | Command::Undo { .. }
+            | Command::Resume { .. }
+            | Command::Wake),
+            SessionPhase::Idle | SessionPhase::Running,
+        ) => Disposition::WaitForIdle(other),
+    }
+}
+
+/// Whether an input has no options of its own and may be joined with others.
+fn is_plain(input: &InputCommand) -> bool {
+    input.changes.is_empty() && input.pinned == Pinned::No && input.answers == AnswerPolicy::Ask
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stead_core::{Block, Origin};
+
+    #[test]
+    fn messages_answers_and_cancellations_reach_a_run_and_the_rest_waits() {
+        let id = InputId::fresh();
+        let message = |mode| {
+            Disposition::Enqueue(IncomingMessage {
+                content: vec![Block::text("a")],
+                origin: Some(Origin::default()),
+                rows: vec![id.clone()],
+                mode,
+            })
+        };
+        let input = InputCommand::new(vec![Block::text("a")]);
+        let pinned = Command::Input(InputCommand {
+            pinned: Pinned::Yes,
+            ..input.clone()
+        });
+        let steer = Command::Steer {
+            content: vec![Block::text("a")],
+            origin: Origin::default(),
+        };
+        let answer = AnswerCommand {
+            replies: Vec::new(),
+            by: "ann".to_owned(),
+            then: AfterAnswer::Resume,
+            subagent: None,
+        };
+        let cancel = Command::Cancel {
+            by: "ann".to_owned(),
+        };
+        let waits = |command: &Command| Disposition::WaitForIdle(command.clone());
+        let answers = Command::from(answer.clone());
+        let table = [
+            (Command::Input(input), message(None), message(None)),
+            (pinned.clone(), waits(&pinned), waits(&pinned)),
+            (
+                steer,
+                message(Some(QueueMode::Steer)),
+                message(Some(QueueMode::Steer)),
+            ),
+            (
+                answers.clone(),
+                waits(&answers),
+                Disposition::AnswerRun(answer),
+            ),
+            (cancel.clone(), waits(&cancel), Disposition::CancelRun),
+            (Command::Wake, waits(&Command::Wake), waits(&Command::Wake)),
+        ];
+        for (command, idle, running) in table {
+            let name = format!("{command:?}");
+            let decided = disposition(&id, command.clone(), SessionPhase::Idle);
+            assert_eq!(decided, idle, "{name} when idle");
+            let decided = disposition(&id, command, SessionPhase::Running);
+            assert_eq!(decided, running, "{name} during a run");
+        }
+    }
+}
