@@ -193,6 +193,17 @@ pub enum ApprovalAnswer {
 }
 
 impl ApprovalAnswer {
+    /// Returns the kind of decision that it is; `None` if the question is to wait.
+    pub fn kind(&self) -> Option<DecisionKind> {
+        match self {
+            Self::Yes | Self::Always => Some(DecisionKind::Approve),
+            Self::No { .. } => Some(DecisionKind::Reject),
+            Self::Edit(_) => Some(DecisionKind::Edit),
+            Self::Respond(_) => Some(DecisionKind::Respond),
+            Self::Later => None,
+        }
+    }
+
     /// Returns a refusal without a reason.
     pub fn no() -> Self {
         Self::No { reason: None }

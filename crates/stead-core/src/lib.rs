@@ -62,9 +62,9 @@ pub use budget::{
     MIN_ANSWER_TOKENS, SpendAmount, SpendLimit, budget_setting_name,
 };
 pub use client::{
-    AnswerPolicy, Client, ClientError, ClientFuture, Command, Cursor, EventId, EventIdError,
-    InputCommand, InputStatus, Pinned, Presence, QueueMode, Receipt, RunReport, SessionAddress,
-    SessionEvent, SessionEventBody, Subscription, WaitingTask,
+    AnswerCommand, AnswerPolicy, Client, ClientError, ClientFuture, Command, Cursor, EventId,
+    EventIdError, InputCommand, InputStatus, Pinned, Presence, QueueMode, Receipt, RunReport,
+    SessionAddress, SessionEvent, SessionEventBody, Subscription, WaitingTask,
 };
 pub use context::{
     CompactionPlan, ContextBudget, ContextView, VerbatimSection, media_tokens, message_tokens,

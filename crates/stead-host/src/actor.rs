@@ -1,7 +1,6 @@
 //! The actor of a session: it owns the session and carries out commands one after another.
 
 use crate::approver::HostApprover;
-use crate::disposition::AnswerCommand;
 use crate::error::is_locked;
 use crate::feed::Feed;
 use crate::link::{LinkMessage, SessionLink};
@@ -15,7 +14,8 @@ use stead_agent::{
     Agent, AgentError, BackgroundTaskPolicy, IncomingMessage, MessageQueue, RunOptions, Session,
 };
 use stead_core::{
-    AfterAnswer, AnswerPolicy, Command, InputCommand, Owner, RunReport, SetEntry, SpendAmount,
+    AfterAnswer, AnswerCommand, AnswerPolicy, Command, InputCommand, Owner, RunReport, SetEntry,
+    SpendAmount,
 };
 use stead_store::LockWait;
 use tokio::sync::watch;
@@ -30,19 +30,24 @@ const PROBE_LASTS: Duration = Duration::from_millis(250);
 pub struct SessionOptions {
     /// What happens to background tasks when the model is done.
     pub background_tasks: BackgroundTaskPolicy,
-    /// What happens to messages that wait when a run is stopped.
-    pub queue_after_stop: QueueAfterStop,
+    /// What happens to messages that wait when a run has ended.
+    pub queue: QueuePolicy,
+    /// How questions are answered in runs whose command does not say it.
+    pub answers: AnswerPolicy,
 }
 
-/// What happens to messages that wait when a run ends before the model was done.
+/// What happens to messages that wait when a run has ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum QueueAfterStop {
+pub enum QueuePolicy {
     /// The next run begins with them.
     #[default]
     Continue,
-    /// They wait for the next command, so that whoever sent them can take them back
+    /// The next run begins with them if the model was done. Otherwise, and when the session is
+    /// opened, they wait for the next command, so that whoever sent them can take them back
     /// ([`Command::Withdraw`]).
-    Hold,
+    HoldIfStopped,
+    /// They are left to other processes.
+    Leave,
 }
 
 /// The actor of one session.
@@ -228,20 +233,7 @@ impl SessionActor {
                 let options = self.mailbox.run_options(AnswerPolicy::Ask, Vec::new());
                 self.run(RunStart::Wake, options, None, reply).await;
             }
-            Command::Answer {
-                replies,
-                by,
-                then,
-                subagent,
-            } => {
-                let answer = AnswerCommand {
-                    replies,
-                    by,
-                    then,
-                    subagent,
-                };
-                self.answer(answer, reply).await;
-            }
+            Command::Answer(answer) => self.answer(answer, reply).await,
             Command::Cancel { by } => self.cancel(by, reply).await,
             Command::Withdraw { inputs } => self.withdraw(inputs, reply).await,
             other @ (Command::Set { .. }
@@ -274,7 +266,7 @@ impl SessionActor {
             Command::Undo { run } => self.session.undo(&run).await.map(drop),
             Command::Input(_)
             | Command::Steer { .. }
-            | Command::Answer { .. }
+            | Command::Answer(_)
             | Command::Withdraw { .. }
             | Command::Cancel { .. }
             | Command::Resume { .. }
@@ -377,7 +369,9 @@ impl SessionActor {
                 let resumes = answered.still_open.is_empty() && answer.then == AfterAnswer::Resume;
                 let has_run = is_own || self.is_interrupted().await;
                 if resumes && has_run {
-                    self.resume(ReplyTo::Nobody).await;
+                    let options = self.mailbox.run_options(answer.answers, answer.changes);
+                    let start = RunStart::Resume(SpendAmount::default());
+                    self.run(start, options, None, ReplyTo::Nobody).await;
                 }
             }
             Err(error) if is_locked(&error) => self.answer_holder(answer, reply).await,
@@ -394,7 +388,8 @@ impl SessionActor {
             .filter(|_| is_loaded)
             .map(|spawned| spawned.tree.clone());
         let Some(root) = root else {
-            return self.mailbox.queue_for_holder(answer.into(), reply).await;
+            let command = Command::Answer(answer);
+            return self.mailbox.queue_for_holder(command, reply).await;
         };
         let place = self.agent.place();
         let link = self
@@ -407,7 +402,7 @@ impl SessionActor {
             ..answer
         };
         self.mailbox
-            .queue_for_root((root, &link), answer.into(), reply)
+            .queue_for_root((root, &link), Command::Answer(answer), reply)
             .await;
     }
 
@@ -506,5 +501,6 @@ impl SessionActor {
                     .await
             }
         }
+        mailbox.feed.run_settled();
     }
 }

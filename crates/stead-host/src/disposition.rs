@@ -1,10 +1,7 @@
 //! What becomes of a command: a pure decision by the command and what the session does now.
 
 use stead_agent::IncomingMessage;
-use stead_core::{
-    AfterAnswer, AnswerPolicy, ApprovalReply, Command, InputCommand, InputId, Pinned, QueueMode,
-    SessionId,
-};
+use stead_core::{AnswerCommand, AnswerPolicy, Command, InputCommand, InputId, Pinned, QueueMode};
 
 /// What the session does when a command arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,26 +26,6 @@ pub(crate) enum Disposition {
     WaitForIdle(Command),
 }
 
-/// Answers to questions of a session or of one of its subagents.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct AnswerCommand {
-    pub(crate) replies: Vec<ApprovalReply>,
-    pub(crate) by: String,
-    pub(crate) then: AfterAnswer,
-    pub(crate) subagent: Option<SessionId>,
-}
-
-impl From<AnswerCommand> for Command {
-    fn from(answer: AnswerCommand) -> Self {
-        Self::Answer {
-            replies: answer.replies,
-            by: answer.by,
-            then: answer.then,
-            subagent: answer.subagent,
-        }
-    }
-}
-
 /// Decides what becomes of the command in the row `id`.
 pub(crate) fn disposition(id: &InputId, command: Command, phase: SessionPhase) -> Disposition {
     match (command, phase) {
@@ -65,24 +42,11 @@ pub(crate) fn disposition(id: &InputId, command: Command, phase: SessionPhase) -
             mode: Some(QueueMode::Steer),
         }),
         (Command::Withdraw { inputs }, _) => Disposition::Withdraw(inputs),
-        (
-            Command::Answer {
-                replies,
-                by,
-                then,
-                subagent,
-            },
-            SessionPhase::Running,
-        ) => Disposition::AnswerRun(AnswerCommand {
-            replies,
-            by,
-            then,
-            subagent,
-        }),
+        (Command::Answer(answer), SessionPhase::Running) => Disposition::AnswerRun(answer),
         (Command::Cancel { .. }, SessionPhase::Running) => Disposition::CancelRun,
         (
             other @ (Command::Input(_)
-            | Command::Answer { .. }
+            | Command::Answer(_)
             | Command::Cancel { .. }
             | Command::Set { .. }
             | Command::Pin { .. }
@@ -128,16 +92,14 @@ mod tests {
             origin: Origin::default(),
         };
         let answer = AnswerCommand {
-            replies: Vec::new(),
             by: "ann".to_owned(),
-            then: AfterAnswer::Resume,
-            subagent: None,
+            ..AnswerCommand::default()
         };
         let cancel = Command::Cancel {
             by: "ann".to_owned(),
         };
         let waits = |command: &Command| Disposition::WaitForIdle(command.clone());
-        let answers = Command::from(answer.clone());
+        let answers = Command::Answer(answer.clone());
         let table = [
             (Command::Input(input), message(None), message(None)),
             (pinned.clone(), waits(&pinned), waits(&pinned)),

@@ -35,6 +35,8 @@ pub(crate) struct Feed {
 struct FeedState {
     /// The id of the newest event.
     newest: EventId,
+    /// Whether a run of this process is going on.
+    is_running: bool,
     /// The term of the newest writer.
     epoch: u64,
     /// Until when other processes want to hear live events.
@@ -162,6 +164,16 @@ impl Feed {
         FeedReceiver(buffer)
     }
 
+    /// Whether a run of this process is going on.
+    pub(crate) fn is_running(&self) -> bool {
+        self.lock().is_running
+    }
+
+    /// The run of this process has ended, and what it was given is settled.
+    pub(crate) fn run_settled(&self) {
+        self.lock().is_running = false;
+    }
+
     /// Somebody in another process listens.
     pub(crate) fn hello(&self) {
         self.lock().heard_until = Some(Instant::now() + HELLO_LASTS);
@@ -193,8 +205,14 @@ impl Feed {
     /// Tells subscribers of a live event.
     pub(crate) fn on_event(&self, event: &Event) {
         let mut state = self.lock();
-        let FeedState { newest, epoch, .. } = &mut *state;
+        let FeedState {
+            newest,
+            epoch,
+            is_running,
+            ..
+        } = &mut *state;
         if is_own_start(event) {
+            *is_running = true;
             // A run that is continued may write no entry first, and another process may have
             // written those before.
             *newest = EventId::of_entry(newest.seq.max(event.entry));

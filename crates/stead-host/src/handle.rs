@@ -75,6 +75,11 @@ impl SessionHandle {
         &self.shared.subagents
     }
 
+    /// Whether this process runs the session at this moment.
+    pub fn is_running(&self) -> bool {
+        self.shared.feed.is_running()
+    }
+
     /// Runs the hooks for the end of the session and writes derived data.
     pub async fn finish(&self, reason: &'static str) -> Result<(), AgentError> {
         let (reply, done) = oneshot::channel();

@@ -165,11 +165,12 @@ impl Client for Host {
         })
     }
 
-    fn is_running<'a>(&'a self, to: &'a SessionAddress) -> ClientFuture<'a, bool> {
+    fn holder<'a>(&'a self, to: &'a SessionAddress) -> ClientFuture<'a, Option<String>> {
         Box::pin(async move {
             let agent = self.agent(&to.agent)?;
             let session = agent.session_of(to.owner.clone(), to.session.clone());
-            Ok(session.is_busy().await)
+            let holder = session.holder().await;
+            Ok(holder.map(|holder| holder.to_string()))
         })
     }
 

@@ -61,6 +61,6 @@ mod run_progress;
 mod settlement;
 mod subscription;
 
-pub use actor::{QueueAfterStop, SessionOptions};
+pub use actor::{QueuePolicy, SessionOptions};
 pub use handle::SessionHandle;
 pub use host::Host;

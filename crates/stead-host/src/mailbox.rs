@@ -1,9 +1,9 @@
 //! The mailbox of an actor: commands of clients, rows of the durable inbox, messages of other
 //! processes, and what waits until the session is idle.
 
-use crate::actor::{QueueAfterStop, SessionOptions};
+use crate::actor::{QueuePolicy, SessionOptions};
 use crate::approver::{HostApprover, SentAnswers};
-use crate::disposition::{AnswerCommand, Disposition, SessionPhase, disposition};
+use crate::disposition::{Disposition, SessionPhase, disposition};
 use crate::feed::{Feed, HELLO_LASTS};
 use crate::intake::{self, Intake, TakenRow};
 use crate::link::{LinkListener, LinkMessage, Received, SessionLink};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use stead_agent::SendOutcome;
 use stead_agent::{AgentError, ApprovalPolicy, IncomingMessage, MessageQueue, RunOptions};
-use stead_core::{AnswerPolicy, Command, InputId, Receipt, RunOutcome, SessionChange, SetEntry};
+use stead_core::{AnswerCommand, AnswerPolicy, Command, InputId, Receipt, RunOutcome, SetEntry};
 use stead_store::InputOutcome;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -45,8 +45,10 @@ pub(crate) struct Mailbox {
     pub(crate) rows_due: Instant,
     /// Whether another process runs the session, or it cannot run now, while rows wait.
     pub(crate) is_contended: bool,
-    /// Whether messages wait for the next command, because the last run was stopped.
+    /// Whether messages wait for the next command.
     is_held: bool,
+    /// Whether rows are left to other processes until the next command.
+    leaves_rows: bool,
     /// The rows of cancellations of the run that is going on.
     cancellations: Vec<InputId>,
     /// Whom to tell when the session is finished, and why it is.
@@ -77,7 +79,8 @@ impl Mailbox {
             pending: VecDeque::new(),
             rows_due: Instant::now(),
             is_contended: false,
-            is_held: false,
+            is_held: options.queue == QueuePolicy::HoldIfStopped,
+            leaves_rows: false,
             cancellations: Vec::new(),
             finishing: None,
             has_handles: true,
@@ -86,16 +89,11 @@ impl Mailbox {
     }
 
     /// The options of a run that listens to this actor.
-    pub(crate) fn run_options(
-        &self,
-        answers: AnswerPolicy,
-        changes: Vec<SessionChange>,
-    ) -> RunOptions {
-        let by = "client".to_owned();
-        let settings = changes.into_iter().map(|change| SetEntry {
-            change,
-            by: by.clone(),
-        });
+    pub(crate) fn run_options(&self, answers: AnswerPolicy, settings: Vec<SetEntry>) -> RunOptions {
+        let answers = match answers {
+            AnswerPolicy::Ask => self.options.answers,
+            AnswerPolicy::ApproveAll | AnswerPolicy::DenyAll => answers,
+        };
         RunOptions {
             cancel: CancellationToken::new(),
             approvals: match answers {
@@ -103,7 +101,7 @@ impl Mailbox {
                 AnswerPolicy::DenyAll => ApprovalPolicy::DenyAll,
                 AnswerPolicy::Ask => ApprovalPolicy::Ask(self.approver.clone()),
             },
-            settings: settings.collect(),
+            settings,
             queue: Some(self.queue.clone()),
             background_tasks: self.options.background_tasks,
             ..RunOptions::default()
@@ -151,6 +149,7 @@ impl Mailbox {
         match message {
             ActorMessage::Command { command, reply } => {
                 self.is_held = false;
+                self.leaves_rows = false;
                 self.pending.push_back(PendingCommand {
                     command,
                     reply: ReplyTo::Client(reply),
@@ -239,7 +238,7 @@ impl Mailbox {
 
     /// Takes the rows of an idle session, if that is due.
     pub(crate) async fn take_rows_when_idle(&mut self) {
-        if Instant::now() < self.rows_due {
+        if Instant::now() < self.rows_due || self.leaves_rows {
             return;
         }
         for row in self.take_rows().await {
@@ -373,10 +372,16 @@ impl Mailbox {
         let recorded = InputOutcome::Recorded { seq: end };
         self.intake.settle(&cancellations, recorded).await;
         self.return_answers();
-        self.is_held = match self.options.queue_after_stop {
-            QueueAfterStop::Continue => false,
-            QueueAfterStop::Hold => outcome != RunOutcome::Completed && !self.queue.has_interrupt(),
-        };
+        match self.options.queue {
+            QueuePolicy::Continue => {}
+            QueuePolicy::HoldIfStopped => {
+                self.is_held = outcome != RunOutcome::Completed && !self.queue.has_interrupt();
+            }
+            QueuePolicy::Leave => {
+                self.leaves_rows = true;
+                self.release_rows();
+            }
+        }
     }
 
     /// Takes back what reached a run that did not end: it is tried again.
@@ -393,11 +398,11 @@ impl Mailbox {
             let answer = AnswerCommand {
                 replies: sent.replies,
                 by: sent.by,
-                then: stead_core::AfterAnswer::Resume,
                 subagent: (!is_own).then_some(sent.session),
+                ..AnswerCommand::default()
             };
             self.pending.push_back(PendingCommand {
-                command: answer.into(),
+                command: Command::Answer(answer),
                 reply: ReplyTo::Row(sent.row),
             });
         }
@@ -407,6 +412,11 @@ impl Mailbox {
     pub(crate) fn wait_for_holder(&mut self) {
         self.is_contended = true;
         self.rows_due = Instant::now() + CONTENDED_POLL;
+        self.release_rows();
+    }
+
+    /// Leaves the rows that wait here to other processes.
+    fn release_rows(&mut self) {
         let queued = self.queue.take_rows();
         self.intake.give_back(&queued);
         let pending = std::mem::take(&mut self.pending);

@@ -93,8 +93,8 @@ impl RunProgress {
         let progress = self.clone();
         let feed = feed.listener();
         Arc::new(move |event: &Event| {
-            feed(event);
             progress.on_event(event);
+            feed(event);
         })
     }
 

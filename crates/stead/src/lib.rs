@@ -40,6 +40,7 @@
 
 pub use stead_agent as agent;
 pub use stead_core as core;
+pub use stead_host as host;
 pub use stead_model as model;
 pub use stead_place as place;
 pub use stead_sandbox as sandbox;

@@ -28,11 +28,12 @@ use acting_agent::ActingAgent;
 use fold::SessionFold;
 use std::sync::Arc;
 use stead_core::{
-    Block, Owner, Redactor, SessionId, SessionModel, SessionState, SpendAmount, SubagentOrigin,
+    Block, JournalLine, Owner, Redactor, SessionId, SessionModel, SessionState, SpendAmount,
+    SubagentOrigin,
 };
 use stead_gate::Grant;
 use stead_place::OwnerState;
-use stead_store::{FencingToken, LockWait, Sessions, StoreError};
+use stead_store::{FencingToken, Holder, LockWait, Sessions, StoreError};
 use stead_tools::{ActiveSkills, FileVersions};
 use stead_vfs::{Freeze, Vfs};
 
@@ -206,17 +207,31 @@ impl Session {
         Ok(())
     }
 
-    /// Whether another process, or another handle of this one, writes the session now.
-    pub async fn is_busy(&self) -> bool {
+    /// Takes in an entry that was read from the journal, if it is the next one, so that the session
+    /// can be shown while another handle writes it.
+    pub fn observe(&mut self, line: &JournalLine) -> Result<(), AgentError> {
+        if line.seq == self.state().seq + 1 {
+            self.fold.apply(std::slice::from_ref(line))?;
+        }
+        Ok(())
+    }
+
+    /// Returns who writes the session now: another process, or another handle of this one.
+    pub async fn holder(&self) -> Option<Holder> {
         match self.journals.open(&self.id, None, LockWait::No).await {
             Ok(opened) => {
                 opened.writer.close().await;
-                false
+                None
             }
-            Err(StoreError::Locked { .. }) => true,
+            Err(StoreError::Locked { holder, .. }) => Some(holder),
             // It does not exist, or cannot be opened by anybody.
-            Err(_) => false,
+            Err(_) => None,
         }
+    }
+
+    /// Whether another process, or another handle of this one, writes the session now.
+    pub async fn is_busy(&self) -> bool {
+        self.holder().await.is_some()
     }
 
     fn replace_state(&mut self, state: SessionState) {

@@ -1,7 +1,7 @@
 //! Commands to a session.
 
 use crate::{
-    AfterAnswer, ApprovalReply, Block, InputId, Origin, RunId, SessionChange, SessionId,
+    AfterAnswer, ApprovalReply, Block, InputId, Origin, RunId, SessionChange, SessionId, SetEntry,
     SpendAmount,
 };
 use schemars::JsonSchema;
@@ -23,18 +23,7 @@ pub enum Command {
         origin: Origin,
     },
     /// Answers to questions. The run continues once the last question of its step is answered.
-    Answer {
-        /// The answers.
-        replies: Vec<ApprovalReply>,
-        /// The person.
-        by: String,
-        /// What happens to a parked run when its last question is answered.
-        #[serde(default)]
-        then: AfterAnswer,
-        /// The session of the subagent that asks; none if the addressed session asks itself.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        subagent: Option<SessionId>,
-    },
+    Answer(AnswerCommand),
     /// Takes back inputs that no run has begun with. Those that are in the journal stay.
     Withdraw {
         /// The inputs, as their receipts name them.
@@ -93,7 +82,7 @@ pub enum Command {
         answers: AnswerPolicy,
         /// Settings that change first.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        changes: Vec<SessionChange>,
+        changes: Vec<SetEntry>,
     },
     /// Begins a run if tasks of subagents have ended.
     Wake,
@@ -115,7 +104,7 @@ pub struct InputCommand {
     pub answers: AnswerPolicy,
     /// Settings that change before its run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub changes: Vec<SessionChange>,
+    pub changes: Vec<SetEntry>,
     /// Whether it is always shown verbatim.
     #[serde(default, skip_serializing_if = "Pinned::is_no")]
     pub pinned: Pinned,
@@ -129,6 +118,27 @@ impl InputCommand {
             ..Self::default()
         }
     }
+}
+
+/// Answers to questions of a session.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct AnswerCommand {
+    /// The answers.
+    pub replies: Vec<ApprovalReply>,
+    /// The person.
+    pub by: String,
+    /// What happens to a parked run when its last question is answered.
+    #[serde(default)]
+    pub then: AfterAnswer,
+    /// The session of the subagent that asks; none if the addressed session asks itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subagent: Option<SessionId>,
+    /// How further questions of a parked run are answered.
+    #[serde(default, skip_serializing_if = "AnswerPolicy::is_default")]
+    pub answers: AnswerPolicy,
+    /// Settings that change before a parked run continues.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<SetEntry>,
 }
 
 /// Whether an input is shown word for word, whatever else compaction leaves out.

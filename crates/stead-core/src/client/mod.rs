@@ -14,7 +14,7 @@ mod error;
 mod event;
 mod report;
 
-pub use command::{AnswerPolicy, Command, InputCommand, Pinned, QueueMode, Receipt};
+pub use command::{AnswerCommand, AnswerPolicy, Command, InputCommand, Pinned, QueueMode, Receipt};
 pub use error::ClientError;
 pub use event::{Cursor, EventId, EventIdError, SessionEvent, SessionEventBody};
 pub use report::{RunReport, WaitingTask};
@@ -59,8 +59,8 @@ pub trait Client: Send + Sync {
         presence: Presence,
     ) -> ClientFuture<'a, Box<dyn Subscription>>;
 
-    /// Returns whether a process runs the session at this moment.
-    fn is_running<'a>(&'a self, to: &'a SessionAddress) -> ClientFuture<'a, bool>;
+    /// Returns which process runs the session at this moment, in words, if one does.
+    fn holder<'a>(&'a self, to: &'a SessionAddress) -> ClientFuture<'a, Option<String>>;
 
     /// Returns what became of a command, or `None` if it is unknown or forgotten.
     fn status<'a>(

@@ -5,7 +5,7 @@ use crate::support::*;
 use serde_json::json;
 use std::time::Duration;
 use stead_core::{
-    AfterAnswer, ApprovalAnswer, ApprovalReply, Client, ClientError, Command, Cursor, Entry,
+    AnswerCommand, ApprovalAnswer, ApprovalReply, Client, ClientError, Command, Cursor, Entry,
     EventKind, InputCommand, InputStatus, Presence, QueueMode, SessionAddress, SessionEventBody,
     Subscription,
 };
@@ -152,16 +152,15 @@ fn a_question_shown_here_is_answered_from_another_host() {
         let Some((_, Entry::Ask(ask))) = asked.last() else {
             panic!("{asked:?}")
         };
-        let answer = Command::Answer {
+        let answer = Command::Answer(AnswerCommand {
             replies: vec![ApprovalReply {
                 id: ask.id.clone(),
                 args_hash: ask.args_hash.clone(),
                 answer: ApprovalAnswer::Yes,
             }],
             by: "ann".into(),
-            then: AfterAnswer::Resume,
-            subagent: None,
-        };
+            ..AnswerCommand::default()
+        });
         there.send(&same, answer, None).await.unwrap();
         let seen = until(&mut *events, is_end).await;
         let decided = entries(&seen)
@@ -206,16 +205,15 @@ fn a_parked_run_is_answered_and_goes_on_without_its_first_host() {
         };
         let (there, same) = host(dir.path(), &server, settings).await;
         let mut events = subscribe(&there, &same).await;
-        let answer = Command::Answer {
+        let answer = Command::Answer(AnswerCommand {
             replies: vec![ApprovalReply {
                 id: ask.id,
                 args_hash: ask.args_hash,
                 answer: ApprovalAnswer::Yes,
             }],
             by: "ann".into(),
-            then: AfterAnswer::Resume,
-            subagent: None,
-        };
+            ..AnswerCommand::default()
+        });
         there.send(&same, answer, None).await.unwrap();
         until(&mut *events, is_end).await;
         assert_eq!(
@@ -308,16 +306,15 @@ async fn asked(events: &mut dyn Subscription, count: usize) -> Vec<(String, Stri
 }
 
 fn yes(id: &str, args_hash: &str, by: &str) -> Command {
-    Command::Answer {
+    Command::Answer(AnswerCommand {
         replies: vec![ApprovalReply {
             id: id.to_owned(),
             args_hash: args_hash.to_owned(),
             answer: ApprovalAnswer::Yes,
         }],
         by: by.to_owned(),
-        then: AfterAnswer::Resume,
-        subagent: None,
-    }
+        ..AnswerCommand::default()
+    })
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::open_agent::no_model_message;
 use std::fmt::Display;
 use std::process::ExitCode;
 use stead::agent::{AgentError, BuildError, MemoryError, NoModelReason};
-use stead::core::Hint;
+use stead::core::{ClientError, Hint};
 use stead::model::ModelError;
 use stead::place::PlaceError;
 use stead::skills::SourceError;
@@ -213,29 +213,22 @@ impl From<AgentError> for CliError {
             AgentError::Workspace(error) => error.into(),
             AgentError::NoModel(NoModelReason::NotSet) => Self::Usage(no_model_message()),
             AgentError::NoModel(NoModelReason::Model(error)) => error.into(),
-            AgentError::SessionModel { .. }
-            | AgentError::UndoBlocked(_)
-            | AgentError::InputsRecorded(_)
-            | AgentError::NothingToResume(_)
-            | AgentError::NoSuchTurn { .. }
-            | AgentError::RunOpen(_)
-            | AgentError::NoPrice { .. }
-            | AgentError::NoBudget
-            | AgentError::Approval(_)
-            | AgentError::RunStillOpen(_) => Self::Usage(with_hint(&error, error.hint())),
-            AgentError::Files(error) => Self::Failed(error.into()),
-            AgentError::EntryRejected(error) => Self::Failed(error.into()),
-            AgentError::Model(error) => Self::Failed(error.into()),
-            AgentError::Stopped(_)
-            | AgentError::InputBlocked { .. }
-            | AgentError::Hook(_)
-            | AgentError::TaskRecords(_) => Self::Failed(error.into()),
-            AgentError::Tools(_)
-            | AgentError::NoSuchTool { .. }
-            | AgentError::NoSuchAgent { .. }
-            | AgentError::FileAsModel { .. }
-            | AgentError::AgentRemoved(_)
-            | AgentError::NoFinishedTasks(_) => Self::Usage(with_hint(&error, error.hint())),
+            other if other.is_failure() => Self::Failed(other.into()),
+            other => Self::Usage(with_hint(&other, other.hint())),
+        }
+    }
+}
+
+impl From<ClientError> for CliError {
+    fn from(error: ClientError) -> Self {
+        let message = with_hint(&error, error.hint());
+        match error {
+            ClientError::NoModel => Self::Usage(no_model_message()),
+            ClientError::Failed { .. } => Self::Failed(anyhow::Error::msg(message)),
+            ClientError::KeyConflict(_)
+            | ClientError::InboxFull(_)
+            | ClientError::NoSession(_)
+            | ClientError::Refused { .. } => Self::Usage(message),
         }
     }
 }

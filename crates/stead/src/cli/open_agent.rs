@@ -1,7 +1,6 @@
 //! Opening agents and workspaces according to the flags.
 
-use super::approvals::{TerminalApprover, answerer};
-use super::args::{ApproveMode, GlobalArgs, RunFlags};
+use super::args::GlobalArgs;
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::locate::{open_options, working_folder, workspace_dir};
@@ -9,11 +8,11 @@ use super::print::errln;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use stead::agent::{Agent, ApprovalPolicy, BuildError, DEFAULT_MODELS, choose_model, open_folder};
+use stead::agent::{Agent, BuildError, DEFAULT_MODELS, choose_model, open_folder};
 use stead::core::{Owner, Redactor, SessionId, UserId};
 use stead::model::ModelSettings;
 use stead::place::{Place, StorePathBase};
-use stead::store::{LockWait, OsDisk, Store};
+use stead::store::{OsDisk, Store};
 use stead::vfs::LocalVfs;
 use stead::workspace::{AgentChoice, ModelUse, OpenOptions, Workspace, detect_layout};
 
@@ -192,28 +191,6 @@ pub(crate) fn session_id(flag: Option<&str>) -> Result<SessionId, CliError> {
         Some(text) => SessionId::new(text)
             .map_err(|error| CliError::usage(format!("session {text:?}: {error}"))),
         None => Ok(SessionId::fresh()),
-    }
-}
-
-impl RunFlags {
-    pub(crate) fn wait(&self) -> LockWait {
-        self.wait.map_or(LockWait::No, |seconds| {
-            LockWait::AtMost(Duration::from_secs(seconds))
-        })
-    }
-}
-
-impl ApproveMode {
-    /// Returns how questions are answered: a person is asked only on a terminal.
-    pub(crate) fn approvals(self, common: &GlobalArgs, env: &ProcessEnv) -> ApprovalPolicy {
-        match self {
-            Self::All => ApprovalPolicy::ApproveAll,
-            Self::None => ApprovalPolicy::DenyAll,
-            Self::Ask if env.stdin_is_terminal && env.stderr_is_terminal => {
-                ApprovalPolicy::Ask(Arc::new(TerminalApprover::new(answerer(common, env, None))))
-            }
-            Self::Ask => ApprovalPolicy::Park,
-        }
     }
 }
 

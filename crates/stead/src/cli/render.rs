@@ -9,11 +9,11 @@ use super::print::{clear_status_line, err, errln, outln, to_json, try_out};
 use super::run::closing_note;
 use super::style::Style;
 use std::sync::{Arc, Mutex, PoisonError};
-use stead::agent::{Listener, OpenQuestion, RunReport};
+use stead::agent::{Listener, OpenQuestion};
 use stead::core::counted;
 use stead::core::{
     DroppedCounts, Event, EventKind, Message, NestedId, NoticeLevel, PlanStage, ResultStatus,
-    StopReason, Todo, TodoStatus, Usage, Usd,
+    RunReport, StopReason, Todo, TodoStatus, Usage, Usd,
 };
 use stead::tools::builtin_tool;
 use tokio_util::sync::CancellationToken;
@@ -88,7 +88,8 @@ impl Renderer {
         Ok(())
     }
 
-    fn show(&self, event: &Event) {
+    /// Shows an event.
+    pub(crate) fn show(&self, event: &Event) {
         match self.output {
             OutputFormat::Events => {
                 if let Ok(text) = to_json(event) {
@@ -242,6 +243,7 @@ impl Renderer {
             | EventKind::ToolArgsDelta { .. }
             | EventKind::ModelEnded { .. }
             | EventKind::ToolOutputDelta { .. }
+            | EventKind::Awaiting { .. }
             | EventKind::Decision { .. }
             | EventKind::RunEnded { .. } => {}
         }

@@ -1,20 +1,19 @@
 //! `stead run`: running one input to its end.
 
-use super::args::{GlobalArgs, OutputFormat, RunArgs, RunFlags};
+use super::args::{GlobalArgs, RunArgs};
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::memory::background;
 use super::open_agent::{open_agent, session_id, with_session_agent};
 use super::print::errln;
-use super::render::Renderer;
-use super::signals::Signals;
+use super::run_client::RunClient;
 use std::io::Read;
 use std::process::ExitCode;
-use std::sync::Arc;
-use stead::agent::{Agent, AgentError, Pinned, RunOptions, RunReport, Session};
+use stead::agent::Agent;
 use stead::core::counted;
-use stead::core::{RunOutcome, SessionId, SetEntry, SpendAmount};
-use stead::store::StoreError;
+use stead::core::{
+    Command, InputCommand, Origin, Pinned, RunOutcome, RunReport, SessionId, SetEntry,
+};
 use stead::workspace::{ModelUse, Severity};
 
 pub(crate) async fn run(
@@ -47,124 +46,47 @@ pub(crate) async fn run(
     };
     let agent = open_agent(common, env, model_use).await?;
     warn_inactive_settings(&agent);
-    let begin = match input {
-        Some(text) => CliRunStart::Input {
-            text,
-            pin: if args.pin { Pinned::Yes } else { Pinned::No },
-        },
-        None => CliRunStart::Resume(args.raise.unwrap_or_default()),
-    };
-    let session = agent.session(id);
-    let mut set = args.turn.session_changes();
+    let mut changes = args.turn.session_changes();
     if args.plan {
-        set.push(SetEntry {
-            change: session.plan_mode_change(),
+        changes.push(SetEntry {
+            change: agent.session(id.clone()).plan_mode_change(),
             by: "--plan".to_owned(),
         });
     }
-    let request = RunRequest {
-        turn: args.turn,
-        output: Some(args.output),
-        session_changes: set,
+    let answers = args.turn.approve.answers();
+    let command = match input {
+        Some(text) => Command::Input(InputCommand {
+            origin: Origin {
+                via: Some("run".to_owned()),
+                ..Origin::default()
+            },
+            answers,
+            changes,
+            pinned: if args.pin { Pinned::Yes } else { Pinned::No },
+            ..InputCommand::new(agent.session(id.clone()).input(&text).await)
+        }),
+        None => Command::Resume {
+            raise: args.raise.unwrap_or_default(),
+            answers,
+            changes,
+        },
     };
-    let report = execute_run(common, env, session, begin, request).await?;
+    let client = RunClient {
+        common,
+        env,
+        agent: &agent,
+        flags: &args.turn,
+        output: Some(args.output),
+    };
+    let report = client.run(id, command).await?;
     if !args.no_background {
         background::start_worker(common, env, &agent);
     }
     Ok(exit_code(&report))
 }
 
-/// The start of a run.
-enum CliRunStart {
-    Input { text: String, pin: Pinned },
-    Resume(SpendAmount),
-}
-
-/// How a run is executed and shown.
-pub(crate) struct RunRequest {
-    pub(crate) turn: RunFlags,
-    /// The form of the output; `None` prints nothing.
-    pub(crate) output: Option<OutputFormat>,
-    /// The session settings that the person changes.
-    pub(crate) session_changes: Vec<SetEntry>,
-}
-
-/// How long to wait for a session that another process answers for.
-const ANSWER_WAIT_SECONDS: u64 = 5;
-
-/// Resumes a parked session, as `stead run --resume` does.
-pub(crate) async fn resume_session(
-    common: &GlobalArgs,
-    env: &ProcessEnv,
-    agent: &Arc<Agent>,
-    id: SessionId,
-    mut request: RunRequest,
-) -> Result<RunReport, CliError> {
-    // Another process that answers at the same moment holds the session for an instant.
-    request.turn.wait = request.turn.wait.or(Some(ANSWER_WAIT_SECONDS));
-    let report = execute_run(
-        common,
-        env,
-        agent.session(id),
-        CliRunStart::Resume(SpendAmount::default()),
-        request,
-    )
-    .await?;
-    background::start_worker(common, env, agent);
-    Ok(report)
-}
-
-async fn execute_run(
-    common: &GlobalArgs,
-    env: &ProcessEnv,
-    mut session: Session,
-    begin: CliRunStart,
-    request: RunRequest,
-) -> Result<RunReport, CliError> {
-    let signals = Signals::watch()?;
-    let renderer = request
-        .output
-        .map(|output| Arc::new(Renderer::new(env, output, signals.cancel.clone())));
-    let options = RunOptions {
-        listener: renderer
-            .as_ref()
-            .map_or_else(|| RunOptions::default().listener, Renderer::listener),
-        cancel: signals.cancel.clone(),
-        approvals: request.turn.approve.approvals(common, env),
-        wait: request.turn.wait(),
-        pin: match &begin {
-            CliRunStart::Input { pin, .. } => *pin,
-            CliRunStart::Resume(_) => Pinned::No,
-        },
-        settings: request.session_changes,
-        ..RunOptions::default()
-    };
-    let report = match begin {
-        CliRunStart::Input { text, .. } => {
-            let input = session.input(&text).await;
-            session.run(input, options).await
-        }
-        CliRunStart::Resume(raise) => session.resume_with(raise, options).await,
-    };
-    if let Err(error) = session.finish("exit").await {
-        errln!("the hooks at the end of the session failed: {error}");
-    }
-    session.flush().await;
-    if let Err(AgentError::Store(StoreError::Unavailable { .. } | StoreError::Corrupt { .. })) =
-        &report
-    {
-        errln!("Resume with: {}", resume_command(session.id(), common));
-    }
-    let report = report?;
-    print_waiting_subagents(&report, common);
-    if let Some(renderer) = renderer {
-        renderer.finish(&report, common, &session.open_questions())?;
-    }
-    Ok(report)
-}
-
 /// Prints that subagents wait for a decision. Their parent may not know.
-fn print_waiting_subagents(report: &RunReport, common: &GlobalArgs) {
+pub(crate) fn print_waiting_subagents(report: &RunReport, common: &GlobalArgs) {
     let count = report.waiting.len();
     if let Some(first) = report.waiting.first() {
         let what = if count == 1 {

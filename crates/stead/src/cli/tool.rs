@@ -1,17 +1,19 @@
 //! `stead tool`: calling one tool through the gate.
 
-use super::args::{GlobalArgs, ToolArgs};
+use super::approvals::{TerminalQuestions, answerer};
+use super::args::{ApproveMode, GlobalArgs, ToolArgs};
 use super::env::ProcessEnv;
 use super::error::CliError;
 use super::open_agent::open_agent;
 use super::print::{errln, out_json, outln};
 use super::signals::Signals;
 use super::style::Style;
+use futures_util::future::BoxFuture;
 use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Arc;
-use stead::agent::{Agent, SessionlessResult};
-use stead::core::{Block, NoticeLevel, VerdictKind};
+use stead::agent::{Agent, ApprovalPolicy, Approver, SessionlessResult};
+use stead::core::{ApprovalAnswer, ApprovalQuestion, Block, NoticeLevel, Presence, VerdictKind};
 use stead::workspace::{Handler, HookEvent, ModelUse};
 
 pub(crate) async fn tool(
@@ -60,7 +62,7 @@ pub(crate) async fn tool(
         .call_tool(
             name,
             parsed,
-            &args.approve.approvals(common, env),
+            &approvals(args.approve, common, env),
             signals.cancel.clone(),
         )
         .await;
@@ -83,6 +85,37 @@ pub(crate) async fn tool(
         }
     }
     Ok(ExitCode::from(u8::from(called.status.is_error())))
+}
+
+/// Returns how the questions of a call are answered: a person is asked only on a terminal.
+fn approvals(approve: ApproveMode, common: &GlobalArgs, env: &ProcessEnv) -> ApprovalPolicy {
+    match (approve, approve.presence(env)) {
+        (ApproveMode::All, _) => ApprovalPolicy::ApproveAll,
+        (ApproveMode::None, _) => ApprovalPolicy::DenyAll,
+        (ApproveMode::Ask, Presence::Answers) => ApprovalPolicy::Ask(Arc::new(TerminalApprover {
+            name: answerer(common, env, None),
+        })),
+        (ApproveMode::Ask, Presence::Watches) => ApprovalPolicy::Park,
+    }
+}
+
+/// The person at the terminal.
+struct TerminalApprover {
+    name: String,
+}
+
+impl Approver for TerminalApprover {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn answer<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, ApprovalAnswer> {
+        Box::pin(async move {
+            let mut questions = TerminalQuestions::default();
+            questions.ask(vec![question.clone()]);
+            questions.answer().await.reply.answer
+        })
+    }
 }
 
 /// Whether a hook for tool calls uses a model.

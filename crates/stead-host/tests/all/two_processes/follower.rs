@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use stead_core::{
-    AfterAnswer, ApprovalAnswer, ApprovalReply, Block, CallState, Client, Command, Cursor, Entry,
+    AnswerCommand, ApprovalAnswer, ApprovalReply, Block, CallState, Client, Command, Cursor, Entry,
     EventId, JournalLine, Presence, ResultStatus, SessionAddress, SessionEventBody, SessionId,
     SessionState,
 };
@@ -157,16 +157,15 @@ impl Follower {
 }
 
 fn yes(id: String, args_hash: String) -> Command {
-    Command::Answer {
+    Command::Answer(AnswerCommand {
         replies: vec![ApprovalReply {
             id,
             args_hash,
             answer: ApprovalAnswer::Yes,
         }],
         by: "ann".into(),
-        then: AfterAnswer::Resume,
-        subagent: None,
-    }
+        ..AnswerCommand::default()
+    })
 }
 
 impl Seen {

@@ -3,7 +3,7 @@
 mod answer;
 pub(crate) mod args;
 mod show;
-mod terminal_approver;
+mod terminal_questions;
 
 use super::args::GlobalArgs;
 use super::env::ProcessEnv;
@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{Agent, ApprovalAnswer, OpenQuestion};
 use stead::workspace::ModelUse;
-pub(crate) use terminal_approver::TerminalApprover;
+pub(crate) use terminal_questions::{TerminalQuestions, TypedAnswer};
 
 pub(crate) async fn approvals(
     common: &GlobalArgs,

@@ -1,37 +1,38 @@
-//! The main loop: it passes keys and events to the state, and executes the commands of the state.
+//! The main loop: it passes keys and events to the state, and executes the commands of the state. What
+//! they ask of the session is sent to it as a client does.
 
 mod runs;
 mod sessions;
 mod settings;
 mod signals;
 
-use super::approver::{ChatApprover, PendingQuestion};
 use super::complete;
-use super::event_buffer::EventBuffer;
-use super::state::{Chat, ChatCommand};
+use super::state::{Chat, ChatCommand, ChatPhase};
 use super::terminal::{Screen, read_keys};
 use super::transcript::Tone;
 use super::view::{ChatView, Colours};
 use crate::cli::approvals::answerer;
-use crate::cli::args::{ChatArgs, GlobalArgs};
+use crate::cli::args::{ApproveMode, ChatArgs, GlobalArgs};
 use crate::cli::env::ProcessEnv;
 use crate::cli::error::CliError;
+use crate::cli::local_session::{LocalSession, SessionEvents};
 use crate::cli::memory::background;
 use crate::cli::open_agent::{open_agent, session_id, with_session_agent};
 use crate::cli::print::{errln, outln};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
-use runs::{ChatRunStart, FinishedRun};
+use runs::{SendPurpose, SentCommand};
 use sessions::{load_session, session_info};
 use signals::{ChatSignal, ChatSignals};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use stead::agent::{Agent, ApprovalAnswer, MemoryWorker, MessageQueue, Pinned, Session, Subagents};
-use stead::core::{SessionId, SetEntry, SpendAmount};
+use stead::agent::{Agent, BackgroundTaskPolicy, MemoryWorker, Session};
+use stead::core::{
+    Command, Cursor, EventId, InputId, Pinned, Presence, SessionId, SetEntry, SpendAmount,
+};
+use stead::host::{QueuePolicy, SessionOptions};
 use stead::workspace::ModelUse;
-use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
 /// The time that a run has to end after the person has left.
 const EXIT_GRACE: Duration = Duration::from_secs(5);
@@ -52,28 +53,24 @@ pub(super) struct App<'a> {
     args: ChatArgs,
     env: &'a ProcessEnv,
     agent: Arc<Agent>,
-    /// The session, while no run owns it.
-    session: Option<Session>,
-    id: SessionId,
+    session: LocalSession,
+    events: SessionEvents,
+    /// The session as its journal says, to be shown.
+    view: Session,
     chat: Chat,
-    /// The events that the screen has not shown yet.
-    feed: Arc<EventBuffer>,
-    runs: JoinSet<FinishedRun>,
+    /// The commands that wait to be acknowledged.
+    sends: JoinSet<SentCommand>,
+    /// The inputs that wait for a run, as far as they were typed here.
+    waiting_inputs: Vec<InputId>,
     started: Instant,
-    cancel: CancellationToken,
     lookups: JoinSet<(String, Vec<String>)>,
-    approver: Arc<ChatApprover>,
-    questions: mpsc::Receiver<PendingQuestion>,
-    reply: Option<oneshot::Sender<ApprovalAnswer>>,
     leaving: ExitState,
     /// The background worker that extracts and merges memory.
     memory: Option<MemoryWorker>,
     /// The session settings that the next run changes.
     session_changes: Vec<SetEntry>,
-    /// The subagents of the session, also while a run owns it.
-    subagents: Arc<Subagents>,
-    /// The notification that a subagent has ended.
-    task_ends: watch::Receiver<u64>,
+    /// Sessions that were left and are being closed.
+    closing: JoinSet<()>,
 }
 
 impl<'a> App<'a> {
@@ -92,38 +89,32 @@ impl<'a> App<'a> {
             None => ModelUse::Required,
         };
         let agent = open_agent(common, env, model_use).await?;
-        let id = session_id(args.session.as_deref())?;
-        let session = load_session(&agent, &id).await?;
-        if session.state().session.is_none() {
+        let view = load_session(&agent, session_id(args.session.as_deref())?).await?;
+        if view.state().session.is_none() {
             agent.check_model()?;
         }
-        let (person, asks) = ChatApprover::new(answerer(common, env, None));
-        let crew = session.subagents().clone();
-        let inbox = MessageQueue::new(agent.workspace().config().queue.clone());
+        let (session, events) = connect(&agent, &view, &args).await?;
+        let queue = session.handle().queue().clone();
         let mut app = Self {
-            chat: Chat::new(session_info(&agent, &session), Arc::new(inbox)),
+            chat: Chat::new(session_info(&agent, &view), queue),
             common: common.clone(),
             args,
             env,
             agent,
-            session: None,
-            id,
-            feed: Arc::default(),
-            runs: JoinSet::new(),
+            session,
+            events,
+            view,
+            sends: JoinSet::new(),
+            waiting_inputs: Vec::new(),
             started: Instant::now(),
-            cancel: CancellationToken::new(),
             lookups: JoinSet::new(),
-            approver: Arc::new(person),
-            questions: asks,
-            reply: None,
             leaving: ExitState::Open,
             memory: None,
             session_changes: Vec::new(),
-            task_ends: crew.watch_finished(),
-            subagents: crew,
+            closing: JoinSet::new(),
         };
         app.start_memory_worker();
-        app.switch_session(session).await;
+        app.show_session().await;
         if app.chat.items().is_empty() {
             app.chat.note(
                 Tone::Info,
@@ -152,22 +143,21 @@ impl<'a> App<'a> {
         let mut keys = read_keys();
         let mut ticker = tokio::time::interval(TICK);
         let code = loop {
-            self.chat.tasks = self.subagents.running_count();
+            self.chat.tasks = self.session.handle().subagents().running_count();
             let drawn = screen
                 .terminal
                 .draw(|frame| view.draw(frame, &mut self.chat))
                 .map(|_| ());
+            let is_running = matches!(self.chat.phase, ChatPhase::Running(_));
             match self.leaving {
                 ExitState::Exiting { since, code }
-                    if self.runs.is_empty() || since.elapsed() > EXIT_GRACE =>
+                    if !is_running || since.elapsed() > EXIT_GRACE =>
                 {
                     break code;
                 }
                 ExitState::Exiting { .. } => {}
                 ExitState::Open => drawn?,
             }
-            let waiting = !self.runs.is_empty();
-            let idle = !waiting && matches!(self.leaving, ExitState::Open);
             tokio::select! {
                 read = keys.recv(), if !keys.is_closed() => match read {
                     Some(Ok(Event::Resize(..))) => {
@@ -177,20 +167,10 @@ impl<'a> App<'a> {
                     Some(Ok(event)) => self.on_terminal_event(event).await,
                     Some(Err(_)) | None => self.begin_exit(EXIT_CODE_INTERRUPTED),
                 },
-                () = self.feed.filled() => self.drain_events(),
-                Some(asked) = self.questions.recv(), if self.reply.is_none() => {
-                    self.drain_events();
-                    // The run may have continued without an answer.
-                    if !asked.reply.is_closed() {
-                        self.reply = Some(asked.reply);
-                        self.chat.ask(asked.question);
-                    }
+                event = self.events.next() => self.on_session_event(event?).await,
+                Some(sent) = self.sends.join_next(), if !self.sends.is_empty() => {
+                    self.on_sent(sent).await;
                 }
-                Some(content) = self.chat.inbox.next_input(), if idle && !self.chat.inbox.is_empty() => {
-                    self.start_queued_run(content.content);
-                }
-                Ok(()) = self.task_ends.changed(), if idle => self.on_task_end(),
-                Some(finished) = self.runs.join_next(), if waiting => self.on_finished(finished).await,
                 found = self.lookups.join_next(), if !self.lookups.is_empty() => {
                     // A lookup that a newer one replaced ends with an error, which is ignored.
                     if let Some(Ok((query, found))) = found {
@@ -198,7 +178,7 @@ impl<'a> App<'a> {
                         self.run_commands(commands).await;
                     }
                 }
-                _ = ticker.tick(), if waiting => self.chat.tick(self.started.elapsed()),
+                _ = ticker.tick(), if is_running => self.chat.tick(self.started.elapsed()),
                 signal = signals.next() => match signal {
                     ChatSignal::Interrupt => {
                         let key = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
@@ -209,23 +189,32 @@ impl<'a> App<'a> {
             }
         };
         drop(screen);
+        self.finish().await;
+        Ok(ExitCode::from(code))
+    }
+
+    /// Ends what goes on in the background, and says how to return.
+    async fn finish(mut self) {
         if let Some(words) = self.stop_tasks().await {
             errln!("{words}");
         }
-        if let Some(session) = &mut self.session
-            && let Err(error) = session.finish("exit").await
-        {
+        // A command that was not acknowledged is not waited for.
+        self.sends.shutdown().await;
+        drop(self.events);
+        let id = self.session.address.session.clone();
+        let closed = tokio::time::timeout(EXIT_GRACE, self.session.close("exit")).await;
+        if let Ok(Err(error)) = closed {
             errln!("the hooks at the end of the session failed: {error}");
         }
         self.agent.sessions().flush().await;
+        if self.chat.info.turns == 0 {
+            return;
+        }
         // Unfinished memory work continues in a process of its own.
-        if self.memory.take().is_some() && self.chat.info.turns > 0 {
+        if self.memory.take().is_some() {
             background::start_worker(&self.common, self.env, &self.agent);
         }
-        if self.chat.info.turns > 0 {
-            outln!("session {0} · resume with: stead chat -s {0}", self.id);
-        }
-        Ok(ExitCode::from(code))
+        outln!("session {id} · resume with: stead chat -s {id}");
     }
 
     async fn on_terminal_event(&mut self, event: Event) {
@@ -249,26 +238,12 @@ impl<'a> App<'a> {
 
     async fn run_command(&mut self, command: ChatCommand) -> Result<(), CliError> {
         match command {
-            ChatCommand::Send(text) => {
-                let content = self.agent.session(self.id.clone()).input(&text).await;
-                self.chat.note_attachments(&content);
-                self.start_run(ChatRunStart::Input(content));
-            }
+            ChatCommand::Send(text) => self.send_input(text).await,
             ChatCommand::SendToRun(text) => self.send_to_run(text).await,
-            ChatCommand::Resume => self.start_run(ChatRunStart::Resume {
-                raise: SpendAmount::default(),
-            }),
-            ChatCommand::Raise(raise) => self.start_run(ChatRunStart::Resume { raise }),
-            ChatCommand::Cancel => {
-                self.reply = None;
-                self.cancel.cancel();
-            }
-            ChatCommand::Answer(answer) => {
-                if let Some(reply) = self.reply.take() {
-                    // A run that has ended meanwhile no longer asks.
-                    let _ = reply.send(answer);
-                }
-            }
+            ChatCommand::Resume => self.resume(SpendAmount::default()),
+            ChatCommand::Raise(raise) => self.resume(raise),
+            ChatCommand::Cancel => self.send(SendPurpose::Reach, Command::Cancel { by: self.by() }),
+            ChatCommand::Answer { session, reply } => self.answer(session, reply),
             ChatCommand::FindPaths(query) => {
                 self.lookups.abort_all();
                 let files = self.agent.workspace().files.clone();
@@ -280,9 +255,10 @@ impl<'a> App<'a> {
             ChatCommand::New => {
                 let archived = self.archive().await?;
                 let fresh = self.agent.session(SessionId::fresh());
-                self.switch_session(fresh).await;
+                self.switch_session(fresh).await?;
+                let id = self.view.id();
                 self.chat
-                    .note(Tone::Info, format!("new session {}{archived}", self.id));
+                    .note(Tone::Info, format!("new session {id}{archived}"));
             }
             ChatCommand::Model(None) => {
                 let name = self.chat.info.model.clone();
@@ -297,47 +273,74 @@ impl<'a> App<'a> {
                 let id = session_id(Some(&id))?;
                 let mut session = self.agent.session(id);
                 session.load().await?;
-                self.switch_session(session).await;
+                self.switch_session(session).await?;
             }
             ChatCommand::Mode(mode) => self.set_mode(mode).await?,
             ChatCommand::Agent(name) => self.set_agent(name).await?,
             ChatCommand::Plan(planning) => self.set_plan_mode(planning).await?,
-            ChatCommand::Compact(focus) => self.start_run(ChatRunStart::Compact(focus)),
+            ChatCommand::Compact(focus) => {
+                self.started = Instant::now();
+                self.send(SendPurpose::Compact, Command::Compact { focus });
+            }
             ChatCommand::Pin(turn) => {
-                let newest = self
-                    .session
-                    .as_ref()
-                    .map_or(0, |session| session.rewind_points().len());
+                let newest = self.view.rewind_points().len();
                 self.pin(turn.unwrap_or(newest), Pinned::Yes).await?;
             }
             ChatCommand::Unpin(turn) => self.pin(turn, Pinned::No).await?,
             ChatCommand::Rewind(None) => self.list_turns(),
             ChatCommand::Rewind(Some(turn)) => self.rewind(turn).await?,
-            ChatCommand::Quit if self.runs.is_empty() => self.begin_exit(0),
-            ChatCommand::Quit => self.begin_exit(EXIT_CODE_INTERRUPTED),
+            ChatCommand::Quit => match self.chat.phase {
+                ChatPhase::Idle => self.begin_exit(0),
+                ChatPhase::Running(_) => self.begin_exit(EXIT_CODE_INTERRUPTED),
+            },
         }
         Ok(())
     }
 
+    /// Returns the name of the person.
+    fn by(&self) -> String {
+        answerer(&self.common, self.env, None)
+    }
+
+    /// Leaves. A run of this process is cancelled; one of another process goes on.
     fn begin_exit(&mut self, code: u8) {
-        self.cancel.cancel();
-        self.reply = None;
+        self.chat.forget_questions();
         if let ExitState::Open = self.leaving {
             self.leaving = ExitState::Exiting {
                 since: Instant::now(),
                 code,
             };
+            if self.runs_here() {
+                self.send(SendPurpose::Reach, Command::Cancel { by: self.by() });
+            } else {
+                self.chat.phase = ChatPhase::Idle;
+            }
         }
     }
+}
 
-    fn drain_events(&mut self) {
-        for event in self.feed.take() {
-            self.chat.on_event(&event);
-        }
-        // The run continues without an answer: another message came, or the run ended.
-        if self.reply.as_ref().is_some_and(oneshot::Sender::is_closed) {
-            self.reply = None;
-            self.chat.question = None;
-        }
-    }
+/// Opens the session that `view` shows, and follows it from where `view` ends.
+async fn connect(
+    agent: &Arc<Agent>,
+    view: &Session,
+    args: &ChatArgs,
+) -> Result<(LocalSession, SessionEvents), CliError> {
+    let approve = args.turn.approve;
+    let options = SessionOptions {
+        // Tasks go on after the run; their end wakes the session.
+        background_tasks: BackgroundTaskPolicy::Detach,
+        queue: QueuePolicy::HoldIfStopped,
+        answers: approve.answers(),
+    };
+    let session = LocalSession::open(agent, view.id().clone(), options)?;
+    let cursor = match view.state().seq {
+        0 => Cursor::Start,
+        seq => Cursor::After(EventId::of_entry(seq)),
+    };
+    let presence = match approve {
+        ApproveMode::Ask => Presence::Answers,
+        ApproveMode::All | ApproveMode::None => Presence::Watches,
+    };
+    let events = session.subscribe(cursor, presence).await?;
+    Ok((session, events))
 }

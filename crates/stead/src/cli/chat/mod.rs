@@ -7,10 +7,8 @@
 //! or by a signal.
 
 mod app;
-mod approver;
 mod complete;
 mod editor;
-mod event_buffer;
 mod markdown;
 mod slash;
 mod state;

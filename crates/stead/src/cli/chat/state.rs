@@ -1,16 +1,23 @@
 //! The interface as a pure state machine: keys and events go in, commands come out.
 
+mod entries;
 mod events;
 mod keys;
+
+pub(super) use entries::VIA_CHAT;
 
 use super::complete::{self, CompletionKind, CompletionPopup};
 use super::editor::Editor;
 use super::transcript::{self, CallStage, ChatItem, ItemBody, Tone};
 use crossterm::event::KeyCode;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use stead::agent::{ApprovalAnswer, ApprovalQuestion, MessageQueue};
-use stead::core::{Block, PermissionMode, RunOutcome, SessionState, SpendAmount, Todo, Usage, Usd};
+use stead::agent::MessageQueue;
+use stead::core::{
+    ApprovalQuestion, ApprovalReply, Block, PermissionMode, RunOutcome, SessionId, SessionState,
+    SpendAmount, Todo, ToolCall, Usage, Usd,
+};
 use stead::workspace::QueueMode;
 
 /// A command to the application.
@@ -26,8 +33,11 @@ pub(super) enum ChatCommand {
     Raise(SpendAmount),
     /// Stop the run.
     Cancel,
-    /// Answer the open question.
-    Answer(ApprovalAnswer),
+    /// Answer a question of a session.
+    Answer {
+        session: SessionId,
+        reply: ApprovalReply,
+    },
     /// Find paths that start with this text, and pass them to [`Chat::offer_paths`].
     FindPaths(String),
     /// Start a new session.
@@ -64,7 +74,7 @@ pub(super) enum PlanModeSwitch {
 /// The facts about the session that the footer and /status show.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SessionInfo {
-    pub(super) session: String,
+    pub(super) session: SessionId,
     /// The name of the current agent.
     pub(super) agent: String,
     pub(super) model: String,
@@ -121,7 +131,13 @@ pub(super) struct Chat {
     tab_pending: bool,
     pub(super) phase: ChatPhase,
     /// The messages sent while a run is active.
-    pub(super) inbox: Arc<MessageQueue>,
+    pub(super) queue: Arc<MessageQueue>,
+    /// The texts of inputs that are on the screen and not in the journal yet.
+    pub(super) unrecorded: VecDeque<String>,
+    /// The questions that are asked after the one on the screen.
+    pub(super) next_questions: VecDeque<ApprovalQuestion>,
+    /// The calls of the newest answer of the model, by id.
+    step_calls: Vec<ToolCall>,
     /// The number of background tasks.
     pub(super) tasks: usize,
     /// The agents that a session can switch to.
@@ -137,7 +153,7 @@ pub(super) struct Chat {
 }
 
 impl Chat {
-    pub(super) fn new(info: SessionInfo, inbox: Arc<MessageQueue>) -> Self {
+    pub(super) fn new(info: SessionInfo, queue: Arc<MessageQueue>) -> Self {
         Self {
             items: Vec::new(),
             next_id: 0,
@@ -146,7 +162,10 @@ impl Chat {
             popup: None,
             tab_pending: false,
             phase: ChatPhase::Idle,
-            inbox,
+            queue,
+            unrecorded: VecDeque::new(),
+            next_questions: VecDeque::new(),
+            step_calls: Vec::new(),
             tasks: 0,
             agents: Vec::new(),
             question: None,
@@ -198,6 +217,38 @@ impl Chat {
         }
     }
 
+    /// Asks questions, one after another.
+    pub(super) fn ask_all(&mut self, questions: &[ApprovalQuestion]) {
+        self.next_questions.extend(questions.iter().cloned());
+        self.ask_next();
+    }
+
+    /// Shows the next question, if none is on the screen.
+    pub(super) fn ask_next(&mut self) {
+        if self.question.is_none()
+            && let Some(question) = self.next_questions.pop_front()
+        {
+            self.ask(question);
+        }
+    }
+
+    /// Forgets a question that was answered elsewhere, or is no longer asked.
+    pub(super) fn forget_question(&mut self, session: &SessionId, id: &str) {
+        let is_meant =
+            |question: &ApprovalQuestion| question.session == *session && question.id == id;
+        self.next_questions.retain(|question| !is_meant(question));
+        if self.question.as_ref().is_some_and(is_meant) {
+            self.question = None;
+            self.ask_next();
+        }
+    }
+
+    /// Forgets all questions.
+    pub(super) fn forget_questions(&mut self) {
+        self.next_questions.clear();
+        self.question = None;
+    }
+
     /// Shows the question about a call.
     pub(super) fn ask(&mut self, question: ApprovalQuestion) {
         let stage = CallStage::AwaitingApproval {
@@ -210,20 +261,21 @@ impl Chat {
         self.scroll = 0;
     }
 
-    /// Ends the run. Queued messages are sent next if the run completed, or if they were meant to
-    /// interrupt it; otherwise they go back into the input, for the person to decide.
-    pub(super) fn on_run_ended(&mut self, outcome: Option<RunOutcome>) {
+    /// Ends the run. Returns whether queued messages go back into the input, for the person to
+    /// decide: they are sent next only if the run completed, or if they were meant to interrupt it.
+    pub(super) fn on_run_ended(&mut self, outcome: Option<RunOutcome>) -> bool {
         self.phase = ChatPhase::Idle;
-        if outcome != Some(RunOutcome::Completed) && self.inbox.mode() != QueueMode::Interrupt {
-            self.restore_queued_input();
-        }
+        self.forget_questions();
+        let goes_on =
+            outcome == Some(RunOutcome::Completed) || self.queue.mode() == QueueMode::Interrupt;
+        !goes_on && !self.queue.is_empty()
     }
 
     /// Moves queued messages back into the input, before its current text.
     pub(super) fn restore_queued_input(&mut self) {
         let texts: Vec<String> = self
-            .inbox
-            .drain()
+            .queue
+            .queued()
             .iter()
             .map(|waiting| typed_text(&waiting.content))
             .collect();
@@ -239,30 +291,18 @@ impl Chat {
         self.editor.insert(all.trim_end());
     }
 
-    /// Shows the start of a run with the queued messages.
-    pub(super) fn show_queued_run(&mut self, content: &[Block]) {
-        self.push(transcript::user_item(content));
-        self.enter_running();
-    }
-
-    /// Shows the start of a run after tasks have ended.
-    pub(super) fn show_wake_run(&mut self) {
-        self.note(Tone::Info, "a background task has ended");
-        self.enter_running();
-    }
-
     /// Shows or changes how messages during a run are handled.
     fn set_queue_mode(&mut self, mode: Option<QueueMode>) -> Vec<ChatCommand> {
         let Some(mode) = mode else {
             let all = QueueMode::ALL.map(QueueMode::as_str).join(", ");
             let text = format!(
                 "queue {}, {} waiting; /queue MODE changes it: {all}",
-                self.inbox.mode(),
-                self.inbox.len()
+                self.queue.mode(),
+                self.queue.len()
             );
             return self.show_info(text);
         };
-        self.inbox.set_mode(mode);
+        self.queue.set_mode(mode);
         self.show_info(format!("queue {mode}: {}", describe_queue_mode(mode)))
     }
 
@@ -291,11 +331,12 @@ impl Chat {
             text: text.clone(),
             attached: Vec::new(),
         });
+        self.unrecorded.push_back(text.clone());
         self.enter_running();
         vec![ChatCommand::Send(text)]
     }
 
-    fn enter_running(&mut self) {
+    pub(super) fn enter_running(&mut self) {
         self.phase = ChatPhase::Running(RunningState {
             elapsed: Duration::ZERO,
             step: 0,
@@ -316,7 +357,7 @@ impl Chat {
             planning,
             ..
         } = &self.info;
-        let queue = self.inbox.mode();
+        let queue = self.queue.mode();
         let numbers = crate::cli::render::tokens_line(usage, *cost);
         let cache = self
             .cache_hits()

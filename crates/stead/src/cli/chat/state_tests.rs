@@ -2,8 +2,10 @@ use super::super::transcript::{CallItem, Details};
 use super::*;
 use crossterm::event::{KeyEvent, KeyModifiers};
 use serde_json::json;
-use stead::agent::GrantScope;
-use stead::core::{AskTerms, DecisionKind, Event, EventKind, ResultStatus, RunId, StopReason};
+use stead::core::{
+    ApprovalAnswer, AskTerms, ChainSum, DecisionKind, Entry, Event, EventKind, JournalLine,
+    ResultStatus, RunId, Steer, StopReason, UserInput,
+};
 use stead::workspace::QueueSettings;
 
 fn chat() -> Chat {
@@ -12,7 +14,7 @@ fn chat() -> Chat {
 
 fn queueing(mode: QueueMode) -> Chat {
     let info = SessionInfo {
-        session: "s1".into(),
+        session: SessionId::new("s1").unwrap(),
         agent: "main".into(),
         model: "fake:m".into(),
         journal: "agents/a/sessions/s1.log.jsonl".into(),
@@ -66,6 +68,19 @@ fn happen(chat: &mut Chat, kinds: impl IntoIterator<Item = EventKind>) {
     }
 }
 
+fn run_id() -> RunId {
+    RunId::new("r").unwrap()
+}
+
+fn record(chat: &mut Chat, entry: Entry) {
+    chat.on_entry(&JournalLine {
+        seq: 1,
+        at: jiff::Timestamp::UNIX_EPOCH,
+        entry,
+        sum: ChainSum::default(),
+    });
+}
+
 fn bodies(chat: &Chat) -> Vec<ItemBody> {
     chat.items().iter().map(|item| item.body.clone()).collect()
 }
@@ -83,6 +98,7 @@ fn text(text: &str) -> EventKind {
 
 fn question() -> ApprovalQuestion {
     ApprovalQuestion {
+        session: SessionId::new("s1").unwrap(),
         args_hash: "h".into(),
         id: "c1".into(),
         tool: "write_file".into(),
@@ -92,7 +108,7 @@ fn question() -> ApprovalQuestion {
             preview: Some("+++ b/a\n+x\n".into()),
             ..AskTerms::default()
         },
-        always_scope: Some(GrantScope::Folder("a".into())),
+        always_scope: Some("in a/".into()),
         called_by: None,
     }
 }
@@ -205,7 +221,7 @@ fn a_retry_takes_back_the_text_of_its_step_only() {
 
 /// Returns the queued messages as they were typed.
 fn queued(chat: &Chat) -> Vec<String> {
-    chat.inbox
+    chat.queue
         .queued()
         .iter()
         .map(|waiting| typed_text(&waiting.content))
@@ -234,11 +250,15 @@ fn input_during_a_run_waits_and_goes_back_into_the_editor_unless_the_run_complet
         send(&mut chat, "one");
         for text in ["two", "three"] {
             assert_eq!(send(&mut chat, text), [ChatCommand::SendToRun(text.into())]);
-            chat.inbox
+            chat.queue
                 .send(vec![Block::text(text), Block::text("Attached file x:\ny")]);
         }
         type_in(&mut chat, "draft");
-        chat.on_run_ended(outcome);
+        if chat.on_run_ended(outcome) {
+            chat.restore_queued_input();
+            // As the actor of the session does when they are taken back.
+            chat.queue.drain();
+        }
         assert_eq!(
             (queued(&chat), chat.editor.text().to_owned()),
             expected,
@@ -251,13 +271,16 @@ fn input_during_a_run_waits_and_goes_back_into_the_editor_unless_the_run_complet
 fn what_is_typed_while_something_waits_is_said_after_it() {
     let mut chat = queueing(QueueMode::Collect);
     send(&mut chat, "one");
-    chat.inbox.send(vec![Block::text("two")]);
+    chat.queue.send(vec![Block::text("two")]);
     chat.on_run_ended(Some(RunOutcome::Completed));
     assert_eq!(
         send(&mut chat, "three"),
         [ChatCommand::SendToRun("three".into())]
     );
-    chat.show_queued_run(&[Block::text("two\n\nthree")]);
+    record(
+        &mut chat,
+        Entry::User(UserInput::text(run_id(), "two\n\nthree")),
+    );
     assert_eq!(bodies(&chat), [said("one"), said("two\n\nthree")]);
 }
 
@@ -269,19 +292,14 @@ fn the_queue_can_be_changed_while_a_run_goes_on_and_what_steers_is_shown_where_i
         (send(&mut chat, "/queue"), send(&mut chat, "/queue steer")),
         (vec![], vec![])
     );
-    assert_eq!(chat.inbox.mode(), QueueMode::Steer);
-    let steered = EventKind::Steered {
-        content: vec![Block::text("left"), Block::text("Attached file a:\nx")],
-    };
+    assert_eq!(chat.queue.mode(), QueueMode::Steer);
+    let content = vec![Block::text("left"), Block::text("Attached file a:\nx")];
     happen(
         &mut chat,
-        [
-            EventKind::ModelStarted { step: 1 },
-            text("Now"),
-            steered,
-            text("Then"),
-        ],
+        [EventKind::ModelStarted { step: 1 }, text("Now")],
     );
+    record(&mut chat, Entry::Steer(Steer::new(run_id(), content)));
+    happen(&mut chat, [text("Then")]);
     let note = |text: &str| ItemBody::Note(Tone::Info, text.into());
     let left = ItemBody::User {
         text: "left".into(),
@@ -337,7 +355,10 @@ fn one_key_answers_a_question_unless_something_is_half_written() {
         chat.ask(question());
         assert_eq!(
             chat.on_key(key(KeyCode::Char(letter))),
-            [ChatCommand::Answer(answer)]
+            [ChatCommand::Answer {
+                session: question().session,
+                reply: question().reply(answer)
+            }]
         );
         assert_eq!(chat.question, None);
     }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use stead::agent::{ApprovalQuestion, GrantScope, MessageQueue};
 use stead::core::{
-    AskTerms, Block, Event, EventKind, PermissionMode, PlanStage, ResultStatus, RunId, StopReason,
-    Todo, TodoStatus, Usage, Usd,
+    AskTerms, Block, Event, EventKind, PermissionMode, PlanStage, ResultStatus, RunId, SessionId,
+    StopReason, Todo, TodoStatus, Usage, Usd,
 };
 use stead::workspace::{QueueMode, QueueSettings};
 
@@ -19,8 +19,9 @@ fn question(args: serde_json::Value) -> ApprovalQuestion {
         preview: Some("--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+x\n".into()),
         ..AskTerms::default()
     };
-    let always = Some(GrantScope::File("a.txt".into()));
+    let always = Some(GrantScope::File("a.txt".into()).to_string());
     ApprovalQuestion {
+        session: SessionId::new("plan").unwrap(),
         args_hash: "h".into(),
         id: "2".into(),
         tool: "write_file".into(),
@@ -34,7 +35,7 @@ fn question(args: serde_json::Value) -> ApprovalQuestion {
 
 fn chat() -> Chat {
     let info = SessionInfo {
-        session: "plan".into(),
+        session: SessionId::new("plan").unwrap(),
         agent: "main".into(),
         model: "fake:m".into(),
         journal: String::new(),
@@ -141,7 +142,7 @@ fn full() -> Chat {
 #[test]
 fn the_screen_shows_the_conversation_what_goes_on_and_the_numbers() {
     let mut chat = full();
-    chat.inbox.send(vec![Block::text("next")]);
+    chat.queue.send(vec![Block::text("next")]);
     typed(&mut chat, "more");
     let want = [
         "› look",
@@ -326,7 +327,7 @@ fn what_is_being_read_stays_in_place_while_more_comes() {
 #[test]
 fn a_generated_id_is_shown_by_its_end_so_that_the_model_has_room() {
     let mut chat = chat();
-    chat.info.session = "s01a1e141c901732ca5057515c4a2734e".into();
+    chat.info.session = SessionId::new("s01a1e141c901732ca5057515c4a2734e").unwrap();
     let shown = screen(&mut chat, &mut ChatView::new(Colours::On), 60, 8);
     assert_eq!(
         shown[7],
@@ -339,9 +340,9 @@ fn what_waits_is_bounded_and_says_how_it_will_be_handled_and_tasks_are_counted_w
 {
     let mut chat = chat();
     for n in 1..=7 {
-        chat.inbox.send(vec![Block::text(format!("message\n{n}"))]);
+        chat.queue.send(vec![Block::text(format!("message\n{n}"))]);
     }
-    chat.inbox.set_mode(QueueMode::Interrupt);
+    chat.queue.set_mode(QueueMode::Interrupt);
     chat.tasks = 2;
     let shown = screen(&mut chat, &mut ChatView::new(Colours::On), 60, 20);
     let mut want = vec!["2 tasks are running in the background".to_owned()];
@@ -372,7 +373,7 @@ proptest! {
         let mut chat = full();
         let mut view = ChatView::new(Colours::On);
         chat.on_paste(&input);
-        chat.inbox.send(vec![Block::text(input.clone())]);
+        chat.queue.send(vec![Block::text(input.clone())]);
         let args = json!({"file_path": "a.txt"});
         chat.ask(question(args));
         for (width, height) in sizes.into_iter().chain([(10, 3), (1, 1), (80, 24)]) {

@@ -1,189 +1,225 @@
-//! Starting runs, sending messages to them, and ending them.
+//! Sending commands to the session, and following its runs.
 
-use super::super::state::ChatPhase;
+use super::super::state::{ChatPhase, VIA_CHAT};
 use super::super::transcript::Tone;
-use super::sessions::{load_session, session_info};
-use super::{App, ExitState};
-use crate::cli::args::ApproveMode;
+use super::App;
+use super::sessions::session_info;
 use crate::cli::error::with_hint;
 use std::time::Instant;
-use stead::agent::{
-    AgentError, ApprovalPolicy, BackgroundTaskPolicy, MemoryWorker, RunOptions, SendOutcome,
-    Session,
+use stead::agent::MemoryWorker;
+use stead::core::{
+    AnswerCommand, ApprovalReply, ClientError, Command, Entry, Event, EventKind, InputCommand,
+    Origin, Receipt, RunOutcome, SessionEvent, SessionEventBody, SessionId, SpendAmount,
 };
-use stead::core::{Block, RunOutcome, SpendAmount};
 use stead::workspace::{DropPolicy, QueueSettings};
 use tokio::task::JoinError;
-use tokio_util::sync::CancellationToken;
 
-/// The start of a run.
-pub(super) enum ChatRunStart {
-    Input(Vec<Block>),
-    Resume {
-        raise: SpendAmount,
-    },
-    /// Background tasks have ended.
-    Wake,
-    /// The context is compacted, without a run.
-    Compact(Option<String>),
+/// What a command that was sent is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SendPurpose {
+    /// It begins or continues a run.
+    Begin,
+    /// It reaches the run that is going on.
+    Reach,
+    /// It compacts the context.
+    Compact,
 }
 
-/// A run that has returned its session.
-pub(super) struct FinishedRun {
-    session: Session,
-    report: Result<FinishedWork, AgentError>,
-}
-
-/// The outcome of a run.
-enum FinishedWork {
-    Run(RunOutcome),
-    Compacted,
-    NothingToCompact,
+/// A command that was acknowledged or refused.
+pub(super) struct SentCommand {
+    purpose: SendPurpose,
+    receipt: Result<Receipt, ClientError>,
 }
 
 impl App<'_> {
-    /// Starts a run with an input, or resumes the last one. The run owns the session until its end.
-    pub(super) fn start_run(&mut self, begin: ChatRunStart) {
-        let Some(mut session) = self.session.take() else {
-            return;
-        };
-        self.cancel = CancellationToken::new();
-        self.started = Instant::now();
-        let approvals = match self.args.turn.approve {
-            ApproveMode::All => ApprovalPolicy::ApproveAll,
-            ApproveMode::None => ApprovalPolicy::DenyAll,
-            ApproveMode::Ask => ApprovalPolicy::Ask(self.approver.clone()),
-        };
-        let options = RunOptions {
-            listener: self.feed.listener(),
-            cancel: self.cancel.clone(),
-            approvals,
-            wait: self.args.turn.wait(),
-            settings: std::mem::take(&mut self.session_changes),
-            inbox: Some(self.chat.inbox.clone()),
-            // They continue after the run; their end wakes the session.
-            background_tasks: BackgroundTaskPolicy::Detach,
-            ..RunOptions::default()
-        };
-        self.runs.spawn(async move {
-            let report = match begin {
-                ChatRunStart::Input(content) => session
-                    .run(content, options)
-                    .await
-                    .map(|report| FinishedWork::Run(report.outcome)),
-                ChatRunStart::Resume { raise } => session
-                    .resume_with(raise, options)
-                    .await
-                    .map(|report| FinishedWork::Run(report.outcome)),
-                ChatRunStart::Wake => session
-                    .wake(options)
-                    .await
-                    .map(|report| FinishedWork::Run(report.outcome)),
-                ChatRunStart::Compact(focus) => {
-                    session
-                        .compact(focus, options)
-                        .await
-                        .map(|made| match made {
-                            Some(_) => FinishedWork::Compacted,
-                            None => FinishedWork::NothingToCompact,
-                        })
-                }
-            };
-            FinishedRun { session, report }
+    /// Sends a command in the background: hooks may take their time before it is acknowledged.
+    pub(super) fn send(&mut self, purpose: SendPurpose, command: Command) {
+        let session = self.session.clone();
+        self.sends.spawn(async move {
+            let receipt = session.send(command).await;
+            SentCommand { purpose, receipt }
         });
     }
 
-    pub(super) async fn on_finished(&mut self, finished: Result<FinishedRun, JoinError>) {
-        self.drain_events();
-        self.memory.iter().for_each(MemoryWorker::wake);
-        let outcome = match finished {
-            Ok(FinishedRun { session, report }) => {
-                self.session = Some(session);
-                match report {
-                    Ok(FinishedWork::Run(outcome)) => Some(outcome),
-                    Ok(FinishedWork::Compacted) => Some(RunOutcome::Completed),
-                    Ok(FinishedWork::NothingToCompact) => {
-                        self.chat.note(Tone::Info, "there is nothing to compact");
-                        Some(RunOutcome::Completed)
-                    }
-                    Err(error) => {
-                        let message = with_hint(&error, error.hint());
-                        self.chat.note(Tone::Error, message);
-                        None
-                    }
-                }
-            }
-            // The session was lost with its run; the journal has all of it.
-            Err(_) => {
-                self.chat
-                    .note(Tone::Error, "the run was interrupted; /resume resumes it");
-                if let Ok(session) = load_session(&self.agent, &self.id).await {
-                    self.attach_session(session).await;
-                }
-                None
-            }
-        };
-        if let Some(session) = &self.session {
-            self.chat.info = session_info(&self.agent, session);
-            self.chat.info.model = session.model().to_owned();
-        }
-        match self.leaving {
-            ExitState::Open => {
-                self.chat.on_run_ended(outcome);
-                self.wake_for_finished_tasks(outcome);
-            }
-            ExitState::Exiting { .. } => self.chat.phase = ChatPhase::Idle,
-        }
-    }
-
-    /// Wakes the session if tasks ended during the run without a report to it. Tasks of a run that
-    /// did not complete were stopped with it, so they are not reported.
-    fn wake_for_finished_tasks(&mut self, outcome: Option<RunOutcome>) {
-        match outcome {
-            Some(RunOutcome::Completed) => self.on_task_end(),
-            Some(_) | None => self.task_ends.mark_unchanged(),
-        }
-    }
-
-    /// Wakes the session for tasks that have ended, unless a queued message starts a run anyway.
-    pub(super) fn on_task_end(&mut self) {
-        let has_news = self
-            .session
-            .as_ref()
-            .is_some_and(Session::has_finished_tasks);
-        if has_news && self.runs.is_empty() && self.chat.inbox.is_empty() {
-            self.chat.show_wake_run();
-            self.start_run(ChatRunStart::Wake);
-        }
-    }
-
-    /// Starts a run with the queued messages.
-    pub(super) fn start_queued_run(&mut self, content: Vec<Block>) {
-        self.chat.show_queued_run(&content);
-        self.start_run(ChatRunStart::Input(content));
+    /// Begins a run with an input.
+    pub(super) async fn send_input(&mut self, text: String) {
+        self.started = Instant::now();
+        let command = self.input(&text).await;
+        self.send(SendPurpose::Begin, command);
     }
 
     /// Sends a message to the active run, and shows how it is handled.
     pub(super) async fn send_to_run(&mut self, text: String) {
-        let content = self.agent.session(self.id.clone()).input(&text).await;
-        let QueueSettings { cap, drop, .. } = self.chat.inbox.settings();
-        let full = |what: &str| format!("the queue is full (queue.cap: {cap}): {what}");
-        match (self.chat.inbox.send(content), drop) {
-            (SendOutcome::Queued, _) => {}
-            (SendOutcome::ReplacedOldest, DropPolicy::Summarize) => {
-                self.chat.note(
+        let QueueSettings { cap, drop, .. } = self.chat.queue.settings();
+        if self.chat.queue.len() >= cap as usize {
+            let full = |what: &str| format!("the queue is full (queue.cap: {cap}): {what}");
+            match drop {
+                DropPolicy::New => {
+                    self.chat.note(Tone::Warning, full("this one was refused"));
+                    return self.chat.restore_input(&text);
+                }
+                DropPolicy::Summarize => self.chat.note(
                     Tone::Warning,
                     full("the oldest was dropped, and one line of it is kept"),
-                );
-            }
-            (SendOutcome::ReplacedOldest, DropPolicy::Old | DropPolicy::New) => {
-                self.chat
-                    .note(Tone::Warning, full("the oldest was dropped"));
-            }
-            (SendOutcome::Refused, _) => {
-                self.chat.note(Tone::Warning, full("this one was refused"));
-                self.chat.restore_input(&text);
+                ),
+                DropPolicy::Old => self
+                    .chat
+                    .note(Tone::Warning, full("the oldest was dropped")),
             }
         }
+        let command = self.input(&text).await;
+        self.send(SendPurpose::Reach, command);
+    }
+
+    /// Returns the command that gives the session an input. Settings that were changed for the next
+    /// run go with it.
+    async fn input(&mut self, text: &str) -> Command {
+        let changes = match self.chat.phase {
+            ChatPhase::Running(_) if self.runs_here() => Vec::new(),
+            ChatPhase::Running(_) | ChatPhase::Idle => std::mem::take(&mut self.session_changes),
+        };
+        Command::Input(InputCommand {
+            origin: Origin {
+                via: Some(VIA_CHAT.to_owned()),
+                ..Origin::default()
+            },
+            changes,
+            ..InputCommand::new(self.view.input(text).await)
+        })
+    }
+
+    /// Resumes the last run, with `raise` more to spend.
+    pub(super) fn resume(&mut self, raise: SpendAmount) {
+        self.started = Instant::now();
+        let command = Command::Resume {
+            raise,
+            answers: self.args.turn.approve.answers(),
+            changes: std::mem::take(&mut self.session_changes),
+        };
+        self.send(SendPurpose::Begin, command);
+    }
+
+    /// Answers a question of the session, or of a subagent of it.
+    pub(super) fn answer(&mut self, asking: SessionId, reply: ApprovalReply) {
+        let is_own = asking == *self.view.id();
+        let command = AnswerCommand {
+            replies: vec![reply],
+            by: self.by(),
+            subagent: (!is_own).then_some(asking),
+            ..AnswerCommand::default()
+        };
+        self.send(SendPurpose::Reach, Command::Answer(command));
+    }
+
+    /// Whether the run on the screen is one of this process.
+    pub(super) fn runs_here(&self) -> bool {
+        self.session.handle().is_running()
+    }
+
+    pub(super) async fn on_sent(&mut self, sent: Result<SentCommand, JoinError>) {
+        let Ok(SentCommand { purpose, receipt }) = sent else {
+            return;
+        };
+        match (purpose, receipt) {
+            (SendPurpose::Begin, Ok(receipt)) if receipt.run.is_none() => {
+                self.waiting_inputs.push(receipt.input_id);
+                self.chat.phase = ChatPhase::Idle;
+                self.chat.note(
+                    Tone::Info,
+                    "another process runs the session; the message waits there for its turn",
+                );
+            }
+            (SendPurpose::Begin, Ok(_)) => {}
+            (SendPurpose::Reach, Ok(receipt)) => self.waiting_inputs.push(receipt.input_id),
+            (SendPurpose::Compact, Ok(_)) => self.end_run(Some(RunOutcome::Completed)).await,
+            // The run ended before it could be reached.
+            (SendPurpose::Reach, Err(ClientError::Refused { .. })) => {}
+            (purpose, Err(error)) => {
+                self.chat.unrecorded.clear();
+                self.chat.note(Tone::Error, with_hint(&error, error.hint()));
+                match purpose {
+                    SendPurpose::Begin | SendPurpose::Compact => self.end_run(None).await,
+                    SendPurpose::Reach => {}
+                }
+            }
+        }
+    }
+
+    pub(super) async fn on_session_event(&mut self, event: SessionEvent) {
+        match &event.body {
+            SessionEventBody::Live(event) => self.on_live(event).await,
+            SessionEventBody::Entry(line) => {
+                // What cannot be folded is reported when the session is opened.
+                let _ = self.view.observe(line);
+                self.chat.on_entry(line);
+                match &line.entry {
+                    Entry::Rewind(_) => self.chat.show_session(self.view.state()),
+                    Entry::End(end) if !self.runs_here() => {
+                        // Live events of another process may be lost.
+                        if let ChatPhase::Running(_) = self.chat.phase {
+                            self.chat.show_run_end(end.outcome, end.reason.as_deref());
+                            self.end_run(Some(end.outcome)).await;
+                        }
+                    }
+                    Entry::Set(_) | Entry::Pin(_) | Entry::Compaction(_) => self.refresh_info(),
+                    Entry::Session(_)
+                    | Entry::User(_)
+                    | Entry::Steer(_)
+                    | Entry::Model(_)
+                    | Entry::Call(_)
+                    | Entry::Result(_)
+                    | Entry::Ask(_)
+                    | Entry::Decision(_)
+                    | Entry::Notice(_)
+                    | Entry::Hook(_)
+                    | Entry::Sent(_)
+                    | Entry::End(_) => {}
+                }
+            }
+        }
+    }
+
+    async fn on_live(&mut self, event: &Event) {
+        let is_own = event.source.is_empty();
+        let ended = match &event.kind {
+            EventKind::RunEnded { outcome, .. } if is_own => Some(*outcome),
+            _ => None,
+        };
+        if self.chat.phase == ChatPhase::Idle {
+            match (ended, is_own) {
+                // The entry of its end was shown before.
+                (Some(_), _) => return,
+                // A run that is continued has no entry to begin with.
+                (None, true) => {
+                    self.started = Instant::now();
+                    self.chat.enter_running();
+                }
+                (None, false) => {}
+            }
+        }
+        self.chat.on_event(event);
+        if ended.is_some() {
+            self.end_run(ended).await;
+        }
+    }
+
+    /// The run on the screen has ended.
+    async fn end_run(&mut self, outcome: Option<RunOutcome>) {
+        self.memory.iter().for_each(MemoryWorker::wake);
+        self.refresh_info();
+        let inputs = std::mem::take(&mut self.waiting_inputs);
+        if self.chat.on_run_ended(outcome) {
+            self.chat.restore_queued_input();
+            // Those that were recorded meanwhile stay.
+            let _ = self.session.send(Command::Withdraw { inputs }).await;
+        }
+    }
+
+    /// Shows what the journal says of the session now.
+    pub(super) fn refresh_info(&mut self) {
+        let model = self.chat.info.model.clone();
+        self.chat.info = session_info(&self.agent, &self.view);
+        self.chat.info.model = model;
+        self.apply_flags();
     }
 }

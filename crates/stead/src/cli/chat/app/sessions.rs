@@ -2,41 +2,79 @@
 
 use super::super::state::SessionInfo;
 use super::super::transcript::Tone;
-use super::{App, SESSIONS_SHOWN};
+use super::{App, SESSIONS_SHOWN, connect};
 use crate::cli::args::GlobalArgs;
 use crate::cli::error::CliError;
 use crate::cli::open_agent::open_agent;
 use crate::cli::render::tokens_line;
 use crate::cli::sessions::{SessionFilter, newest_sessions};
 use std::sync::Arc;
-use stead::agent::{Agent, AgentError, ArchiveTag, Pinned, Session};
+use stead::agent::{Agent, AgentError, ArchiveTag, Session};
 use stead::core::counted;
-use stead::core::{PlanStage, SessionId};
+use stead::core::{Command, Pinned, PlanStage, SessionId};
 use stead::store::{PageRequest, StoreError};
 use stead::workspace::ModelUse;
 
 impl App<'_> {
-    /// Switches to a session and shows it.
-    pub(super) async fn switch_session(&mut self, session: Session) {
-        if *session.id() != self.id {
-            // Messages queued for the other session, and its queue mode, do not apply to this one.
+    /// Switches to a session and shows it. Subagents of the session before are stopped.
+    pub(super) async fn switch_session(&mut self, view: Session) -> Result<(), CliError> {
+        if view.id() != self.view.id() {
+            // Messages queued for the other session do not apply to this one.
             self.chat.restore_queued_input();
-            self.chat
-                .inbox
-                .set_mode(self.agent.workspace().config().queue.mode);
+            let inputs = std::mem::take(&mut self.waiting_inputs);
+            let _ = self.session.send(Command::Withdraw { inputs }).await;
         }
-        self.id = session.id().clone();
+        self.reconnect(view).await?;
+        self.show_session().await;
+        Ok(())
+    }
+
+    /// Follows the session that `view` shows from now on.
+    async fn reconnect(&mut self, view: Session) -> Result<(), CliError> {
+        if let Some(words) = self.stop_tasks().await {
+            self.chat.note(Tone::Warning, words);
+        }
+        let (session, events) = connect(&self.agent, &view, &self.args).await?;
+        self.chat.queue = session.handle().queue().clone();
+        self.events = events;
+        self.view = view;
+        // Its actor ends when nothing is left to do.
+        let before = std::mem::replace(&mut self.session, session);
+        self.closing.spawn(async move {
+            let _ = before.close("switch").await;
+        });
+        Ok(())
+    }
+
+    /// Shows the session from its beginning.
+    pub(super) async fn show_session(&mut self) {
         self.session_changes = self.args.turn.session_changes();
-        self.chat.info = session_info(&self.agent, &session);
+        self.chat.info = session_info(&self.agent, &self.view);
         self.apply_flags();
-        self.chat.show_session(session.state());
-        if session.state().is_resumable() {
-            self.chat.note(
+        self.chat.show_session(self.view.state());
+        // An unreadable list is reported when it is asked for.
+        self.chat.agents = self
+            .agent
+            .agents()
+            .switchable(self.agent.owner())
+            .await
+            .unwrap_or_default();
+        if !self.view.state().is_resumable() {
+            return;
+        }
+        match self.session.holder().await {
+            Ok(Some(holder)) => {
+                self.chat.note(
+                    Tone::Info,
+                    format!("{holder} runs the session; what happens there is shown here"),
+                );
+                self.chat.enter_running();
+            }
+            Ok(None) | Err(_) => self.chat.note(
                 Tone::Warning,
                 "the last run did not end; /resume resumes it",
-            );
+            ),
         }
-        self.attach_session(session).await;
     }
 
     /// Applies the flags from the next run on.
@@ -49,29 +87,11 @@ impl App<'_> {
         }
     }
 
-    /// Stores the session while no run owns it. Subagents of another session are stopped.
-    pub(super) async fn attach_session(&mut self, session: Session) {
-        if !Arc::ptr_eq(&self.subagents, session.subagents()) {
-            if let Some(words) = self.stop_tasks().await {
-                self.chat.note(Tone::Warning, words);
-            }
-            self.subagents = session.subagents().clone();
-            self.task_ends = self.subagents.watch_finished();
-        }
-        // An unreadable list is reported when it is asked for.
-        self.chat.agents = self
-            .agent
-            .agents()
-            .switchable(self.agent.owner())
-            .await
-            .unwrap_or_default();
-        self.session = Some(session);
-    }
-
     /// Stops background tasks, and returns a message about them if there were any.
     pub(super) async fn stop_tasks(&mut self) -> Option<String> {
-        let working = self.subagents.running_count();
-        self.subagents.stop().await;
+        let subagents = self.session.handle().subagents();
+        let working = subagents.running_count();
+        subagents.stop().await;
         let words = |what: &str| {
             format!("{what} in the background and stopped; `agent_send` resumes the work")
         };
@@ -89,13 +109,14 @@ impl App<'_> {
             ..self.common.clone()
         };
         let agent = open_agent(&common, self.env, ModelUse::Required).await?;
-        let session = load_session(&agent, &self.id).await?;
+        let view = load_session(&agent, self.view.id().clone()).await?;
         self.agent.sessions().flush().await;
-        (self.common, self.agent) = (common, agent);
+        self.common = common;
+        self.agent = agent;
         self.start_memory_worker();
-        self.chat.info = session_info(&self.agent, &session);
+        self.reconnect(view).await?;
+        self.chat.info = session_info(&self.agent, &self.view);
         self.apply_flags();
-        self.attach_session(session).await;
         self.chat.note(
             Tone::Info,
             format!("the model is {} from now on", self.chat.info.model),
@@ -111,7 +132,7 @@ impl App<'_> {
         let archived = self
             .agent
             .archive()
-            .save(self.agent.owner(), &self.id, ArchiveTag::Manual)
+            .save(self.agent.owner(), self.view.id(), ArchiveTag::Manual)
             .await?;
         Ok(archived.map_or(String::new(), |path| {
             format!("; the last one is archived in {path}")
@@ -124,7 +145,11 @@ impl App<'_> {
         let listed = newest_sessions(&*sessions, SessionFilter::WithoutSubagents, page).await?;
         let mut rows: Vec<String> = Vec::new();
         for summary in &listed.page.sessions {
-            let here = if summary.id == self.id { "*" } else { " " };
+            let here = if summary.id == *self.view.id() {
+                "*"
+            } else {
+                " "
+            };
             let numbers = tokens_line(&summary.usage, summary.cost);
             rows.push(format!(
                 "{here} {}  {}\n    {} · {numbers}",
@@ -144,7 +169,7 @@ impl App<'_> {
     }
 
     pub(super) fn list_turns(&mut self) {
-        let points = self.session.iter().flat_map(Session::rewind_points);
+        let points = self.view.rewind_points().into_iter();
         let rows: Vec<String> = points
             .map(|point| format!("{:>3}  {}", point.turn, first_line(&point.text)))
             .collect();
@@ -159,10 +184,7 @@ impl App<'_> {
     }
 
     pub(super) async fn pin(&mut self, turn: usize, pinned: Pinned) -> Result<(), CliError> {
-        let Some(session) = &mut self.session else {
-            return Ok(());
-        };
-        session.pin(turn, pinned, self.args.turn.wait()).await?;
+        self.session.send(Command::Pin { turn, pinned }).await?;
         let words = match pinned {
             Pinned::Yes => "is pinned: the model always sees it word for word",
             Pinned::No => "is no longer pinned",
@@ -173,33 +195,30 @@ impl App<'_> {
     }
 
     pub(super) async fn rewind(&mut self, turn: usize) -> Result<(), CliError> {
-        let Some(mut session) = self.session.take() else {
-            return Ok(());
-        };
-        let rewound = session.rewind(turn, self.args.turn.wait()).await;
-        match rewound {
-            Ok(point) => {
-                self.switch_session(session).await;
-                self.chat.note(
-                    Tone::Info,
-                    format!("continues before turn {turn}: {}", first_line(&point.text)),
-                );
-                Ok(())
-            }
-            Err(error) => {
-                self.session = Some(session);
-                Err(error.into())
-            }
+        let point = self.view.rewind_point(turn)?;
+        let receipt = self.session.send(Command::Rewind { turn }).await?;
+        self.catch_up(receipt.seq).await?;
+        self.show_session().await;
+        self.chat.note(
+            Tone::Info,
+            format!("continues before turn {turn}: {}", first_line(&point.text)),
+        );
+        Ok(())
+    }
+
+    /// Takes in what happened up to an entry, so that the screen shows it.
+    pub(super) async fn catch_up(&mut self, seq: Option<u64>) -> Result<(), CliError> {
+        while self.view.state().seq < seq.unwrap_or(0) {
+            let event = self.events.next().await?;
+            self.on_session_event(event).await;
         }
+        Ok(())
     }
 }
 
 /// Loads a session from its journal, or creates a new one if there is none.
-pub(super) async fn load_session(
-    agent: &Arc<Agent>,
-    id: &SessionId,
-) -> Result<Session, AgentError> {
-    let mut session = agent.session(id.clone());
+pub(super) async fn load_session(agent: &Arc<Agent>, id: SessionId) -> Result<Session, AgentError> {
+    let mut session = agent.session(id);
     match session.load().await {
         Ok(()) | Err(AgentError::Store(StoreError::NotFound(_))) => Ok(session),
         Err(error) => Err(error),
@@ -215,7 +234,7 @@ fn context_of(session: &Session) -> Option<(u64, Option<u64>)> {
 pub(super) fn session_info(agent: &Arc<Agent>, session: &Session) -> SessionInfo {
     let state = session.state();
     SessionInfo {
-        session: session.id().to_string(),
+        session: session.id().clone(),
         agent: session.active_agent_name(),
         model: session.next_model(),
         journal: agent.sessions().locate(session.id()),

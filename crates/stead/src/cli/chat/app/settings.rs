@@ -6,7 +6,7 @@ use super::App;
 use super::sessions::session_info;
 use crate::cli::error::CliError;
 use crate::cli::render::plan_line;
-use stead::core::{PermissionMode, SessionChange};
+use stead::core::{Command, PermissionMode, SessionChange};
 
 impl App<'_> {
     /// Changes the permission mode, or shows it.
@@ -70,7 +70,7 @@ impl App<'_> {
 
     /// Turns plan mode on or off.
     pub(super) async fn set_plan_mode(&mut self, planning: PlanModeSwitch) -> Result<(), CliError> {
-        let begin = self.agent.session(self.id.clone()).plan_mode_change();
+        let begin = self.view.plan_mode_change();
         let (change, stage) = match (planning, &begin) {
             (PlanModeSwitch::On, SessionChange::Plan { plan }) => (begin.clone(), plan.as_ref()),
             (PlanModeSwitch::On | PlanModeSwitch::Off, _) => {
@@ -88,21 +88,22 @@ impl App<'_> {
         by: &str,
         words: String,
     ) -> Result<(), CliError> {
-        let Some(session) = &mut self.session else {
-            return Ok(());
+        let before = self.view.state().seq;
+        let set = Command::Set {
+            changes: vec![change],
+            by: by.to_owned(),
         };
-        let changed = session.set(change, by, self.args.turn.wait()).await?;
-        self.chat.info = session_info(&self.agent, session);
-        self.chat.info.model = session.model().to_owned();
+        let receipt = self.session.send(set).await?;
+        self.catch_up(receipt.seq).await?;
+        self.chat.info = session_info(&self.agent, &self.view);
         self.apply_flags();
-        self.chat.note(
-            Tone::Info,
-            if changed {
-                words
-            } else {
-                "nothing to change".to_owned()
-            },
-        );
+        let changed = self.view.state().seq != before;
+        let words = match (receipt.seq, changed) {
+            (None, _) => format!("{words}, once the run of another process has ended"),
+            (Some(_), true) => words,
+            (Some(_), false) => "nothing to change".to_owned(),
+        };
+        self.chat.note(Tone::Info, words);
         Ok(())
     }
 }

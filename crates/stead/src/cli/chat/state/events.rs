@@ -1,6 +1,6 @@
 //! Applying the events of a run to the screen.
 
-use super::super::transcript::{self, CallItem, CallStage, Details, ItemBody, Tone};
+use super::super::transcript::{CallItem, CallStage, Details, ItemBody, Tone};
 use super::{Activity, Chat, ChatPhase};
 use crate::cli::render::{compacted_line, plan_line};
 use serde_json::Value;
@@ -9,6 +9,11 @@ use stead::core::{Event, EventKind, NoticeLevel, PlanStage, RunOutcome};
 
 impl Chat {
     pub(in crate::cli::chat) fn on_event(&mut self, event: &Event) {
+        if let EventKind::Decision { id, .. } | EventKind::ToolEnded { id, .. } = &event.kind {
+            let child = event.child.as_ref();
+            let asking = child.map_or(&self.info.session, |child| &child.session);
+            self.forget_question(&asking.clone(), id);
+        }
         if !event.source.is_empty() {
             return self.on_child_event(&event.source.join("/"), &event.kind);
         }
@@ -108,21 +113,16 @@ impl Chat {
                     },
                 );
             }
-            EventKind::Decision { id, .. } => {
-                if self
-                    .question
-                    .as_ref()
-                    .is_some_and(|question| question.id == *id)
-                {
-                    self.question = None;
-                }
-            }
+            // The question is forgotten above.
+            EventKind::Decision { .. } => {}
             EventKind::AgentSwitched { from, to, model } => {
                 self.info.model.clone_from(model);
                 self.info.agent.clone_from(to);
                 self.note(Tone::Info, format!("switched from {from} to {to}"));
             }
-            EventKind::Steered { content } => self.push(transcript::user_item(content)),
+            // Its entry is shown.
+            EventKind::Steered { .. } => {}
+            EventKind::Awaiting { questions } => self.ask_all(questions),
             EventKind::Notice { level, text } => {
                 let tone = match level {
                     NoticeLevel::Info => Tone::Info,
@@ -163,11 +163,12 @@ impl Chat {
             }
             EventKind::RunEnded {
                 outcome, reason, ..
-            } => self.run_ended(*outcome, reason.as_deref()),
+            } => self.show_run_end(*outcome, reason.as_deref()),
         }
     }
 
-    pub(super) fn run_ended(&mut self, outcome: RunOutcome, reason: Option<&str>) {
+    /// Shows how a run ended.
+    pub(in crate::cli::chat) fn show_run_end(&mut self, outcome: RunOutcome, reason: Option<&str>) {
         let reason = reason.unwrap_or("");
         match outcome {
             RunOutcome::Completed if reason.is_empty() => {}
@@ -287,6 +288,7 @@ impl Chat {
                 self.note(Tone::Info, format!("[{who}] {}", outcome.as_str()))
             }
             EventKind::Notice { text, .. } => self.note(Tone::Info, format!("[{who}] {text}")),
+            EventKind::Awaiting { questions } => self.ask_all(questions),
             _ => {}
         }
     }

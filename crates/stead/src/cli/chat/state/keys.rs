@@ -31,9 +31,12 @@ impl Chat {
         }
         if let (KeyCode::Char(letter), false, false) = (key.code, ctrl, alt)
             && let Some(answer) = self.answer_for(letter)
+            && let Some(question) = self.question.take()
         {
-            self.question = None;
-            return vec![ChatCommand::Answer(answer)];
+            self.ask_next();
+            let reply = question.reply(answer);
+            let session = question.session;
+            return vec![ChatCommand::Answer { session, reply }];
         }
         if let Some(commands) = self.on_popup_key(key.code) {
             return commands;
@@ -89,7 +92,7 @@ impl Chat {
             }
             ChatPhase::Running(run) => {
                 run.activity = Activity::Cancelling;
-                self.question = None;
+                self.forget_questions();
                 vec![ChatCommand::Cancel]
             }
             ChatPhase::Idle if self.editor.is_empty() => vec![ChatCommand::Quit],
@@ -248,7 +251,7 @@ impl Chat {
         let text = self.editor.take();
         self.scroll = 0;
         match (slash::parse_input(&text), &self.phase) {
-            (ParsedInput::Input, ChatPhase::Idle) if self.inbox.is_empty() => {
+            (ParsedInput::Input, ChatPhase::Idle) if self.queue.is_empty() => {
                 self.submit_text(text)
             }
             // Messages that wait for a pause are sent together with it.

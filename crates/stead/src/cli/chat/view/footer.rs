@@ -46,7 +46,7 @@ pub(super) fn footer(chat: &Chat, width: usize) -> Line<'static> {
     };
     let names = format!(
         "{plan}{mode}{agent}{} · {}",
-        short_id(&info.session),
+        short_id(info.session.as_str()),
         info.model
     );
     let names = clip(&names, width.saturating_sub(numbers.width() + 1));

@@ -5,8 +5,8 @@ use super::super::wrap::clip;
 use super::{ACCENT, QUIET, WARN};
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
-use stead::agent::{ApprovalQuestion, MessageQueue, QueuedMessage};
-use stead::core::DecisionKind;
+use stead::agent::{MessageQueue, QueuedMessage};
+use stead::core::{ApprovalQuestion, DecisionKind};
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
@@ -53,14 +53,14 @@ pub(super) fn status_rows(chat: &Chat, width: usize) -> Vec<Line<'static>> {
             QUIET,
         ));
     }
-    rows.extend(queued_rows(&chat.inbox, width));
+    rows.extend(queued_rows(&chat.queue, width));
     rows
 }
 
 /// Returns the rows of queued messages with how they will be delivered.
-fn queued_rows(inbox: &MessageQueue, width: usize) -> Vec<Line<'static>> {
-    let mode = inbox.mode();
-    let waiting = inbox.queued();
+fn queued_rows(queue: &MessageQueue, width: usize) -> Vec<Line<'static>> {
+    let mode = queue.mode();
+    let waiting = queue.queued();
     let row = |QueuedMessage {
                    content,
                    already_shown: told,

@@ -1,0 +1,300 @@
+//! Running one command of a session as its client: sending it, showing the run, asking the person at
+//! the terminal, until the run has ended.
+
+use super::approvals::{TerminalQuestions, TypedAnswer, answerer};
+use super::args::{GlobalArgs, OutputFormat, RunFlags};
+use super::env::ProcessEnv;
+use super::error::{CliError, with_hint};
+use super::followed_run::{FollowStep, FollowedRun};
+use super::local_session::{LocalSession, SessionEvents};
+use super::print::errln;
+use super::render::Renderer;
+use super::run::print_waiting_subagents;
+use super::signals::Signals;
+use std::sync::Arc;
+use std::time::Duration;
+use stead::agent::{Agent, OpenQuestion};
+use stead::core::{
+    AnswerCommand, Command, Cursor, Event, EventKind, Hint, InputStatus, Receipt, RunOutcome,
+    RunReport, SessionId, SpendAmount, Usage,
+};
+use stead::host::{QueuePolicy, SessionOptions};
+use tokio::time::{Instant, sleep_until};
+
+/// How long the live end of a run is waited for after the journal says that another process has
+/// ended it.
+const END_GRACE: Duration = Duration::from_secs(2);
+/// How long nothing may happen before it is checked whether another process still runs the session.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// Runs commands of an agent's sessions, as the flags say.
+pub(crate) struct RunClient<'a> {
+    pub(crate) common: &'a GlobalArgs,
+    pub(crate) env: &'a ProcessEnv,
+    pub(crate) agent: &'a Arc<Agent>,
+    pub(crate) flags: &'a RunFlags,
+    /// The form of the output; `None` prints nothing.
+    pub(crate) output: Option<OutputFormat>,
+}
+
+/// A session that is open to run a command of it.
+pub(crate) struct ClientSession<'a> {
+    client: &'a RunClient<'a>,
+    session: LocalSession,
+    events: SessionEvents,
+    questions: TerminalQuestions,
+    renderer: Option<Arc<Renderer>>,
+    signals: Signals,
+}
+
+impl RunClient<'_> {
+    /// Sends a command that begins or continues a run, and follows the run to its end.
+    pub(crate) async fn run(&self, id: SessionId, command: Command) -> Result<RunReport, CliError> {
+        let mut session = self.open(id).await?;
+        let ran = match session.send(command).await {
+            Ok(receipt) => session.follow(&receipt).await,
+            Err(error) => Err(error),
+        };
+        session.close(ran).await
+    }
+
+    /// Opens a session, and listens to what happens in it from now on.
+    pub(crate) async fn open(&self, id: SessionId) -> Result<ClientSession<'_>, CliError> {
+        let signals = Signals::watch()?;
+        let renderer = self
+            .output
+            .map(|output| Arc::new(Renderer::new(self.env, output, signals.cancel.clone())));
+        let options = SessionOptions {
+            queue: QueuePolicy::Leave,
+            answers: self.flags.approve.answers(),
+            ..SessionOptions::default()
+        };
+        let session = LocalSession::open(self.agent, id, options)?;
+        let presence = self.flags.approve.presence(self.env);
+        let events = session.subscribe(Cursor::Now, presence).await?;
+        Ok(ClientSession {
+            client: self,
+            session,
+            events,
+            questions: TerminalQuestions::default(),
+            renderer,
+            signals,
+        })
+    }
+
+    /// Returns the questions of a parked run.
+    async fn open_questions(&self, id: &SessionId) -> Result<Vec<OpenQuestion>, CliError> {
+        let mut session = self.agent.session(id.clone());
+        session.load().await?;
+        Ok(session.open_questions())
+    }
+}
+
+impl ClientSession<'_> {
+    /// Sends a command. On return it is durable.
+    pub(crate) async fn send(&self, command: Command) -> Result<Receipt, CliError> {
+        Ok(self.session.send(command).await?)
+    }
+
+    /// Returns what became of a command.
+    pub(crate) async fn status(&self, receipt: &Receipt) -> Result<Option<InputStatus>, CliError> {
+        Ok(self.session.status(receipt).await?)
+    }
+
+    /// Closes the session and shows how its run ended.
+    pub(crate) async fn close(
+        self,
+        ran: Result<RunReport, CliError>,
+    ) -> Result<RunReport, CliError> {
+        let Self {
+            client,
+            session,
+            events,
+            renderer,
+            ..
+        } = self;
+        drop(events);
+        if let Err(error) = session.close("exit").await {
+            errln!("the hooks at the end of the session failed: {error}");
+        }
+        let report = ran?;
+        print_waiting_subagents(&report, client.common);
+        if let Some(renderer) = renderer {
+            let open = match report.outcome {
+                RunOutcome::Parked => client.open_questions(&report.session).await?,
+                RunOutcome::Completed
+                | RunOutcome::StepLimit
+                | RunOutcome::Budget
+                | RunOutcome::TimedOut
+                | RunOutcome::Cancelled
+                | RunOutcome::Failed => Vec::new(),
+            };
+            renderer.finish(&report, client.common, &open)?;
+        }
+        Ok(report)
+    }
+
+    /// Closes the session without a run.
+    pub(crate) async fn close_idle(self) {
+        let Self {
+            session, events, ..
+        } = self;
+        drop(events);
+        if let Err(error) = session.close("exit").await {
+            errln!("the hooks at the end of the session failed: {error}");
+        }
+    }
+
+    /// Follows the run that a command began, here or in another process, to its end.
+    pub(crate) async fn follow(&mut self, receipt: &Receipt) -> Result<RunReport, CliError> {
+        let mut run = FollowedRun::new(&self.session.address, receipt);
+        if !run.has_begun() {
+            self.announce_wait().await?;
+        }
+        let is_local = receipt.run.is_some();
+        let give_up = self.client.flags.wait;
+        let give_up = give_up.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+        let cancel = self.signals.cancel.clone();
+        let mut cancel_sent = false;
+        let mut recorded: Option<(RunReport, Instant)> = None;
+        let mut quiet_since = Instant::now();
+        loop {
+            let grace_ends = recorded.as_ref().map(|(_, until)| *until);
+            let waits = !run.has_begun();
+            tokio::select! {
+                event = self.events.next() => {
+                    quiet_since = Instant::now();
+                    for step in run.on_event(&event?) {
+                        match step {
+                            FollowStep::Show(event) => self.show(&event),
+                            FollowStep::Recorded(report) => {
+                                recorded = Some((report, Instant::now() + END_GRACE));
+                            }
+                            FollowStep::Ended(report) => return Ok(report),
+                        }
+                    }
+                }
+                typed = self.questions.answer() => self.send_answer(typed).await?,
+                () = cancel.cancelled(), if !cancel_sent && waits => {
+                    return self.withdraw(receipt, "cancelled before the input was taken").await;
+                }
+                () = cancel.cancelled(), if !cancel_sent => {
+                    cancel_sent = true;
+                    self.cancel().await;
+                }
+                () = until(give_up), if waits => {
+                    let holder = self.session.holder().await?;
+                    let holder = holder.unwrap_or_else(|| "another process".to_owned());
+                    let id = &self.session.address.session;
+                    let message = format!("session {id} is in use by {holder}");
+                    let message = with_hint(message, Some(Hint::WaitForSession));
+                    return self.withdraw(receipt, &message).await;
+                }
+                () = until(grace_ends), if !is_local => {
+                    if let Some((report, _)) = recorded.take() {
+                        return Ok(report);
+                    }
+                }
+                () = sleep_until(quiet_since + QUIET), if !is_local && !waits => {
+                    quiet_since = Instant::now();
+                    if let Some(report) = self.look_after_orphan().await? {
+                        return Ok(report);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Says that another process runs the session.
+    async fn announce_wait(&self) -> Result<(), CliError> {
+        let id = &self.session.address.session;
+        if let Some(holder) = self.session.holder().await? {
+            errln!("session {id} is in use by {holder}; the input waits there for its turn");
+        }
+        Ok(())
+    }
+
+    fn show(&mut self, event: &Event) {
+        let own = &self.session.address.session;
+        let asking = event.child.as_ref().map_or(own, |child| &child.session);
+        match &event.kind {
+            EventKind::Decision { id, .. } | EventKind::ToolEnded { id, .. } => {
+                self.questions.forget(asking, id);
+            }
+            _ => {}
+        }
+        if let Some(renderer) = &self.renderer {
+            renderer.show(event);
+        }
+        if let EventKind::Awaiting { questions } = &event.kind {
+            self.questions.ask(questions.clone());
+        }
+    }
+
+    async fn send_answer(&self, typed: TypedAnswer) -> Result<(), CliError> {
+        let is_own = typed.session == self.session.address.session;
+        let answer = AnswerCommand {
+            replies: vec![typed.reply],
+            by: answerer(self.client.common, self.client.env, None),
+            subagent: (!is_own).then_some(typed.session),
+            ..AnswerCommand::default()
+        };
+        self.session.send(Command::Answer(answer)).await?;
+        Ok(())
+    }
+
+    async fn cancel(&self) {
+        let by = answerer(self.client.common, self.client.env, None);
+        // A run that has just ended cannot be cancelled; its end is on the way.
+        let _ = self.session.send(Command::Cancel { by }).await;
+    }
+
+    /// Takes the input back, and fails with `reason`.
+    async fn withdraw(&self, receipt: &Receipt, reason: &str) -> Result<RunReport, CliError> {
+        let inputs = vec![receipt.input_id.clone()];
+        self.session.send(Command::Withdraw { inputs }).await?;
+        Err(CliError::Failed(anyhow::anyhow!("{reason}")))
+    }
+
+    /// The process that ran the session may have died, or parked the run without our hearing of it.
+    /// Goes on with a run that nobody runs; returns the report of one that waits for a decision.
+    async fn look_after_orphan(&mut self) -> Result<Option<RunReport>, CliError> {
+        if self.session.holder().await?.is_some() {
+            return Ok(None);
+        }
+        let id = &self.session.address.session;
+        let mut session = self.client.agent.session(id.clone());
+        session.load().await?;
+        let Some(run) = &session.state().run else {
+            return Ok(None);
+        };
+        if session.open_questions().is_empty() {
+            let resume = Command::Resume {
+                raise: SpendAmount::default(),
+                answers: self.client.flags.approve.answers(),
+                changes: Vec::new(),
+            };
+            self.session.send(resume).await?;
+            return Ok(None);
+        }
+        Ok(Some(RunReport {
+            session: id.clone(),
+            run: run.id.clone(),
+            outcome: RunOutcome::Parked,
+            reason: Some("a call waits for a decision".to_owned()),
+            text: session.state().final_text(),
+            steps: run.steps,
+            usage: Usage::default(),
+            cost: None,
+            waiting: Vec::new(),
+        }))
+    }
+}
+
+/// Waits until a time; forever if there is none.
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
