@@ -6,6 +6,7 @@ use std::time::Duration;
 use stead_core::{Block, InputId, Message, Origin, QueueMode};
 use stead_workspace::{DropPolicy, QueueSettings};
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 use tokio::time::Instant;
 
 /// Takes messages for a session during a run. The caller gives it to the run
@@ -127,6 +128,12 @@ impl MessageQueue {
     /// Returns the number of messages.
     pub fn len(&self) -> usize {
         self.lock().len()
+    }
+
+    /// Returns a future that is ready when a message has arrived. To miss none, call
+    /// [`enable`](Notified::enable) on it before looking at the queue.
+    pub fn arrival(&self) -> Notified<'_> {
+        self.arrived.notified()
     }
 
     /// Returns the messages, oldest first.

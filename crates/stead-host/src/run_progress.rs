@@ -27,6 +27,8 @@ struct ProgressState {
     input: Option<(u64, Option<InputId>)>,
     /// The run, once this process holds the session and the run is open.
     run: Option<RunId>,
+    /// Whether listeners were told that the run has ended.
+    has_ended: bool,
     recorded: RecordedParts,
 }
 
@@ -67,6 +69,12 @@ impl RunProgress {
     /// The run, once this process holds the session and the run is open.
     pub(crate) fn run(&self) -> Option<RunId> {
         self.lock().run.clone()
+    }
+
+    /// The run, if it has begun and nobody was told that it has ended.
+    pub(crate) fn unreported_run(&self) -> Option<RunId> {
+        let state = self.lock();
+        state.run.clone().filter(|_| !state.has_ended)
     }
 
     /// Whether this process holds the session, and the run is open.
@@ -150,6 +158,7 @@ impl RunProgress {
                 state.send_receipt();
                 self.changed.notify_one();
             }
+            EventKind::RunEnded { .. } if is_own => self.lock().has_ended = true,
             // Decisions of subagents are in their own journals.
             EventKind::Decision { id, .. } => {
                 if let Some(child) = &event.child {

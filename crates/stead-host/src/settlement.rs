@@ -184,9 +184,10 @@ impl Mailbox {
         }
     }
 
-    /// Tells subscribers that a run which had begun failed: its client has its receipt already.
+    /// Tells subscribers that a run which had begun failed, if the run itself did not: its client has
+    /// its receipt already.
     fn tell_failed_run(&self, error: &AgentError, progress: &RunProgress) {
-        let Some(run) = progress.run() else {
+        let Some(run) = progress.unreported_run() else {
             return;
         };
         self.feed.on_event(&Event {

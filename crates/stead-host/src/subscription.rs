@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{
-    ClientError, ClientFuture, Cursor, Event, EventId, JournalLine, Presence, SessionEvent,
-    SessionEventBody, Subscription,
+    ClientError, ClientFuture, Cursor, Event, EventId, EventKind, JournalLine, Presence,
+    SessionEvent, SessionEventBody, Subscription,
 };
 use stead_store::StoreError;
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -150,6 +150,13 @@ impl SessionSubscription {
                 || (id.epoch == self.newest.epoch && id.n > self.newest.n));
         if is_new {
             self.push(id, SessionEventBody::Live(event));
+        } else if is_run_end(&event) {
+            // No entry says that a run has parked, or that this process lost the session.
+            let id = EventId {
+                n: self.newest.n + 1,
+                ..self.newest
+            };
+            self.push(id, SessionEventBody::Live(event));
         }
         Ok(())
     }
@@ -188,6 +195,11 @@ impl Subscription for SessionSubscription {
     fn next(&mut self) -> ClientFuture<'_, SessionEvent> {
         Box::pin(self.next_event())
     }
+}
+
+/// Whether a run of the session itself, not of a subagent, has ended.
+fn is_run_end(event: &Event) -> bool {
+    event.source.is_empty() && matches!(event.kind, EventKind::RunEnded { .. })
 }
 
 /// Returns the number of the last entry of a journal; 0 if there is none.

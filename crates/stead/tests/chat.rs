@@ -8,6 +8,8 @@
 
 #[path = "chat/steering.rs"]
 mod steering;
+#[path = "chat/two_terminals.rs"]
+mod two_terminals;
 
 use std::path::Path;
 use std::process::Command;

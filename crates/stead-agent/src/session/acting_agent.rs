@@ -15,6 +15,8 @@ pub(crate) struct ActingAgent {
     workspace: Arc<Agent>,
     /// The workspace's own agent as it was built.
     built: Arc<Agent>,
+    /// Whether the workspace's own agent has another model than when `acting` was chosen.
+    is_outdated: bool,
 }
 
 impl ActingAgent {
@@ -29,6 +31,7 @@ impl ActingAgent {
             acting,
             built: workspace.clone(),
             workspace,
+            is_outdated: false,
         }
     }
 
@@ -65,14 +68,14 @@ impl ActingAgent {
             Some(_) => AgentRole::Child,
             None => AgentRole::Main,
         };
-        let other_model = match &state.session_model {
-            Some(recorded) => self.use_model(recorded)?,
-            None => false,
-        };
+        if let Some(recorded) = &state.session_model {
+            self.use_model(recorded)?;
+        }
         let wanted = self.active_name(state);
-        if wanted == self.acting.agents().own_name() && !other_model {
+        if wanted == self.acting.agents().own_name() && !self.is_outdated {
             return Ok(false);
         }
+        self.is_outdated = false;
         if wanted == self.workspace.agents().own_name() && role == AgentRole::Main {
             self.acting = self.workspace.clone();
             return Ok(true);
@@ -87,17 +90,18 @@ impl ActingAgent {
     }
 
     /// Gives the workspace's own agent the model that the session recorded, unless another was
-    /// chosen for this use. Returns whether it had another one before.
-    pub(crate) fn use_model(&mut self, recorded: &SessionModel) -> Result<bool, AgentError> {
+    /// chosen for this use. The acting agent follows with the next [`switch`](Self::switch).
+    pub(crate) fn use_model(&mut self, recorded: &SessionModel) -> Result<(), AgentError> {
         let configured = self.built.parts.session_models.choice == ModelChoice::Configured;
         if !configured || *recorded == self.workspace.parts.session_model {
-            return Ok(false);
+            return Ok(());
         }
         self.workspace = match *recorded == self.built.parts.session_model {
             true => self.built.clone(),
             false => self.built.with_session_model(recorded)?,
         };
-        Ok(true)
+        self.is_outdated = true;
+        Ok(())
     }
 
     /// The model that the settings name now, if the session runs with another one.

@@ -300,7 +300,7 @@ impl Session {
             .model_change()
             .or_else(|| self.state().recorded_model())
         {
-            Some(model) => self.agents.use_model(&model).map(drop),
+            Some(model) => self.agents.use_model(&model),
             None => Ok(()),
         }
     }

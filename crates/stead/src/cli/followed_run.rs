@@ -14,6 +14,8 @@ pub(crate) struct FollowedRun {
     /// The run, once it is known which one took the command.
     run: Option<RunId>,
     runner: Runner,
+    /// Whether the command continues a run: no entry names it then.
+    is_resumption: bool,
     /// The text of this step that was shown.
     shown: String,
     /// What the entries of the run say.
@@ -56,8 +58,17 @@ impl FollowedRun {
                 Some(_) => Runner::ThisProcess,
                 None => Runner::AnotherProcess,
             },
+            is_resumption: false,
             shown: String::new(),
             recorded: RecordedReport::default(),
+        }
+    }
+
+    /// Takes the next run that begins without an input as the one that took the command.
+    pub(crate) fn resumes(self) -> Self {
+        Self {
+            is_resumption: true,
+            ..self
         }
     }
 
@@ -74,10 +85,16 @@ impl FollowedRun {
     }
 
     fn on_live(&mut self, event: &Arc<Event>) -> Vec<FollowStep> {
+        let is_own = event.source.is_empty();
+        if self.run.is_none()
+            && self.is_resumption
+            && matches!(event.kind, EventKind::RunStarted { resumed: true, .. })
+        {
+            self.run = Some(event.run.clone());
+        }
         let Some(run) = &self.run else {
             return Vec::new();
         };
-        let is_own = event.source.is_empty();
         if is_own && event.run != *run {
             return Vec::new();
         }

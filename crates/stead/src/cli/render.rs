@@ -33,6 +33,8 @@ pub(crate) struct Renderer {
 
 #[derive(Default)]
 struct RenderState {
+    /// Whether standard output could not be written.
+    output_failed: bool,
     is_mid_line: bool,
     status_shown: bool,
     /// The text of this step, where it is not shown as it arrives.
@@ -266,8 +268,14 @@ impl Renderer {
             if !self.cancel.is_cancelled() && error.kind() != std::io::ErrorKind::BrokenPipe {
                 errln!("stead: cannot write to standard output: {error}");
             }
+            self.lock().output_failed = true;
             self.cancel.cancel();
         }
+    }
+
+    /// Whether standard output could not be written.
+    pub(crate) fn output_failed(&self) -> bool {
+        self.lock().output_failed
     }
 
     fn note(&self, text: &str) {

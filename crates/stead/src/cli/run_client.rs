@@ -51,8 +51,13 @@ impl RunClient<'_> {
     /// Sends a command that begins or continues a run, and follows the run to its end.
     pub(crate) async fn run(&self, id: SessionId, command: Command) -> Result<RunReport, CliError> {
         let mut session = self.open(id).await?;
+        let resumes = matches!(command, Command::Resume { .. });
         let ran = match session.send(command).await {
-            Ok(receipt) => session.follow(&receipt).await,
+            Ok(receipt) => {
+                let run = session.followed_run(&receipt);
+                let run = if resumes { run.resumes() } else { run };
+                session.follow(&receipt, run).await
+            }
             Err(error) => Err(error),
         };
         session.close(ran).await
@@ -96,6 +101,11 @@ impl ClientSession<'_> {
         Ok(self.session.send(command).await?)
     }
 
+    /// Returns the run that a command began.
+    pub(crate) fn followed_run(&self, receipt: &Receipt) -> FollowedRun {
+        FollowedRun::new(&self.session.address, receipt)
+    }
+
     /// Returns what became of a command.
     pub(crate) async fn status(&self, receipt: &Receipt) -> Result<Option<InputStatus>, CliError> {
         Ok(self.session.status(receipt).await?)
@@ -120,6 +130,10 @@ impl ClientSession<'_> {
         let report = ran?;
         print_waiting_subagents(&report, client.common);
         if let Some(renderer) = renderer {
+            if renderer.output_failed() && report.outcome == RunOutcome::Completed {
+                let message = "standard output was closed before the end of the run";
+                return Err(CliError::Failed(anyhow::Error::msg(message)));
+            }
             let open = match report.outcome {
                 RunOutcome::Parked => client.open_questions(&report.session).await?,
                 RunOutcome::Completed
@@ -146,8 +160,11 @@ impl ClientSession<'_> {
     }
 
     /// Follows the run that a command began, here or in another process, to its end.
-    pub(crate) async fn follow(&mut self, receipt: &Receipt) -> Result<RunReport, CliError> {
-        let mut run = FollowedRun::new(&self.session.address, receipt);
+    pub(crate) async fn follow(
+        &mut self,
+        receipt: &Receipt,
+        mut run: FollowedRun,
+    ) -> Result<RunReport, CliError> {
         if !run.has_begun() {
             self.announce_wait().await?;
         }
@@ -195,7 +212,13 @@ impl ClientSession<'_> {
                         return Ok(report);
                     }
                 }
-                () = sleep_until(quiet_since + QUIET), if !is_local && !waits => {
+                () = sleep_until(quiet_since + QUIET), if waits => {
+                    quiet_since = Instant::now();
+                    if let Some(InputStatus::Refused { reason }) = self.status(receipt).await? {
+                        return Err(CliError::usage(reason));
+                    }
+                }
+                () = sleep_until(quiet_since + QUIET), if !is_local => {
                     quiet_since = Instant::now();
                     if let Some(report) = self.look_after_orphan().await? {
                         return Ok(report);

@@ -416,7 +416,7 @@ fn a_session_in_use_says_so() {
     while !folder.has("began") {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    let second = screen(&folder, &["run", "-s", "s", "go"]);
+    let second = screen(&folder, &["run", "-s", "s", "--wait=0", "go"]);
     // As Ctrl-C would, so that its command ends with it.
     let pid = rustix::process::Pid::from_child(&first);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
@@ -427,6 +427,7 @@ fn a_session_in_use_says_so() {
     --- stdout
 
     --- stderr
+    session s is in use by process [PID] (stead); the input waits there for its turn
     stead: session s is in use by process [PID] (stead); wait until it is done (--wait), answer there what it asks, or use another session
     ");
 }

@@ -22,7 +22,7 @@ fn pid(child: &Child) -> Pid {
 }
 
 #[test]
-fn a_session_in_use_names_its_holder_and_can_be_waited_for() {
+fn an_input_for_a_session_in_use_waits_there_for_its_turn() {
     let folder = Folder::new();
     let held = gate();
     let server = FakeModel::start(vec![
@@ -35,20 +35,15 @@ fn a_session_in_use_names_its_holder_and_can_be_waited_for() {
         &["run", "-m", "openai:x", "-s", "s", "one"],
     );
     held.wait_arrived(1, DEADLINE);
-    let refused = folder
-        .run_with(&server, &["run", "-m", "openai:x", "-s", "s", "two"])
-        .exits(1);
-    assert!(
-        refused.err.contains(&format!("process {}", first.id())) && refused.err.contains("--wait"),
-        "{refused:?}"
-    );
-    let late = folder
-        .run_with(
-            &server,
-            &["run", "-m", "openai:x", "-s", "s", "--wait=1", "two"],
-        )
-        .exits(1);
-    assert!(late.err.contains("in use"), "{late:?}");
+    for seconds in ["--wait=0", "--wait=1"] {
+        let args = ["run", "-m", "openai:x", "-s", "s", seconds, "taken back"];
+        let refused = folder.run_with(&server, &args).exits(1);
+        let holder = format!("in use by process {}", first.id());
+        assert!(
+            refused.err.contains(&holder) && refused.err.contains("--wait"),
+            "{refused:?}"
+        );
+    }
     // A reader needs no lock.
     folder.run(&["sessions", "show", "s"]).exits(0);
     folder.run(&["sessions", "rm", "s"]).exits(1);
@@ -56,9 +51,9 @@ fn a_session_in_use_names_its_holder_and_can_be_waited_for() {
     let second = start(
         &folder,
         &server,
-        &["run", "-m", "openai:x", "-s", "s", "--wait", "two"],
+        &["run", "-m", "openai:x", "-s", "s", "two"],
     );
-    std::thread::sleep(Duration::from_millis(100));
+    std::thread::sleep(Duration::from_millis(500));
     held.release();
     let first = wait(first);
     let second = wait(second);

@@ -132,7 +132,9 @@ pub(super) async fn answer(
         }
     };
     let run = meant.first().map(|question| question.run.clone());
-    let ran = session.follow(&Receipt { run, ..receipt }).await;
+    let receipt = Receipt { run, ..receipt };
+    let run = session.followed_run(&receipt);
+    let ran = session.follow(&receipt, run).await;
     let report = session.close(ran).await?;
     background::start_worker(common, env, &agent);
     if args.json {

@@ -143,6 +143,11 @@ impl<'a> App<'a> {
         let mut keys = read_keys();
         let mut ticker = tokio::time::interval(TICK);
         let code = loop {
+            let queue = self.chat.queue.clone();
+            let arrival = queue.arrival();
+            tokio::pin!(arrival);
+            // Before the queue is drawn, so that no message is missed.
+            arrival.as_mut().enable();
             self.chat.tasks = self.session.handle().subagents().running_count();
             let drawn = screen
                 .terminal
@@ -168,6 +173,7 @@ impl<'a> App<'a> {
                     Some(Err(_)) | None => self.begin_exit(EXIT_CODE_INTERRUPTED),
                 },
                 event = self.events.next() => self.on_session_event(event?).await,
+                () = arrival => {}
                 Some(sent) = self.sends.join_next(), if !self.sends.is_empty() => {
                     self.on_sent(sent).await;
                 }
@@ -310,7 +316,8 @@ impl<'a> App<'a> {
                 since: Instant::now(),
                 code,
             };
-            if self.runs_here() {
+            // A run may be about to begin.
+            if self.runs_here() || !self.sends.is_empty() {
                 self.send(SendPurpose::Reach, Command::Cancel { by: self.by() });
             } else {
                 self.chat.phase = ChatPhase::Idle;
