@@ -620,7 +620,7 @@ fn whoever_is_there_is_asked_about_a_whole_step_at_once_and_events_say_how() {
         // A file of the root is granted alone, not the whole workspace.
         assert_eq!(
             asked[0][0].always_scope,
-            Some(GrantScope::File("log.txt".into()))
+            Some(GrantScope::File("log.txt".into()).to_string())
         );
         let diff = "--- a/log.txt\n+++ b/log.txt\n@@ -1 +1,2 @@\n x\n+y\n";
         assert_eq!(asked[0][0].terms.preview.as_deref(), Some(diff));
