@@ -5,10 +5,11 @@ use crate::approver::HostApprover;
 use crate::feed::Feed;
 use crate::handle::{SessionHandle, SharedSession};
 use crate::link::{HostId, SessionLink};
+use crate::registry::AgentRegistry;
 use crate::reply::{ActorCommands, ActorMessage};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use stead_agent::{Agent, MessageQueue};
+use stead_agent::{Agent, AgentBuilder, MessageQueue};
 use stead_core::{
     Client, ClientError, ClientFuture, Command, Cursor, InputId, InputStatus, Presence, Receipt,
     SessionAddress, SessionId, Subscription,
@@ -24,7 +25,7 @@ const COMMANDS_CAPACITY: usize = 64;
 #[derive(Debug)]
 pub struct Host {
     id: HostId,
-    agents: Mutex<HashMap<String, Arc<Agent>>>,
+    agents: AgentRegistry,
     sessions: Mutex<HashMap<SessionAddress, ActiveSession>>,
     tasks: TaskTracker,
     closing: CancellationToken,
@@ -52,7 +53,7 @@ impl Host {
         let now = unix_nanos();
         Arc::new(Self {
             id: HostId(now ^ (u64::from(std::process::id()) << 40)),
-            agents: Mutex::default(),
+            agents: AgentRegistry::default(),
             sessions: Mutex::default(),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
@@ -62,12 +63,31 @@ impl Host {
     /// Adds an agent under a name, or replaces it. Sessions that are active keep the agent they
     /// have.
     pub fn add_agent(&self, name: impl Into<String>, agent: Arc<Agent>) {
-        lock(&self.agents).insert(name.into(), agent);
+        self.agents.add(name.into(), agent);
+    }
+
+    /// Adds an agent that is built at its first use, and built again when its files have changed.
+    /// Sessions that are active keep the agent they have.
+    pub fn add_source(
+        &self,
+        name: impl Into<String>,
+        source: impl Fn() -> AgentBuilder + Send + Sync + 'static,
+    ) {
+        self.agents.add_source(name.into(), source);
+    }
+
+    /// Returns an agent as its files define it now.
+    pub async fn agent(&self, name: &str) -> Result<Arc<Agent>, ClientError> {
+        self.agents.get(name).await
     }
 
     /// Returns the address of a session of the agent's default owner.
-    pub fn address(&self, agent: &str, session: SessionId) -> Result<SessionAddress, ClientError> {
-        let owner = self.agent(agent)?.owner().clone();
+    pub async fn address(
+        &self,
+        agent: &str,
+        session: SessionId,
+    ) -> Result<SessionAddress, ClientError> {
+        let owner = self.agents.get(agent).await?.owner().clone();
         Ok(SessionAddress {
             owner,
             agent: agent.to_owned(),
@@ -75,16 +95,30 @@ impl Host {
         })
     }
 
-    /// Returns a handle to a session. Nothing is read or written until it is used.
-    pub fn open(
+    /// Returns a handle to a session. Nothing of the session is read or written until it is used.
+    pub async fn open(
         &self,
         address: &SessionAddress,
         options: SessionOptions,
     ) -> Result<SessionHandle, ClientError> {
-        let agent = self.agent(&address.agent)?;
+        let active = lock(&self.sessions).get(address).cloned();
+        if let Some(handle) = active.as_ref().and_then(ActiveSession::handle) {
+            return Ok(handle);
+        }
+        let agent = self.agents.get(&address.agent).await?;
+        Ok(self.start(agent, address, options))
+    }
+
+    /// Starts the actor of a session, unless another caller just did.
+    fn start(
+        &self,
+        agent: Arc<Agent>,
+        address: &SessionAddress,
+        options: SessionOptions,
+    ) -> SessionHandle {
         let mut sessions = lock(&self.sessions);
         if let Some(handle) = sessions.get(address).and_then(ActiveSession::handle) {
-            return Ok(handle);
+            return handle;
         }
         sessions.retain(|_, active| active.commands.strong_count() > 0);
         let (commands, receiver) = mpsc::channel(COMMANDS_CAPACITY);
@@ -118,7 +152,7 @@ impl Host {
             shared: shared.clone(),
         };
         sessions.insert(address.clone(), active);
-        Ok(SessionHandle { commands, shared })
+        SessionHandle { commands, shared }
     }
 
     /// Waits until all actors have ended. They end when nobody holds a handle to them and their runs
@@ -127,14 +161,6 @@ impl Host {
         self.closing.cancel();
         self.tasks.close();
         self.tasks.wait().await;
-    }
-
-    fn agent(&self, name: &str) -> Result<Arc<Agent>, ClientError> {
-        let agents = lock(&self.agents);
-        agents
-            .get(name)
-            .cloned()
-            .ok_or_else(|| ClientError::refused(format!("there is no agent {name:?}")))
     }
 }
 
@@ -146,7 +172,7 @@ impl Client for Host {
         key: Option<&'a str>,
     ) -> ClientFuture<'a, Receipt> {
         Box::pin(async move {
-            let handle = self.open(to, SessionOptions::default())?;
+            let handle = self.open(to, SessionOptions::default()).await?;
             handle.send(command, key).await
         })
     }
@@ -158,7 +184,7 @@ impl Client for Host {
         presence: Presence,
     ) -> ClientFuture<'a, Box<dyn Subscription>> {
         Box::pin(async move {
-            let handle = self.open(to, SessionOptions::default())?;
+            let handle = self.open(to, SessionOptions::default()).await?;
             let subscription = handle.subscribe(cursor, presence).await?;
             let subscription: Box<dyn Subscription> = Box::new(subscription);
             Ok(subscription)
@@ -167,7 +193,7 @@ impl Client for Host {
 
     fn holder<'a>(&'a self, to: &'a SessionAddress) -> ClientFuture<'a, Option<String>> {
         Box::pin(async move {
-            let agent = self.agent(&to.agent)?;
+            let agent = self.agents.get(&to.agent).await?;
             let session = agent.session_of(to.owner.clone(), to.session.clone());
             let holder = session.holder().await;
             Ok(holder.map(|holder| holder.to_string()))
@@ -180,7 +206,7 @@ impl Client for Host {
         input: &'a InputId,
     ) -> ClientFuture<'a, Option<InputStatus>> {
         Box::pin(async move {
-            let handle = self.open(to, SessionOptions::default())?;
+            let handle = self.open(to, SessionOptions::default()).await?;
             handle.status(input).await
         })
     }

@@ -29,8 +29,8 @@
 //!
 //! let host = Host::new();
 //! host.add_agent("greeter", agent);
-//! let greeter = host.address("greeter", SessionId::new("first").unwrap()).unwrap();
-//! let session = host.open(&greeter, SessionOptions::default()).unwrap();
+//! let greeter = host.address("greeter", SessionId::new("first").unwrap()).await.unwrap();
+//! let session = host.open(&greeter, SessionOptions::default()).await.unwrap();
 //! let mut events = host.subscribe(&greeter, Cursor::Start, Presence::Watches).await.unwrap();
 //! let input = InputCommand::new(vec![Block::text("Hi")]);
 //! let receipt = host.send(&greeter, Command::Input(input), None).await.unwrap();
@@ -56,6 +56,7 @@ mod host;
 mod intake;
 mod link;
 mod mailbox;
+mod registry;
 mod reply;
 mod run_progress;
 mod settlement;

@@ -59,6 +59,7 @@ mod rules;
 mod scoped;
 mod search;
 mod store;
+mod traced;
 mod vfs;
 mod walk;
 
@@ -79,6 +80,7 @@ pub use search::{
     GrepQuery, GrepResult, LineKind, Search, Syntax, Visible,
 };
 pub use store::StoreVfs;
+pub use traced::{ReadTrace, Traced};
 pub use vfs::{
     ContentHash, DirEntry, Expect, FileKind, ReadRange, Stat, Version, Vfs, VfsError, Walk,
 };

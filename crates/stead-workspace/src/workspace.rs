@@ -13,7 +13,7 @@ use stead_core::Hint;
 use stead_place::{DefaultDir, PlaceSettings, SessionPersistence, SurroundingProject};
 use stead_search::Embed;
 use stead_skills::{SkillFlavor, SkillLayer, SkillLibrary, SkillOrigin, SourceError};
-use stead_vfs::{FileKind, Guarded, Protected, Rules, VPath, Vfs, VfsError};
+use stead_vfs::{FileKind, Guarded, Protected, ReadTrace, Rules, Traced, VPath, Vfs, VfsError};
 
 /// A workspace: its files and the agent they define.
 #[derive(Debug, Clone)]
@@ -37,6 +37,8 @@ pub struct Workspace {
     profiles: Arc<ProfileCache>,
     /// The compiled `permissions:`.
     pub rules: Arc<Rules>,
+    /// The files that the definition was read from.
+    trace: ReadTrace,
     /// The rules for files shown in the prompt. Nobody can be asked there, so asking denies.
     unattended_rules: Arc<Rules>,
 }
@@ -133,12 +135,15 @@ impl Workspace {
             Some(layout) => layout,
             None => detect_layout(&*files).await,
         };
+        let traced = Arc::new(Traced::new(files.clone()));
+        let traced_files: Arc<dyn Vfs> = traced.clone();
         let cx = LoadCx {
-            files: &files,
+            files: &traced_files,
             variables: lookup,
             options,
         };
         let mut definition = load(layout, &cx).await.map_err(WorkspaceError::Invalid)?;
+        let trace = traced.trace();
         definition
             .config
             .secrets
@@ -174,11 +179,18 @@ impl Workspace {
             home,
             cache: options.cache.clone(),
             embedder,
+            trace,
             unattended_rules: unattended,
             spec_cache: Arc::default(),
             built_in: built_in_profiles().into(),
             profiles: Arc::default(),
         })
+    }
+
+    /// Returns a file or folder that the definition was read from and that has changed since. What
+    /// is read again for every turn may be among them.
+    pub async fn changed_source(&self) -> Option<VPath> {
+        self.trace.first_change(&*self.files).await
     }
 
     /// Returns the workspace in the role of one of its agents.

@@ -4,12 +4,14 @@
 use crate::support::*;
 use serde_json::json;
 use std::time::Duration;
+use stead_agent::Agent;
 use stead_core::{
     AnswerCommand, ApprovalAnswer, ApprovalReply, Client, ClientError, Command, Cursor, Entry,
     EventKind, InputCommand, InputStatus, Presence, QueueMode, SessionAddress, SessionEventBody,
-    Subscription,
+    SessionId, Subscription,
 };
 use stead_host::{Host, SessionOptions};
+use stead_model::ModelSettings;
 use stead_testkit::{FakeModel, RecordedRequest, gate, reply};
 
 const COLLECT: &str = "queue: {mode: collect, debounce_ms: 10}\n";
@@ -58,7 +60,10 @@ fn a_key_is_accepted_once() {
     let server = FakeModel::start_with(|_: &RecordedRequest| reply().text("ok"));
     block_on(async {
         let (host, address) = host(dir.path(), &server, COLLECT).await;
-        let handle = host.open(&address, SessionOptions::default()).unwrap();
+        let handle = host
+            .open(&address, SessionOptions::default())
+            .await
+            .unwrap();
         let mut events = subscribe(&host, &address).await;
         let first = handle.send(input("one"), Some("k1")).await.unwrap();
         until(&mut *events, is_end).await;
@@ -98,7 +103,10 @@ fn commands_to_another_host_reach_the_run_that_is_going_on() {
             let (here, address) = host(dir.path(), &server, COLLECT).await;
             let (there, same) = host(dir.path(), &server, COLLECT).await;
             let mut events = subscribe(&there, &same).await;
-            let _holder = here.open(&address, SessionOptions::default()).unwrap();
+            let _holder = here
+                .open(&address, SessionOptions::default())
+                .await
+                .unwrap();
             here.send(&address, input("go"), None).await.unwrap();
             gate.wait_arrived(1, Duration::from_secs(10));
             let more = InputCommand {
@@ -140,7 +148,10 @@ fn a_question_shown_here_is_answered_from_another_host() {
         let settings = "approvals: {write_file: true}\n";
         let (here, address) = host(dir.path(), &server, settings).await;
         let (there, same) = host(dir.path(), &server, settings).await;
-        let handle = here.open(&address, SessionOptions::default()).unwrap();
+        let handle = here
+            .open(&address, SessionOptions::default())
+            .await
+            .unwrap();
         let _person = person(&here, &address).await;
         let mut events = subscribe(&here, &address).await;
         handle.send(input("go"), None).await.unwrap();
@@ -234,7 +245,10 @@ fn a_cancel_from_another_host_ends_the_run() {
         let (here, address) = host(dir.path(), &server, "").await;
         let (there, same) = host(dir.path(), &server, "").await;
         let mut events = subscribe(&there, &same).await;
-        let _holder = here.open(&address, SessionOptions::default()).unwrap();
+        let _holder = here
+            .open(&address, SessionOptions::default())
+            .await
+            .unwrap();
         here.send(&address, input("go"), None).await.unwrap();
         gate.wait_arrived(1, Duration::from_secs(10));
         let cancel = Command::Cancel { by: "ann".into() };
@@ -274,7 +288,10 @@ fn a_cancellation_is_recorded_with_the_end_of_the_run() {
         let (here, address) = host(dir.path(), &server, "").await;
         let (there, same) = host(dir.path(), &server, "").await;
         let mut events = subscribe(&there, &same).await;
-        let _holder = here.open(&address, SessionOptions::default()).unwrap();
+        let _holder = here
+            .open(&address, SessionOptions::default())
+            .await
+            .unwrap();
         here.send(&address, input("go"), None).await.unwrap();
         gate.wait_arrived(1, Duration::from_secs(10));
         let cancel = Command::Cancel { by: "ann".into() };
@@ -330,7 +347,10 @@ fn each_of_two_people_signs_the_own_answer_and_one_about_other_arguments_is_refu
         let settings = "approvals: {write_file: true}\n";
         let (here, address) = host(dir.path(), &server, settings).await;
         let (there, same) = host(dir.path(), &server, settings).await;
-        let handle = here.open(&address, SessionOptions::default()).unwrap();
+        let handle = here
+            .open(&address, SessionOptions::default())
+            .await
+            .unwrap();
         let _person = person(&here, &address).await;
         let mut events = subscribe(&here, &address).await;
         handle.send(input("go"), None).await.unwrap();
@@ -362,5 +382,44 @@ fn each_of_two_people_signs_the_own_answer_and_one_about_other_arguments_is_refu
             let status = settled(&there, &same, receipt).await;
             assert_eq!(status, Some(InputStatus::Recorded { seq: *seq }));
         }
+    });
+}
+
+#[test]
+fn an_agent_is_built_again_when_its_files_have_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = FakeModel::start_with(|_: &RecordedRequest| reply().text("ok"));
+    block_on(async {
+        agent(dir.path(), &server, "policy: {max_steps: 7}\n").await;
+        let host = Host::new();
+        let folder = dir.path().to_owned();
+        let base_url = server.openai_url();
+        host.add_source("main", move || {
+            let model = ModelSettings {
+                name: "openai:x".into(),
+                base_url: Some(base_url.clone()),
+                ..ModelSettings::default()
+            };
+            Agent::builder()
+                .workspace(folder.clone())
+                .model_settings(model)
+        });
+        let steps = async |session: &str| {
+            let id = SessionId::new(session).unwrap();
+            let address = host.address("main", id).await?;
+            host.send(&address, input("hi"), None).await?;
+            let agent = host.agent("main").await?;
+            Ok::<u32, ClientError>(agent.workspace().config().policy.max_steps)
+        };
+        assert_eq!(steps("one").await, Ok(7));
+        let settings = dir.path().join("agent.yaml");
+        std::fs::write(&settings, "policy: {max_steps: 9}\n").unwrap();
+        assert_eq!(steps("two").await, Ok(9));
+        // Settings that are wrong are told with their place, until they are mended.
+        std::fs::write(&settings, "polisy: {max_steps: 9}\n").unwrap();
+        let refused = steps("three").await.unwrap_err().to_string();
+        assert!(refused.contains("agent.yaml:1:1"), "{refused}");
+        std::fs::write(&settings, "policy: {max_steps: 11}\n").unwrap();
+        assert_eq!(steps("three").await, Ok(11));
     });
 }

@@ -49,7 +49,10 @@ pub(crate) async fn host(
 ) -> (Arc<Host>, SessionAddress) {
     let host = Host::new();
     host.add_agent("main", agent(dir, server, settings).await);
-    let address = host.address("main", SessionId::new("s").unwrap()).unwrap();
+    let address = host
+        .address("main", SessionId::new("s").unwrap())
+        .await
+        .unwrap();
     (host, address)
 }
 

@@ -27,15 +27,15 @@ pub(crate) struct LocalSession {
 
 impl LocalSession {
     /// Opens a session of `agent`. Nothing is read or written until it is used.
-    pub(crate) fn open(
+    pub(crate) async fn open(
         agent: &Arc<Agent>,
         session: SessionId,
         options: SessionOptions,
     ) -> Result<Self, ClientError> {
         let host = Host::new();
         host.add_agent(AGENT, agent.clone());
-        let address = host.address(AGENT, session)?;
-        let handle = host.open(&address, options)?;
+        let address = host.address(AGENT, session).await?;
+        let handle = host.open(&address, options).await?;
         Ok(Self {
             host,
             address,

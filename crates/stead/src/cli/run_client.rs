@@ -74,7 +74,7 @@ impl RunClient<'_> {
             answers: self.flags.approve.answers(),
             ..SessionOptions::default()
         };
-        let session = LocalSession::open(self.agent, id, options)?;
+        let session = LocalSession::open(self.agent, id, options).await?;
         let presence = self.flags.approve.presence(self.env);
         let events = session.subscribe(Cursor::Now, presence).await?;
         Ok(ClientSession {

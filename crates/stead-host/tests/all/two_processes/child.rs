@@ -77,8 +77,12 @@ async fn work(role: ChildRole) {
 async fn run_once(host: Arc<Host>, session: String) {
     let address = host
         .address(AGENT, SessionId::new(&session).unwrap())
+        .await
         .unwrap();
-    let handle = host.open(&address, SessionOptions::default()).unwrap();
+    let handle = host
+        .open(&address, SessionOptions::default())
+        .await
+        .unwrap();
     handle.send(input("go"), None).await.unwrap();
     std::future::pending::<()>().await;
 }
@@ -86,8 +90,12 @@ async fn run_once(host: Arc<Host>, session: String) {
 async fn talk(host: Arc<Host>, session: String, mut random: StdRng) {
     let address = host
         .address(AGENT, SessionId::new(&session).unwrap())
+        .await
         .unwrap();
-    let handle = host.open(&address, SessionOptions::default()).unwrap();
+    let handle = host
+        .open(&address, SessionOptions::default())
+        .await
+        .unwrap();
     // With a person, questions wait in this process; without, the run parks.
     let _person = match random.random_bool(0.5) {
         true => Some(person(&host, &address).await),

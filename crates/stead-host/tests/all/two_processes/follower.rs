@@ -33,7 +33,7 @@ pub(crate) struct Seen {
 impl Follower {
     pub(crate) async fn start(host: &Arc<Host>, session: &str) -> Self {
         let id = SessionId::new(session).unwrap();
-        let address = host.address(AGENT, id).unwrap();
+        let address = host.address(AGENT, id).await.unwrap();
         let mut events = host
             .subscribe(&address, Cursor::Start, Presence::Watches)
             .await

@@ -29,7 +29,10 @@ fn text_arrives_piece_by_piece_before_its_entry() {
         let model = slow_model();
         block_on(async {
             let host = workspace.host(&model).await;
-            let address = host.address(AGENT, SessionId::new("s").unwrap()).unwrap();
+            let address = host
+                .address(AGENT, SessionId::new("s").unwrap())
+                .await
+                .unwrap();
             // The session does not exist yet.
             let mut events = subscribe(&host, &address).await;
             let errand = (Errand::RunOnce, 0);
@@ -58,7 +61,10 @@ fn a_subscription_goes_on_in_the_middle_of_a_text() {
         let model = slow_model();
         block_on(async {
             let host = workspace.host(&model).await;
-            let address = host.address(AGENT, SessionId::new("s").unwrap()).unwrap();
+            let address = host
+                .address(AGENT, SessionId::new("s").unwrap())
+                .await
+                .unwrap();
             let mut events = subscribe(&host, &address).await;
             let errand = (Errand::RunOnce, 0);
             let _process = child::spawn(workspace.path(), &model, errand, &["s".to_owned()]);
@@ -95,7 +101,10 @@ fn a_slow_subscriber_gets_every_entry() {
         block_on(async {
             let host = workspace.host(&model).await;
             let other = workspace.host(&model).await;
-            let address = host.address(AGENT, SessionId::new("s").unwrap()).unwrap();
+            let address = host
+                .address(AGENT, SessionId::new("s").unwrap())
+                .await
+                .unwrap();
             let mut here = subscribe(&host, &address).await;
             let mut there = subscribe(&other, &address).await;
             let mut quick = subscribe(&other, &address).await;

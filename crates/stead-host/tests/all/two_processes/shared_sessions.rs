@@ -48,8 +48,10 @@ async fn settled(host: &Host, address: &SessionAddress, id: &InputId) -> Option<
     }
 }
 
-fn session(host: &Host) -> SessionAddress {
-    host.address(AGENT, SessionId::new("s").unwrap()).unwrap()
+async fn session(host: &Host) -> SessionAddress {
+    host.address(AGENT, SessionId::new("s").unwrap())
+        .await
+        .unwrap()
 }
 
 #[test]
@@ -60,7 +62,7 @@ fn two_hosts_that_send_at_the_same_moment_lose_nothing() {
         block_on(async {
             let here = workspace.host(&model).await;
             let there = workspace.host(&model).await;
-            let address = session(&here);
+            let address = session(&here).await;
             let follower = Follower::start(&here, "s").await;
             let mut expected = Vec::new();
             for n in 0..5 {
@@ -163,7 +165,7 @@ fn a_run_that_a_dead_process_left_is_resumed_and_heard() {
         });
         block_on(async {
             let host = workspace.host(&model).await;
-            let address = session(&host);
+            let address = session(&host).await;
             let mut events = subscribe(&host, &address).await;
             let errand = (Errand::RunOnce, 0);
             let mut process = child::spawn(workspace.path(), &model, errand, &["s".to_owned()]);
@@ -217,8 +219,11 @@ fn a_full_inbox_refuses_more_and_is_emptied_by_the_holder() {
     block_on(async {
         let here = workspace.host(&model).await;
         let there = workspace.host(&model).await;
-        let address = session(&here);
-        let _holder = here.open(&address, SessionOptions::default()).unwrap();
+        let address = session(&here).await;
+        let _holder = here
+            .open(&address, SessionOptions::default())
+            .await
+            .unwrap();
         here.send(&address, input("go"), None).await.unwrap();
         let inbox = inbox_of(&workspace, &model, &address).await;
         let mut rows = Vec::new();
@@ -249,7 +254,7 @@ fn rows_that_cannot_be_read_are_refused_and_block_nothing() {
         let model = FakeModel::start_with(|_: &RecordedRequest| reply().text("ok"));
         block_on(async {
             let host = workspace.host(&model).await;
-            let address = session(&host);
+            let address = session(&host).await;
             let inbox = inbox_of(&workspace, &model, &address).await;
             let mut damaged = Vec::new();
             for text in [&b"\xff\xfe"[..], b"{\"command\":\"fly\"}", b"", b"[1]"] {
@@ -281,7 +286,7 @@ fn a_session_is_followed_before_it_exists() {
             block_on(async {
                 let here = workspace.host(&model).await;
                 let there = workspace.host(&model).await;
-                let address = session(&here);
+                let address = session(&here).await;
                 let mut events = there
                     .subscribe(&address, cursor, Presence::Watches)
                     .await

@@ -339,7 +339,7 @@ async fn connect(
         queue: QueuePolicy::HoldIfStopped,
         answers: approve.answers(),
     };
-    let session = LocalSession::open(agent, view.id().clone(), options)?;
+    let session = LocalSession::open(agent, view.id().clone(), options).await?;
     let cursor = match view.state().seq {
         0 => Cursor::Start,
         seq => Cursor::After(EventId::of_entry(seq)),
