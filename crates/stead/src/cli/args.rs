@@ -282,8 +282,8 @@ pub(crate) struct RunFlags {
     /// accept_edits, explore, dont_ask, bypass]
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub(crate) mode: Option<PermissionMode>,
-    /// Wait for a session that another process uses, at most this many seconds; without a number,
-    /// an hour
+    /// If another process uses the session, wait at most this many seconds for the input's turn
+    /// [default: without end; without a number: an hour]
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "3600")]
     pub(crate) wait: Option<u64>,
 }
