@@ -79,7 +79,7 @@ pub use hooks::{
 };
 pub use layout::{
     AgentChoice, AgentToolLists, BuiltInSurface, CheckName, InnerDirs, Layout, LayoutDef,
-    LayoutMark, LoadCx, MarkRank, MarkStrength, ModelUse, OpenOptions, UnknownTools,
+    LayoutMark, LoadCx, MarkRank, MarkStrength, ModelUse, OpenOptions, Strictness, UnknownTools,
     WorkspaceNameError, check_workspace_name, detect_layout, try_detect_layout,
 };
 pub use memory::MemorySettings;
@@ -101,6 +101,8 @@ pub use stead_core::SourcePosition;
 pub use stead_tools::Surface;
 use stead_tools::closest_name;
 pub use text_reader::{Excerpt, ReadWindow, TextReader};
-pub use tool_lists::{EmptyAllow, McpServer, ToolLists, ToolsConfig, Transport, tool_problem};
+pub use tool_lists::{
+    EmptyAllow, McpServer, ToolLists, ToolsConfig, ToolsDialect, Transport, tool_problem,
+};
 pub use trust::TrustSettings;
 pub use workspace::{SkillTrees, SubagentSpecs, Workspace, WorkspaceError};

@@ -44,6 +44,8 @@ mod session_locks;
 mod session_model;
 #[path = "cli/sessions.rs"]
 mod sessions;
+#[path = "cli/shipped_workspaces.rs"]
+mod shipped_workspaces;
 #[path = "cli/skills.rs"]
 mod skills;
 #[path = "cli/subagent_crashes.rs"]

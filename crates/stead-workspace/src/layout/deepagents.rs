@@ -5,7 +5,7 @@ use super::{
 };
 use crate::{
     AgentMode, AgentSpec, ContextFile, ContextRendering, Finding, FrontMatter, ScaffoldFile,
-    SubagentIsolation, WorkspacePaths,
+    Severity, SubagentIsolation, WorkspacePaths,
 };
 use serde::{Deserialize, Serialize};
 use stead_model::ModelSettings;
@@ -84,21 +84,30 @@ async fn load_subagents(draft: &mut Draft<'_>) {
             continue;
         };
         match parse(&folder, &read) {
-            Ok(spec) if draft.agents.contains_key(&spec.name) => {
-                draft.note(Finding::error(
+            Ok((spec, _)) if draft.agents.contains_key(&spec.name) => {
+                draft.note(Finding::new(
+                    Severity::NonFatal,
                     &read.file,
                     format!("there are two agents `{}`; rename one", spec.name),
                 ));
             }
-            Ok(spec) => drop(draft.agents.insert(spec.name.clone(), spec)),
-            Err(finding) => draft.note(finding),
+            Ok((spec, findings)) => {
+                findings.into_iter().for_each(|finding| draft.note(finding));
+                draft.agents.insert(spec.name.clone(), spec);
+            }
+            // The agent is left out.
+            Err(finding) => draft.note(Finding {
+                severity: Severity::NonFatal,
+                ..finding
+            }),
         }
     }
 }
 
-fn parse(folder: &str, read: &SettingsText) -> Result<AgentSpec, Finding> {
+fn parse(folder: &str, read: &SettingsText) -> Result<(AgentSpec, Vec<Finding>), Finding> {
     let split = FrontMatter::split(&read.file, &read.text)?;
-    let document = split.parse_document(&read.file)?;
+    let mut document = split.parse_document(&read.file)?;
+    let findings = document.remove_unknown_keys::<DeepagentsFrontMatter>();
     let matter: DeepagentsFrontMatter = document.deserialize_into()?;
     let Some(description) = matter.description.filter(|text| !text.trim().is_empty()) else {
         return Err(document.error(
@@ -118,7 +127,7 @@ fn parse(folder: &str, read: &SettingsText) -> Result<AgentSpec, Finding> {
         )
         .with_position(spot));
     }
-    Ok(AgentSpec {
+    let spec = AgentSpec {
         name: matter.name.unwrap_or_else(|| folder.to_owned()),
         source: read.file.clone(),
         mode: AgentMode::Subagent,
@@ -130,7 +139,8 @@ fn parse(folder: &str, read: &SettingsText) -> Result<AgentSpec, Finding> {
         isolation: SubagentIsolation::Shared,
         prompt,
         ..AgentSpec::default()
-    })
+    };
+    Ok((spec, findings))
 }
 
 fn paths(layout: Layout) -> WorkspacePaths {

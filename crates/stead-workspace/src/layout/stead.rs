@@ -2,7 +2,7 @@
 
 use super::{
     BuiltInSurface, Draft, Layout, LayoutDef, LayoutMark, LoadCx, MarkRank, MarkStrength,
-    UnknownTools, subagents,
+    Strictness, UnknownTools, subagents,
 };
 use crate::{
     AgentConfig, ContextFile, FeatureSwitch, Finding, Nested, OpenOption, ScaffoldFile, Severity,
@@ -23,6 +23,7 @@ pub(super) static DEF: LayoutDef = LayoutDef {
     profiles_dir: PROFILES_DIR,
     scaffold: &SCAFFOLD,
     unknown_tools: UnknownTools::Refused,
+    strictness: Strictness::Strict,
     built_in_surface: BuiltInSurface::Applies,
     memory_flush: true,
     ..LayoutDef::new("stead", |layout, cx| Box::pin(load(layout, cx)))

@@ -5,6 +5,7 @@ use super::env::ProcessEnv;
 use super::error::CliError;
 use super::memory::background;
 use super::open_agent::{open_agent, session_id, with_session_agent};
+use super::passed_over::warn_passed_over;
 use super::print::errln;
 use super::render::Renderer;
 use super::signals::Signals;
@@ -12,10 +13,9 @@ use std::io::Read;
 use std::process::ExitCode;
 use std::sync::Arc;
 use stead::agent::{Agent, AgentError, Pinned, RunOptions, RunReport, Session};
-use stead::core::counted;
 use stead::core::{RunOutcome, SessionId, SetEntry, SpendAmount};
 use stead::store::StoreError;
-use stead::workspace::{ModelUse, Severity};
+use stead::workspace::ModelUse;
 
 pub(crate) async fn run(
     common: &GlobalArgs,
@@ -46,7 +46,7 @@ pub(crate) async fn run(
         None => ModelUse::Required,
     };
     let agent = open_agent(common, env, model_use).await?;
-    warn_inactive_settings(&agent);
+    warn_passed_over(&agent);
     let begin = match input {
         Some(text) => CliRunStart::Input {
             text,
@@ -175,22 +175,6 @@ fn print_waiting_subagents(report: &RunReport, common: &GlobalArgs) {
         let go_on = resume_command(&first.session, common);
         errln!(
             "{count} {what} for your decision: `stead approvals list` shows what is asked; then resume with: {go_on}"
-        );
-    }
-}
-
-/// Warns about settings without effect: someone may rely on one of them.
-fn warn_inactive_settings(agent: &Agent) {
-    let findings = &agent.workspace().definition.findings;
-    let count = findings
-        .iter()
-        .filter(|finding| finding.severity == Severity::Inactive)
-        .count();
-    if count > 0 {
-        let verb = if count == 1 { "has" } else { "have" };
-        errln!(
-            "{} of this workspace {verb} no effect in this version; `stead check` lists them",
-            counted(count, "setting")
         );
     }
 }

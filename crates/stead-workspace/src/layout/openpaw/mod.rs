@@ -190,7 +190,7 @@ fn apply_settings(
 ) {
     layers.record_origins(draft, stead_key);
     for (key, message) in settings.problems() {
-        draft.note(layers.finding(Severity::Error, &key, message));
+        draft.note(layers.finding(layers::problem_severity(&key), &key, message));
     }
     for (key, channel) in settings.all_channels() {
         for (key, message) in channel.warnings(&key) {
@@ -270,6 +270,11 @@ fn stead_key(key: &str) -> Option<String> {
         "model.max_turns" => "policy.max_steps",
         "model.timeout_seconds" => "policy.run_timeout_seconds",
         "tool_timeouts.default_seconds" => "policy.tool_timeout_seconds",
+        "auto_compact" => "compaction",
+        "auto_compact.enabled" => "compaction.enabled",
+        "auto_compact.trigger" => "compaction.trigger",
+        "auto_compact.summary_model" => "compaction.model",
+        "memory.embedding" => "search.embedding",
         key => {
             return Some(format!(
                 "approvals.{}",
