@@ -164,6 +164,16 @@ impl Rules {
         rules
     }
 
+    /// Returns the rules for paths that the arguments of a call name, if they differ: such a call
+    /// cannot change files that tools keep for the agent.
+    pub fn for_named_paths(&self) -> Option<Self> {
+        let protected = self.protected.for_named_paths()?;
+        Some(Self {
+            protected,
+            ..self.clone()
+        })
+    }
+
     /// Returns whether `path` may be read or written, and the rule that decides. Only the name of
     /// the path is considered; a [`Guarded`](crate::Guarded) file system also considers its target.
     pub fn decide(&self, kind: AccessKind, path: &VPath) -> Verdict {

@@ -48,7 +48,7 @@ pub(super) static DEF: LayoutDef = LayoutDef {
     }),
     check_name: Some(check_workspace_name),
     top_level_names: &["agent", "config", "data", "memory", "workspace"],
-    // Settings, journals and recorded conversations, but not the list of tasks.
+    // Settings, journals and recorded conversations; only the tools for tasks change their list.
     protected: Protected::workspace("data")
         .with_unwritable(&[
             "hooks",
@@ -59,11 +59,8 @@ pub(super) static DEF: LayoutDef = LayoutDef {
             "memory/logs",
             "memory/conversations",
         ])
-        .with_writable(&[
-            &["agent", "AGENT.md"],
-            &["AGENT.md"],
-            &["data", "TASKS.yaml"],
-        ]),
+        .with_writable(&[&["agent", "AGENT.md"], &["AGENT.md"]])
+        .with_tool_files(&[&["data", "TASKS.yaml"]]),
     private_paths: &[
         "data/agents",
         "data/token_usage.jsonl",
