@@ -10,6 +10,8 @@ mod closed_pipes;
 mod compaction;
 #[path = "cli/execute.rs"]
 mod execute;
+#[path = "cli/foreign_promises.rs"]
+mod foreign_promises;
 #[path = "cli/layouts.rs"]
 mod layouts;
 #[path = "cli/list.rs"]

@@ -1,0 +1,99 @@
+//! The place for tests of single promises that the systems make whose workspaces Stead opens.
+
+use crate::support::{Folder, done};
+use std::path::Path;
+
+fn put(folder: &Folder, path: &str, content: &str) {
+    let file = folder.path().join(path);
+    std::fs::create_dir_all(file.parent().unwrap_or(Path::new(""))).unwrap();
+    std::fs::write(file, content).unwrap();
+}
+
+#[test]
+fn the_session_section_names_the_agent_that_acts() {
+    let folder = Folder::new();
+    put(&folder, ".openharness/agents/build.md", "You build.\n");
+    put(&folder, ".openharness/agents/plan.md", "You plan.\n");
+    for agent in ["build", "plan"] {
+        let shown = folder.run(&["prompt", "-a", agent]).exits(0).out;
+        assert!(shown.contains(&format!("\n- Agent: {agent}\n")), "{shown}");
+    }
+}
+
+#[test]
+fn explain_names_the_key_of_openpaw_that_set_a_value() {
+    let folder = Folder::new();
+    put(&folder, "agent/AGENT.md", "A.");
+    put(
+        &folder,
+        "config/agent.yaml",
+        "name: a\nauto_compact:\n  trigger: 0.5\n",
+    );
+    let told = folder.run(&["explain", "compaction.trigger"]).exits(0).out;
+    assert!(
+        told.contains("0.5") && told.contains("config/agent.yaml:3"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_variable_of_blanks_names_no_workspace() {
+    let folder = Folder::new();
+    folder.put("AGENTS.md", "You are here.");
+    for variable in ["STEAD_WORKSPACE", "AGENTSCOPE_WORKSPACE"] {
+        let mut command = folder.command(&["prompt"]);
+        let shown = done(command.env(variable, "  ")).exits(0).out;
+        assert!(shown.contains("You are here."), "{shown}");
+    }
+}
+
+/// A main agent that delegates once, and a subagent that lists the folder and then says nothing.
+const SILENT_CHILD: &str = r#"
+- when: {last_contains: CHILD}
+  calls: [{tool: ls, args: {path: .}}]
+  else: {calls: [{tool: task, args: {agent: general-purpose, prompt: CHILD}}]}
+- when: {tool_result_contains: "ended without a word"}
+  text: Done.
+  else: {text: " "}
+"#;
+
+#[test]
+fn a_subagent_that_says_nothing_reports_the_last_result_of_its_tools() {
+    let folder = Folder::new();
+    folder.put("AGENTS.md", "A.");
+    folder.put("marker.txt", "x");
+    let model = folder.script(SILENT_CHILD);
+    let done = folder
+        .run(&["run", "-m", &model, "-s", "one", "go"])
+        .exits(0);
+    assert_eq!(done.out, "Done.\n");
+    let shown = folder
+        .run(&["sessions", "show", "one", "--full"])
+        .exits(0)
+        .out;
+    assert!(shown.contains("marker.txt  (1 byte, "), "{shown}");
+}
+
+#[test]
+fn removing_a_session_removes_those_of_its_subagents() {
+    let folder = Folder::new();
+    folder.put("AGENTS.md", "A.");
+    let model = folder.script(SILENT_CHILD);
+    folder
+        .run(&["run", "-m", &model, "-s", "one", "go"])
+        .exits(0);
+    folder
+        .run(&["run", "-m", &model, "-s", "two", "go"])
+        .exits(0);
+    let count = || {
+        let listed = folder
+            .run(&["sessions", "list", "--all", "--json"])
+            .exits(0);
+        listed.json().as_array().map_or(0, Vec::len)
+    };
+    assert_eq!(count(), 4);
+    let removed = folder.run(&["sessions", "rm", "one"]).exits(0).out;
+    assert_eq!(removed.lines().count(), 2, "{removed}");
+    assert_eq!(removed.lines().last(), Some("removed one"));
+    assert_eq!(count(), 2);
+}
