@@ -280,6 +280,12 @@ impl Workspace {
                 .collect();
             return Ok(all);
         };
+        // Agents that are defined elsewhere were read when the workspace was opened.
+        let elsewhere = self.definition.agents.iter().filter(|(_, spec)| {
+            VPath::parse(&spec.source).is_ok_and(|source| !shared.contains(&source))
+        });
+        all.specs
+            .extend(elsewhere.map(|(name, spec)| (name.clone(), Arc::new(spec.clone()))));
         for folder in [Some(shared), own].into_iter().flatten() {
             let entries = match files.list(folder).await {
                 Ok(entries) => entries,

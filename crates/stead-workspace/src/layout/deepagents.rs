@@ -1,5 +1,6 @@
 //! Deep Agents: `AGENTS.md` files as memory, and folders of skills.
 
+use super::project_files::load_project_files;
 use super::{
     Draft, Layout, LayoutDef, LayoutMark, LoadCx, MarkRank, MarkStrength, SettingsText, stead,
 };
@@ -59,6 +60,7 @@ async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
         file.rendering = ContextRendering::WithoutComments;
     }
     load_subagents(&mut draft).await;
+    load_project_files(&mut draft).await;
     draft
 }
 

@@ -11,6 +11,7 @@ mod deepagents_deploy;
 mod draft;
 mod openharness;
 mod openpaw;
+mod project_files;
 mod stead;
 mod subagents;
 mod table;

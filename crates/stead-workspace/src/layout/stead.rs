@@ -1,5 +1,6 @@
 //! The stead layout.
 
+use super::project_files::{CLAUDE_FILE, SERVERS_FILE, load_project_files};
 use super::{
     BuiltInSurface, Draft, Layout, LayoutDef, LayoutMark, LoadCx, MarkRank, MarkStrength,
     Strictness, UnknownTools, subagents,
@@ -17,8 +18,9 @@ pub(super) static DEF: LayoutDef = LayoutDef {
     marks: &[
         LayoutMark::new("agent.yaml", MarkRank::Settings, MarkStrength::Strong),
         LayoutMark::new("AGENTS.md", MarkRank::Persona, MarkStrength::Weak),
+        LayoutMark::new(CLAUDE_FILE, MarkRank::Persona, MarkStrength::Weak),
     ],
-    reserved: &["tools.json", ".stead"],
+    reserved: &["tools.json", ".stead", SERVERS_FILE],
     protected: PROTECTED,
     profiles_dir: PROFILES_DIR,
     scaffold: &SCAFFOLD,
@@ -57,6 +59,7 @@ pub(super) const SCAFFOLD: [ScaffoldFile; 3] = [
 /// Loads the settings, the subagents and the hooks; everything else is read when it is needed.
 async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
     let mut draft = load_agent(layout, cx).await;
+    load_project_files(&mut draft).await;
     load_hooks(&mut draft).await;
     draft
 }

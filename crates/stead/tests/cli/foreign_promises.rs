@@ -97,3 +97,61 @@ fn removing_a_session_removes_those_of_its_subagents() {
     assert_eq!(removed.lines().last(), Some("removed one"));
     assert_eq!(count(), 2);
 }
+
+#[test]
+fn files_that_projects_keep_for_coding_agents_are_read() {
+    let folder = Folder::new();
+    put(&folder, "CLAUDE.md", "Use tabs here.");
+    put(
+        &folder,
+        ".claude/agents/reviewer.md",
+        "---\nname: reviewer\ndescription: Reviews changes.\ntools: Read, Grep\nmodel: sonnet\ncolor: red\n---\nYou review.\n",
+    );
+    put(
+        &folder,
+        ".claude/skills/weigh/SKILL.md",
+        "---\nname: weigh\ndescription: Weighs parcels.\n---\nUse the scale.\n",
+    );
+    put(
+        &folder,
+        ".agents/skills/pack/SKILL.md",
+        "---\nname: pack\ndescription: Packs parcels.\n---\nFold.\n",
+    );
+    put(&folder, ".claude/commands/fix.md", "Fix it.\n");
+    put(
+        &folder,
+        ".mcp.json",
+        r#"{"mcpServers": {"maps": {"command": "maps", "env": {"KEY": "${MAPS_KEY}"}}}}"#,
+    );
+    let model = folder.script("- text: Done.\n");
+    let run = folder.run(&["run", "-m", &model, "hi"]).exits(0);
+    assert_eq!(
+        run.err,
+        "2 settings of this workspace have no effect in this version; `stead check` lists them\n"
+    );
+    let prompt = folder.run(&["prompt", "-m", &model]).exits(0).out;
+    for text in [
+        "<claude_md>\nUse tabs here.",
+        "Reviews changes.",
+        "Weighs parcels.",
+        "Packs parcels.",
+    ] {
+        assert!(prompt.contains(text), "{text}\n{prompt}");
+    }
+    // It says what is run, so the agent cannot write it.
+    let args = r#"{"file_path": ".mcp.json", "content": "{}"}"#;
+    let written = folder.run(&["tool", "overwrite_file", args]);
+    assert!(written.err.contains("denied: protected"), "{written:#?}");
+}
+
+#[test]
+fn project_rules_that_are_the_same_are_shown_once() {
+    for claude in ["@AGENTS.md\n", "Use tabs.\n"] {
+        let folder = Folder::new();
+        put(&folder, "AGENTS.md", "Use tabs.");
+        put(&folder, "CLAUDE.md", claude);
+        let prompt = folder.run(&["prompt"]).exits(0).out;
+        assert_eq!(prompt.matches("Use tabs.").count(), 1, "{prompt}");
+        assert!(!prompt.contains("claude_md"), "{prompt}");
+    }
+}
