@@ -92,7 +92,9 @@ pub use profile::{
 };
 pub use prompt::{Prompt, Section, SectionCut, SectionGroup, element, enclose, escape_xml};
 pub use queue::{DropPolicy, QueueSettings};
-pub use scaffold::{ScaffoldFile, scaffold};
+pub use scaffold::{
+    ConfigureScaffold, ScaffoldChoices, ScaffoldFile, configured_scaffold, scaffold,
+};
 pub use schema::{agent_schema, profile_schema, tools_schema};
 pub use search::{ConfiguredEmbedder, SearchSettings};
 pub use settings_document::SettingsDocument;

@@ -6,8 +6,8 @@ use super::{
     Strictness, UnknownTools, subagents,
 };
 use crate::{
-    AgentConfig, ContextFile, FeatureSwitch, Finding, Nested, OpenOption, ScaffoldFile, Severity,
-    WorkspacePaths,
+    AgentConfig, ContextFile, FeatureSwitch, Finding, Nested, OpenOption, ScaffoldChoices,
+    ScaffoldFile, Severity, WorkspacePaths,
 };
 use stead_model::{ModelSettings, check_name};
 use stead_skills::SkillFlavor;
@@ -24,6 +24,7 @@ pub(super) static DEF: LayoutDef = LayoutDef {
     protected: PROTECTED,
     profiles_dir: PROFILES_DIR,
     scaffold: &SCAFFOLD,
+    configure_scaffold: Some(configure_scaffold),
     unknown_tools: UnknownTools::Refused,
     strictness: Strictness::Strict,
     built_in_surface: BuiltInSurface::Applies,
@@ -55,6 +56,23 @@ pub(super) const SCAFFOLD: [ScaffoldFile; 3] = [
         content: include_str!("../scaffold/gitignore"),
     },
 ];
+
+/// Puts a model into `agent.yaml`.
+pub(super) fn configure_scaffold(
+    choices: &ScaffoldChoices,
+    file: ScaffoldFile,
+) -> Result<String, String> {
+    if choices.channel.is_some() {
+        return Err("channels come in a later version".to_owned());
+    }
+    match &choices.model {
+        Some(model) if file.path == "agent.yaml" => {
+            check_name(model).map_err(|error| error.to_string())?;
+            Ok(format!("model: {model:?}\n\n{}", file.content))
+        }
+        Some(_) | None => Ok(file.content.to_owned()),
+    }
+}
 
 /// Loads the settings, the subagents and the hooks; everything else is read when it is needed.
 async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {

@@ -4,7 +4,7 @@ use super::{Draft, LoadCx, WorkspaceNameError};
 use super::{
     agentscope, agentscope_py, deepagents, deepagents_deploy, openharness, openpaw, stead,
 };
-use crate::{EmptyAllow, ScaffoldFile, Surface, ToolsDialect};
+use crate::{ConfigureScaffold, EmptyAllow, ScaffoldFile, Surface, ToolsDialect};
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -83,6 +83,11 @@ pub struct LayoutDef {
     pub profiles_dir: &'static str,
     /// The files of a new workspace.
     pub scaffold: &'static [ScaffoldFile],
+    /// The folders of a new workspace, apart from those of its files.
+    pub scaffold_dirs: &'static [&'static str],
+    /// Puts a model and a channel into the files of a new workspace, if the layout has a place for
+    /// them.
+    pub configure_scaffold: Option<ConfigureScaffold>,
     /// The file or folder in which a person writes who the agent is.
     pub persona: &'static str,
     /// How the agent is chosen that a session talks to.
@@ -236,6 +241,8 @@ impl LayoutDef {
             private_paths: &[],
             profiles_dir: ".stead/profiles",
             scaffold: &[],
+            scaffold_dirs: &[],
+            configure_scaffold: None,
             persona: "AGENTS.md",
             agent_choice: AgentChoice::BySession,
             unknown_tools: UnknownTools::Ignored,

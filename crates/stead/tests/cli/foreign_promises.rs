@@ -155,3 +155,47 @@ fn project_rules_that_are_the_same_are_shown_once() {
         assert!(!prompt.contains("claude_md"), "{prompt}");
     }
 }
+
+#[test]
+fn init_puts_the_model_and_the_channel_into_a_new_openpaw_workspace() {
+    let folder = Folder::new();
+    let args = [
+        "init", "my_agent", "--layout", "openpaw", "--path", "agents",
+    ];
+    let choices = ["--model", "openai:gpt-5-mini", "--channel", "telegram"];
+    folder.run(&[&args[..], &choices[..]].concat()).exits(0);
+    for dir in ["agent/tools", "data", "memory/logs", "workspace/downloads"] {
+        assert!(folder.has(&format!("agents/my_agent/{dir}")), "{dir}");
+    }
+    let yaml = folder.read("agents/my_agent/config/agent.yaml");
+    let model =
+        "model:\n  provider: openai\n  model: \"gpt-5-mini\"\n  api_key: ${OPENAI_API_KEY}\n";
+    let channel = "channel:\n  type: telegram\n  token: ${TELEGRAM_BOT_TOKEN}\n";
+    assert!(yaml.contains(model) && yaml.contains(channel), "{yaml}");
+    let env = folder.read("agents/my_agent/config/.env");
+    assert!(
+        env.contains("OPENAI_API_KEY=") && env.contains("TELEGRAM_BOT_TOKEN="),
+        "{env}"
+    );
+    let model = folder.script("- text: Done.\n");
+    let run = folder
+        .run(&["run", "-C", "agents/my_agent", "-m", &model, "hi"])
+        .exits(0);
+    assert_eq!(run.out, "Done.\n");
+    for wrong in [["--model", ":x"], ["--channel", "Tele gram"]] {
+        let args = ["init", "other_agent", "--layout", "openpaw"];
+        folder.run(&[&args[..], &wrong[..]].concat()).exits(2);
+        assert!(!folder.has("other_agent"));
+    }
+    folder
+        .run(&["init", "plain", "-m", "openai:gpt-5-mini"])
+        .exits(0);
+    assert!(
+        folder
+            .read("plain/agent.yaml")
+            .starts_with("model: \"openai:gpt-5-mini\"\n")
+    );
+    folder
+        .run(&["init", "d", "--layout", "deepagents", "-m", "openai:x"])
+        .exits(2);
+}

@@ -67,6 +67,8 @@ pub(super) static DEF: LayoutDef = LayoutDef {
         "memory/conversations",
     ],
     scaffold: &scaffold::SCAFFOLD,
+    scaffold_dirs: &scaffold::DIRS,
+    configure_scaffold: Some(scaffold::configure),
     persona: "agent/AGENT.md",
     ..LayoutDef::new("openpaw", |layout, cx| Box::pin(load(layout, cx)))
 };
