@@ -45,7 +45,7 @@ pub use builder::{
     resolve_model_files,
 };
 pub use error::{AgentError, HookAction, HookStop, StopCause};
-pub use features::{Contribution, Feature, TurnCx, user_folder};
+pub use features::{Contribution, Feature, TurnCx, inspect_user_folder, user_folder};
 pub use gc::{ApplyMode, GarbageCollector, GcReport};
 pub(crate) use hooks::HookRuntime;
 pub use hooks::{Delegate, HookTask, Hooks};

@@ -218,6 +218,12 @@ impl Workspace {
     pub fn for_agent(&self, spec: &AgentSpec, part: AgentRole) -> Self {
         Self {
             definition: self.definition.for_agent(spec, part),
+            rules: Arc::new(self.rules.narrowed_by(&spec.permissions)),
+            unattended_rules: Arc::new(
+                self.unattended_rules
+                    .narrowed_by(&spec.permissions)
+                    .without_asking(),
+            ),
             ..self.clone()
         }
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use stead_model::ModelSettings;
-use stead_vfs::FileKind;
+use stead_vfs::{CheckedRule, FileKind, Rule};
 
 /// The maximum number of findings about names of subagents that do not exist.
 const MAX_DANGLING_FINDINGS: usize = 50;
@@ -37,6 +37,9 @@ struct SubagentFrontMatter {
     switch: Vec<String>,
     subagents: Option<Vec<String>>,
     policy: SpecPolicy,
+    #[serde(deserialize_with = "crate::config::permissions")]
+    #[schemars(with = "Vec<Rule>")]
+    permissions: Vec<CheckedRule>,
     background: bool,
     #[serde(alias = "response_format")]
     result_schema: Option<Value>,
@@ -216,6 +219,24 @@ pub(crate) fn parse(
     if policy.max_steps == Some(0) {
         return Err(document.error("steps", "steps must be at least 1"));
     }
+    let (switch_targets, subagents) = match matter.permissions.is_empty() {
+        true => (matter.switch, matter.subagents),
+        false => {
+            for key in ["switch", "subagents"] {
+                let is_set = document
+                    .value()
+                    .get(key)
+                    .is_some_and(|list| list.as_array().is_some_and(|list| !list.is_empty()));
+                if is_set {
+                    let text = format!(
+                        "{key}: an agent with permissions of its own cannot hand work to others, whom they would not bind"
+                    );
+                    findings.push(document.finding(Severity::NonFatal, key, text));
+                }
+            }
+            (Vec::new(), Some(Vec::new()))
+        }
+    };
     let spec = AgentSpec {
         name: id.to_owned(),
         source: read.file.clone(),
@@ -225,8 +246,9 @@ pub(crate) fn parse(
         system_reminder: matter.system_reminder,
         tools: matter.tools,
         skills: matter.skills,
-        switch_targets: matter.switch,
-        subagents: matter.subagents,
+        switch_targets,
+        subagents,
+        permissions: matter.permissions,
         policy,
         hidden: matter.hidden,
         isolation,
@@ -279,6 +301,20 @@ mod tests {
 
     fn read(matter: &str) -> Result<(AgentSpec, Vec<Finding>), Finding> {
         read_as(matter, Strictness::Strict)
+    }
+
+    #[test]
+    fn an_agent_with_permissions_hands_no_work_to_others() {
+        let matter =
+            "permissions: [{operations: [write], paths: [\"**\"], mode: deny}]\nsubagents: [x]";
+        let (spec, findings) = read(matter).unwrap();
+        assert_eq!(
+            (spec.permissions.len(), spec.subagents),
+            (1, Some(Vec::new()))
+        );
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        let wrong = read("permissions: [{operations: [], paths: [a], mode: deny}]");
+        assert_eq!(wrong.unwrap_err().place.line, 3);
     }
 
     #[test]

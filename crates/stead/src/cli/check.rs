@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use stead::agent::{Agent, inspect_folder, resolve_model_files};
+use stead::agent::{Agent, inspect_folder, inspect_user_folder, resolve_model_files};
 use stead::core::counted;
 use stead::core::{AccessKind, PermissionMode, VerdictKind};
 use stead::model::{ModelSettings, connect, lookup};
@@ -154,12 +154,35 @@ async fn run_checks(common: &GlobalArgs, env: &ProcessEnv) -> Result<Vec<CheckRo
     match open_agent(common, env, ModelUse::NotNeeded).await {
         Ok(agent) => {
             rows.push(row(CheckGrade::Ok, "filesystem", agent.place().describe()));
+            rows.extend(check_user_folder(&agent).await);
             rows.extend(check_prompt(&agent).await);
             rows.extend(check_journals(&*agent.sessions()).await);
         }
         Err(error) => rows.push(row(CheckGrade::Error, "filesystem", error.to_string())),
     }
     Ok(rows)
+}
+
+/// Warns about a folder with the name of the user whose overrides are not used.
+async fn check_user_folder(agent: &Agent) -> Option<CheckRow> {
+    const MAX_NAMES: usize = 5;
+    const OVERRIDES: [&str; 4] = ["AGENTS.md", "skills", "subagents", "knowledge"];
+    let files = &agent.workspace().files;
+    let (folder, others) = inspect_user_folder(agent.owner(), &**files).await?;
+    let mut has_overrides = false;
+    for name in OVERRIDES {
+        let path = folder.join(name).ok()?;
+        has_overrides |= files.stat(&path).await.is_ok();
+    }
+    if others.is_empty() || !has_overrides {
+        return None;
+    }
+    let names = others.iter().take(MAX_NAMES).cloned().collect::<Vec<_>>();
+    let text = format!(
+        "its overrides are not used, because it also contains {}",
+        names.join(", ")
+    );
+    Some(row(CheckGrade::Warning, &format!("{folder}/"), text))
 }
 
 /// Warns about a permission mode that asks less than people expect.

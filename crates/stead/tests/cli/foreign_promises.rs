@@ -199,3 +199,42 @@ fn init_puts_the_model_and_the_channel_into_a_new_openpaw_workspace() {
         .run(&["init", "d", "--layout", "deepagents", "-m", "openai:x"])
         .exits(2);
 }
+
+#[test]
+fn a_subagent_may_have_narrower_permissions() {
+    let folder = Folder::new();
+    put(&folder, "AGENTS.md", "A.");
+    put(
+        &folder,
+        "subagents/auditor.md",
+        "---\ndescription: Audits.\nworkspace: {mode: shared}\npermissions:\n- {operations: [write], paths: [\"reports/**\"], mode: allow}\n- {operations: [write], paths: [\"**\"], mode: deny}\n---\nYou audit.\n",
+    );
+    let model = folder.script(
+        r#"
+- when: {last_contains: CHILD}
+  calls:
+  - {tool: write_file, args: {file_path: reports/a.md, content: fine}}
+  - {tool: write_file, args: {file_path: src/a.md, content: wrong}}
+  else:
+    calls:
+    - {tool: task, args: {agent: auditor, prompt: CHILD}}
+    - {tool: write_file, args: {file_path: main.md, content: fine}}
+- text: Done.
+"#,
+    );
+    folder.run(&["run", "-m", &model, "go"]).exits(0);
+    let made = ["reports/a.md", "src/a.md", "main.md"].map(|file| folder.has(file));
+    assert_eq!(made, [true, false, true]);
+}
+
+#[test]
+fn check_says_why_the_overrides_of_a_user_are_not_used() {
+    let folder = Folder::new();
+    put(&folder, "AGENTS.md", "A.");
+    put(&folder, "alice/AGENTS.md", "For Alice.");
+    let check = || folder.run(&["check", "-u", "alice"]).exits(0).out;
+    assert!(!check().contains("overrides"), "{}", check());
+    put(&folder, "alice/photo.txt", "x");
+    let told = "warning  alice/: its overrides are not used, because it also contains photo.txt";
+    assert!(check().contains(told), "{}", check());
+}
