@@ -12,7 +12,7 @@ use stead_core::{
 };
 use stead_gate::{CommandFacts, RuleMatch, SessionPermissions, judge};
 use stead_place::PROJECT;
-use stead_tools::{Executor, PreparedCall, Registry, SessionView};
+use stead_tools::{CallPlan, Executor, PreparedCall, Registry, SessionView};
 use stead_vfs::{Guarded, VPath, Vfs, VfsError};
 
 /// What the gate must know about the conversation that a call is part of.
@@ -228,8 +228,28 @@ impl CallGate<'_> {
             },
             command,
             always_asks: plan.approval().map(str::to_owned),
-            file_verdict: stead_vfs::judge_accesses(&workspace.rules, files, &accesses).await?,
+            file_verdict: self.file_verdict(files, plan, &accesses).await?,
         })
+    }
+
+    /// Returns the verdict of the file rules on a call. Paths that its arguments name are judged
+    /// more strictly than those that the tool itself chooses.
+    async fn file_verdict(
+        &self,
+        files: &dyn Vfs,
+        plan: &CallPlan,
+        accesses: &[PathAccess],
+    ) -> Result<Option<Verdict>, VfsError> {
+        let rules = &self.parts.workspace.rules;
+        if let Some(stricter) = rules.for_named_paths() {
+            let is_named = |access: &&PathAccess| plan.named_paths().contains(&access.path);
+            let named: Vec<PathAccess> = accesses.iter().filter(is_named).cloned().collect();
+            let verdict = stead_vfs::judge_accesses(&stricter, files, &named).await?;
+            if let Some(verdict) = verdict.filter(|verdict| verdict.kind == VerdictKind::Deny) {
+                return Ok(Some(verdict));
+            }
+        }
+        stead_vfs::judge_accesses(rules, files, accesses).await
     }
 
     /// Returns the prompt source that a call with these accesses would change, as it names it.

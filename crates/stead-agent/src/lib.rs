@@ -41,10 +41,11 @@ pub use approver::{ApprovalPolicy, Approver, SignedAnswer};
 pub use archive::{ArchiveTag, ConversationArchive};
 pub use budget::{Budget, BudgetError, Reservation};
 pub use builder::{
-    AgentBuilder, BuildError, DEFAULT_MODELS, choose_model, open_folder, resolve_model_files,
+    AgentBuilder, BuildError, DEFAULT_MODELS, choose_model, inspect_folder, open_folder,
+    resolve_model_files,
 };
 pub use error::{AgentError, HookAction, HookStop, StopCause};
-pub use features::{Contribution, Feature, TurnCx, user_folder};
+pub use features::{Contribution, Feature, TurnCx, inspect_user_folder, user_folder};
 pub use gc::{ApplyMode, GarbageCollector, GcReport};
 pub(crate) use hooks::HookRuntime;
 pub use hooks::{Delegate, HookTask, Hooks};

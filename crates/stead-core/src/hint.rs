@@ -37,6 +37,8 @@ pub enum Hint {
     SetWorkspaceModel,
     /// Choose another model for the session.
     ChooseModel,
+    /// Give another model, or define the missing one for all workspaces of this person.
+    GiveModel,
     /// List the model providers.
     ListProviders,
     /// List the workspaces of a folder.

@@ -97,8 +97,8 @@ pub use state::{ActiveSkill, FoldError, SessionState, TurnMessage};
 pub use step_calls::{CallState, Nesting, PendingCall, StepCalls};
 pub use taint::{MAX_TAINT_ORIGINS, TaintOrigin, TaintOrigins, recorded_taint};
 pub use tool::{
-    AccessKind, ArgumentAliases, Executor, OutputLength, PathAccess, PathScope, ResultContent,
-    Risk, TitleForm, ToolEffect, ToolKind, ToolSpec, args_hash,
+    AccessKind, ArgumentAliases, Executor, ItemAliases, OutputLength, PathAccess, PathScope,
+    ResultContent, Risk, TitleForm, ToolEffect, ToolKind, ToolSpec, args_hash,
 };
 pub use usage::{Price, StopReason, Usage, Usd};
 pub use variables::{Substitution, UnsetVariable, VariableLookup, VariableSyntax, substitute};

@@ -190,12 +190,59 @@ pub struct ArgumentAliases {
     pub names: &'static [(&'static str, &'static str)],
     /// Triples of the parameter's name, another value and the value it stands for.
     pub values: &'static [(&'static str, &'static str, &'static str)],
+    /// Pairs of another name and the switch whose opposite it is.
+    pub opposites: &'static [(&'static str, &'static str)],
+    /// Triples of another name, the parameter's name and the number of its units in one of the
+    /// other's.
+    pub scaled: &'static [(&'static str, &'static str, u32)],
+    /// Pairs of a name and a text parameter: where both are given, their texts are joined.
+    pub joined: &'static [(&'static str, &'static str)],
+    /// Pairs of a parameter and the value it has where another harness has no such parameter.
+    pub defaults: &'static [(&'static str, &'static str)],
+    /// Pairs of a parameter and a number that means the same as leaving it out.
+    pub unset: &'static [(&'static str, u64)],
+    /// Other spellings in the items of a list.
+    pub items: &'static [ItemAliases],
+    /// Names that have no meaning here.
+    pub ignored: &'static [&'static str],
+}
+
+/// Other spellings in the items of a list parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ItemAliases {
+    /// The parameter's name.
+    pub list: &'static str,
+    /// Pairs of another name and the name of a field.
+    pub names: &'static [(&'static str, &'static str)],
+    /// Pairs of a field and the value it has if it is left out.
+    pub defaults: &'static [(&'static str, &'static str)],
 }
 
 impl ArgumentAliases {
-    /// Other names of parameters, and no other values.
+    /// No other spellings.
+    pub const NONE: Self = Self {
+        names: &[],
+        values: &[],
+        opposites: &[],
+        scaled: &[],
+        joined: &[],
+        defaults: &[],
+        unset: &[],
+        items: &[],
+        ignored: &[],
+    };
+
+    /// Other names of parameters, and nothing else.
     pub const fn of_names(names: &'static [(&'static str, &'static str)]) -> Self {
-        Self { names, values: &[] }
+        Self {
+            names,
+            ..Self::NONE
+        }
+    }
+
+    /// Adds names that have no meaning here.
+    pub const fn with_ignored(self, ignored: &'static [&'static str]) -> Self {
+        Self { ignored, ..self }
     }
 }
 

@@ -52,6 +52,24 @@ impl CheckerCache {
     }
 }
 
+/// Gives values the names of parameters, unless the parameter is given too.
+fn rename(args: &mut Map<String, Value>, names: &[(&str, &str)]) {
+    for &(alias, name) in names {
+        if !args.contains_key(name)
+            && let Some(value) = args.remove(alias)
+        {
+            args.insert(name.to_owned(), value);
+        }
+    }
+}
+
+/// Adds parameters that are left out.
+fn add_defaults(args: &mut Map<String, Value>, defaults: &[(&str, &str)]) {
+    for &(name, value) in defaults {
+        args.entry(name).or_insert_with(|| value.into());
+    }
+}
+
 impl ArgumentChecker {
     /// Returns valid arguments in the schema's own spelling, or what is wrong with them.
     pub(crate) fn check(&self, args: Value) -> Result<Value, String> {
@@ -110,11 +128,46 @@ impl ArgumentChecker {
     }
 
     fn apply_aliases(&self, args: &mut Map<String, Value>) {
-        for &(alias, name) in self.aliases.names {
-            if !args.contains_key(name)
-                && let Some(value) = args.remove(alias)
+        for name in self.aliases.ignored {
+            args.remove(*name);
+        }
+        for &(extra, name) in self.aliases.joined {
+            if let (Some(Value::String(first)), Some(Value::String(rest))) =
+                (args.get(extra), args.get(name))
             {
-                args.insert(name.to_owned(), value);
+                let text = format!("{first}: {rest}");
+                args.remove(extra);
+                args.insert(name.to_owned(), text.into());
+            }
+        }
+        rename(args, self.aliases.names);
+        for &(opposite, name) in self.aliases.opposites {
+            if let (false, Some(Value::Bool(value))) = (args.contains_key(name), args.get(opposite))
+            {
+                let value = !value;
+                args.remove(opposite);
+                args.insert(name.to_owned(), value.into());
+            }
+        }
+        for &(other, name, units) in self.aliases.scaled {
+            let given = args.get(other).and_then(Value::as_u64);
+            if let (false, Some(given)) = (args.contains_key(name), given) {
+                args.remove(other);
+                let value = given.saturating_mul(u64::from(units));
+                args.insert(name.to_owned(), value.into());
+            }
+        }
+        for &(name, number) in self.aliases.unset {
+            if args.get(name).and_then(Value::as_u64) == Some(number) {
+                args.remove(name);
+            }
+        }
+        add_defaults(args, self.aliases.defaults);
+        for aliases in self.aliases.items {
+            let items = args.get_mut(aliases.list).and_then(Value::as_array_mut);
+            for item in items.into_iter().flatten().filter_map(Value::as_object_mut) {
+                rename(item, aliases.names);
+                add_defaults(item, aliases.defaults);
             }
         }
         for &(name, alias, value) in self.aliases.values {

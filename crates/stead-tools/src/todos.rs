@@ -5,7 +5,9 @@ use crate::{Output, ToolCx, ToolDef, ToolError, ToolIdentity, TypedTitleForm, Ty
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use stead_core::{ArgumentAliases, Risk, SessionChange, Todo, TodoStatus, ToolEffect, ToolKind};
+use stead_core::{
+    ArgumentAliases, ItemAliases, Risk, SessionChange, Todo, TodoStatus, ToolEffect, ToolKind,
+};
 
 /// `write_todos`: keeps the list of things to do.
 pub const WRITE_TODOS: ToolIdentity = ToolIdentity::new("write_todos", ToolKind::Todo)
@@ -70,10 +72,14 @@ impl TypedTool for WriteTodos {
         time: what is done, the one thing you are at, and what is left. The person sees it.",
     )
     .bounded()
-    .argument_aliases(ArgumentAliases::of_names(&[
-        ("steps", "todos"),
-        ("items", "todos"),
-    ]))
+    .argument_aliases(ArgumentAliases {
+        items: &[ItemAliases {
+            list: "todos",
+            names: &[("step", "content")],
+            defaults: &[("status", "pending")],
+        }],
+        ..ArgumentAliases::of_names(&[("steps", "todos"), ("items", "todos")])
+    })
     .title_form::<TodoWriteForm>();
 
     async fn call(&self, _: &ToolCx, args: WriteTodosArgs) -> Result<Output, ToolError> {

@@ -51,7 +51,7 @@ impl PathGlob {
                 "`..` cannot leave the search root; give another `path`".to_owned(),
             ));
         }
-        let glob = GlobBuilder::new(text)
+        let glob = GlobBuilder::new(&with_literal_braces(text))
             .literal_separator(true)
             .empty_alternates(true)
             .build()
@@ -96,6 +96,40 @@ impl PathGlob {
             }
         }
     }
+}
+
+/// Returns the pattern with braces escaped that hold no alternatives, as shells read them: `{x}` is
+/// a name with braces.
+fn with_literal_braces(pattern: &str) -> String {
+    let mut out = String::with_capacity(pattern.len());
+    let mut rest = pattern;
+    while let Some(start) = rest.find('{') {
+        let inner = &rest[start + 1..];
+        let end = inner.find(['{', '}']);
+        let alone =
+            end.filter(|end| inner[*end..].starts_with('}') && !inner[..*end].contains(','));
+        let escaped = rest[..start].ends_with('\\') || in_class(&rest[..start]);
+        match alone.filter(|_| !escaped) {
+            Some(end) => {
+                out.push_str(&rest[..start]);
+                out.push_str("[{]");
+                out.push_str(&inner[..end]);
+                out.push_str("[}]");
+                rest = &inner[end + 1..];
+            }
+            None => {
+                out.push_str(&rest[..=start]);
+                rest = inner;
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Whether the text ends inside a `[…]`.
+fn in_class(text: &str) -> bool {
+    text.rfind('[') > text.rfind(']')
 }
 
 impl GlobScope {
@@ -145,6 +179,9 @@ mod tests {
             ("**/test/*.{js,ts}", &["test/a.ts", "x/test/b.js"], &["test/a.py", "test/x/a.js"]),
             ("[!a]*.txt", &["b.txt"], &["a.txt"]),
             ("a{b/c,d}/e", &["ab/c/e", "ad/e"], &["ab/e"]),
+            ("{x}.py", &["{x}.py"], &["x.py"]),
+            ("{a,{b}}.py", &["a.py", "{b}.py"], &["b.py"]),
+            ("[{]x.py", &["{x.py"], &["x.py"]),
             ("**", &["a", "a/b"], &[]),
         ];
         for (pattern, yes, no) in cases {

@@ -3,7 +3,7 @@
 use crate::search::{
     Case, FileMatches, FileSearchError, GrepLine, GrepMode, GrepQuery, LineKind, Syntax,
 };
-use grep_matcher::LineTerminator;
+use grep_matcher::{LineTerminator, Matcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{
     BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkFinish,
@@ -85,24 +85,40 @@ impl MatchCollector {
             count: 0,
         }
     }
+}
 
+/// Puts the lines that a searcher finds into a collector.
+struct MatchSink<'a> {
+    matcher: &'a RegexMatcher,
+    lines: &'a mut MatchCollector,
+}
+
+impl MatchSink<'_> {
     fn push(&mut self, bytes: &[u8], number: Option<u64>, kind: LineKind) {
-        self.lines.push(GrepLine {
+        // A long line is shown around its first match.
+        let around = match kind {
+            LineKind::Match if bytes.len() > MAX_LINE_BYTES => {
+                let found = self.matcher.find(bytes).ok().flatten();
+                found.map_or(0, |found| found.start())
+            }
+            LineKind::Match | LineKind::Context => 0,
+        };
+        self.lines.lines.push(GrepLine {
             number: number.unwrap_or(0),
-            text: clipped_text(bytes),
+            text: clipped_text(bytes, around),
             kind,
         });
     }
 }
 
-impl Sink for MatchCollector {
+impl Sink for MatchSink<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
         // More than one only if a match may span lines.
         for (line, number) in found.lines().zip(0..) {
-            self.count += 1;
-            match self.mode {
+            self.lines.count += 1;
+            match self.lines.mode {
                 GrepMode::Content { .. } => {
                     self.push(
                         line,
@@ -114,8 +130,8 @@ impl Sink for MatchCollector {
                 GrepMode::Count => {}
             }
         }
-        Ok(match self.mode {
-            GrepMode::Content { .. } => self.count < self.max_matches,
+        Ok(match self.lines.mode {
+            GrepMode::Content { .. } => self.lines.count < self.lines.max_matches,
             GrepMode::Files => false,
             GrepMode::Count => true,
         })
@@ -132,8 +148,8 @@ impl Sink for MatchCollector {
 
     fn finish(&mut self, _: &Searcher, end: &SinkFinish) -> io::Result<()> {
         if end.binary_byte_offset().is_some() {
-            self.lines.clear();
-            self.count = 0;
+            self.lines.lines.clear();
+            self.lines.count = 0;
         }
         Ok(())
     }
@@ -146,15 +162,19 @@ pub(crate) fn search(
     content: impl Read,
     lines: &mut MatchCollector,
 ) -> io::Result<()> {
+    let sink = MatchSink {
+        matcher,
+        lines: &mut *lines,
+    };
     if !searcher.multi_line_with_matcher(matcher) {
-        return searcher.search_reader(matcher, content, lines);
+        return searcher.search_reader(matcher, content, sink);
     }
     // In this mode the searcher looks for NUL only at the beginning and in matches.
     let mut content = NulDetector {
         content,
         binary: false,
     };
-    searcher.search_reader(matcher, &mut content, &mut *lines)?;
+    searcher.search_reader(matcher, &mut content, sink)?;
     if content.binary {
         lines.lines.clear();
         lines.count = 0;
@@ -176,22 +196,40 @@ impl<R: Read> Read for NulDetector<R> {
     }
 }
 
-/// Returns a line as text without its end, truncated at a character boundary.
-fn clipped_text(bytes: &[u8]) -> String {
+/// Returns a line as text without its end. A long one is cut, at character boundaries, so that the
+/// byte at `around` is shown.
+fn clipped_text(bytes: &[u8], around: usize) -> String {
     let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     if line.len() <= MAX_LINE_BYTES {
         return String::from_utf8_lossy(line).into_owned();
     }
-    let is_inside = |&at: &usize| line[at] & 0b1100_0000 == 0b1000_0000;
-    let end = (0..=MAX_LINE_BYTES)
-        .rev()
-        .find(|at| !is_inside(at))
-        .unwrap_or(MAX_LINE_BYTES);
+    let is_inside = |at: usize| {
+        line.get(at)
+            .is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000)
+    };
+    let boundary = |at: usize| (0..=at).rev().find(|at| !is_inside(*at)).unwrap_or(at);
+    // The beginning of a line often says what it is about, so it is kept where the match allows.
+    let start = match around < MAX_LINE_BYTES / 2 {
+        true => 0,
+        false => boundary(around.min(line.len()) - MAX_LINE_BYTES / 4),
+    };
+    let end = match start + MAX_LINE_BYTES {
+        end if end >= line.len() => line.len(),
+        end => boundary(end),
+    };
+    let before = match start {
+        0 => String::new(),
+        start => format!("[…{start} bytes before] "),
+    };
+    let after = match line.len() - end {
+        0 => String::new(),
+        1 => " […1 more byte]".to_owned(),
+        rest => format!(" […{rest} more bytes]"),
+    };
     format!(
-        "{} […{} more bytes]",
-        String::from_utf8_lossy(&line[..end]),
-        line.len() - end
+        "{before}{}{after}",
+        String::from_utf8_lossy(&line[start..end])
     )
 }
 

@@ -77,7 +77,7 @@ pub use rules::{CheckedRule, PathPatterns, Protected, Rule, RuleError, Rules, is
 pub use scoped::Scoped;
 pub use search::{
     Bounds, Case, FileMatches, FileSearchError, GlobQuery, GlobResult, GrepLine, GrepMode,
-    GrepQuery, GrepResult, LineKind, Search, Syntax, Visible,
+    GrepQuery, GrepResult, LineKind, Search, Syntax, UnsearchedPart, Visible,
 };
 pub use store::StoreVfs;
 pub use traced::{ReadTrace, Traced};

@@ -113,10 +113,25 @@ pub struct GlobResult {
     pub truncated: bool,
     /// Whether the deadline passed before the end, so that results may be missing.
     pub timed_out: bool,
-    /// Parts of the tree that could not be searched, each as `path: reason`.
-    pub failed: Vec<String>,
+    /// Parts of the tree that could not be searched.
+    pub failed: Vec<UnsearchedPart>,
     /// The number of files left out because listing their directory needs a person's approval.
     pub needs_approval: usize,
+}
+
+/// A part of the tree that could not be searched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnsearchedPart {
+    /// The directory.
+    pub path: VPath,
+    /// Why it could not be searched.
+    pub reason: String,
+}
+
+impl fmt::Display for UnsearchedPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.reason)
+    }
 }
 
 /// A search for lines.
@@ -202,8 +217,8 @@ pub struct GrepResult {
     pub truncated: bool,
     /// Whether the deadline passed before the end, so that results may be missing.
     pub timed_out: bool,
-    /// Parts of the tree that could not be searched, each as `path: reason`.
-    pub failed: Vec<String>,
+    /// Parts of the tree that could not be searched.
+    pub failed: Vec<UnsearchedPart>,
     /// The number of files that could not be read.
     pub unreadable: usize,
     /// The number of files left out because reading them needs a person's approval.

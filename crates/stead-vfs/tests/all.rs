@@ -25,6 +25,8 @@ mod large_files;
 mod path_attacks;
 #[path = "all/paths.rs"]
 mod paths;
+#[path = "all/rights.rs"]
+mod rights;
 #[path = "all/server_backends.rs"]
 mod server_backends;
 #[path = "all/symlink_races.rs"]

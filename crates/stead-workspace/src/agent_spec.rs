@@ -4,6 +4,7 @@ use crate::FixedText;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stead_model::ModelSettings;
+use stead_vfs::CheckedRule;
 
 /// The uses that an agent allows.
 #[derive(
@@ -67,6 +68,9 @@ pub struct AgentSpec {
     pub hidden: bool,
     /// Whether the agent works on its own files or on its parent's.
     pub isolation: SubagentIsolation,
+    /// Rules for reading and writing files, which can only narrow those of the workspace. An agent
+    /// that has any cannot hand work to others, whom they would not bind.
+    pub permissions: Vec<CheckedRule>,
     /// The agent's prompt.
     pub prompt: String,
     /// Further prompt texts, for layouts that compose prompts; empty = the prompt alone.

@@ -326,7 +326,9 @@ fn model<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ModelSetti
 }
 
 /// Reads and compiles rule by rule, so that an invalid one is reported at its position in the file.
-fn permissions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<CheckedRule>, D::Error> {
+pub(crate) fn permissions<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<CheckedRule>, D::Error> {
     struct RuleSeed(usize);
     impl<'de> serde::de::DeserializeSeed<'de> for RuleSeed {
         type Value = CheckedRule;

@@ -79,7 +79,7 @@ pub use hooks::{
 };
 pub use layout::{
     AgentChoice, AgentToolLists, BuiltInSurface, CheckName, InnerDirs, Layout, LayoutDef,
-    LayoutMark, LoadCx, MarkRank, MarkStrength, ModelUse, OpenOptions, UnknownTools,
+    LayoutMark, LoadCx, MarkRank, MarkStrength, ModelUse, OpenOptions, Strictness, UnknownTools,
     WorkspaceNameError, check_workspace_name, detect_layout, try_detect_layout,
 };
 pub use memory::MemorySettings;
@@ -92,7 +92,9 @@ pub use profile::{
 };
 pub use prompt::{Prompt, Section, SectionCut, SectionGroup, element, enclose, escape_xml};
 pub use queue::{DropPolicy, QueueSettings};
-pub use scaffold::{ScaffoldFile, scaffold};
+pub use scaffold::{
+    ConfigureScaffold, ScaffoldChoices, ScaffoldFile, configured_scaffold, scaffold,
+};
 pub use schema::{agent_schema, profile_schema, tools_schema};
 pub use search::{ConfiguredEmbedder, SearchSettings};
 pub use settings_document::SettingsDocument;
@@ -101,6 +103,8 @@ pub use stead_core::SourcePosition;
 pub use stead_tools::Surface;
 use stead_tools::closest_name;
 pub use text_reader::{Excerpt, ReadWindow, TextReader};
-pub use tool_lists::{EmptyAllow, McpServer, ToolLists, ToolsConfig, Transport, tool_problem};
+pub use tool_lists::{
+    EmptyAllow, McpServer, ToolLists, ToolsConfig, ToolsDialect, Transport, tool_problem,
+};
 pub use trust::TrustSettings;
 pub use workspace::{SkillTrees, SubagentSpecs, Workspace, WorkspaceError};

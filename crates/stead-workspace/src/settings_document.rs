@@ -4,11 +4,26 @@ use crate::finding::{Finding, Severity};
 use crate::strict_value::StrictValue;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use serde_path_to_error::{Path, Segment};
 use std::collections::BTreeMap;
 use stead_core::{
     SourcePosition, Substitution, UnsetVariable, VariableSyntax, YamlDocument, YamlError,
     YamlErrorKind, substitute,
 };
+
+/// The maximum number of unknown keys that are removed from a document.
+const MAX_UNKNOWN_KEYS: usize = 100;
+
+/// Keys that restrict an agent. What may be a misspelled one of them is never ignored.
+const RESTRICTING_KEYS: [&str; 7] = [
+    "allow",
+    "deny",
+    "tools",
+    "native",
+    "disallowed",
+    "permissions",
+    "approval_gates",
+];
 
 /// A settings file: its values, and where each of them stands.
 ///
@@ -180,6 +195,57 @@ impl SettingsDocument {
         self.deserialize_at("", &self.value)
     }
 
+    /// Turns texts at these keys into lists: names between commas.
+    pub(crate) fn split_text_lists(&mut self, keys: &[&str]) {
+        for key in keys {
+            if let Some(list @ Value::String(_)) = self.value.get_mut(*key) {
+                let names = list.as_str().unwrap_or_default().split(',');
+                let names = names.map(str::trim).filter(|name| !name.is_empty());
+                *list = names.map(Value::from).collect();
+            }
+        }
+    }
+
+    /// Removes keys that begin with `//`, which people write as comments. Returns a warning if
+    /// there are any.
+    pub fn remove_comment_keys(&mut self) -> Option<Finding> {
+        let removed = remove_comments(&mut self.value, "");
+        let first = removed.first()?;
+        let text = match removed.len() {
+            1 => "a key that begins with `//` is a comment; it is ignored".to_owned(),
+            count => format!("{count} keys that begin with `//` are comments; they are ignored"),
+        };
+        Some(self.finding(Severity::Warning, first, text))
+    }
+
+    /// Removes keys that settings of type `T` do not have, unless one may be a misspelled key that
+    /// restricts the agent. Returns a non-fatal finding for each.
+    pub fn remove_unknown_keys<T: DeserializeOwned>(&mut self) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        while findings.len() < MAX_UNKNOWN_KEYS {
+            let result = serde_path_to_error::deserialize::<_, T>(StrictValue(&self.value));
+            let Some(error) = result.err().filter(|_| self.value.is_object()) else {
+                break;
+            };
+            let message = error.inner().to_string();
+            let Some(field) = unknown_field(&message)
+                .filter(|field| !RESTRICTING_KEYS.iter().any(|key| is_misspelled(field, key)))
+            else {
+                break;
+            };
+            let finding = self.deserialize_error("", error.path(), &message);
+            if !remove_key(&mut self.value, error.path(), field) {
+                break;
+            }
+            findings.push(Finding {
+                severity: Severity::NonFatal,
+                message: format!("{}; it is ignored", finding.message),
+                ..finding
+            });
+        }
+        findings
+    }
+
     /// A value that stands at `key`, as settings of type `T`.
     pub fn deserialize_at<T: DeserializeOwned>(
         &self,
@@ -189,28 +255,86 @@ impl SettingsDocument {
         if !value.is_object() {
             return Err(self.error(key, "`key: value` pairs are needed here"));
         }
-        serde_path_to_error::deserialize(StrictValue(value)).map_err(|error| {
-            let path = error.path().to_string();
-            let path = match (key, path.as_str()) {
-                (key, ".") => key.to_owned(),
-                ("", path) => path.to_owned(),
-                (key, path) => format!("{key}.{path}"),
-            };
-            let message = error.into_inner().to_string();
-            let at = match unknown_field(&message) {
-                Some(field) if path.is_empty() => field.to_owned(),
-                Some(field) if path.rsplit('.').next() != Some(field) => format!("{path}.{field}"),
-                Some(_) | None => path.clone(),
-            };
-            let message = simplify_parser_message(with_suggestion(message));
-            let message = if path.is_empty() {
-                message
-            } else {
-                format!("{path}: {message}")
-            };
-            self.error(&at, message)
-        })
+        serde_path_to_error::deserialize(StrictValue(value))
+            .map_err(|error| self.deserialize_error(key, error.path(), &error.inner().to_string()))
     }
+
+    /// A finding about the value at `path` below `key`, which cannot be deserialized.
+    fn deserialize_error(&self, key: &str, path: &Path, message: &str) -> Finding {
+        let path = path.to_string();
+        let path = match (key, path.as_str()) {
+            (key, ".") => key.to_owned(),
+            ("", path) => path.to_owned(),
+            (key, path) => format!("{key}.{path}"),
+        };
+        let at = match unknown_field(message) {
+            Some(field) if path.is_empty() => field.to_owned(),
+            Some(field) if path.rsplit('.').next() != Some(field) => format!("{path}.{field}"),
+            Some(_) | None => path.clone(),
+        };
+        let message = simplify_parser_message(with_suggestion(message.to_owned()));
+        let message = if path.is_empty() {
+            message
+        } else {
+            format!("{path}: {message}")
+        };
+        self.error(&at, message)
+    }
+}
+
+/// Whether `written` is `key` in other case, or with one letter changed, missing or added, or two
+/// swapped.
+fn is_misspelled(written: &str, key: &str) -> bool {
+    let written: Vec<char> = written.to_lowercase().chars().collect();
+    let key: Vec<char> = key.chars().collect();
+    let same = written.iter().zip(&key).take_while(|(a, b)| a == b).count();
+    let (left, right) = (&written[same..], &key[same..]);
+    match (left, right) {
+        ([a, b, left @ ..], [c, d, right @ ..]) if a == d && b == c && left == right => true,
+        ([_, left @ ..], [_, right @ ..]) if left == right => true,
+        _ => left == right || left.get(1..) == Some(right) || Some(left) == right.get(1..),
+    }
+}
+
+/// Removes keys that begin with `//` from the value at `parent`. Returns their paths.
+fn remove_comments(value: &mut Value, parent: &str) -> Vec<String> {
+    let Value::Object(map) = value else {
+        return Vec::new();
+    };
+    let path = |key: &str| match parent {
+        "" => key.to_owned(),
+        parent => format!("{parent}.{key}"),
+    };
+    let comments = map.keys().filter(|key| key.starts_with("//"));
+    let mut removed: Vec<String> = comments.map(|key| path(key)).collect();
+    map.retain(|key, _| !key.starts_with("//"));
+    for (key, inner) in map {
+        removed.extend(remove_comments(inner, &path(key)));
+    }
+    removed
+}
+
+/// Removes the key `field` of the map at `path`. Returns whether it was there.
+fn remove_key(value: &mut Value, path: &Path, field: &str) -> bool {
+    let mut segments: Vec<&Segment> = path.iter().collect();
+    // The path of an unknown field ends with the field itself.
+    if matches!(segments.last(), Some(Segment::Map { key }) if key == field) {
+        segments.pop();
+    }
+    let mut map = value;
+    for segment in segments {
+        let inner = match segment {
+            Segment::Map { key } => map.get_mut(key),
+            Segment::Seq { index } => map.get_mut(index),
+            Segment::Enum { .. } | Segment::Unknown => None,
+        };
+        match inner {
+            Some(inner) => map = inner,
+            None => return false,
+        }
+    }
+    map.as_object_mut()
+        .is_some_and(|map| map.remove(field).is_some())
 }
 
 /// The same text with comments and trailing commas replaced by blanks, so that places stay; none if
@@ -377,6 +501,46 @@ mod tests {
         assert_eq!(
             (document.position("a"), document.position("a[1]")),
             (at(3, 3), at(3, 12))
+        );
+    }
+
+    #[test]
+    fn a_misspelled_key_is_one_slip_away() {
+        for slip in ["deny", "Deny", "deni", "dney", "den", "denyy", "xdeny"] {
+            assert!(is_misspelled(slip, "deny"), "{slip}");
+        }
+        for other in ["name", "denies", "dyne", "d", "", "eden"] {
+            assert!(!is_misspelled(other, "deny"), "{other}");
+        }
+    }
+
+    #[test]
+    fn unknown_keys_are_removed_at_every_level_and_told() {
+        #[derive(serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Inner {
+            #[serde(rename = "x")]
+            _x: u32,
+        }
+        #[derive(serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Outer {
+            #[serde(rename = "list")]
+            _list: Vec<Inner>,
+        }
+        let text = "title: t\nlist:\n- {x: 1, y: 2}\n- {x: 1, y: {y: 3}}\n";
+        let mut document = SettingsDocument::parse_yaml("x.yaml", text).unwrap();
+        let findings = document.remove_unknown_keys::<Outer>();
+        assert_eq!(
+            document.value(),
+            &serde_json::json!({"list": [{"x": 1}, {"x": 1}]})
+        );
+        let lines: Vec<u64> = findings.iter().map(|finding| finding.place.line).collect();
+        assert_eq!(lines, [3, 4, 1]);
+        assert!(
+            findings
+                .iter()
+                .all(|finding| finding.severity == Severity::NonFatal)
         );
     }
 

@@ -1,9 +1,12 @@
 //! `tools.json`: allowed and denied tools, and tool servers.
 
-use crate::{Finding, SettingsDocument, Severity};
+use crate::{Finding, SettingsDocument, Severity, Strictness};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use stead_tools::{Availability, closest_name, known_tool, known_tools, rules_follow};
+
+/// The keys of the lists in `tools.json`.
+const LISTS: [&str; 2] = ["allow", "deny"];
 
 /// Lists of allowed and denied tools, by any of their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -61,6 +64,15 @@ pub enum EmptyAllow {
     Nothing,
     /// No restriction, as AgentScope reads it.
     Everything,
+}
+
+/// How a layout reads `tools.json`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ToolsDialect {
+    /// The meaning of an empty `allow` list.
+    pub empty_allow: EmptyAllow,
+    /// What happens to unknown keys and to servers that cannot be used.
+    pub strictness: Strictness,
 }
 
 #[derive(Debug, Default, Deserialize, schemars::JsonSchema)]
@@ -123,11 +135,15 @@ impl ToolsConfig {
     pub fn parse(
         file: &str,
         text: &str,
-        empty: EmptyAllow,
+        dialect: ToolsDialect,
         lookup: &dyn Fn(&str) -> Option<String>,
     ) -> Result<(Self, Vec<Finding>), Finding> {
         let mut document = SettingsDocument::parse_json(file, text)?;
-        for key in ["allow", "deny"] {
+        let mut findings: Vec<Finding> = document.remove_comment_keys().into_iter().collect();
+        if dialect.strictness == Strictness::Lenient {
+            findings.extend(document.remove_unknown_keys::<ToolsFile>());
+        }
+        for key in LISTS {
             if document
                 .value()
                 .get(key)
@@ -140,29 +156,30 @@ impl ToolsConfig {
             }
         }
         let (secrets, missing) = document.resolve_variables(lookup);
-        let mut findings: Vec<Finding> = missing
-            .into_iter()
-            .map(|finding| Finding {
-                severity: Severity::NonFatal,
-                ..finding
-            })
-            .collect();
+        findings.extend(missing.into_iter().map(|finding| Finding {
+            severity: Severity::NonFatal,
+            ..finding
+        }));
         let ToolsFile {
             allow,
             deny,
             mcp_servers,
             _schema,
         } = document.deserialize_into()?;
-        let allow = match (allow, empty) {
+        let allow = match (allow, dialect.empty_allow) {
             (Some(list), EmptyAllow::Everything) if list.is_empty() => None,
             (allow, _) => allow,
+        };
+        let severity = match dialect.strictness {
+            Strictness::Strict => Severity::Error,
+            Strictness::Lenient => Severity::NonFatal,
         };
         for (name, server) in &mcp_servers {
             let key = format!("mcpServers.{name}");
             findings.extend(
                 server
                     .problem()
-                    .map(|problem| document.error(&key, format!("{key}: {problem}"))),
+                    .map(|problem| document.finding(severity, &key, format!("{key}: {problem}"))),
             );
             let later = format!("{key}: tool servers are connected in a later version");
             findings.push(document.finding(Severity::Inactive, &key, later));
@@ -186,8 +203,13 @@ impl ToolsConfig {
 
 impl ToolsConfig {
     /// Returns all problems and inactive settings of `tools.json`.
-    pub fn check(file: &str, text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Vec<Finding> {
-        let (config, mut findings) = match Self::parse(file, text, EmptyAllow::Nothing, lookup) {
+    pub fn check(
+        file: &str,
+        text: &str,
+        dialect: ToolsDialect,
+        lookup: &dyn Fn(&str) -> Option<String>,
+    ) -> Vec<Finding> {
+        let (config, mut findings) = match Self::parse(file, text, dialect, lookup) {
             Ok(parsed) => parsed,
             Err(finding) => return vec![finding],
         };
@@ -258,9 +280,56 @@ mod tests {
     use super::*;
 
     fn parse(text: &str, empty: EmptyAllow) -> Result<(ToolsConfig, Vec<Finding>), Finding> {
-        ToolsConfig::parse("tools.json", text, empty, &|name| {
+        parse_as(text, empty, Strictness::Strict)
+    }
+
+    fn parse_as(
+        text: &str,
+        empty_allow: EmptyAllow,
+        strictness: Strictness,
+    ) -> Result<(ToolsConfig, Vec<Finding>), Finding> {
+        let dialect = ToolsDialect {
+            empty_allow,
+            strictness,
+        };
+        ToolsConfig::parse("tools.json", text, dialect, &|name| {
             (name == "KEY").then(|| "secret".to_owned())
         })
+    }
+
+    #[test]
+    fn comment_keys_are_ignored_in_every_layout() {
+        let text = "{\n\"// why\": [\"x\"],\n\"deny\": [\"execute\"], \"//allow\": []}";
+        for strictness in [Strictness::Strict, Strictness::Lenient] {
+            let (config, findings) = parse_as(text, EmptyAllow::Nothing, strictness).unwrap();
+            assert_eq!(
+                (config.lists.allow, config.lists.deny),
+                (None, vec!["execute".to_owned()])
+            );
+            let told: Vec<_> = findings
+                .iter()
+                .map(|f| (f.severity, f.place.line))
+                .collect();
+            assert_eq!(told, [(Severity::Warning, 2)]);
+        }
+    }
+
+    #[test]
+    fn a_lenient_layout_ignores_unknown_keys_unless_one_may_be_a_list() {
+        let text = "{\"version\": 1,\n\"mcpServers\": {\"a\": {\"command\": \"x\", \"disabled\": true}, \"b\": {}}}";
+        let (config, findings) = parse_as(text, EmptyAllow::Nothing, Strictness::Lenient).unwrap();
+        assert_eq!(config.servers.len(), 2);
+        let failing = findings.iter().filter(|f| f.severity == Severity::NonFatal);
+        let told: Vec<&str> = failing
+            .map(|f| f.message.split(':').next().unwrap())
+            .collect();
+        assert_eq!(told, ["mcpServers.a.disabled", "version", "mcpServers.b"]);
+        let error = parse_as(
+            "{\"version\": 1, \"deni\": [\"execute\"]}",
+            EmptyAllow::Nothing,
+            Strictness::Lenient,
+        );
+        assert!(error.is_err());
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! A folder opened as a workspace.
 
-use crate::layout::{SettingsText, detect_layout, load, parse_subagent};
+use crate::layout::{
+    ParsedSubagent, SettingsText, definition_id, detect_layout, load, parse_subagent,
+};
 use crate::profile::{ParsedProfile, built_in_profiles};
 use crate::{
-    AgentConfig, AgentRole, AgentSpec, Definition, EmptyAllow, FeatureSwitch, Finding, Layout,
-    LoadCx, OpenOptions, ProfileLayer, ReadWindow, TextReader, ToolsConfig, offload_folder,
+    AgentConfig, AgentRole, AgentSpec, Definition, FeatureSwitch, Finding, Layout, LoadCx,
+    OpenOptions, ProfileLayer, ReadWindow, Severity, TextReader, ToolsConfig, offload_folder,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -44,7 +46,15 @@ pub struct Workspace {
 }
 
 /// Parsed definitions of subagents with the text they were parsed from.
-type SpecCache = Mutex<HashMap<VPath, (Arc<str>, Option<Arc<AgentSpec>>)>>;
+type SpecCache = Mutex<HashMap<VPath, (Arc<str>, CachedSpec)>>;
+
+/// What a file in the folder of subagents was parsed to.
+#[derive(Debug, Clone)]
+enum CachedSpec {
+    Valid(Arc<AgentSpec>),
+    Broken,
+    NoDefinition,
+}
 
 /// Parsed profiles with the text they were parsed from.
 type ProfileCache = Mutex<HashMap<VPath, (Arc<str>, Result<Arc<ParsedProfile>, Vec<Finding>>)>>;
@@ -61,26 +71,33 @@ const STANDARD_SKILLS: &str = ".agents/skills";
 /// The folders of skills for all workspaces in a person's home.
 const GLOBAL_SKILLS: [&str; 2] = [".stead/skills", STANDARD_SKILLS];
 
-/// Returns the values of variables in `tools.json`, which are redacted in journals. Problems of the
-/// file are reported by the turn setup.
-async fn secrets_of_tools(
+/// Reads `tools.json`: the values of its variables are redacted in journals, and what has no effect
+/// is noted. Mistakes that stop a run are reported by the turn setup.
+async fn read_tools_config(
     files: &Arc<dyn Vfs>,
-    definition: &Definition,
+    definition: &mut Definition,
     lookup: &(dyn Fn(&str) -> Option<String> + Sync),
-) -> Vec<String> {
-    let Some(path) = &definition.paths.tools else {
-        return Vec::new();
+) {
+    let off = definition
+        .config
+        .disable
+        .contains(FeatureSwitch::ToolsConfig);
+    let Some(path) = definition.paths.tools.as_ref().filter(|_| !off) else {
+        return;
     };
     let window = ReadWindow::Whole {
         limit: MAX_READ_BYTES,
     };
     let Ok(Some(read)) = TextReader::default().read(&**files, path, window).await else {
-        return Vec::new();
+        return;
     };
     let own = &definition.config.variables;
     let known = |name: &str| own.get(name).cloned().or_else(|| lookup(name));
-    let parsed = ToolsConfig::parse(path.as_str(), &read.text, EmptyAllow::Nothing, &known);
-    parsed.map(|(config, _)| config.secrets).unwrap_or_default()
+    let dialect = definition.layout.tools_dialect();
+    if let Ok((config, findings)) = ToolsConfig::parse(path.as_str(), &read.text, dialect, &known) {
+        definition.config.secrets.extend(config.secrets);
+        definition.findings.extend(findings);
+    }
 }
 
 /// Why a workspace cannot be opened or read.
@@ -131,6 +148,25 @@ impl Workspace {
         options: &OpenOptions,
         lookup: &(dyn Fn(&str) -> Option<String> + Sync),
     ) -> Result<Self, WorkspaceError> {
+        let workspace = Self::inspect(files, options, lookup).await;
+        let findings = workspace.definition.findings.iter();
+        let errors: Vec<Finding> = findings
+            .filter(|finding| finding.severity == Severity::Error)
+            .cloned()
+            .collect();
+        match errors.is_empty() {
+            true => Ok(workspace),
+            false => Err(WorkspaceError::Invalid(errors)),
+        }
+    }
+
+    /// Opens the workspace in `files` even if its settings have errors, to look at it. Such a
+    /// workspace is not to be run: faulty settings have their defaults.
+    pub async fn inspect(
+        files: Arc<dyn Vfs>,
+        options: &OpenOptions,
+        lookup: &(dyn Fn(&str) -> Option<String> + Sync),
+    ) -> Self {
         let layout = match options.layout {
             Some(layout) => layout,
             None => detect_layout(&*files).await,
@@ -142,12 +178,9 @@ impl Workspace {
             variables: lookup,
             options,
         };
-        let mut definition = load(layout, &cx).await.map_err(WorkspaceError::Invalid)?;
+        let mut definition = load(layout, &cx).await;
         let trace = traced.trace();
-        definition
-            .config
-            .secrets
-            .extend(secrets_of_tools(&files, &definition, lookup).await);
+        read_tools_config(&files, &mut definition, lookup).await;
         let own = definition.config.variables.clone();
         let known = |name: &str| own.get(name).cloned().or_else(|| lookup(name));
         let embedder = definition
@@ -170,7 +203,7 @@ impl Workspace {
             .home
             .clone()
             .map(|home| Arc::new(Guarded::hiding_denied(home, secrets)) as Arc<dyn Vfs>);
-        Ok(Self {
+        Self {
             files,
             definition,
             rules: Arc::new(rules),
@@ -184,7 +217,7 @@ impl Workspace {
             spec_cache: Arc::default(),
             built_in: built_in_profiles().into(),
             profiles: Arc::default(),
-        })
+        }
     }
 
     /// Returns a file or folder that the definition was read from and that has changed since. What
@@ -197,6 +230,12 @@ impl Workspace {
     pub fn for_agent(&self, spec: &AgentSpec, part: AgentRole) -> Self {
         Self {
             definition: self.definition.for_agent(spec, part),
+            rules: Arc::new(self.rules.narrowed_by(&spec.permissions)),
+            unattended_rules: Arc::new(
+                self.unattended_rules
+                    .narrowed_by(&spec.permissions)
+                    .without_asking(),
+            ),
             ..self.clone()
         }
     }
@@ -259,6 +298,12 @@ impl Workspace {
                 .collect();
             return Ok(all);
         };
+        // Agents that are defined elsewhere were read when the workspace was opened.
+        let elsewhere = self.definition.agents.iter().filter(|(_, spec)| {
+            VPath::parse(&spec.source).is_ok_and(|source| !shared.contains(&source))
+        });
+        all.specs
+            .extend(elsewhere.map(|(name, spec)| (name.clone(), Arc::new(spec.clone()))));
         for folder in [Some(shared), own].into_iter().flatten() {
             let entries = match files.list(folder).await {
                 Ok(entries) => entries,
@@ -266,11 +311,7 @@ impl Workspace {
                 Err(error) => return Err(error.into()),
             };
             for entry in entries.into_iter().take(MAX_SUBAGENTS) {
-                let Some(id) = entry
-                    .name
-                    .strip_suffix(".md")
-                    .filter(|id| !id.is_empty() && !id.starts_with('.'))
-                else {
+                let Some(id) = definition_id(&entry.name) else {
                     continue;
                 };
                 let Ok(path) = folder.join(&entry.name) else {
@@ -283,9 +324,10 @@ impl Workspace {
                     continue;
                 };
                 match self.cached_spec(id, path, read.text) {
-                    Some(spec) => drop(all.specs.insert(id.to_owned(), spec)),
+                    CachedSpec::Valid(spec) => drop(all.specs.insert(id.to_owned(), spec)),
+                    CachedSpec::NoDefinition => {}
                     // No other agent of this name is used instead: it might be allowed more.
-                    None => {
+                    CachedSpec::Broken => {
                         all.specs.remove(id);
                         all.broken.insert(id.to_owned());
                     }
@@ -295,7 +337,7 @@ impl Workspace {
         Ok(all)
     }
 
-    fn cached_spec(&self, id: &str, path: VPath, text: Arc<str>) -> Option<Arc<AgentSpec>> {
+    fn cached_spec(&self, id: &str, path: VPath, text: Arc<str>) -> CachedSpec {
         let mut specs = self
             .spec_cache
             .lock()
@@ -309,9 +351,11 @@ impl Workspace {
             file: path.to_string(),
             text: text.to_string(),
         };
-        let spec = parse_subagent(id, &read)
-            .ok()
-            .map(|(spec, _)| Arc::new(spec));
+        let spec = match parse_subagent(id, &read, self.definition.layout.def().strictness) {
+            Ok(ParsedSubagent::Spec(spec, _)) => CachedSpec::Valid(spec.into()),
+            Ok(ParsedSubagent::Skipped(_)) => CachedSpec::NoDefinition,
+            Err(_) => CachedSpec::Broken,
+        };
         if specs.len() >= 2 * MAX_SUBAGENTS {
             specs.clear();
         }
@@ -439,8 +483,8 @@ impl Workspace {
             return Ok(ToolsConfig::default());
         };
         let lookup = |name: &str| self.config().variables.get(name).cloned();
-        let empty = self.definition.layout.def().empty_allow;
-        let parsed = ToolsConfig::parse(path.as_str(), &read.text, empty, &lookup);
+        let dialect = self.definition.layout.tools_dialect();
+        let parsed = ToolsConfig::parse(path.as_str(), &read.text, dialect, &lookup);
         parsed
             .map(|(config, _)| config)
             .map_err(|finding| WorkspaceError::Invalid(vec![finding]))
@@ -467,7 +511,8 @@ impl Workspace {
         };
         let own = &self.config().variables;
         let known = |name: &str| own.get(name).cloned().or_else(|| lookup(name));
-        ToolsConfig::check(path.as_str(), &read.text, &known)
+        let dialect = self.definition.layout.tools_dialect();
+        ToolsConfig::check(path.as_str(), &read.text, dialect, &known)
     }
 
     /// Returns the layers of skills, lowest first: those for all workspaces, the standard's folder,

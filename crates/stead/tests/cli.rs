@@ -10,6 +10,8 @@ mod closed_pipes;
 mod compaction;
 #[path = "cli/execute.rs"]
 mod execute;
+#[path = "cli/foreign_promises.rs"]
+mod foreign_promises;
 #[path = "cli/layouts.rs"]
 mod layouts;
 #[path = "cli/list.rs"]
@@ -44,6 +46,8 @@ mod session_locks;
 mod session_model;
 #[path = "cli/sessions.rs"]
 mod sessions;
+#[path = "cli/shipped_workspaces.rs"]
+mod shipped_workspaces;
 #[path = "cli/skills.rs"]
 mod skills;
 #[path = "cli/subagent_crashes.rs"]

@@ -16,6 +16,23 @@ pub async fn open_folder(
     options: OpenOptions,
     variables: &(dyn Fn(&str) -> Option<String> + Sync),
 ) -> Result<Workspace, BuildError> {
+    let (files, options) = prepare(dir, options)?;
+    Ok(Workspace::open(files, &options, variables).await?)
+}
+
+/// Opens the workspace in `dir` even if its settings have errors, to look at it. Its findings tell
+/// the errors.
+pub async fn inspect_folder(
+    dir: &Path,
+    options: OpenOptions,
+    variables: &(dyn Fn(&str) -> Option<String> + Sync),
+) -> Result<Workspace, BuildError> {
+    let (files, options) = prepare(dir, options)?;
+    Ok(Workspace::inspect(files, &options, variables).await)
+}
+
+/// Returns the files of a folder, and `options` with what its path tells.
+fn prepare(dir: &Path, options: OpenOptions) -> Result<(Arc<LocalVfs>, OpenOptions), BuildError> {
     let files = Arc::new(LocalVfs::open(dir, Arc::new(OsDisk))?);
     let real = dir.canonicalize().ok();
     let name = real
@@ -29,5 +46,5 @@ pub async fn open_folder(
         folder: name,
         ..options
     };
-    Ok(Workspace::open(files, &options, variables).await?)
+    Ok((files, options))
 }

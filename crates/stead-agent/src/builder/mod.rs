@@ -5,7 +5,7 @@ mod folder;
 mod models;
 
 pub use error::BuildError;
-pub use folder::open_folder;
+pub use folder::{inspect_folder, open_folder};
 pub use models::{DEFAULT_MODELS, choose_model, resolve_model_files};
 
 use crate::session_models::SharedVariables;

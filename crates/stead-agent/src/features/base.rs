@@ -107,7 +107,7 @@ fn workspace_section(cx: &TurnCx<'_>) -> Option<String> {
              outside it can be reached."
         }
         PlaceKind::Store => {
-            "The workspace lies in a store that other machines share. Paths are relative to its root, as is a leading \
+            "The workspace lies in a store. Paths are relative to its root, as is a leading \
              `/`. What you write is kept for the sessions that share it; a file of the common template is replaced \
              only for them."
         }
@@ -166,13 +166,17 @@ fn session_section(cx: &TurnCx<'_>) -> String {
         ..
     } = cx;
     let os = std::env::consts::OS;
-    let mut text = format!(
-        "## Session Context\n- Date: {date}\n- OS: {os}\n- Workspace: {}",
-        place.1
-    );
+    // The address of a store is of no use to the model.
+    let place = match place.0 {
+        PlaceKind::Local => place.1.as_str(),
+        PlaceKind::Store => "a store",
+    };
+    let mut text = format!("## Session Context\n- Date: {date}\n- OS: {os}\n- Workspace: {place}");
     if !folder.is_root() {
         text.push_str(&format!("\n- Working folder: {folder}"));
     }
-    text.push_str(&format!("\n- Agent: {agent}\n- Session: {session}"));
+    // Where a workspace defines several agents, the one that acts.
+    let acting = cx.definition().active.as_deref().unwrap_or(agent.as_str());
+    text.push_str(&format!("\n- Agent: {acting}\n- Session: {session}"));
     text
 }

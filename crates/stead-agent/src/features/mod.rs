@@ -169,6 +169,13 @@ impl TurnCx<'_> {
 /// ordinary folder that happens to have the name of a user does not count, and the default owner has
 /// none.
 pub async fn user_folder(owner: &Owner, files: &dyn Vfs) -> Option<VPath> {
+    let (folder, others) = inspect_user_folder(owner, files).await?;
+    others.is_empty().then_some(folder)
+}
+
+/// Returns the folder with the name of the user, if there is one and it may be theirs, and the names
+/// in it that are no versions of workspace files and therefore keep it from being used.
+pub async fn inspect_user_folder(owner: &Owner, files: &dyn Vfs) -> Option<(VPath, Vec<String>)> {
     /// What the folder of a user may contain: overrides, and AgentScope's files at run time.
     const ALLOWED: [&str; 9] = [
         "AGENTS.md",
@@ -206,10 +213,9 @@ pub async fn user_folder(owner: &Owner, files: &dyn Vfs) -> Option<VPath> {
         return None;
     }
     let entries = files.list(&folder).await.ok()?;
-    entries
-        .iter()
-        .all(|entry| ALLOWED.contains(&entry.name.as_str()))
-        .then_some(folder)
+    let names = entries.into_iter().map(|entry| entry.name);
+    let others = names.filter(|name| !ALLOWED.contains(&name.as_str()));
+    Some((folder, others.collect()))
 }
 
 /// Returns every feature that the settings do not switch off.

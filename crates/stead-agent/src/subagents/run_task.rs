@@ -7,8 +7,8 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::sync::Arc;
 use stead_core::{
-    Block, ChildPosition, Event, RunOutcome, SessionId, SetEntry, SpendAmount, SubagentOrigin,
-    TaintOrigins,
+    Block, ChildPosition, Event, Message, RunOutcome, SessionId, SetEntry, SpendAmount,
+    SubagentOrigin, TaintOrigins,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -179,6 +179,7 @@ async fn run_until_schema_fits(
             tokens: report.usage.total_tokens(),
         };
         let text = match task_end(&report) {
+            TaskEnd::Done(text) if text.trim().is_empty() => last_result(session).unwrap_or(text),
             TaskEnd::Done(text) => text,
             other @ (TaskEnd::Parked | TaskEnd::Failed(_) | TaskEnd::Cancelled) => {
                 return (other, spent);
@@ -197,6 +198,19 @@ async fn run_until_schema_fits(
         TaskEnd::Failed(format!("its result does not fit its schema: {mismatch}")),
         spent,
     )
+}
+
+/// Returns the last result of a tool, for a task whose agent says nothing at the end.
+fn last_result(session: &Session) -> Option<String> {
+    let messages = session.state().messages();
+    let results = messages.iter().rev().find_map(|message| match &**message {
+        Message::Tool { results } => results.last(),
+        Message::User { .. } | Message::Assistant { .. } => None,
+    })?;
+    let texts: Vec<&str> = results.content.iter().filter_map(Block::as_text).collect();
+    let text = texts.join("\n");
+    (!text.trim().is_empty())
+        .then(|| format!("[It ended without a word. The last result of its tools:]\n{text}"))
 }
 
 /// Returns the end of a task after a run.

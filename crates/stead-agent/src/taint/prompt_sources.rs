@@ -7,8 +7,8 @@ use stead_shell::TargetRole;
 use stead_vfs::VPath;
 use stead_workspace::{Nested, WorkspacePaths};
 
-/// The folders of skills in every layout.
-const STANDARD_SKILLS: [&str; 1] = [".agents/skills"];
+/// The folders of skills and subagents in every layout.
+const STANDARD_DIRS: [&str; 3] = [".agents/skills", ".claude/skills", ".claude/agents"];
 
 /// The paths of a workspace from which prompts are made. Each user has a folder at the root of the
 /// workspace with versions of their own.
@@ -30,7 +30,7 @@ impl PromptSources {
         let context = paths.context.iter().map(|file| file.path.clone());
         let folders = [&paths.daily_facts, &paths.knowledge, &paths.subagents];
         let folders = folders.into_iter().flatten();
-        let shared = STANDARD_SKILLS
+        let shared = STANDARD_DIRS
             .iter()
             .filter_map(|path| VPath::parse(path).ok());
         let nested = paths.context.iter().filter(|file| match file.nested {

@@ -322,6 +322,36 @@ fn tasks_lie_where_the_layout_keeps_them_and_the_rules_let_them_be_written() {
                     assert_eq!(called.status, ResultStatus::Ok, "{called:?}");
                     let file = std::fs::read_to_string(dir.path().join(place)).unwrap();
                     assert!(file.contains("description: water the plants\n"), "{file}");
+                    // Where the folder is protected, only these tools change the list.
+                    for (tool, args) in [
+                        (
+                            "overwrite_file",
+                            json!({"file_path": place, "content": "x: ["}),
+                        ),
+                        (
+                            "edit_file",
+                            json!({"file_path": place, "old_string": "water", "new_string": "drown"}),
+                        ),
+                        ("delete_file", json!({"file_path": place})),
+                        ("move_file", json!({"from": place, "to": "t.yaml"})),
+                    ] {
+                        let called = agent
+                            .sessionless()
+                            .call_tool(
+                                tool,
+                                args,
+                                &ApprovalPolicy::DenyAll,
+                                CancellationToken::new(),
+                            )
+                            .await;
+                        let denied = called.status == ResultStatus::Denied;
+                        assert_eq!(
+                            denied,
+                            place.starts_with("data/"),
+                            "{tool} {place}: {called:?}"
+                        );
+                        std::fs::write(dir.path().join(place), &file).unwrap();
+                    }
                 }
                 None => assert_eq!(called.status, ResultStatus::Error, "{called:?}"),
             }

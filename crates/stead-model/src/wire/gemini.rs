@@ -283,12 +283,16 @@ struct GeminiBlob<'a> {
 
 #[derive(Serialize)]
 struct GeminiFunctionCall<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
     name: Cow<'a, str>,
     args: Cow<'a, Value>,
 }
 
 #[derive(Serialize)]
 struct GeminiFunctionResponse<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
     name: Cow<'a, str>,
     response: GeminiFunctionResult<'a>,
 }
@@ -345,10 +349,11 @@ fn assistant_parts(content: &[Block]) -> Vec<GeminiPart<'_>> {
                 name,
                 args,
                 signature,
-                id: _,
+                id,
                 invalid: _,
             }) => parts.push(GeminiPart {
                 function_call: Some(GeminiFunctionCall {
+                    id: provider_id(id),
                     name: names::sanitize(name),
                     args: args_object(args),
                 }),
@@ -372,6 +377,14 @@ fn attach_signature<'a>(parts: &mut Vec<GeminiPart<'a>>, signature: Option<&'a s
             ..GeminiPart::text("")
         }),
     }
+}
+
+/// Returns the id of a call if a provider gave it. Calls without one are answered by their order; the
+/// harness numbers them for itself.
+fn provider_id(id: &str) -> Option<&str> {
+    let number = id.strip_prefix("call_").unwrap_or_default();
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    (!id.is_empty() && !is_number).then_some(id)
 }
 
 fn args_object(args: &Value) -> Cow<'_, Value> {
@@ -424,6 +437,7 @@ fn function_response(result: &ToolResult) -> GeminiPart<'_> {
     };
     GeminiPart {
         function_response: Some(GeminiFunctionResponse {
+            id: provider_id(&result.id),
             name: names::sanitize(&result.name),
             response,
         }),

@@ -175,7 +175,7 @@ fn tool(spec: &ToolSpec) -> ResponsesTool<'_> {
 enum ResponsesInputItem<'a> {
     Message {
         role: &'static str,
-        content: Vec<ResponsesInputPart<'a>>,
+        content: ResponsesMessageContent<'a>,
     },
     Reasoning {
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -202,17 +202,24 @@ enum ResponsesInputPart<'a> {
     },
     InputImage {
         image_url: String,
+        detail: &'static str,
     },
     InputFile {
         filename: &'a str,
         file_data: String,
     },
-    OutputText {
-        text: &'a str,
-    },
     SummaryText {
         text: &'a str,
     },
+}
+
+/// The content of a message. The text of an answer is sent as such: a part `output_text` would need
+/// the id that the provider gave it, which is not kept.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ResponsesMessageContent<'a> {
+    Text(&'a str),
+    Parts(Vec<ResponsesInputPart<'a>>),
 }
 
 #[derive(Serialize)]
@@ -240,14 +247,14 @@ fn items(message: &Message) -> Vec<ResponsesInputItem<'_>> {
 fn user_message(content: Vec<ResponsesInputPart<'_>>) -> ResponsesInputItem<'_> {
     ResponsesInputItem::Message {
         role: "user",
-        content,
+        content: ResponsesMessageContent::Parts(content),
     }
 }
 
 fn assistant_message(text: &str) -> ResponsesInputItem<'_> {
     ResponsesInputItem::Message {
         role: "assistant",
-        content: vec![ResponsesInputPart::OutputText { text }],
+        content: ResponsesMessageContent::Text(text),
     }
 }
 
@@ -303,14 +310,27 @@ fn item(block: &Block) -> Option<ResponsesInputItem<'_>> {
     }
 }
 
+/// What marks the output of a call that failed. The API has no field for it.
+const ERROR_MARK: &str = "Error: ";
+
 fn call_output(result: &ToolResult) -> ResponsesInputItem<'_> {
     let output = match result.content.as_slice() {
         [] => ResponsesCallOutput::Text(placeholder::NO_OUTPUT.into()),
         [Block::Text { text }] if text.is_empty() => {
             ResponsesCallOutput::Text(placeholder::NO_OUTPUT.into())
         }
+        [Block::Text { text }] if result.status.is_error() => {
+            ResponsesCallOutput::Text(format!("{ERROR_MARK}{text}").into())
+        }
         [Block::Text { text }] => ResponsesCallOutput::Text(text.into()),
-        content => ResponsesCallOutput::Parts(input_parts(content)),
+        content => {
+            let mut parts = input_parts(content);
+            if result.status.is_error() {
+                let text = ERROR_MARK.trim_end().into();
+                parts.insert(0, ResponsesInputPart::InputText { text });
+            }
+            ResponsesCallOutput::Parts(parts)
+        }
     };
     ResponsesInputItem::FunctionCallOutput {
         call_id: names::sanitize(&result.id),
@@ -346,6 +366,7 @@ fn media_part(file: &Media) -> ResponsesInputPart<'_> {
     match media::media_format(file) {
         media::MediaFormat::Image => ResponsesInputPart::InputImage {
             image_url: data_url(),
+            detail: "auto",
         },
         media::MediaFormat::Pdf => ResponsesInputPart::InputFile {
             filename: name.as_deref().unwrap_or("document.pdf"),

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use stead_core::{ArgumentAliases, Risk, ToolKind, counted};
 use stead_vfs::{
     Bounds, Case, FileMatches, FileSearchError, GlobQuery, GrepLine, GrepMode, GrepQuery,
-    GrepResult, LineKind, Syntax,
+    GrepResult, LineKind, Syntax, UnsearchedPart,
 };
 
 /// `glob_files`: finds files by pattern.
@@ -81,7 +81,7 @@ impl TypedTool for GlobFiles {
         }
         rows.extend(timeout_notice(found.timed_out));
         rows.extend(needs_approval_notice(found.needs_approval));
-        rows.extend(found.failed.iter().map(|part| unsearched_notice(part)));
+        rows.extend(found.failed.iter().map(unsearched_notice));
         Ok(Output::text(rows.join("\n")))
     }
 }
@@ -197,8 +197,12 @@ impl TypedTool for GrepFiles {
             ("head_limit", "max_matches"),
             ("max_count", "max_matches"),
             ("include", "glob"),
+            ("file_pattern", "glob"),
+            ("context_lines", "context"),
         ],
         values: &[("output_mode", "files_with_matches", "files")],
+        opposites: &[("case_sensitive", "ignore_case")],
+        ..ArgumentAliases::NONE
     })
     .title_form::<title::GrepForm>();
 
@@ -322,7 +326,7 @@ fn render(surface: Surface, args: &GrepArgs, found: &GrepResult) -> String {
     }
     rows.extend(timeout_notice(found.timed_out));
     rows.extend(needs_approval_notice(found.needs_approval));
-    rows.extend(found.failed.iter().map(|part| unsearched_notice(part)));
+    rows.extend(found.failed.iter().map(unsearched_notice));
     if found.unreadable > 0 {
         rows.push(format!(
             "[{} could not be read]",
@@ -362,7 +366,7 @@ fn timeout_notice(timed_out: bool) -> Option<String> {
     })
 }
 
-fn unsearched_notice(part: &str) -> String {
+fn unsearched_notice(part: &UnsearchedPart) -> String {
     format!("[results may be missing: {part}]")
 }
 

@@ -39,7 +39,7 @@ impl TypedTool for ListFiles {
     const DEF: ToolDef = ToolDef::new(
         LS,
         Risk::READS,
-        "Lists a directory, hidden files included. Directories end with `/`.",
+        "Lists a directory, hidden files included, with sizes and times of change. Directories end with `/`.",
     )
     .bounded()
     .argument_aliases(ArgumentAliases::of_names(&[
@@ -76,7 +76,13 @@ impl TypedTool for ListFiles {
 fn render_entry(entry: &DirEntry) -> String {
     match entry.kind {
         FileKind::Directory => format!("{}/", entry.name),
-        FileKind::File => format!("{}  ({} bytes)", entry.name, entry.size),
+        FileKind::File => {
+            let size = counted(entry.size as usize, "byte");
+            let modified = jiff::Timestamp::from_millisecond(entry.modified_ms);
+            let modified =
+                modified.map_or(String::new(), |at| at.strftime(", %F %H:%MZ").to_string());
+            format!("{}  ({size}{modified})", entry.name)
+        }
         FileKind::Other => format!("{}  (special, or leads out of the workspace)", entry.name),
     }
 }

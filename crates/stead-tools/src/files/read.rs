@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::fmt::Write;
-use stead_core::{Block, Media, Risk, ToolKind, counted};
+use stead_core::{ArgumentAliases, Block, Media, Risk, ToolKind, counted};
 use stead_vfs::{FileLine, LineRange, LineWindow, ReadRange, VPath};
 
 /// `read_file`: reads a file.
@@ -39,6 +39,10 @@ pub(super) struct ReadFileArgs {
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1))]
     limit: usize,
+    /// Characters to skip in the first line, to go on in a long one.
+    #[serde(default)]
+    #[schemars(range(max = 5_000_000))]
+    column: usize,
 }
 
 fn default_limit() -> usize {
@@ -48,7 +52,7 @@ fn default_limit() -> usize {
 impl TypedTool for ReadFile {
     type Args = ReadFileArgs;
     const DEF: ToolDef = ToolDef::new(READ_FILE, Risk::READS, "Reads a file. Text comes with line numbers, which are not part of the file; \
-        use offset and limit to page through a long one. Images, PDF, audio and video are shown as such.").bounded().argument_aliases(FILE_PATH).title_form::<title::ReadForm>();
+        use offset and limit to page through a long one. Images, PDF, audio and video are shown as such.").bounded().argument_aliases(ArgumentAliases { unset: &[("limit", 0)], ..FILE_PATH }).title_form::<title::ReadForm>();
 
     fn plan(&self, args: &ReadFileArgs) -> CallPlan {
         CallPlan::reads(&args.file_path)
@@ -61,16 +65,16 @@ impl TypedTool for ReadFile {
         }
         let range = LineRange {
             skip: args.offset,
-            take: args.limit,
-            max_line_bytes: MAX_LINE_CHARS * MAX_CHAR_BYTES,
+            // Only the first line is long enough to be read from its middle.
+            take: if args.column > 0 { 1 } else { args.limit },
+            max_line_bytes: (MAX_LINE_CHARS + args.column) * MAX_CHAR_BYTES,
             max_bytes: MAX_OUTPUT_CHARS * MAX_CHAR_BYTES,
         };
         let lines = match cx.vfs.read_lines(&path, range).await {
             Ok(lines) => lines,
             Err(error) => return Err(explain_error(cx, error).await),
         };
-        let text =
-            render(cx.surface, &path, &lines, args.offset).map_err(ToolError::RespondToModel)?;
+        let text = render(cx.surface, &path, &lines, &args).map_err(ToolError::RespondToModel)?;
         Ok(Output::text(text).with_file_version(&path, &lines.version))
     }
 }
@@ -100,7 +104,8 @@ async fn read_media(
             "{path} is too large to be shown: {mime} may have at most {max_bytes} bytes"
         )));
     }
-    let note = Block::text(format!("[{path}: {mime}, {} bytes]", data.len()));
+    let size = counted(data.len(), "byte");
+    let note = Block::text(format!("[{path}: {mime}, {size}]"));
     let data = base64::engine::general_purpose::STANDARD.encode(&data);
     let media = Block::Media(Media::inline(mime, data, Some(path.name().to_owned())));
     Ok(Output {
@@ -115,15 +120,16 @@ fn render(
     surface: Surface,
     path: &VPath,
     window: &LineWindow,
-    offset: u64,
+    args: &ReadFileArgs,
 ) -> Result<String, String> {
+    let offset = args.offset;
     if window.binary {
         let mime = media::file_type(path.name())
             .0
             .unwrap_or("application/octet-stream");
         return Err(format!(
-            "{path} is a binary file ({mime}, {} bytes) and cannot be shown as text",
-            window.size
+            "{path} is a binary file ({mime}, {}) and cannot be shown as text",
+            counted(window.size as usize, "byte")
         ));
     }
     if window.size == 0 {
@@ -141,16 +147,26 @@ fn render(
     let mut chars = 0;
     let mut next = offset;
     let mut is_lossy = false;
+    let mut clipped = None;
     for line in &window.lines {
-        let shown = readable_line(line, next);
+        let column = if next == offset { args.column } else { 0 };
+        let shown = readable_line(line, (next, column));
         let row = format!("{:>6}  {}\n", next + 1, shown.text);
         chars += row.chars().count();
         if chars > MAX_OUTPUT_CHARS {
             break;
         }
         is_lossy |= shown.is_lossy;
+        clipped = clipped.or(shown.next_column.map(|column| (next, column)));
         text.push_str(&row);
         next += 1;
+    }
+    if let Some((number, column)) = clipped {
+        let line = surface.offset(number);
+        let _ = writeln!(
+            text,
+            "[the clipped line goes on with offset={line}, column={column}]"
+        );
     }
     if is_lossy {
         text.push_str("[some bytes are not UTF-8 and are shown as \u{fffd}]\n");
@@ -180,10 +196,13 @@ fn render(
 struct ReadableLine<'a> {
     text: Cow<'a, str>,
     is_lossy: bool,
+    /// Where the line goes on, if it is cut.
+    next_column: Option<usize>,
 }
 
-/// Returns a line as text without byte order mark and CR, cut if it is too long.
-fn readable_line(line: &FileLine, number: u64) -> ReadableLine<'_> {
+/// Returns line `number` from `column` on as text, without byte order mark and CR, cut if it is too
+/// long.
+fn readable_line(line: &FileLine, (number, column): (u64, usize)) -> ReadableLine<'_> {
     let bytes = line
         .text
         .strip_prefix(BOM)
@@ -200,14 +219,31 @@ fn readable_line(line: &FileLine, number: u64) -> ReadableLine<'_> {
     };
     let text = String::from_utf8_lossy(bytes);
     let is_lossy = matches!(text, Cow::Owned(_));
+    let text = match text {
+        text if column == 0 => text,
+        Cow::Borrowed(text) => Cow::Borrowed(after_chars(text, column)),
+        Cow::Owned(text) => Cow::Owned(after_chars(&text, column).to_owned()),
+    };
     let Some((end, _)) = text.char_indices().nth(MAX_LINE_CHARS) else {
-        return ReadableLine { text, is_lossy };
+        return ReadableLine {
+            text,
+            is_lossy,
+            next_column: None,
+        };
     };
     let clipped = text.len() - end + usize::try_from(line.dropped_bytes).unwrap_or(usize::MAX);
+    let clipped = counted(clipped, "more byte");
     ReadableLine {
-        text: format!("{} […{clipped} more bytes clipped]", &text[..end]).into(),
+        text: format!("{} […{clipped} clipped]", &text[..end]).into(),
         is_lossy,
+        next_column: Some(column + MAX_LINE_CHARS),
     }
+}
+
+/// Returns the text after its first `count` characters.
+fn after_chars(text: &str, count: usize) -> &str {
+    let start = text.char_indices().nth(count);
+    start.map_or("", |(at, _)| &text[at..])
 }
 
 /// Returns the bytes without an incomplete character at the end.

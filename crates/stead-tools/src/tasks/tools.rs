@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::fmt::Write;
-use stead_core::{AccessKind, PathAccess, PathScope, Risk, ToolKind, YamlValue};
+use stead_core::{AccessKind, ArgumentAliases, PathAccess, PathScope, Risk, ToolKind, YamlValue};
 use stead_vfs::VPath;
 
 const CREATE_TASK: ToolIdentity = ToolIdentity::new("create_task", ToolKind::Task)
@@ -108,7 +108,12 @@ impl TypedTool for CreateTask {
         "Notes a task down that outlives this conversation: work that goes on later, runs \
         elsewhere, or must be looked after. For the steps of the work at hand use write_todos.",
     )
-    .bounded();
+    .bounded()
+    .argument_aliases(ArgumentAliases {
+        joined: &[("subject", "description")],
+        defaults: &[("type", "custom")],
+        ..ArgumentAliases::of_names(&[("subject", "description")])
+    });
 
     fn plan(&self, _: &CreateTaskArgs) -> CallPlan {
         self.0.plan(AccessKind::Write)

@@ -7,7 +7,7 @@ use crate::{CallPlan, Output, ToolCx, ToolDef, ToolError, ToolIdentity, TypedToo
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stead_core::{AccessKind, Risk, ToolKind, YamlValue};
+use stead_core::{AccessKind, ArgumentAliases, Risk, ToolKind, YamlValue};
 
 const UPDATE_TASK: ToolIdentity =
     ToolIdentity::new("update_task", ToolKind::Task).aliases(&["TaskUpdate"]);
@@ -47,7 +47,15 @@ impl TypedTool for UpdateTask {
         "Notes down how a task goes on: its status, notes, its result or what went wrong. \
         A call that changes nothing else notes that you looked at it.",
     )
-    .bounded();
+    .bounded()
+    .argument_aliases(ArgumentAliases {
+        joined: &[("subject", "description")],
+        ..ArgumentAliases::of_names(&[
+            ("taskId", "task_id"),
+            ("description", "notes"),
+            ("subject", "notes"),
+        ])
+    });
 
     fn plan(&self, _: &UpdateTaskArgs) -> CallPlan {
         self.0.plan(AccessKind::Write)

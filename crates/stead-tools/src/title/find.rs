@@ -109,8 +109,12 @@ impl TypedTitleForm for GrepForm {
             ("i", "-i"),
             ("case_insensitive", "-i"),
             ("include", "glob"),
+            ("file_pattern", "glob"),
+            ("context_lines", "-C"),
         ],
         values: &[("output_mode", "files", "files_with_matches")],
+        opposites: &[("case_sensitive", "-i")],
+        ..ArgumentAliases::NONE
     };
 
     fn to_canonical(args: GrepFormArgs) -> Value {

@@ -21,6 +21,10 @@ pub(crate) struct ReadFormArgs {
     #[serde(default = "limit")]
     #[schemars(range(min = 1))]
     limit: usize,
+    /// Characters to skip in the first line, to go on in a long one.
+    #[serde(default)]
+    #[schemars(range(max = 5_000_000))]
+    column: usize,
 }
 
 fn first() -> u64 {
@@ -38,7 +42,7 @@ impl TypedTitleForm for ReadForm {
     const ARGUMENT_ALIASES: ArgumentAliases = ArgumentAliases::of_names(&[("path", "file_path")]);
 
     fn to_canonical(args: ReadFormArgs) -> Value {
-        json!({"file_path": args.file_path, "offset": args.offset.saturating_sub(1), "limit": args.limit})
+        json!({"file_path": args.file_path, "offset": args.offset.saturating_sub(1), "limit": args.limit, "column": (args.column > 0).then_some(args.column)})
     }
 }
 
@@ -54,8 +58,7 @@ pub(crate) struct LsFormArgs {
 
 impl TypedTitleForm for LsForm {
     type Args = LsFormArgs;
-    const DESCRIPTION: &'static str =
-        "Lists a directory, hidden files included. Directories end with `/`.";
+    const DESCRIPTION: &'static str = "Lists a directory, hidden files included, with sizes and times of change. Directories end with `/`.";
 
     fn to_canonical(args: LsFormArgs) -> Value {
         json!({"path": args.path})

@@ -6,10 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use stead_core::ArgumentAliases;
 
-const FILE_PATH: ArgumentAliases = ArgumentAliases {
-    names: &[("path", "file_path")],
-    values: &[],
-};
+const FILE_PATH: ArgumentAliases = ArgumentAliases::of_names(&[("path", "file_path")]);
 
 pub(crate) struct WriteForm;
 

@@ -2,6 +2,7 @@
 
 use super::Session;
 use serde_json::json;
+use std::time::{Duration, UNIX_EPOCH};
 use stead_core::{Block, Media};
 
 #[tokio::test]
@@ -180,7 +181,16 @@ async fn a_listing_shows_directories_sizes_and_what_is_special() {
     let s = Session::with(&[("b.txt", "12345"), (".hidden", ""), ("dir/x", "")]);
     std::os::unix::fs::symlink("/etc", s.os("out")).unwrap();
     std::fs::create_dir(s.os("none")).unwrap();
-    let expected = ".hidden  (0 bytes)\nb.txt  (5 bytes)\ndir/\nnone/\nout  (special, or leads out of the workspace)";
+    for (file, minutes) in [("b.txt", 0), (".hidden", 61)] {
+        let file = std::fs::File::options()
+            .write(true)
+            .open(s.os(file))
+            .unwrap();
+        file.set_modified(UNIX_EPOCH + Duration::from_secs(minutes * 60))
+            .unwrap();
+    }
+    let expected = ".hidden  (0 bytes, 1970-01-01 01:01Z)\nb.txt  (5 bytes, 1970-01-01 00:00Z)\ndir/\nnone/\n\
+                    out  (special, or leads out of the workspace)";
     assert_eq!(s.call("ls", json!({})).await.as_deref(), Ok(expected));
     assert_eq!(
         s.call("ls", json!({"path": "none"})).await.as_deref(),
@@ -225,4 +235,53 @@ async fn info_tells_what_a_file_is() {
             .unwrap()
             .contains("kind: directory")
     );
+}
+
+#[tokio::test]
+async fn a_long_line_can_be_read_to_its_end() {
+    let line = format!("{}LAST", "ä".repeat(4500));
+    let s = Session::with(&[("one.json", line.as_str()), ("two.txt", "x\ny\n")]);
+    let mut read = String::new();
+    let mut column = 0;
+    loop {
+        let args = json!({"file_path": "one.json", "column": column});
+        let shown = s.call("read_file", args).await.unwrap();
+        let (row, notice) = shown.split_once('\n').unwrap_or((shown.as_str(), ""));
+        let text = row.strip_prefix("     1  ").unwrap();
+        read.push_str(text.split(" […").next().unwrap());
+        if notice.is_empty() {
+            break;
+        }
+        column += 2000;
+        let told = format!("[the clipped line goes on with offset=0, column={column}]");
+        assert_eq!(notice, told);
+    }
+    assert_eq!(read, line);
+    let args = json!({"file_path": "two.txt", "column": 1});
+    let shown = s.call("read_file", args).await.unwrap();
+    assert_eq!(shown, "     1  \n[1 more line; continue with offset=1]");
+}
+
+#[tokio::test]
+async fn a_match_in_a_long_line_is_shown() {
+    let line = format!("{{{}LASTKEY{}}}", "a".repeat(25_000), "b".repeat(4_000));
+    let s = Session::with(&[("one.json", line.as_str())]);
+    let shown = s
+        .call("grep_files", json!({"pattern": "LASTKEY"}))
+        .await
+        .unwrap();
+    assert!(
+        shown.starts_with("one.json:1: […24501 bytes before] aaa"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("aLASTKEYb") && shown.ends_with("b […2508 more bytes]"),
+        "{shown}"
+    );
+    assert!(shown.len() < 2200, "{}", shown.len());
+    let shown = s
+        .call("grep_files", json!({"pattern": "^.a"}))
+        .await
+        .unwrap();
+    assert!(shown.starts_with("one.json:1: {aaa"), "{shown}");
 }

@@ -9,8 +9,9 @@ use stead_core::{AccessKind, Block, PathAccess, PathScope, Risk, ToolKind};
 use stead_tools::builtin::READ_FILE;
 use stead_tools::{
     CallPlan, Output, PlanError, Registry, Surface, ToolCx, ToolDef, ToolError, ToolIdentity,
-    TypedTool, file_tools, typed_tool,
+    TypedTool, file_tools, task_tools, todo_tools, typed_tool,
 };
+use stead_vfs::VPath;
 
 fn registry() -> Registry {
     Registry::new(file_tools()).unwrap()
@@ -51,6 +52,7 @@ fn specs_are_sorted_and_their_schemas_have_no_noise() {
             "file_path": {"type": "string", "description": "Path of the file, relative to the workspace."},
             "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "Lines to skip from the start."},
             "limit": {"type": "integer", "minimum": 1, "default": 2000, "description": "Most lines to read."},
+            "column": {"type": "integer", "minimum": 0, "maximum": 5_000_000, "default": 0, "description": "Characters to skip in the first line, to go on in a long one."},
         },
     });
     assert_eq!(*read.parameters, expected);
@@ -83,6 +85,42 @@ fn aliases_of_tools_parameters_and_values_become_canonical() {
 }
 
 #[test]
+fn the_parameters_of_other_harnesses_are_understood() {
+    let path = |text: &str| VPath::parse(text).unwrap();
+    let tools = [
+        file_tools(),
+        todo_tools(),
+        task_tools(&path("TASKS.yaml"), None),
+    ];
+    let registry = Registry::new(tools.into_iter().flatten()).unwrap();
+    #[rustfmt::skip]
+    let cases = [
+        // OpenPaw.
+        ("grep_files", json!({"pattern": "x", "file_pattern": "*.md", "case_sensitive": false, "context_lines": 2}), "grep_files",
+            json!({"pattern": "x", "glob": "*.md", "ignore_case": true, "context": 2})),
+        ("grep_files", json!({"pattern": "x", "case_sensitive": true}), "grep_files", json!({"pattern": "x", "ignore_case": false})),
+        ("write_plan", json!({"steps": [{"step": "dig"}, {"step": "sow", "status": "in_progress"}]}), "write_todos",
+            json!({"todos": [{"content": "dig", "status": "pending"}, {"content": "sow", "status": "in_progress"}]})),
+        ("file_info", json!({"path": "a"}), "file_info", json!({"file_path": "a"})),
+        // AgentScope, Java and Python.
+        ("read_file", json!({"path": "a", "offset": 0, "limit": 0}), "read_file", json!({"file_path": "a", "offset": 0})),
+        ("list_files", json!({"path": "d"}), "ls", json!({"path": "d"})),
+        ("TaskCreate", json!({"subject": "Dig", "description": "a hole"}), "create_task",
+            json!({"description": "Dig: a hole", "type": "custom"})),
+        ("TaskCreate", json!({"subject": "Dig"}), "create_task", json!({"description": "Dig", "type": "custom"})),
+        ("TaskUpdate", json!({"task_id": "t", "description": "deeper"}), "update_task", json!({"task_id": "t", "notes": "deeper"})),
+    ];
+    for (name, given, tool, args) in cases {
+        let prepared = registry.prepare(name, given.clone()).unwrap();
+        assert_eq!(
+            (prepared.spec().name.as_str(), prepared.args()),
+            (tool, &args),
+            "{name} {given}"
+        );
+    }
+}
+
+#[test]
 fn refusals_name_the_parameter_and_the_nearest_one() {
     let registry = registry();
     let long = "x".repeat(1000);
@@ -93,7 +131,7 @@ fn refusals_name_the_parameter_and_the_nearest_one() {
         ("read_file", json!({}), vec!["`file_path` is missing", "limit (integer, optional)"]),
         ("read_file", json!({"file_path": "a", "ofset": 1}), vec!["no parameter `ofset`, did you mean `offset`?"]),
         ("read_file", json!({"file_path": "a", "limit": "many"}), vec!["`limit`", "\"many\"", "integer"]),
-        ("read_file", json!({"file_path": "a", "limit": 0}), vec!["`limit`", "minimum"]),
+        ("grep_files", json!({"pattern": "a", "max_matches": 0}), vec!["`max_matches`", "minimum"]),
         ("read_file", json!({"file_path": 7}), vec!["`file_path`", "string"]),
         ("read_file", json!(["a"]), vec!["must be a JSON object"]),
         ("write_file", json!({"file_path": "a", "content": "", "mode": "replace"}), vec!["`mode`", "\"overwrite\""]),

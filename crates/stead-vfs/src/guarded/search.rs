@@ -5,7 +5,8 @@ use super::{Guarded, with_path};
 use crate::VPath;
 use crate::rules::RuleDecision;
 use crate::search::{
-    Bounds, FileSearchError, GlobQuery, GlobResult, GrepQuery, GrepResult, Search, Visible,
+    Bounds, FileSearchError, GlobQuery, GlobResult, GrepQuery, GrepResult, Search, UnsearchedPart,
+    Visible,
 };
 use futures_util::future::BoxFuture;
 use std::collections::BTreeSet;
@@ -85,12 +86,11 @@ impl Guarded {
     }
 
     /// Returns those parts that could not be searched and may be shown.
-    async fn visible_failures(&self, failed: Vec<String>) -> Vec<String> {
+    async fn visible_failures(&self, failed: Vec<UnsearchedPart>) -> Vec<UnsearchedPart> {
         let links = self.read_links().await;
-        let part = |text: &str| VPath::parse(text.split(": ").next().unwrap_or(text)).ok();
         failed
             .into_iter()
-            .filter(|text| part(text).is_none_or(|p| !self.is_denied(AccessKind::Read, &p, &links)))
+            .filter(|part| !self.is_denied(AccessKind::Read, &part.path, &links))
             .collect()
     }
 }

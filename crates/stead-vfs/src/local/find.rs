@@ -55,7 +55,7 @@ impl LocalInner {
             paths,
             truncated,
             timed_out: stop.timed_out(),
-            failed: Vec::new(),
+            failed: stop.unsearched_parts(),
             needs_approval: 0,
         })
     }
@@ -120,7 +120,7 @@ impl LocalInner {
             truncated,
             timed_out: stop.timed_out(),
             unreadable,
-            failed: Vec::new(),
+            failed: stop.unsearched_parts(),
             needs_approval: 0,
         })
     }

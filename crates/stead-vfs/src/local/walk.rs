@@ -9,7 +9,9 @@ use super::ignores::{self, IgnoreFileNames};
 use super::root;
 use crate::glob::DotFiles;
 use crate::ignores::{Ignores, IsDir};
+use crate::{UnsearchedPart, VPath};
 use rustix::fs::{AtFlags, FileType, RawDir};
+use rustix::io::Errno;
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
 use std::mem::MaybeUninit;
@@ -22,6 +24,9 @@ use tokio_util::sync::CancellationToken;
 
 /// The size of the buffer for the kernel's directory entries.
 const ENTRIES_BYTES: usize = 32 * 1024;
+
+/// The maximum number of directories that a search names because they could not be read.
+const MAX_UNSEARCHED: usize = 10;
 
 /// The actions of a walk. Paths are from the root of the file system.
 pub(super) trait Visitor: Send {
@@ -45,6 +50,8 @@ pub(super) struct WalkStop {
     cancel: CancellationToken,
     deadline: Instant,
     timed_out: AtomicBool,
+    /// The first directories that could not be read.
+    unsearched: Mutex<Vec<UnsearchedPart>>,
 }
 
 impl WalkStop {
@@ -53,7 +60,32 @@ impl WalkStop {
             cancel,
             deadline,
             timed_out: AtomicBool::new(false),
+            unsearched: Mutex::default(),
         }
+    }
+
+    /// Notes that a directory could not be read. One that was removed meanwhile has no files.
+    fn note_unreadable(&self, path: &str, error: Errno) {
+        if matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::LOOP) {
+            return;
+        }
+        let Ok(path) = VPath::parse(path) else { return };
+        let mut parts = self
+            .unsearched
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if parts.len() < MAX_UNSEARCHED {
+            let reason = std::io::Error::from(error).kind().to_string();
+            parts.push(UnsearchedPart { path, reason });
+        }
+    }
+
+    /// Returns the directories that could not be read, sorted by path.
+    pub(super) fn unsearched_parts(&self) -> Vec<UnsearchedPart> {
+        let parts = self.unsearched.lock();
+        let mut parts = parts.unwrap_or_else(PoisonError::into_inner).clone();
+        parts.sort_by(|a, b| a.path.cmp(&b.path));
+        parts
     }
 
     /// Returns whether the walk must end.
@@ -226,8 +258,8 @@ impl<V: Visitor> WalkWorker<V> {
         }
     }
 
-    /// Visits the files of a directory and leaves its directories in `found`. A directory that
-    /// cannot be read, or is no longer one, has none.
+    /// Visits the files of a directory and leaves its directories in `subdirectories`. A directory
+    /// that cannot be read is noted.
     fn directory(&mut self, job: WalkJob, stop: &WalkStop) {
         let (dir, path, above) = match job {
             WalkJob::Open(WalkStart { dir, path, ignores }) => (dir, path, ignores),
@@ -237,15 +269,17 @@ impl<V: Visitor> WalkWorker<V> {
                 path,
                 ignores,
             } => {
-                let Ok(dir) =
-                    root::subdirectory(parent.as_fd(), OsStr::from_bytes(name.to_bytes()))
-                else {
-                    return;
-                };
-                (dir, path, ignores)
+                let name = OsStr::from_bytes(name.to_bytes());
+                match root::subdirectory(parent.as_fd(), name) {
+                    Ok(dir) => (dir, path, ignores),
+                    Err(error) => return stop.note_unreadable(&path, error),
+                }
             }
         };
-        let ignore_files = self.read(&dir);
+        let ignore_files = match self.read(&dir) {
+            Ok(files) => files,
+            Err(error) => return stop.note_unreadable(&path, error),
+        };
         let ignores = ignores::below(above, dir.as_fd(), &path, ignore_files);
         let dir = Arc::new(dir);
         self.path.clear();
@@ -308,12 +342,13 @@ impl<V: Visitor> WalkWorker<V> {
     }
 
     /// Reads the names of a directory, sorted and without hidden ones.
-    fn read(&mut self, dir: &File) -> IgnoreFileNames {
+    fn read(&mut self, dir: &File) -> rustix::io::Result<IgnoreFileNames> {
         self.names.clear();
         self.entries.clear();
         let mut found = IgnoreFileNames::default();
         let mut entries = RawDir::new(dir, &mut self.raw);
-        while let Some(Ok(entry)) = entries.next() {
+        while let Some(entry) = entries.next() {
+            let entry = entry?;
             let name = entry.file_name().to_bytes_with_nul();
             match name {
                 b".\0" | b"..\0" => continue,
@@ -339,7 +374,7 @@ impl<V: Visitor> WalkWorker<V> {
         let names = &self.names;
         self.entries
             .sort_unstable_by(|a, b| names[a.start..a.end].cmp(&names[b.start..b.end]));
-        found
+        Ok(found)
     }
 }
 

@@ -5,7 +5,7 @@ use super::LocalInner;
 use super::error;
 use super::root::{self, EntryLocation, Parents};
 use crate::{Expect, VPath, Version, VfsError, rebase};
-use rustix::fs::{AtFlags, RenameFlags};
+use rustix::fs::{Access, AtFlags, RenameFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -42,6 +42,7 @@ impl LocalInner {
         };
         let before = place.stat().map_err(|e| failed(e.into()))?;
         check_expectation(path, before.as_ref(), expect)?;
+        check_writable(path, &place, before.as_ref())?;
 
         let temporary = TempFile::create(self, place, before.map(|stat| stat.st_mode & 0o7777))
             .map_err(failed)?;
@@ -56,6 +57,7 @@ impl LocalInner {
             .locate_content(path, Parents::Create(&*self.disk))?;
         let before = place.stat().map_err(|e| error::at(path, e))?;
         check_expectation(path, before.as_ref(), &Expect::Any)?;
+        check_writable(path, &place, before.as_ref())?;
         let mode = before.map(|stat| stat.st_mode & 0o7777);
         TempFile::create(self, place, mode).map_err(|e| error::at(path, e))
     }
@@ -159,6 +161,24 @@ fn check_expectation(
             root::require_file(path, stat)
         }
         (Expect::Version(_), Some(_) | None) => Err(VfsError::Changed(path.clone())),
+    }
+}
+
+/// Checks whether this user may write the file. Replacing it needs only rights to its directory, and
+/// would make a file of another user one's own.
+fn check_writable(
+    path: &VPath,
+    place: &EntryLocation,
+    found: Option<&rustix::fs::Stat>,
+) -> Result<(), VfsError> {
+    if found.is_none() {
+        return Ok(());
+    }
+    let dir = place.dir.as_fd();
+    match rustix::fs::accessat(dir, place.name(), Access::WRITE_OK, AtFlags::EACCESS) {
+        Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => Err(VfsError::ReadOnly(path.clone())),
+        // Other problems are those of the write itself.
+        Ok(()) | Err(_) => Ok(()),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::glob::{DotFiles, PathGlob};
 use crate::grep::{self, relative_start};
 use crate::ignores::{Ignores, IsDir};
 use crate::search::{
-    Bounds, FileSearchError, GlobQuery, GlobResult, GrepQuery, GrepResult, Visible,
+    Bounds, FileSearchError, GlobQuery, GlobResult, GrepQuery, GrepResult, UnsearchedPart, Visible,
 };
 use crate::{FileMatches, VPath, Vfs, VfsError, find, rebase};
 use futures_util::future::join_all;
@@ -84,6 +84,7 @@ impl Routes {
                         .paths
                         .iter_mut()
                         .for_each(|path| *path = full_path(&part.at, path));
+                    move_parts(&mut found.failed, &part.at);
                     Ok(found)
                 }
             }
@@ -166,6 +167,7 @@ impl Routes {
                         .files
                         .iter_mut()
                         .for_each(|file| file.path = full_path(&part.at, &file.path));
+                    move_parts(&mut found.failed, &part.at);
                     Ok(found)
                 }
             }
@@ -315,7 +317,7 @@ impl Routes {
         root: &VPath,
         parts: &[MountSearch<'_>],
         results: Vec<Result<T, FileSearchError>>,
-        failed: &mut Vec<String>,
+        failed: &mut Vec<UnsearchedPart>,
     ) -> Result<Vec<T>, FileSearchError> {
         let mut found = Vec::new();
         for (part, result) in parts.iter().zip(results) {
@@ -324,12 +326,22 @@ impl Routes {
                 Err(FileSearchError::Vfs(VfsError::NotFound(_) | VfsError::NotDirectory(_)))
                     if part.start == *root && self.is_fixed(root) => {}
                 Err(FileSearchError::Vfs(error)) if parts.len() > 1 => {
-                    failed.push(format!("{}: {error}", part.at))
+                    failed.push(UnsearchedPart {
+                        path: part.at.clone(),
+                        reason: error.to_string(),
+                    });
                 }
                 Err(error) => return Err(error),
             }
         }
         Ok(found)
+    }
+}
+
+/// Moves parts of a file system to where it is mounted.
+fn move_parts(parts: &mut [UnsearchedPart], at: &VPath) {
+    for part in parts {
+        part.path = full_path(at, &part.path);
     }
 }
 

@@ -105,6 +105,8 @@ pub enum RuleError {
 pub struct Rules {
     protected: Protected,
     rules: Vec<CompiledRule>,
+    /// Further lists, each of which can only narrow what the others allow.
+    narrowing: Vec<Vec<CompiledRule>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -143,25 +145,51 @@ impl Rules {
         Ok(Self {
             protected,
             rules: rules.collect::<Result<_, _>>()?,
+            narrowing: Vec::new(),
         })
     }
 
     /// Returns the rules of an agent whose layout protects `protected`, compiled already.
     pub fn from_checked(rules: &[CheckedRule], protected: Protected) -> Self {
-        let rules = rules.iter().map(|rule| rule.compiled.clone()).collect();
-        Self { protected, rules }
+        Self {
+            protected,
+            rules: rules.iter().map(|rule| rule.compiled.clone()).collect(),
+            narrowing: Vec::new(),
+        }
+    }
+
+    /// Returns the rules with a further list, which can only narrow them: the strictest of the
+    /// decisions of all lists holds.
+    pub fn narrowed_by(&self, rules: &[CheckedRule]) -> Self {
+        let mut narrowed = self.clone();
+        if !rules.is_empty() {
+            let rules = rules.iter().map(|rule| rule.compiled.clone());
+            narrowed.narrowing.push(rules.collect());
+        }
+        narrowed
     }
 
     /// Returns the rules for where nobody can be asked: what would ask is denied.
     pub fn without_asking(&self) -> Self {
         let mut rules = self.clone();
-        for rule in &mut rules.rules {
+        let further = rules.narrowing.iter_mut().flatten();
+        for rule in rules.rules.iter_mut().chain(further) {
             rule.mode = match rule.mode {
                 VerdictKind::Ask | VerdictKind::Deny => VerdictKind::Deny,
                 VerdictKind::Allow => VerdictKind::Allow,
             };
         }
         rules
+    }
+
+    /// Returns the rules for paths that the arguments of a call name, if they differ: such a call
+    /// cannot change files that tools keep for the agent.
+    pub fn for_named_paths(&self) -> Option<Self> {
+        let protected = self.protected.for_named_paths()?;
+        Some(Self {
+            protected,
+            ..self.clone()
+        })
     }
 
     /// Returns whether `path` may be read or written, and the rule that decides. Only the name of
@@ -235,22 +263,14 @@ impl Rules {
         if let Some(protection) = links.protection_for(kind, path) {
             return RuleDecision::LinkTarget(protection);
         }
-        let of_kind = self
-            .rules
-            .iter()
-            .enumerate()
-            .filter(|(_, rule)| rule.operations.contains(&kind));
-        for (index, rule) in of_kind {
-            if let Some(pattern) = rule.patterns.iter().find(|pattern| pattern.covers(&names)) {
-                return RuleDecision::Rule {
-                    index,
-                    pattern: pattern.text(),
-                    kind,
-                    mode: rule.mode,
-                };
+        let mut strictest = decide_by_list(&self.rules, kind, &names);
+        for list in &self.narrowing {
+            let decided = decide_by_list(list, kind, &names);
+            if strictness(decided.kind()) > strictness(strictest.kind()) {
+                strictest = decided;
             }
         }
-        RuleDecision::NoRule
+        strictest
     }
 
     /// Returns the names at the root whose targets are protected if they are links.
@@ -278,6 +298,38 @@ impl Rules {
         let path = pattern.literal()?;
         self.protected
             .protection_for(kind, &path.split('/').collect::<Vec<_>>())
+    }
+}
+
+/// Returns the decision of the first rule of a list that covers the path.
+fn decide_by_list<'a>(
+    rules: &'a [CompiledRule],
+    kind: AccessKind,
+    names: &[&str],
+) -> RuleDecision<'a> {
+    let of_kind = rules
+        .iter()
+        .enumerate()
+        .filter(|(_, rule)| rule.operations.contains(&kind));
+    for (index, rule) in of_kind {
+        if let Some(pattern) = rule.patterns.iter().find(|pattern| pattern.covers(names)) {
+            return RuleDecision::Rule {
+                index,
+                pattern: pattern.text(),
+                kind,
+                mode: rule.mode,
+            };
+        }
+    }
+    RuleDecision::NoRule
+}
+
+/// Orders verdicts by how much they restrict.
+fn strictness(kind: VerdictKind) -> u8 {
+    match kind {
+        VerdictKind::Allow => 0,
+        VerdictKind::Ask => 1,
+        VerdictKind::Deny => 2,
     }
 }
 

@@ -25,6 +25,9 @@ pub struct Protected {
     hidden: &'static [&'static str],
     /// Exceptions to `marks` and `unwritable`.
     writable: &'static [&'static [&'static str]],
+    /// Further exceptions, for tools that choose these paths themselves. A call whose arguments name
+    /// one cannot change it.
+    tool_files: &'static [&'static [&'static str]],
     /// The folder in which `agents/<id>/` lies; empty for the root.
     runtime: &'static str,
     /// The folder of facts that wait for review; empty for none.
@@ -66,6 +69,7 @@ impl Protected {
             unwritable: &[],
             hidden: &[],
             writable: &[],
+            tool_files: &[],
             runtime,
             quarantine: "",
         }
@@ -90,6 +94,18 @@ impl Protected {
     /// its names.
     pub const fn with_writable(self, writable: &'static [&'static [&'static str]]) -> Self {
         Self { writable, ..self }
+    }
+
+    /// Adds files that tools keep for the agent although they lie below a path that it cannot
+    /// change, each as its names.
+    pub const fn with_tool_files(self, tool_files: &'static [&'static [&'static str]]) -> Self {
+        Self { tool_files, ..self }
+    }
+
+    /// Returns the protection from calls whose arguments name the path, if it differs.
+    pub(crate) fn for_named_paths(self) -> Option<Self> {
+        let tool_files: &[&[&str]] = &[];
+        (!self.tool_files.is_empty()).then_some(Self { tool_files, ..self })
     }
 
     /// Sets the folder of facts that wait for review.
@@ -220,7 +236,8 @@ impl Protected {
                     .unwritable_paths()
                     .find(|path| below(path, names).is_some());
                 // An exception must match in case too.
-                let open = self.writable.iter().any(|path| names.starts_with(path));
+                let mut open = self.writable.iter().chain(self.tool_files);
+                let open = open.any(|path| names.starts_with(path));
                 fixed.filter(|_| !open).map(Protection::Fixed)
             }
         }

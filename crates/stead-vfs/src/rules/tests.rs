@@ -255,3 +255,41 @@ fn the_id_of_a_rule_is_its_content_and_not_its_position() {
     assert_eq!(ids(&alone)[0].as_str(), "permissions:ask write docs/**");
     assert_ne!(ids(&alone), ids(&changed));
 }
+
+#[test]
+fn a_further_list_can_only_narrow() {
+    let rule = |mode, path: &str| Rule {
+        operations: vec![AccessKind::Read, AccessKind::Write],
+        paths: vec![path.to_owned()],
+        mode,
+    };
+    let checked = |rules: Vec<Rule>| -> Vec<CheckedRule> {
+        let rules = rules.into_iter().enumerate();
+        rules
+            .map(|(i, rule)| CheckedRule::new(i, rule).unwrap())
+            .collect()
+    };
+    let base = [
+        rule(VerdictKind::Deny, "secrets/**"),
+        rule(VerdictKind::Ask, "docs/**"),
+    ];
+    let base = Rules::new(&base, Protected::workspace("")).unwrap();
+    let own = checked(vec![
+        rule(VerdictKind::Allow, "secrets/**"),
+        rule(VerdictKind::Allow, "docs/**"),
+        rule(VerdictKind::Allow, "src/**"),
+        rule(VerdictKind::Deny, "**"),
+    ]);
+    let narrowed = base.narrowed_by(&own);
+    for (path, before, after) in [
+        ("secrets/a", VerdictKind::Deny, VerdictKind::Deny),
+        ("docs/a", VerdictKind::Ask, VerdictKind::Ask),
+        ("src/a", VerdictKind::Allow, VerdictKind::Allow),
+        ("other/a", VerdictKind::Allow, VerdictKind::Deny),
+    ] {
+        let path = VPath::parse(path).unwrap();
+        let kinds = [&base, &narrowed].map(|rules| rules.decide(AccessKind::Read, &path).kind);
+        assert_eq!(kinds, [before, after], "{path}");
+    }
+    assert_eq!(base.narrowed_by(&[]), base);
+}

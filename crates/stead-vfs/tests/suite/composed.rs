@@ -42,7 +42,7 @@ async fn glob(vfs: &dyn Vfs, pattern: &str) -> (Vec<String>, Vec<String>) {
         .unwrap();
     (
         found.paths.iter().map(ToString::to_string).collect(),
-        found.failed,
+        found.failed.iter().map(ToString::to_string).collect(),
     )
 }
 

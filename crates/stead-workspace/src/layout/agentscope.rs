@@ -10,6 +10,7 @@ pub(super) static DEF: LayoutDef = LayoutDef {
     protected: stead::PROTECTED,
     profiles_dir: stead::PROFILES_DIR,
     scaffold: &stead::SCAFFOLD,
+    configure_scaffold: Some(stead::configure_scaffold),
     empty_allow: EmptyAllow::Everything,
     built_in_surface: super::BuiltInSurface::Applies,
     memory_flush: true,

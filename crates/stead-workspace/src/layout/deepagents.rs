@@ -1,11 +1,12 @@
 //! Deep Agents: `AGENTS.md` files as memory, and folders of skills.
 
+use super::project_files::load_project_files;
 use super::{
     Draft, Layout, LayoutDef, LayoutMark, LoadCx, MarkRank, MarkStrength, SettingsText, stead,
 };
 use crate::{
     AgentMode, AgentSpec, ContextFile, ContextRendering, Finding, FrontMatter, ScaffoldFile,
-    SubagentIsolation, WorkspacePaths,
+    Severity, SubagentIsolation, WorkspacePaths,
 };
 use serde::{Deserialize, Serialize};
 use stead_model::ModelSettings;
@@ -59,6 +60,7 @@ async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
         file.rendering = ContextRendering::WithoutComments;
     }
     load_subagents(&mut draft).await;
+    load_project_files(&mut draft).await;
     draft
 }
 
@@ -84,21 +86,30 @@ async fn load_subagents(draft: &mut Draft<'_>) {
             continue;
         };
         match parse(&folder, &read) {
-            Ok(spec) if draft.agents.contains_key(&spec.name) => {
-                draft.note(Finding::error(
+            Ok((spec, _)) if draft.agents.contains_key(&spec.name) => {
+                draft.note(Finding::new(
+                    Severity::NonFatal,
                     &read.file,
                     format!("there are two agents `{}`; rename one", spec.name),
                 ));
             }
-            Ok(spec) => drop(draft.agents.insert(spec.name.clone(), spec)),
-            Err(finding) => draft.note(finding),
+            Ok((spec, findings)) => {
+                findings.into_iter().for_each(|finding| draft.note(finding));
+                draft.agents.insert(spec.name.clone(), spec);
+            }
+            // The agent is left out.
+            Err(finding) => draft.note(Finding {
+                severity: Severity::NonFatal,
+                ..finding
+            }),
         }
     }
 }
 
-fn parse(folder: &str, read: &SettingsText) -> Result<AgentSpec, Finding> {
+fn parse(folder: &str, read: &SettingsText) -> Result<(AgentSpec, Vec<Finding>), Finding> {
     let split = FrontMatter::split(&read.file, &read.text)?;
-    let document = split.parse_document(&read.file)?;
+    let mut document = split.parse_document(&read.file)?;
+    let findings = document.remove_unknown_keys::<DeepagentsFrontMatter>();
     let matter: DeepagentsFrontMatter = document.deserialize_into()?;
     let Some(description) = matter.description.filter(|text| !text.trim().is_empty()) else {
         return Err(document.error(
@@ -118,7 +129,7 @@ fn parse(folder: &str, read: &SettingsText) -> Result<AgentSpec, Finding> {
         )
         .with_position(spot));
     }
-    Ok(AgentSpec {
+    let spec = AgentSpec {
         name: matter.name.unwrap_or_else(|| folder.to_owned()),
         source: read.file.clone(),
         mode: AgentMode::Subagent,
@@ -130,7 +141,8 @@ fn parse(folder: &str, read: &SettingsText) -> Result<AgentSpec, Finding> {
         isolation: SubagentIsolation::Shared,
         prompt,
         ..AgentSpec::default()
-    })
+    };
+    Ok((spec, findings))
 }
 
 fn paths(layout: Layout) -> WorkspacePaths {

@@ -288,7 +288,10 @@ async fn load_subagents(draft: &mut Draft<'_>) {
             continue;
         }
         let dir = format!("{SUBAGENTS_DIR}/{folder}");
-        let Some(mut spec) = load_subagent(draft, &folder, &dir).await else {
+        let before = draft.finding_count();
+        let spec = load_subagent(draft, &folder, &dir).await;
+        draft.soften_findings(before);
+        let Some(mut spec) = spec else {
             continue;
         };
         let skills = skill_names(draft, &format!("{dir}/skills")).await;

@@ -1,11 +1,12 @@
 //! A definition that is being loaded.
 
-use super::LoadCx;
+use super::{LoadCx, ModelUse, Strictness};
 use crate::{
     AgentConfig, AgentSpec, Definition, Finding, FixedText, HookSpec, Layout, SettingOrigin,
     SettingsDocument, Severity, WorkspacePaths,
 };
 use crate::{Surface, ToolLists, parse_dotenv};
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use stead_core::{UnsetVariable, VariableSyntax};
 use stead_vfs::{FileKind, ReadRange, VPath, Vfs, VfsError};
@@ -120,9 +121,49 @@ impl<'a> Draft<'a> {
         self.findings.truncate(told);
     }
 
+    /// Makes errors after the first `told` findings non-fatal.
+    pub(crate) fn soften_findings(&mut self, told: usize) {
+        let later = self.findings.iter_mut().skip(told);
+        later
+            .filter(|finding| finding.severity == Severity::Error)
+            .for_each(|finding| finding.severity = Severity::NonFatal);
+    }
+
+    /// Makes non-fatal findings about files in `folder` errors, because a run needs those files.
+    pub(crate) fn harden_findings(&mut self, folder: &str) {
+        let inside = |finding: &&mut Finding| {
+            let file = finding.source.file();
+            file.is_some_and(|file| file.starts_with(&format!("{folder}/")))
+        };
+        let findings = self.findings.iter_mut().filter(inside);
+        findings
+            .filter(|finding| finding.severity == Severity::NonFatal)
+            .for_each(|finding| finding.severity = Severity::Error);
+    }
+
     /// Returns the value, or notes the finding.
     pub(crate) fn ok_or_note<T>(&mut self, result: Result<T, Finding>) -> Option<T> {
         result.map_err(|finding| self.note(finding)).ok()
+    }
+
+    /// Returns the severity of a mistake that the layout's own system passes over.
+    pub(crate) fn lenient_severity(&self) -> Severity {
+        match self.layout.def().strictness {
+            Strictness::Strict => Severity::Error,
+            Strictness::Lenient => Severity::NonFatal,
+        }
+    }
+
+    /// Removes keys from the document that settings of type `T` do not have, and notes them, if the
+    /// layout's own system ignores such keys.
+    pub(crate) fn ignore_unknown_keys<T: DeserializeOwned>(
+        &mut self,
+        document: &mut SettingsDocument,
+    ) {
+        match self.layout.def().strictness {
+            Strictness::Strict => {}
+            Strictness::Lenient => self.findings.extend(document.remove_unknown_keys::<T>()),
+        }
     }
 
     /// Records `document` as the origin of settings. `name` returns the known key for a key of the
@@ -184,12 +225,6 @@ impl<'a> Draft<'a> {
     /// Reads a text file of the platform. Returns none if there is no platform or no such file.
     pub(crate) async fn read_platform_file(&mut self, path: &str) -> Option<SettingsText> {
         self.read_file_in(SettingsRoot::Platform, path).await
-    }
-
-    /// Loads a YAML file of the platform and replaces variables.
-    pub(crate) async fn load_platform_yaml(&mut self, path: &str) -> Option<SettingsDocument> {
-        self.load_yaml_in(SettingsRoot::Platform, path, VariableSyntax::All)
-            .await
     }
 
     /// Whether there is anything at `path`.
@@ -272,9 +307,7 @@ impl<'a> Draft<'a> {
     pub(crate) async fn load_dotenv(&mut self, path: &str) {
         let before = self.findings.len();
         let read = self.read_file(path).await;
-        self.findings[before..]
-            .iter_mut()
-            .for_each(|finding| finding.severity = Severity::NonFatal);
+        self.soften_findings(before);
         let Some(read) = read else { return };
         let (variables, findings) = parse_dotenv(&read.file, &read.text);
         self.variables = variables;
@@ -351,15 +384,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Returns the definition, or all findings if there is an error.
-    pub(crate) fn finish(self) -> Result<Definition, Vec<Finding>> {
-        let (errors, findings): (Vec<_>, Vec<_>) = self
-            .findings
-            .into_iter()
-            .partition(|finding| finding.severity == Severity::Error);
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+    /// Returns the definition with all findings.
+    pub(crate) fn finish(self) -> Definition {
         let mut config = self.config;
         config.secrets.extend(
             self.variables
@@ -369,7 +395,7 @@ impl<'a> Draft<'a> {
         );
         config.secrets.retain(|secret| !secret.is_empty());
         config.variables = self.variables;
-        Ok(Definition {
+        Definition {
             layout: self.layout,
             config,
             paths: self.paths,
@@ -380,10 +406,19 @@ impl<'a> Draft<'a> {
             surface: self.surface,
             hooks: self.hooks,
             texts: self.texts,
-            findings,
+            findings: self.findings,
             origins: self.origins,
             profiles: Vec::new(),
-        })
+        }
+    }
+}
+
+/// Returns the severity of a reference to a missing model. It is harmless if another model is used.
+pub(crate) fn unresolved_severity(draft: &Draft<'_>) -> Severity {
+    if draft.options().model.is_some() || draft.options().model_use != ModelUse::Required {
+        Severity::NonFatal
+    } else {
+        Severity::Error
     }
 }
 

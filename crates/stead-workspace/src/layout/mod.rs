@@ -11,6 +11,7 @@ mod deepagents_deploy;
 mod draft;
 mod openharness;
 mod openpaw;
+mod project_files;
 mod stead;
 mod subagents;
 mod table;
@@ -18,18 +19,20 @@ mod table;
 pub use openpaw::{WorkspaceNameError, check_workspace_name};
 pub use table::{
     AgentChoice, AgentToolLists, BuiltInSurface, CheckName, InnerDirs, Layout, LayoutDef,
-    LayoutMark, MarkRank, MarkStrength, UnknownTools,
+    LayoutMark, MarkRank, MarkStrength, Strictness, UnknownTools,
 };
 
 pub(crate) use openharness::{
     TextOr, TextSource, first_duplicate, is_valid_name, list_definitions, suggestion,
 };
 
-pub(crate) use draft::{Draft, SettingsRoot, SettingsText, decode_text, is_secret_name};
-pub(crate) use subagents::parse as parse_subagent;
+pub(crate) use draft::{
+    Draft, SettingsRoot, SettingsText, decode_text, is_secret_name, unresolved_severity,
+};
+pub(crate) use subagents::{ParsedSubagent, definition_id, parse as parse_subagent};
 
+use crate::Definition;
 use crate::profile::ParsedProfile;
-use crate::{Definition, Finding};
 use std::path::PathBuf;
 use std::sync::Arc;
 use stead_vfs::{VPath, Vfs};
@@ -85,8 +88,8 @@ pub struct LoadCx<'a> {
     pub options: &'a OpenOptions,
 }
 
-/// Loads the folder, or returns all findings if there is an error.
-pub(crate) async fn load(layout: Layout, cx: &LoadCx<'_>) -> Result<Definition, Vec<Finding>> {
+/// Loads the folder. The findings of the definition may be errors.
+pub(crate) async fn load(layout: Layout, cx: &LoadCx<'_>) -> Definition {
     let def = layout.def();
     let mut draft = (def.load)(layout, cx).await;
     load_profiles(&mut draft, def.profiles_dir).await;

@@ -1,12 +1,13 @@
 //! The stead layout.
 
+use super::project_files::{CLAUDE_FILE, SERVERS_FILE, load_project_files};
 use super::{
     BuiltInSurface, Draft, Layout, LayoutDef, LayoutMark, LoadCx, MarkRank, MarkStrength,
-    UnknownTools, subagents,
+    Strictness, UnknownTools, subagents,
 };
 use crate::{
-    AgentConfig, ContextFile, FeatureSwitch, Finding, Nested, OpenOption, ScaffoldFile, Severity,
-    WorkspacePaths,
+    AgentConfig, ContextFile, FeatureSwitch, Finding, Nested, OpenOption, ScaffoldChoices,
+    ScaffoldFile, Severity, WorkspacePaths,
 };
 use stead_model::{ModelSettings, check_name};
 use stead_skills::SkillFlavor;
@@ -17,12 +18,15 @@ pub(super) static DEF: LayoutDef = LayoutDef {
     marks: &[
         LayoutMark::new("agent.yaml", MarkRank::Settings, MarkStrength::Strong),
         LayoutMark::new("AGENTS.md", MarkRank::Persona, MarkStrength::Weak),
+        LayoutMark::new(CLAUDE_FILE, MarkRank::Persona, MarkStrength::Weak),
     ],
-    reserved: &["tools.json", ".stead"],
+    reserved: &["tools.json", ".stead", SERVERS_FILE],
     protected: PROTECTED,
     profiles_dir: PROFILES_DIR,
     scaffold: &SCAFFOLD,
+    configure_scaffold: Some(configure_scaffold),
     unknown_tools: UnknownTools::Refused,
+    strictness: Strictness::Strict,
     built_in_surface: BuiltInSurface::Applies,
     memory_flush: true,
     ..LayoutDef::new("stead", |layout, cx| Box::pin(load(layout, cx)))
@@ -53,9 +57,27 @@ pub(super) const SCAFFOLD: [ScaffoldFile; 3] = [
     },
 ];
 
+/// Puts a model into `agent.yaml`.
+pub(super) fn configure_scaffold(
+    choices: &ScaffoldChoices,
+    file: ScaffoldFile,
+) -> Result<String, String> {
+    if choices.channel.is_some() {
+        return Err("channels come in a later version".to_owned());
+    }
+    match &choices.model {
+        Some(model) if file.path == "agent.yaml" => {
+            check_name(model).map_err(|error| error.to_string())?;
+            Ok(format!("model: {model:?}\n\n{}", file.content))
+        }
+        Some(_) | None => Ok(file.content.to_owned()),
+    }
+}
+
 /// Loads the settings, the subagents and the hooks; everything else is read when it is needed.
 async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
     let mut draft = load_agent(layout, cx).await;
+    load_project_files(&mut draft).await;
     load_hooks(&mut draft).await;
     draft
 }

@@ -1,6 +1,6 @@
 //! `subagents/<id>.md`: agent definitions of the stead and agentscope layouts.
 
-use super::{Draft, ModelUse, SettingsText};
+use super::{Draft, ModelUse, SettingsText, Strictness};
 use crate::{
     AgentMode, AgentSpec, Finding, FrontMatter, SettingsDocument, Severity, SpecPolicy,
     SubagentIsolation, tool_problem,
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use stead_model::ModelSettings;
-use stead_vfs::FileKind;
+use stead_vfs::{CheckedRule, FileKind, Rule};
 
 /// The maximum number of findings about names of subagents that do not exist.
 const MAX_DANGLING_FINDINGS: usize = 50;
@@ -22,6 +22,7 @@ struct SubagentFrontMatter {
     mode: Option<AgentMode>,
     model: Option<String>,
     temperature: Option<f64>,
+    #[serde(alias = "topP")]
     top_p: Option<f64>,
     variant: Option<String>,
     #[serde(alias = "maxIters")]
@@ -29,12 +30,16 @@ struct SubagentFrontMatter {
     tools: Option<Vec<String>>,
     skills: Option<Vec<String>>,
     hidden: bool,
+    #[serde(alias = "exposeToUser")]
     expose_to_user: Option<bool>,
     workspace: Option<SubagentWorkspace>,
     system_reminder: Option<String>,
     switch: Vec<String>,
     subagents: Option<Vec<String>>,
     policy: SpecPolicy,
+    #[serde(deserialize_with = "crate::config::permissions")]
+    #[schemars(with = "Vec<Rule>")]
+    permissions: Vec<CheckedRule>,
     background: bool,
     #[serde(alias = "response_format")]
     result_schema: Option<Value>,
@@ -60,14 +65,12 @@ pub(super) async fn load_subagents(draft: &mut Draft<'_>, folder: &str) -> Vec<A
     // workspace.
     let severity = match draft.options().model_use {
         ModelUse::NotNeeded | ModelUse::UnlessRecorded => Severity::NonFatal,
-        ModelUse::Required => Severity::Error,
+        ModelUse::Required => draft.lenient_severity(),
     };
+    let strictness = draft.layout().def().strictness;
     let mut specs = Vec::new();
     for (name, kind) in draft.list_dir(folder).await {
-        let Some(id) = name
-            .strip_suffix(".md")
-            .filter(|id| !id.is_empty() && !id.starts_with('.'))
-        else {
+        let Some(id) = definition_id(&name) else {
             continue;
         };
         if kind == FileKind::Directory {
@@ -76,11 +79,12 @@ pub(super) async fn load_subagents(draft: &mut Draft<'_>, folder: &str) -> Vec<A
         let Some(read) = draft.read_file(&format!("{folder}/{name}")).await else {
             continue;
         };
-        match parse(id, &read) {
-            Ok((spec, findings)) => {
+        match parse(id, &read, strictness) {
+            Ok(ParsedSubagent::Spec(spec, findings)) => {
                 findings.into_iter().for_each(|finding| draft.note(finding));
-                specs.push(spec);
+                specs.push(*spec);
             }
+            Ok(ParsedSubagent::Skipped(finding)) => draft.note(finding),
             Err(finding) => draft.note(Finding {
                 severity,
                 ..finding
@@ -113,10 +117,41 @@ fn referenced_agents(spec: &AgentSpec) -> impl Iterator<Item = (&'static str, &S
     spec.subagents.iter().flatten().map(|to| ("subagents", to))
 }
 
-/// Parses one definition.
-pub(crate) fn parse(id: &str, read: &SettingsText) -> Result<(AgentSpec, Vec<Finding>), Finding> {
+/// Returns the name of the agent that a file in the folder defines, if it defines one.
+pub(crate) fn definition_id(file: &str) -> Option<&str> {
+    let id = file.strip_suffix(".md")?;
+    let is_agent = !id.is_empty() && !id.starts_with('.') && !id.eq_ignore_ascii_case("readme");
+    is_agent.then_some(id)
+}
+
+/// What a file in the folder of definitions is.
+#[derive(Debug, PartialEq)]
+pub(crate) enum ParsedSubagent {
+    /// A definition, with findings about it.
+    Spec(Box<AgentSpec>, Vec<Finding>),
+    /// No definition.
+    Skipped(Finding),
+}
+
+/// Parses one definition. In a lenient layout, a file without front matter is skipped, unknown keys
+/// are ignored, and a list may be written as a text with commas.
+pub(crate) fn parse(
+    id: &str,
+    read: &SettingsText,
+    strictness: Strictness,
+) -> Result<ParsedSubagent, Finding> {
     let split = FrontMatter::split(&read.file, &read.text)?;
-    let document = split.parse_document(&read.file)?;
+    let mut document = split.parse_document(&read.file)?;
+    let mut findings = Vec::new();
+    if strictness == Strictness::Lenient {
+        if split.yaml.is_none() {
+            let text = "is skipped: it has no front matter, so it defines no agent";
+            let finding = Finding::new(Severity::NonFatal, &read.file, text);
+            return Ok(ParsedSubagent::Skipped(finding));
+        }
+        document.split_text_lists(&["tools", "skills"]);
+        findings = document.remove_unknown_keys::<SubagentFrontMatter>();
+    }
     let matter: SubagentFrontMatter = document.deserialize_into()?;
     let Some(description) = matter.description.filter(|text| !text.trim().is_empty()) else {
         return Err(document.error(
@@ -139,7 +174,7 @@ pub(crate) fn parse(id: &str, read: &SettingsText) -> Result<(AgentSpec, Vec<Fin
         }) => SubagentIsolation::Folder(path),
     };
     let body = split.body.trim();
-    let mut findings = inactive_findings(&document);
+    findings.extend(inactive_findings(&document));
     for (i, name) in matter.tools.iter().flatten().enumerate() {
         if let Some((severity @ Severity::NonFatal, text)) = tool_problem(name) {
             findings.push(document.finding(
@@ -184,6 +219,24 @@ pub(crate) fn parse(id: &str, read: &SettingsText) -> Result<(AgentSpec, Vec<Fin
     if policy.max_steps == Some(0) {
         return Err(document.error("steps", "steps must be at least 1"));
     }
+    let (switch_targets, subagents) = match matter.permissions.is_empty() {
+        true => (matter.switch, matter.subagents),
+        false => {
+            for key in ["switch", "subagents"] {
+                let is_set = document
+                    .value()
+                    .get(key)
+                    .is_some_and(|list| list.as_array().is_some_and(|list| !list.is_empty()));
+                if is_set {
+                    let text = format!(
+                        "{key}: an agent with permissions of its own cannot hand work to others, whom they would not bind"
+                    );
+                    findings.push(document.finding(Severity::NonFatal, key, text));
+                }
+            }
+            (Vec::new(), Some(Vec::new()))
+        }
+    };
     let spec = AgentSpec {
         name: id.to_owned(),
         source: read.file.clone(),
@@ -193,8 +246,9 @@ pub(crate) fn parse(id: &str, read: &SettingsText) -> Result<(AgentSpec, Vec<Fin
         system_reminder: matter.system_reminder,
         tools: matter.tools,
         skills: matter.skills,
-        switch_targets: matter.switch,
-        subagents: matter.subagents,
+        switch_targets,
+        subagents,
+        permissions: matter.permissions,
         policy,
         hidden: matter.hidden,
         isolation,
@@ -203,12 +257,13 @@ pub(crate) fn parse(id: &str, read: &SettingsText) -> Result<(AgentSpec, Vec<Fin
         prompt: body.to_owned(),
         ..AgentSpec::default()
     };
-    Ok((spec, findings))
+    Ok(ParsedSubagent::Spec(Box::new(spec), findings))
 }
 
 /// Returns findings for keys that have no effect yet.
 fn inactive_findings(document: &SettingsDocument) -> Vec<Finding> {
-    const INACTIVE_FIELDS: [&str; 3] = ["top_p", "variant", "expose_to_user"];
+    const INACTIVE_FIELDS: [&str; 5] =
+        ["top_p", "topP", "variant", "expose_to_user", "exposeToUser"];
     let set = |key: &&str| {
         document
             .value()
@@ -228,15 +283,62 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn read(matter: &str) -> Result<(AgentSpec, Vec<Finding>), Finding> {
+    fn parse_text(text: String, strictness: Strictness) -> Result<ParsedSubagent, Finding> {
+        let read = SettingsText {
+            file: "subagents/helper.md".to_owned(),
+            text,
+        };
+        parse("helper", &read, strictness)
+    }
+
+    fn read_as(matter: &str, strictness: Strictness) -> Result<(AgentSpec, Vec<Finding>), Finding> {
         let text = format!("---\ndescription: Helps.\n{matter}\n---\nYou help.\n");
-        parse(
-            "helper",
-            &SettingsText {
-                file: "subagents/helper.md".to_owned(),
-                text,
-            },
-        )
+        match parse_text(text, strictness)? {
+            ParsedSubagent::Spec(spec, findings) => Ok((*spec, findings)),
+            ParsedSubagent::Skipped(finding) => Err(finding),
+        }
+    }
+
+    fn read(matter: &str) -> Result<(AgentSpec, Vec<Finding>), Finding> {
+        read_as(matter, Strictness::Strict)
+    }
+
+    #[test]
+    fn an_agent_with_permissions_hands_no_work_to_others() {
+        let matter =
+            "permissions: [{operations: [write], paths: [\"**\"], mode: deny}]\nsubagents: [x]";
+        let (spec, findings) = read(matter).unwrap();
+        assert_eq!(
+            (spec.permissions.len(), spec.subagents),
+            (1, Some(Vec::new()))
+        );
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        let wrong = read("permissions: [{operations: [], paths: [a], mode: deny}]");
+        assert_eq!(wrong.unwrap_err().place.line, 3);
+    }
+
+    #[test]
+    fn a_lenient_layout_passes_over_what_it_does_not_know() {
+        let matter = "name: helper\ntools: read_file, grep_files\nlevel: 3";
+        let (spec, findings) = read_as(matter, Strictness::Lenient).unwrap();
+        assert_eq!(
+            spec.tools.as_deref(),
+            Some(&["read_file".to_owned(), "grep_files".to_owned()][..])
+        );
+        let told: Vec<_> = findings
+            .iter()
+            .map(|f| (f.severity, f.place.line))
+            .collect();
+        assert_eq!(told, [(Severity::NonFatal, 5), (Severity::NonFatal, 3)]);
+        let plain = "# Notes\n\nNo agent.\n".to_owned();
+        let skipped = parse_text(plain.clone(), Strictness::Lenient).unwrap();
+        assert!(matches!(skipped, ParsedSubagent::Skipped(_)), "{skipped:?}");
+        parse_text(plain, Strictness::Strict).unwrap_err();
+        let ids = ["README.md", "readme.md", ".x.md", ".md", "x.txt", "x.md"];
+        assert_eq!(
+            ids.map(definition_id),
+            [None, None, None, None, None, Some("x")]
+        );
     }
 
     #[test]

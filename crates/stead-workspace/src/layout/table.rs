@@ -4,7 +4,7 @@ use super::{Draft, LoadCx, WorkspaceNameError};
 use super::{
     agentscope, agentscope_py, deepagents, deepagents_deploy, openharness, openpaw, stead,
 };
-use crate::{EmptyAllow, ScaffoldFile, Surface};
+use crate::{ConfigureScaffold, EmptyAllow, ScaffoldFile, Surface, ToolsDialect};
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -83,12 +83,19 @@ pub struct LayoutDef {
     pub profiles_dir: &'static str,
     /// The files of a new workspace.
     pub scaffold: &'static [ScaffoldFile],
+    /// The folders of a new workspace, apart from those of its files.
+    pub scaffold_dirs: &'static [&'static str],
+    /// Puts a model and a channel into the files of a new workspace, if the layout has a place for
+    /// them.
+    pub configure_scaffold: Option<ConfigureScaffold>,
     /// The file or folder in which a person writes who the agent is.
     pub persona: &'static str,
     /// How the agent is chosen that a session talks to.
     pub agent_choice: AgentChoice,
     /// What happens to a tool in `tools.json` that does not exist.
     pub unknown_tools: UnknownTools,
+    /// What happens to mistakes in the settings.
+    pub strictness: Strictness,
     /// What an empty `allow` list in `tools.json` means.
     pub empty_allow: EmptyAllow,
     /// How the tool lists of an agent relate to those of the workspace.
@@ -190,6 +197,17 @@ pub enum UnknownTools {
     Ignored,
 }
 
+/// What happens to mistakes in settings that the layout's own system passes over, such as unknown
+/// keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strictness {
+    /// They are errors: the workspace cannot be opened.
+    Strict,
+    /// The faulty part is left out, as by the layout's own system. A validation of the workspace
+    /// reports it.
+    Lenient,
+}
+
 /// How the tool lists of an agent relate to those of the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentToolLists {
@@ -223,9 +241,12 @@ impl LayoutDef {
             private_paths: &[],
             profiles_dir: ".stead/profiles",
             scaffold: &[],
+            scaffold_dirs: &[],
+            configure_scaffold: None,
             persona: "AGENTS.md",
             agent_choice: AgentChoice::BySession,
             unknown_tools: UnknownTools::Ignored,
+            strictness: Strictness::Lenient,
             empty_allow: EmptyAllow::Nothing,
             agent_tool_lists: AgentToolLists::Added,
             surface: Surface::Snake,
@@ -259,6 +280,14 @@ impl Layout {
     /// Returns what agents of this layout cannot write or read.
     pub fn protected(self) -> Protected {
         self.def().protected.with_marks(&RESERVED)
+    }
+
+    /// Returns how the layout reads `tools.json`.
+    pub fn tools_dialect(self) -> ToolsDialect {
+        ToolsDialect {
+            empty_allow: self.def().empty_allow,
+            strictness: self.def().strictness,
+        }
     }
 
     /// Returns the patterns of paths that belong to one owner in some layout.

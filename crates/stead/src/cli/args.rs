@@ -227,6 +227,15 @@ pub(crate) struct GcArgs {
 pub(crate) struct InitArgs {
     /// The folder [default: the workspace]
     pub(crate) dir: Option<PathBuf>,
+    /// The folder in which the new one is made
+    #[arg(long, value_name = "DIR", requires = "dir")]
+    pub(crate) path: Option<PathBuf>,
+    /// The model to put into the settings
+    #[arg(short, long, value_name = "PROVIDER:MODEL")]
+    pub(crate) model: Option<String>,
+    /// The kind of channel to put into the settings, in the openpaw layout
+    #[arg(long, value_name = "KIND")]
+    pub(crate) channel: Option<String>,
 }
 
 #[derive(Debug, Args)]

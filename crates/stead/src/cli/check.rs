@@ -4,7 +4,7 @@ use super::args::{CheckArgs, GlobalArgs};
 use super::env::ProcessEnv;
 use super::error::{CliError, option_flag, with_hint};
 use super::locate::{open_options, workspace_dir};
-use super::open_agent::{open_agent, open_workspace, variable};
+use super::open_agent::{open_agent, variable};
 use super::print::{outln, to_json};
 use super::skills::SkillContext;
 use super::style::Style;
@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use stead::agent::{Agent, BuildError, resolve_model_files};
+use stead::agent::{Agent, inspect_folder, inspect_user_folder, resolve_model_files};
 use stead::core::counted;
 use stead::core::{AccessKind, PermissionMode, VerdictKind};
 use stead::model::{ModelSettings, connect, lookup};
@@ -114,22 +114,15 @@ fn print_row(row: &CheckRow, style: Style) {
 async fn run_checks(common: &GlobalArgs, env: &ProcessEnv) -> Result<Vec<CheckRow>, CliError> {
     let dir = workspace_dir(common, env)?;
     let options = open_options(common, env, &dir)?;
-    let workspace = match open_workspace(&dir, options, env).await {
-        Ok(workspace) => workspace,
-        Err(BuildError::Workspace(WorkspaceError::Invalid(findings))) => {
-            return Ok(findings.into_iter().map(CheckRow::from).collect());
-        }
-        Err(BuildError::Workspace(error)) => {
-            return Ok(vec![row(CheckGrade::Error, "settings", error.to_string())]);
-        }
-        Err(error) => return Err(error.into()),
-    };
+    let workspace = inspect_folder(&dir, options, &|name| env.get(name)).await?;
     let layout = workspace.definition.layout;
-    let mut rows = vec![row(
-        CheckGrade::Ok,
-        "layout",
-        format!("{layout}; every setting is known"),
-    )];
+    let findings = &workspace.definition.findings;
+    let worst = findings.iter().map(|finding| finding.severity).max();
+    let about_settings = match worst.is_some_and(|worst| worst >= Severity::NonFatal) {
+        true => format!("{layout}"),
+        false => format!("{layout}; every setting is known"),
+    };
+    let mut rows = vec![row(CheckGrade::Ok, "layout", about_settings)];
     rows.extend(
         workspace
             .definition
@@ -148,18 +141,48 @@ async fn run_checks(common: &GlobalArgs, env: &ProcessEnv) -> Result<Vec<CheckRo
             .into_iter()
             .map(CheckRow::from),
     );
-    rows.extend(check_skills(common, env).await?);
+    // Skills and the prompt need a workspace that can be opened.
+    let can_open = worst != Some(Severity::Error);
+    if can_open {
+        rows.extend(check_skills(common, env).await?);
+    }
     rows.extend(check_permissions(&workspace).await);
     rows.extend(check_models(&workspace, &dir, env));
+    if !can_open {
+        return Ok(rows);
+    }
     match open_agent(common, env, ModelUse::NotNeeded).await {
         Ok(agent) => {
             rows.push(row(CheckGrade::Ok, "filesystem", agent.place().describe()));
+            rows.extend(check_user_folder(&agent).await);
             rows.extend(check_prompt(&agent).await);
             rows.extend(check_journals(&*agent.sessions()).await);
         }
         Err(error) => rows.push(row(CheckGrade::Error, "filesystem", error.to_string())),
     }
     Ok(rows)
+}
+
+/// Warns about a folder with the name of the user whose overrides are not used.
+async fn check_user_folder(agent: &Agent) -> Option<CheckRow> {
+    const MAX_NAMES: usize = 5;
+    const OVERRIDES: [&str; 4] = ["AGENTS.md", "skills", "subagents", "knowledge"];
+    let files = &agent.workspace().files;
+    let (folder, others) = inspect_user_folder(agent.owner(), &**files).await?;
+    let mut has_overrides = false;
+    for name in OVERRIDES {
+        let path = folder.join(name).ok()?;
+        has_overrides |= files.stat(&path).await.is_ok();
+    }
+    if others.is_empty() || !has_overrides {
+        return None;
+    }
+    let names = others.iter().take(MAX_NAMES).cloned().collect::<Vec<_>>();
+    let text = format!(
+        "its overrides are not used, because it also contains {}",
+        names.join(", ")
+    );
+    Some(row(CheckGrade::Warning, &format!("{folder}/"), text))
 }
 
 /// Warns about a permission mode that asks less than people expect.

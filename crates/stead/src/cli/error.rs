@@ -87,6 +87,10 @@ pub(crate) fn with_hint(message: impl Display, hint: Option<Hint>) -> String {
             "; a file can be the model of the workspace (agent.yaml, -m)".to_owned()
         }
         Some(Hint::ChooseModel) => "; -m provider:model continues with another model".to_owned(),
+        Some(Hint::GiveModel) => {
+            "; -m provider:model uses another one, and ~/.stead/platform/models/*.yaml ($STEAD_PLATFORM) can define it"
+                .to_owned()
+        }
         Some(Hint::ListProviders) => "; `stead models` lists providers".to_owned(),
         Some(Hint::ListWorkspaces) => "; `stead list DIR` lists workspaces".to_owned(),
         Some(Hint::ReviewFacts) => "; `stead memory review` shows them".to_owned(),

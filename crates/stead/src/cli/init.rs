@@ -10,14 +10,17 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use stead::store::OsDisk;
 use stead::vfs::{Expect, LocalVfs, VPath, Vfs, VfsError};
-use stead::workspace::try_detect_layout;
+use stead::workspace::{ScaffoldChoices, configured_scaffold, try_detect_layout};
 
 pub(crate) async fn init(
     common: &GlobalArgs,
     env: &ProcessEnv,
     args: &InitArgs,
 ) -> Result<ExitCode, CliError> {
-    let given = args.dir.clone();
+    let given = match (&args.path, &args.dir) {
+        (Some(path), Some(dir)) => Some(path.join(dir)),
+        (_, dir) => dir.clone(),
+    };
     let dir = given
         .or_else(|| named_workspace(common, env))
         .unwrap_or_else(|| PathBuf::from("."));
@@ -28,6 +31,11 @@ pub(crate) async fn init(
         let name = whole.file_name().unwrap_or_default().to_string_lossy();
         check(&name).map_err(|error| CliError::usage(format!("{name}: {error}")))?;
     }
+    let choices = ScaffoldChoices {
+        model: args.model.clone(),
+        channel: args.channel.clone(),
+    };
+    let scaffold = configured_scaffold(layout, &choices).map_err(CliError::usage)?;
     let dir = match def.nested_dir {
         Some(nested) if !dir.ends_with(nested) => dir.join(nested),
         Some(_) | None => dir,
@@ -45,12 +53,15 @@ pub(crate) async fn init(
             "{dir} is a workspace already, of the {other} layout; use another folder"
         )));
     }
-    for file in def.scaffold {
-        let path = VPath::parse(file.path).map_err(|error| CliError::Failed(error.into()))?;
-        match files
-            .write(&path, file.content.into(), Expect::Absent)
-            .await
-        {
+    for folder in def.scaffold_dirs {
+        let path = VPath::parse(folder).map_err(|error| CliError::Failed(error.into()))?;
+        let made = files.mkdir(&path).await;
+        made.map_err(|error| CliError::Failed(error.into()))?;
+        outln!("made {path}/");
+    }
+    for (path, content) in scaffold {
+        let path = VPath::parse(path).map_err(|error| CliError::Failed(error.into()))?;
+        match files.write(&path, content.into(), Expect::Absent).await {
             Ok(_) => outln!("made {path}"),
             Err(VfsError::Exists(_)) => outln!("kept {path}, which exists"),
             Err(error) => return Err(CliError::Failed(error.into())),

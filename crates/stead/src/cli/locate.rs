@@ -27,7 +27,7 @@ pub(crate) fn named_workspace(common: &GlobalArgs, env: &ProcessEnv) -> Option<P
     let set = || {
         ["STEAD_WORKSPACE", "AGENTSCOPE_WORKSPACE"]
             .iter()
-            .find_map(|name| env.get(name))
+            .find_map(|name| env.get(name).filter(|value| !value.trim().is_empty()))
     };
     let given = common.workspace.clone();
     given.or_else(|| set().map(PathBuf::from))

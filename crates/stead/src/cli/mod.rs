@@ -19,6 +19,7 @@ mod memory;
 mod models;
 mod nested_lines;
 mod open_agent;
+mod passed_over;
 mod print;
 mod prompt;
 mod render;

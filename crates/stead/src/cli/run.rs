@@ -5,16 +5,15 @@ use super::env::ProcessEnv;
 use super::error::CliError;
 use super::memory::background;
 use super::open_agent::{open_agent, session_id, with_session_agent};
+use super::passed_over::warn_passed_over;
 use super::print::errln;
 use super::run_client::RunClient;
 use std::io::Read;
 use std::process::ExitCode;
-use stead::agent::Agent;
-use stead::core::counted;
 use stead::core::{
     Command, InputCommand, Origin, Pinned, RunOutcome, RunReport, SessionId, SetEntry,
 };
-use stead::workspace::{ModelUse, Severity};
+use stead::workspace::ModelUse;
 
 pub(crate) async fn run(
     common: &GlobalArgs,
@@ -45,7 +44,7 @@ pub(crate) async fn run(
         None => ModelUse::Required,
     };
     let agent = open_agent(common, env, model_use).await?;
-    warn_inactive_settings(&agent);
+    warn_passed_over(&agent);
     let mut changes = args.turn.session_changes();
     if args.plan {
         changes.push(SetEntry {
@@ -97,22 +96,6 @@ pub(crate) fn print_waiting_subagents(report: &RunReport, common: &GlobalArgs) {
         let go_on = resume_command(&first.session, common);
         errln!(
             "{count} {what} for your decision: `stead approvals list` shows what is asked; then resume with: {go_on}"
-        );
-    }
-}
-
-/// Warns about settings without effect: someone may rely on one of them.
-fn warn_inactive_settings(agent: &Agent) {
-    let findings = &agent.workspace().definition.findings;
-    let count = findings
-        .iter()
-        .filter(|finding| finding.severity == Severity::Inactive)
-        .count();
-    if count > 0 {
-        let verb = if count == 1 { "has" } else { "have" };
-        errln!(
-            "{} of this workspace {verb} no effect in this version; `stead check` lists them",
-            counted(count, "setting")
         );
     }
 }

@@ -126,13 +126,36 @@ pub(crate) async fn sessions(
         SessionsCommand::Rm { ids } => {
             for id in ids {
                 let id = find_session(&agent, &id).await?;
-                agent.sessions().remove(&id).await?;
-                agent.collector(agent.owner()).forget_session(&id).await?;
-                outln!("removed {id}");
+                for id in with_subagents(&agent, id).await? {
+                    agent.sessions().remove(&id).await?;
+                    agent.collector(agent.owner()).forget_session(&id).await?;
+                    outln!("removed {id}");
+                }
             }
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// Returns the sessions of all subagents below a session, and then the session itself.
+async fn with_subagents(agent: &Arc<Agent>, id: SessionId) -> Result<Vec<SessionId>, CliError> {
+    let all = agent.sessions().list_all().await?;
+    let mut family = vec![id];
+    let mut next = 0;
+    while let Some(parent) = family.get(next).cloned() {
+        let children = all
+            .iter()
+            .filter(|one| one.parent.as_ref() == Some(&parent));
+        let new: Vec<SessionId> = children
+            .map(|one| one.id.clone())
+            .filter(|id| !family.contains(id))
+            .collect();
+        family.extend(new);
+        next += 1;
+    }
+    // The parents last, so that what is left after a failure can still be found.
+    family.reverse();
+    Ok(family)
 }
 
 async fn read_lines(agent: &Arc<Agent>, id: &str) -> Result<Vec<JournalLine>, CliError> {

@@ -63,7 +63,7 @@ fn workspaces_of_every_layout_are_listed_in_order() {
             ["Bad Name", "openpaw", "bad-name", none, none, false],
             ["deep", "deepagents", "main", none, none, true],
             ["gilfoyle", "openpaw", "gilfoyle", none, "anthropic:x", true],
-            ["py", "agentscope-py", none, none, none, false],
+            ["py", "agentscope-py", "main", none, none, false],
             ["scope", "agentscope", "main", none, none, true],
             ["zed", "stead", "main", "The last", "openai:m", true],
         ])

@@ -13,6 +13,10 @@ use stead_tools::{Output, ToolCx, ToolDef, ToolError, TypedTool, builtin};
 /// The most characters of one message in a history.
 const MAX_MESSAGE_CHARS: usize = 500;
 
+/// Parameters by which AgentScope names the agent whose sessions are looked at. Here these are
+/// always the agent's own.
+const OTHER_AGENTS: [&str; 2] = ["agentId", "agent_id"];
+
 /// The tool `session_search`.
 pub(super) struct SessionSearch {
     pub(super) lookup: Lookup,
@@ -28,10 +32,10 @@ impl TypedTool for SessionSearch {
         hits as `session:seq (date) who: text`; read around a hit with session_history.",
     )
     .bounded()
-    .argument_aliases(ArgumentAliases::of_names(&[
-        ("maxResults", "limit"),
-        ("max_results", "limit"),
-    ]));
+    .argument_aliases(
+        ArgumentAliases::of_names(&[("maxResults", "limit"), ("max_results", "limit")])
+            .with_ignored(&OTHER_AGENTS),
+    );
 
     async fn call(&self, _: &ToolCx, args: SearchArgs) -> Result<Output, ToolError> {
         let query = args.query()?;
@@ -84,7 +88,8 @@ impl TypedTool for SessionList {
         Risk::READS,
         "List the sessions there are, the newest first: id, last change, entries, first words.",
     )
-    .bounded();
+    .bounded()
+    .argument_aliases(ArgumentAliases::NONE.with_ignored(&OTHER_AGENTS));
 
     async fn call(&self, _: &ToolCx, args: SessionListArgs) -> Result<Output, ToolError> {
         let page = self
@@ -153,11 +158,14 @@ impl TypedTool for SessionHistory {
         "Read what was said in a session: `seq time who: text`, long messages shortened.",
     )
     .bounded()
-    .argument_aliases(ArgumentAliases::of_names(&[
-        ("sessionId", "session"),
-        ("session_id", "session"),
-        ("lastN", "last_n"),
-    ]));
+    .argument_aliases(
+        ArgumentAliases::of_names(&[
+            ("sessionId", "session"),
+            ("session_id", "session"),
+            ("lastN", "last_n"),
+        ])
+        .with_ignored(&OTHER_AGENTS),
+    );
 
     async fn call(&self, _: &ToolCx, args: SessionHistoryArgs) -> Result<Output, ToolError> {
         let respond = |text: String| ToolError::RespondToModel(text);

@@ -168,14 +168,20 @@ impl TypedTool for TaskTool {
     type Args = TaskArgs;
     const DEF: ToolDef = ToolDef::new(builtin::TASK, DELEGATION_RISK, "Hand a task to another agent, which works on it in a conversation of its own and \
         reports back. Several calls in one step work side by side. Use it for work of several steps whose details need \
-        not be seen here.").argument_aliases(ArgumentAliases::of_names(&[
-            ("subagent_type", "agent"),
-            ("subagent_name", "agent"),
-            ("agent_id", "agent"),
-            ("task", "prompt"),
-            ("run_in_background", "background"),
-            ("timeout_seconds", "timeout"),
-        ])).title_form::<super::title::SubAgentTitle>();
+        not be seen here.").argument_aliases(ArgumentAliases {
+            // Whether results are shown to the person is up to the front end, and the end of a
+            // background task is always told.
+            ignored: &["expose_to_user", "notify"],
+            scaled: &[("timeout_minutes", "timeout", 60)],
+            ..ArgumentAliases::of_names(&[
+                ("subagent_type", "agent"),
+                ("subagent_name", "agent"),
+                ("agent_id", "agent"),
+                ("task", "prompt"),
+                ("run_in_background", "background"),
+                ("timeout_seconds", "timeout"),
+            ])
+        }).title_form::<super::title::SubAgentTitle>();
 
     fn plan(&self, _: &TaskArgs) -> CallPlan {
         waiting_plan(MAX_WAIT_SECONDS)
@@ -380,7 +386,8 @@ impl TypedTool for DelegationOutputTool {
             repeatable: true,
         },
         "How a task stands, and what came of it.",
-    );
+    )
+    .argument_aliases(TASK_ID);
 
     fn plan(&self, args: &DelegationOutputArgs) -> CallPlan {
         waiting_plan(args.timeout)
@@ -403,6 +410,10 @@ impl TypedTool for DelegationOutputTool {
     }
 }
 
+/// Other names of the id of a task.
+const TASK_ID: ArgumentAliases =
+    ArgumentAliases::of_names(&[("id", "task_id"), ("timeout_seconds", "timeout")]);
+
 /// The tool `delegation_cancel`.
 struct DelegationCancelTool(Arc<Subagents>);
 
@@ -419,7 +430,8 @@ impl TypedTool for DelegationCancelTool {
         builtin::DELEGATION_CANCEL,
         DELEGATION_RISK,
         "Stop a task. What it did so far stays.",
-    );
+    )
+    .argument_aliases(TASK_ID);
 
     async fn call(&self, _: &ToolCx, args: DelegationCancelArgs) -> Result<Output, ToolError> {
         let record = self.0.task(&args.task_id).await.map_err(respond)?;

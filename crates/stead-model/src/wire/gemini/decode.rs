@@ -134,7 +134,7 @@ impl GeminiDecoder {
 
     fn push_call(
         &mut self,
-        GeminiReplyCall { name, args }: GeminiReplyCall,
+        GeminiReplyCall { id, name, args }: GeminiReplyCall,
         signature: Option<String>,
         out: &mut Vec<Delta>,
     ) {
@@ -151,7 +151,7 @@ impl GeminiDecoder {
             json: args.to_string(),
         });
         self.content.push(Block::ToolCall(ToolCall {
-            id: String::new(),
+            id: id.unwrap_or_default(),
             name,
             args,
             invalid,
@@ -251,6 +251,7 @@ struct GeminiReplyPart {
 
 #[derive(Deserialize)]
 struct GeminiReplyCall {
+    id: Option<String>,
     name: String,
     args: Option<Box<RawValue>>,
 }

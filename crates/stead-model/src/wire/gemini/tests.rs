@@ -197,7 +197,7 @@ fn expected() -> Reply {
             Block::text("Grüße!"),
             thought(ORIGIN, "", Some("text-sig")),
             signed_call("a", Some("call-sig")),
-            signed_call("b", None),
+            call("x", "b"),
         ],
         usage: Usage {
             input_tokens: 100,
@@ -209,6 +209,13 @@ fn expected() -> Reply {
         stop: StopReason::ToolUse,
         model: String::new(),
     }
+}
+
+#[test]
+fn only_an_id_that_a_provider_gave_is_returned() {
+    let ids = ["fc-1", "call_7", "call_x", ""];
+    let given = [Some("fc-1"), None, Some("call_x"), None];
+    assert_eq!(ids.map(super::provider_id), given);
 }
 
 #[test]
@@ -250,7 +257,7 @@ fn a_whole_answer_gives_the_same_reply_as_its_stream() {
         {"text": "look twice", "thought": true},
         {"text": "Grüße!", "thoughtSignature": "text-sig"},
         {"functionCall": {"name": "ls", "args": {"path": "a"}}, "thoughtSignature": "call-sig"},
-        {"functionCall": {"name": "ls", "args": {"path": "b"}}},
+        {"functionCall": {"id": "x", "name": "ls", "args": {"path": "b"}}},
     ]);
     assert_eq!(wire().parse(whole.to_string().as_bytes()), Ok(expected()));
 }
@@ -283,7 +290,7 @@ fn an_answer_goes_back_as_it_came() {
             {"text": "look twice", "thought": true},
             {"text": "Grüße!", "thoughtSignature": "text-sig"},
             {"functionCall": {"name": "ls", "args": {"path": "a"}}, "thoughtSignature": "call-sig"},
-            {"functionCall": {"name": "ls", "args": {"path": "b"}}},
+            {"functionCall": {"id": "x", "name": "ls", "args": {"path": "b"}}},
         ])
     );
 }

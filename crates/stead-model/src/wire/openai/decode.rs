@@ -85,8 +85,10 @@ impl OpenAiDecoder {
             return Err(classify(IN_STREAM_STATUS, None, raw));
         }
         self.usage = chunk.usage.or(self.usage.take());
-        // More than one choice is never requested.
-        let Some(choice) = chunk.choices.unwrap_or_default().into_iter().next() else {
+        // More than one choice is never requested. A server that sends others anyway, in the same
+        // chunk or in chunks of their own, is understood by the first.
+        let mut choices = chunk.choices.unwrap_or_default().into_iter();
+        let Some(choice) = choices.find(|choice| choice.index.unwrap_or_default() == 0) else {
             return Ok(());
         };
         if let Some(said) = choice.said {
@@ -263,6 +265,8 @@ struct ChatChunk {
 
 #[derive(Deserialize)]
 struct ChatChoice {
+    #[serde(default, deserialize_with = "crate::wire::json::or_none")]
+    index: Option<u64>,
     #[serde(alias = "delta", alias = "message")]
     said: Option<ChatReplyMessage>,
     finish_reason: Option<String>,

@@ -485,6 +485,25 @@ fn errors_within_a_stream_keep_their_meaning() {
 }
 
 #[test]
+fn of_several_choices_the_first_counts() {
+    let chunk = |index: u64, text: &str, finish: Value| json!({"choices": [{"index": index, "delta": {"content": text}, "finish_reason": finish}]});
+    let stream = [
+        chunk(0, "yes", Value::Null),
+        chunk(1, "no", Value::Null),
+        chunk(1, "", json!("stop")),
+        chunk(0, "", json!("stop")),
+    ];
+    let text = format!("{}data: [DONE]\n\n", events(&stream));
+    let (deltas, end) = read(&wire(), &[text.as_bytes()]);
+    assert_eq!(
+        (&deltas[..1], end),
+        (&[Delta::Text("yes".into())][..], Ok(()))
+    );
+    let whole = reply(vec![Block::text("yes")], StopReason::EndTurn);
+    assert_eq!(deltas[1..], [Delta::Done(Box::new(whole))]);
+}
+
+#[test]
 fn a_whole_answer_is_the_same_as_a_streamed_one() {
     let whole = json!({
         "choices": [{"index": 0, "finish_reason": "tool_calls", "message": {

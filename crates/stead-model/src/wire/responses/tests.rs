@@ -80,7 +80,7 @@ fn every_block_becomes_its_item() {
         json!([
             {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "look first"}],
              "encrypted_content": "enc1"},
-            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look."}]},
+            {"type": "message", "role": "assistant", "content": "I look."},
             {"type": "reasoning", "id": "rs_2", "summary": [], "encrypted_content": "enc2"},
             {"type": "function_call", "call_id": "c1", "name": "ls", "arguments": "{\"path\":\".\"}"},
         ])
@@ -89,6 +89,12 @@ fn every_block_becomes_its_item() {
         results: vec![
             result("c1", ResultStatus::Ok, vec![Block::text("a b")]),
             result("c2", ResultStatus::Error, vec![]),
+            result("c4", ResultStatus::Error, vec![Block::text("no such file")]),
+            result(
+                "c5",
+                ResultStatus::Denied,
+                vec![Block::text("no"), media("image/png")],
+            ),
             result(
                 "c3",
                 ResultStatus::Ok,
@@ -105,9 +111,15 @@ fn every_block_becomes_its_item() {
         json!([
             {"type": "function_call_output", "call_id": "c1", "output": "a b"},
             {"type": "function_call_output", "call_id": "c2", "output": "(no output)"},
+            {"type": "function_call_output", "call_id": "c4", "output": "Error: no such file"},
+            {"type": "function_call_output", "call_id": "c5", "output": [
+                {"type": "input_text", "text": "Error:"},
+                {"type": "input_text", "text": "no"},
+                {"type": "input_image", "image_url": "data:image/png;base64,QUJD", "detail": "auto"},
+            ]},
             {"type": "function_call_output", "call_id": "c3", "output": [
                 {"type": "input_text", "text": "see"},
-                {"type": "input_image", "image_url": "data:image/png;base64,QUJD"},
+                {"type": "input_image", "image_url": "data:image/png;base64,QUJD", "detail": "auto"},
                 {"type": "input_file", "filename": "x.pdf", "file_data": "data:application/pdf;base64,QUJD"},
             ]},
         ])
@@ -133,7 +145,7 @@ fn what_cannot_be_sent_is_named_in_words() {
                 content: vec![thought("gemini", "x", Some("s"))],
             },
             json!([{"type": "message", "role": "assistant",
-                "content": [{"type": "output_text", "text": "(no visible answer)"}]}]),
+                "content": "(no visible answer)"}]),
         ),
         (
             Message::Tool { results: vec![] },

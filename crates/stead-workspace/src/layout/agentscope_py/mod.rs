@@ -58,7 +58,10 @@ async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
             .map_err(|error| Finding::error(OpenOption::Agent, format!("{name:?}: {error}")));
         draft.config.name = draft.ok_or_note(id).or(draft.config.name.take());
     }
+    // The servers are not connected, and AgentScope passes over what it cannot read.
+    let before = draft.finding_count();
     servers::check_servers(&mut draft, ".mcp").await;
+    draft.soften_findings(before);
     let agent = draft
         .config
         .name

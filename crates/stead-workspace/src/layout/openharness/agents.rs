@@ -5,8 +5,8 @@ use super::list_definitions;
 use super::models::TOP_P_INACTIVE;
 use crate::layout::{Draft, SettingsRoot, SettingsText};
 use crate::{
-    AgentMode, AgentSpec, Finding, FrontMatter, SettingsDocument, SourcePosition, SpecPolicy,
-    SubagentIsolation,
+    AgentMode, AgentSpec, Finding, FrontMatter, SettingsDocument, Severity, SourcePosition,
+    SpecPolicy, SubagentIsolation,
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -109,7 +109,7 @@ pub(super) async fn load_agents(draft: &mut Draft<'_>) -> BTreeMap<String, Openh
     let mut agents = BTreeMap::new();
     for (side, folder) in [
         (SettingsRoot::Platform, "agents"),
-        (SettingsRoot::Workspace, ".openharness/agents"),
+        (SettingsRoot::Workspace, super::AGENTS_DIR),
     ] {
         for path in list_definitions(draft, side, folder, ".md").await {
             let Some(read) = draft.read_file_in(side, &path).await else {
@@ -120,10 +120,20 @@ pub(super) async fn load_agents(draft: &mut Draft<'_>) -> BTreeMap<String, Openh
                 .next()
                 .unwrap_or(&path)
                 .trim_end_matches(".md");
-            let Some(agent) = draft.ok_or_note(parse(name, side, &read)) else {
-                continue;
-            };
-            agents.insert(agent.spec.name.clone(), agent);
+            match parse(name, side, &read) {
+                Ok((agent, findings)) => {
+                    findings.into_iter().for_each(|finding| draft.note(finding));
+                    agents.insert(agent.spec.name.clone(), agent);
+                }
+                // The choice of the main agent reports it if the agent is needed.
+                Err(finding) => {
+                    agents.remove(name);
+                    draft.note(Finding {
+                        severity: Severity::NonFatal,
+                        ..finding
+                    });
+                }
+            }
         }
     }
     for agent in agents.values() {
@@ -132,10 +142,19 @@ pub(super) async fn load_agents(draft: &mut Draft<'_>) -> BTreeMap<String, Openh
     agents
 }
 
-fn parse(name: &str, side: SettingsRoot, read: &SettingsText) -> Result<OpenharnessAgent, Finding> {
+/// Parses a definition. Unknown keys are ignored; each is a finding.
+fn parse(
+    name: &str,
+    side: SettingsRoot,
+    read: &SettingsText,
+) -> Result<(OpenharnessAgent, Vec<Finding>), Finding> {
     let split = FrontMatter::split(&read.file, &read.text)?;
-    let document = split.parse_document(&read.file)?;
-    check_misplaced_keys(&document)?;
+    let mut document = split.parse_document(&read.file)?;
+    let mut findings = misplaced_keys(&document);
+    let unknown = document.remove_unknown_keys::<OpenharnessFrontMatter>();
+    let is_new = |finding: &Finding| findings.iter().all(|told| told.place != finding.place);
+    let unknown: Vec<Finding> = unknown.into_iter().filter(is_new).collect();
+    findings.extend(unknown);
     let matter: OpenharnessFrontMatter = document.deserialize_into()?;
     let prompt = split.body.trim_start_matches(['\r', '\n']).trim_end();
     if prompt.trim().is_empty() {
@@ -168,19 +187,20 @@ fn parse(name: &str, side: SettingsRoot, read: &SettingsText) -> Result<Openharn
         prompt: prompt.to_owned(),
         ..AgentSpec::default()
     };
-    Ok(OpenharnessAgent {
+    let agent = OpenharnessAgent {
         spec,
         side,
         document,
         model,
         allowed,
         denied,
-    })
+    };
+    Ok((agent, findings))
 }
 
-/// Returns an error for keys that belong elsewhere and are often written into front matter.
-fn check_misplaced_keys(document: &SettingsDocument) -> Result<(), Finding> {
-    for (key, why) in [
+/// Returns findings for keys that belong elsewhere and are often written into front matter.
+fn misplaced_keys(document: &SettingsDocument) -> Vec<Finding> {
+    let misplaced = [
         (
             "name",
             "the name of the file is the agent's name; remove this",
@@ -193,12 +213,13 @@ fn check_misplaced_keys(document: &SettingsDocument) -> Result<(), Finding> {
             "hooks",
             "hooks are files of their own, in .openharness/hooks/",
         ),
-    ] {
-        if document.value().get(key).is_some() {
-            return Err(document.error(key, format!("{key}: {why}")));
-        }
-    }
-    Ok(())
+    ];
+    let written = misplaced
+        .iter()
+        .filter(|(key, _)| document.value().get(key).is_some());
+    written
+        .map(|(key, why)| document.finding(Severity::NonFatal, key, format!("{key}: {why}")))
+        .collect()
 }
 
 fn check_policy(document: &SettingsDocument, policy: &SpecPolicy) -> Result<(), Finding> {

@@ -23,7 +23,7 @@ use self::settings::{OpenharnessSettings, WorkspaceKind};
 use super::stead::add_configured_dirs;
 use super::{
     AgentChoice, AgentToolLists, Draft, Layout, LayoutDef, LayoutMark, LoadCx, MarkRank,
-    MarkStrength, SettingsRoot,
+    MarkStrength, SettingsRoot, unresolved_severity,
 };
 use crate::for_agent::{policy, with_implied_tools};
 use crate::{
@@ -54,6 +54,7 @@ pub(super) static DEF: LayoutDef = LayoutDef {
 };
 
 const OPENHARNESS_DIR: &str = ".openharness";
+const AGENTS_DIR: &str = ".openharness/agents";
 /// The known entries of the folder.
 const KNOWN_ENTRIES: [&str; 11] = [
     "agents",
@@ -85,6 +86,9 @@ async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
         WorkspaceKind::Chat => remove_tools_for_chat(&mut draft, &mut agents),
     }
     let (active, usual) = choose_main_agent(&mut draft, settings.as_ref(), &agents);
+    if active.is_none() {
+        draft.harden_findings(AGENTS_DIR);
+    }
     let known = ReferenceTable {
         models: &models,
         natives: NativeTools::new(),
@@ -96,7 +100,7 @@ async fn load<'a>(layout: Layout, cx: &'a LoadCx<'a>) -> Draft<'a> {
             .map(|(name, agent)| (name.clone(), agent.spec.mode))
             .collect(),
     };
-    let severity = models::unresolved_severity(&draft);
+    let severity = unresolved_severity(&draft);
     let model = |name: &str| match models.resolve(name) {
         Ok(resolved) => Ok(resolved.settings),
         Err(message) => Err((severity, message)),
@@ -319,7 +323,7 @@ fn choose_main_agent(
                 names.join(", ")
             ),
         };
-        draft.note(Finding::error(format!("{OPENHARNESS_DIR}/agents"), message));
+        draft.note(Finding::error(AGENTS_DIR, message));
     }
     (usual.clone(), usual)
 }

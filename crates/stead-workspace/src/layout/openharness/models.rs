@@ -2,7 +2,7 @@
 
 use super::common::{TextOr, note_inactive_under, suggestion};
 use super::{list_definitions, settings::OpenharnessSettings};
-use crate::layout::{Draft, ModelUse, SettingsRoot};
+use crate::layout::{Draft, SettingsRoot, unresolved_severity};
 use crate::{Finding, SettingsDocument, Severity};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -18,6 +18,8 @@ pub(super) struct OpenharnessModels {
     /// The models that need a variable that is not set, with that variable.
     unset: BTreeMap<String, String>,
     aliases: BTreeMap<String, ResolvedModel>,
+    /// The aliases whose model is missing, with that model.
+    broken_aliases: BTreeMap<String, String>,
 }
 
 /// A model with its reference.
@@ -164,11 +166,9 @@ impl OpenharnessModels {
             );
             let Some(known) = self.by_reference.get(reference) else {
                 let message = format!("{key}: {}", self.unknown_model_message(reference));
-                draft.note(
-                    settings
-                        .document
-                        .finding(unresolved_severity(draft), &at, message),
-                );
+                // It stops a run only if the main agent uses it.
+                draft.note(settings.document.finding(Severity::NonFatal, &at, message));
+                self.broken_aliases.insert(alias.clone(), reference.clone());
                 continue;
             };
             let mut known = known.clone();
@@ -211,40 +211,37 @@ impl OpenharnessModels {
                 "the model `{written}` needs the variable {variable}, which is not set"
             );
         }
+        if let Some(reference) = self.broken_aliases.get(written) {
+            return format!(
+                "the model `{written}` is `{reference}`: {}",
+                self.unknown_model_message(reference)
+            );
+        }
         let known = self
             .by_reference
             .keys()
             .chain(self.aliases.keys())
             .map(String::as_str);
-        let why = match written.split_once('/') {
-            Some(("platform", _))
-                if !self
-                    .by_reference
-                    .keys()
-                    .any(|name| name.starts_with("platform/")) =>
-            {
-                ", for no platform with models is given (set STEAD_PLATFORM, or make ~/.stead/platform/models/)"
+        let has_platform = self
+            .by_reference
+            .keys()
+            .any(|name| name.starts_with("platform/"));
+        match written.split_once('/') {
+            Some(("platform", _)) if !has_platform => {
+                format!("there is no model `{written}`, for no platform with models is given")
             }
-            Some(_) | None => "",
-        };
-        format!(
-            "there is no model `{written}`{why}{}",
-            suggestion(written, known)
-        )
+            Some(_) | None => {
+                format!(
+                    "there is no model `{written}`{}",
+                    suggestion(written, known)
+                )
+            }
+        }
     }
 }
 
 /// The fields of a model in which variables are replaced.
 const VARIABLE_FIELDS: [&str; 4] = ["provider", "name", "key", "url"];
-
-/// Returns the severity of a reference to a missing model. It is harmless if another model is used.
-pub(super) fn unresolved_severity(draft: &Draft<'_>) -> Severity {
-    if draft.options().model.is_some() || draft.options().model_use != ModelUse::Required {
-        Severity::NonFatal
-    } else {
-        Severity::Error
-    }
-}
 
 /// The reason why `top_p` has no effect.
 pub(super) const TOP_P_INACTIVE: &str = "is sent to models in a later version";

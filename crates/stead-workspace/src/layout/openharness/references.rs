@@ -3,11 +3,12 @@
 
 use super::agents::{NameList, OpenharnessAgent, OpenharnessModelChoice};
 use super::common::suggestion;
-use super::models::{OpenharnessModels, ResolvedModel, unresolved_severity};
+use super::models::{OpenharnessModels, ResolvedModel};
 use super::native_tools::{NativeToolState, NativeTools};
-use crate::layout::{Draft, SettingsRoot};
+use crate::layout::{Draft, SettingsRoot, unresolved_severity};
 use crate::{AgentMode, FrontMatter, Severity};
 use std::collections::BTreeMap;
+use stead_core::Hint;
 use stead_model::ModelSettings;
 use stead_vfs::FileKind;
 
@@ -67,7 +68,7 @@ impl ReferenceTable<'_> {
         agent: &mut OpenharnessAgent,
         role: AgentRank,
     ) -> Option<ResolvedModel> {
-        self.check_tools(draft, agent);
+        self.check_tools(draft, agent, role);
         for (allowed, denied, known, noun) in [
             (
                 &agent.allowed.actions,
@@ -88,8 +89,8 @@ impl ReferenceTable<'_> {
                 "tool server",
             ),
         ] {
-            check_names(draft, agent, allowed, known, noun);
-            check_names(draft, agent, denied, known, noun);
+            check_names(draft, (agent, role), allowed, known, noun);
+            check_names(draft, (agent, role), denied, known, noun);
             let canonical = |name: &str| name.to_owned();
             note_contradictions(draft, agent, allowed, denied, &canonical);
         }
@@ -117,7 +118,7 @@ impl ReferenceTable<'_> {
                 );
             }
         }
-        self.check_agents(draft, agent);
+        self.check_agents(draft, agent, role);
         let resolved = self.resolve_model(draft, agent, role);
         let spec = &mut agent.spec;
         spec.tools = Some(agent.allowed.native.names.clone());
@@ -129,7 +130,7 @@ impl ReferenceTable<'_> {
         resolved
     }
 
-    fn check_tools(&self, draft: &mut Draft<'_>, agent: &OpenharnessAgent) {
+    fn check_tools(&self, draft: &mut Draft<'_>, agent: &OpenharnessAgent, role: AgentRank) {
         for list in [&agent.allowed.native, &agent.denied.native] {
             for (i, name) in list.names.iter().enumerate() {
                 let key = format!("{}[{i}]", list.key);
@@ -142,7 +143,7 @@ impl ReferenceTable<'_> {
                     Err(message) => {
                         let message = format!("{}: {message}", list.key);
                         draft.note(agent.document.finding(
-                            dangling_severity(agent.side),
+                            dangling_severity(agent.side, role),
                             &key,
                             message,
                         ));
@@ -165,7 +166,7 @@ impl ReferenceTable<'_> {
     }
 
     /// Checks the agents that `agent` may switch and delegate to.
-    fn check_agents(&self, draft: &mut Draft<'_>, agent: &OpenharnessAgent) {
+    fn check_agents(&self, draft: &mut Draft<'_>, agent: &OpenharnessAgent, role: AgentRank) {
         let delegates = agent.spec.subagents.as_deref().unwrap_or_default();
         for (key, targets, fits, what) in [
             (
@@ -189,7 +190,7 @@ impl ReferenceTable<'_> {
                         let message = format!("{key}: there is no agent `{target}`{hint}");
                         agent
                             .document
-                            .finding(dangling_severity(agent.side), &at, message)
+                            .finding(dangling_severity(agent.side, role), &at, message)
                     }
                     Some(mode) if !fits(*mode) => {
                         let mode = mode_name(*mode);
@@ -226,16 +227,15 @@ impl ReferenceTable<'_> {
             Err(message) => {
                 let severity = match (agent.side, role) {
                     (SettingsRoot::Platform, AgentRank::Other) => Severity::Warning,
-                    (SettingsRoot::Platform, AgentRank::Main)
-                    | (SettingsRoot::Workspace, AgentRank::Main | AgentRank::Other) => {
+                    (SettingsRoot::Workspace, AgentRank::Other) => Severity::NonFatal,
+                    (SettingsRoot::Platform | SettingsRoot::Workspace, AgentRank::Main) => {
                         unresolved_severity(draft)
                     }
                 };
-                draft.note(
-                    agent
-                        .document
-                        .finding(severity, key, format!("{key}: {message}")),
-                );
+                let finding = agent
+                    .document
+                    .finding(severity, key, format!("{key}: {message}"));
+                draft.note(finding.with_hint(Hint::GiveModel));
                 None
             }
         }
@@ -260,18 +260,19 @@ fn model_settings(
     })
 }
 
-/// Returns the severity of a reference to a missing item. The workspace cannot repair definitions
-/// of the platform.
-fn dangling_severity(side: SettingsRoot) -> Severity {
-    match side {
-        SettingsRoot::Workspace => Severity::Error,
-        SettingsRoot::Platform => Severity::Warning,
+/// Returns the severity of a reference to a missing item. An agent that is not the main one does not
+/// stop a run, and the workspace cannot repair definitions of the platform.
+fn dangling_severity(side: SettingsRoot, role: AgentRank) -> Severity {
+    match (side, role) {
+        (SettingsRoot::Workspace, AgentRank::Main) => Severity::Error,
+        (SettingsRoot::Workspace, AgentRank::Other) => Severity::NonFatal,
+        (SettingsRoot::Platform, AgentRank::Main | AgentRank::Other) => Severity::Warning,
     }
 }
 
 fn check_names(
     draft: &mut Draft<'_>,
-    agent: &OpenharnessAgent,
+    (agent, role): (&OpenharnessAgent, AgentRank),
     list: &NameList,
     known: &[String],
     noun: &str,
@@ -285,7 +286,7 @@ fn check_names(
         let hint = suggestion(name, known.iter().map(String::as_str));
         let message = format!("{}: there is no {noun} `{name}`{hint}", list.key);
         draft.note(agent.document.finding(
-            dangling_severity(agent.side),
+            dangling_severity(agent.side, role),
             &format!("{}[{i}]", list.key),
             message,
         ));

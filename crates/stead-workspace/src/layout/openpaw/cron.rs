@@ -6,6 +6,7 @@ use crate::schedule::schedule_problem;
 use crate::{Finding, SettingsDocument, Severity};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use stead_core::VariableSyntax;
 use stead_vfs::FileKind;
 
 /// A scheduled prompt.
@@ -20,7 +21,8 @@ struct CronJob {
     output: Option<DeliveryOutput>,
 }
 
-/// Checks every schedule in `folder`. Running them comes in a later version.
+/// Checks every schedule in `folder`. Running them comes in a later version, so no mistake in one
+/// stops the agent.
 pub(super) async fn check_cron_jobs(draft: &mut Draft<'_>, folder: &str) {
     let mut names: BTreeMap<String, String> = BTreeMap::new();
     for (file, kind) in draft.list_dir(folder).await {
@@ -28,10 +30,19 @@ pub(super) async fn check_cron_jobs(draft: &mut Draft<'_>, folder: &str) {
         if kind == FileKind::Directory || !is_yaml || file.starts_with('.') {
             continue;
         }
-        let Some(document) = draft.load_yaml(&format!("{folder}/{file}")).await else {
+        let before = draft.finding_count();
+        let document = draft
+            .load_inactive_yaml(&format!("{folder}/{file}"), VariableSyntax::All)
+            .await;
+        draft.soften_findings(before);
+        let Some(mut document) = document else {
             continue;
         };
-        let Some(cron) = draft.ok_or_note(document.deserialize_into::<CronJob>()) else {
+        draft.ignore_unknown_keys::<CronJob>(&mut document);
+        let before = draft.finding_count();
+        let cron = draft.ok_or_note(document.deserialize_into::<CronJob>());
+        draft.soften_findings(before);
+        let Some(cron) = cron else {
             continue;
         };
         for finding in findings(&cron, &document) {
@@ -39,8 +50,8 @@ pub(super) async fn check_cron_jobs(draft: &mut Draft<'_>, folder: &str) {
         }
         let Some(name) = cron.name else { continue };
         if let Some(first) = names.get(&name) {
-            draft
-                .note(document.error("name", format!("name: {name:?} is already used by {first}")));
+            let text = format!("name: {name:?} is already used by {first}");
+            draft.note(document.finding(Severity::NonFatal, "name", text));
         }
         names.entry(name).or_insert(document.file().to_owned());
     }
@@ -56,7 +67,7 @@ fn findings(cron: &CronJob, document: &SettingsDocument) -> Vec<Finding> {
     let mut findings: Vec<Finding> = needed
         .iter()
         .filter(|(_, text)| !given(text))
-        .map(|(key, _)| document.error(key, format!("`{key}:` is missing")))
+        .map(|(key, _)| document.finding(Severity::NonFatal, key, format!("`{key}:` is missing")))
         .collect();
     if let Some(problem) = cron
         .schedule
@@ -64,14 +75,19 @@ fn findings(cron: &CronJob, document: &SettingsDocument) -> Vec<Finding> {
         .filter(|text| !text.trim().is_empty())
         .and_then(schedule_problem)
     {
-        findings.push(document.error("schedule", format!("schedule: {problem}")));
+        findings.push(document.finding(
+            Severity::NonFatal,
+            "schedule",
+            format!("schedule: {problem}"),
+        ));
     }
     if cron
         .output
         .as_ref()
         .is_some_and(|output| output.channel.is_none())
     {
-        findings.push(document.error(
+        findings.push(document.finding(
+            Severity::NonFatal,
             "output",
             "output: `channel:` is missing: where does the answer go?",
         ));

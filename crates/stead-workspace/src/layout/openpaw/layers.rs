@@ -6,12 +6,12 @@ use super::settings::{
     OpenpawSettings, ToolAllowDeny, ToolTimeouts,
 };
 use super::{channel::Channel, heartbeat::Heartbeat};
-use crate::layout::Draft;
+use crate::layout::{Draft, SettingsRoot, unresolved_severity};
 use crate::{Finding, SettingsDocument, Severity};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use stead_core::Hint;
+use stead_core::{Hint, VariableSyntax};
 
 /// The global file, in the folder of the platform.
 const GLOBAL_FILE: &str = "config.yaml";
@@ -30,6 +30,19 @@ const SHARED_SECTIONS: [&str; 12] = [
     "lifecycle",
     "tool_timeouts",
     "lanes",
+];
+
+/// The sections without effect in this version.
+const INACTIVE_SECTIONS: [&str; 9] = [
+    "channel",
+    "channels",
+    "cron_jobs",
+    "heartbeat",
+    "lanes",
+    "lifecycle",
+    "logging",
+    "session_ttl_minutes",
+    "workspace_tools",
 ];
 
 /// The two settings files, if they exist. The workspace's file overrides the global one.
@@ -114,10 +127,17 @@ struct AgentDefaults {
 impl ConfigLayers {
     /// Reads `file` of the workspace, and the global file of the platform.
     pub(super) async fn read(draft: &mut Draft<'_>, file: &str) -> Self {
-        Self {
-            workspace: draft.load_yaml(file).await,
-            global: draft.load_platform_yaml(GLOBAL_FILE).await,
+        let mut layers = Self {
+            workspace: load_layer(draft, SettingsRoot::Workspace, file).await,
+            global: load_layer(draft, SettingsRoot::Platform, GLOBAL_FILE).await,
+        };
+        if let Some(own) = &mut layers.workspace {
+            draft.ignore_unknown_keys::<OpenpawSettings>(own);
         }
+        if let Some(shared) = &mut layers.global {
+            draft.ignore_unknown_keys::<GlobalConfig>(shared);
+        }
+        layers
     }
 
     /// Returns the settings and the catalogue of providers. Returns none if a file is invalid,
@@ -281,6 +301,45 @@ impl ConfigLayers {
                 draft.note(finding.with_hint(Hint::ListWorkspaces));
             }
         }
+    }
+}
+
+/// Reads one of the files. A variable that is not set stops a run only if the run needs it.
+async fn load_layer(
+    draft: &mut Draft<'_>,
+    root: SettingsRoot,
+    file: &str,
+) -> Option<SettingsDocument> {
+    let (document, unset) = draft
+        .load_yaml_with_unset(root, file, VariableSyntax::All)
+        .await?;
+    for missing in &unset {
+        draft.note(Finding {
+            severity: unset_severity(draft, &missing.key),
+            ..document.unset_variable_finding(missing)
+        });
+    }
+    Some(document)
+}
+
+/// Returns the severity of a variable at `key` that is not set.
+fn unset_severity(draft: &Draft<'_>, key: &str) -> Severity {
+    let section = key.split(['.', '[']).next().unwrap_or_default();
+    match section {
+        // Connecting to a model reports a missing key, and says which variable sets it.
+        _ if key.ends_with(".api_key") => Severity::NonFatal,
+        "model" | "agent" | "providers" => unresolved_severity(draft),
+        section if INACTIVE_SECTIONS.contains(&section) => Severity::NonFatal,
+        _ => Severity::Error,
+    }
+}
+
+/// Returns the severity of an invalid value at `key`.
+pub(super) fn problem_severity(key: &str) -> Severity {
+    let section = key.split(['.', '[']).next().unwrap_or_default();
+    match INACTIVE_SECTIONS.contains(&section) {
+        true => Severity::NonFatal,
+        false => Severity::Error,
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) static DEF: LayoutDef = LayoutDef {
     }),
     check_name: Some(check_workspace_name),
     top_level_names: &["agent", "config", "data", "memory", "workspace"],
-    // Settings, journals and recorded conversations, but not the list of tasks.
+    // Settings, journals and recorded conversations; only the tools for tasks change their list.
     protected: Protected::workspace("data")
         .with_unwritable(&[
             "hooks",
@@ -59,17 +59,16 @@ pub(super) static DEF: LayoutDef = LayoutDef {
             "memory/logs",
             "memory/conversations",
         ])
-        .with_writable(&[
-            &["agent", "AGENT.md"],
-            &["AGENT.md"],
-            &["data", "TASKS.yaml"],
-        ]),
+        .with_writable(&[&["agent", "AGENT.md"], &["AGENT.md"]])
+        .with_tool_files(&[&["data", "TASKS.yaml"]]),
     private_paths: &[
         "data/agents",
         "data/token_usage.jsonl",
         "memory/conversations",
     ],
     scaffold: &scaffold::SCAFFOLD,
+    scaffold_dirs: &scaffold::DIRS,
+    configure_scaffold: Some(scaffold::configure),
     persona: "agent/AGENT.md",
     ..LayoutDef::new("openpaw", |layout, cx| Box::pin(load(layout, cx)))
 };
@@ -190,7 +189,7 @@ fn apply_settings(
 ) {
     layers.record_origins(draft, stead_key);
     for (key, message) in settings.problems() {
-        draft.note(layers.finding(Severity::Error, &key, message));
+        draft.note(layers.finding(layers::problem_severity(&key), &key, message));
     }
     for (key, channel) in settings.all_channels() {
         for (key, message) in channel.warnings(&key) {
@@ -270,6 +269,11 @@ fn stead_key(key: &str) -> Option<String> {
         "model.max_turns" => "policy.max_steps",
         "model.timeout_seconds" => "policy.run_timeout_seconds",
         "tool_timeouts.default_seconds" => "policy.tool_timeout_seconds",
+        "auto_compact" => "compaction",
+        "auto_compact.enabled" => "compaction.enabled",
+        "auto_compact.trigger" => "compaction.trigger",
+        "auto_compact.summary_model" => "compaction.model",
+        "memory.embedding" => "search.embedding",
         key => {
             return Some(format!(
                 "approvals.{}",

@@ -129,7 +129,11 @@ impl ModelSpec {
         Ok(Some(ModelSettings {
             name: format!("{}:{model}", entry.kind.as_deref().unwrap_or(provider)),
             base_url: self.base_url.clone().or(entry.base_url),
-            api_key: self.api_key.clone().or(entry.api_key),
+            // A variable that is not set leaves an empty key.
+            api_key: [self.api_key.clone(), entry.api_key]
+                .into_iter()
+                .flatten()
+                .find(|key| !key.is_empty()),
             max_output_tokens: self.max_tokens,
             temperature: self.temperature,
             ..ModelSettings::default()

@@ -128,11 +128,16 @@ async fn agents_that_work_can_be_handed_to_arrive() {
             ".deepagents/agents/writer/AGENTS.md".to_owned(),
             wrong.into(),
         );
-        let refused = open(&files, &OpenOptions::default()).await.unwrap_err();
+        let definition = open(&files, &OpenOptions::default()).await.unwrap();
         assert_eq!(
-            refused[0].source.file(),
-            Some(".deepagents/agents/writer/AGENTS.md"),
+            definition.agents.keys().collect::<Vec<_>>(),
+            ["reviewer"],
             "{wrong}"
+        );
+        let told = failing(&definition);
+        assert!(
+            told.len() == 1 && told[0].starts_with(".deepagents/agents/writer/AGENTS.md:"),
+            "{wrong}: {told:?}"
         );
     }
 }

@@ -23,7 +23,7 @@ async fn told(file: &str, text: &str) -> Vec<String> {
         agent: Some("main".to_owned()),
         ..on_platform()
     };
-    lines(&open(place(&files).await, &options).await.unwrap_err())
+    checked(place(&files).await, &options).await
 }
 
 /// Whether the only thing told is about `place` and says `said`.

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stead_store::OsDisk;
 use stead_vfs::{Expect, LocalVfs, StoreVfs, VPath, Vfs};
-use stead_workspace::{Definition, Finding, Layout, OpenOptions, Workspace, WorkspaceError};
+use stead_workspace::{
+    Definition, Finding, Layout, OpenOptions, Severity, Workspace, WorkspaceError,
+};
 
 fn fixture(name: &str) -> Arc<dyn Vfs> {
     let folder: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -51,6 +53,16 @@ async fn open(files: Arc<dyn Vfs>, options: &OpenOptions) -> Result<Definition, 
         Err(WorkspaceError::Invalid(findings)) => Err(findings),
         Err(other) => panic!("{other}"),
     }
+}
+
+/// What a check of the folder fails on.
+async fn checked(files: Arc<dyn Vfs>, options: &OpenOptions) -> Vec<String> {
+    let workspace = Workspace::inspect(files, options, &variable).await;
+    let findings = workspace.definition.findings;
+    let failing = findings
+        .iter()
+        .filter(|finding| finding.severity >= Severity::NonFatal);
+    failing.map(ToString::to_string).collect()
 }
 
 /// The fixture's workspace on its platform.

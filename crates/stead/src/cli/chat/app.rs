@@ -18,6 +18,7 @@ use crate::cli::error::CliError;
 use crate::cli::local_session::{LocalSession, SessionEvents};
 use crate::cli::memory::background;
 use crate::cli::open_agent::{open_agent, session_id, with_session_agent};
+use crate::cli::passed_over::passed_over;
 use crate::cli::print::{errln, outln};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use runs::{SendPurpose, SentCommand};
@@ -115,6 +116,9 @@ impl<'a> App<'a> {
         };
         app.start_memory_worker();
         app.show_session().await;
+        if let Some(line) = passed_over(&app.agent) {
+            app.chat.note(Tone::Warning, &line);
+        }
         if app.chat.items().is_empty() {
             app.chat.note(
                 Tone::Info,

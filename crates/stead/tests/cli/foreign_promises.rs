@@ -1,0 +1,240 @@
+//! The place for tests of single promises that the systems make whose workspaces Stead opens.
+
+use crate::support::{Folder, done};
+use std::path::Path;
+
+fn put(folder: &Folder, path: &str, content: &str) {
+    let file = folder.path().join(path);
+    std::fs::create_dir_all(file.parent().unwrap_or(Path::new(""))).unwrap();
+    std::fs::write(file, content).unwrap();
+}
+
+#[test]
+fn the_session_section_names_the_agent_that_acts() {
+    let folder = Folder::new();
+    put(&folder, ".openharness/agents/build.md", "You build.\n");
+    put(&folder, ".openharness/agents/plan.md", "You plan.\n");
+    for agent in ["build", "plan"] {
+        let shown = folder.run(&["prompt", "-a", agent]).exits(0).out;
+        assert!(shown.contains(&format!("\n- Agent: {agent}\n")), "{shown}");
+    }
+}
+
+#[test]
+fn explain_names_the_key_of_openpaw_that_set_a_value() {
+    let folder = Folder::new();
+    put(&folder, "agent/AGENT.md", "A.");
+    put(
+        &folder,
+        "config/agent.yaml",
+        "name: a\nauto_compact:\n  trigger: 0.5\n",
+    );
+    let told = folder.run(&["explain", "compaction.trigger"]).exits(0).out;
+    assert!(
+        told.contains("0.5") && told.contains("config/agent.yaml:3"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_variable_of_blanks_names_no_workspace() {
+    let folder = Folder::new();
+    folder.put("AGENTS.md", "You are here.");
+    for variable in ["STEAD_WORKSPACE", "AGENTSCOPE_WORKSPACE"] {
+        let mut command = folder.command(&["prompt"]);
+        let shown = done(command.env(variable, "  ")).exits(0).out;
+        assert!(shown.contains("You are here."), "{shown}");
+    }
+}
+
+/// A main agent that delegates once, and a subagent that lists the folder and then says nothing.
+const SILENT_CHILD: &str = r#"
+- when: {last_contains: CHILD}
+  calls: [{tool: ls, args: {path: .}}]
+  else: {calls: [{tool: task, args: {agent: general-purpose, prompt: CHILD}}]}
+- when: {tool_result_contains: "ended without a word"}
+  text: Done.
+  else: {text: " "}
+"#;
+
+#[test]
+fn a_subagent_that_says_nothing_reports_the_last_result_of_its_tools() {
+    let folder = Folder::new();
+    folder.put("AGENTS.md", "A.");
+    folder.put("marker.txt", "x");
+    let model = folder.script(SILENT_CHILD);
+    let done = folder
+        .run(&["run", "-m", &model, "-s", "one", "go"])
+        .exits(0);
+    assert_eq!(done.out, "Done.\n");
+    let shown = folder
+        .run(&["sessions", "show", "one", "--full"])
+        .exits(0)
+        .out;
+    assert!(shown.contains("marker.txt  (1 byte, "), "{shown}");
+}
+
+#[test]
+fn removing_a_session_removes_those_of_its_subagents() {
+    let folder = Folder::new();
+    folder.put("AGENTS.md", "A.");
+    let model = folder.script(SILENT_CHILD);
+    folder
+        .run(&["run", "-m", &model, "-s", "one", "go"])
+        .exits(0);
+    folder
+        .run(&["run", "-m", &model, "-s", "two", "go"])
+        .exits(0);
+    let count = || {
+        let listed = folder
+            .run(&["sessions", "list", "--all", "--json"])
+            .exits(0);
+        listed.json().as_array().map_or(0, Vec::len)
+    };
+    assert_eq!(count(), 4);
+    let removed = folder.run(&["sessions", "rm", "one"]).exits(0).out;
+    assert_eq!(removed.lines().count(), 2, "{removed}");
+    assert_eq!(removed.lines().last(), Some("removed one"));
+    assert_eq!(count(), 2);
+}
+
+#[test]
+fn files_that_projects_keep_for_coding_agents_are_read() {
+    let folder = Folder::new();
+    put(&folder, "CLAUDE.md", "Use tabs here.");
+    put(
+        &folder,
+        ".claude/agents/reviewer.md",
+        "---\nname: reviewer\ndescription: Reviews changes.\ntools: Read, Grep\nmodel: sonnet\ncolor: red\n---\nYou review.\n",
+    );
+    put(
+        &folder,
+        ".claude/skills/weigh/SKILL.md",
+        "---\nname: weigh\ndescription: Weighs parcels.\n---\nUse the scale.\n",
+    );
+    put(
+        &folder,
+        ".agents/skills/pack/SKILL.md",
+        "---\nname: pack\ndescription: Packs parcels.\n---\nFold.\n",
+    );
+    put(&folder, ".claude/commands/fix.md", "Fix it.\n");
+    put(
+        &folder,
+        ".mcp.json",
+        r#"{"mcpServers": {"maps": {"command": "maps", "env": {"KEY": "${MAPS_KEY}"}}}}"#,
+    );
+    let model = folder.script("- text: Done.\n");
+    let run = folder.run(&["run", "-m", &model, "hi"]).exits(0);
+    assert_eq!(
+        run.err,
+        "2 settings of this workspace have no effect in this version; `stead check` lists them\n"
+    );
+    let prompt = folder.run(&["prompt", "-m", &model]).exits(0).out;
+    for text in [
+        "<claude_md>\nUse tabs here.",
+        "Reviews changes.",
+        "Weighs parcels.",
+        "Packs parcels.",
+    ] {
+        assert!(prompt.contains(text), "{text}\n{prompt}");
+    }
+    // It says what is run, so the agent cannot write it.
+    let args = r#"{"file_path": ".mcp.json", "content": "{}"}"#;
+    let written = folder.run(&["tool", "overwrite_file", args]);
+    assert!(written.err.contains("denied: protected"), "{written:#?}");
+}
+
+#[test]
+fn project_rules_that_are_the_same_are_shown_once() {
+    for claude in ["@AGENTS.md\n", "Use tabs.\n"] {
+        let folder = Folder::new();
+        put(&folder, "AGENTS.md", "Use tabs.");
+        put(&folder, "CLAUDE.md", claude);
+        let prompt = folder.run(&["prompt"]).exits(0).out;
+        assert_eq!(prompt.matches("Use tabs.").count(), 1, "{prompt}");
+        assert!(!prompt.contains("claude_md"), "{prompt}");
+    }
+}
+
+#[test]
+fn init_puts_the_model_and_the_channel_into_a_new_openpaw_workspace() {
+    let folder = Folder::new();
+    let args = [
+        "init", "my_agent", "--layout", "openpaw", "--path", "agents",
+    ];
+    let choices = ["--model", "openai:gpt-5-mini", "--channel", "telegram"];
+    folder.run(&[&args[..], &choices[..]].concat()).exits(0);
+    for dir in ["agent/tools", "data", "memory/logs", "workspace/downloads"] {
+        assert!(folder.has(&format!("agents/my_agent/{dir}")), "{dir}");
+    }
+    let yaml = folder.read("agents/my_agent/config/agent.yaml");
+    let model =
+        "model:\n  provider: openai\n  model: \"gpt-5-mini\"\n  api_key: ${OPENAI_API_KEY}\n";
+    let channel = "channel:\n  type: telegram\n  token: ${TELEGRAM_BOT_TOKEN}\n";
+    assert!(yaml.contains(model) && yaml.contains(channel), "{yaml}");
+    let env = folder.read("agents/my_agent/config/.env");
+    assert!(
+        env.contains("OPENAI_API_KEY=") && env.contains("TELEGRAM_BOT_TOKEN="),
+        "{env}"
+    );
+    let model = folder.script("- text: Done.\n");
+    let run = folder
+        .run(&["run", "-C", "agents/my_agent", "-m", &model, "hi"])
+        .exits(0);
+    assert_eq!(run.out, "Done.\n");
+    for wrong in [["--model", ":x"], ["--channel", "Tele gram"]] {
+        let args = ["init", "other_agent", "--layout", "openpaw"];
+        folder.run(&[&args[..], &wrong[..]].concat()).exits(2);
+        assert!(!folder.has("other_agent"));
+    }
+    folder
+        .run(&["init", "plain", "-m", "openai:gpt-5-mini"])
+        .exits(0);
+    assert!(
+        folder
+            .read("plain/agent.yaml")
+            .starts_with("model: \"openai:gpt-5-mini\"\n")
+    );
+    folder
+        .run(&["init", "d", "--layout", "deepagents", "-m", "openai:x"])
+        .exits(2);
+}
+
+#[test]
+fn a_subagent_may_have_narrower_permissions() {
+    let folder = Folder::new();
+    put(&folder, "AGENTS.md", "A.");
+    put(
+        &folder,
+        "subagents/auditor.md",
+        "---\ndescription: Audits.\nworkspace: {mode: shared}\npermissions:\n- {operations: [write], paths: [\"reports/**\"], mode: allow}\n- {operations: [write], paths: [\"**\"], mode: deny}\n---\nYou audit.\n",
+    );
+    let model = folder.script(
+        r#"
+- when: {last_contains: CHILD}
+  calls:
+  - {tool: write_file, args: {file_path: reports/a.md, content: fine}}
+  - {tool: write_file, args: {file_path: src/a.md, content: wrong}}
+  else:
+    calls:
+    - {tool: task, args: {agent: auditor, prompt: CHILD}}
+    - {tool: write_file, args: {file_path: main.md, content: fine}}
+- text: Done.
+"#,
+    );
+    folder.run(&["run", "-m", &model, "go"]).exits(0);
+    let made = ["reports/a.md", "src/a.md", "main.md"].map(|file| folder.has(file));
+    assert_eq!(made, [true, false, true]);
+}
+
+#[test]
+fn check_says_why_the_overrides_of_a_user_are_not_used() {
+    let folder = Folder::new();
+    put(&folder, "AGENTS.md", "A.");
+    put(&folder, "alice/AGENTS.md", "For Alice.");
+    let check = || folder.run(&["check", "-u", "alice"]).exits(0).out;
+    assert!(!check().contains("overrides"), "{}", check());
+    put(&folder, "alice/photo.txt", "x");
+    let told = "warning  alice/: its overrides are not used, because it also contains photo.txt";
+    assert!(check().contains(told), "{}", check());
+}
