@@ -11,7 +11,7 @@ mod approver;
 mod archive;
 mod budget;
 mod builder;
-mod command_rules;
+mod commands;
 mod error;
 mod features;
 mod gc;
@@ -62,7 +62,7 @@ pub use session::{Pinned, RewindPoint, Session};
 pub use session_models::NoModelReason;
 pub use stead_core::{ApprovalAnswer, ApprovalReply};
 pub use stead_gate::{
-    CallFacts, CommandFacts, GateRules, Grant, GrantScope, ReadOnlyStatus, RuleMatch,
+    CallFacts, CommandFacts, ExactLine, GateRules, Grant, GrantScope, ReadOnlyStatus, RuleMatch,
     SessionPermissions, SessionTaint, judge,
 };
 pub use stead_memory::{

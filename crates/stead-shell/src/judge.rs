@@ -1,14 +1,44 @@
 //! The verdict on a command line.
 
-use super::escapes::find_escape;
+use super::line::{Confinement, ShellLine, folder_of_parts, leading_cd};
 use super::options::OptionSpec;
-use super::pattern::{CommandPattern, NameComparison, PatternMatch};
+use super::pattern::{CommandPattern, PatternMatch, RuleEffect};
 use super::read_only::{ReadDepth, ReadOnlyCheck, check_read_only};
 use super::rules::{CommandRules, ReadPolicy};
-use super::script::{CommandPart, Invocation, ShellScript, WordValue};
+use super::script::{CommandPart, Invocation, RedirectKind, ShellScript, ShellWord, WordValue};
 use super::wrappers::base_name;
 use super::{PatternError, parse};
 use stead_core::{RuleId, RuleSource, VerdictKind};
+
+/// Commands that change the shell for what follows them in the same line. A rule allows them only
+/// alone.
+const SHELL_STATE: [&str; 25] = [
+    "set",
+    "shopt",
+    "alias",
+    "unalias",
+    "export",
+    "declare",
+    "typeset",
+    "local",
+    "readonly",
+    "unset",
+    "read",
+    "mapfile",
+    "readarray",
+    "getopts",
+    "let",
+    "enable",
+    "hash",
+    "source",
+    ".",
+    "trap",
+    "exec",
+    "eval",
+    "umask",
+    "ulimit",
+    "bind",
+];
 
 /// The options of git before its subcommand.
 const GIT: OptionSpec = OptionSpec {
@@ -46,6 +76,8 @@ pub struct CommandVerdict {
     pub parts: Vec<PartVerdict>,
     /// The paths that the command reads, if it certainly only reads.
     pub reads: Option<Vec<String>>,
+    /// The folder of the workspace in which its parts run; none if that is not certain.
+    pub folder: Option<String>,
 }
 
 /// The verdict of the rules on one part.
@@ -55,6 +87,8 @@ pub struct PartVerdict {
     pub command: String,
     /// The decision.
     pub kind: VerdictKind,
+    /// Why the part is allowed.
+    pub basis: AllowBasis,
     /// The rule that decided; none if no rule covers the part.
     pub rule: Option<RuleId>,
     /// A sentence that explains the decision.
@@ -66,10 +100,29 @@ pub struct PartVerdict {
     pub depth: ReadDepth,
 }
 
+/// Why a part is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AllowBasis {
+    /// It is not allowed, or other parts are judged in its place.
+    None,
+    /// It only reads. This holds only if the file rules allow what it reads.
+    Reads,
+    /// A rule names exactly this command. This holds only if the program it runs is the one that
+    /// was seen.
+    Exact,
+    /// A rule with a wildcard covers it, and a sandbox limits what it can do.
+    Sandboxed,
+}
+
 impl PartVerdict {
     /// Whether it was allowed because it only reads.
     pub fn is_allowed_as_read_only(&self) -> bool {
-        self.rule.as_ref() == Some(&read_only_rule())
+        self.kind == VerdictKind::Allow && self.basis == AllowBasis::Reads
+    }
+
+    /// Whether it was allowed because a rule names exactly this command.
+    pub fn is_allowed_exactly(&self) -> bool {
+        self.kind == VerdictKind::Allow && self.basis == AllowBasis::Exact
     }
 }
 
@@ -79,19 +132,31 @@ fn read_only_rule() -> RuleId {
 }
 
 /// Judges a command line by the rules.
-pub fn judge(rules: &CommandRules, command: &str) -> CommandVerdict {
-    let script = parse(command);
+pub fn judge<'a>(rules: &CommandRules, line: impl Into<ShellLine<'a>>) -> CommandVerdict {
+    let line = line.into();
+    let script = parse(line.text);
     let reads = reads_of(&script);
-    let policy = if stays_in_start_folder(&script) {
-        rules.reads
-    } else {
-        ReadPolicy::Ask
+    let judge = LineJudge {
+        rules,
+        folder: folder_of_parts(line, &script),
+        confinement: line.confinement,
+        is_single: script.parts.iter().filter(|part| is_written(part)).count() < 2,
     };
-    let parts: Vec<PartVerdict> = script
-        .parts
-        .iter()
-        .map(|part| judge_part(rules, policy, part))
-        .collect();
+    let mut parts: Vec<PartVerdict> = Vec::with_capacity(script.parts.len());
+    let mut seen = None;
+    for part in &script.parts {
+        if is_written(part) {
+            seen = None;
+        }
+        let verdict = judge.part(part, seen.as_ref());
+        if is_written(part) && verdict.is_allowed_exactly() {
+            seen = verdict.rule.clone();
+        }
+        parts.push(verdict);
+    }
+    if judge.folder.is_some() && leading_cd(line.text, &script).is_some() {
+        parts.first_mut().into_iter().for_each(allow_cd);
+    }
     let (kind, CommandBasis { rule, reason }) = verdict(rules, &script, &parts);
     let mut deciding: Vec<RuleId> = Vec::new();
     let of_parts = parts.iter().filter(|part| part.kind == kind);
@@ -109,12 +174,29 @@ pub fn judge(rules: &CommandRules, command: &str) -> CommandVerdict {
         reason,
         parts,
         reads,
+        folder: judge.folder,
+    }
+}
+
+/// Allows a leading `cd FOLDER`, unless a rule says something about it.
+fn allow_cd(part: &mut PartVerdict) {
+    if part.rule.is_none() && part.kind == VerdictKind::Ask {
+        part.kind = VerdictKind::Allow;
+        part.reason = "the rest is judged in the folder it leads to".to_owned();
+    }
+}
+
+/// Whether a part is written in the line itself, and not run by another part.
+fn is_written(part: &CommandPart) -> bool {
+    match part.invocation {
+        Invocation::Direct => true,
+        Invocation::Wrapped | Invocation::BehindCommand => false,
     }
 }
 
 /// Whether a command line would be allowed if these patterns were the only rules. Invalid patterns
 /// allow nothing.
-pub fn allows(patterns: &[String], command: &str) -> bool {
+pub fn allows<'a>(patterns: &[String], line: impl Into<ShellLine<'a>>) -> bool {
     let allow: Result<Vec<CommandPattern>, PatternError> = patterns
         .iter()
         .map(|text| CommandPattern::new(text))
@@ -124,7 +206,7 @@ pub fn allows(patterns: &[String], command: &str) -> bool {
             allow,
             ..CommandRules::default()
         };
-        judge(&rules, command).kind == VerdictKind::Allow
+        judge(&rules, line).kind == VerdictKind::Allow
     })
 }
 
@@ -195,64 +277,210 @@ fn verdict(
     }
 }
 
-fn judge_part(rules: &CommandRules, policy: ReadPolicy, part: &CommandPart) -> PartVerdict {
-    let (reads, depth) = match check_read_only(part) {
-        ReadOnlyCheck::Yes { paths, depth } => (Some(paths), depth),
-        ReadOnlyCheck::No { .. } | ReadOnlyCheck::Unclear { .. } => (None, ReadDepth::Names),
-    };
-    let said = |kind, basis: CommandBasis| PartVerdict {
-        command: part.source.clone(),
-        kind,
-        rule: basis.rule,
-        reason: basis.reason,
-        reads: reads.clone().unwrap_or_default(),
-        depth,
-    };
-    let plain = without_git_options(part);
-    let find = |patterns: &[CommandPattern], wanted| {
-        let is_about = |pattern: &&CommandPattern| {
-            let mut seen = std::iter::once(part).chain(&plain);
-            seen.any(|part| pattern.matches(part, NameComparison::Base) == wanted)
+/// What is known about all parts of a line.
+struct LineJudge<'r> {
+    rules: &'r CommandRules,
+    /// The folder in which the parts run, if that is certain.
+    folder: Option<String>,
+    confinement: Confinement,
+    /// Whether the line consists of one command.
+    is_single: bool,
+}
+
+impl LineJudge<'_> {
+    /// Judges a part. `seen` is the rule that names exactly the part that runs this one.
+    fn part(&self, part: &CommandPart, seen: Option<&RuleId>) -> PartVerdict {
+        let check = check_read_only(part);
+        let (reads, depth) = match &check {
+            ReadOnlyCheck::Yes { paths, depth } => (paths.clone(), *depth),
+            ReadOnlyCheck::No { .. } | ReadOnlyCheck::Unclear { .. } => {
+                (Vec::new(), ReadDepth::Names)
+            }
         };
-        patterns.iter().find(is_about).cloned()
-    };
-    if let Some(pattern) = find(&rules.deny, PatternMatch::Yes) {
-        return said(VerdictKind::Deny, CommandBasis::pattern("deny", &pattern));
-    }
-    if let Some(pattern) = find(&rules.ask, PatternMatch::Yes) {
-        return said(VerdictKind::Ask, CommandBasis::pattern("ask", &pattern));
-    }
-    // A guess about what may run is no reason to ask: the part that would run it is judged itself.
-    if part.invocation == Invocation::BehindCommand {
-        return said(
-            VerdictKind::Allow,
-            CommandBasis::no_rule("judged with the command that runs it"),
-        );
-    }
-    if let Some(pattern) =
-        find(&rules.deny, PatternMatch::Maybe).or(find(&rules.ask, PatternMatch::Maybe))
-    {
-        return said(
-            VerdictKind::Ask,
-            CommandBasis::no_rule(format!(
+        let said = |kind, allow: AllowBasis, basis: CommandBasis| PartVerdict {
+            command: part.source.clone(),
+            kind,
+            basis: allow,
+            rule: basis.rule,
+            reason: basis.reason,
+            reads: reads.clone(),
+            depth,
+        };
+        let asks = |basis| said(VerdictKind::Ask, AllowBasis::None, basis);
+        let plain = without_git_options(part);
+        let find = |patterns: &[CommandPattern], wanted| {
+            let is_about = |pattern: &&CommandPattern| {
+                let mut seen = std::iter::once(part).chain(&plain);
+                pattern.restricts_in(self.folder.as_deref())
+                    && seen.any(|part| pattern.matches(part, RuleEffect::Restricts) == wanted)
+            };
+            patterns.iter().find(is_about).cloned()
+        };
+        if let Some(pattern) = find(&self.rules.deny, PatternMatch::Yes) {
+            let basis = CommandBasis::pattern("deny", &pattern);
+            return said(VerdictKind::Deny, AllowBasis::None, basis);
+        }
+        if let Some(pattern) = find(&self.rules.ask, PatternMatch::Yes) {
+            return asks(CommandBasis::pattern("ask", &pattern));
+        }
+        // A guess about what may run is no reason to ask: the part that would run it is judged itself.
+        if part.invocation == Invocation::BehindCommand {
+            let basis = CommandBasis::no_rule("judged with the command that runs it");
+            return said(VerdictKind::Allow, AllowBasis::None, basis);
+        }
+        if let Some(pattern) = find(&self.rules.deny, PatternMatch::Maybe)
+            .or(find(&self.rules.ask, PatternMatch::Maybe))
+        {
+            return asks(CommandBasis::no_rule(format!(
                 "`{}` may come to what `{}` is about",
                 part.source,
                 pattern.text()
-            )),
-        );
-    }
-    if let Some(pattern) = rules.allow.iter().find(|pattern| covers(pattern, part)) {
-        return said(VerdictKind::Allow, CommandBasis::pattern("allow", pattern));
-    }
-    match (policy, part.invocation, &reads) {
-        (ReadPolicy::Allow, Invocation::Direct, Some(_)) => {
-            said(VerdictKind::Allow, CommandBasis::read_only())
+            )));
         }
-        _ => said(
-            VerdictKind::Ask,
-            CommandBasis::no_rule(denial_reason(rules, part)),
-        ),
+        let is_known = part.words.iter().all(|word| word.known().is_some());
+        if let Some(rule) = seen.filter(|_| is_known) {
+            let basis = CommandBasis {
+                rule: Some(rule.clone()),
+                reason: "the rule names the command that runs it".to_owned(),
+            };
+            return said(VerdictKind::Allow, AllowBasis::Exact, basis);
+        }
+        let covering = |pattern: &CommandPattern| {
+            let allow = self.basis(pattern, part, &check)?;
+            let basis = CommandBasis::pattern("allow", pattern);
+            Some(said(VerdictKind::Allow, allow, basis))
+        };
+        if let Some(verdict) = self.rules.allow.iter().find_map(covering) {
+            return verdict;
+        }
+        match self.rules.reads {
+            ReadPolicy::Allow if self.is_plain_read(part, &check) => said(
+                VerdictKind::Allow,
+                AllowBasis::Reads,
+                CommandBasis::read_only(),
+            ),
+            ReadPolicy::Allow | ReadPolicy::Ask => {
+                asks(CommandBasis::no_rule(self.denial_reason(part, &check)))
+            }
+        }
     }
+
+    /// Whether a part certainly only reads, in a folder that is known.
+    fn is_plain_read(&self, part: &CommandPart, check: &ReadOnlyCheck) -> bool {
+        let reads = match check {
+            ReadOnlyCheck::Yes { .. } => true,
+            ReadOnlyCheck::No { .. } | ReadOnlyCheck::Unclear { .. } => false,
+        };
+        reads && part.invocation == Invocation::Direct && self.folder.is_some()
+    }
+
+    /// Returns on what basis an allow rule covers everything that a part does, beyond its words.
+    fn basis(
+        &self,
+        pattern: &CommandPattern,
+        part: &CommandPart,
+        check: &ReadOnlyCheck,
+    ) -> Option<AllowBasis> {
+        let folder = self.folder.as_deref()?;
+        if pattern.matches(part, RuleEffect::Allows) != PatternMatch::Yes
+            || !pattern.applies_in(folder)
+        {
+            return None;
+        }
+        let is_bare = part.assignments.is_empty() && !part.writes();
+        match (pattern.is_exact(), self.confinement) {
+            (true, _) => {
+                let is_covered = is_bare && !takes_input(part) && !self.changes_shell(part);
+                is_covered.then_some(AllowBasis::Exact)
+            }
+            (false, Confinement::Host) => {
+                self.is_plain_read(part, check).then_some(AllowBasis::Reads)
+            }
+            (false, Confinement::Sandbox) if pattern.is_everything() => {
+                is_determined(part).then_some(AllowBasis::Sandboxed)
+            }
+            (false, Confinement::Sandbox) => is_bare.then_some(AllowBasis::Sandboxed),
+        }
+    }
+
+    /// Whether a part changes the shell for other parts of the line.
+    fn changes_shell(&self, part: &CommandPart) -> bool {
+        let name = part.name().unwrap_or_default();
+        !self.is_single && SHELL_STATE.contains(&name)
+    }
+
+    /// Returns why no rule allows a part.
+    fn denial_reason(&self, part: &CommandPart, check: &ReadOnlyCheck) -> String {
+        let Some(first) = part.words.first() else {
+            return match part.assignments.first() {
+                Some(assignment) => format!("no rule allows setting `{}`", assignment.name),
+                None => format!("no rule allows the redirection `{}`", part.source),
+            };
+        };
+        let Some(name) = first.known() else {
+            return format!("which command `{}` is cannot be told", first.source);
+        };
+        let is_about = |pattern: &&CommandPattern| {
+            pattern.matches(part, RuleEffect::Allows) == PatternMatch::Yes
+        };
+        let Some(rule) = self.rules.allow.iter().find(is_about) else {
+            return format!("no rule allows `{name}`");
+        };
+        let text = rule.text();
+        let Some(folder) = &self.folder else {
+            return format!("`{text}` does not apply, because the line changes folders");
+        };
+        if !rule.applies_in(folder) {
+            return format!(
+                "`{text}` does not apply in {folder}; to allow this there, add the rule `(in {folder}) {}`",
+                part.source
+            );
+        }
+        match (part.assignments.first(), check) {
+            (Some(assignment), _) => {
+                format!("`{text}` does not cover setting `{}`", assignment.name)
+            }
+            (None, _) if part.writes() => format!("`{text}` does not cover writing to a file"),
+            (None, _) if rule.is_exact() && takes_input(part) => {
+                format!("`{text}` does not cover the input that `{name}` is given")
+            }
+            (None, _) if rule.is_exact() => {
+                format!(
+                    "`{name}` changes the shell for the rest of the line; it is allowed only alone"
+                )
+            }
+            (None, ReadOnlyCheck::No { why } | ReadOnlyCheck::Unclear { why }) => format!(
+                "`{text}` has a wildcard, which outside a sandbox allows only reads, and {why}; to allow this command, \
+                 write its exact words as a rule, or run commands in a sandbox"
+            ),
+            (None, ReadOnlyCheck::Yes { .. }) => format!(
+                "`{text}` has a wildcard, which outside a sandbox covers no command that another one runs"
+            ),
+        }
+    }
+}
+
+/// Whether a part gets input that its words do not name.
+fn takes_input(part: &CommandPart) -> bool {
+    part.redirects.iter().any(|redirect| match redirect.kind {
+        RedirectKind::Read => redirect.target.known() != Some("/dev/null"),
+        RedirectKind::Heredoc(_) | RedirectKind::Text => true,
+        RedirectKind::Write | RedirectKind::Duplicate => false,
+    })
+}
+
+/// Whether everything that a part does is known before it runs.
+fn is_determined(part: &CommandPart) -> bool {
+    let values = part.assignments.iter().map(|assignment| &assignment.value);
+    let targets = part.redirects.iter().map(|redirect| &redirect.target.value);
+    let named = part
+        .words
+        .first()
+        .is_none_or(|word: &ShellWord| word.known().is_some());
+    named
+        && values
+            .chain(targets)
+            .all(|value| matches!(value, WordValue::Known(_)))
 }
 
 /// Returns the part without git's options, so that `git -C x push` is a `git push` for rules that
@@ -271,74 +499,6 @@ fn without_git_options(part: &CommandPart) -> Option<CommandPart> {
             part.invocation,
         )
     })
-}
-
-/// Whether an allow rule covers everything that a part does, beyond its words.
-fn covers(pattern: &CommandPattern, part: &CommandPart) -> bool {
-    if pattern.is_everything() {
-        let values = part.assignments.iter().map(|assignment| &assignment.value);
-        let targets = part.redirects.iter().map(|redirect| &redirect.target.value);
-        let named = part.words.is_empty() || part.name().is_some();
-        return named
-            && values
-                .chain(targets)
-                .all(|value| matches!(value, WordValue::Known(_)));
-    }
-    let is_about = pattern.matches(part, NameComparison::Exact) == PatternMatch::Yes;
-    is_about
-        && part.assignments.is_empty()
-        && !part.writes()
-        && find_escape(part, pattern.word_count()).is_none()
-}
-
-fn denial_reason(rules: &CommandRules, part: &CommandPart) -> String {
-    let Some(first) = part.words.first() else {
-        return match part.assignments.first() {
-            Some(assignment) => format!("no rule allows setting `{}`", assignment.name),
-            None => format!("no rule allows the redirection `{}`", part.source),
-        };
-    };
-    let Some(name) = first.known() else {
-        return format!("which command `{}` is cannot be told", first.source);
-    };
-    let mut about = rules
-        .allow
-        .iter()
-        .filter(|pattern| pattern.matches(part, NameComparison::Exact) == PatternMatch::Yes);
-    let Some(rule) = about.next() else {
-        return format!("no rule allows `{name}`");
-    };
-    match (
-        part.assignments.first(),
-        find_escape(part, rule.word_count()),
-    ) {
-        (Some(assignment), _) => format!(
-            "the rule for `{name}` does not cover setting `{}`",
-            assignment.name
-        ),
-        (None, Some(word)) => format!(
-            "the rule for `{name}` does not cover `{}`, which may run something else; to allow it, name it in the rule",
-            word.source
-        ),
-        (None, None) => format!("the rule for `{name}` does not cover writing to a file"),
-    }
-}
-
-/// Whether every part runs in the folder in which the command line starts: elsewhere a relative
-/// path means another file.
-fn stays_in_start_folder(script: &ShellScript) -> bool {
-    let moves = |part: &CommandPart| {
-        part.words
-            .iter()
-            .take(2)
-            .filter_map(|word| word.known())
-            .any(|word| matches!(base_name(word), "cd" | "pushd" | "popd" | "chdir"))
-            || part
-                .words
-                .first()
-                .is_some_and(|word| matches!(word.value, WordValue::Unknown(_)))
-    };
-    !script.parts.iter().any(moves)
 }
 
 fn reads_of(script: &ShellScript) -> Option<Vec<String>> {
