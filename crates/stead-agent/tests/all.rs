@@ -12,6 +12,8 @@ mod approval_crashes;
 mod broken_model_streams;
 #[path = "all/budgets.rs"]
 mod budgets;
+#[path = "all/command_conditions.rs"]
+mod command_conditions;
 #[path = "all/compaction.rs"]
 mod compaction;
 #[path = "all/concurrent_appends.rs"]
