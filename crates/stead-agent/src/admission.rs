@@ -1,6 +1,7 @@
 //! Admission of calls: what the gate must know about a call, and what follows from its verdict.
 
 use crate::approvals::ask_if_client_executes;
+use crate::commands::{JudgedCommand, MachineView};
 use crate::taint::{CallTaint, PromptSources, named_paths};
 use crate::{Agent, AgentParts, CallFacts, GateRules, SessionTaint};
 use serde_json::Value;
@@ -10,7 +11,7 @@ use stead_core::{
     AccessKind, Ask, CallState, PathAccess, PathScope, PendingCall, ResultStatus, RunId, ToolCall,
     ToolKind, Verdict, VerdictKind, args_hash,
 };
-use stead_gate::{CommandFacts, RuleMatch, SessionPermissions, judge};
+use stead_gate::{SessionPermissions, judge};
 use stead_place::PROJECT;
 use stead_tools::{CallPlan, Executor, PreparedCall, Registry, SessionView};
 use stead_vfs::{Guarded, VPath, Vfs, VfsError};
@@ -23,6 +24,8 @@ pub(crate) struct GateContext {
     pub(crate) taint: Option<SessionTaint>,
     /// The part of the session's state that tools see.
     pub(crate) view: SessionView,
+    /// The workspace on this machine.
+    pub(crate) machine: MachineView,
 }
 
 /// A call that may run.
@@ -188,16 +191,10 @@ impl CallGate<'_> {
         let excluded = tools.exclusion(&spec.name).map(|(_, why)| why.to_owned());
         let mut accesses = plan.accesses().to_vec();
         let mut command = None;
-        if let Some((command_facts, reads)) = plan.command().map(|line| self.judge_command(line)) {
-            let folder_verdict = reads.ask_about_folders(&workspace.rules, files).await?;
-            let rule_match = folder_verdict.map_or(command_facts.rule_match, RuleMatch::Matched);
-            let is_tainted = context.taint.is_some();
-            command = Some(CommandFacts {
-                rule_match,
-                network: is_tainted && stead_shell::names_network(&command_facts.text),
-                ..command_facts
-            });
-            accesses.extend(reads.named_paths);
+        if let Some(line) = plan.command() {
+            let JudgedCommand { facts, reads } = self.judge_command(files, line, context).await?;
+            command = Some(facts);
+            accesses.extend(reads);
         }
         Ok(CallFacts {
             tool: spec.name.clone(),
@@ -265,7 +262,7 @@ impl CallGate<'_> {
         }
         let sources = PromptSources::new(&self.parts.workspace.definition.paths);
         if let Some(line) = prepared.plan().command() {
-            let judgement = stead_shell::judge(&self.parts.workspace.config().commands, &line.text);
+            let judgement = self.judge_line(line);
             if judgement.reads.is_some() {
                 return None;
             }

@@ -11,7 +11,7 @@ mod approver;
 mod archive;
 mod budget;
 mod builder;
-mod command_rules;
+mod commands;
 mod error;
 mod features;
 mod gc;
@@ -65,7 +65,7 @@ pub use stead_core::{
     AfterAnswer, ApprovalAnswer, ApprovalQuestion, ApprovalReply, Pinned, RunReport, WaitingTask,
 };
 pub use stead_gate::{
-    CallFacts, CommandFacts, GateRules, Grant, GrantScope, ReadOnlyStatus, RuleMatch,
+    CallFacts, CommandFacts, ExactLine, GateRules, Grant, GrantScope, ReadOnlyStatus, RuleMatch,
     SessionPermissions, SessionTaint, judge,
 };
 pub use stead_memory::{

@@ -12,6 +12,8 @@ mod approval_crashes;
 mod broken_model_streams;
 #[path = "all/budgets.rs"]
 mod budgets;
+#[path = "all/command_conditions.rs"]
+mod command_conditions;
 #[path = "all/compaction.rs"]
 mod compaction;
 #[path = "all/concurrent_appends.rs"]
@@ -36,6 +38,8 @@ mod kill_points;
 mod lookup;
 #[path = "all/malicious_model.rs"]
 mod malicious_model;
+#[path = "all/manuals.rs"]
+mod manuals;
 #[path = "all/many_sessions.rs"]
 mod many_sessions;
 #[path = "all/memory/mod.rs"]

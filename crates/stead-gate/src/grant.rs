@@ -1,11 +1,12 @@
 //! Grants: narrow permissions that a person gave for good by answering a question with "always".
 
-use super::CallFacts;
 use super::taint::{TaintSink, sinks};
+use super::{CallFacts, CommandFacts, ExactLine};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use stead_core::{RuleId, ToolEffect};
-
+use stead_sandbox::Isolation;
+use stead_shell::{Confinement, ShellLine};
 use stead_vfs::VPath;
 
 /// A permission for calls that would otherwise ask.
@@ -34,7 +35,15 @@ pub struct Grant {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "allows", content = "only", rename_all = "snake_case")]
 pub enum GrantScope {
-    /// Command lines with parts that each match one of these patterns.
+    /// Exactly this command line.
+    Command {
+        /// The command line.
+        line: String,
+        /// The folder of the workspace in which it starts.
+        cwd: String,
+    },
+    /// Command lines with parts that each match one of these patterns. Grants of earlier versions
+    /// have this form. Like rules, patterns with wildcards allow only reads outside a sandbox.
     Commands(Vec<String>),
     /// Calls that name only paths below this folder.
     Folder(String),
@@ -48,10 +57,15 @@ impl GrantScope {
     /// Whether the scope includes a call.
     fn covers(&self, call: &CallFacts) -> bool {
         match self {
-            Self::Commands(patterns) => call
-                .command
-                .as_ref()
-                .is_some_and(|command| stead_shell::allows(patterns, &command.text)),
+            Self::Command { line, cwd } => call.command.as_ref().is_some_and(|command| {
+                command.exact == ExactLine::Holds && command.text == *line && command.cwd == *cwd
+            }),
+            Self::Commands(patterns) => call.command.as_ref().is_some_and(|command| {
+                let line = ShellLine::on_host(&command.text)
+                    .in_folder(&command.cwd)
+                    .confined(confinement(command.isolation));
+                command.exact == ExactLine::Holds && stead_shell::allows(patterns, line)
+            }),
             Self::Folder(folder) => {
                 call.command.is_none() && names_only(call, |path| is_strictly_below(folder, path))
             }
@@ -70,7 +84,7 @@ impl GrantScope {
             return None;
         }
         if let Some(command) = &call.command {
-            return Self::commands(&command.text);
+            return Self::command(command);
         }
         // It is unknown what the call would run.
         if call.effect == ToolEffect::Executes {
@@ -93,17 +107,31 @@ impl GrantScope {
         offered.covers(call).then_some(offered)
     }
 
-    /// Returns the scope for commands like this one, with one pattern for each part.
-    fn commands(command: &str) -> Option<Self> {
-        Some(stead_shell::suggest_rules(command))
-            .filter(|patterns| !patterns.is_empty())
-            .map(Self::Commands)
+    /// Returns the scope for exactly this command; none if the same line may do something else
+    /// the next time.
+    fn command(command: &CommandFacts) -> Option<Self> {
+        let is_same_again =
+            command.exact == ExactLine::Holds && stead_shell::parse(&command.text).is_determined();
+        is_same_again.then(|| Self::Command {
+            line: command.text.clone(),
+            cwd: command.cwd.clone(),
+        })
+    }
+}
+
+/// Returns what limits the processes of a command with this isolation.
+pub fn confinement(isolation: Isolation) -> Confinement {
+    match isolation.is_complete() {
+        true => Confinement::Sandbox,
+        false => Confinement::Host,
     }
 }
 
 impl fmt::Display for GrantScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Command { line, cwd } if cwd == "." => write!(f, "exactly {line}"),
+            Self::Command { line, cwd } => write!(f, "exactly {line} in {cwd}/"),
             Self::Commands(patterns) => write!(f, "commands like {}", patterns.join(", ")),
             Self::Folder(folder) => write!(f, "in {folder}/"),
             Self::File(file) => write!(f, "of {file}"),

@@ -11,7 +11,7 @@ mod taint;
 #[cfg(test)]
 mod tests;
 
-pub use grant::{Grant, GrantScope};
+pub use grant::{Grant, GrantScope, confinement};
 pub use taint::SessionTaint;
 
 use serde_json::Value;
@@ -70,14 +70,28 @@ pub struct CallFacts {
 pub struct CommandFacts {
     /// The command line as it was written.
     pub text: String,
+    /// The folder of the workspace in which it starts.
+    pub cwd: String,
     /// The deciding rule, if there is one.
     pub rule_match: RuleMatch,
+    /// Whether the line still is what a person saw who allowed exactly this line.
+    pub exact: ExactLine,
     /// The isolation that the command would run in.
     pub isolation: Isolation,
     /// Whether the command certainly only reads.
     pub read_only: ReadOnlyStatus,
     /// Whether the command plainly reaches other machines, if its walls let it.
     pub network: bool,
+}
+
+/// Whether a permission for exactly a command line holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExactLine {
+    /// It holds.
+    Holds,
+    /// It does not, for this reason: the session wrote the program that the line runs, or it is not
+    /// known which that is.
+    Broken(String),
 }
 
 /// Whether a rule decides about a command.

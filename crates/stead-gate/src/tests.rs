@@ -39,6 +39,8 @@ fn call(tool: &str, effect: ToolEffect) -> CallFacts {
 fn command(ruled: RuleMatch, reads: ReadOnlyStatus) -> CallFacts {
     let command = Some(CommandFacts {
         text: "x".to_owned(),
+        cwd: ".".to_owned(),
+        exact: ExactLine::Holds,
         rule_match: ruled,
         isolation: Isolation::NONE,
         read_only: reads,
@@ -75,6 +77,67 @@ fn always(tools: &[&str]) -> GateRules {
             .map(|tool| ((*tool).to_owned(), Approval::always()))
             .collect(),
     }
+}
+
+/// The scope of exactly a line.
+fn this_line(line: &str, cwd: &str) -> GrantScope {
+    GrantScope::Command {
+        line: line.to_owned(),
+        cwd: cwd.to_owned(),
+    }
+}
+
+#[test]
+fn always_for_a_command_is_exactly_what_was_seen() {
+    let facts = |text: &str, cwd: &str, exact| {
+        let facts = command(RuleMatch::NoMatch(String::new()), ReadOnlyStatus::Unknown);
+        let command = facts.command.clone().map(|command| CommandFacts {
+            text: text.to_owned(),
+            cwd: cwd.to_owned(),
+            exact,
+            ..command
+        });
+        CallFacts { command, ..facts }
+    };
+    let broken = || ExactLine::Broken("the session wrote x.py".to_owned());
+    let seen = facts("sed -n 1p x", "web", ExactLine::Holds);
+    let offered = GrantScope::offer(&seen).unwrap();
+    assert_eq!(offered, this_line("sed -n 1p x", "web"));
+    assert_eq!(offered.to_string(), "exactly sed -n 1p x in web/");
+    let grant = Grant {
+        id: "1".into(),
+        tool: "execute".into(),
+        what: offered,
+        rule: String::new(),
+        rules: Vec::new(),
+        by: "ann".into(),
+        at: jiff::Timestamp::UNIX_EPOCH,
+    };
+    assert!(grant.covers(&seen));
+    for other in [
+        facts("sed -n 1p x", ".", ExactLine::Holds),
+        facts("sed -n 1p y", "web", ExactLine::Holds),
+        facts("sed -n 1p x ", "web", ExactLine::Holds),
+        facts("sed -nl 5 '1e id' x", "web", ExactLine::Holds),
+        facts("sed -n 1p x", "web", broken()),
+    ] {
+        assert!(!grant.covers(&other), "{other:?}");
+    }
+    for line in ["ls $x", "ls *.rs", "echo $(date)", "ls (", ""] {
+        let offered = GrantScope::offer(&facts(line, ".", ExactLine::Holds));
+        assert_eq!(offered, None, "{line} may be something else the next time");
+    }
+    assert_eq!(
+        GrantScope::offer(&facts("python3 x.py", ".", broken())),
+        None
+    );
+    // A grant of an earlier version allows no more than a rule does.
+    let old = Grant {
+        what: GrantScope::Commands(vec!["make *".to_owned(), "ls *".to_owned()]),
+        ..grant
+    };
+    assert!(old.covers(&facts("ls src", ".", ExactLine::Holds)));
+    assert!(!old.covers(&facts("make", ".", ExactLine::Holds)));
 }
 
 #[test]
@@ -137,7 +200,7 @@ fn always_is_offered_as_narrowly_as_can_be_and_never_for_what_must_be_seen() {
                 RuleMatch::NoMatch("no rule".into()),
                 ReadOnlyStatus::Unknown,
             ),
-            Some(GrantScope::Commands(vec!["x *".into()])),
+            Some(this_line("x", ".")),
         ),
         (call("run_it", ToolEffect::Executes), None),
     ];
@@ -541,6 +604,8 @@ fn circumstances() -> impl Strategy<Value = (GateRules, SessionPermissions, Call
     let command = option::of(
         (rule_match, reads).prop_map(|(rule_match, reads)| CommandFacts {
             text: "x".to_owned(),
+            cwd: ".".to_owned(),
+            exact: ExactLine::Holds,
             rule_match,
             isolation: Isolation::NONE,
             read_only: reads,
@@ -572,10 +637,7 @@ fn circumstances() -> impl Strategy<Value = (GateRules, SessionPermissions, Call
         },
     );
     let mode = || sample::select(Mode::ALL.to_vec());
-    let what = sample::select(vec![
-        GrantScope::Calls,
-        GrantScope::Commands(vec!["*".to_owned()]),
-    ]);
+    let what = sample::select(vec![GrantScope::Calls, this_line("x", ".")]);
     let grant = what.prop_map(|what| Grant {
         id: "g".to_owned(),
         tool: "t".to_owned(),

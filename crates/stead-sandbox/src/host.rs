@@ -12,9 +12,11 @@ const SH: &str = "/bin/sh";
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Default variables of every command, for programs without a terminal. The caller can override
 /// them.
-const DEFAULT_ENV: [(&str, &str); 7] = [
+const DEFAULT_ENV: [(&str, &str); 8] = [
     ("TERM", "dumb"),
     ("GIT_TERMINAL_PROMPT", "0"),
+    // A command that only reads writes no index, and so starts no hook.
+    ("GIT_OPTIONAL_LOCKS", "0"),
     // Prevents git from running programs that a folder or a repository's own settings name.
     ("GIT_CONFIG_COUNT", "2"),
     ("GIT_CONFIG_KEY_0", "safe.bareRepository"),

@@ -2,49 +2,57 @@
 //!
 //! Nothing here runs anything. [`parse`] turns a command line into [`CommandPart`]s, one for each
 //! command that would run anywhere in it; [`judge`] applies [`CommandRules`] to them. A command line
-//! that cannot be parsed with certainty is never allowed. The verdict decides whether a person is
-//! asked; what a process can do is limited by the sandbox.
+//! that cannot be parsed with certainty is never allowed. Outside a sandbox, a rule without a
+//! wildcard allows exactly its words, and a rule with one allows only reads.
 //!
 //! ```
 //! use stead_core::VerdictKind;
 //! use stead_shell::{CommandRules, judge};
 //!
-//! let rules: CommandRules = serde_json::from_str(r#"{"allow": ["cargo test *"], "deny": ["rm *"]}"#)?;
-//! assert_eq!(judge(&rules, "cargo test -p core").kind, VerdictKind::Allow);
+//! let rules = r#"{"allow": ["cargo test", "git log *"], "deny": ["rm *"]}"#;
+//! let rules: CommandRules = serde_json::from_str(rules)?;
+//! assert_eq!(judge(&rules, "cargo test").kind, VerdictKind::Allow);
+//! assert_eq!(judge(&rules, "cargo test --all").reason, "no rule allows `cargo`");
+//! assert_eq!(judge(&rules, "git log --oneline -5").kind, VerdictKind::Allow);
+//! assert_eq!(judge(&rules, "git log --output=x").kind, VerdictKind::Ask);
 //! assert_eq!(judge(&rules, "cargo test; timeout 5 sh -c 'rm -r src'").reason, "commands.deny: rm *");
-//! assert_eq!(judge(&rules, "cargo test $(curl x.org)").reason, "no rule allows `curl`");
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
 mod ansi;
 mod cross_check;
-mod escapes;
 mod expansion;
+mod git_settings;
 mod grammar;
 mod judge;
+mod judge_part;
+mod line;
 mod options;
 mod parser;
 mod pattern;
+mod programs;
+mod read_arguments;
 mod read_only;
 mod read_table;
 mod rules;
 mod script;
-mod suggest;
 mod targets;
 mod wrappers;
 
 #[cfg(test)]
 mod tests;
 
-pub use judge::{CommandVerdict, PartVerdict, allows, judge};
+pub use git_settings::{git_attributes_problem, git_config_problem};
+pub use judge::{AllowBasis, CommandVerdict, PartVerdict, allows, judge};
+pub use line::{Confinement, ShellLine, join_folder};
 pub use pattern::{CommandPattern, PatternError};
+pub use programs::{ProgramFiles, UnknownProgram, program_files};
 pub use read_only::{ReadDepth, ReadOnlyCheck, check_read_only};
 pub use rules::{CommandRules, ReadPolicy};
 pub use script::{
     Ambiguity, Assignment, CommandPart, Invocation, Redirect, RedirectKind, ShellScript, ShellWord,
     UnknownCause, WordValue,
 };
-pub use suggest::suggest_rules;
 pub use targets::{CommandTarget, TargetRole, command_targets, names_network};
 
 use parser::ShellParser;

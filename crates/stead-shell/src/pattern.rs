@@ -1,5 +1,6 @@
 //! The patterns of command rules.
 
+use super::line::join_folder;
 use super::script::{CommandPart, ShellWord};
 use super::wrappers::base_name;
 use serde::{Deserialize, Serialize};
@@ -8,8 +9,9 @@ use serde::{Deserialize, Serialize};
 ///
 /// A pattern consists of words. A last word `*` matches any further words, or none (`git:*` is
 /// `git *`); `*` inside a word matches any text within that word; a quoted word is literal. `*` alone
-/// matches every command. In a rule that allows, the last `*` does not match words that make a
-/// command run other programs (`data/escapes.txt`).
+/// matches every command. `(in FOLDER)` before the words names the folder of the workspace in which
+/// a rule that allows applies; without it, that is the root. In a rule that allows, `*` matches no
+/// path with `..` in it, and outside a sandbox the rule allows only reads (`data/reads.txt`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -17,6 +19,8 @@ pub struct CommandPattern {
     text: String,
     words: Vec<PatternWord>,
     tail: PatternTail,
+    /// The folder that the pattern names.
+    folder: Option<String>,
 }
 
 /// Why a text is not a pattern.
@@ -30,6 +34,11 @@ pub enum PatternError {
     /// A quote is not closed.
     #[error("`{0}`: a quote is not closed")]
     OpenQuote(String),
+    /// The folder before the words is not one of the workspace.
+    #[error(
+        "`{0}`: `(in FOLDER)` names a folder of the workspace, such as `(in web) npm test`, without `*` and `..`"
+    )]
+    Folder(String),
     /// The pattern contains a character that joins commands, redirects or expands.
     #[error(
         "`{text}`: `{found}` is no part of one command; each command of a line is judged alone, so write one pattern per command, or quote the word"
@@ -61,19 +70,21 @@ pub(super) enum PatternMatch {
     No,
 }
 
-/// How a command's name is compared.
+/// What a rule is for: in doubt, it does not allow, and it does restrict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NameComparison {
-    /// As it is written: `./ls` may be any program.
-    Exact,
-    /// By its last component: `/bin/rm` is `rm`.
-    Base,
+pub(super) enum RuleEffect {
+    /// A command's name counts as it is written, for `./ls` may be any program. `*` matches no path
+    /// with `..` in it.
+    Allows,
+    /// A command's name counts by its last component: `/bin/rm` is `rm`.
+    Restricts,
 }
 
 impl CommandPattern {
     /// Parses a pattern.
     pub fn new(text: &str) -> Result<Self, PatternError> {
-        let mut words = split(text)?;
+        let (folder, rest) = split_folder(text)?;
+        let mut words = split(rest)?;
         let mut tail = PatternTail::None;
         if let Some(last) = words.last_mut() {
             match last.0.as_slice() {
@@ -97,6 +108,7 @@ impl CommandPattern {
             text: text.trim().to_owned(),
             words,
             tail,
+            folder,
         })
     }
 
@@ -110,12 +122,31 @@ impl CommandPattern {
         self.words.is_empty()
     }
 
-    /// Returns the number of words that the pattern names.
-    pub(super) fn word_count(&self) -> usize {
-        self.words.len()
+    /// Whether the pattern has no wildcard.
+    pub fn is_exact(&self) -> bool {
+        let is_plain = |word: &PatternWord| word.0.len() == 1;
+        self.tail == PatternTail::None && self.words.iter().all(is_plain)
     }
 
-    pub(super) fn matches(&self, part: &CommandPart, name: NameComparison) -> PatternMatch {
+    /// Whether the pattern applies in a folder, if it allows.
+    pub(super) fn applies_in(&self, folder: &str) -> bool {
+        self.folder.as_deref().unwrap_or(".") == folder
+    }
+
+    /// Whether the pattern restricts in a folder; `None` is one that is not known.
+    pub(super) fn restricts_in(&self, folder: Option<&str>) -> bool {
+        match (&self.folder, folder) {
+            (Some(named), Some(folder)) => named == folder,
+            (None, _) | (Some(_), None) => true,
+        }
+    }
+
+    pub(super) fn matches(&self, part: &CommandPart, effect: RuleEffect) -> PatternMatch {
+        let goes_up = |word: &ShellWord| word.known().is_some_and(|word| steps_up(word) > 0);
+        let mut after = part.words.iter().skip(self.words.len());
+        if effect == RuleEffect::Allows && after.any(goes_up) {
+            return PatternMatch::No;
+        }
         if self.is_everything() {
             return PatternMatch::Yes;
         }
@@ -124,11 +155,11 @@ impl CommandPattern {
             match words.next().map(ShellWord::known) {
                 None => return PatternMatch::No,
                 Some(None) => return PatternMatch::Maybe,
-                Some(Some(word)) if pattern.matches_word(word) => {}
+                Some(Some(word)) if pattern.matches_word(word, effect) => {}
                 Some(Some(word))
                     if index == 0
-                        && name == NameComparison::Base
-                        && pattern.matches_word(base_name(word)) => {}
+                        && effect == RuleEffect::Restricts
+                        && pattern.matches_word(base_name(word), effect) => {}
                 Some(Some(_)) => return PatternMatch::No,
             }
         }
@@ -141,7 +172,11 @@ impl CommandPattern {
 }
 
 impl PatternWord {
-    fn matches_word(&self, word: &str) -> bool {
+    fn matches_word(&self, word: &str, effect: RuleEffect) -> bool {
+        let named = || self.0.iter().map(|piece| steps_up(piece)).sum::<usize>();
+        if effect == RuleEffect::Allows && steps_up(word) > named() {
+            return false;
+        }
         let [first, middle @ .., last] = self.0.as_slice() else {
             return self.0.first().is_some_and(|only| only == word);
         };
@@ -156,6 +191,27 @@ impl PatternWord {
         }
         rest.ends_with(last.as_str())
     }
+}
+
+/// Returns the number of `..` among the names of the paths in a word.
+fn steps_up(word: &str) -> usize {
+    let names = word.split(['/', '=', ':', ',', ';']);
+    names.filter(|name| *name == "..").count()
+}
+
+/// Splits `(in FOLDER)` from a pattern.
+fn split_folder(text: &str) -> Result<(Option<String>, &str), PatternError> {
+    let Some(inside) = text.trim_start().strip_prefix("(in ") else {
+        return Ok((None, text));
+    };
+    let refused = || PatternError::Folder(text.to_owned());
+    let (folder, rest) = inside.split_once(')').ok_or_else(refused)?;
+    let is_plain =
+        !folder.contains(['*', '?', '[', '\\']) && !folder.split('/').any(|name| name == "..");
+    let folder = join_folder(".", folder.trim())
+        .filter(|_| is_plain)
+        .ok_or_else(refused)?;
+    Ok((Some(folder), rest))
 }
 
 fn split(text: &str) -> Result<Vec<PatternWord>, PatternError> {

@@ -1,5 +1,6 @@
 //! Checking whether a command only reads, and which paths.
 
+use super::read_arguments::ReadArguments;
 use super::read_table::{Operands, OptionValue, ReadCommandEntry};
 use super::script::{CommandPart, RedirectKind, ShellWord};
 
@@ -25,36 +26,39 @@ pub enum ReadOnlyCheck {
     },
 }
 
-/// How deep a command reads into folders.
+/// What a command shows of the paths it reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadDepth {
-    /// At most the names in them.
+    /// Files, and at most the names in folders.
     Names,
-    /// Everything below them.
+    /// Files. A folder must not be among the paths.
+    Files,
+    /// Files, and everything below folders.
     Below,
-    /// Everything in the repository, in any of its folders.
+    /// Names, numbers and messages of the repository that git finds.
     Repository,
+    /// The named files, in any version that the repository has of them. A folder must not be among
+    /// the paths.
+    RepositoryFiles,
 }
 
-/// The git commands that show names, numbers and messages, but no contents of files.
-const GIT_NAMES: [&str; 16] = [
-    "status",
-    "rev-parse",
-    "ls-files",
-    "ls-tree",
-    "describe",
-    "shortlog",
-    "rev-list",
-    "merge-base",
-    "name-rev",
-    "for-each-ref",
-    "show-ref",
-    "branch",
-    "tag",
-    "remote",
-    "stash",
-    "worktree",
-];
+impl ReadDepth {
+    /// Whether the command asks git, which may start programs that the repository names.
+    pub fn uses_git(self) -> bool {
+        match self {
+            Self::Repository | Self::RepositoryFiles => true,
+            Self::Names | Self::Files | Self::Below => false,
+        }
+    }
+
+    /// Whether the paths must be files.
+    pub fn is_for_files(self) -> bool {
+        match self {
+            Self::Files | Self::RepositoryFiles => true,
+            Self::Names | Self::Below | Self::Repository => false,
+        }
+    }
+}
 
 /// The operators of `[` and `test`, without `-v`, which evaluates an index.
 const TESTS: [&str; 28] = [
@@ -90,6 +94,7 @@ pub fn check_read_only(part: &CommandPart) -> ReadOnlyCheck {
     if let Some(word) = part.words.iter().find(|word| word.known().is_none()) {
         return unclear(word);
     }
+    let mut depth = ReadDepth::Names;
     let words = plain_git(
         &part
             .words
@@ -99,21 +104,21 @@ pub fn check_read_only(part: &CommandPart) -> ReadOnlyCheck {
     );
     if !words.is_empty() {
         match operands(&words) {
-            Ok(named) => paths.extend(named),
+            Ok((named, depth_of_kind)) => {
+                paths.extend(named);
+                depth = depth_of_kind;
+            }
             Err(why) => return no(why),
         }
     }
     paths.retain(|path| path != "-" && path != "/dev/null");
     paths.sort();
     paths.dedup();
-    ReadOnlyCheck::Yes {
-        paths,
-        depth: read_depth(&words),
-    }
+    ReadOnlyCheck::Yes { paths, depth }
 }
 
 /// Returns how deep a command of the table reads. In doubt, everything below.
-fn read_depth(words: &[&str]) -> ReadDepth {
+fn read_depth(kind: Operands, words: &[&str]) -> ReadDepth {
     let option = |letters: &str| {
         let has = |word: &str| {
             word.starts_with('-')
@@ -127,23 +132,14 @@ fn read_depth(words: &[&str]) -> ReadDepth {
             .iter()
             .any(|word| names.iter().any(|name| word.starts_with(name)))
     };
-    let is_below = match words {
-        [] => false,
-        ["git", sub, ..] if GIT_NAMES.contains(sub) => false,
-        ["git", "log", ..]
-            if !option("puSGL") && !long(&["--patch", "--stat", "--raw", "--cc"]) =>
-        {
-            false
-        }
-        ["git", ..] => return ReadDepth::Repository,
-        [
-            "ls" | "dir" | "vdir" | "diff" | "grep" | "egrep" | "fgrep",
-            ..,
-        ] => option("rR") || long(&["--recursive", "--dereference-recursive", "--directories"]),
-        [
-            "find" | "fd" | "fdfind" | "tree" | "du" | "rg" | "ag" | "ack",
-            ..,
-        ] => true,
+    let is_git = words.first() == Some(&"git");
+    let is_below = match (kind, words) {
+        (Operands::HeadFiles, _) => return ReadDepth::RepositoryFiles,
+        _ if is_git => return ReadDepth::Repository,
+        (Operands::Files, _) => return ReadDepth::Files,
+        (_, ["ls", ..]) => option("R") || long(&["--recursive"]),
+        (_, ["grep", ..]) => option("rRd") || long(&["--recursive", "--directories"]),
+        (_, ["find" | "rg", ..]) => true,
         _ => false,
     };
     if is_below {
@@ -179,16 +175,29 @@ fn plain_git<'w>(words: &[&'w str]) -> Vec<&'w str> {
     }
 }
 
-/// Returns the paths that a command reads, or the reason why it may do more.
-fn operands(words: &[&str]) -> Result<Vec<String>, String> {
+/// Returns the paths that a command reads and how deep, or the reason why it may do more.
+fn operands(words: &[&str]) -> Result<(Vec<String>, ReadDepth), String> {
     let name = words.first().copied().unwrap_or_default();
-    let Some((entry, count)) = ReadCommandEntry::find(words) else {
-        return Err(format!("`{name}` is not a known read-only command"));
-    };
-    let arguments = words.get(count..).unwrap_or_default();
+    let mut refused = Err(format!("`{name}` is not a known read-only command"));
+    // Some formats make git verify signatures, which runs a program.
+    let verifies = |word: &&&str| word.contains("%G") || word.contains("signature");
+    if let Some(word) = words.iter().find(verifies).filter(|_| name == "git") {
+        return Err(format!("`{word}` may make it run another program"));
+    }
+    for (entry, count) in ReadCommandEntry::find(words) {
+        let arguments = words.get(count..).unwrap_or_default();
+        match entry_operands(&entry, arguments) {
+            Ok(paths) => return Ok((paths, read_depth(entry.operands, words))),
+            Err(why) => refused = Err(why),
+        }
+    }
+    refused
+}
+
+fn entry_operands(entry: &ReadCommandEntry, arguments: &[&str]) -> Result<Vec<String>, String> {
     match entry.operands {
         Operands::Test => test(arguments),
-        Operands::Find => find(&entry, arguments),
+        Operands::Find => find(entry, arguments),
         Operands::None
         | Operands::Text
         | Operands::Paths
@@ -197,152 +206,20 @@ fn operands(words: &[&str]) -> Result<Vec<String>, String> {
         | Operands::Pattern
         | Operands::Format
         | Operands::Lines
-        | Operands::Revisions => ReadArguments::read(&entry, arguments)?.paths(entry.operands),
-    }
-}
-
-#[derive(Default)]
-struct ReadArguments<'w> {
-    operands: Vec<&'w str>,
-    /// The files that options name.
-    paths: Vec<String>,
-    /// Whether `-e`, `-f` or a similar option was given: then the first operand is not a pattern.
-    pattern: PatternSource,
-}
-
-#[derive(Default, PartialEq, Eq)]
-enum PatternSource {
-    #[default]
-    Operand,
-    Option,
-}
-
-impl<'w> ReadArguments<'w> {
-    fn read(entry: &ReadCommandEntry, words: &[&'w str]) -> Result<Self, String> {
-        let mut found = Self::default();
-        let mut rest = words.iter();
-        while let Some(word) = rest.next() {
-            let refused = || format!("`{word}` is not among the options that only read");
-            let missing = || format!("`{word}` needs a value");
-            if *word == "--" {
-                found.operands.extend(rest.by_ref());
-            } else if let Some(long) = word.strip_prefix("--") {
-                let (name, value) = long
-                    .split_once('=')
-                    .map_or((long, None), |(name, value)| (name, Some(value)));
-                let takes = entry.word(&format!("--{name}")).ok_or_else(refused)?;
-                let value = match (takes, value) {
-                    (OptionValue::Nothing, None) | (OptionValue::Attached, _) => None,
-                    (OptionValue::Nothing, Some(_)) => return Err(refused()),
-                    (OptionValue::Text | OptionValue::Path, Some(value)) => Some(value),
-                    (OptionValue::Text | OptionValue::Path, None) => {
-                        Some(*rest.next().ok_or_else(missing)?)
-                    }
-                };
-                found.option(name, takes, value);
-            } else if let Some(letters) =
-                word.strip_prefix('-').filter(|letters| !letters.is_empty())
-            {
-                if entry.takes_number() && letters.bytes().all(|byte| byte.is_ascii_digit()) {
-                    continue;
-                }
-                for (at, letter) in letters.char_indices() {
-                    let takes = entry.letter(letter).ok_or_else(refused)?;
-                    let attached = letters.get(at + letter.len_utf8()..).unwrap_or_default();
-                    match takes {
-                        OptionValue::Nothing => {}
-                        OptionValue::Attached => break,
-                        OptionValue::Text | OptionValue::Path => {
-                            let value = if attached.is_empty() {
-                                *rest.next().ok_or_else(missing)?
-                            } else {
-                                attached
-                            };
-                            found.option(&letter.to_string(), takes, Some(value));
-                            break;
-                        }
-                    }
-                }
-            } else {
-                found.operands.push(word);
+        | Operands::Files
+        | Operands::Revisions
+        | Operands::HeadFiles => {
+            let read = ReadArguments::read(entry, arguments)?;
+            let needed = entry.needed();
+            if !needed.is_empty() && !needed.iter().any(|name| read.options.contains(name)) {
+                let needed = needed.join(" ");
+                return Err(format!(
+                    "it shows contents of files that it does not name; give one of {needed}, or `--` and the files"
+                ));
             }
-        }
-        Ok(found)
-    }
-
-    fn option(&mut self, name: &str, takes: OptionValue, value: Option<&str>) {
-        if matches!(name, "e" | "f" | "regexp" | "file" | "files") {
-            self.pattern = PatternSource::Option;
-        }
-        if takes == OptionValue::Path {
-            self.paths.extend(value.map(str::to_owned));
+            read.paths(entry.operands)
         }
     }
-
-    fn paths(mut self, kind: Operands) -> Result<Vec<String>, String> {
-        let operands = std::mem::take(&mut self.operands);
-        let here = || vec![".".to_owned()];
-        let all = |operands: &[&str]| {
-            operands
-                .iter()
-                .map(|path| (*path).to_owned())
-                .collect::<Vec<_>>()
-        };
-        let named = match (kind, operands.as_slice()) {
-            (Operands::None, []) | (Operands::Text, _) => Vec::new(),
-            (Operands::None, [first, ..]) => {
-                return Err(format!("`{first}` may make it do more than read"));
-            }
-            (Operands::OnePath, [_, second, ..]) => {
-                return Err(format!("`{second}` would be written"));
-            }
-            (Operands::Paths | Operands::OnePath, paths) => all(paths),
-            (Operands::PathsOrHere, []) => here(),
-            (Operands::PathsOrHere, paths) => all(paths),
-            (Operands::Pattern, paths) => {
-                let skipped = usize::from(self.pattern == PatternSource::Operand);
-                match paths.get(skipped..).unwrap_or_default() {
-                    [] => here(),
-                    paths => all(paths),
-                }
-            }
-            (Operands::Format, formats) => {
-                match formats.iter().find(|format| !format.starts_with('+')) {
-                    Some(other) => return Err(format!("`{other}` may set the time")),
-                    None => Vec::new(),
-                }
-            }
-            (Operands::Lines, [script, paths @ ..]) if is_line_script(script) => all(paths),
-            (Operands::Lines, _) => {
-                return Err("its script may do more than print lines by number".to_owned());
-            }
-            (Operands::Revisions, operands) => {
-                let in_revision = operands
-                    .iter()
-                    .filter_map(|operand| operand.split_once(':'))
-                    .map(|(_, path)| path);
-                let mut paths = here();
-                paths.extend(
-                    in_revision
-                        .filter(|path| !path.is_empty())
-                        .map(str::to_owned),
-                );
-                paths.extend(all(operands));
-                paths
-            }
-            (Operands::Find | Operands::Test, _) => return Err("it is no list of files".to_owned()),
-        };
-        self.paths.extend(named);
-        Ok(self.paths)
-    }
-}
-
-/// Whether a sed script only prints lines by number: `10,20p`, `$p`, `5q`.
-fn is_line_script(script: &str) -> bool {
-    !script.is_empty()
-        && script
-            .bytes()
-            .all(|byte| byte.is_ascii_digit() || b",$;pdq= ".contains(&byte))
 }
 
 fn find(entry: &ReadCommandEntry, words: &[&str]) -> Result<Vec<String>, String> {

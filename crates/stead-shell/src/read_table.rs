@@ -32,8 +32,12 @@ pub(super) enum Operands {
     Find,
     /// A condition.
     Test,
-    /// Revisions or files of a repository.
+    /// Files, and no folders.
+    Files,
+    /// Revisions or files of a repository, of which only names are shown.
     Revisions,
+    /// `HEAD` or its ancestors, then `--` and files, of which the contents are shown.
+    HeadFiles,
 }
 
 /// The value that an option takes.
@@ -49,12 +53,18 @@ pub(super) enum OptionValue {
 }
 
 impl ReadCommandEntry {
-    /// Returns the entry for the first words of a command, and the number of words that name it.
-    pub(super) fn find(words: &[&str]) -> Option<(Self, usize)> {
-        (1..=words.len().min(3)).rev().find_map(|count| {
-            let name = words.get(..count)?.join(" ");
-            Self::by_name(&name).map(|entry| (entry, count))
-        })
+    /// Returns the entries for the first words of a command, with the number of words that name
+    /// it: the usual one, and the one for lines that name files after `--`.
+    pub(super) fn find(words: &[&str]) -> Vec<(Self, usize)> {
+        let found = (1..=words.len().min(3)).rev().find_map(|count| {
+            let name = words.get(..count).filter(|name| !name.contains(&"--"))?;
+            let name = name.join(" ");
+            let entries = [Self::by_name(&name), Self::by_name(&format!("{name} --"))];
+            let entries: Vec<Self> = entries.into_iter().flatten().collect();
+            (!entries.is_empty()).then_some((entries, count))
+        });
+        let (entries, count) = found.unwrap_or_default();
+        entries.into_iter().map(|entry| (entry, count)).collect()
     }
 
     fn by_name(name: &str) -> Option<Self> {
@@ -89,6 +99,13 @@ impl ReadCommandEntry {
             })
     }
 
+    /// Returns the options of which one must be given; empty if there are none.
+    pub(super) fn needed(&self) -> Vec<&'static str> {
+        let marked = self.options.iter();
+        let marked = marked.filter_map(|option| option.strip_suffix('!'));
+        marked.map(|option| suffix(option).0).collect()
+    }
+
     /// Whether `-5` is a number of lines for the command.
     pub(super) fn takes_number(&self) -> bool {
         self.options.contains(&"-#")
@@ -96,6 +113,7 @@ impl ReadCommandEntry {
 }
 
 fn suffix(option: &str) -> (&str, OptionValue) {
+    let option = option.strip_suffix('!').unwrap_or(option);
     let attached = option
         .strip_suffix("[=]")
         .map(|name| (name, OptionValue::Attached));
@@ -133,7 +151,9 @@ fn operands(kind: &str) -> Option<Operands> {
         "lines" => Some(Operands::Lines),
         "find" => Some(Operands::Find),
         "test" => Some(Operands::Test),
+        "files" => Some(Operands::Files),
         "revisions" => Some(Operands::Revisions),
+        "head files" => Some(Operands::HeadFiles),
         _ => None,
     }
 }
@@ -141,6 +161,13 @@ fn operands(kind: &str) -> Option<Operands> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_table_is_short_enough_to_be_checked() {
+        let programs = rows().filter_map(|(name, _, _)| name.split(' ').next());
+        let programs: std::collections::BTreeSet<&str> = programs.collect();
+        assert!(programs.len() <= 25, "{programs:?}");
+    }
 
     #[test]
     fn every_line_of_the_table_is_understood() {

@@ -197,6 +197,28 @@ impl Redirect {
 }
 
 impl ShellScript {
+    /// Whether everything that the line runs is written in it, so that the same line does the same
+    /// the next time, as far as a line can tell.
+    pub fn is_determined(&self) -> bool {
+        let is_known = |value: &WordValue| match value {
+            WordValue::Known(_) => true,
+            WordValue::Unknown(_) => false,
+        };
+        // What may run behind a command is a guess.
+        let mut parts = self
+            .parts
+            .iter()
+            .filter(|part| part.invocation != Invocation::BehindCommand);
+        let is_certain = self.ambiguity.is_none() && !self.parts.is_empty();
+        is_certain
+            && parts.all(|part| {
+                let words = part.words.iter().map(|word| &word.value);
+                let values = part.assignments.iter().map(|assignment| &assignment.value);
+                let targets = part.redirects.iter().map(|redirect| &redirect.target.value);
+                words.chain(values).chain(targets).all(is_known)
+            })
+    }
+
     /// Marks the script as ambiguous. The first reason is kept.
     pub(super) fn mark_ambiguous(&mut self, reason: impl Into<String>, at: usize) {
         if self.ambiguity.is_none() {

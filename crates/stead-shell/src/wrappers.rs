@@ -399,10 +399,17 @@ fn find(words: &[ShellWord]) -> Vec<WrappedCommand> {
     let mut inside = Vec::new();
     let mut rest = words;
     while let Some(at) = rest.iter().position(runs) {
-        let command: Vec<ShellWord> = rest
+        let words = rest.get(at + 1..).unwrap_or_default();
+        // `find` takes `+` for the end only after `{}`, `fd` takes it for a word.
+        let ends = |end: &usize| match words.get(*end).and_then(ShellWord::known) {
+            Some(";") => true,
+            Some("+") => *end > 0 && words.get(*end - 1).and_then(ShellWord::known) == Some("{}"),
+            Some(_) | None => false,
+        };
+        let end = (0..words.len()).find(ends).unwrap_or(words.len());
+        let command: Vec<ShellWord> = words
             .iter()
-            .skip(at + 1)
-            .take_while(|word| !matches!(word.known(), Some(";" | "+")))
+            .take(end)
             .map(|word| replaced(word, "{}"))
             .collect();
         rest = rest.get(at + 1..).unwrap_or_default();

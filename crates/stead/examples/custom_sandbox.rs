@@ -64,7 +64,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::write(folder.path().join("AGENTS.md"), "You try things out.")?;
     std::fs::write(
         folder.path().join("agent.yaml"),
-        "commands: {allow: [\"touch *\", ls, pwd]}\n",
+        "commands: {allow: [touch draft.txt, ls, pwd]}\n",
     )?;
     let agent = Agent::builder()
         .workspace(folder.path())

@@ -2,6 +2,7 @@
 
 use super::Session;
 use crate::admission::{CallGate, GateContext};
+use crate::commands::MachineView;
 use crate::{AgentError, DelegationBounds};
 use stead_core::{PermissionCeiling, PermissionMode, PlanStage, SessionState};
 use stead_gate::{Grant, SessionPermissions, SessionTaint};
@@ -52,8 +53,16 @@ impl Session {
         GateContext {
             taint: self.taint_under(&permissions.ceiling),
             view: session_view(self.state()),
+            machine: self.machine_view(),
             permissions,
         }
+    }
+
+    /// Where the commands of the session find the workspace.
+    pub(crate) fn machine_view(&self) -> MachineView {
+        let spawned = self.state().spawned.as_ref();
+        let tree = spawned.map_or(&self.id, |spawned| &spawned.tree);
+        MachineView::new(&**self.agent().place(), &self.owner, &self.id, tree)
     }
 
     /// What the session has taken in, or a parent of it, if it is tainted.

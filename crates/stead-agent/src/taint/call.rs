@@ -60,10 +60,9 @@ impl CallTaint {
         files: &dyn Vfs,
         prepared: &PreparedCall,
     ) -> Self {
-        let commands = &gate.parts.workspace.config().commands;
         match prepared.plan().command() {
             Some(line) => {
-                let judgement = stead_shell::judge(commands, &line.text);
+                let judgement = gate.judge_line(line);
                 let named = named_paths(&line.text, &line.cwd);
                 let source = command_source(line, &judgement, gate.isolation(), &named);
                 let CommandSource { origins, reads } = source;

@@ -1,7 +1,7 @@
 //! What the output of a command may contain: words of other machines and programs, or only files.
 
 use super::command_paths::{NamedPath, PathCertainty, PathForm};
-use crate::command_rules::workspace_path;
+use crate::commands::workspace_path;
 use stead_core::TaintOrigin;
 use stead_sandbox::Isolation;
 use stead_shell::{CommandVerdict, PartVerdict, ReadDepth, TargetRole};
@@ -74,9 +74,11 @@ fn reading_source(line: &CommandLine, judgement: &CommandVerdict) -> CommandSour
     let mut source = CommandSource::default();
     for part in &judgement.parts {
         let extent = match part.depth {
-            ReadDepth::Names => ReadExtent::File,
+            ReadDepth::Names | ReadDepth::Files => ReadExtent::File,
             ReadDepth::Below if is_name_command(part) => ReadExtent::File,
-            ReadDepth::Below | ReadDepth::Repository => ReadExtent::Below,
+            ReadDepth::Below => ReadExtent::Below,
+            // Messages and names are shown, and earlier versions of files.
+            ReadDepth::Repository | ReadDepth::RepositoryFiles => ReadExtent::Below,
         };
         for path in &part.reads {
             match workspace_path(&line.cwd, path) {

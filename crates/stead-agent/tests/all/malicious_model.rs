@@ -82,7 +82,7 @@ fn words_from_outside_are_not_laundered_by_a_child() {
     put(
         dir.path(),
         "agent.yaml",
-        "commands: {allow: ['mkdir *']}\nmemory: {flush: false}\n",
+        "commands: {allow: [mkdir obey]}\nmemory: {flush: false}\n",
     );
     put(
         dir.path(),

@@ -41,6 +41,7 @@ async fn a_command_sees_the_variables_it_is_given_and_none_of_ours() {
         "GIT_CONFIG_KEY_1=core.fsmonitor",
         "GIT_CONFIG_VALUE_0=explicit",
         "GIT_CONFIG_VALUE_1=false",
+        "GIT_OPTIONAL_LOCKS=0",
         "GIT_TERMINAL_PROMPT=0",
     ];
     let others = [

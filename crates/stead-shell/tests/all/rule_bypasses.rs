@@ -1,14 +1,14 @@
-//! The place for tests of known ways around command rules (tests/data/tricks.txt), and fuzzing of
+//! The place for tests of known ways around command rules (tests/data/rule_bypasses.txt), and fuzzing of
 //! the shell parser.
 
 use super::rules;
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
 use stead_core::VerdictKind::{Allow, Deny};
-use stead_shell::{CommandRules, Invocation, allows, judge, parse, suggest_rules};
+use stead_shell::{CommandRules, Invocation, judge, parse};
 
 const TRICKS: &str = include_str!("../data/rule_bypasses.txt");
-const HARMLESS: [&str; 9] = [
+const HARMLESS: [&str; 8] = [
     "ls",
     "ls -la src",
     "git status",
@@ -17,7 +17,6 @@ const HARMLESS: [&str; 9] = [
     "echo hello",
     "npm test",
     "git log --oneline | head -5",
-    "for f in a b; do cat $f; done",
 ];
 
 pub(super) fn generous() -> CommandRules {
@@ -58,26 +57,9 @@ fn no_trick_is_ever_allowed() {
     assert!(tricks.len() > 700, "only {}", tricks.len());
     let allowed: Vec<_> = tricks
         .iter()
-        .filter(|trick| judge(&rules, trick).kind == Allow)
+        .filter(|trick| judge(&rules, *trick).kind == Allow)
         .collect();
     assert!(allowed.is_empty(), "{allowed:#?}");
-}
-
-#[test]
-fn no_trick_gets_a_suggestion_that_does_not_say_what_it_runs() {
-    for trick in tricks() {
-        let rules = suggest_rules(&trick);
-        assert!(
-            rules.is_empty() || allows(&rules, &trick),
-            "{trick:?}: {rules:?}"
-        );
-        assert!(
-            !rules
-                .iter()
-                .any(|rule| rule.starts_with("rm") || rule.starts_with('*')),
-            "{trick:?}: {rules:?}"
-        );
-    }
 }
 
 #[test]
@@ -265,7 +247,6 @@ proptest! {
         for text in [&line, &any, &raw] {
             prop_assert_eq!(parse(text), parse(text));
             judge(&generous(), text);
-            suggest_rules(text);
         }
     }
 
@@ -278,12 +259,6 @@ proptest! {
                 prop_assert_eq!(judge(&rules, &part.source).kind, Allow, "{} of {}", part.source, line);
             }
         }
-    }
-
-    #[test]
-    fn suggestions_allow_what_they_were_made_for(line in lines()) {
-        let rules = suggest_rules(&line);
-        prop_assert!(rules.is_empty() || allows(&rules, &line), "{rules:?} for {line:?}");
     }
 
     #[test]

@@ -1,16 +1,17 @@
-//! The place for tests of command rules, read-only detection and suggested patterns, case by case.
+//! The place for tests of command rules and read-only detection, case by case.
 
 use super::rules;
 use stead_core::VerdictKind::{self, Allow, Ask, Deny};
 use stead_shell::{
-    CommandPattern, ReadOnlyCheck, allows, check_read_only, judge, parse, suggest_rules,
+    CommandPattern, Confinement, ReadDepth, ReadOnlyCheck, ShellLine, check_read_only, judge, parse,
 };
 
 #[test]
 fn rules_decide_part_by_part() {
     let rules = rules(
         r#"{
-            "allow": ["git status *", "npm test", "echo *", "ls:*", "make b*", "timeout *", "sudo systemctl *"],
+            "allow": ["git status *", "npm test", "echo *", "ls:*", "make b*", "make check", "timeout 5 make check",
+                "sudo systemctl restart x", "cat docs/*", "set -k", "(in web) npm run build"],
             "ask": ["git push *", "npm test --watch"],
             "deny": ["rm *", "git push --force *", "'a*b'"]
         }"#,
@@ -23,13 +24,58 @@ fn rules_decide_part_by_part() {
         ("npm test x", Ask, "no rule allows `npm`"),
         ("npm 'test'", Allow, "commands.allow: npm test"),
         ("ls -l", Allow, "commands.allow: ls:*"),
-        ("make build", Allow, "commands.allow: make b*"),
+        ("make check", Allow, "commands.allow: make check"),
+        (
+            "make build",
+            Ask,
+            "`make b*` has a wildcard, which outside a sandbox allows only reads, and `make` is not a known read-only \
+             command; to allow this command, write its exact words as a rule, or run commands in a sandbox",
+        ),
         ("make clean", Ask, "no rule allows `make`"),
         ("echo a && git status | ls", Allow, "commands.allow: echo *"),
         ("echo a; cat b", Ask, "no rule allows `cat`"),
-        ("echo $x *.rs", Allow, "commands.allow: echo *"),
+        (
+            "echo $x *.rs",
+            Ask,
+            "`echo *` has a wildcard, which outside a sandbox allows only reads, and what `$x` comes to is not known; \
+             to allow this command, write its exact words as a rule, or run commands in a sandbox",
+        ),
         ("echo $(cat x)", Ask, "no rule allows `cat`"),
-        ("echo $(ls)", Allow, "commands.allow: ls:*"),
+        ("cat docs/a.md", Allow, "commands.allow: cat docs/*"),
+        ("cat docs/../a.md", Ask, "no rule allows `cat`"),
+        (
+            "cat docs/../../../etc/hostname",
+            Ask,
+            "no rule allows `cat`",
+        ),
+        ("ls src ..", Ask, "no rule allows `ls`"),
+        (
+            "npm run build",
+            Ask,
+            "`(in web) npm run build` does not apply in .; to allow this there, add the rule `(in .) npm run build`",
+        ),
+        (
+            "cd web && npm run build",
+            Allow,
+            "commands.allow: (in web) npm run build",
+        ),
+        ("cd web; npm run build", Ask, "no rule allows `cd`"),
+        (
+            "cd web && npm test",
+            Ask,
+            "`npm test` does not apply in web; to allow this there, add the rule `(in web) npm test`",
+        ),
+        ("set -k", Allow, "commands.allow: set -k"),
+        (
+            "set -k; npm test",
+            Ask,
+            "`set` changes the shell for the rest of the line; it is allowed only alone",
+        ),
+        (
+            "npm test <<< y",
+            Ask,
+            "`npm test` does not cover the input that `npm` is given",
+        ),
         (
             "git $x",
             Ask,
@@ -44,19 +90,19 @@ fn rules_decide_part_by_part() {
         (
             "X=1 git status",
             Ask,
-            "the rule for `git` does not cover setting `X`",
+            "`git status *` does not cover setting `X`",
         ),
         (
             "echo a > b",
             Ask,
-            "the rule for `echo` does not cover writing to a file",
+            "`echo *` does not cover writing to a file",
         ),
         ("echo a > /dev/null 2>&1", Allow, "commands.allow: echo *"),
         ("ls < x", Allow, "commands.allow: ls:*"),
         (
             "ls < /dev/tcp/a/1",
             Ask,
-            "the rule for `ls` does not cover writing to a file",
+            "`ls:*` does not cover writing to a file",
         ),
         ("./ls", Ask, "no rule allows `./ls`"),
         ("x=1", Ask, "no rule allows setting `x`"),
@@ -91,13 +137,18 @@ fn rules_decide_part_by_part() {
             "cannot be read for certain: `(` inside of a command (at byte 6)",
         ),
         ("rm x; ls (", Deny, "commands.deny: rm *"),
-        ("timeout 5 ls", Allow, "commands.allow: timeout *"),
-        ("timeout 5 cat x", Ask, "no rule allows `cat`"),
+        (
+            "timeout 5 make check",
+            Allow,
+            "commands.allow: timeout 5 make check",
+        ),
+        ("timeout 6 make check", Ask, "no rule allows `timeout`"),
+        ("timeout 5 cat x", Ask, "no rule allows `timeout`"),
         ("timeout 5 rm x", Deny, "commands.deny: rm *"),
         (
             "sudo systemctl restart x",
             Allow,
-            "commands.allow: sudo systemctl *",
+            "commands.allow: sudo systemctl restart x",
         ),
         ("sudo ls", Ask, "no rule allows `sudo`"),
         ("sudo rm x", Deny, "commands.deny: rm *"),
@@ -108,7 +159,13 @@ fn rules_decide_part_by_part() {
     ];
     let wrong: Vec<_> = cases
         .iter()
-        .map(|(command, kind, rule)| (command, (*kind, (*rule).to_owned()), judge(&rules, command)))
+        .map(|(command, kind, rule)| {
+            (
+                command,
+                (*kind, (*rule).to_owned()),
+                judge(&rules, *command),
+            )
+        })
         .filter(|(_, expected, judged)| *expected != (judged.kind, judged.reason.clone()))
         .map(|(command, _, judged)| (command, judged.kind, judged.reason))
         .collect();
@@ -125,6 +182,12 @@ fn a_star_alone_is_every_command() {
         );
     }
     let open = rules(r#"{"allow": ["*"]}"#);
+    let sandboxed = |command| {
+        judge(
+            &open,
+            ShellLine::on_host(command).confined(Confinement::Sandbox),
+        )
+    };
     for command in [
         "rm -rf /",
         "X=1 a > b | sh -c 'c; d'",
@@ -132,7 +195,8 @@ fn a_star_alone_is_every_command() {
         "ls $x",
         "f() { a; }; f",
     ] {
-        assert_eq!(judge(&open, command).kind, Allow, "{command}");
+        assert_eq!(sandboxed(command).kind, Allow, "{command}");
+        assert_eq!(judge(&open, command).kind, Ask, "{command}");
     }
     for command in [
         "$x a",
@@ -142,8 +206,64 @@ fn a_star_alone_is_every_command() {
         "sh -c \"$x\"",
         "curl x | sh",
     ] {
+        assert_eq!(sandboxed(command).kind, Ask, "{command}");
         assert_eq!(judge(&open, command).kind, Ask, "{command}");
     }
+    assert_eq!(judge(&open, "cat a").kind, Allow);
+}
+
+#[test]
+fn a_wildcard_is_as_wide_as_the_walls_around_the_command() {
+    #[rustfmt::skip]
+    let table = [
+        ("npm test *", "npm test --all", Ask, Allow),
+        ("npm run test-*", "npm run test-a", Ask, Allow),
+        ("sed *", "sed -n 1,5p x", Allow, Allow),
+        ("sed *", "sed -i s/a/b/ x", Ask, Allow),
+        ("git *", "git log --oneline", Allow, Allow),
+        ("git *", "git push", Ask, Allow),
+        ("git *", "git status > x", Ask, Ask),
+        ("npm test *", "X=1 npm test", Ask, Ask),
+        ("cat docs/*", "cat docs/../x", Ask, Ask),
+        ("npm test", "npm test", Allow, Allow),
+        ("npm test", "npm test --all", Ask, Ask),
+    ];
+    for (rule, command, host, sandbox) in table {
+        let rules = rules(&serde_json::json!({"allow": [rule]}).to_string());
+        let line = ShellLine::on_host(command);
+        assert_eq!(judge(&rules, line).kind, host, "{rule}: {command}");
+        let line = line.confined(Confinement::Sandbox);
+        assert_eq!(judge(&rules, line).kind, sandbox, "{rule}: {command}");
+    }
+}
+
+#[test]
+fn a_rule_allows_in_its_folder_and_restricts_everywhere_unless_it_names_one() {
+    let rules = rules(
+        r#"{"allow": ["make", "(in web/app) npm test", "ls *"], "ask": ["(in web) git push"], "deny": ["rm *"]}"#,
+    );
+    #[rustfmt::skip]
+    let table = [
+        (".", "make", Allow),
+        ("./", "make", Allow),
+        ("web", "make", Ask),
+        ("web/app", "npm test", Allow),
+        ("web/../web/app/", "npm test", Allow),
+        (".", "npm test", Ask),
+        ("web", "cd app && npm test", Allow),
+        (".", "ls", Allow),
+        ("web", "ls", Ask),
+        ("web", "rm x", Deny),
+        ("..", "make", Ask),
+        ("/", "make", Ask),
+    ];
+    for (folder, command, kind) in table {
+        let line = ShellLine::on_host(command).in_folder(folder);
+        assert_eq!(judge(&rules, line).kind, kind, "{command} in {folder}");
+    }
+    let pushes = |folder| judge(&rules, ShellLine::on_host("git push").in_folder(folder)).rules;
+    assert_eq!((pushes("web").len(), pushes(".").len()), (1, 0));
+    assert_eq!(judge(&rules, "cd $x; git push").rules.len(), 1);
 }
 
 #[test]
@@ -158,6 +278,16 @@ fn patterns_that_mean_nothing_are_refused_with_a_reason() {
             "a command pattern needs at least one word, such as `git status *`; `*` alone is every command",
         ),
         ("git 'a", "`git 'a`: a quote is not closed"),
+        (
+            "(in a/../b) make",
+            "`(in a/../b) make`: `(in FOLDER)` names a folder of the workspace, such as `(in web) npm test`, without \
+             `*` and `..`",
+        ),
+        (
+            "(in a*) make",
+            "`(in a*) make`: `(in FOLDER)` names a folder of the workspace, such as `(in web) npm test`, without `*` \
+             and `..`",
+        ),
         (
             "a && b",
             "`a && b`: `&` is no part of one command; each command of a line is judged alone, so write one pattern per \
@@ -231,7 +361,10 @@ fn reads_name_what_they_read() {
         ("date +%F", ""),
         ("git status", "."),
         ("git --no-pager log --oneline -5 -- a", ". a"),
-        ("git show HEAD:a/b", ". HEAD:a/b a/b"),
+        ("git diff -- a b", "a b"),
+        ("git diff --cached HEAD~2 -- a", "a"),
+        ("git log -p --since 2020 -- a", "a"),
+        ("git blame -- a", "a"),
         ("git diff --stat main", ". main"),
         ("git branch -a", ""),
         ("git stash list", ""),
@@ -250,6 +383,35 @@ find . -exec ls {} ;
 find . -fprint x
 find . -fls x
 find . -ok ls
+diff -r a b
+diff -N a b
+git diff
+git diff -- :a
+git diff -- '*.md'
+git diff -U HEAD:x -- a
+git diff 0a1b2c3d -- a
+git diff HEAD:a -- b
+git diff HEAD1 -- a
+git log -p
+git log -U3
+git log --unified=1
+git log -S x
+git log -L1,5:x
+git log --follow -- a -p
+git log --format=%G?
+git tag --format='%(signature)'
+git status -v
+git status -vv
+git show HEAD
+git show HEAD:a
+git cat-file -p HEAD:a
+git grep x
+git blame a
+git blame HEAD:a -- b
+git describe --dirty
+git diff --no-index a b
+ls -LR
+stat -L x
 sed -i s/a/b/ x
 sed -n 'w x' a
 sed s/a/b/ a
@@ -343,7 +505,7 @@ unknown";
 
 #[test]
 fn reads_of_a_line_are_those_of_all_its_parts() {
-    let rules = rules(r#"{"reads": "allow", "allow": ["cd *", "npm test", "timeout *"]}"#);
+    let rules = rules(r#"{"reads": "allow", "allow": ["cd /etc", "npm test", "timeout 5 ls"]}"#);
     let cases: &[(&str, VerdictKind, Option<&[&str]>)] = &[
         ("cat a | grep b c; ls", Allow, Some(&[".", "a", "c"])),
         ("cat a | npm test", Allow, None),
@@ -357,7 +519,7 @@ fn reads_of_a_line_are_those_of_all_its_parts() {
         ("{ cat; } < a", Allow, Some(&["a"])),
     ];
     for (command, kind, reads) in cases {
-        let judged = judge(&rules, command);
+        let judged = judge(&rules, *command);
         let reads = reads.map(|paths| {
             paths
                 .iter()
@@ -384,47 +546,45 @@ fn reads_of_a_line_are_those_of_all_its_parts() {
     assert_eq!(reads, expected);
 }
 
-#[test]
-fn suggestions_are_narrow_and_suffice() {
-    let cases: &[(&str, &[&str])] = &[
-        ("git push origin main", &["git push *"]),
-        (
-            "cargo test -p x && cargo build",
-            &["cargo test *", "cargo build *"],
-        ),
-        ("npm run build -- --x", &["npm run build *"]),
-        ("npm test", &["npm test *"]),
-        ("make all | grep x", &["make *", "grep *"]),
-        ("make; make", &["make *"]),
-        ("git", &["git"]),
-        ("cargo --version", &["cargo --version"]),
-        ("ls 2>&1", &["ls *"]),
-        ("echo $(make)", &["make *", "echo *"]),
-        ("a; b; c; d; e; f", &[]),
-        ("sudo make", &[]),
-        ("rm x", &[]),
-        ("/bin/rm x", &[]),
-        ("make; rm x", &[]),
-        ("dd if=a of=b", &[]),
-        ("python3 -c 1", &[]),
-        ("python3.12 x", &[]),
-        ("sh -c make", &[]),
-        ("timeout 5 make", &[]),
-        ("xargs make", &[]),
-        ("make > x", &[]),
-        ("X=1 make", &[]),
-        ("$x", &[]),
-        ("git -c a=b status", &[]),
-        ("git $x", &[]),
-        ("docker run x", &[]),
-        ("make (", &[]),
-        ("x=1", &[]),
-        ("", &[]),
-    ];
-    for (command, expected) in cases {
-        let rules = suggest_rules(command);
-        assert_eq!(rules, *expected, "{command}");
-        assert_eq!(allows(&rules, command), !rules.is_empty(), "{command}");
+/// How deep a single part reads.
+fn depth_of(command: &str) -> ReadDepth {
+    match check_read_only(&parse(command).parts[0]) {
+        ReadOnlyCheck::Yes { depth, .. } => depth,
+        ReadOnlyCheck::No { why } | ReadOnlyCheck::Unclear { why } => panic!("{command}: {why}"),
     }
-    assert!(!allows(&["make *".to_owned(), "a &".to_owned()], "make"));
+}
+
+#[test]
+fn what_a_read_shows_of_folders_and_repositories_is_told() {
+    use ReadDepth::{Below, Files, Names, Repository, RepositoryFiles};
+    #[rustfmt::skip]
+    let table = [
+        ("cat a", Names), ("ls a", Names), ("ls -R a", Below), ("ls --recursive", Below),
+        ("grep x a", Names), ("grep -r x a", Below), ("grep -d recurse x .", Below), ("grep -drecurse x .", Below),
+        ("grep --directories=recurse x .", Below), ("grep --directories recurse x .", Below), ("grep -nr x", Below),
+        ("rg x", Below), ("find a", Below), ("diff a b", Files), ("diff -u a b", Files),
+        ("git status", Repository), ("git log --oneline -- a", Repository), ("git diff --stat", Repository),
+        ("git diff -- a", RepositoryFiles), ("git log -p -- a", RepositoryFiles), ("git blame -- a", RepositoryFiles),
+    ];
+    for (command, depth) in table {
+        assert_eq!(depth_of(command), depth, "{command}");
+    }
+}
+
+/// Lines that ran other code or wrote files under rules that looked narrow.
+const ESCAPES: &str = include_str!("../data/wildcard_escapes.txt");
+
+#[test]
+fn no_wildcard_rule_allows_what_a_program_can_be_made_to_run() {
+    let mut tried = 0;
+    let lines = ESCAPES
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.is_empty());
+    for (patterns, command) in lines.map(|line| line.split_once(" => ").unwrap()) {
+        let allow: Vec<&str> = patterns.split(" + ").collect();
+        let rules = rules(&serde_json::json!({"allow": allow}).to_string());
+        assert_ne!(judge(&rules, command).kind, Allow, "{patterns}: {command}");
+        tried += 1;
+    }
+    assert!(tried > 100, "only {tried}");
 }

@@ -22,8 +22,10 @@ fn workspace(sleep: &str) -> Folder {
     let folder = Folder::new();
     folder.put(
         "agent.yaml",
-        "model: scripted:lead.yaml\npolicy: {max_concurrent_subagents: 3, parallel_tool_calls: 1}\napprovals: {delete_file: true}\n\
-         commands: {allow: ['sleep *', 'touch *']}\nmemory: {flush: false}\n",
+        &format!(
+            "model: scripted:lead.yaml\npolicy: {{max_concurrent_subagents: 3, parallel_tool_calls: 1}}\n\
+             approvals: {{delete_file: true}}\ncommands: {{allow: ['sleep {sleep}']}}\nmemory: {{flush: false}}\n"
+        ),
     );
     folder.put("x.txt", "x");
     std::fs::create_dir(folder.path().join("subagents")).unwrap();

@@ -1,10 +1,9 @@
 //! Test support: the expected verdict of the pure gate, from public facts only.
 
 use super::generate::Call;
-use serde_json::Value;
 use std::sync::Arc;
 use stead_agent::{
-    Agent, CallFacts, CommandFacts, ReadOnlyStatus, RuleMatch, SessionPermissions, judge,
+    Agent, CallFacts, CommandFacts, ExactLine, ReadOnlyStatus, RuleMatch, SessionPermissions, judge,
 };
 use stead_core::{
     AccessKind, PathAccess, PathScope, PlanStage, RuleId, RuleSource, Verdict, VerdictKind,
@@ -116,14 +115,12 @@ pub(super) async fn verdict(
     };
     let named_paths = accesses.iter().map(|access| access.path.clone()).collect();
     let mut below = Vec::new();
+    let mut repository = Vec::new();
     let mut command = plan.command().map(|line| {
         let text = &line.text;
-        let judged = stead_shell::judge(&workspace.config().commands, text);
-        let reads = if judged.reads.is_some() {
-            ReadOnlyStatus::Yes
-        } else {
-            ReadOnlyStatus::Unknown
-        };
+        let folder = stead_shell::join_folder(".", &line.cwd).unwrap();
+        let shell_line = stead_shell::ShellLine::on_host(text).in_folder(&folder);
+        let judged = stead_shell::judge(&workspace.config().commands, shell_line);
         let ruled = match judged.kind {
             VerdictKind::Ask if judged.rules.is_empty() => {
                 RuleMatch::NoMatch(judged.reason.clone())
@@ -135,7 +132,6 @@ pub(super) async fn verdict(
             }),
         };
         if judged.kind != VerdictKind::Deny {
-            let folder = args.get("cwd").and_then(Value::as_str).unwrap_or(".");
             let reads = judged
                 .parts
                 .iter()
@@ -145,42 +141,51 @@ pub(super) async fn verdict(
                     !path.starts_with('/'),
                     "no command of this test names what lies elsewhere"
                 );
-                let path = VPath::parse(folder)
-                    .and_then(|folder| folder.join(path))
-                    .unwrap();
+                let path = stead_shell::join_folder(&folder, path).unwrap();
                 accesses.push(PathAccess {
-                    path: path.to_string(),
+                    path: path.clone(),
                     kind: AccessKind::Read,
                     scope: PathScope::Content,
                 });
                 if part.is_allowed_as_read_only() && part.depth == stead_shell::ReadDepth::Below {
                     below.push(PathAccess {
-                        path: path.to_string(),
+                        path,
                         kind: AccessKind::Read,
                         scope: PathScope::Tree,
                     });
                 }
             }
         }
-        if judged.parts.iter().any(|part| {
-            part.is_allowed_as_read_only() && part.depth == stead_shell::ReadDepth::Repository
-        }) {
-            let path = VPath::root().to_string();
-            below.push(PathAccess {
-                path,
-                kind: AccessKind::Read,
-                scope: PathScope::Tree,
-            });
-        }
+        repository = judged
+            .parts
+            .iter()
+            .filter(|part| part.depth.uses_git())
+            .map(stead_shell::PartVerdict::is_allowed_as_read_only)
+            .collect();
+        // No workspace of this test is a repository.
+        let is_read = judged.reads.is_some() && repository.is_empty();
         CommandFacts {
             text: text.to_owned(),
+            cwd: folder,
+            exact: ExactLine::Holds,
             rule_match: ruled,
             isolation: Isolation::NONE,
-            read_only: reads,
+            read_only: match is_read {
+                true => ReadOnlyStatus::Yes,
+                false => ReadOnlyStatus::Unknown,
+            },
             network: false,
         }
     });
     if let Some(command) = &mut command
+        && repository.contains(&true)
+        && matches!(&command.rule_match, RuleMatch::Matched(verdict) if verdict.kind == VerdictKind::Allow)
+    {
+        let reason = "git counts as a read only in the repository of the workspace, and the workspace is not a \
+                      repository of its own";
+        command.rule_match = RuleMatch::NoMatch(reason.to_owned());
+    } else if let Some(command) = &mut command
+        && matches!(&command.rule_match, RuleMatch::Matched(verdict) if verdict.kind == VerdictKind::Allow)
         && let Ok(Some(verdict)) =
             stead_vfs::judge_accesses(&workspace.rules, &**files, &below).await
         && verdict.kind != VerdictKind::Allow
