@@ -184,7 +184,6 @@ impl CallGate<'_> {
         prepared: &PreparedCall,
         context: &GateContext,
     ) -> Result<CallFacts, VfsError> {
-        let workspace = &self.parts.workspace;
         let spec = prepared.spec();
         let plan = prepared.plan();
         let absent = tools.find(&spec.name).is_none();
