@@ -29,7 +29,10 @@ tests() { cargo nextest run --no-fail-fast --status-level fail --final-status-le
 fuzz() { STEAD_FUZZ_SEED=$SEED STEAD_TEST_ROUNDS=$FUZZ_ROUNDS tests -p stead-fuzz; }
 
 properties() {
-  PROPTEST_CASES=$((256 * ROUNDS)) STEAD_TEST_ROUNDS=$ROUNDS tests -p stead-core -p stead-shell -p stead-model -p stead-skills
+  local failed=0
+  PROPTEST_CASES=$((256 * ROUNDS)) STEAD_TEST_ROUNDS=$ROUNDS tests -p stead-core -p stead-shell -p stead-model -p stead-skills || failed=1
+  STEAD_TEST_ROUNDS=$ROUNDS tests -p stead-agent -E 'test(/manuals/)' || failed=1
+  return "$failed"
 }
 
 stores() {

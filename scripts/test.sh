@@ -17,6 +17,7 @@ need() { # need COMMAND PACKAGE: installs PACKAGE unless COMMAND is there
 need cc gcc
 need script bsdutils
 need setsid util-linux
+need unshare util-linux
 need rg ripgrep
 need python3 python3
 need git git

@@ -38,6 +38,8 @@ mod kill_points;
 mod lookup;
 #[path = "all/malicious_model.rs"]
 mod malicious_model;
+#[path = "all/manuals.rs"]
+mod manuals;
 #[path = "all/many_sessions.rs"]
 mod many_sessions;
 #[path = "all/memory/mod.rs"]

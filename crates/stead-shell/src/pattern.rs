@@ -142,6 +142,11 @@ impl CommandPattern {
     }
 
     pub(super) fn matches(&self, part: &CommandPart, effect: RuleEffect) -> PatternMatch {
+        let goes_up = |word: &ShellWord| word.known().is_some_and(|word| steps_up(word) > 0);
+        let mut after = part.words.iter().skip(self.words.len());
+        if effect == RuleEffect::Allows && after.any(goes_up) {
+            return PatternMatch::No;
+        }
         if self.is_everything() {
             return PatternMatch::Yes;
         }
@@ -157,10 +162,6 @@ impl CommandPattern {
                         && pattern.matches_word(base_name(word), effect) => {}
                 Some(Some(_)) => return PatternMatch::No,
             }
-        }
-        let goes_up = |word: &ShellWord| word.known().is_some_and(|word| steps_up(word) > 0);
-        if effect == RuleEffect::Allows && words.clone().any(goes_up) {
-            return PatternMatch::No;
         }
         match (self.tail, words.next().map(ShellWord::known)) {
             (PatternTail::Any, _) | (PatternTail::None, None) => PatternMatch::Yes,

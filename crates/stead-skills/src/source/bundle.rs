@@ -8,10 +8,25 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use stead_vfs::{ContentHash, FileKind, ReadRange, VPath, Vfs, VfsError};
+use stead_vfs::{ContentHash, FileKind, ReadRange, VPath, Vfs, VfsError, is_secret};
 
 /// The maximum depth of a skill in a source. Archives often have one directory around everything.
 const MAX_DEPTH: usize = 6;
+
+/// The names of a repository, at any depth. Some file systems take the last two for the first.
+const REPOSITORY: [&str; 3] = [".git", "git~1", ".git."];
+/// The files and folders at the root of a skill that would be the settings of a workspace.
+const SETTINGS: [&str; 9] = [
+    "agent.yaml",
+    "tools.json",
+    "hooks",
+    "crons",
+    ".stead",
+    ".openharness",
+    ".deepagents",
+    ".agentscope",
+    ".mcp",
+];
 
 /// The files of a source.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -175,6 +190,7 @@ impl Bundle {
                     reason,
                 });
             }
+            refuse_protected(&dir, &files)?;
             refuse_collisions(&dir, &files)?;
             let text = &self.files[&dir.join(SKILL_FILE).map_err(VfsError::from)?].content;
             let dir_name = if dir.is_root() { name } else { dir.name() };
@@ -242,6 +258,32 @@ fn root_name(name: &str, otherwise: &str) -> String {
 
 fn is_ignored_dir(name: &str) -> bool {
     matches!(name, ".git" | "node_modules") || name.starts_with('_')
+}
+
+/// Refuses a skill with a repository, secrets or the settings of a workspace in it: `.git` and
+/// hooks say what programs run.
+fn refuse_protected(dir: &VPath, files: &BTreeMap<VPath, BundleFile>) -> Result<(), SourceError> {
+    let is_one_of =
+        |name: &str, names: &[&str]| names.iter().any(|one| name.eq_ignore_ascii_case(one));
+    for path in files.keys() {
+        let first = path.parts().next().unwrap_or_default();
+        let reason = if path.parts().any(|name| is_one_of(name, &REPOSITORY)) {
+            "is part of a repository, whose settings start programs"
+        } else if is_secret(path) {
+            "is a place for secrets, which agents never read"
+        } else if is_one_of(first, &SETTINGS) {
+            "holds settings of a workspace, which decide what runs"
+        } else {
+            continue;
+        };
+        return Err(SourceError::Content {
+            path: dir.join(path.as_str()).map_err(VfsError::from)?,
+            reason: format!(
+                "{reason}, and skills must not contain such files; remove it from the source"
+            ),
+        });
+    }
+    Ok(())
 }
 
 fn refuse_collisions(dir: &VPath, files: &BTreeMap<VPath, BundleFile>) -> Result<(), SourceError> {

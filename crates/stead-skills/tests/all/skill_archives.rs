@@ -220,6 +220,15 @@ async fn an_archive_that_attacks_leaves_nothing_behind() {
         (b"pdf//x", "empty part"),
         (b"pdf/./x", "empty part"),
         (b"~/x", "begins with `~`"),
+        (b"pdf/.git/config", "is part of a repository"),
+        (b"pdf/scripts/.git/config", "is part of a repository"),
+        (b"pdf/.GIT/config", "is part of a repository"),
+        (b"pdf/scripts/.git", "is part of a repository"),
+        (b"pdf/.env", "is a place for secrets"),
+        (b"pdf/keys/id_rsa", "is a place for secrets"),
+        (b"pdf/agent.yaml", "holds settings of a workspace"),
+        (b"pdf/hooks/h.yaml", "holds settings of a workspace"),
+        (b"pdf/.stead/x", "holds settings of a workspace"),
     ];
     let mut attacks: Vec<(String, Vec<Entry>, &str)> = bad_names
         .into_iter()

@@ -241,11 +241,16 @@ fn require_file(base: StorePathBase<'_>, url: &str) -> Result<(), CliError> {
     }
 }
 
+/// Whether a name is that of a repository, also where case does not matter.
+fn is_git(name: &str) -> bool {
+    name.eq_ignore_ascii_case(".git")
+}
+
 /// Whether a path is part of a workspace. Sessions (which are copied separately), users' folders
 /// and git's files are not.
 fn workspace_part(path: &VPath) -> Included {
     let first = path.parts().next().unwrap_or("");
-    if first == "agents" || first.starts_with("@@") || path.parts().any(|part| part == ".git") {
+    if first == "agents" || first.starts_with("@@") || path.parts().any(is_git) {
         Included::No
     } else if is_secret(path) {
         Included::Skipped
@@ -464,6 +469,30 @@ impl CopyProgress {
     fn end(&self) {
         if self.shown {
             clear_status_line();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repositories_and_secrets_are_no_part_of_a_workspace() {
+        let table = [
+            ("notes/a.md", Included::Yes),
+            ("agent.yaml", Included::Yes),
+            (".gitignore", Included::Yes),
+            (".git/config", Included::No),
+            ("skills/a/.git/config", Included::No),
+            ("skills/a/.GIT/config", Included::No),
+            ("skills/a/.git", Included::No),
+            ("skills/a/.env", Included::Skipped),
+            ("agents/main/x", Included::No),
+        ];
+        for (path, expected) in table {
+            let included = workspace_part(&VPath::parse(path).unwrap());
+            assert_eq!(included, expected, "{path}");
         }
     }
 }
