@@ -291,6 +291,17 @@ impl Registry {
         })
     }
 
+    /// Returns the arguments of a call with the canonical names of the parameters of the tool as it
+    /// was called; none if they are not valid.
+    pub fn checked_args(&self, name: &str, args: Value) -> Option<Value> {
+        let entry = self.entry(name)?;
+        let checker = match &entry.title {
+            Some(title) if title.spec.name == name => &title.checker,
+            Some(_) | None => &entry.checker,
+        };
+        checker.check(args).ok()
+    }
+
     /// Prepares a call for the gate, whether lists leave its tool out or not: the gate refuses tools
     /// that are left out, by name.
     pub fn prepare_for_gate(&self, name: &str, args: Value) -> Result<PreparedCall, PlanError> {

@@ -80,7 +80,7 @@ pub use hooks::{
 pub use layout::{
     AgentChoice, AgentToolLists, BuiltInSurface, CheckName, InnerDirs, Layout, LayoutDef,
     LayoutMark, LoadCx, MarkRank, MarkStrength, ModelUse, OpenOptions, UnknownTools,
-    WorkspaceNameError, check_workspace_name, detect_layout, try_detect_layout,
+    WorkspaceNameError, check_workspace_name, detect_layout, is_secret_variable, try_detect_layout,
 };
 pub use memory::MemorySettings;
 pub use offload::{OffloadSettings, offload_folder};

@@ -5,25 +5,25 @@
 //! file rules deny, git must find the workspace's own repository, and a line that was allowed
 //! exactly must run the program that was there when it was allowed.
 
+mod line_paths;
 mod machine;
 mod repository;
 
+pub(crate) use line_paths::LinePaths;
 pub(crate) use machine::MachineView;
 
 use crate::admission::{CallGate, GateContext};
+use line_paths::path_words;
 use repository::repository_problem;
 use stead_core::{AccessKind, PathAccess, PathScope, Verdict, VerdictKind};
 use stead_gate::{CommandFacts, ExactLine, ReadOnlyStatus, RuleMatch, confinement};
 use stead_sandbox::Isolation;
 use stead_shell::{
     CommandPart, CommandVerdict, Confinement, Invocation, PartVerdict, RedirectKind, ShellLine,
-    ShellScript, join_folder, program_files,
+    join_folder, program_files,
 };
 use stead_tools::CommandLine;
 use stead_vfs::{FileKind, Rules, VPath, Vfs, VfsError};
-
-/// The largest number of folders that a line may go to, for finding the files it names.
-const MAX_FOLDERS: usize = 16;
 
 /// A command with everything that the gate must know about it.
 pub(crate) struct JudgedCommand {
@@ -36,11 +36,8 @@ pub(crate) struct JudgedCommand {
 struct CommandCheck<'a> {
     files: &'a dyn Vfs,
     rules: &'a Rules,
-    machine: &'a MachineView,
+    paths: LinePaths<'a>,
     judgement: CommandVerdict,
-    script: ShellScript,
-    /// The folder in which the line starts.
-    start: String,
     /// Why git may do more than read, if the line uses it.
     repository: Option<String>,
 }
@@ -67,13 +64,13 @@ impl CallGate<'_> {
         line: &CommandLine,
         context: &GateContext,
     ) -> Result<JudgedCommand, VfsError> {
-        let start = resolved_folder(files, &line.cwd).await;
+        let paths = LinePaths::new(files, &context.machine, line).await;
         let line = CommandLine {
-            cwd: start.clone(),
+            cwd: paths.start.clone(),
             text: line.text.clone(),
         };
         let judgement = self.judge_line(&line);
-        let folder = judgement.folder.as_ref().unwrap_or(&start);
+        let folder = judgement.folder.as_ref().unwrap_or(&paths.start);
         let repository = match judgement.parts.iter().any(|part| part.depth.uses_git()) {
             true => repository_problem(files, folder).await,
             false => None,
@@ -81,11 +78,9 @@ impl CallGate<'_> {
         let check = CommandCheck {
             files,
             rules: &self.parts.workspace.rules,
-            machine: &context.machine,
             repository,
             judgement,
-            script: stead_shell::parse(&line.text),
-            start,
+            paths,
         };
         let isolation = self.isolation();
         let exact = match confinement(isolation) {
@@ -147,7 +142,7 @@ impl CommandCheck<'_> {
         {
             return Ok(RuleMatch::NoMatch(why.clone()));
         }
-        let shown = self.shown_folders();
+        let shown = self.shown_folders().await;
         let verdict = match stead_vfs::judge_accesses(self.rules, self.files, &shown).await? {
             Some(denied) if denied.kind != VerdictKind::Allow => Verdict {
                 kind: VerdictKind::Ask,
@@ -165,7 +160,7 @@ impl CommandCheck<'_> {
     /// Returns why the folder to which the line goes is not the one that it names.
     async fn folder_problem(&self) -> Option<String> {
         let folder = self.judgement.folder.as_ref()?;
-        if *folder == self.start {
+        if *folder == self.paths.start {
             return None;
         }
         let path = VPath::parse(folder).ok()?;
@@ -184,7 +179,7 @@ impl CommandCheck<'_> {
     async fn read_problem(&self, part: &PartVerdict) -> Option<String> {
         let folder = self.judgement.folder.as_deref()?;
         for word in &part.reads {
-            let places = self.machine.locate(folder, word).await;
+            let places = self.paths.machine.locate(folder, word).await;
             if places.outside.is_some() || places.inside.is_empty() {
                 return Some(format!("{word} is not in the workspace"));
             }
@@ -220,18 +215,18 @@ impl CommandCheck<'_> {
     }
 
     /// Returns the folders whose contents a part shows that is allowed because it only reads.
-    fn shown_folders(&self) -> Vec<PathAccess> {
-        let Some(folder) = &self.judgement.folder else {
-            return Vec::new();
-        };
+    async fn shown_folders(&self) -> Vec<PathAccess> {
         let is_deep = |part: &&PartVerdict| {
             part.is_allowed_as_read_only() && part.depth == stead_shell::ReadDepth::Below
         };
         let parts = self.judgement.parts.iter().filter(is_deep);
-        let words = parts.flat_map(|part| &part.reads);
-        let paths = words.filter_map(|word| join_folder(folder, word));
-        paths
-            .map(|path| read_access(path, PathScope::Tree))
+        let words: Vec<&str> = parts
+            .flat_map(|part| &part.reads)
+            .map(String::as_str)
+            .collect();
+        let folders = self.paths.located(&words).await.into_iter();
+        folders
+            .map(|path| read_access(path.to_string(), PathScope::Tree))
             .collect()
     }
 
@@ -244,12 +239,12 @@ impl CommandCheck<'_> {
         for part in &self.judgement.parts {
             words.extend(part.reads.iter().map(String::as_str));
         }
-        for part in &self.script.parts {
+        for part in &self.paths.script.parts {
             let reads = part.redirects.iter();
             let reads = reads.filter(|redirect| redirect.kind == RedirectKind::Read);
             words.extend(reads.filter_map(|redirect| redirect.target.known()));
         }
-        let paths = self.located(&words).await;
+        let paths = self.paths.located(&words).await;
         let access = |path: VPath| read_access(path.to_string(), PathScope::Content);
         paths.into_iter().map(access).collect()
     }
@@ -257,11 +252,10 @@ impl CommandCheck<'_> {
     /// Returns a question about a word that names a file which may not be read. Whether the command
     /// reads it is not known.
     async fn denied_word(&self) -> Result<Option<Verdict>, VfsError> {
-        let parts = self.script.parts.iter();
+        let parts = self.paths.script.parts.iter();
         let parts = parts.filter(|part| part.invocation != Invocation::BehindCommand);
-        let words: Vec<&str> = parts.flat_map(path_words).collect();
-        for word in words {
-            for path in self.located(&[word]).await {
+        for word in parts.flat_map(path_words) {
+            for path in self.paths.located(&[word]).await {
                 let access = read_access(path.to_string(), PathScope::Content);
                 // The file rules say nothing about a path that cannot be resolved.
                 let verdict = stead_vfs::judge_accesses(self.rules, self.files, &[access]).await;
@@ -279,52 +273,21 @@ impl CommandCheck<'_> {
         Ok(None)
     }
 
-    /// Returns the paths of the workspace that words may mean in any folder to which the line goes.
-    async fn located(&self, words: &[&str]) -> Vec<VPath> {
-        let mut paths = Vec::new();
-        for folder in self.folders().await {
-            for word in words {
-                let places = self.machine.locate(&folder, word).await;
-                paths.extend(places.inside);
-            }
-        }
-        paths.sort();
-        paths.dedup();
-        paths
-    }
-
-    /// Returns the folders in which parts of the line may run, as far as it names them.
-    async fn folders(&self) -> Vec<String> {
-        let mut folders = vec![self.start.clone()];
-        for word in self.script.parts.iter().filter_map(new_folder) {
-            for folder in folders.clone() {
-                let places = self.machine.locate(&folder, word).await;
-                for path in places.inside {
-                    let path = path.to_string();
-                    if !folders.contains(&path) && folders.len() < MAX_FOLDERS {
-                        folders.push(path);
-                    }
-                }
-            }
-        }
-        folders
-    }
-
     /// Checks that the line runs the programs that were there when somebody allowed it: scripts are
     /// files of the workspace, and no session of this tree wrote what decides what runs.
     async fn exact_line(&self) -> ExactLine {
         let mut watched = Vec::new();
         let folder = self.judgement.folder.as_deref();
-        let parts = self.script.parts.iter();
+        let parts = self.paths.script.parts.iter();
         let parts = parts.filter(|part| part.invocation != Invocation::BehindCommand);
         for part in parts.filter(|part| !is_read(part)) {
             let programs = match program_files(part) {
                 Ok(programs) => programs,
                 Err(why) => return ExactLine::Broken(why.to_string()),
             };
-            let folder = folder.unwrap_or(&self.start);
+            let folder = folder.unwrap_or(&self.paths.start);
             for script in &programs.scripts {
-                let places = self.machine.locate(folder, script).await;
+                let places = self.paths.machine.locate(folder, script).await;
                 let mut is_file = !places.inside.is_empty() && places.outside.is_none();
                 for path in &places.inside {
                     let stat = self.files.stat(path).await;
@@ -336,10 +299,10 @@ impl CommandCheck<'_> {
                 watched.extend(places.inside);
             }
             for found in &programs.found {
-                watched.extend(self.machine.locate(folder, found).await.inside);
+                watched.extend(self.paths.machine.locate(folder, found).await.inside);
             }
         }
-        match self.machine.written(&watched).await {
+        match self.paths.machine.written(&watched).await {
             Ok(None) => ExactLine::Holds,
             Ok(Some(path)) => ExactLine::Broken(format!(
                 "{path} decides what runs, and this session wrote it"
@@ -362,38 +325,6 @@ fn is_read(part: &CommandPart) -> bool {
     match stead_shell::check_read_only(part) {
         stead_shell::ReadOnlyCheck::Yes { .. } => true,
         stead_shell::ReadOnlyCheck::No { .. } | stead_shell::ReadOnlyCheck::Unclear { .. } => false,
-    }
-}
-
-/// Returns the words of a part that may be paths: its arguments, and the values of its options.
-fn path_words(part: &CommandPart) -> Vec<&str> {
-    let words = part.words.iter().skip(1).filter_map(|word| word.known());
-    words
-        .filter_map(|word| match (word.starts_with('-'), word.split_once('=')) {
-            (_, Some((_, value))) => Some(value),
-            (true, None) => None,
-            (false, None) => Some(word),
-        })
-        .filter(|word| !word.is_empty())
-        .collect()
-}
-
-/// Returns the folder that a part goes to.
-fn new_folder(part: &CommandPart) -> Option<&str> {
-    match part.name()? {
-        "cd" | "pushd" | "chdir" => part.words.get(1)?.known(),
-        _ => None,
-    }
-}
-
-/// Returns a folder of the workspace with links followed.
-async fn resolved_folder(files: &dyn Vfs, folder: &str) -> String {
-    let Ok(path) = VPath::parse(folder) else {
-        return folder.to_owned();
-    };
-    match files.resolve(&path).await {
-        Ok(real) => real.to_string(),
-        Err(_) => path.to_string(),
     }
 }
 

@@ -63,7 +63,7 @@ impl HookInput {
             ),
             ("tool_name", fact("tool", "called_as")),
             ("tool_call_id", fact("tool", "call_id")),
-            ("tool_input", fact("tool", "args")),
+            ("tool_input", fact("tool", "input")),
             ("tool_output", fact("tool", "result")),
         ];
         named
@@ -101,6 +101,9 @@ impl HookInput {
             HookChange::Context(_) | HookChange::ModelRequest(_) => return,
         };
         if let Some(Value::Object(fact)) = self.facts.get_mut(fact) {
+            if key == "args" {
+                fact.insert("input".to_owned(), value.clone());
+            }
             fact.insert(key.to_owned(), value);
         }
     }

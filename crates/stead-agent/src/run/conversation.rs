@@ -64,6 +64,10 @@ impl Conversation {
     }
 
     /// The tools that the model is shown.
+    pub(crate) fn files(&self) -> &dyn Vfs {
+        &*self.files
+    }
+
     pub(crate) fn tools(&self) -> &Registry {
         &self.tools
     }

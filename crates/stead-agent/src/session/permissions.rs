@@ -59,7 +59,7 @@ impl Session {
     }
 
     /// Where the commands of the session find the workspace.
-    fn machine_view(&self) -> MachineView {
+    pub(crate) fn machine_view(&self) -> MachineView {
         let spawned = self.state().spawned.as_ref();
         let tree = spawned.map_or(&self.id, |spawned| &spawned.tree);
         MachineView::new(&**self.agent().place(), &self.owner, &self.id, tree)

@@ -166,6 +166,11 @@ fn reads_never_show_what_the_file_rules_deny() {
             assert_eq!(kind, Allow, "{line}: {why}");
         }
         let root = dir.path().canonicalize().unwrap();
+        for deep in ["grep -r K", "rg --hidden K", "find"] {
+            let line = format!("{deep} {}", root.display());
+            let (kind, why) = verdict(&agent, json!({"command": line})).await;
+            assert_ne!(kind, Allow, "{line}: {why}");
+        }
         let line = format!("cat {}/a.txt", root.display());
         let (kind, why) = verdict(&agent, json!({"command": line})).await;
         assert_eq!(kind, Allow, "an absolute path of the workspace: {why}");

@@ -364,7 +364,7 @@ impl<'a> Draft<'a> {
         config.secrets.extend(
             self.variables
                 .iter()
-                .filter(|(name, value)| is_secret_name(name) || has_credentials(value))
+                .filter(|(name, value)| is_secret_variable(name, value))
                 .map(|(_, value)| value.clone()),
         );
         config.secrets.retain(|secret| !secret.is_empty());
@@ -387,12 +387,38 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Whether a variable with this name is a secret. Redacting other variables would garble ordinary
-/// text.
+/// Whether a variable is a secret, by its name or by the form of its value. Redacting other
+/// variables would garble ordinary text.
+pub fn is_secret_variable(name: &str, value: &str) -> bool {
+    let is_key = || KEY_PREFIXES.iter().any(|prefix| value.starts_with(prefix));
+    is_secret_name(name) || has_credentials(value) || is_key()
+}
+
+/// How keys of well-known services begin.
+const KEY_PREFIXES: [&str; 12] = [
+    "sk-",
+    "sk_",
+    "rk_",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "AKIA",
+    "AIza",
+];
+
+/// Whether a variable with this name is a secret.
 pub(crate) fn is_secret_name(name: &str) -> bool {
+    let name = name.to_uppercase();
+    let contains = |word: &&str| name.contains(*word);
+    let is_part = |word: &&str| name.split('_').any(|part| part == *word);
     ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"]
         .iter()
-        .any(|word| name.to_uppercase().contains(word))
+        .any(contains)
+        || ["PAT", "DSN", "PASS", "PASSPHRASE"].iter().any(is_part)
 }
 
 /// Whether a value is a URL with a password.

@@ -25,6 +25,7 @@ pub(crate) use openharness::{
     TextOr, TextSource, first_duplicate, is_valid_name, list_definitions, suggestion,
 };
 
+pub use draft::is_secret_variable;
 pub(crate) use draft::{Draft, SettingsRoot, SettingsText, decode_text, is_secret_name};
 pub(crate) use subagents::parse as parse_subagent;
 

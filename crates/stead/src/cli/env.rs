@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use stead::workspace::is_secret_variable;
 
 /// The variables and terminals of this process.
 #[derive(Debug, Clone)]
@@ -58,6 +59,14 @@ impl ProcessEnv {
             .get(name)
             .filter(|value| !value.is_empty())
             .cloned()
+    }
+
+    /// Returns the values of the variables that are secrets by their names or values. Whatever
+    /// brings them into a session, they are redacted.
+    pub(crate) fn secrets(&self) -> Vec<String> {
+        let variables = self.variables.iter();
+        let secrets = variables.filter(|(name, value)| is_secret_variable(name, value));
+        secrets.map(|(_, value)| value.clone()).collect()
     }
 
     /// Returns the lookup of variables for the parts that outlive this value.

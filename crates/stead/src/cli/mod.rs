@@ -43,8 +43,16 @@ use std::process::ExitCode;
 /// process: there is one disk.
 const MAX_BLOCKING_THREADS: usize = 16;
 
+/// Keeps other processes of the user, such as the commands of agents, from reading the environment
+/// and the memory of this one. Where that is not possible, nothing is lost but this.
+fn hide_process() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+}
+
 /// Parses the command line and runs the command.
 pub(crate) fn main() -> ExitCode {
+    hide_process();
     let env = ProcessEnv::from_process();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

@@ -32,13 +32,17 @@ pub(crate) async fn open_agent(
         ..open_options(common, env, &dir)?
     };
     let mode = common.mode;
+    let secrets = env.secrets();
     let builder = Agent::builder()
         .working_folder(working_folder(&dir, env))
         .workspace(dir)
         .open_options(options)
         .owner(owner(common)?)
         .variables(env.lookup())
-        .configure(move |config| config.permission_mode = mode.unwrap_or(config.permission_mode));
+        .configure(move |config| {
+            config.permission_mode = mode.unwrap_or(config.permission_mode);
+            config.secrets.extend(secrets);
+        });
     let agent = announce_if_slow(builder.build()).await?;
     tracing::info!(
         place = %agent.place().describe(),

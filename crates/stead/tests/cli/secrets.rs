@@ -145,3 +145,67 @@ fn links_do_not_lead_around_the_gate() {
     }
     assert_eq!(folder.read("conf/real.yaml"), "name: main\n");
 }
+
+/// Runs `stead` in a folder as a user without privileges.
+#[cfg(target_os = "linux")]
+fn as_nobody(folder: &Folder, args: &[&str], variables: &[(&str, &str)]) -> std::process::Output {
+    use std::os::unix::process::CommandExt;
+    const NOBODY: u32 = 65534;
+    let program = folder.path().join("stead-copy");
+    if !program.exists() {
+        std::fs::copy(crate::support::STEAD, &program).unwrap();
+    }
+    let mut command = std::process::Command::new(&program);
+    command.args(args).current_dir(folder.path()).env_clear();
+    command
+        .env("PATH", "/usr/bin:/bin")
+        .envs(variables.iter().copied());
+    if rustix::process::getuid().is_root() {
+        for path in [folder.path(), folder.path().join("agent.yaml")] {
+            std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    command.output().unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_command_cannot_read_the_environment_of_the_process_that_started_it() {
+    let folder = Folder::new();
+    folder.put("agent.yaml", "memory: {flush: false}\n");
+    let args = json!({"command": "cat /proc/$PPID/comm; cat /proc/$PPID/environ"}).to_string();
+    let args = ["tool", "execute", &args, "--approve", "all"];
+    let ran = as_nobody(&folder, &args, &[("ORDINARY", "not-known-to-be-a-secret")]);
+    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert!(said.contains("stead"), "the parent is not stead: {ran:?}");
+    assert!(said.contains("Permission denied"), "{ran:?}");
+    assert!(!said.contains("not-known"), "{said}");
+}
+
+#[test]
+fn variables_that_look_secret_are_redacted_whoever_names_them() {
+    let folder = Folder::new();
+    let variables = [
+        ("MY_PASSWORD", "hunter2hunter2"),
+        ("GH_PAT", "github-token-value"),
+        ("STRIPE", "sk_live_0123456789"),
+    ];
+    let words: Vec<&str> = variables.iter().map(|(_, value)| *value).collect();
+    let text = words.join(" ");
+    folder.put("note.txt", &format!("{text} and ordinary"));
+    let script =
+        folder.script("- calls: [{tool: read_file, args: {file_path: note.txt}}]\n- text: done\n");
+    let mut command = folder.command(&["run", "-m", &script, "-s", "s", &format!("say {text}")]);
+    command.envs(variables).env("ORDINARY", "and ordinary");
+    done(&mut command);
+    let files = folder.files().into_iter();
+    let journals = files.filter(|path| path.to_string_lossy().contains("/agents/"));
+    let kept: String = journals
+        .filter_map(|path| std::fs::read_to_string(path).ok())
+        .collect();
+    assert!(kept.contains("and ordinary"), "{kept}");
+    for value in words {
+        assert!(!kept.contains(value), "{value} is in a journal");
+    }
+}

@@ -5,6 +5,8 @@ use super::super::effect::HookChange;
 use super::super::engine::{HookResults, HookVerdict};
 use super::super::input::{HookInput, truncate_for_hooks};
 use super::{LONGER_THAN_ANY_HOOK, RunHooks, listens, record_results, render_context, run_input};
+use crate::admission::resolved_paths;
+use crate::commands::LinePaths;
 use crate::run::{Conversation, RunJournal, RunSignals, RunStop};
 use crate::{Agent, ApprovalAnswer, ApprovalQuestion, Budget, DelegationBounds};
 use serde_json::{Value, json};
@@ -14,7 +16,8 @@ use stead_core::{
     Block, CallResult, CallState, HookOutcome, Message, NestedCall, NestedId, Owner, PendingCall,
     Redactor, ResultStatus, SessionId, ToolCall,
 };
-use stead_tools::known_names;
+use stead_tools::{PreparedCall, known_names};
+use stead_vfs::VPath;
 use stead_workspace::HookEvent;
 
 /// What hooks said about a call before the gate judged it.
@@ -52,7 +55,7 @@ impl RunHooks {
             return Ok(BeforeTool::Continue(Box::new(pending)));
         }
         // The registry refuses calls of unknown tools.
-        let Some(input) = call_input(journal, conversation, event, &pending.call) else {
+        let Some(input) = guard_input(journal, conversation, event, &pending.call).await else {
             return Ok(BeforeTool::Continue(Box::new(pending)));
         };
         let hooks = &journal.agent().hooks;
@@ -102,7 +105,7 @@ impl RunHooks {
             invalid: None,
             signature: None,
         };
-        let Some(input) = call_input(journal, conversation, event, &call) else {
+        let Some(input) = guard_input(journal, conversation, event, &call).await else {
             return Ok(None);
         };
         let input = input.with_fact("rule", question.rule.clone().into());
@@ -187,8 +190,21 @@ fn call_input(
         .into_iter()
         .chain(covered)
         .map(str::to_owned);
-    let mut tool =
-        json!({"name": spec.name, "called_as": call.name, "call_id": call.id, "args": call.args});
+    // Arguments that are not valid are told as they are; such a call does not run.
+    let prepared = tools.prepare_for_gate(&call.name, call.args.clone()).ok();
+    let as_called = tools.checked_args(&call.name, call.args.clone());
+    let named = prepared
+        .as_ref()
+        .map_or(&[][..], |call| call.plan().named_paths());
+    let args = prepared.as_ref().map_or(&call.args, PreparedCall::args);
+    let mut tool = json!({
+        "name": spec.name,
+        "called_as": call.name,
+        "call_id": call.id,
+        "args": with_plain_paths(args, named),
+        "input": with_plain_paths(as_called.as_ref().unwrap_or(&call.args), named),
+        "raw_args": call.args,
+    });
     if let Some(nested) = NestedId::parse(&call.id) {
         tool["parent"] = nested.parent.into();
     }
@@ -197,6 +213,54 @@ fn call_input(
         .with_fact("tool", tool);
     input.call = Some(call.id.clone());
     Some(input)
+}
+
+/// The facts about a call for hooks that guard it: also the paths that it touches, resolved.
+async fn guard_input(
+    journal: &RunJournal<'_>,
+    conversation: &Conversation,
+    event: HookEvent,
+    call: &ToolCall,
+) -> Option<HookInput> {
+    let mut input = call_input(journal, conversation, event, call)?;
+    let tools = conversation.callable_tools(journal.state());
+    let prepared = tools.prepare_for_gate(&call.name, call.args.clone()).ok();
+    let files = conversation.files();
+    let mut paths = match &prepared {
+        Some(prepared) => resolved_paths(files, prepared.plan().accesses()).await,
+        None => Vec::new(),
+    };
+    if let Some(line) = prepared.as_ref().and_then(|call| call.plan().command()) {
+        let machine = journal.session().machine_view();
+        let line = LinePaths::new(files, &machine, line).await;
+        paths.extend(line.all().await);
+    }
+    paths.sort();
+    paths.dedup();
+    let paths: Vec<String> = paths.iter().map(VPath::to_string).collect();
+    if let Some(Value::Object(tool)) = input.facts.get_mut("tool") {
+        tool.insert("paths".to_owned(), paths.into());
+    }
+    Some(input)
+}
+
+/// Returns arguments in which the paths are written in one way: from the root of the workspace,
+/// without `.`, `..` and a leading `/`.
+fn with_plain_paths(args: &Value, named: &[String]) -> Value {
+    let mut args = args.clone();
+    let values = args
+        .as_object_mut()
+        .into_iter()
+        .flat_map(|args| args.values_mut());
+    for value in values {
+        let plain = value
+            .as_str()
+            .filter(|text| named.iter().any(|path| path == text));
+        if let Some(path) = plain.and_then(|text| VPath::parse(text).ok()) {
+            *value = path.to_string().into();
+        }
+    }
+    args
 }
 
 /// Blocks a call if a hook put a secret into its arguments: what runs must be what is on record, and

@@ -2,11 +2,13 @@
 //! matchers, compaction and parked runs.
 
 use super::{Scene, hook_runs, told, writes};
-use crate::support::{block_on, journal, session, text};
+use crate::subagents::{Says, answers};
+use crate::support::{agent_with_host, block_on, journal, session, text};
 use serde_json::{Value, json};
 use stead_agent::{ApprovalPolicy, RunOptions};
 use stead_core::{HookOutcome, RunOutcome};
 use stead_testkit::{FakeModel, reply};
+use tokio_util::sync::CancellationToken;
 
 const ALL: &str = "session_start, session_end, prompt_submit, run_start, run_end, before_context_build, \
     after_context_build, before_model_call, after_model_call, before_tool_call, after_tool_call, permission_request, \
@@ -93,8 +95,8 @@ fn every_event_is_told_once_and_in_order() {
                 .extend(more.as_object().unwrap().clone());
             all
         };
-        let tool =
-            json!({"name": "write_file", "called_as": "write_file", "call_id": id, "args": args});
+        let tool = json!({"name": "write_file", "called_as": "write_file", "call_id": id, "args": args, "input": args,
+            "raw_args": args, "paths": ["a.txt"]});
         assert_eq!(
             about("prompt_submit"),
             with("prompt_submit", json!({"prompt": "go"}))
@@ -241,4 +243,66 @@ fn a_hook_is_asked_only_about_what_its_matcher_finds() {
             assert_eq!(hook_runs(&ran.lines).len(), asked, "{events} {matcher}");
         });
     }
+}
+
+#[test]
+fn a_guard_is_told_one_spelling_of_parameters_and_paths() {
+    let guard = "python3 -c 'import json, sys\nt = json.load(sys.stdin)[\"tool\"]\nt.pop(\"call_id\")\nopen(\"told.jsonl\", \"a\").write(json.dumps(t) + chr(10))'";
+    let calls = [
+        ("delete_file", json!({"path": "./production/db"})),
+        ("delete_file", json!({"filename": "/production//db"})),
+        ("delete_file", json!({"file_path": "link/db"})),
+        (
+            "execute",
+            json!({"cmd": "rm ../production/db", "workdir": "./notes/"}),
+        ),
+        ("execute", json!({"command": "cd production; rm db"})),
+    ];
+    let scene = Scene::new(Vec::new());
+    scene.put("production/db", "x");
+    scene.put("notes/x", "x");
+    std::os::unix::fs::symlink("production", scene.path("link")).unwrap();
+    scene.hook("guard", "before_tool_call", guard, "");
+    block_on(async {
+        let agent = agent_with_host(scene.dir.path(), answers(|_, _, _| Says::Never)).await;
+        for (name, args) in &calls {
+            let nobody = ApprovalPolicy::DenyAll;
+            let cancel = CancellationToken::new();
+            agent
+                .sessionless()
+                .call_tool(name, args.clone(), &nobody, cancel)
+                .await;
+            scene.put("production/db", "x");
+        }
+    });
+    let heard = told(&scene.path("told.jsonl"));
+    let tool = |name: &str, args: Value, raw: usize, paths: Value| json!({"name": name, "called_as": name, "args": args, "input": args, "raw_args": calls[raw].1, "paths": paths});
+    let plain = json!({"file_path": "production/db"});
+    let removed = json!({"command": "rm ../production/db", "cwd": "notes"});
+    assert_eq!(
+        heard,
+        [
+            tool("delete_file", plain.clone(), 0, json!(["production/db"])),
+            tool("delete_file", plain, 1, json!(["production/db"])),
+            tool(
+                "delete_file",
+                json!({"file_path": "link/db"}),
+                2,
+                json!(["production/db"])
+            ),
+            tool("execute", removed, 3, json!(["notes", "production/db"])),
+            tool(
+                "execute",
+                json!({"command": "cd production; rm db"}),
+                4,
+                json!([
+                    ".",
+                    "db",
+                    "production",
+                    "production/db",
+                    "production/production"
+                ])
+            ),
+        ]
+    );
 }
