@@ -25,6 +25,7 @@ mod expansion;
 mod git_settings;
 mod grammar;
 mod judge;
+mod judge_part;
 mod line;
 mod options;
 mod parser;

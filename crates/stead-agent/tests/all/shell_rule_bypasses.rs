@@ -1,4 +1,4 @@
-//! The place for tests of known ways around command rules (stead-tools/tests/data/tricks.txt)
+//! The place for tests of known ways around command rules (stead-shell/tests/data/rule_bypasses.txt)
 //! through the gate of a run.
 
 use crate::subagents::{Says, answers};
