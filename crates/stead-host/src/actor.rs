@@ -126,7 +126,8 @@ impl SessionActor {
         if Instant::now() < self.mailbox.rows_due {
             return;
         }
-        if self.mailbox.is_contended && self.session.is_busy().await {
+        let may_be_busy = self.mailbox.is_contended || self.mailbox.has_rows().await;
+        if may_be_busy && self.session.is_busy().await {
             return self.mailbox.wait_for_holder();
         }
         self.mailbox.take_rows_when_idle().await;
@@ -159,9 +160,14 @@ impl SessionActor {
     /// to its end first: it was given before the message.
     async fn run_message(&mut self, message: IncomingMessage) {
         if self.is_interrupted().await {
-            self.mailbox.queue.return_input(message);
+            let before = self.session.state().seq;
             self.resume(ReplyTo::Nobody).await;
-            return;
+            let went_on = self.session.state().seq != before;
+            if went_on || self.mailbox.is_contended {
+                self.mailbox.queue.return_input(message);
+                return;
+            }
+            // The run cannot go on; the message closes it.
         }
         self.run_input(InputCommand::default(), message, ReplyTo::Nobody)
             .await;
@@ -442,6 +448,10 @@ impl SessionActor {
         let Self {
             session, mailbox, ..
         } = self;
+        let resumed_run = match start {
+            RunStart::Resume(_) => session.state().run.as_ref().map(|run| run.id.clone()),
+            RunStart::Input(_) | RunStart::Wake => None,
+        };
         // Whoever opens the session during the run reaches this actor.
         let _reachable = mailbox.own_commands.upgrade();
         let rows = options.inputs.clone();
@@ -467,21 +477,31 @@ impl SessionActor {
                 RunStart::Resume(raise) => Box::pin(session.resume_with(raise, options)),
                 RunStart::Wake => Box::pin(session.wake(options)),
             };
+            let mut ended = None;
             loop {
+                if let Some(report) = ended {
+                    break report;
+                }
+                // The run goes on while the inbox is read and written: it may hold what that needs.
                 tokio::select! {
                     biased;
-                    report = &mut running => break report,
+                    report = &mut running => ended = Some(report),
                     () = progress.changed.notified() => {
-                        mailbox.settle_recorded(&progress).await;
+                        let settling = mailbox.settle_recorded(&progress);
+                        ended = work_beside(&mut running, settling).await;
                         mailbox.rows_due = Instant::now();
                     }
                     message = mailbox.commands.recv(), if mailbox.has_handles => match message {
-                        Some(message) => mailbox.on_message_during_run(message, &reach).await,
+                        Some(message) => {
+                            let handling = mailbox.on_message_during_run(message, &reach);
+                            ended = work_beside(&mut running, handling).await;
+                        }
                         None => mailbox.has_handles = false,
                     },
                     received = receive(&mut mailbox.remote) => mailbox.on_received(received),
                     () = sleep_until(mailbox.rows_due), if progress.has_begun() => {
-                        mailbox.take_rows_during_run(&reach).await;
+                        let taking = mailbox.take_rows_during_run(&reach);
+                        ended = work_beside(&mut running, taking).await;
                     }
                 }
             }
@@ -495,12 +515,31 @@ impl SessionActor {
                 mailbox.settle_run(reply, end).await;
             }
             Err(error) => {
-                mailbox.on_run_failed();
+                mailbox.take_back_commands().await;
+                if !progress.has_begun() && !is_locked(&error) {
+                    // Whoever answered its last question follows it.
+                    mailbox.tell_failed_run(&error, resumed_run);
+                }
                 mailbox
                     .on_failed_run(error, (rows, command), reply, &progress)
                     .await
             }
         }
         mailbox.feed.run_settled();
+    }
+}
+
+/// Does `work` while a run goes on. Returns the report of the run if it ended meanwhile.
+async fn work_beside<T>(
+    running: &mut BoxFuture<'_, T>,
+    work: impl Future<Output = ()>,
+) -> Option<T> {
+    tokio::pin!(work);
+    tokio::select! {
+        () = &mut work => None,
+        ended = running => {
+            work.await;
+            Some(ended)
+        }
     }
 }

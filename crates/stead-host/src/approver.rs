@@ -3,7 +3,9 @@
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use stead_agent::{ApprovalError, Approver, SignedAnswer};
-use stead_core::{ApprovalAnswer, ApprovalQuestion, ApprovalReply, InputId, SessionId};
+use stead_core::{
+    AnswerCommand, ApprovalAnswer, ApprovalQuestion, ApprovalReply, InputId, SessionId,
+};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
@@ -41,8 +43,7 @@ struct AskedCall {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SentAnswers {
     pub(crate) session: SessionId,
-    pub(crate) replies: Vec<ApprovalReply>,
-    pub(crate) by: String,
+    pub(crate) answer: AnswerCommand,
     /// The row of the inbox.
     pub(crate) row: InputId,
 }
@@ -94,9 +95,9 @@ impl HostApprover {
             .iter_mut()
             .filter(|sent| sent.session == *session)
         {
-            sent.replies.retain(|reply| reply.id != call);
+            sent.answer.replies.retain(|reply| reply.id != call);
         }
-        let is_done = |sent: &mut SentAnswers| sent.replies.is_empty();
+        let is_done = |sent: &mut SentAnswers| sent.answer.replies.is_empty();
         state
             .sent
             .extract_if(.., is_done)
@@ -153,7 +154,7 @@ impl ApproverState {
                 .find(|asked| asked.session == sent.session && asked.id == reply.id);
             asked.is_some_and(|asked| asked.args_hash != reply.args_hash)
         };
-        let stale = sent.replies.iter().find(is_stale);
+        let stale = sent.answer.replies.iter().find(is_stale);
         stale.map(|reply| reply.id.clone())
     }
 
@@ -163,10 +164,10 @@ impl ApproverState {
         self.sent.iter().rev().filter(of_session).find_map(|sent| {
             let is_meant =
                 |reply: &&ApprovalReply| reply.id == asked.id && reply.args_hash == asked.args_hash;
-            let reply = sent.replies.iter().find(is_meant)?;
+            let reply = sent.answer.replies.iter().find(is_meant)?;
             Some(SignedAnswer {
                 answer: reply.answer.clone(),
-                by: sent.by.clone(),
+                by: sent.answer.by.clone(),
             })
         })
     }

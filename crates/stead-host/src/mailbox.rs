@@ -9,12 +9,14 @@ use crate::intake::{self, Intake, TakenRow};
 use crate::link::{LinkListener, LinkMessage, Received, SessionLink};
 use crate::reply::{ActorCommands, ActorMessage, PendingCommand, ReplyTo, RunReach};
 use crate::run_progress::{ReceiptSender, RecordedParts, RunProgress};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use stead_agent::SendOutcome;
 use stead_agent::{AgentError, ApprovalPolicy, IncomingMessage, MessageQueue, RunOptions};
-use stead_core::{AnswerCommand, AnswerPolicy, Command, InputId, Receipt, RunOutcome, SetEntry};
+use stead_core::{
+    AnswerCommand, AnswerPolicy, Command, InputId, InputStatus, Receipt, RunOutcome, SetEntry,
+};
 use stead_store::InputOutcome;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -49,6 +51,8 @@ pub(crate) struct Mailbox {
     is_held: bool,
     /// Whether rows are left to other processes until the next command.
     leaves_rows: bool,
+    /// The rows that clients of this process made and that may still wait.
+    pub(crate) own_inputs: BTreeSet<InputId>,
     /// The rows of cancellations of the run that is going on.
     cancellations: Vec<InputId>,
     /// Whom to tell when the session is finished, and why it is.
@@ -81,6 +85,7 @@ impl Mailbox {
             is_contended: false,
             is_held: options.queue == QueuePolicy::HoldIfStopped,
             leaves_rows: false,
+            own_inputs: BTreeSet::new(),
             cancellations: Vec::new(),
             finishing: None,
             has_handles: true,
@@ -155,9 +160,18 @@ impl Mailbox {
                     reply: ReplyTo::Client(reply),
                 });
             }
-            ActorMessage::Rows => self.rows_due = Instant::now(),
+            ActorMessage::Rows => {
+                self.leaves_rows = false;
+                self.rows_due = Instant::now();
+            }
             ActorMessage::Finish { reason, reply } => self.finishing = Some((reason, reply)),
         }
+    }
+
+    /// Whether rows wait in the inbox.
+    pub(crate) async fn has_rows(&self) -> bool {
+        let waiting = self.link.inbox.waiting(1).await;
+        waiting.is_ok_and(|rows| !rows.is_empty())
     }
 
     /// Carries out a message while a run goes on, or waits for the session. Until the run has
@@ -210,8 +224,11 @@ impl Mailbox {
     }
 
     /// Puts a command into the inbox, from which it is taken when its time comes.
-    async fn insert(&mut self, command: &Command, reply: ReceiptSender) {
+    pub(crate) async fn insert(&mut self, command: &Command, reply: ReceiptSender) {
         let inserted = intake::insert(&self.link, command, None).await;
+        if let Ok((id, _)) = &inserted {
+            self.own_inputs.insert(id.clone());
+        }
         let _ = reply.send(inserted.map(|(input_id, _)| Receipt::waiting(input_id)));
         self.rows_due = Instant::now();
     }
@@ -238,7 +255,8 @@ impl Mailbox {
 
     /// Takes the rows of an idle session, if that is due.
     pub(crate) async fn take_rows_when_idle(&mut self) {
-        if Instant::now() < self.rows_due || self.leaves_rows {
+        if self.leaves_rows {
+            self.rows_due = Instant::now() + IDLE_POLL;
             return;
         }
         for row in self.take_rows().await {
@@ -281,10 +299,10 @@ impl Mailbox {
 
     /// Gives answers to the run that is going on.
     async fn answer_run(&mut self, row: InputId, answer: AnswerCommand) {
+        let asking = answer.subagent.clone();
         let sent = SentAnswers {
-            session: answer.subagent.unwrap_or_else(|| self.link.session.clone()),
-            replies: answer.replies,
-            by: answer.by,
+            session: asking.unwrap_or_else(|| self.link.session.clone()),
+            answer,
             row: row.clone(),
         };
         if let Err(error) = self.approver.reply(sent) {
@@ -371,40 +389,54 @@ impl Mailbox {
         let cancellations = std::mem::take(&mut self.cancellations);
         let recorded = InputOutcome::Recorded { seq: end };
         self.intake.settle(&cancellations, recorded).await;
-        self.return_answers();
+        self.return_answers().await;
         match self.options.queue {
             QueuePolicy::Continue => {}
             QueuePolicy::HoldIfStopped => {
                 self.is_held = outcome != RunOutcome::Completed && !self.queue.has_interrupt();
             }
             QueuePolicy::Leave => {
-                self.leaves_rows = true;
-                self.release_rows();
+                self.forget_taken_inputs().await;
+                self.leaves_rows = self.own_inputs.is_empty();
+                if self.leaves_rows {
+                    self.release_rows();
+                }
             }
         }
     }
 
     /// Takes back what reached a run that did not end: it is tried again.
-    pub(crate) fn on_run_failed(&mut self) {
+    pub(crate) async fn take_back_commands(&mut self) {
         let cancellations = std::mem::take(&mut self.cancellations);
         self.intake.give_back(&cancellations);
-        self.return_answers();
+        self.return_answers().await;
+    }
+
+    /// Forgets the inputs of this process's clients that do not wait any more.
+    async fn forget_taken_inputs(&mut self) {
+        for id in std::mem::take(&mut self.own_inputs) {
+            let status = self.link.inbox.status(&id).await;
+            if matches!(status, Ok(Some(InputStatus::Waiting)) | Err(_)) {
+                self.own_inputs.insert(id);
+            }
+        }
     }
 
     /// Answers that no decision came of are checked again now that the session is idle.
-    fn return_answers(&mut self) {
-        for sent in self.approver.take_undecided() {
-            let is_own = sent.session == self.link.session;
-            let answer = AnswerCommand {
-                replies: sent.replies,
-                by: sent.by,
-                subagent: (!is_own).then_some(sent.session),
-                ..AnswerCommand::default()
-            };
-            self.pending.push_back(PendingCommand {
-                command: Command::Answer(answer),
-                reply: ReplyTo::Row(sent.row),
-            });
+    async fn return_answers(&mut self) {
+        for SentAnswers {
+            mut answer, row, ..
+        } in self.approver.take_undecided()
+        {
+            answer.replies.retain(|reply| reply.answer.kind().is_some());
+            match answer.replies.is_empty() {
+                // The person wants the questions to wait.
+                true => self.intake.settle(&[row], InputOutcome::Done).await,
+                false => self.pending.push_back(PendingCommand {
+                    command: Command::Answer(answer),
+                    reply: ReplyTo::Row(row),
+                }),
+            }
         }
     }
 

@@ -3,13 +3,13 @@
 use crate::error::{self, is_locked, is_passing};
 use crate::intake;
 use crate::link::SessionLink;
-use crate::mailbox::Mailbox;
+use crate::mailbox::{CONTENDED_POLL, Mailbox};
 use crate::reply::ReplyTo;
 use crate::run_progress::RunProgress;
 use std::time::Duration;
 use stead_agent::AgentError;
 use stead_core::{
-    ClientError, Command, Event, EventKind, InputId, Receipt, RunOutcome, SessionId, Usage,
+    ClientError, Command, Event, EventKind, InputId, Receipt, RunId, RunOutcome, SessionId, Usage,
 };
 use stead_store::InputOutcome;
 use tokio::time::Instant;
@@ -48,13 +48,11 @@ impl Mailbox {
     pub(crate) async fn queue_for_holder(&mut self, command: Command, reply: ReplyTo) {
         self.wait_for_holder();
         match reply {
-            ReplyTo::Client(sender) => {
-                let inserted = intake::insert(&self.link, &command, None).await;
-                let _ = sender.send(inserted.map(|(input_id, _)| Receipt::waiting(input_id)));
-            }
+            ReplyTo::Client(sender) => self.insert(&command, sender).await,
             ReplyTo::Row(id) => self.intake.give_back(&[id]),
             ReplyTo::Nobody => {}
         }
+        self.rows_due = Instant::now() + CONTENDED_POLL;
     }
 
     /// Leaves answers to questions of a subagent to the process that runs `root`, the session that
@@ -147,6 +145,7 @@ impl Mailbox {
         reply: ReplyTo,
         progress: &RunProgress,
     ) {
+        let progress_run = progress.unreported_run();
         if let AgentError::InputsRecorded(recorded) = &error {
             let recorded = recorded.iter().cloned();
             let outcomes = recorded.map(|(id, seq)| (id, InputOutcome::Recorded { seq }));
@@ -155,7 +154,7 @@ impl Mailbox {
             self.rows_due = Instant::now();
             return;
         }
-        self.tell_failed_run(&error, progress);
+        self.tell_failed_run(&error, progress_run);
         match (progress.take_receipt(), command) {
             (Some(receipt), Some(command)) if is_locked(&error) => {
                 self.queue_for_holder(command, ReplyTo::Client(receipt))
@@ -186,8 +185,8 @@ impl Mailbox {
 
     /// Tells subscribers that a run which had begun failed, if the run itself did not: its client has
     /// its receipt already.
-    fn tell_failed_run(&self, error: &AgentError, progress: &RunProgress) {
-        let Some(run) = progress.unreported_run() else {
+    pub(crate) fn tell_failed_run(&self, error: &AgentError, run: Option<RunId>) {
+        let Some(run) = run else {
             return;
         };
         self.feed.on_event(&Event {

@@ -18,6 +18,8 @@ pub(crate) enum CliError {
     Usage(String),
     /// The command was valid and failed: exit code 1.
     Failed(anyhow::Error),
+    /// A person or a signal stopped the command: exit code 130.
+    Interrupted(String),
 }
 
 impl CliError {
@@ -29,6 +31,7 @@ impl CliError {
         match self {
             Self::Usage(_) => ExitCode::from(2),
             Self::Failed(_) => ExitCode::from(1),
+            Self::Interrupted(_) => ExitCode::from(130),
         }
     }
 }
@@ -36,7 +39,7 @@ impl CliError {
 impl std::fmt::Display for CliError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Usage(message) => f.write_str(message),
+            Self::Usage(message) | Self::Interrupted(message) => f.write_str(message),
             Self::Failed(error) => {
                 f.write_str(&with_hint(format_args!("{error:#}"), hint_of(error)))
             }

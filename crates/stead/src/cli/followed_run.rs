@@ -72,6 +72,16 @@ impl FollowedRun {
         }
     }
 
+    /// Follows `run`, which took the command without our hearing of it.
+    pub(crate) fn begin_unseen(&mut self, run: Option<RunId>) {
+        self.run = self.run.take().or(run);
+    }
+
+    /// Whether this is the followed run.
+    pub(crate) fn is(&self, run: &RunId) -> bool {
+        self.run.as_ref() == Some(run)
+    }
+
     /// Whether a run has taken the command.
     pub(crate) fn has_begun(&self) -> bool {
         self.run.is_some()
@@ -87,6 +97,7 @@ impl FollowedRun {
     fn on_live(&mut self, event: &Arc<Event>) -> Vec<FollowStep> {
         let is_own = event.source.is_empty();
         if self.run.is_none()
+            && is_own
             && self.is_resumption
             && matches!(event.kind, EventKind::RunStarted { resumed: true, .. })
         {

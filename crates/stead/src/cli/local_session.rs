@@ -53,6 +53,15 @@ impl LocalSession {
         self.host.send(&self.address, command, None).await
     }
 
+    /// Sends a command that has the same effect however many clients send it under `key`.
+    pub(crate) async fn send_once(
+        &self,
+        command: Command,
+        key: &str,
+    ) -> Result<Receipt, ClientError> {
+        self.host.send(&self.address, command, Some(key)).await
+    }
+
     /// Returns which process runs the session, in words.
     pub(crate) async fn holder(&self) -> Result<Option<String>, ClientError> {
         self.host.holder(&self.address).await

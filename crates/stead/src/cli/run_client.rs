@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use stead::agent::{Agent, OpenQuestion};
 use stead::core::{
-    AnswerCommand, Command, Cursor, Event, EventKind, Hint, InputStatus, Receipt, RunOutcome,
-    RunReport, SessionId, SpendAmount, Usage,
+    AnswerCommand, Command, Cursor, Event, EventKind, Hint, InputStatus, Receipt, RunId,
+    RunOutcome, RunReport, SessionId, SpendAmount, Usage,
 };
 use stead::host::{QueuePolicy, SessionOptions};
 use tokio::time::{Instant, sleep_until};
@@ -26,6 +26,10 @@ use tokio::time::{Instant, sleep_until};
 const END_GRACE: Duration = Duration::from_secs(2);
 /// How long nothing may happen before it is checked whether another process still runs the session.
 const QUIET: Duration = Duration::from_secs(2);
+/// How long the process that runs the session has to give an input back.
+const WITHDRAWAL_PATIENCE: Duration = Duration::from_secs(2);
+/// How often it is asked what became of a command.
+const STATUS_POLL: Duration = Duration::from_millis(20);
 
 /// Runs commands of an agent's sessions, as the flags say.
 pub(crate) struct RunClient<'a> {
@@ -71,7 +75,6 @@ impl RunClient<'_> {
             .map(|output| Arc::new(Renderer::new(self.env, output, signals.cancel.clone())));
         let options = SessionOptions {
             queue: QueuePolicy::Leave,
-            answers: self.flags.approve.answers(),
             ..SessionOptions::default()
         };
         let session = LocalSession::open(self.agent, id, options).await?;
@@ -173,6 +176,7 @@ impl ClientSession<'_> {
         let give_up = give_up.map(|seconds| Instant::now() + Duration::from_secs(seconds));
         let cancel = self.signals.cancel.clone();
         let mut cancel_sent = false;
+        let mut gave_up = false;
         let mut recorded: Option<(RunReport, Instant)> = None;
         let mut quiet_since = Instant::now();
         loop {
@@ -192,35 +196,46 @@ impl ClientSession<'_> {
                     }
                 }
                 typed = self.questions.answer() => self.send_answer(typed).await?,
-                () = cancel.cancelled(), if !cancel_sent && waits => {
-                    return self.withdraw(receipt, "cancelled before the input was taken").await;
-                }
                 () = cancel.cancelled(), if !cancel_sent => {
                     cancel_sent = true;
+                    if waits && self.withdraw(receipt).await? {
+                        return Err(CliError::Interrupted(
+                            "cancelled before the input was taken".to_owned(),
+                        ));
+                    }
                     self.cancel().await;
                 }
-                () = until(give_up), if waits => {
+                () = until(give_up), if waits && !gave_up => {
+                    gave_up = true;
                     let holder = self.session.holder().await?;
                     let holder = holder.unwrap_or_else(|| "another process".to_owned());
                     let id = &self.session.address.session;
                     let message = format!("session {id} is in use by {holder}");
-                    let message = with_hint(message, Some(Hint::WaitForSession));
-                    return self.withdraw(receipt, &message).await;
+                    if self.withdraw(receipt).await? {
+                        let message = with_hint(message, Some(Hint::WaitForSession));
+                        return Err(CliError::Failed(anyhow::Error::msg(message)));
+                    }
                 }
-                () = until(grace_ends), if !is_local => {
+                () = until(grace_ends), if !is_local || !self.session.handle().is_running() => {
                     if let Some((report, _)) = recorded.take() {
                         return Ok(report);
                     }
                 }
                 () = sleep_until(quiet_since + QUIET), if waits => {
                     quiet_since = Instant::now();
-                    if let Some(InputStatus::Refused { reason }) = self.status(receipt).await? {
-                        return Err(CliError::usage(reason));
+                    match self.status(receipt).await? {
+                        Some(InputStatus::Refused { reason }) => {
+                            return Err(CliError::Failed(anyhow::Error::msg(reason)));
+                        }
+                        Some(InputStatus::Recorded { .. } | InputStatus::Done) => {
+                            run.begin_unseen(self.newest_run().await?);
+                        }
+                        Some(InputStatus::Waiting) | None => {}
                     }
                 }
-                () = sleep_until(quiet_since + QUIET), if !is_local => {
+                () = sleep_until(quiet_since + QUIET), if !is_local && !waits => {
                     quiet_since = Instant::now();
-                    if let Some(report) = self.look_after_orphan().await? {
+                    if let Some(report) = self.look_after_run(&run).await? {
                         return Ok(report);
                     }
                 }
@@ -272,16 +287,38 @@ impl ClientSession<'_> {
         let _ = self.session.send(Command::Cancel { by }).await;
     }
 
-    /// Takes the input back, and fails with `reason`.
-    async fn withdraw(&self, receipt: &Receipt, reason: &str) -> Result<RunReport, CliError> {
+    /// Takes the input back. Returns false if a run has begun with it.
+    async fn withdraw(&self, receipt: &Receipt) -> Result<bool, CliError> {
         let inputs = vec![receipt.input_id.clone()];
         self.session.send(Command::Withdraw { inputs }).await?;
-        Err(CliError::Failed(anyhow::anyhow!("{reason}")))
+        let until = Instant::now() + WITHDRAWAL_PATIENCE;
+        loop {
+            match self.status(receipt).await? {
+                Some(InputStatus::Refused { .. }) => return Ok(true),
+                Some(InputStatus::Recorded { .. } | InputStatus::Done) => return Ok(false),
+                // A holder that hangs takes nothing; what it finds later is withdrawn.
+                Some(InputStatus::Waiting) | None if Instant::now() > until => return Ok(true),
+                Some(InputStatus::Waiting) | None => tokio::time::sleep(STATUS_POLL).await,
+            }
+        }
+    }
+
+    /// Returns the run that the session had last.
+    async fn newest_run(&self) -> Result<Option<RunId>, CliError> {
+        let id = self.session.address.session.clone();
+        let mut session = self.client.agent.session(id);
+        session.load().await?;
+        let state = session.state();
+        let run = state.run.as_ref().or(state.last_run.as_ref());
+        Ok(run.map(|run| run.id.clone()))
     }
 
     /// The process that ran the session may have died, or parked the run without our hearing of it.
     /// Goes on with a run that nobody runs; returns the report of one that waits for a decision.
-    async fn look_after_orphan(&mut self) -> Result<Option<RunReport>, CliError> {
+    async fn look_after_run(
+        &mut self,
+        followed: &FollowedRun,
+    ) -> Result<Option<RunReport>, CliError> {
         if self.session.holder().await?.is_some() {
             return Ok(None);
         }
@@ -291,13 +328,20 @@ impl ClientSession<'_> {
         let Some(run) = &session.state().run else {
             return Ok(None);
         };
+        if !followed.is(&run.id) {
+            return Ok(None);
+        }
         if session.open_questions().is_empty() {
             let resume = Command::Resume {
                 raise: SpendAmount::default(),
                 answers: self.client.flags.approve.answers(),
                 changes: Vec::new(),
             };
-            self.session.send(resume).await?;
+            // Another client may have resumed it first.
+            let _ = self
+                .session
+                .send_once(resume, &format!("resume {}", run.id))
+                .await;
             return Ok(None);
         }
         Ok(Some(RunReport {
