@@ -1,7 +1,8 @@
 //! A folder opened as a workspace.
 
 use crate::layout::{
-    ParsedSubagent, SettingsText, definition_id, detect_layout, load, parse_subagent,
+    ParsedSubagent, SettingsText, definition_id, detect_layout, is_project_agent, load,
+    parse_subagent,
 };
 use crate::profile::{ParsedProfile, built_in_profiles};
 use crate::{
@@ -286,12 +287,11 @@ impl Workspace {
                 .collect();
             return Ok(all);
         };
-        // Agents that are defined elsewhere were read when the workspace was opened.
-        let elsewhere = self.definition.agents.iter().filter(|(_, spec)| {
-            VPath::parse(&spec.source).is_ok_and(|source| !shared.contains(&source))
-        });
+        // Agents of the project were read when the workspace was opened.
+        let of_project = self.definition.agents.iter();
+        let of_project = of_project.filter(|(_, spec)| is_project_agent(&spec.source));
         all.specs
-            .extend(elsewhere.map(|(name, spec)| (name.clone(), Arc::new(spec.clone()))));
+            .extend(of_project.map(|(name, spec)| (name.clone(), Arc::new(spec.clone()))));
         for folder in [Some(shared), own].into_iter().flatten() {
             let entries = match files.list(folder).await {
                 Ok(entries) => entries,
