@@ -68,7 +68,7 @@ const MAX_SUBAGENTS: usize = 1000;
 /// The folder in which a project keeps skills for all agents, by the Agent Skills standard.
 const STANDARD_SKILLS: &str = ".agents/skills";
 /// The folders of skills for all workspaces in a person's home.
-const GLOBAL_SKILLS: [&str; 2] = [".stead/skills", STANDARD_SKILLS];
+const GLOBAL_SKILLS: [&str; 3] = [".agentscope/skills", ".stead/skills", STANDARD_SKILLS];
 
 /// Reads `tools.json`: the values of its variables are redacted in journals, and what has no effect
 /// is noted. Mistakes that stop a run are reported by the turn setup.

@@ -266,3 +266,16 @@ fn a_file_of_the_prompt_that_changes_during_a_run_is_told_before_the_next_step()
         "{shown}"
     );
 }
+
+#[test]
+fn skills_that_agentscope_keeps_for_all_workspaces_are_read() {
+    let folder = Folder::new();
+    put(&folder, "w/AGENTS.md", "A.");
+    put(
+        &folder,
+        ".agentscope/skills/weigh/SKILL.md",
+        "---\nname: weigh\ndescription: Weighs parcels.\n---\nUse the scale.\n",
+    );
+    let prompt = folder.run(&["prompt", "-C", "w"]).exits(0).out;
+    assert!(prompt.contains("Weighs parcels."), "{prompt}");
+}
