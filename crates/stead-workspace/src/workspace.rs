@@ -1,7 +1,8 @@
 //! A folder opened as a workspace.
 
 use crate::layout::{
-    ParsedSubagent, SettingsText, definition_id, detect_layout, load, parse_subagent,
+    ParsedSubagent, SettingsText, definition_id, detect_layout, is_project_agent, load,
+    parse_subagent,
 };
 use crate::profile::{ParsedProfile, built_in_profiles};
 use crate::{
@@ -69,7 +70,7 @@ const MAX_SUBAGENTS: usize = 1000;
 /// The folder in which a project keeps skills for all agents, by the Agent Skills standard.
 const STANDARD_SKILLS: &str = ".agents/skills";
 /// The folders of skills for all workspaces in a person's home.
-const GLOBAL_SKILLS: [&str; 2] = [".stead/skills", STANDARD_SKILLS];
+const GLOBAL_SKILLS: [&str; 3] = [".agentscope/skills", ".stead/skills", STANDARD_SKILLS];
 
 /// Reads `tools.json`: the values of its variables are redacted in journals, and what has no effect
 /// is noted. Mistakes that stop a run are reported by the turn setup.
@@ -298,12 +299,11 @@ impl Workspace {
                 .collect();
             return Ok(all);
         };
-        // Agents that are defined elsewhere were read when the workspace was opened.
-        let elsewhere = self.definition.agents.iter().filter(|(_, spec)| {
-            VPath::parse(&spec.source).is_ok_and(|source| !shared.contains(&source))
-        });
+        // Agents of the project were read when the workspace was opened.
+        let of_project = self.definition.agents.iter();
+        let of_project = of_project.filter(|(_, spec)| is_project_agent(&spec.source));
         all.specs
-            .extend(elsewhere.map(|(name, spec)| (name.clone(), Arc::new(spec.clone()))));
+            .extend(of_project.map(|(name, spec)| (name.clone(), Arc::new(spec.clone()))));
         for folder in [Some(shared), own].into_iter().flatten() {
             let entries = match files.list(folder).await {
                 Ok(entries) => entries,

@@ -3,7 +3,7 @@
 use crate::offload::{MediaLoader, Offload};
 use crate::{Session, TurnSetup};
 use std::sync::{Arc, OnceLock};
-use stead_core::{Block, Message, SessionState, spec_tokens, text_tokens};
+use stead_core::{Block, Message, SessionState, ToolCall, ToolEffect, spec_tokens, text_tokens};
 use stead_model::{Caching, Encoded, Params, Request, SystemPart};
 use stead_tools::{OutputLength, ReadTools, Registry};
 use stead_vfs::Vfs;
@@ -61,6 +61,12 @@ impl Conversation {
         self.fallback_setups = setup.fallback_setups;
         self.encoded = Arc::default();
         self.head_tokens = OnceLock::new();
+    }
+
+    /// Whether a call may change files.
+    pub(crate) fn can_change(&self, call: &ToolCall) -> bool {
+        let tool = self.tools.find(&call.name);
+        tool.is_none_or(|tool| tool.spec().risk.effect != ToolEffect::Reads)
     }
 
     /// The tools that the model is shown.

@@ -7,6 +7,7 @@ use super::compaction::Compactor;
 use super::conversation::Conversation;
 use super::journal::RunJournal;
 use super::model_call::ModelCaller;
+use super::prompt_files::{PromptFiles, change_notice};
 use super::signals::{HaltReason, RunSignals};
 use super::spending::RunSpending;
 use super::steering::INTERRUPTED;
@@ -27,6 +28,7 @@ pub(crate) struct ActiveRun<'a> {
     /// The hooks; none if the agent has no hooks.
     pub(super) hooks: Option<RunHooks>,
     pub(super) files: RunFiles,
+    pub(super) prompt_files: PromptFiles,
     pub(super) signals: RunSignals,
     pub(super) approvals: ApprovalPolicy,
     pub(super) background_tasks: BackgroundTaskPolicy,
@@ -55,7 +57,15 @@ impl<'a> ActiveRun<'a> {
                     self.compactor().compact_if_needed().await?;
                     self.model_caller().call().await?;
                 }
-                NextAction::RunTools(calls) => self.caller().run_tools(calls).await?,
+                NextAction::RunTools(calls) => {
+                    if calls
+                        .iter()
+                        .any(|call| self.conversation.can_change(&call.call))
+                    {
+                        self.prompt_files.mark_stale();
+                    }
+                    self.caller().run_tools(calls).await?;
+                }
                 NextAction::Nudge(text) => {
                     let notice =
                         Notice::new(self.journal.run().clone(), NoticeKind::Repetition, text);
@@ -123,6 +133,7 @@ impl<'a> ActiveRun<'a> {
         if let Some(setup) = self.journal.switch_to_recorded_agent().await? {
             let session = self.journal.session();
             self.conversation.change_setup(session, setup);
+            self.prompt_files.reset();
             let to = session.agent().agents().own_name();
             let model = session.model().to_owned();
             self.journal
@@ -134,7 +145,26 @@ impl<'a> ActiveRun<'a> {
             self.journal.record(vec![Entry::Notice(notice)]).await?;
         }
         self.journal.session().update_subagent_permissions();
+        self.record_changed_prompt_files().await?;
         self.record_finished_tasks().await?;
+        Ok(())
+    }
+
+    /// Tells the model of files of its prompt that changed.
+    async fn record_changed_prompt_files(&mut self) -> Result<(), RunStop> {
+        if !self.prompt_files.is_due() {
+            return Ok(());
+        }
+        let workspace = self.journal.agent().workspace();
+        let files = workspace.prompt_files(&self.files.session);
+        let context = &workspace.definition.paths.context;
+        let changed = self.prompt_files.look(context, &*files).await;
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let run = self.journal.run().clone();
+        let notice = Notice::new(run, NoticeKind::Context, change_notice(&changed));
+        self.journal.record(vec![Entry::Notice(notice)]).await?;
         Ok(())
     }
 

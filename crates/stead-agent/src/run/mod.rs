@@ -27,6 +27,7 @@ mod nested_caller;
 mod one_call;
 mod opening;
 mod options;
+mod prompt_files;
 mod signals;
 mod spending;
 mod steering;
@@ -50,6 +51,7 @@ use crate::{AgentError, ApplyMode, Budget, Session, budget};
 use driver::ActiveRun;
 use futures_util::future::BoxFuture;
 use opening::OpenedRun;
+use prompt_files::PromptFiles;
 use stead_core::{EventKind, RunId, RunOutcome, RunReport, SpendAmount, WaitingTask};
 use stead_store::RunKey;
 
@@ -85,6 +87,7 @@ pub(crate) fn run(
             spending: RunSpending::new(budget),
             hooks,
             files,
+            prompt_files: PromptFiles::default(),
             signals,
             approvals: options.approvals,
             background_tasks: options.background_tasks,

@@ -128,7 +128,7 @@ fn commands_to_another_host_reach_the_run_that_is_going_on() {
             let numbers: Vec<u64> = entries(&seen).iter().map(|(seq, _)| *seq).collect();
             let all: Vec<u64> = (1..=numbers.len() as u64).collect();
             assert_eq!(numbers, all, "{mode}");
-            let settled = there.status(&same, &receipt.input_id).await.unwrap();
+            let settled = settled(&there, &same, &receipt).await;
             assert!(
                 matches!(settled, Some(InputStatus::Recorded { .. })),
                 "{mode}: {settled:?}"

@@ -30,6 +30,7 @@ pub use draft::is_secret_variable;
 pub(crate) use draft::{
     Draft, SettingsRoot, SettingsText, decode_text, is_secret_name, unresolved_severity,
 };
+pub(crate) use project_files::is_project_agent;
 pub(crate) use subagents::{ParsedSubagent, definition_id, parse as parse_subagent};
 
 use crate::Definition;

@@ -79,6 +79,12 @@ async fn load_agents(draft: &mut Draft<'_>) {
     }
 }
 
+/// Whether a definition is one of the project's, by its file.
+pub(crate) fn is_project_agent(source: &str) -> bool {
+    let rest = source.strip_prefix(AGENTS_DIR);
+    rest.is_some_and(|rest| rest.starts_with('/'))
+}
+
 fn without_model_alias(mut spec: AgentSpec) -> AgentSpec {
     let is_alias = |name: &str| MODEL_ALIASES.contains(&name);
     spec.model = spec.model.filter(|model| !is_alias(&model.name));

@@ -238,3 +238,44 @@ fn check_says_why_the_overrides_of_a_user_are_not_used() {
     let told = "warning  alice/: its overrides are not used, because it also contains photo.txt";
     assert!(check().contains(told), "{}", check());
 }
+
+#[test]
+fn a_file_of_the_prompt_that_changes_during_a_run_is_told_before_the_next_step() {
+    let folder = Folder::new();
+    put(&folder, "AGENTS.md", "You count.");
+    let model = folder.script(
+        r#"
+- calls: [{tool: overwrite_file, args: {file_path: AGENTS.md, content: You sing.}}]
+- expect: {last_contains: "Changed since this run began: AGENTS.md.", system_contains: You count.}
+  calls: [{tool: ls, args: {}}]
+- expect: {last_contains: AGENTS.md}
+  text: Done.
+"#,
+    );
+    let run = folder
+        .run(&["run", "-m", &model, "-s", "one", "go"])
+        .exits(0);
+    assert_eq!(run.out, "Done.\n");
+    let shown = folder
+        .run(&["sessions", "show", "one", "--full"])
+        .exits(0)
+        .out;
+    assert_eq!(
+        shown.matches("Changed since this run began").count(),
+        1,
+        "{shown}"
+    );
+}
+
+#[test]
+fn skills_that_agentscope_keeps_for_all_workspaces_are_read() {
+    let folder = Folder::new();
+    put(&folder, "w/AGENTS.md", "A.");
+    put(
+        &folder,
+        ".agentscope/skills/weigh/SKILL.md",
+        "---\nname: weigh\ndescription: Weighs parcels.\n---\nUse the scale.\n",
+    );
+    let prompt = folder.run(&["prompt", "-C", "w"]).exits(0).out;
+    assert!(prompt.contains("Weighs parcels."), "{prompt}");
+}
