@@ -25,39 +25,38 @@ pub(super) fn rule(mode: PermissionMode) -> RuleId {
 
 /// Returns the verdict of `mode` on a call.
 pub(super) fn mode_verdict(mode: PermissionMode, call: &CallFacts) -> Verdict {
-    let action = call_action(call);
-    let (kind, why) = match mode {
-        PermissionMode::Default | PermissionMode::DontAsk => default_verdict(action),
-        PermissionMode::AcceptEdits => match action {
-            CallAction::WritesProject => (
-                VerdictKind::Allow,
-                "changes to the attached project are allowed",
-            ),
-            CallAction::Reads
-            | CallAction::Writes
-            | CallAction::Network
-            | CallAction::AllowedCommand(_)
-            | CallAction::IsolatedCommand(_)
-            | CallAction::Command(_) => default_verdict(action),
-        },
-        PermissionMode::Explore => match action {
-            CallAction::Reads
-            | CallAction::AllowedCommand(ReadOnlyStatus::Yes)
-            | CallAction::IsolatedCommand(ReadOnlyStatus::Yes)
-            | CallAction::Command(ReadOnlyStatus::Yes) => default_verdict(action),
-            CallAction::Writes | CallAction::WritesProject | CallAction::Network => {
-                (VerdictKind::Deny, "only reads are allowed")
-            }
-            CallAction::AllowedCommand(ReadOnlyStatus::Unknown)
-            | CallAction::IsolatedCommand(ReadOnlyStatus::Unknown)
-            | CallAction::Command(ReadOnlyStatus::Unknown) => {
-                (VerdictKind::Deny, "only commands that read are allowed")
-            }
-        },
-        PermissionMode::Bypass => (
-            VerdictKind::Allow,
-            "what the mode alone would ask about is allowed",
-        ),
+    use CallAction::{
+        AllowedCommand, Command, IsolatedCommand, Network, Reads, Writes, WritesProject,
+    };
+    use PermissionMode::{AcceptEdits, Bypass, Default, DontAsk, Explore};
+    use VerdictKind::{Allow, Ask, Deny};
+    let (kind, why) = match (call_action(call), mode) {
+        (_, Bypass) => (Allow, "what the mode alone would ask about is allowed"),
+        (Writes | WritesProject | Network, Explore) => (Deny, "only reads are allowed"),
+        (
+            AllowedCommand(ReadOnlyStatus::Unknown)
+            | IsolatedCommand(ReadOnlyStatus::Unknown)
+            | Command(ReadOnlyStatus::Unknown),
+            Explore,
+        ) => (Deny, "only commands that read are allowed"),
+        (Reads, Default | DontAsk | AcceptEdits | Explore) => (Allow, "reads are allowed"),
+        (Writes, Default | DontAsk | AcceptEdits) => {
+            (Allow, "writes inside the workspace are allowed")
+        }
+        (WritesProject, AcceptEdits) => (Allow, "changes to the attached project are allowed"),
+        (WritesProject, Default | DontAsk) => {
+            (Ask, "changes to the attached project need approval")
+        }
+        (Network, Default | DontAsk | AcceptEdits) => (Ask, "network access needs approval"),
+        (AllowedCommand(_), Default | DontAsk | AcceptEdits | Explore) => {
+            (Allow, "a rule allows the command")
+        }
+        (IsolatedCommand(_), Default | DontAsk | AcceptEdits | Explore) => {
+            (Allow, "the command cannot leave its sandbox")
+        }
+        (Command(_), Default | DontAsk | AcceptEdits | Explore) => {
+            (Ask, "commands outside a sandbox need approval")
+        }
     };
     let why = match (&call.command, kind) {
         (
@@ -65,7 +64,7 @@ pub(super) fn mode_verdict(mode: PermissionMode, call: &CallFacts) -> Verdict {
                 rule_match: RuleMatch::NoMatch(reason),
                 ..
             }),
-            VerdictKind::Ask,
+            Ask,
         ) => format!("{why} ({reason})"),
         (Some(_) | None, _) => why.to_owned(),
     };
@@ -92,25 +91,5 @@ fn call_action(call: &CallFacts) -> CallAction {
         ) => CallAction::WritesProject,
         (ToolEffect::Writes, None) => CallAction::Writes,
         (ToolEffect::Reads, None) => CallAction::Reads,
-    }
-}
-
-fn default_verdict(action: CallAction) -> (VerdictKind, &'static str) {
-    match action {
-        CallAction::Reads => (VerdictKind::Allow, "reads are allowed"),
-        CallAction::Writes => (
-            VerdictKind::Allow,
-            "writes inside the workspace are allowed",
-        ),
-        CallAction::WritesProject => (
-            VerdictKind::Ask,
-            "changes to the attached project need approval",
-        ),
-        CallAction::Network => (VerdictKind::Ask, "network access needs approval"),
-        CallAction::AllowedCommand(_) => (VerdictKind::Allow, "a rule allows the command"),
-        CallAction::IsolatedCommand(_) => {
-            (VerdictKind::Allow, "the command cannot leave its sandbox")
-        }
-        CallAction::Command(_) => (VerdictKind::Ask, "commands outside a sandbox need approval"),
     }
 }
