@@ -59,28 +59,35 @@ impl std::fmt::Display for ModelName {
 /// Creates the model that `settings` describe, with its retries and fallbacks. Nothing is sent yet;
 /// missing or invalid settings are reported now.
 pub fn connect(settings: &ModelSettings, env: EnvLookup<'_>) -> Result<Arc<dyn Model>, ModelError> {
-    let first = with_retries(settings, connect_once(settings, env)?);
+    let fallbacks = settings.fallbacks.iter().map(|name| ModelSettings {
+        name: name.clone(),
+        // Endpoint, key and facts belong to the first model alone.
+        base_url: None,
+        api_key: None,
+        context_window: None,
+        abilities: None,
+        price: None,
+        fallbacks: Vec::new(),
+        ..settings.clone()
+    });
+    let connect_retrying = |settings: &ModelSettings| -> Result<Arc<dyn Model>, ModelError> {
+        let model = connect_once(settings, env)?;
+        let max_retries = settings.max_retries.unwrap_or(DEFAULT_MAX_RETRIES);
+        let retrying = Arc::new(RetryingModel::new(model, max_retries));
+        let window = settings.context_window.map(u64::from);
+        let abilities = abilities(settings);
+        if window.is_none() && abilities.is_none() {
+            return Ok(retrying);
+        }
+        Ok(Arc::new(WithOverrides::new(retrying, window, abilities)))
+    };
+    let first = connect_retrying(settings)?;
     if settings.fallbacks.is_empty() {
         return Ok(first);
     }
-    let others = settings.fallbacks.iter().map(|name| {
-        let own = ModelSettings {
-            name: name.clone(),
-            // Endpoint, key and facts belong to the first model alone.
-            base_url: None,
-            api_key: None,
-            context_window: None,
-            abilities: None,
-            price: None,
-            fallbacks: Vec::new(),
-            ..settings.clone()
-        };
-        Ok(with_retries(&own, connect_once(&own, env)?))
-    });
-    Ok(Arc::new(FallbackModel::new(
-        first,
-        others.collect::<Result<_, ModelError>>()?,
-    )))
+    let others = fallbacks.map(|settings| connect_retrying(&settings));
+    let others = others.collect::<Result<_, ModelError>>()?;
+    Ok(Arc::new(FallbackModel::new(first, others)))
 }
 
 /// Checks that the provider of a model name exists.
@@ -123,18 +130,6 @@ pub fn secrets(settings: &ModelSettings, env: EnvLookup<'_>) -> Vec<String> {
     keys.sort();
     keys.dedup();
     keys
-}
-
-/// Returns `model` with the retries and the facts that `settings` name.
-fn with_retries(settings: &ModelSettings, model: Arc<dyn Model>) -> Arc<dyn Model> {
-    let max_retries = settings.max_retries.unwrap_or(DEFAULT_MAX_RETRIES);
-    let retrying: Arc<dyn Model> = Arc::new(RetryingModel::new(model, max_retries));
-    let window = settings.context_window.map(u64::from);
-    let abilities = abilities(settings);
-    if window.is_none() && abilities.is_none() {
-        return retrying;
-    }
-    Arc::new(WithOverrides::new(retrying, window, abilities))
 }
 
 /// Creates the model without retries. Retries wrap it, so that a recorder sees every attempt.

@@ -294,11 +294,29 @@ impl Model for HttpModel {
         let deadline = Instant::now() + self.limits.total;
         let answer = HttpAnswer::new(self, request, deadline);
         Box::pin(stream::unfold(answer, move |mut answer| async move {
-            let item = answer.next().await?;
-            let item = item.map_err(|error| {
-                error.map_message(|words| self.redactor.redact(&words).into_owned())
-            });
-            Some((item, answer))
+            loop {
+                if let Some(delta) = answer.ready.pop_front() {
+                    return Some((Ok(delta), answer));
+                }
+                // The answer has ended unless this step succeeds.
+                let next = match std::mem::replace(&mut answer.phase, AnswerPhase::Ended) {
+                    AnswerPhase::New => self.send(answer.request, answer.deadline).await,
+                    AnswerPhase::Streaming(streaming) => answer.read(streaming).await,
+                    AnswerPhase::Whole(reply) => {
+                        answer.ready.extend(reply.deltas());
+                        answer.finish_with(reply);
+                        Ok(AnswerPhase::Ended)
+                    }
+                    AnswerPhase::Ended => return None,
+                };
+                match next {
+                    Ok(phase) => answer.phase = phase,
+                    Err(error) => {
+                        let redacted = |words: String| self.redactor.redact(&words).into_owned();
+                        return Some((Err(error.map_message(redacted)), answer));
+                    }
+                }
+            }
         }))
     }
 }

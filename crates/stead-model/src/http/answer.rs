@@ -17,11 +17,11 @@ const DRAIN_MS: u64 = 20;
 /// An answer in progress.
 pub(super) struct HttpAnswer<'a> {
     model: &'a HttpModel,
-    request: &'a Request,
-    deadline: Instant,
-    phase: AnswerPhase,
+    pub(super) request: &'a Request,
+    pub(super) deadline: Instant,
+    pub(super) phase: AnswerPhase,
     /// The deltas that were read and not returned yet.
-    ready: VecDeque<Delta>,
+    pub(super) ready: VecDeque<Delta>,
 }
 
 /// The phase of an answer.
@@ -64,31 +64,11 @@ impl<'a> HttpAnswer<'a> {
         }
     }
 
-    /// Returns the next delta, or none after the end.
-    pub(super) async fn next(&mut self) -> Option<Result<Delta, ModelError>> {
-        loop {
-            if let Some(delta) = self.ready.pop_front() {
-                return Some(Ok(delta));
-            }
-            // The answer has ended unless this step succeeds.
-            let next = match std::mem::replace(&mut self.phase, AnswerPhase::Ended) {
-                AnswerPhase::New => self.model.send(self.request, self.deadline).await,
-                AnswerPhase::Streaming(streaming) => self.read(streaming).await,
-                AnswerPhase::Whole(reply) => {
-                    self.ready.extend(reply.deltas());
-                    self.finish_with(reply);
-                    Ok(AnswerPhase::Ended)
-                }
-                AnswerPhase::Ended => return None,
-            };
-            match next {
-                Ok(phase) => self.phase = phase,
-                Err(error) => return Some(Err(error)),
-            }
-        }
-    }
-
-    async fn read(&mut self, mut streaming: Streaming) -> Result<AnswerPhase, ModelError> {
+    /// Reads what arrives next of a streamed answer.
+    pub(super) async fn read(
+        &mut self,
+        mut streaming: Streaming,
+    ) -> Result<AnswerPhase, ModelError> {
         let chunk = self
             .model
             .with_timeout(self.deadline, streaming.response.chunk())
@@ -144,7 +124,8 @@ impl<'a> HttpAnswer<'a> {
         }
     }
 
-    fn finish_with(&mut self, reply: Reply) {
+    /// Adds the end of the answer to the deltas that are ready.
+    pub(super) fn finish_with(&mut self, reply: Reply) {
         let reply = Reply {
             model: self.model.facts.name.to_string(),
             ..reply

@@ -201,48 +201,33 @@ impl AnthropicDecoder {
             None if self.calls > 0 => StopReason::ToolUse,
             None => StopReason::EndTurn,
         };
-        let content = self
-            .blocks
-            .into_values()
-            .filter_map(|open| open.close(&stop))
-            .collect();
+        let thinking = |text, signature| Thinking {
+            text,
+            signature,
+            origin: ORIGIN.to_owned(),
+            ..Thinking::default()
+        };
+        let content = self.blocks.into_values().filter_map(|open| match open {
+            OpenAnthropicBlock::Text(text) if text.is_empty() => None,
+            OpenAnthropicBlock::Text(text) => Some(Block::Text { text }),
+            OpenAnthropicBlock::Thinking { text, signature } => {
+                let signature = Some(signature).filter(|signature| !signature.is_empty());
+                Some(Block::Thinking(thinking(text, signature)))
+            }
+            OpenAnthropicBlock::Redacted(data) => Some(Block::Thinking(Thinking {
+                redacted: true,
+                ..thinking(String::new(), Some(data))
+            })),
+            OpenAnthropicBlock::Call { id, name, json, .. } => {
+                Some(Block::ToolCall(call::finish_call(id, name, &json, &stop)))
+            }
+            OpenAnthropicBlock::Unknown => None,
+        });
         Reply {
-            content,
+            content: content.collect(),
             usage: self.usage.total(),
             stop,
             model: String::new(),
-        }
-    }
-}
-
-impl OpenAnthropicBlock {
-    fn close(self, stop: &StopReason) -> Option<Block> {
-        let origin = ORIGIN.to_owned();
-        match self {
-            Self::Text(text) if text.is_empty() => None,
-            Self::Text(text) => Some(Block::Text { text }),
-            Self::Thinking { text, signature } => {
-                let signature = Some(signature).filter(|signature| !signature.is_empty());
-                Some(Block::Thinking(Thinking {
-                    text,
-                    signature,
-                    origin,
-                    ..Thinking::default()
-                }))
-            }
-            Self::Redacted(data) => {
-                let signature = Some(data);
-                Some(Block::Thinking(Thinking {
-                    signature,
-                    redacted: true,
-                    origin,
-                    ..Thinking::default()
-                }))
-            }
-            Self::Call { id, name, json, .. } => {
-                Some(Block::ToolCall(call::finish_call(id, name, &json, stop)))
-            }
-            Self::Unknown => None,
         }
     }
 }
