@@ -211,6 +211,10 @@ impl ModelSources<'_> {
                 ModelChoice::Explicit
             }
         };
+        let connect_main = |settings: &ModelSettings| match &self.connector {
+            Some(connector) => connector.connect(settings),
+            None => connect(settings, &*lookup),
+        };
         let mut unavailable = None;
         let no_model = || Arc::new(NoModel::named(chosen.as_ref()));
         let (main, params): (Arc<dyn Model>, Params) = match (given, self.model_use) {
@@ -220,12 +224,11 @@ impl ModelSources<'_> {
             }
             (GivenModel::Settings(_) | GivenModel::Unset, ModelUse::Required) => {
                 let settings = chosen.as_ref().ok_or(BuildError::NoModel)?;
-                (self.connect_main(settings, &lookup)?, settings.params())
+                (connect_main(settings)?, settings.params())
             }
             (GivenModel::Settings(_) | GivenModel::Unset, ModelUse::UnlessRecorded) => {
                 let connected = match &chosen {
-                    Some(settings) => self
-                        .connect_main(settings, &lookup)
+                    Some(settings) => connect_main(settings)
                         .map(|model| (model, settings.params()))
                         .map_err(NoModelReason::from),
                     None => Err(NoModelReason::NotSet),
@@ -284,18 +287,6 @@ impl ModelSources<'_> {
             },
             secrets: known,
         })
-    }
-
-    /// Connects to the model that the agent is to use.
-    fn connect_main(
-        &self,
-        settings: &ModelSettings,
-        lookup: &SharedVariables,
-    ) -> Result<Arc<dyn Model>, ModelError> {
-        match &self.connector {
-            Some(connector) => connector.connect(settings),
-            None => connect(settings, &**lookup),
-        }
     }
 
     /// Connects to a model that a hook names.

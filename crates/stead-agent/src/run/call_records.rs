@@ -1,17 +1,20 @@
 //! What is recorded about tool calls besides their intents, and what listeners are told of it.
 
-use super::caller::ToolCaller;
+use super::caller::{SKIPPED_TEXT, ToolCaller, is_begun};
 use super::stop::RunStop;
-use crate::admission::CallGate;
+use crate::admission::{AdmittedCall, CallGate};
 use std::borrow::Cow;
+use std::collections::HashSet;
 use stead_core::{
-    Ask, AskTerms, Block, CallResult, Entry, EventKind, NestedCall, NestedId, PendingCall,
-    ResultStatus, ToolCall,
+    Ask, AskTerms, Block, CallResult, CallState, Entry, EventKind, NestedCall, NestedId,
+    PendingCall, ResultStatus, ToolCall,
 };
 use stead_tools::OutputLength;
 
 /// The most characters of a result that an event shows.
 const PREVIEW_CHARS: usize = 400;
+/// The most calls of one answer that are carried out.
+const MAX_CALLS_PER_ANSWER: usize = 1_000;
 /// The most bytes of text in the result of a nested call that the calling tool is given whole. A
 /// longer one is moved to a file, as every long result is.
 const MAX_NESTED_TEXT_BYTES: usize = 256 * 1024;
@@ -83,6 +86,65 @@ impl ToolCaller<'_, '_> {
         let mut result = self.result(&call.id, status, text);
         result.nested = nested;
         self.record_result(&call.name, None, result).await
+    }
+
+    /// Refuses the calls of an answer that has too many. Returns the others.
+    pub(super) async fn refuse_excess(
+        &mut self,
+        calls: Vec<PendingCall>,
+    ) -> Result<Vec<PendingCall>, RunStop> {
+        let run = self.journal.state().run.as_ref();
+        let excess = run.and_then(|run| run.pending.get(MAX_CALLS_PER_ANSWER..));
+        let results: Vec<CallResult> = excess
+            .unwrap_or_default()
+            .iter()
+            .filter(|pending| pending.state == CallState::New)
+            .map(|pending| {
+                let text = format!(
+                    "not carried out: one answer can have {MAX_CALLS_PER_ANSWER} calls at most; make the call again in your next answer if it is still needed"
+                );
+                self.result(&pending.call.id, ResultStatus::Error, text)
+            })
+            .collect();
+        if results.is_empty() {
+            return Ok(calls);
+        }
+        let refused: HashSet<String> = results.iter().map(|result| result.id.clone()).collect();
+        self.record_unfinished(results).await?;
+        let is_left = |pending: &PendingCall| !refused.contains(&pending.call.id);
+        Ok(calls.into_iter().filter(is_left).collect())
+    }
+
+    /// Skips a call because of a steering message. Returns false if the call has its result already
+    /// or a person has decided on it.
+    pub(crate) async fn skip_pending(&mut self, pending: &PendingCall) -> Result<bool, RunStop> {
+        match &pending.state {
+            CallState::New | CallState::Asked { .. } | CallState::Approved { .. } => {
+                self.skip(&pending.call).await?;
+            }
+            CallState::Begun { .. } => self.record_interruption(pending).await?,
+            CallState::Rejected { .. } | CallState::Responded { .. } | CallState::Done { .. } => {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    async fn skip(&mut self, call: &ToolCall) -> Result<(), RunStop> {
+        self.refuse(call, None, ResultStatus::Skipped, SKIPPED_TEXT.to_owned())
+            .await
+    }
+
+    /// Skips admitted calls because of a steering message.
+    pub(super) async fn skip_admitted(&mut self, batch: &[AdmittedCall]) -> Result<(), RunStop> {
+        for admitted in batch {
+            match self.pending(&admitted.call.id).cloned() {
+                // Calls that it made may have run.
+                Some(begun) if is_begun(&begun) => self.record_interruption(&begun).await?,
+                Some(_) | None => self.skip(&admitted.call).await?,
+            }
+        }
+        Ok(())
     }
 
     /// Moves what is too long of the result of a call into a file.

@@ -12,12 +12,11 @@ use crate::hooks::{BeforeTool, HookResults, RunHooks};
 use crate::session::{RunFiles, session_view};
 use crate::taint::CallTaint;
 use futures_util::StreamExt;
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{
     Block, CallIntent, CallResult, CallState, Entry, EventKind, NestedCall, NestedId, PendingCall,
-    ResultStatus, Risk, RunId, ToolCall, ToolEffect, args_hash,
+    ResultStatus, Risk, RunId, ToolEffect, args_hash,
 };
 use stead_tools::{
     CallOrigin, NestedCallError, NestedCalls, OutputLength, SpillFactory, Surface, ToolCx,
@@ -28,10 +27,8 @@ use tokio_util::sync::CancellationToken;
 /// The most messages of running calls that wait: pieces of output, of which more are left out, and
 /// nested calls, of which more wait longer.
 const MAX_WAITING_MESSAGES: usize = 64;
-/// The most calls of one answer that are carried out.
-const MAX_CALLS_PER_ANSWER: usize = 1_000;
 /// The result of a call that was not begun because of a steering message.
-const SKIPPED_TEXT: &str =
+pub(super) const SKIPPED_TEXT: &str =
     "skipped: the person sent a new message before this call was begun; it had no effect.";
 
 /// Carries out tool calls with the parts of a run.
@@ -121,33 +118,6 @@ impl ToolCaller<'_, '_> {
         self.run_batch(batch).await.map(drop)
     }
 
-    /// Refuses the calls of an answer that has too many. Returns the others.
-    async fn refuse_excess(
-        &mut self,
-        calls: Vec<PendingCall>,
-    ) -> Result<Vec<PendingCall>, RunStop> {
-        let run = self.journal.state().run.as_ref();
-        let excess = run.and_then(|run| run.pending.get(MAX_CALLS_PER_ANSWER..));
-        let results: Vec<CallResult> = excess
-            .unwrap_or_default()
-            .iter()
-            .filter(|pending| pending.state == CallState::New)
-            .map(|pending| {
-                let text = format!(
-                    "not carried out: one answer can have {MAX_CALLS_PER_ANSWER} calls at most; make the call again in your next answer if it is still needed"
-                );
-                self.result(&pending.call.id, ResultStatus::Error, text)
-            })
-            .collect();
-        if results.is_empty() {
-            return Ok(calls);
-        }
-        let refused: HashSet<String> = results.iter().map(|result| result.id.clone()).collect();
-        self.record_unfinished(results).await?;
-        let is_left = |pending: &PendingCall| !refused.contains(&pending.call.id);
-        Ok(calls.into_iter().filter(is_left).collect())
-    }
-
     /// Puts a call to the gate.
     pub(super) async fn admit(&self, pending: PendingCall) -> Admission {
         let session = self.journal.session();
@@ -170,26 +140,6 @@ impl ToolCaller<'_, '_> {
         }
     }
 
-    /// Skips a call because of a steering message. Returns false if the call has its result already
-    /// or a person has decided on it.
-    pub(crate) async fn skip_pending(&mut self, pending: &PendingCall) -> Result<bool, RunStop> {
-        match &pending.state {
-            CallState::New | CallState::Asked { .. } | CallState::Approved { .. } => {
-                self.skip(&pending.call).await?;
-            }
-            CallState::Begun { .. } => self.record_interruption(pending).await?,
-            CallState::Rejected { .. } | CallState::Responded { .. } | CallState::Done { .. } => {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    async fn skip(&mut self, call: &ToolCall) -> Result<(), RunStop> {
-        self.refuse(call, None, ResultStatus::Skipped, SKIPPED_TEXT.to_owned())
-            .await
-    }
-
     /// Records the intents, runs the calls and those that they make, and records each result as it
     /// arrives. A failing call does not affect the others. No call of the model is begun after a
     /// steering message.
@@ -199,13 +149,7 @@ impl ToolCaller<'_, '_> {
         }
         self.signals.check()?;
         if self.signals.has_steering() {
-            for admitted in &batch {
-                match self.pending(&admitted.call.id).cloned() {
-                    // Calls that it made may have run.
-                    Some(begun) if is_begun(&begun) => self.record_interruption(&begun).await?,
-                    Some(_) | None => self.skip(&admitted.call).await?,
-                }
-            }
+            self.skip_admitted(&batch).await?;
             return Ok(NestedQuestion::None);
         }
         let run = self.journal.run();
@@ -245,7 +189,17 @@ impl ToolCaller<'_, '_> {
             while let Ok(message) = from_calls.try_recv() {
                 self.take_message(&mut work, message, &to_loop).await?;
             }
-            self.take_end(&mut work, ended, &to_loop).await?;
+            match ended {
+                // A call that could not make others.
+                EndedCall {
+                    end: Ok(finished),
+                    answer: None,
+                } if finished.link.is_none() => {
+                    let stop = self.finish(finished).await?;
+                    work.stop = work.stop.take().or(stop);
+                }
+                ended => self.take_end(&mut work, ended, &to_loop).await?,
+            }
         }
         match work.stop {
             Some(stop) => Err(stop),
@@ -429,7 +383,7 @@ impl ToolCaller<'_, '_> {
 }
 
 /// Whether the intent of a call is on record.
-fn is_begun(pending: &PendingCall) -> bool {
+pub(super) fn is_begun(pending: &PendingCall) -> bool {
     matches!(pending.state, CallState::Begun { .. })
 }
 

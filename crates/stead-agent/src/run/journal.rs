@@ -1,6 +1,6 @@
 //! The journal of a run: what happens is recorded here, and listeners are told.
 
-use super::{EntryListener, Listener, RunSignals};
+use super::{Listener, RunSignals};
 use crate::session::SessionWriter;
 use crate::{Agent, AgentError, Session, TurnSetup};
 use std::sync::Arc;
@@ -16,7 +16,6 @@ pub(crate) struct RunJournal<'a> {
     writer: SessionWriter<'a>,
     run: RunId,
     listener: Listener,
-    entries: Option<EntryListener>,
     event_count: u64,
     /// Warnings that hooks were not told of yet.
     warnings: Vec<String>,
@@ -28,15 +27,9 @@ impl<'a> RunJournal<'a> {
             writer,
             run,
             listener,
-            entries: None,
             event_count: 0,
             warnings: Vec::new(),
         }
-    }
-
-    /// Sets who is told of the entries.
-    pub(crate) fn with_entry_listener(self, entries: Option<EntryListener>) -> Self {
-        Self { entries, ..self }
     }
 
     /// The run.
@@ -75,11 +68,7 @@ impl<'a> RunJournal<'a> {
         &mut self,
         entries: Vec<Entry>,
     ) -> Result<Vec<JournalLine>, AgentError> {
-        let lines = self.writer.record(entries).await?;
-        if let Some(listener) = &self.entries {
-            listener(self.writer.epoch(), &lines);
-        }
-        Ok(lines)
+        self.writer.record(entries).await
     }
 
     /// Switches to the agent that the journal names. Returns the setup of its turn if another agent

@@ -149,8 +149,8 @@ pub(super) async fn open<'a>(
     let mut submission = prepared.submission;
     entries.extend(submission.take_entries(&run, &entries));
     let files = RunFiles::new(writer.session(), files, Some(&run));
-    let mut journal = RunJournal::new(writer, run, options.listener.clone())
-        .with_entry_listener(options.entries.clone());
+    writer.set_entry_listener(options.entries.clone());
+    let mut journal = RunJournal::new(writer, run, options.listener.clone());
     journal.record(entries).await?;
     let session = journal.session().id().clone();
     let model = journal.session().model().to_owned();

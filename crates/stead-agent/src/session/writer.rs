@@ -2,7 +2,7 @@
 
 use super::fold::PermissionChange;
 use super::settings::effective_changes;
-use crate::{AgentError, Session, TurnSetup};
+use crate::{AgentError, EntryListener, Session, TurnSetup};
 use std::sync::Arc;
 use std::time::Duration;
 use stead_core::{
@@ -26,13 +26,15 @@ pub(crate) enum IfMissing {
 }
 
 /// A session with its journal open. No other process can write the journal meanwhile.
-#[derive(Debug)]
 pub(crate) struct SessionWriter<'a> {
     session: &'a mut Session,
     writer: Box<dyn JournalWriter>,
     torn: Option<TornTail>,
-    /// The fencing token; without one, the time at which the journal was opened.
+    /// The fencing token; without one, the time at which the journal was opened. It is greater than
+    /// that of every writer before.
     epoch: u64,
+    /// Who is told of entries that were recorded.
+    listener: Option<EntryListener>,
 }
 
 impl<'a> SessionWriter<'a> {
@@ -93,7 +95,13 @@ impl<'a> SessionWriter<'a> {
             writer: opened.writer,
             torn: opened.torn,
             epoch,
+            listener: None,
         }
+    }
+
+    /// Sets who is told of entries that are recorded from now on.
+    pub(crate) fn set_entry_listener(&mut self, listener: Option<EntryListener>) {
+        self.listener = listener;
     }
 
     /// Whether the journal has nothing but its first entry.
@@ -124,8 +132,8 @@ impl<'a> SessionWriter<'a> {
         self.session
     }
 
-    /// Records entries and folds them into the state. Returns them as they were written, without
-    /// secrets.
+    /// Records entries, folds them into the state and tells the listener. Returns them as they were
+    /// written, without secrets.
     pub(crate) async fn record(
         &mut self,
         entries: Vec<Entry>,
@@ -137,6 +145,9 @@ impl<'a> SessionWriter<'a> {
         if change == PermissionChange::Possible || self.session.is_delegated() {
             self.session.update_freeze();
             self.session.update_subagent_permissions();
+        }
+        if let Some(listener) = &self.listener {
+            listener(self.epoch, &lines);
         }
         Ok(lines)
     }
@@ -187,11 +198,6 @@ impl<'a> SessionWriter<'a> {
     /// Returns the files of the session.
     pub(crate) fn files(&self) -> Arc<dyn Vfs> {
         self.session.files(self.writer.fence())
-    }
-
-    /// Returns the term of this writer: greater than that of every writer before.
-    pub(crate) fn epoch(&self) -> u64 {
-        self.epoch
     }
 
     /// Returns a token that is cancelled when another process takes the session over.
