@@ -191,7 +191,9 @@ impl CallGate<'_> {
         let mut accesses = plan.accesses().to_vec();
         let mut command = None;
         if let Some(line) = plan.command() {
-            let JudgedCommand { facts, reads } = self.judge_command(files, line, context).await?;
+            // Boxed: most calls run no command.
+            let judged = Box::pin(self.judge_command(files, line, context)).await?;
+            let JudgedCommand { facts, reads } = judged;
             command = Some(facts);
             accesses.extend(reads);
         }
