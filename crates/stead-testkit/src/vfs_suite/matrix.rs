@@ -236,7 +236,8 @@ async fn lines(vfs: &dyn Vfs) {
     )
     .await;
     let q = grep_for;
-    let clipped = format!("long:1:{} […1006 more bytes]", "ü".repeat(1000));
+    // A line that is too long is shown around its match.
+    let clipped = format!("long:1:[…2500 bytes before] {}needle", "ü".repeat(250));
     let clipped = [clipped.as_str()];
     #[rustfmt::skip]
     let cases: Vec<(GrepQuery, &[&str])> = vec![
